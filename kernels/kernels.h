@@ -67,7 +67,8 @@ struct kernels_device {
 frit_status kernels_open(struct kernels_device *device, frit_err *err);
 void kernels_close(struct kernels_device *device);
 
-/* Implementations of the slots of frit_fuser_table. */
+/* Implementations of the slots of frit_fuser_table.  Where `device` may be NULL, it is NULL for a
+ * device of another driver, for which there are no fusers and no saved programs. */
 frit_status kernels_prototypes(const struct kernels_device *device, frit_fuser *out,
                                uint64_t stride, uint32_t capacity, uint32_t *count, frit_err *err);
 frit_status kernels_clone(const void *fuser, void **out, frit_err *err);
@@ -79,6 +80,11 @@ frit_status kernels_finish(void *fuser, frit_program *out, frit_err *err);
 frit_status kernels_from_state(const struct kernels_device *device, const frit_op_desc *ops,
                                uint32_t n_ops, uint32_t op_stride, const void *bytes,
                                uint64_t n_bytes, frit_program *out, frit_err *err);
+
+/* The initializers of a frit_fuser_table but `prototypes` and `from_state`. */
+#define KERNELS_FUSER_SLOTS                                                                      \
+    .struct_size = sizeof(frit_fuser_table), .clone = kernels_clone, .destroy = kernels_destroy, \
+    .reset = kernels_reset, .push = kernels_push, .state = kernels_state, .finish = kernels_finish
 
 /* Creates a program for one op; FRIT_UNSUPPORTED: no schedule accepts it. */
 frit_status kernels_op(const struct kernels_device *device, const frit_op_desc *op,

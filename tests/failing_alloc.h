@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Makes one allocation of this process fail: malloc, calloc and realloc as called by what is linked
- * statically (not inside shared libraries).  A test asks for it in its CMakeLists.txt with
+ * statically (not inside shared libraries).  A test enables it in its CMakeLists.txt with
  * frit_failing_alloc(NAME).
  *
  * The usual loop:

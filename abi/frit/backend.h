@@ -81,7 +81,7 @@ typedef struct frit_device_info {
     uint64_t caps;         /* FRIT_CAP_* */
     uint64_t align_bytes;  /* alignment of every buffer, a power of two, 0 = 64 */
     uint64_t tail_bytes;   /* promise the device likes past the end of a range */
-    /* Limits of one launch: the host makes none beyond them, whatever a fuser asks for. */
+    /* Limits of one launch: the host makes none beyond them, whatever a launch spec says. */
     uint64_t max_binding;  /* bytes one argument may span, 0 = no limit */
     uint64_t group_memory; /* bytes of fast memory per group, 0 = none */
     uint32_t max_bindings; /* arguments, 0 = no limit */
@@ -192,14 +192,17 @@ typedef struct frit_cmd {
     uint32_t group[3];   /* DISPATCH: lanes of a group per axis */
 } frit_cmd;
 
-/* What wait reports beside its status, FRIT_TIMEOUT included: the first command that failed behind
- * the place {value, command} that the caller gives, up to the value waited for.  Failures are in
- * the order of values and, in a submit, of commands; one is told only when none before it can come
- * any more.  Every call that asks for a failure is told it; once a call gave its place or a later
- * one, a driver may forget it.  A driver without room for more may merge a failure into the last
- * that it keeps, and has then one for all values from the first to the last merged: it tells that
- * one's status and cookie, FRIT_ALL_COMMANDS, and the smallest of these values that is behind the
- * caller's place, so that the next call is told the next value. */
+/* What wait reports beside its status, FRIT_TIMEOUT included: the first command that failed after
+ * the place {value, command} that the caller gives, up to the value waited for.
+ *
+ * Failures are in the order of values and, in a submit, of commands; the driver reports one only
+ * when no earlier one can occur any more.  It reports the same failure to every call that gives an
+ * earlier place, and may forget it once a call gave its place or a later one.
+ *
+ * A driver without room for more failures may merge one into the last that it keeps.  This one then
+ * stands for all values from the first to the last merged: wait reports its status and cookie,
+ * FRIT_ALL_COMMANDS, and the smallest of these values that is after the caller's place, so that the
+ * next call gets the next value. */
 typedef struct frit_failure {
     uint32_t struct_size;
     frit_status status; /* of the command; FRIT_OK: none failed, the rest is as it was given */
@@ -331,13 +334,13 @@ typedef struct frit_backend {
 
     /* [queue] +nonblock (INLINE_QUEUE: +mayblock)  required.  The commands run after those that the
      * queue has, and after `waits`.  May wait for room in its own queue.  Negative: nothing was
-     * enqueued; what fails later is told by wait. */
+     * enqueued.  Later failures are reported by wait. */
     frit_status (*submit)(void *self, frit_queue *queue, const frit_cmd *cmds, uint32_t count,
                           uint32_t stride, const frit_point *waits, uint32_t n_waits,
                           uint64_t *value, frit_err *err);
-    /* [any] +mayblock  required.  FRIT_TIMEOUT after `timeout_ns` (0: only asks, UINT64_MAX: no
-     * limit), FRIT_DEVICE_LOST for a value that will never be reached; a failed command does not
-     * stop the timeline, it is told in `failure`, in words in `err`. */
+    /* [any] +mayblock  required.  FRIT_TIMEOUT after `timeout_ns` (0: does not wait, UINT64_MAX:
+     * no limit), FRIT_DEVICE_LOST for a value that will never be reached.  A failed command does not
+     * stop the timeline; it is reported in `failure`, and its text in `err`. */
     frit_status (*wait)(void *self, frit_queue *queue, uint64_t value, uint64_t timeout_ns,
                         frit_failure *failure, frit_err *err);
 

@@ -39,7 +39,7 @@ frit_scalar frit_scalar_u(uint64_t value)
 }
 
 /* The state of a call. */
-struct way {
+struct call_state {
     const frit_op_info *row;
     uint32_t op;
     uint32_t n_in; /* `many` and `in` together */
@@ -62,19 +62,19 @@ struct way {
     bool full;       /* the queue is long enough */
 };
 
-static frit_input way_in(const struct way *w, uint32_t i)
+static frit_input call_state_in(const struct call_state *w, uint32_t i)
 {
     return i < w->n_many ? api_tensor(w->many[i]) : w->in[i - w->n_many];
 }
 
-static const char *operand_name(const struct way *w, uint32_t i)
+static const char *operand_name(const struct call_state *w, uint32_t i)
 {
     if (w->row->in[0].role == FRIT_ROLE_MANY || i >= op_n_slots(w->row))
         return "operand";
     return w->row->in[i].name;
 }
 
-static frit_status way_init(struct way *w, frit_err *err)
+static frit_status call_state_init(struct call_state *w, frit_err *err)
 {
     w->inputs = w->fixed_inputs;
     w->operands = w->fixed_operands;
@@ -98,18 +98,18 @@ static frit_status way_init(struct way *w, frit_err *err)
 }
 
 /* An operand that occurs twice is released once. */
-static void consume(const struct way *w, uint32_t i)
+static void consume(const struct call_state *w, uint32_t i)
 {
-    frit_tensor *tensor = way_in(w, i).tensor;
+    frit_tensor *tensor = call_state_in(w, i).tensor;
 
     for (uint32_t k = 0; k < i && handle_taken(tensor); k++) {
-        if (way_in(w, k).tensor == tensor)
+        if (call_state_in(w, k).tensor == tensor)
             return;
     }
     tensor_consume(tensor);
 }
 
-static void way_fini(struct way *w)
+static void call_state_fini(struct call_state *w)
 {
     for (uint32_t i = 0; i < w->n_in; i++)
         consume(w, i);
@@ -123,10 +123,10 @@ static void way_fini(struct way *w)
 /* ---- the device of the call ---- */
 
 /* The device of the first tensor that has one. */
-static void find_device(struct way *w)
+static void find_device(struct call_state *w)
 {
     for (uint32_t i = 0; i < w->n_in && !w->device; i++) {
-        frit_tensor *tensor = way_in(w, i).tensor;
+        frit_tensor *tensor = call_state_in(w, i).tensor;
         struct slot *slot = tensor ? slot_enter(tensor, NULL) : NULL;
 
         if (!slot)
@@ -139,10 +139,10 @@ static void find_device(struct way *w)
 }
 
 /* Resolves all operands, so that the error names the first bad one. */
-static frit_status check_handles(const struct way *w, frit_err *err)
+static frit_status check_handles(const struct call_state *w, frit_err *err)
 {
     for (uint32_t i = 0; i < w->n_in; i++) {
-        const frit_input in = way_in(w, i);
+        const frit_input in = call_state_in(w, i);
         bool null = !in.tensor && in.scalar.kind == INPUT_NULL;
         struct slot *slot = in.tensor ? slot_enter(in.tensor, err) : NULL;
 
@@ -158,7 +158,7 @@ static frit_status check_handles(const struct way *w, frit_err *err)
     return fail(err, FRIT_INVALID, "%s: the device is NULL", w->row->name);
 }
 
-static frit_status find_binding(struct way *w, frit_err *err)
+static frit_status find_binding(struct call_state *w, frit_err *err)
 {
     if (!w->device)
         find_device(w);
@@ -169,14 +169,15 @@ static frit_status find_binding(struct way *w, frit_err *err)
 
 /* ---- inside the lock ---- */
 
-static void refuse(const struct way *w, uint32_t i, frit_err *err)
+static void refuse(const struct call_state *w, uint32_t i, frit_err *err)
 {
-    slot_refuse(way_in(w, i).tensor, err);
+    slot_refuse(call_state_in(w, i).tensor, err);
     fail_context(err, "%s: %s (operand %u)", w->row->name, operand_name(w, i), i);
 }
 
 /* FRIT_BUSY: the stream has no alias of it. */
-static frit_status resolve_tensor(struct way *w, uint32_t i, frit_tensor *tensor, frit_err *err)
+static frit_status resolve_tensor(struct call_state *w, uint32_t i, frit_tensor *tensor,
+                                  frit_err *err)
 {
     struct stream *stream = w->binding->stream;
     struct segment_input *operand = &w->operands[i];
@@ -208,12 +209,12 @@ static frit_status resolve_tensor(struct way *w, uint32_t i, frit_tensor *tensor
     return FRIT_OK;
 }
 
-static frit_status resolve(struct way *w, frit_err *err)
+static frit_status resolve(struct call_state *w, frit_err *err)
 {
     frit_status first = FRIT_OK;
 
     for (uint32_t i = 0; i < w->n_in; i++) {
-        const frit_input in = way_in(w, i);
+        const frit_input in = call_state_in(w, i);
         frit_status st = FRIT_OK;
 
         w->inputs[i].kind = FRIT_OPERAND_ABSENT;
@@ -237,7 +238,7 @@ static frit_status resolve(struct way *w, frit_err *err)
 }
 
 /* After op_check, so that scalars have their final kind and type. */
-static void finish_operands(struct way *w)
+static void finish_operands(struct call_state *w)
 {
     for (uint32_t i = 0; i < w->n_in; i++) {
         if (w->inputs[i].kind == FRIT_OPERAND_SCALAR) {
@@ -247,13 +248,13 @@ static void finish_operands(struct way *w)
     }
 }
 
-static uint32_t sizeof_attrs(const struct way *w)
+static uint32_t sizeof_attrs(const struct call_state *w)
 {
     return op_record(w->row)->size;
 }
 
 /* Whether the next op of this kind can be predicted; see fast.c. */
-static bool is_simple(const struct way *w)
+static bool is_simple(const struct call_state *w)
 {
     bool tensors = false;
 
@@ -267,7 +268,7 @@ static bool is_simple(const struct way *w)
            !(w->row->traits & FRIT_OP_SEEDED) && sizeof_attrs(w) <= SIMPLE_ATTRS;
 }
 
-static frit_status record(struct way *w, struct slot **out, frit_err *err)
+static frit_status record(struct call_state *w, struct slot **out, frit_err *err)
 {
     struct op_call checked = {
         .op = w->op, .n_in = w->n_in, .wanted = w->wanted, .in = w->inputs, .attrs = w->attrs};
@@ -297,7 +298,7 @@ static frit_status record(struct way *w, struct slot **out, frit_err *err)
     return FRIT_OK;
 }
 
-static frit_status record_locked(struct way *w, frit_tensor **out, frit_err *err)
+static frit_status record_locked(struct call_state *w, frit_tensor **out, frit_err *err)
 {
     struct slot *slots[FRIT_OP_MAX_OUT] = {0};
     struct slot_home *home = &w->binding->stream->home;
@@ -312,7 +313,7 @@ static frit_status record_locked(struct way *w, frit_tensor **out, frit_err *err
 }
 
 /* Gives an operand an alias in the stream. */
-static frit_status learn_operand(struct way *w, frit_err *err)
+static frit_status learn_operand(struct call_state *w, frit_err *err)
 {
     struct slot *slot = stream_enter_settled(w->unknown, DRAIN_SHARE, err);
     struct failure *failure = NULL;
@@ -331,7 +332,7 @@ static frit_status learn_operand(struct way *w, frit_err *err)
 }
 
 /* Repeats until every operand is of the stream or has an alias: each round adds one. */
-static frit_status run_known(struct way *w, frit_tensor **out, frit_err *err)
+static frit_status run_known(struct call_state *w, frit_tensor **out, frit_err *err)
 {
     frit_status st = record_locked(w, out, err);
 
@@ -342,7 +343,7 @@ static frit_status run_known(struct way *w, frit_tensor **out, frit_err *err)
     return st;
 }
 
-static void publish_error(struct way *w, const frit_err *err, frit_tensor **out)
+static void publish_error(struct call_state *w, const frit_err *err, frit_tensor **out)
 {
     struct failure *failure = w->failure ? failure_ref(w->failure) : failure_create(err);
 
@@ -356,7 +357,7 @@ static void publish_error(struct way *w, const frit_err *err, frit_tensor **out)
 }
 
 /* The number of a custom op is valid in the process, but the op belongs to one host. */
-static frit_status check_offered(const struct way *w, frit_err *err)
+static frit_status check_offered(const struct call_state *w, frit_err *err)
 {
     if (w->op < FRIT_OP_CUSTOM || registry_has_op(w->device->config.registry, w->op))
         return FRIT_OK;
@@ -365,10 +366,10 @@ static frit_status check_offered(const struct way *w, frit_err *err)
 }
 
 /* `out` has room for FRIT_OP_MAX_OUT. */
-static frit_status run(struct way *w, frit_tensor **out)
+static frit_status run(struct call_state *w, frit_tensor **out)
 {
     frit_err err = ERR_INIT;
-    frit_status st = way_init(w, &err);
+    frit_status st = call_state_init(w, &err);
 
     if (!st)
         st = find_binding(w, &err);
@@ -378,23 +379,23 @@ static frit_status run(struct way *w, frit_tensor **out)
         st = run_known(w, out, &err);
     if (st)
         publish_error(w, &err, out);
-    way_fini(w);
+    call_state_fini(w);
     if (w->full)
         stream_drain(w->binding->stream, DRAIN_FULL);
     return st;
 }
 
-static void way_of(const struct api_call *call, struct way *w)
+static void call_state_of(const struct api_call *call, struct call_state *w)
 {
-    *w = (struct way){.row = op_row(call->op),
-                      .op = call->op,
-                      .n_in = call->n_in,
-                      .many = call->many,
-                      .n_many = call->n_many,
-                      .in = call->in,
-                      .attrs = call->attrs,
-                      .device = call->device,
-                      .wanted = 1};
+    *w = (struct call_state){.row = op_row(call->op),
+                             .op = call->op,
+                             .n_in = call->n_in,
+                             .many = call->many,
+                             .n_many = call->n_many,
+                             .in = call->in,
+                             .attrs = call->attrs,
+                             .device = call->device,
+                             .wanted = 1};
     w->n_in += (uint32_t)w->n_many;
     w->n_out = op_n_out(w->row);
     for (uint32_t i = 1; i < w->n_out; i++) {
@@ -406,9 +407,9 @@ static void way_of(const struct api_call *call, struct way *w)
 frit_tensor *api_op_long(const struct api_call *call)
 {
     frit_tensor *out[FRIT_OP_MAX_OUT] = {0};
-    struct way w;
+    struct call_state w;
 
-    way_of(call, &w);
+    call_state_of(call, &w);
     run(&w, out);
     for (uint32_t i = 1; i < w.n_out; i++) {
         if (call->more[i - 1])
@@ -422,9 +423,9 @@ frit_tensor *api_op_long(const struct api_call *call)
 frit_status api_op_status(const struct api_call *call)
 {
     frit_tensor *out[FRIT_OP_MAX_OUT] = {0};
-    struct way w;
+    struct call_state w;
 
-    way_of(call, &w);
+    call_state_of(call, &w);
     return run(&w, out);
 }
 
@@ -432,12 +433,12 @@ frit_status api_op_status(const struct api_call *call)
 
 /* Copies the caller's attributes, whose record may be shorter, to a record of full size. */
 static frit_status copy_attrs(const frit_call *call, const frit_op_info *row, unsigned char *out,
-                              size_t room, frit_err *err)
+                              size_t capacity, frit_err *err)
 {
     const frit_record_info *record = op_record(row);
     uint64_t size = record->size, given = 0;
 
-    if (size > room)
+    if (size > capacity)
         return fail(err, FRIT_INTERNAL, "%s: its record has %u bytes", row->name, record->size);
     memset(out, 0, size);
     if (call->attrs)
@@ -485,7 +486,7 @@ static void give_outputs(frit_device *device, frit_tensor **out, uint64_t n_out,
 void api_refuse(frit_device *device, const frit_input *in, uint32_t n_in, frit_tensor **outputs,
                 uint64_t n_outputs, const frit_err *err)
 {
-    const struct way w = {.in = in, .n_in = in ? n_in : 0};
+    const struct call_state w = {.in = in, .n_in = in ? n_in : 0};
     frit_tensor *none[1] = {NULL};
 
     for (uint32_t i = 0; i < w.n_in; i++)
@@ -500,7 +501,7 @@ void frit_op(frit_device *device, const frit_call *call, frit_tensor **outputs, 
     uint64_t attrs[64];
     frit_tensor *out[FRIT_OP_MAX_OUT] = {0};
     frit_err err = ERR_INIT;
-    struct way w = {.device = device};
+    struct call_state w = {.device = device};
     frit_status st = check_generic(call, outputs, n_outputs, &err);
 
     if (!st)

@@ -101,7 +101,7 @@ frit_status frit_plugin_at(frit_host *host, uint64_t index, frit_plugin_desc *ou
 
     if (!host || !out || !host->registry || index >= registry_n_plugins(host->registry))
         return FRIT_INVALID;
-    if (registry_ask(host->registry, (uint32_t)index))
+    if (registry_enumerate(host->registry, (uint32_t)index))
         return FRIT_NO_HOST_MEMORY;
     plugin = registry_plugin_at(host->registry, (uint32_t)index);
     reason = plugin->reason ? plugin->reason : plugin->driver_reason;

@@ -302,7 +302,7 @@ static void record_op(frit_device *device, const struct graph_op *op, frit_input
     frit_call call = {
         .struct_size = sizeof(call), .op = op->op, .n_in = op->n_in, .in = in, .attrs = op->attrs};
     frit_tensor *out[FRIT_OP_MAX_OUT];
-    uint32_t room = 0;
+    uint32_t n_out = 0;
 
     for (uint32_t i = 0; i < op->n_in; i++) {
         in[i] = (frit_input){0};
@@ -312,9 +312,9 @@ static void record_op(frit_device *device, const struct graph_op *op, frit_input
             in[i].scalar = op->in[i].scalar;
     }
     for (uint32_t i = 0; i < op->n_out; i++)
-        room = op->out[i] != GRAPH_NO_VALUE ? i + 1 : room;
-    frit_op(device, &call, out, room);
-    for (uint32_t i = 0; i < room; i++) {
+        n_out = op->out[i] != GRAPH_NO_VALUE ? i + 1 : n_out;
+    frit_op(device, &call, out, n_out);
+    for (uint32_t i = 0; i < n_out; i++) {
         if (op->out[i] != GRAPH_NO_VALUE)
             tensors[op->out[i]] = out[i];
         else

@@ -29,7 +29,7 @@ struct frit_inspection {
     pthread_mutex_t lock;   /* of the rest, while it is on */
     struct arena arena;
     struct seen_run *runs;
-    uint32_t n_runs, room;
+    uint32_t n_runs, capacity;
     bool failed; /* a run found no memory */
     frit_inspection_desc about;
 };
@@ -37,20 +37,20 @@ struct frit_inspection {
 /* ---- copying ---- */
 
 /* The step that is copied, and where from and to. */
-struct copying {
+struct step_copy {
     frit_inspection *to;
     const struct run *run;
     const struct plan_step *from;
     frit_step_desc *step;
 };
 
-static const char *keep_text(struct copying *c, const struct str *text)
+static const char *keep_text(struct step_copy *c, const struct str *text)
 {
     return text->failed ? NULL
                         : arena_text(&c->to->arena, text->text ? text->text : "", text->length);
 }
 
-static bool copy_ops(struct copying *c)
+static bool copy_ops(struct step_copy *c)
 {
     uint32_t n = c->from->n_ops;
     uint32_t *numbers = arena_array(&c->to->arena, n, sizeof(*numbers));
@@ -86,7 +86,7 @@ struct values {
     uint64_t bytes;
 };
 
-static bool copy_values(struct copying *c, const uint32_t *from, uint32_t n, struct values *out)
+static bool copy_values(struct step_copy *c, const uint32_t *from, uint32_t n, struct values *out)
 {
     uint32_t *numbers = arena_array(&c->to->arena, (size_t)n + 1, sizeof(*numbers));
     const char **types = arena_array(&c->to->arena, (size_t)n + 1, sizeof(char *));
@@ -113,7 +113,7 @@ static bool copy_values(struct copying *c, const uint32_t *from, uint32_t n, str
     return true;
 }
 
-static bool copy_fuser(struct copying *c)
+static bool copy_fuser(struct step_copy *c)
 {
     const struct fusers *fusers = c->run->device->fusers;
     struct str text = {0};
@@ -128,14 +128,14 @@ static bool copy_fuser(struct copying *c)
     return c->step->fuser != NULL;
 }
 
-static bool is_view(const struct copying *c)
+static bool is_view(const struct step_copy *c)
 {
     const frit_op_info *row = op_row(c->run->graph->ops[c->from->ops[0]].op);
 
     return !c->from->program && row->cls == FRIT_CLASS_VIEW && row->level == FRIT_LEVEL_CORE;
 }
 
-static bool copy_note(struct copying *c, uint32_t number)
+static bool copy_note(struct step_copy *c, uint32_t number)
 {
     const struct run_note *note = c->run->notes ? &c->run->notes[number] : &(struct run_note){0};
 
@@ -144,7 +144,7 @@ static bool copy_note(struct copying *c, uint32_t number)
     return c->step->why != NULL;
 }
 
-static bool copy_step(struct copying *c, uint32_t number)
+static bool copy_step(struct step_copy *c, uint32_t number)
 {
     struct values in, out;
 
@@ -183,7 +183,7 @@ static bool copy_run(frit_inspection *to, const struct run *run)
     const struct plan *plan = run->plan;
     struct seen_run *seen;
 
-    if (!array_grow(&to->runs, &to->room, to->n_runs, 1, sizeof(*to->runs)))
+    if (!array_grow(&to->runs, &to->capacity, to->n_runs, 1, sizeof(*to->runs)))
         return false;
     seen = &to->runs[to->n_runs];
     *seen = (struct seen_run){.desc = {.stream = run->stream,
@@ -192,7 +192,7 @@ static bool copy_run(frit_inspection *to, const struct run *run)
                                        .n_steps = plan->n_steps}};
     seen->steps = arena_array(&to->arena, plan->n_steps, sizeof(*seen->steps));
     for (uint32_t s = 0; s < plan->n_steps && seen->steps; s++) {
-        struct copying copying = {to, run, &plan->steps[s], &seen->steps[s]};
+        struct step_copy copying = {to, run, &plan->steps[s], &seen->steps[s]};
 
         if (!copy_step(&copying, s))
             return false;

@@ -145,7 +145,7 @@ static frit_status fail_unknown_op(const char *name, frit_err *err)
     struct str known = {0};
 
     if (strchr(name, '.'))
-        custom_tell_unknown(str_of(name), &known);
+        custom_explain_unknown(str_of(name), &known);
     else if (nearest)
         str_addf(&known, "did you mean '%s'?", nearest);
     fail(err, FRIT_INVALID, "frit_op_named: unknown op '%.64s'%s%s", name, known.text ? ": " : "",

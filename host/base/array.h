@@ -11,15 +11,15 @@
 
 /* Makes room for `more` items beyond `count`, doubling.  `array` is the address of the pointer,
  * `item` in bytes.  False without memory, and nothing changed. */
-static inline bool array_grow(void *array, uint32_t *room, uint32_t count, uint32_t more,
+static inline bool array_grow(void *array, uint32_t *capacity, uint32_t count, uint32_t more,
                               size_t item)
 {
-    uint64_t wanted = *room ? *room : 8;
+    uint64_t wanted = *capacity ? *capacity : 8;
     void *items;
 
     while (wanted < (uint64_t)count + more)
         wanted *= 2;
-    if (wanted == *room)
+    if (wanted == *capacity)
         return true;
     if (wanted > UINT32_MAX || wanted > SIZE_MAX / item)
         return false;
@@ -28,7 +28,7 @@ static inline bool array_grow(void *array, uint32_t *room, uint32_t count, uint3
     if (!items)
         return false;
     memcpy(array, &items, sizeof(items));
-    *room = (uint32_t)wanted;
+    *capacity = (uint32_t)wanted;
     return true;
 }
 

@@ -34,7 +34,7 @@ const char *status_name(frit_status status);
         .struct_size = sizeof(frit_err) \
     }
 
-/* The analyzer reads one file at a time: it has to be told that a failure is never FRIT_OK. */
+/* The analyzer reads one file at a time and does not see that fail never returns FRIT_OK. */
 #ifdef __clang_analyzer__
 #define fail(err, status, ...)  (fail(err, status, __VA_ARGS__), status)
 #define fail_memory(err, bytes) (fail_memory(err, bytes), FRIT_NO_HOST_MEMORY)

@@ -12,31 +12,31 @@
 static struct map_entry *find(const struct map *map, uint64_t hash, const void *key,
                               size_t key_bytes)
 {
-    size_t i = hash & (map->room - 1);
+    size_t i = hash & (map->capacity - 1);
 
     while (map->entries[i].key) {
         const struct map_entry *e = &map->entries[i];
 
         if (e->hash == hash && e->key_bytes == key_bytes && memcmp(e->key, key, key_bytes) == 0)
             break;
-        i = (i + 1) & (map->room - 1);
+        i = (i + 1) & (map->capacity - 1);
     }
     return &map->entries[i];
 }
 
 void *map_get(const struct map *map, const void *key, size_t key_bytes)
 {
-    return map->room ? find(map, XXH3_64bits(key, key_bytes), key, key_bytes)->value : NULL;
+    return map->capacity ? find(map, XXH3_64bits(key, key_bytes), key, key_bytes)->value : NULL;
 }
 
 static bool grow(struct map *map)
 {
-    struct map larger = {.room = map->room ? map->room * 2 : 16, .count = map->count};
+    struct map larger = {.capacity = map->capacity ? map->capacity * 2 : 16, .count = map->count};
 
-    larger.entries = calloc(larger.room, sizeof(*larger.entries));
+    larger.entries = calloc(larger.capacity, sizeof(*larger.entries));
     if (!larger.entries)
         return false;
-    for (size_t i = 0; i < map->room; i++) {
+    for (size_t i = 0; i < map->capacity; i++) {
         const struct map_entry *e = &map->entries[i];
 
         if (e->key)
@@ -52,7 +52,7 @@ bool map_add(struct map *map, const void *key, size_t key_bytes, void *value)
     uint64_t hash = XXH3_64bits(key, key_bytes);
     void *copy;
 
-    if (map->count >= map->room / 4 * 3 && !grow(map))
+    if (map->count >= map->capacity / 4 * 3 && !grow(map))
         return false;
     copy = malloc(key_bytes ? key_bytes : 1);
     if (!copy)
@@ -66,7 +66,7 @@ bool map_add(struct map *map, const void *key, size_t key_bytes, void *value)
 /* Fills the free place `gap` from the entries that follow it without a gap. */
 static void close_gap(struct map *map, size_t gap)
 {
-    size_t mask = map->room - 1;
+    size_t mask = map->capacity - 1;
 
     for (size_t i = (gap + 1) & mask; map->entries[i].key; i = (i + 1) & mask) {
         size_t home = map->entries[i].hash & mask;
@@ -81,7 +81,8 @@ static void close_gap(struct map *map, size_t gap)
 
 void *map_remove(struct map *map, const void *key, size_t key_bytes)
 {
-    struct map_entry *e = map->room ? find(map, XXH3_64bits(key, key_bytes), key, key_bytes) : NULL;
+    struct map_entry *e =
+        map->capacity ? find(map, XXH3_64bits(key, key_bytes), key, key_bytes) : NULL;
     void *value;
 
     if (!e || !e->key)
@@ -95,7 +96,7 @@ void *map_remove(struct map *map, const void *key, size_t key_bytes)
 
 void map_fini(struct map *map, void (*drop)(void *value))
 {
-    for (size_t i = 0; i < map->room; i++) {
+    for (size_t i = 0; i < map->capacity; i++) {
         if (!map->entries[i].key)
             continue;
         if (drop)

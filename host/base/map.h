@@ -17,7 +17,7 @@ struct map_entry {
 /* All zero is an empty map. */
 struct map {
     struct map_entry *entries;
-    size_t room; /* a power of two */
+    size_t capacity; /* a power of two */
     size_t count;
 };
 

@@ -9,20 +9,20 @@
 
 static bool reserve(struct str *str, size_t more)
 {
-    size_t room = str->room ? str->room : 64;
+    size_t capacity = str->capacity ? str->capacity : 64;
     char *text;
 
     if (str->failed || more >= SIZE_MAX / 2 - str->length)
         return false;
-    while (room < str->length + more + 1)
-        room *= 2;
-    if (room == str->room)
+    while (capacity < str->length + more + 1)
+        capacity *= 2;
+    if (capacity == str->capacity)
         return true;
-    text = realloc(str->text, room);
+    text = realloc(str->text, capacity);
     if (!text)
         return false;
     str->text = text;
-    str->room = room;
+    str->capacity = capacity;
     return true;
 }
 

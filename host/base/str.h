@@ -13,7 +13,7 @@
 struct str {
     char *text; /* terminated; NULL while empty */
     size_t length;
-    size_t room;
+    size_t capacity;
     bool failed; /* an append found no memory */
 };
 

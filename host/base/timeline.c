@@ -27,7 +27,7 @@ struct event {
     uint32_t track;      /* thread, or number of a device's track */
     uint64_t start, end; /* of a span; a counter has a start */
     double value;        /* of a counter */
-    char room[TIMELINE_ROOM];
+    char area[TIMELINE_AREA];
     char name[TIMELINE_NAME];
 };
 
@@ -36,7 +36,7 @@ enum { OFF, CHANGING, ON };
 static struct {
     atomic_uint mode;
     atomic_uint writers;
-    atomic_uint_least64_t taken; /* slots asked for */
+    atomic_uint_least64_t taken; /* slots requested */
     uint32_t max_events;
     uint64_t origin; /* when it was started */
     struct event *events;
@@ -80,7 +80,7 @@ static void cut(frit_str text, char *out, size_t size)
     out[length] = '\0';
 }
 
-static void record(const struct event *event, const char *room, frit_str name)
+static void record(const struct event *event, const char *area, frit_str name)
 {
     uint64_t slot;
 
@@ -95,7 +95,7 @@ static void record(const struct event *event, const char *room, frit_str name)
                 to->process = TRACKS_THREADS;
                 to->track = (uint32_t)gettid();
             }
-            cut(str_of(room), to->room, sizeof(to->room));
+            cut(str_of(area), to->area, sizeof(to->area));
             cut(name, to->name, sizeof(to->name));
         }
     }
@@ -112,16 +112,16 @@ uint64_t timeline_begin(void)
     return timeline_is_on() ? now_ns() : 0;
 }
 
-void timeline_end(uint64_t begun, const char *room, frit_str name)
+void timeline_end(uint64_t begun, const char *area, frit_str name)
 {
     if (begun)
-        record(&(struct event){.start = begun, .end = now_ns()}, room, name);
+        record(&(struct event){.start = begun, .end = now_ns()}, area, name);
 }
 
-void timeline_span(uint32_t track, uint64_t start, uint64_t end, const char *room, frit_str name)
+void timeline_span(uint32_t track, uint64_t start, uint64_t end, const char *area, frit_str name)
 {
     record(&(struct event){.process = TRACKS_DEVICES, .track = track, .start = start, .end = end},
-           room, name);
+           area, name);
 }
 
 void timeline_track(uint32_t track, frit_str name)
@@ -130,10 +130,10 @@ void timeline_track(uint32_t track, frit_str name)
            name);
 }
 
-void timeline_counter(const char *room, frit_str name, double value)
+void timeline_counter(const char *area, frit_str name, double value)
 {
     if (timeline_is_on())
-        record(&(struct event){.kind = EVENT_COUNTER, .start = now_ns(), .value = value}, room,
+        record(&(struct event){.kind = EVENT_COUNTER, .start = now_ns(), .value = value}, area,
                name);
 }
 
@@ -186,7 +186,7 @@ static void print_event(struct str *out, const struct event *event)
     str_addf(out, "{\"name\":");
     print_text(out, event->kind == EVENT_TRACK ? "thread_name" : event->name);
     str_addf(out, ",\"cat\":");
-    print_text(out, event->room);
+    print_text(out, event->area);
     str_addf(out, ",\"ph\":\"%s\",\"pid\":%" PRIu32 ",\"tid\":%" PRIu32, phases[event->kind],
              event->process, event->track);
     if (event->kind == EVENT_TRACK) {

@@ -14,7 +14,7 @@
 
 #include <frit/status.h>
 
-enum { TIMELINE_NAME = 48, TIMELINE_ROOM = 24 }; /* bytes of names and categories, with the end */
+enum { TIMELINE_NAME = 48, TIMELINE_AREA = 24 }; /* bytes of names and categories, with the end */
 
 /* Begins to record up to `max_events` events; FRIT_BUSY while somebody does. */
 frit_status timeline_start(uint32_t max_events, frit_err *err);
@@ -26,14 +26,14 @@ void timeline_stop(struct str *out);
 bool timeline_is_on(void);
 /* Monotonic nanoseconds, never 0, for timeline_end on the same thread; 0 while off. */
 uint64_t timeline_begin(void);
-/* A span of this thread from `begun` until now; nothing if that is 0.  `room` says who speaks, such
- * as "stream" or a plugin's id; both texts are cut. */
-void timeline_end(uint64_t begun, const char *room, frit_str name);
+/* A span of this thread from `begun` until now; nothing if that is 0.  `area` says who speaks,
+ * such as "stream" or a plugin's id; both texts are cut. */
+void timeline_end(uint64_t begun, const char *area, frit_str name);
 /* A span between two moments in monotonic nanoseconds, on a track that no thread writes. */
-void timeline_span(uint32_t track, uint64_t start, uint64_t end, const char *room, frit_str name);
+void timeline_span(uint32_t track, uint64_t start, uint64_t end, const char *area, frit_str name);
 /* Names such a track for viewers; may be repeated. */
 void timeline_track(uint32_t track, frit_str name);
 /* The value that a quantity has from now on. */
-void timeline_counter(const char *room, frit_str name, double value);
+void timeline_counter(const char *area, frit_str name, double value);
 
 #endif

@@ -10,9 +10,9 @@
 #include "base/fail.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "conf/conf_sources.h"
 #include "conf/env.h"
 #include "conf/files.h"
-#include "conf/source.h"
 
 static frit_status put_setting(struct conf *conf, const frit_setting *setting, frit_err *err)
 {

@@ -9,7 +9,7 @@
 
 #include "base/fail.h"
 #include "base/str.h"
-#include "conf/source.h"
+#include "conf/conf_sources.h"
 
 static const char prefix[] = "FRIT_";
 static const char test_prefix[] = "FRIT_TEST_"; /* reserved for tests */

@@ -14,9 +14,9 @@
 
 #include "base/fail.h"
 #include "base/str.h"
+#include "conf/conf_sources.h"
 #include "conf/env.h"
 #include "conf/ini.h"
-#include "conf/source.h"
 
 enum { MAX_FILE = 1 << 20 };
 

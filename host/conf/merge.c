@@ -241,13 +241,13 @@ static void show(struct conf *conf, const char *section, const struct conf_slot 
 
 static frit_status complete_values(struct conf *conf, frit_err *err)
 {
-    size_t room = RULE_N_OPTIONS;
+    size_t capacity = RULE_N_OPTIONS;
 
     for (uint32_t i = 0; i < conf->n_sections; i++)
-        room += RULE_N_PLUGIN_KEYS + conf->section[i]->plugin.n_options;
-    conf->values = arena_array(&conf->arena, room, sizeof(*conf->values));
+        capacity += RULE_N_PLUGIN_KEYS + conf->section[i]->plugin.n_options;
+    conf->values = arena_array(&conf->arena, capacity, sizeof(*conf->values));
     if (!conf->values)
-        return fail_memory(err, room * sizeof(*conf->values));
+        return fail_memory(err, capacity * sizeof(*conf->values));
     for (size_t i = 0; i < RULE_N_OPTIONS; i++)
         show(conf, rule_options[i].section, &conf->option[i]);
     for (uint32_t i = 0; i < conf->n_sections; i++) {

@@ -46,7 +46,7 @@ static bool memory_is_done(void *ctx, const struct points *points, enum memory_p
 
     if (device_knows_reached(device, points) || how == PROGRESS_KNOWN)
         return device_knows_reached(device, points);
-    if (how == PROGRESS_ASK)
+    if (how == PROGRESS_QUERY)
         return device_has_reached_points(device, points);
     if (device_wait_points(device, points, &err))
         log_write(FRIT_LOG_WARN, "memory", "%s: %s", device->name, err.text);

@@ -83,7 +83,7 @@ struct device_counters {
     atomic_uint_least64_t store_loaded;       /* plans from the file */
     atomic_uint_least64_t disabled;           /* programs that failed and are not run again */
     atomic_uint_least64_t waiting;            /* launches whose program was not ready yet */
-    atomic_uint_least64_t compiles_joined;    /* asked for while an equal one was under way */
+    atomic_uint_least64_t compiles_joined;    /* requested while an equal one was running */
     atomic_uint_least64_t compiles_cancelled; /* before they began */
     atomic_uint_least64_t fallbacks[FALLBACKS];
     atomic_uint_least64_t drains[DRAIN_CAUSES];

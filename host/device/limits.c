@@ -49,14 +49,14 @@ frit_status limits_check_grid(const frit_device *device, const uint32_t grid[3],
 
         if (grid[d] > groups)
             return fail(err, FRIT_INTERNAL,
-                        "%s: %s asks for a grid of %u groups, the device declared %u", device->name,
+                        "%s: %s requests a grid of %u groups, the device declared %u", device->name,
                         slot, grid[d], groups);
         if (__builtin_mul_overflow(lanes, group[d] ? group[d] : 1, &lanes))
             lanes = UINT64_MAX;
     }
     if (lanes > most)
         return fail(err, FRIT_INTERNAL,
-                    "%s: %s asks for a group of %llu lanes, the device declared %u", device->name,
+                    "%s: %s requests a group of %llu lanes, the device declared %u", device->name,
                     slot, (unsigned long long)lanes, most);
     return FRIT_OK;
 }

@@ -24,7 +24,7 @@ enum {
     FIRST_ENTRIES = 64,  /* of a ring; doubled as needed */
     MAX_ENTRIES = 16384, /* launches in flight; older ones are dropped */
     MAX_READS = 65536,
-    MANY_ENTRIES = 256, /* worth asking the driver how far it is, after as many again */
+    MANY_ENTRIES = 256, /* with so many in flight, query the driver after as many new ones */
     RECENT = 16         /* failures that are found by their timeline value */
 };
 
@@ -41,7 +41,7 @@ struct entry {
     bool bad;
 };
 
-struct told {
+struct reported {
     uint64_t from, to;
     bool named; /* the launch is known */
     struct failure *failure;
@@ -61,11 +61,11 @@ struct lineage {
         struct lineage_place place;  /* failures up to there */
         atomic_uint_least64_t value; /* of the place, read without the lock */
     } known[QUEUES_MAX];             /* by queue */
-    struct told recent[RECENT];
-    uint32_t n_told;         /* ever */
+    struct reported recent[RECENT];
+    uint32_t n_reported;     /* ever */
     struct failure *current; /* of what the launch being entered reads, a reference; NULL: none */
     bool entering;           /* it has an entry */
-    uint64_t asked_at;       /* `next` when the driver was last asked */
+    uint64_t queried_at;     /* `next` when the driver was last queried */
 };
 
 frit_status lineage_create(frit_device *device, struct lineage **out, frit_err *err)
@@ -300,26 +300,26 @@ void lineage_writes(struct lineage *lineage, struct buffer *buffer)
 
 /* ---- afterwards ---- */
 
-static const struct told *find_told(const struct lineage *lineage, uint64_t point)
+static const struct reported *find_reported(const struct lineage *lineage, uint64_t point)
 {
     for (uint32_t i = 0; i < RECENT; i++) {
-        const struct told *told = &lineage->recent[i];
+        const struct reported *report = &lineage->recent[i];
 
-        if (told->failure && point >= told->from && point <= told->to)
-            return told;
+        if (report->failure && point >= report->from && point <= report->to)
+            return report;
     }
     return NULL;
 }
 
 void lineage_transferred(struct lineage *lineage, struct buffer *buffer, uint64_t point)
 {
-    const struct told *told;
+    const struct reported *report;
 
     short_lock_enter(&lineage->lock);
     set_writer(lineage, buffer, TRANSFER | point);
-    told = find_told(lineage, point);
-    if (told)
-        set_failure(lineage, buffer, told->failure);
+    report = find_reported(lineage, point);
+    if (report)
+        set_failure(lineage, buffer, report->failure);
     short_lock_leave(&lineage->lock);
 }
 
@@ -339,7 +339,7 @@ struct spread {
     const struct entry
         *failed;              /* the launch that is known to have failed; NULL: any of the range */
     uint64_t number;          /* of `failed` */
-    bool everything;          /* what cannot be told from what failed is taken for it */
+    bool everything;          /* launches were dropped: all that may have failed counts as failed */
     uint32_t streams[RECENT]; /* of the launches that failed */
     uint32_t n_streams;
 };
@@ -450,15 +450,15 @@ static void spread(struct spread *s)
     memory_each_buffer(s->lineage->device->memory, spoil_buffer, s);
 }
 
-static void note_told(struct spread *s)
+static void note_reported(struct spread *s)
 {
     struct lineage *lineage = s->lineage;
-    struct told *told = &lineage->recent[lineage->n_told++ % RECENT];
+    struct reported *report = &lineage->recent[lineage->n_reported++ % RECENT];
     uint32_t queue = point_queue(s->report->to);
 
-    failure_unref(told->failure);
-    *told =
-        (struct told){s->report->from, s->report->to, s->failed != NULL, failure_ref(s->failure)};
+    failure_unref(report->failure);
+    *report = (struct reported){s->report->from, s->report->to, s->failed != NULL,
+                                failure_ref(s->failure)};
     lineage->known[queue].place =
         (struct lineage_place){point_value(s->report->to), s->report->command};
     atomic_store(&lineage->known[queue].value, point_value(s->report->to));
@@ -511,7 +511,7 @@ bool lineage_report(struct lineage *lineage, const struct lineage_report *report
     if (is_new) {
         find_failed(&s);
         spread(&s);
-        note_told(&s);
+        note_reported(&s);
         disabled = disable_failed(&s);
     }
     short_lock_leave(&lineage->lock);
@@ -545,10 +545,10 @@ static void spread_again(struct lineage *lineage, uint64_t point)
 
     short_lock_enter(&lineage->lock);
     for (uint32_t i = 0; i < RECENT && !s.failure; i++) {
-        const struct told *told = &lineage->recent[i];
+        const struct reported *seen = &lineage->recent[i];
 
-        if (told->failure && !told->named && point >= told->from && point <= told->to)
-            s.failure = failure_ref(told->failure);
+        if (seen->failure && !seen->named && point >= seen->from && point <= seen->to)
+            s.failure = failure_ref(seen->failure);
     }
     if (s.failure)
         spread(&s);
@@ -558,33 +558,34 @@ static void spread_again(struct lineage *lineage, uint64_t point)
     failure_unref(s.failure);
 }
 
-/* Inside the lock: where many launches are in flight, now and then the point of the oldest, else 0.
- * Who never waits would not learn that they ended. */
+/* Inside the lock.  Returns the point of the oldest launch in flight if the driver should be
+ * queried whether it is reached, else 0.  In a program that never waits, launches that ended would
+ * stay in the ring without these queries. */
 static uint64_t overdue(struct lineage *lineage)
 {
     uint64_t point;
 
     if (lineage->next - lineage->first < MANY_ENTRIES ||
-        lineage->next - lineage->asked_at < MANY_ENTRIES)
+        lineage->next - lineage->queried_at < MANY_ENTRIES)
         return 0;
     point = entry_at(lineage, lineage->first)->point;
-    lineage->asked_at = lineage->next;
+    lineage->queried_at = lineage->next;
     return point == PENDING ? 0 : point;
 }
 
 void lineage_end(struct lineage *lineage, struct lineage_batch *batch, uint64_t after,
                  uint64_t point)
 {
-    uint64_t ask;
+    uint64_t oldest;
 
     if (!batch->first)
         return;
     short_lock_enter(&lineage->lock);
     set_points(lineage, batch, after, point);
-    ask = overdue(lineage);
+    oldest = overdue(lineage);
     short_lock_leave(&lineage->lock);
-    if (ask)
-        device_has_reached(lineage->device, ask);
+    if (oldest)
+        device_has_reached(lineage->device, oldest);
     batch->last = after;
     if (after < batch->first)
         *batch = (struct lineage_batch){0};
@@ -619,12 +620,12 @@ bool lineage_knows(struct lineage *lineage, uint64_t point)
 
 struct failure *lineage_failure_at(struct lineage *lineage, uint64_t point)
 {
-    const struct told *told;
+    const struct reported *report;
     struct failure *failure;
 
     short_lock_enter(&lineage->lock);
-    told = find_told(lineage, point);
-    failure = told ? failure_ref(told->failure) : NULL;
+    report = find_reported(lineage, point);
+    failure = report ? failure_ref(report->failure) : NULL;
     short_lock_leave(&lineage->lock);
     return failure;
 }

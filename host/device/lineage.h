@@ -15,7 +15,7 @@
  * meant counts as failed.
  *
  * Where work runs inside submit (FRIT_CAP_INLINE_QUEUE) nothing is in flight: launches are not
- * entered, and who submits asks afterwards.
+ * entered, and the submitting code checks for failures after the submit.
  *
  * Threads: any.  The lock is held for a few instructions, but while a failure spreads. */
 #ifndef DEVICE_LINEAGE_H
@@ -64,7 +64,7 @@ void lineage_writes(struct lineage *lineage, struct buffer *buffer);
 /* ---- afterwards ---- */
 
 /* The launches of the batch after number `after` were submitted and reach `point`; 0: they were
- * not submitted.  May ask the driver how far it is. */
+ * not submitted.  May query the driver for the value it has reached. */
 void lineage_end(struct lineage *lineage, struct lineage_batch *batch, uint64_t after,
                  uint64_t point);
 /* A transfer that reaches this point wrote the buffer. */

@@ -39,7 +39,7 @@ struct plan_saver {
     pthread_cond_t closed;
     uint64_t n_noted, n_saved;
     bool scheduled, closing;
-    bool told; /* that nothing is kept; of who saves */
+    bool warned; /* that the file cannot be written; used by the saving thread only */
 };
 
 /* ---- what plans follow from ---- */
@@ -138,14 +138,14 @@ static bool name_space(struct plan_saver *saver)
 
 /* ---- saving ---- */
 
-/* Of a file that the user named it is told once; the cache folder may well be read-only. */
-static void tell_lost(struct plan_saver *saver, const char *what, const char *why)
+/* A warning, once, if the user named the file; the default cache folder may well be read-only. */
+static void log_unsaved(struct plan_saver *saver, const char *what, const char *why)
 {
     uint32_t level =
-        saver->device->config.store_named && !saver->told ? FRIT_LOG_WARN : FRIT_LOG_DEBUG;
+        saver->device->config.store_named && !saver->warned ? FRIT_LOG_WARN : FRIT_LOG_DEBUG;
 
     log_write(level, "plan", "%s: plans are not kept: %s%s", saver->device->name, what, why);
-    saver->told = true;
+    saver->warned = true;
 }
 
 static void save(struct plan_saver *saver)
@@ -156,11 +156,11 @@ static void save(struct plan_saver *saver)
     struct stat st;
 
     if (store_save(&saver->context, saver->device->automaton, &saved, &err))
-        tell_lost(saver, "", err.text);
+        log_unsaved(saver, "", err.text);
     else if (stat(path, &st) || access(path, R_OK | W_OK))
-        tell_lost(saver, path, errno == EACCES ? " cannot be written" : " cannot be made");
+        log_unsaved(saver, path, errno == EACCES ? " cannot be written" : " cannot be made");
     else if (!S_ISREG(st.st_mode))
-        tell_lost(saver, path, " is not a file");
+        log_unsaved(saver, path, " is not a file");
     else
         log_write(FRIT_LOG_DEBUG, "plan", "%s: %llu answers saved, %llu rows", saver->device->name,
                   (unsigned long long)saved.n_nodes, (unsigned long long)saved.n_rows);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The plans of a device from run to run: loaded from the file of option [fusion] store when it
- * opens, saved by a thread of its own when new ones came and it got calm, and at the end.
+ * opens, saved by a thread of its own some time after the last new plan, and when the device
+ * closes.
  *
- * A file that cannot be read or written never makes anything fail; that it cannot be written is
- * told where the user named it.  Threads: any. */
+ * A file that cannot be read or written never makes anything fail.  If it cannot be written, a
+ * warning says so where the user named the file.  Threads: any. */
 #ifndef DEVICE_PLAN_SAVER_H
 #define DEVICE_PLAN_SAVER_H
 

@@ -116,7 +116,7 @@ static frit_status check_output(const frit_device *device, const frit_arg_sig *a
 
     if (out->align > have)
         return fail(err, FRIT_INTERNAL,
-                    "%s: output %u asks for alignment %llu, the device declared "
+                    "%s: output %u requires alignment %llu, the device declared "
                     "%llu",
                     device->name, index, (unsigned long long)out->align, (unsigned long long)have);
     if (!out->strided)
@@ -168,7 +168,7 @@ static frit_status check_derived(const char *name, const frit_signature *sig,
     return FRIT_OK;
 }
 
-/* A program is not trusted: what it asks for must be something the host can give. */
+/* A program is not trusted: the host checks that it can provide all that the spec requires. */
 static frit_status check(const frit_device *device, const frit_signature *sig,
                          const struct prepared *p, frit_err *err)
 {
@@ -188,7 +188,7 @@ static frit_status check(const frit_device *device, const frit_signature *sig,
                     name, p->variant.n_bytes, sizeof(p->variant.bytes));
     if (spec->workspace_align > have)
         return fail(err, FRIT_INTERNAL,
-                    "%s: a workspace asks for alignment %llu, the device declared %llu", name,
+                    "%s: a workspace requires alignment %llu, the device declared %llu", name,
                     (unsigned long long)spec->workspace_align, (unsigned long long)have);
     TRY(check_arrays(name, sig, spec, err));
     for (uint32_t i = 0; i < spec->n_phases; i++)
@@ -210,17 +210,17 @@ static void refuse(struct prepared *p, const frit_err *err)
     snprintf(p->text, sizeof(p->text), "%.*s", (int)sizeof(p->text) - 1, err->text);
 }
 
-/* Puts the question and checks the answer. */
-static void ask(struct prepared *p, const struct prepare_query *asked, bool *compile)
+/* Calls prepare and checks what it returned. */
+static void call_prepare(struct prepared *p, const struct prepare_query *query, bool *compile)
 {
     const frit_program *program = &p->program->program;
     frit_err err = ERR_INIT;
 
-    if (limits_check_args(p->device, asked->signature, &err)) {
+    if (limits_check_args(p->device, query->signature, &err)) {
         refuse(p, &err);
         return;
     }
-    p->status = program->table->prepare(program->self, asked->candidate, asked->signature, &p->spec,
+    p->status = program->table->prepare(program->self, query->candidate, query->signature, &p->spec,
                                         &p->variant, &err);
     if (p->status < 0 || p->status > FRIT_PREPARE_RELAYOUT)
         p->status = fail_from(&err, p->status, "prepare");
@@ -230,7 +230,7 @@ static void ask(struct prepared *p, const struct prepare_query *asked, bool *com
         *compile = true;
         p->status = FRIT_OK;
     }
-    if (p->status < 0 || check(p->device, asked->signature, p, &err)) {
+    if (p->status < 0 || check(p->device, query->signature, p, &err)) {
         refuse(p, &err);
         *compile = false;
         return;
@@ -239,7 +239,7 @@ static void ask(struct prepared *p, const struct prepare_query *asked, bool *com
 }
 
 struct prepared *prepared_create(frit_device *device, struct program *program,
-                                 const struct prepare_query *asked, bool *compile)
+                                 const struct prepare_query *query, bool *compile)
 {
     struct prepared *p = calloc(1, sizeof(*p));
 
@@ -250,10 +250,10 @@ struct prepared *prepared_create(frit_device *device, struct program *program,
     program_hold(program);
     p->program = program;
     p->device = device;
-    p->candidate = asked->candidate;
+    p->candidate = query->candidate;
     p->spec.struct_size = FRIT_END_OF(frit_launch_spec, wanted_strides);
     p->variant.struct_size = sizeof(p->variant);
-    ask(p, asked, compile);
+    call_prepare(p, query, compile);
     return p;
 }
 

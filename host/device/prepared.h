@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the prepare of a program answered for one candidate and signature, checked: a program is not
- * trusted.  Threads: any. */
+/* What prepare of a program returned for one candidate and signature.  It is checked, since
+ * programs are not trusted.  Threads: any. */
 #ifndef DEVICE_PREPARED_H
 #define DEVICE_PREPARED_H
 
@@ -9,16 +9,16 @@
 #include "device/retired.h"
 #include "plan/program.h"
 
-/* One answer.  Counted; constant once it is compiled.  The spec is released when the last reference
+/* One result.  Counted; constant once it is compiled.  The spec is released when the last reference
  * is gone and nothing that was launched with it is pending. */
 struct prepared {
     atomic_uint refs;
     struct program *program; /* held; NULL: there is no spec */
     frit_device *device;
     struct retired_entry retired;
-    uint64_t generation; /* of candidate and variant, before the program was asked */
+    uint64_t generation; /* of candidate and variant, read before prepare was called */
     frit_status status;  /* FRIT_OK, FRIT_PREPARE_RELAYOUT or why not */
-    bool passing;        /* it may be another one next time */
+    bool passing;        /* a refusal that may not come next time: not cached */
     uint32_t candidate;
     uint32_t has_spec; /* prepare filled it */
     frit_launch_spec spec;
@@ -28,7 +28,7 @@ struct prepared {
 void prepared_ref(struct prepared *prepared);
 void prepared_unref(struct prepared *prepared); /* NULL does nothing */
 
-/* What to ask: the signature, and exact bytes that stand for candidate and signature. */
+/* The arguments of prepare, and bytes that are equal for equal candidate and signature only. */
 struct prepare_query {
     uint32_t candidate;
     const frit_signature *signature;
@@ -46,12 +46,13 @@ const frit_derived_spec *prepared_derived(const struct prepared *prepared, uint3
 /* Whether the program would answer better now. */
 bool prepared_is_outdated(const struct prepared *prepared);
 
-/* Asks.  *compile: the answer holds once it is compiled.  NULL without memory. */
+/* Calls prepare.  `*compile`: the result has to be compiled before it is used.  NULL without
+ * memory. */
 struct prepared *prepared_create(frit_device *device, struct program *program,
-                                 const struct prepare_query *asked, bool *compile);
-/* An answer FRIT_BUSY: it is being compiled. */
+                                 const struct prepare_query *query, bool *compile);
+/* A result with the status FRIT_BUSY: it is being compiled. */
 frit_status prepared_busy(struct prepared **out, frit_err *err);
-/* Compiles what an answer asks for, which is a refusal where that fails. */
+/* Compiles; if that fails, `p` becomes a refusal. */
 void prepared_compile(struct prepared *p, const frit_cancel *cancel);
 
 #endif

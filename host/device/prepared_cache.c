@@ -57,8 +57,8 @@ struct prepared_cache {
     frit_program_info info;
     struct retired_entry retired;
     pthread_mutex_t lock;        /* of the rest */
-    bool abandoned;              /* nobody will ask */
-    pthread_cond_t compiled;     /* something is */
+    bool abandoned;              /* no plan uses the program any more */
+    pthread_cond_t compiled;     /* signalled when a compile ends */
     struct map known;            /* key -> struct known */
     struct cache_entry *dropped; /* of them */
     struct map compiling;        /* key -> struct compiling */
@@ -181,7 +181,7 @@ static void forget_all(struct prepared_cache *cache)
     map_fini(&cache->known, known_drop);
 }
 
-/* Inside the locks.  What is not remembered, for want of memory too, is asked again. */
+/* Inside the locks.  If this fails, the next launch calls prepare again. */
 static void remember(struct prepared_cache *cache, const void *key, size_t key_bytes,
                      struct prepared *p, uint64_t serial)
 {
@@ -320,7 +320,7 @@ static void end_job(struct job *job)
     end_compile(c, job->begun);
 }
 
-/* On the thread that waits for it.  Returns the answer, a new reference. */
+/* On the thread that waits for it.  Returns the result, a new reference. */
 static struct prepared *compile_here(struct compiling *c)
 {
     struct prepared *p = c->prepared;
@@ -347,18 +347,18 @@ static uint64_t identify(const frit_program *program)
     return id;
 }
 
-/* What the ways round a program cost that is not compiled yet, as if all were launches. */
-static uint64_t lost_ns(const struct prepare_query *asked)
+/* The time lost by a launch without the program: its ops run one by one meanwhile. */
+static uint64_t lost_ns(const struct prepare_query *query)
 {
-    return (uint64_t)asked->n_ops * LAUNCH_NS;
+    return (uint64_t)query->n_ops * LAUNCH_NS;
 }
 
 /* NULL without memory. */
 static struct compiling *compile_create(struct prepared_cache *cache,
-                                        const struct prepare_query *asked, struct prepared *p,
+                                        const struct prepare_query *query, struct prepared *p,
                                         uint64_t serial)
 {
-    struct compiling *c = calloc(1, sizeof(*c) + asked->key_bytes);
+    struct compiling *c = calloc(1, sizeof(*c) + query->key_bytes);
 
     if (!c)
         return NULL;
@@ -366,11 +366,11 @@ static struct compiling *compile_create(struct prepared_cache *cache,
     c->serial = serial;
     c->what.table = cache->program->program.table;
     c->what.program = identify(&cache->program->program);
-    c->what.candidate = asked->candidate;
+    c->what.candidate = query->candidate;
     c->what.variant.n_bytes = p->variant.n_bytes;
     memcpy(c->what.variant.bytes, p->variant.bytes, p->variant.n_bytes);
-    c->key_bytes = asked->key_bytes;
-    memcpy(c->key, asked->key, asked->key_bytes);
+    c->key_bytes = query->key_bytes;
+    memcpy(c->key, query->key, query->key_bytes);
     c->job = (struct job){.run = run_job,
                           .end = end_job,
                           .owner = device_of(c),
@@ -378,7 +378,7 @@ static struct compiling *compile_create(struct prepared_cache *cache,
                           .key_bytes =
                               offsetof(struct compile_key, variant.bytes) + c->what.variant.n_bytes,
                           .class = JOB_AWAITED,
-                          .priority = lost_ns(asked)};
+                          .priority = lost_ns(query)};
     prepared_ref(p);
     c->prepared = p;
     program_hold(cache->program);
@@ -402,18 +402,18 @@ static frit_status queue_compile(struct compiling *c)
 }
 
 /* Has it compiled; on failure nothing has begun. */
-static frit_status compile_ahead(struct prepared_cache *cache, const struct prepare_query *asked,
+static frit_status compile_ahead(struct prepared_cache *cache, const struct prepare_query *query,
                                  struct prepared *p, uint64_t serial)
 {
-    struct compiling *c = compile_create(cache, asked, p, serial);
+    struct compiling *c = compile_create(cache, query, p, serial);
     frit_status st = FRIT_OK;
     bool first;
 
     if (!c)
         return FRIT_NO_HOST_MEMORY;
     lock(cache);
-    first = !map_get(&cache->compiling, asked->key, asked->key_bytes) &&
-            !map_get(&cache->known, asked->key, asked->key_bytes);
+    first = !map_get(&cache->compiling, query->key, query->key_bytes) &&
+            !map_get(&cache->known, query->key, query->key_bytes);
     if (first)
         st = queue_compile(c);
     unlock(cache);
@@ -427,7 +427,7 @@ static struct compiling *cancel_compiles(struct prepared_cache *cache)
 {
     struct compiling *taken = NULL;
 
-    for (size_t i = 0; i < cache->compiling.room; i++) {
+    for (size_t i = 0; i < cache->compiling.capacity; i++) {
         struct compiling *c = cache->compiling.entries[i].value;
 
         if (!c || !job_queue_cancel(device_of(c)->compiler, &c->job))
@@ -457,37 +457,37 @@ void prepared_cache_abandon(struct prepared_cache *cache)
     }
 }
 
-/* ---- asking ---- */
+/* ---- getting ---- */
 
-/* What is known of a query. */
+/* What the cache has for a query. */
 struct recalled {
     struct prepared *prepared;  /* a new reference; NULL: nothing */
     bool busy;                  /* it is being compiled */
     bool look;                  /* the program's serial has grown since it was up to date */
-    struct compiling *compiles; /* for the caller to do, who waits for it: it did not begin */
+    struct compiling *compiles; /* taken from the queue; the caller compiles it */
 };
 
-/* Inside the lock, which is open while it waits.  Ends when nobody compiles it; or with the
- * compile, which did not begin and is the caller's. */
+/* Inside the lock, which is released while it waits.  Waits until the running compile ends and
+ * returns NULL, or takes a compile that did not begin from the queue and returns it. */
 static struct compiling *await_compile(struct prepared_cache *cache,
-                                       const struct prepare_query *asked)
+                                       const struct prepare_query *query)
 {
     struct compiling *c;
 
-    while ((c = map_get(&cache->compiling, asked->key, asked->key_bytes)) &&
+    while ((c = map_get(&cache->compiling, query->key, query->key_bytes)) &&
            !job_queue_take(device_of(c)->compiler, &c->job))
         pthread_cond_wait(&cache->compiled, &cache->lock);
     return c;
 }
 
-/* One more launch goes another way. */
-static void want_compile(struct compiling *c, const struct prepare_query *asked)
+/* One more launch runs without the program. */
+static void want_compile(struct compiling *c, const struct prepare_query *query)
 {
     cache_use(&c->entry);
-    job_queue_raise(device_of(c)->compiler, &c->job, lost_ns(asked));
+    job_queue_raise(device_of(c)->compiler, &c->job, lost_ns(query));
 }
 
-static struct recalled recall(struct prepared_cache *cache, const struct prepare_query *asked,
+static struct recalled recall(struct prepared_cache *cache, const struct prepare_query *query,
                               uint64_t serial)
 {
     struct recalled r = {0};
@@ -495,14 +495,14 @@ static struct recalled recall(struct prepared_cache *cache, const struct prepare
     struct compiling *c;
 
     pthread_mutex_lock(&cache->lock);
-    if (asked->wait) {
-        r.compiles = await_compile(cache, asked);
-    } else if ((c = map_get(&cache->compiling, asked->key, asked->key_bytes))) {
+    if (query->wait) {
+        r.compiles = await_compile(cache, query);
+    } else if ((c = map_get(&cache->compiling, query->key, query->key_bytes))) {
         r.busy = true;
-        if (!asked->peek)
-            want_compile(c, asked);
+        if (!query->peek)
+            want_compile(c, query);
     }
-    known = map_get(&cache->known, asked->key, asked->key_bytes);
+    known = map_get(&cache->known, query->key, query->key_bytes);
     if (known) {
         cache_use(&known->entry);
         prepared_ref(known->prepared);
@@ -513,61 +513,61 @@ static struct recalled recall(struct prepared_cache *cache, const struct prepare
     return r;
 }
 
-/* Asks the program: the answer, or FRIT_BUSY. */
-static frit_status ask(struct prepared_cache *cache, const struct prepare_query *asked,
-                       uint64_t serial, struct prepared **out, frit_err *err)
+/* Calls prepare.  `*out` has FRIT_BUSY if the result is being compiled in the background. */
+static frit_status prepare_new(struct prepared_cache *cache, const struct prepare_query *query,
+                               uint64_t serial, struct prepared **out, frit_err *err)
 {
     bool needs_compile;
 
-    *out = prepared_create(cache->device, cache->program, asked, &needs_compile);
+    *out = prepared_create(cache->device, cache->program, query, &needs_compile);
     if (!*out)
         return fail_memory(err, sizeof(**out));
-    if (serial_of(cache) != serial) /* better code may have come while it answered: look again */
+    if (serial_of(cache) != serial) /* better code may have come meanwhile: check again */
         (*out)->generation = 0;
-    if (needs_compile && !asked->wait && cache->device->compiler &&
-        (asked->peek || !compile_ahead(cache, asked, *out, serial))) {
+    if (needs_compile && !query->wait && cache->device->compiler &&
+        (query->peek || !compile_ahead(cache, query, *out, serial))) {
         prepared_unref(*out);
         return prepared_busy(out, err);
     }
     if (needs_compile)
         prepared_compile(*out, NULL);
     lock(cache);
-    remember(cache, asked->key, asked->key_bytes, *out, serial);
+    remember(cache, query->key, query->key_bytes, *out, serial);
     unlock(cache);
     return FRIT_OK;
 }
 
-/* Whether an answer of an older serial still holds; if not it is forgotten. */
-static bool still_holds(struct prepared_cache *cache, const struct prepare_query *asked,
+/* Whether a result of an older serial is still up to date; if not it is removed. */
+static bool still_holds(struct prepared_cache *cache, const struct prepare_query *query,
                         const struct prepared *p, uint64_t serial)
 {
     bool holds = !prepared_is_outdated(p);
     struct known *known;
 
     lock(cache);
-    known = map_get(&cache->known, asked->key, asked->key_bytes);
+    known = map_get(&cache->known, query->key, query->key_bytes);
     if (known && known->prepared == p && holds)
         known->serial = serial;
     else if (known && known->prepared == p)
-        known_drop(map_remove(&cache->known, asked->key, asked->key_bytes));
+        known_drop(map_remove(&cache->known, query->key, query->key_bytes));
     unlock(cache);
     return holds;
 }
 
-frit_status prepared_cache_get(struct prepared_cache *cache, const struct prepare_query *asked,
+frit_status prepared_cache_get(struct prepared_cache *cache, const struct prepare_query *query,
                                struct prepared **out, frit_err *err)
 {
     uint64_t serial = serial_of(cache);
-    struct recalled known = recall(cache, asked, serial);
+    struct recalled known = recall(cache, query, serial);
 
     *out = known.prepared;
     if (known.compiles) {
         *out = compile_here(known.compiles);
-    } else if (known.look && !still_holds(cache, asked, *out, serial)) {
+    } else if (known.look && !still_holds(cache, query, *out, serial)) {
         prepared_unref(*out);
         *out = NULL;
     }
     if (*out)
         return FRIT_OK;
-    return known.busy ? prepared_busy(out, err) : ask(cache, asked, serial, out, err);
+    return known.busy ? prepared_busy(out, err) : prepare_new(cache, query, serial, out, err);
 }

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The answers of one program, by candidate and signature, and its compiles.
+/* The prepared launches of one program, by candidate and signature, and its compiles.
  *
- * Refusals are remembered like answers, but for those that may pass: no memory, busy, a prepare
- * that failed within (a compile that did fails again).  What the program has a newer
- * generation of is forgotten and asked again; what is not used for long leaves the device's cache.
+ * Refusals are cached too, except those that may not come again: no memory, busy, FRIT_INTERNAL
+ * from prepare (a compile that returned it is not tried again).  An entry is dropped when the
+ * program reports a newer generation for it, or when it was not used for so long that it leaves the
+ * device's cache.
  *
- * What a program wants compiled goes to the host's queue of compiles, if it has one and the caller
- * need not wait; the answer is FRIT_BUSY until it is done.  Each launch that goes another way
- * meanwhile raises the compile's priority; a caller who waits compiles it himself if it did not
- * begin.  A compile is cancelled when no plan uses the program any more, and when nobody asked for
- * it for so long that it leaves the device's cache.
+ * A variant that has to be compiled goes to the host's queue of compiles, if there is one and the
+ * caller need not wait; until it is done, the status is FRIT_BUSY.  Each launch that runs without
+ * the program meanwhile raises the priority of its compile.  A caller that waits takes the compile
+ * from the queue if it did not begin, and runs it.  A compile is cancelled when no plan uses the
+ * program any more, or when it leaves the device's cache.
  *
  * Threads: any; no lock is held during a driver call.  Locks in this order: the device's cache, the
  * program's, the queue's. */
@@ -21,7 +22,7 @@
 struct program;
 struct prepared_cache;
 
-/* Asks the program to describe itself; the program has the cache. */
+/* Calls describe of the program, which owns the cache. */
 frit_status prepared_cache_create(frit_device *device, struct program *program,
                                   struct prepared_cache **out, frit_err *err);
 void prepared_cache_destroy(struct prepared_cache *cache); /* NULL does nothing */
@@ -36,9 +37,9 @@ const frit_candidate *prepared_cache_candidate(const struct prepared_cache *cach
 /* frit_program_info.serial. */
 const uint64_t *prepared_cache_serial(const struct prepared_cache *cache);
 
-/* The answer, compiled where it asks for it and checked: a new reference.  Fails only where there
- * is no memory; a refusal is an answer. */
-frit_status prepared_cache_get(struct prepared_cache *cache, const struct prepare_query *asked,
+/* Returns a new reference to the prepared launch, compiled and checked.  A refusal is a result too:
+ * this fails only without memory. */
+frit_status prepared_cache_get(struct prepared_cache *cache, const struct prepare_query *query,
                                struct prepared **out, frit_err *err);
 
 #endif

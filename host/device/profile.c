@@ -33,8 +33,8 @@ struct measured {
     uint64_t cookie;
 };
 
-struct block {
-    struct block *next;
+struct tick_block {
+    struct tick_block *next;
     frit_memory *memory;
     uint64_t *ticks;      /* as they are read */
     struct points points; /* of the submits that have ticks here */
@@ -48,11 +48,11 @@ struct profile {
     atomic_bool measures;
     atomic_uint n_full;
     pthread_mutex_t lock; /* of the rest */
-    struct block *open, *full, **full_end, *free;
+    struct tick_block *open, *full, **full_end, *free;
     frit_cmd *cmds; /* of the submit that is under way */
     uint32_t capacity;
     uint32_t n_before; /* commands in the open block before that submit */
-    frit_clock clock;  /* host_ns 0: never asked */
+    frit_clock clock;  /* host_ns 0: not read yet */
     bool has_failed;   /* said once */
     atomic_bool has_no_clock;
     frit_device_time sum;
@@ -100,7 +100,7 @@ static frit_status compare_clocks(struct profile *p, frit_err *err)
 
 /* ---- blocks ---- */
 
-static void block_destroy(frit_device *device, struct block *block)
+static void block_destroy(frit_device *device, struct tick_block *block)
 {
     device->backend->free(device->self, block->memory);
     free(block->ticks);
@@ -108,7 +108,7 @@ static void block_destroy(frit_device *device, struct block *block)
 }
 
 /* Memory of the driver's own, so that what is measured shows in no counter of the pools. */
-static frit_status block_alloc(frit_device *device, struct block *block)
+static frit_status block_alloc(frit_device *device, struct tick_block *block)
 {
     const uint64_t bytes = (uint64_t)block->capacity * TICKS * sizeof(uint64_t);
     const frit_alloc_desc desc = {
@@ -124,9 +124,9 @@ static frit_status block_alloc(frit_device *device, struct block *block)
     return FRIT_OK;
 }
 
-static struct block *block_create(frit_device *device, uint32_t capacity)
+static struct tick_block *block_create(frit_device *device, uint32_t capacity)
 {
-    struct block *block = calloc(1, sizeof(*block) + capacity * sizeof(*block->commands));
+    struct tick_block *block = calloc(1, sizeof(*block) + capacity * sizeof(*block->commands));
 
     if (!block)
         return NULL;
@@ -138,7 +138,7 @@ static struct block *block_create(frit_device *device, uint32_t capacity)
     return NULL;
 }
 
-static void block_recycle(struct profile *p, struct block *block)
+static void block_recycle(struct profile *p, struct tick_block *block)
 {
     block->n = 0;
     block->points = (struct points){0};
@@ -152,7 +152,7 @@ static void block_recycle(struct profile *p, struct block *block)
 
 /* ---- reading ---- */
 
-static frit_status read_ticks(struct profile *p, struct block *block, frit_err *err)
+static frit_status read_ticks(struct profile *p, struct tick_block *block, frit_err *err)
 {
     frit_device *device = p->device;
     frit_transfer from = {.struct_size = sizeof(from),
@@ -176,7 +176,7 @@ static frit_str name_of(const frit_device *device, const struct measured *comman
     return str_of(label ? label : "kernel");
 }
 
-static void show(struct profile *p, const struct block *block)
+static void show(struct profile *p, const struct tick_block *block)
 {
     const uint32_t track = (uint32_t)p->device->id;
 
@@ -187,7 +187,7 @@ static void show(struct profile *p, const struct block *block)
                       name_of(p->device, &block->commands[i]));
 }
 
-static void add_up(struct profile *p, const struct block *block)
+static void add_up(struct profile *p, const struct tick_block *block)
 {
     double ns = 0;
 
@@ -211,7 +211,7 @@ static void note_failure(struct profile *p, const frit_err *err)
 /* The first full block, whose commands have ended. */
 static void take_up(struct profile *p)
 {
-    struct block *block = p->full;
+    struct tick_block *block = p->full;
     frit_err err = ERR_INIT;
     frit_status st = read_ticks(p, block, &err);
 
@@ -232,7 +232,7 @@ static void take_up(struct profile *p)
 
 static void close_open(struct profile *p)
 {
-    struct block *block = p->open;
+    struct tick_block *block = p->open;
 
     p->open = NULL;
     if (!block)
@@ -308,7 +308,7 @@ static bool make_room(struct profile *p, uint32_t n)
     return p->open;
 }
 
-static frit_cmd timestamp(const struct block *block, uint32_t number)
+static frit_cmd timestamp(const struct tick_block *block, uint32_t number)
 {
     return (frit_cmd){.struct_size = sizeof(frit_cmd),
                       .kind = FRIT_CMD_TIMESTAMP,
@@ -318,7 +318,7 @@ static frit_cmd timestamp(const struct block *block, uint32_t number)
 
 static void put_between(struct profile *p, const frit_cmd *cmds, uint32_t count, uint32_t *n)
 {
-    struct block *block = p->open;
+    struct tick_block *block = p->open;
 
     for (uint32_t i = 0; i < count; i++) {
         const frit_cmd *cmd = &cmds[i];
@@ -425,7 +425,7 @@ void profile_destroy(struct profile *p)
     flush(p);
     pthread_mutex_unlock(&p->lock);
     while (p->free) {
-        struct block *block = p->free;
+        struct tick_block *block = p->free;
 
         p->free = block->next;
         block_destroy(p->device, block);

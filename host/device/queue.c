@@ -170,7 +170,7 @@ static frit_status end_submit(frit_device *device, frit_status st, uint64_t begu
 
     timeline_end(begun, "device", str_of(slot));
     profile_poll(device->profile);
-    memory_poll(device->memory, inside ? PROGRESS_KNOWN : PROGRESS_ASK);
+    memory_poll(device->memory, inside ? PROGRESS_KNOWN : PROGRESS_QUERY);
     retired_reap(device);
     if (st >= 0)
         return FRIT_OK;

@@ -237,11 +237,11 @@ static uint64_t add_part(struct staging *staging, struct staging_piece *piece, u
 {
     struct slot_state *slot = &staging->slots[staging->now];
     struct part *part = &slot->parts[slot->n_parts++];
-    uint64_t left = piece->bytes - first, room = SLOT_BYTES - slot->used;
+    uint64_t left = piece->bytes - first, space = SLOT_BYTES - slot->used;
 
     *part = (struct part){.piece = piece,
                           .first = first,
-                          .bytes = left < room ? left : room,
+                          .bytes = left < space ? left : space,
                           .offset = (uint64_t)staging->now * SLOT_BYTES + slot->used};
     if (!staging->reads)
         memcpy(staging->host + part->offset, (const char *)piece->data + first, part->bytes);

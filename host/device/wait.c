@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Waiting for queues, and what waits tell of commands that failed. */
+/* Waiting for queues, and the failures that waits report. */
 #include "device/wait.h"
 
 #include "base/fail.h"
@@ -10,7 +10,7 @@
 #include "device/queue_parts.h"
 #include "memory/memory.h"
 
-enum { MOST_FAILURES = 4096 }; /* that are told one by one in a wait */
+enum { MOST_FAILURES = 4096 }; /* that one wait reports one by one */
 
 bool device_knows_reached(const frit_device *device, const struct points *points)
 {
@@ -75,7 +75,7 @@ static frit_status call_wait(frit_device *device, uint64_t point, uint64_t timeo
     if (failure.status >= 0 && st != FRIT_DEVICE_LOST)
         return st;
     report = report_of(&failure, &known, reached, value);
-    if (report.from > report.to && st != FRIT_DEVICE_LOST) /* told again what is known */
+    if (report.from > report.to && st != FRIT_DEVICE_LOST) /* it is known already */
         return st;
     report.cookie = failure.cookie;
     if (st == FRIT_DEVICE_LOST) /* what is not reached never will be */
@@ -90,8 +90,8 @@ static frit_status call_wait(frit_device *device, uint64_t point, uint64_t timeo
     return st;
 }
 
-/* Takes all that is not known yet for failed: a driver that has so much to tell is taken for one
- * that does not know. */
+/* Counts all that is not known yet as failed: a driver that reports more than MOST_FAILURES is
+ * treated as one that cannot name the failed commands. */
 static void give_up(frit_device *device, uint64_t point, const frit_err *reason)
 {
     uint32_t queue = point_queue(point);

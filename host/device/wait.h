@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Waiting for queues, and what waits tell of commands that failed. */
+/* Waiting for queues, and the failures that waits report. */
 #ifndef DEVICE_WAIT_H
 #define DEVICE_WAIT_H
 

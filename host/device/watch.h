@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who looks on at a device: told of ops as they are recorded and of plans when they have run.
+/* Watchers of a device: they are called for each op that is recorded and each plan that has run.
  *
- * While nobody does, a hook is one load.  A watcher that is taken off is told of nothing once
- * watch_take returns.  Threads: any; a watcher guards what is its own. */
+ * Without a watcher a hook is one load.  After watch_take has returned, the removed watcher is not
+ * called any more.  Threads: any; a watcher has a lock of its own for what it keeps. */
 #ifndef DEVICE_WATCH_H
 #define DEVICE_WATCH_H
 

@@ -12,8 +12,8 @@
 
 enum { MOST_OPS = 1024 };
 
-struct refusal {
-    struct refusal *next;
+struct refused_op {
+    struct refused_op *next;
     const char *plugin, *name, *why;
 };
 
@@ -26,7 +26,7 @@ static struct {
     pthread_mutex_t lock; /* of the arena, the lists, and adding */
     struct arena arena;
     struct looked_at *looked_at; /* in order */
-    struct refusal *refusals;
+    struct refused_op *refusals;
     atomic_uint count;
     struct custom_op *ops[MOST_OPS];
 } table = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -139,7 +139,7 @@ frit_status custom_add(const char *plugin, const frit_custom_op *op, uint32_t *i
     return st;
 }
 
-/* ---- what is told of names that are none ---- */
+/* ---- messages about unknown names ---- */
 
 void custom_note_plugin(const char *plugin)
 {
@@ -158,9 +158,9 @@ void custom_note_plugin(const char *plugin)
     pthread_mutex_unlock(&table.lock);
 }
 
-static struct refusal *find_refusal(const char *plugin, const char *name)
+static struct refused_op *find_refusal(const char *plugin, const char *name)
 {
-    struct refusal *known = table.refusals;
+    struct refused_op *known = table.refusals;
 
     while (known && (strcmp(known->plugin, plugin) != 0 || strcmp(known->name, name) != 0))
         known = known->next;
@@ -169,7 +169,7 @@ static struct refusal *find_refusal(const char *plugin, const char *name)
 
 void custom_note_refusal(const char *plugin, const char *name, const char *why)
 {
-    struct refusal *more;
+    struct refused_op *more;
 
     pthread_mutex_lock(&table.lock);
     more = find_refusal(plugin, name) ? NULL : arena_array(&table.arena, 1, sizeof(*more));
@@ -200,7 +200,7 @@ static const char *nearest(frit_str name)
     return str_nearest(text, names, count);
 }
 
-void custom_tell_unknown(frit_str name, struct str *out)
+void custom_explain_unknown(frit_str name, struct str *out)
 {
     const char *near = nearest(name);
 
@@ -209,7 +209,7 @@ void custom_tell_unknown(frit_str name, struct str *out)
     str_addf(out, table.looked_at ? "looked at: " : "none was looked at, open a host first");
     for (const struct looked_at *at = table.looked_at; at; at = at->next)
         str_addf(out, "%s%s", at->plugin, at->next ? ", " : "");
-    for (const struct refusal *at = table.refusals; at; at = at->next) {
+    for (const struct refused_op *at = table.refusals; at; at = at->next) {
         if (str_is(name, at->name))
             str_addf(out, "; that of plugin '%s' is refused: %s", at->plugin, at->why);
     }

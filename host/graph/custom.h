@@ -40,12 +40,12 @@ frit_str custom_name(uint32_t op);
  * name. */
 frit_status custom_add(const char *plugin, const frit_custom_op *op, uint32_t *id, frit_err *err);
 
-/* For messages about names that are none: a plugin that was looked at, and an op of it that was
- * refused.  Without memory they are not told. */
+/* For messages about unknown names: a plugin that was loaded, and an op of it that was refused.
+ * Without memory the message does not mention them. */
 void custom_note_plugin(const char *plugin);
 void custom_note_refusal(const char *plugin, const char *name, const char *why);
 /* "no plugin offers it; looked at: cpu, reference", and what else is known of the name. */
-void custom_tell_unknown(frit_str name, struct str *out);
+void custom_explain_unknown(frit_str name, struct str *out);
 
 /* custom_check.c: whether a name can be a custom op's, by itself. */
 bool custom_name_fits(frit_str name);

@@ -22,7 +22,7 @@ void graph_fini(struct graph *graph)
 
 static frit_status reserve_values(struct graph *graph, uint32_t more, frit_err *err)
 {
-    if (!array_grow(&graph->values, &graph->values_room, graph->n_values, more,
+    if (!array_grow(&graph->values, &graph->values_capacity, graph->n_values, more,
                     sizeof(*graph->values)))
         return fail_memory(err, ((size_t)graph->n_values + more) * sizeof(*graph->values));
     return FRIT_OK;
@@ -30,7 +30,7 @@ static frit_status reserve_values(struct graph *graph, uint32_t more, frit_err *
 
 static frit_status reserve_op(struct graph *graph, frit_err *err)
 {
-    if (!array_grow(&graph->ops, &graph->ops_room, graph->n_ops, 1, sizeof(*graph->ops)))
+    if (!array_grow(&graph->ops, &graph->ops_capacity, graph->n_ops, 1, sizeof(*graph->ops)))
         return fail_memory(err, ((size_t)graph->n_ops + 1) * sizeof(*graph->ops));
     return FRIT_OK;
 }
@@ -189,7 +189,7 @@ frit_status graph_output(struct graph *graph, uint32_t value, frit_err *err)
     if (value >= graph->n_values)
         return fail(err, FRIT_INVALID, "output is value %u, the graph has %u", value,
                     graph->n_values);
-    if (!array_grow(&graph->outputs, &graph->outputs_room, graph->n_outputs, 1,
+    if (!array_grow(&graph->outputs, &graph->outputs_capacity, graph->n_outputs, 1,
                     sizeof(*graph->outputs)))
         return fail_memory(err, ((size_t)graph->n_outputs + 1) * sizeof(*graph->outputs));
     graph->outputs[graph->n_outputs++] = value;

@@ -45,7 +45,7 @@ struct graph {
     struct graph_op *ops;
     uint32_t *outputs; /* values that the graph is for */
     uint32_t n_values, n_ops, n_outputs;
-    uint32_t values_room, ops_room, outputs_room;
+    uint32_t values_capacity, ops_capacity, outputs_capacity;
 };
 
 void graph_fini(struct graph *graph);

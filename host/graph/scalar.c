@@ -40,7 +40,7 @@ double scalar_number(const frit_scalar *scalar)
     return value;
 }
 
-/* 17 digits tell any two doubles apart, most need fewer. */
+/* 17 digits are enough for any double; most need fewer. */
 static void shortest(double value, char *text, size_t size)
 {
     for (int digits = 15; digits <= 17; digits++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A file: head, name, bytes.  It is written under another name and then renamed, so that readers
- * see all of it or nothing; the digest tells what a crash left. */
+ * see all of it or nothing; the digest detects what a crash left. */
 #include "load/artefact.h"
 
 #include <dirent.h>
@@ -192,7 +192,7 @@ static bool look(int folder, const char *file, struct kept *out)
 /* Removes what was not used for longest until a quarter of the limit is free. */
 static void trim(const char *path, uint64_t limit)
 {
-    uint32_t count = 0, room = 0;
+    uint32_t count = 0, capacity = 0;
     struct kept *kept = NULL;
     uint64_t bytes = 0;
     struct dirent *entry;
@@ -200,7 +200,7 @@ static void trim(const char *path, uint64_t limit)
 
     if (!folder)
         return;
-    while ((entry = readdir(folder)) && array_grow(&kept, &room, count, 1, sizeof(*kept))) {
+    while ((entry = readdir(folder)) && array_grow(&kept, &capacity, count, 1, sizeof(*kept))) {
         if (look(dirfd(folder), entry->d_name, &kept[count]))
             bytes += kept[count++].bytes;
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What drivers say of their devices, asked when somebody wants to know, and the order of all that
- * are known.  Entries stay where they are; the list of them is made anew with each driver. */
+/* Devices: a driver's are enumerated when they are first needed; all that are known stand in one
+ * order.  Entries never move; the list of pointers to them is made anew with each driver. */
 #include "load/device.h"
 
 #include <inttypes.h>
@@ -32,17 +32,17 @@ static int compare_devices(const void *left, const void *right)
     return a->info->index < b->info->index ? -1 : a->info->index > b->info->index;
 }
 
-/* ---- asking ---- */
+/* ---- enumerating ---- */
 
 static frit_status list_devices(struct registry *registry, struct plugin *plugin)
 {
-    size_t room;
+    size_t total;
     const struct device_entry **all;
 
     if (driver_list(&registry->arena, plugin))
         return FRIT_NO_HOST_MEMORY;
-    room = (size_t)registry->n_devices + plugin->n_devices;
-    all = arena_array(&registry->arena, room + 1, sizeof(*all));
+    total = (size_t)registry->n_devices + plugin->n_devices;
+    all = arena_array(&registry->arena, total + 1, sizeof(*all));
     plugin->entries =
         arena_array(&registry->arena, (size_t)plugin->n_devices + 1, sizeof(*plugin->entries));
     if (!all || !plugin->entries)
@@ -57,30 +57,30 @@ static frit_status list_devices(struct registry *registry, struct plugin *plugin
         snprintf(device->name, sizeof(device->name), "%s:%" PRIu32, plugin->driver, i);
         all[registry->n_devices + i] = device;
     }
-    qsort(all, room, sizeof(*all), compare_devices);
+    qsort(all, total, sizeof(*all), compare_devices);
     registry->devices = all;
-    registry->n_devices = (uint32_t)room;
+    registry->n_devices = (uint32_t)total;
     return FRIT_OK;
 }
 
-frit_status ask_plugin(struct registry *registry, struct plugin *plugin)
+frit_status enumerate_plugin(struct registry *registry, struct plugin *plugin)
 {
-    if (plugin->asked || plugin->reason || !plugin->driver[0])
+    if (plugin->enumerated || plugin->reason || !plugin->driver[0])
         return FRIT_OK;
     if (list_devices(registry, plugin)) {
         plugin->n_devices = 0;
         return FRIT_NO_HOST_MEMORY;
     }
-    plugin->asked = true;
+    plugin->enumerated = true;
     log_write(FRIT_LOG_INFO, "load", "driver %s has %" PRIu32 " devices%s%s", plugin->driver,
               plugin->n_devices, plugin->driver_detail[0] ? ": " : "", plugin->driver_detail);
     return FRIT_OK;
 }
 
-frit_status ask_all(struct registry *registry)
+frit_status enumerate_all(struct registry *registry)
 {
     for (uint32_t i = 0; i < registry->n_plugins; i++) {
-        frit_status status = ask_plugin(registry, &registry->plugins[i]);
+        frit_status status = enumerate_plugin(registry, &registry->plugins[i]);
 
         if (status)
             return status;
@@ -88,13 +88,13 @@ frit_status ask_all(struct registry *registry)
     return FRIT_OK;
 }
 
-frit_status registry_ask(struct registry *registry, uint32_t index)
+frit_status registry_enumerate(struct registry *registry, uint32_t index)
 {
     frit_status status = FRIT_OK;
 
     pthread_mutex_lock(&registry->lock);
     if (index < registry->n_plugins)
-        status = ask_plugin(registry, &registry->plugins[index]);
+        status = enumerate_plugin(registry, &registry->plugins[index]);
     pthread_mutex_unlock(&registry->lock);
     return status;
 }
@@ -106,7 +106,7 @@ uint32_t registry_n_devices(struct registry *registry)
     uint32_t n;
 
     pthread_mutex_lock(&registry->lock);
-    (void)ask_all(registry);
+    (void)enumerate_all(registry);
     n = registry->n_devices;
     pthread_mutex_unlock(&registry->lock);
     return n;
@@ -117,7 +117,7 @@ const struct device_entry *registry_device_at(struct registry *registry, uint32_
     const struct device_entry *device = NULL;
 
     pthread_mutex_lock(&registry->lock);
-    (void)ask_all(registry);
+    (void)enumerate_all(registry);
     if (index < registry->n_devices)
         device = registry->devices[index];
     pthread_mutex_unlock(&registry->lock);
@@ -158,7 +158,7 @@ const struct device_entry *registry_plainest(struct registry *registry)
 
     pthread_mutex_lock(&registry->lock);
     while (!device && (plugin = next_plainer(registry, plugin)) != NULL)
-        if (!ask_plugin(registry, plugin))
+        if (!enumerate_plugin(registry, plugin))
             device = software_of(plugin);
     pthread_mutex_unlock(&registry->lock);
     return device;

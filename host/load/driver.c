@@ -24,9 +24,9 @@ enum {
 
 /* ---- the table ---- */
 
-static bool driver_name_is_valid(frit_str name, size_t room)
+static bool driver_name_is_valid(frit_str name, size_t capacity)
 {
-    if (!name.ptr || name.len == 0 || name.len >= room)
+    if (!name.ptr || name.len == 0 || name.len >= capacity)
         return false;
     for (uint64_t i = 0; i < name.len; i++) {
         bool letter = name.ptr[i] >= 'a' && name.ptr[i] <= 'z';
@@ -161,7 +161,7 @@ static bool check_device(struct plugin *plugin, uint32_t i)
 
     if (!FRIT_HAS(info, frit_device_info, dtype_use)) {
         no_devices(plugin,
-                   "device %" PRIu32 " is told in %" PRIu32 " bytes, at least %u are needed", i,
+                   "device %" PRIu32 " has a struct_size of %" PRIu32 ", at least %u is needed", i,
                    info->struct_size, FRIT_END_OF(frit_device_info, dtype_use));
         return false;
     }
@@ -199,38 +199,38 @@ static void plain_device(frit_device_info *info)
 }
 
 /* Asks until the array is large enough; the number of devices may change in between. */
-static frit_status ask(struct arena *arena, struct plugin *plugin, frit_driver_info *driver)
+static frit_status enumerate(struct arena *arena, struct plugin *plugin, frit_driver_info *driver)
 {
-    uint32_t room = FIRST_DEVICES;
+    uint32_t capacity = FIRST_DEVICES;
 
     for (int round = 0; round < 4; round++) {
         uint32_t count = 0;
         frit_err err = ERR_INIT;
         frit_status status;
 
-        plugin->devices = arena_array(arena, room, sizeof(*plugin->devices));
+        plugin->devices = arena_array(arena, capacity, sizeof(*plugin->devices));
         if (!plugin->devices)
             return FRIT_NO_HOST_MEMORY;
-        for (uint32_t i = 0; i < room; i++)
+        for (uint32_t i = 0; i < capacity; i++)
             plugin->devices[i].struct_size = sizeof(*plugin->devices);
         *driver = (frit_driver_info){.struct_size = sizeof(*driver)};
         status = fail_from(&err,
                            plugin->backend.enumerate(plugin->instance, plugin->devices,
-                                                     sizeof(*plugin->devices), room, &count, driver,
-                                                     &err),
+                                                     sizeof(*plugin->devices), capacity, &count,
+                                                     driver, &err),
                            "enumerate");
         if (status) {
             err.text[sizeof(err.text) - 1] = '\0';
             no_devices(plugin, "%s%s%s", status_name(status), err.text[0] ? ": " : "", err.text);
             return FRIT_OK;
         }
-        if (count <= room) {
+        if (count <= capacity) {
             plugin->n_devices = count;
             return FRIT_OK;
         }
         if (count > MAX_DEVICES)
             break;
-        room = count;
+        capacity = count;
     }
     no_devices(plugin, "the driver never settled on a number of devices up to %d", MAX_DEVICES);
     return FRIT_OK;
@@ -240,7 +240,7 @@ frit_status driver_list(struct arena *arena, struct plugin *plugin)
 {
     frit_driver_info driver;
 
-    TRY(ask(arena, plugin, &driver));
+    TRY(enumerate(arena, plugin, &driver));
     if (plugin->driver_reason)
         return FRIT_OK;
     if (plugin->n_devices == 0) {

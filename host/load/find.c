@@ -21,16 +21,16 @@ static const char builtin_origin[] = "built in";
 
 static frit_status candidate_add(struct registry *registry, const struct candidate *candidate)
 {
-    if (registry->n_candidates == registry->candidates_room) {
-        uint32_t room = registry->candidates_room ? registry->candidates_room * 2 : 16;
-        struct candidate *more = arena_array(&registry->arena, room, sizeof(*more));
+    if (registry->n_candidates == registry->candidates_capacity) {
+        uint32_t capacity = registry->candidates_capacity ? registry->candidates_capacity * 2 : 16;
+        struct candidate *more = arena_array(&registry->arena, capacity, sizeof(*more));
 
         if (!more)
             return FRIT_NO_HOST_MEMORY;
         if (registry->n_candidates)
             memcpy(more, registry->candidates, registry->n_candidates * sizeof(*more));
         registry->candidates = more;
-        registry->candidates_room = room;
+        registry->candidates_capacity = capacity;
     }
     registry->candidates[registry->n_candidates++] = *candidate;
     return FRIT_OK;
@@ -134,7 +134,7 @@ static frit_status add_builtin_dir(struct registry *registry)
     char *slash;
 
     if (!dladdr(builtin_origin, &self) || !realpath(self.dli_fname, path)) {
-        log_write(FRIT_LOG_WARN, "load", "cannot tell where libfrit lies: no built-in plugins");
+        log_write(FRIT_LOG_WARN, "load", "cannot find the folder of libfrit: no built-in plugins");
         return FRIT_OK;
     }
     slash = strrchr(path, '/');

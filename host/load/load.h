@@ -36,13 +36,13 @@ struct registry {
     struct arena arena;
     const struct conf *conf;
     struct job_queue *jobs[REGISTRY_JOBS];
-    uint32_t n_candidates, candidates_room, n_dirs;
+    uint32_t n_candidates, candidates_capacity, n_dirs;
     uint32_t n_plugins, n_devices;
     struct candidate *candidates;
     struct search_dir *dirs;
     struct plugin *plugins;
-    pthread_mutex_t lock;                /* of what drivers say of their devices */
-    const struct device_entry **devices; /* of those that were asked, in order */
+    pthread_mutex_t lock;                /* of devices, and of what plugins hold about them */
+    const struct device_entry **devices; /* of the drivers that were enumerated, in order */
 };
 
 /* load.c: notes why and returns FRIT_UNSUPPORTED. */
@@ -78,7 +78,7 @@ struct device_request {
     char driver[48]; /* "auto" for all */
     bool has_index;
     uint32_t index;
-    char stable_id[128]; /* start of it, "" if not asked for */
+    char stable_id[128]; /* start of it, "": any */
 };
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A plugin's custom ops: each is offered to the table of the process, which says what is wrong with
- * it.  A refused one is told and changes nothing for the others. */
+/* A plugin's custom ops: each is added to the table of the process, which checks it.  A refused one
+ * is logged and changes nothing for the others. */
 #include "load/ops.h"
 
 #include <stdio.h>

@@ -180,14 +180,14 @@ static struct fit fit_request(const struct registry *registry, const struct devi
 }
 
 /* Asks the drivers whose devices the request may mean. */
-static frit_status ask_for(struct registry *registry, const struct device_request *request)
+static frit_status enumerate_for(struct registry *registry, const struct device_request *request)
 {
     struct plugin *plugin;
 
     if (strcmp(request->driver, "auto") == 0)
-        return ask_all(registry);
+        return enumerate_all(registry);
     plugin = driver_find(registry, request->driver);
-    return plugin ? ask_plugin(registry, plugin) : FRIT_OK;
+    return plugin ? enumerate_plugin(registry, plugin) : FRIT_OK;
 }
 
 uint32_t request_find(struct registry *registry, const struct device_request *request,
@@ -196,7 +196,7 @@ uint32_t request_find(struct registry *registry, const struct device_request *re
     struct fit fit;
 
     *out = NULL;
-    if (ask_for(registry, request)) {
+    if (enumerate_for(registry, request)) {
         why->failed = true;
         return FRIT_REASON_NO_DEVICE;
     }

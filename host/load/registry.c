@@ -72,9 +72,9 @@ static void add_missing(struct registry *registry)
 
 static frit_status load_all(struct registry *registry)
 {
-    size_t room = (size_t)registry->n_candidates + conf_n_plugins(registry->conf);
+    size_t capacity = (size_t)registry->n_candidates + conf_n_plugins(registry->conf);
 
-    registry->plugins = arena_array(&registry->arena, room + 1, sizeof(*registry->plugins));
+    registry->plugins = arena_array(&registry->arena, capacity + 1, sizeof(*registry->plugins));
     if (!registry->plugins)
         return FRIT_NO_HOST_MEMORY;
     for (uint32_t i = 0; i < registry->n_candidates; i++) {
@@ -102,7 +102,7 @@ static frit_status check_critical(struct registry *registry, const struct conf_p
 
         if (!named && strcmp(plugin->id, section->id) != 0)
             continue;
-        if (ask_plugin(registry, plugin))
+        if (enumerate_plugin(registry, plugin))
             return fail(err, FRIT_NO_HOST_MEMORY, "no host memory to list devices");
         if (!plugin->reason && !plugin->driver_reason)
             return FRIT_OK;
@@ -222,7 +222,7 @@ struct plugin *driver_find(const struct registry *registry, const char *driver)
     return NULL;
 }
 
-/* Whether a file that did not get to tell its id stands in the section. */
+/* Whether the section names the file of a plugin whose id is unknown, since it failed earlier. */
 static bool is_named_by(const struct plugin *plugin, const struct conf_plugin *section)
 {
     return section && section->library && !plugin->id[0] &&

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The plugins of one host: found and loaded; and why the others are not there.
  *
- * A driver is asked for its devices when somebody wants to know them, so that using one driver
- * starts no other's runtime; what it said stays.  All else is constant after registry_open.
+ * A driver's devices are enumerated when they are first needed, so that using one driver starts no
+ * other's runtime; they are enumerated once.  All else is constant after registry_open.
  * Threads: any after that. */
 #ifndef LOAD_REGISTRY_H
 #define LOAD_REGISTRY_H
@@ -38,7 +38,7 @@ struct plugin {
     char version[64];   /* "" while unknown */
     uint32_t reason;    /* FRIT_REASON_*; 0 = loaded */
     uint32_t driver_reason; /* why there are no devices; with `driver_detail` and `devices` once
-                               it was asked: registry_ask */
+                               it was enumerated */
     char detail[512];       /* `reason` in words, "" if there is nothing to add */
     char
         driver_detail[512]; /* `driver_reason` in words, or what a plugin without a driver offers */
@@ -61,7 +61,7 @@ struct plugin {
     /* What the driver said, checked and made plain: numbers 0.., alignment and heap defaults filled
      * in, unknown types FRIT_DEVICE_UNKNOWN, texts copied and terminated with a ptr that is never
      * NULL. */
-    bool asked;
+    bool enumerated;
     uint32_t n_devices;
     frit_device_info *devices;
     struct device_entry *entries; /* one per device */

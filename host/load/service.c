@@ -3,7 +3,7 @@
  * exec/1 and cache/1.
  *
  * `self` of every slot is the plugin's own service.  Options are parsed once, before `open`, so
- * that every wrong value is told with its origin whether the plugin reads it or not. */
+ * that every wrong value is reported with its origin, whether the plugin reads it or not. */
 #include "load/service.h"
 
 #include <stdio.h>
@@ -28,7 +28,7 @@ struct service {
     const char *id;
     uint32_t threads;
     struct lent lent;
-    const char *space; /* of its artefacts; NULL: one build cannot be told from the next */
+    const char *space; /* of its artefacts; NULL: nothing is cached, since the build is unknown */
     uint32_t n_options;
     const struct option *options;
 };

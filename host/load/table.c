@@ -10,7 +10,7 @@
 
 /* ---- shapes ---- */
 
-struct slot {
+struct contract_slot {
     const char *name;
     size_t offset;
 };
@@ -20,7 +20,7 @@ struct shape {
     size_t bytes;    /* as this host knows it */
     uint32_t needed; /* up to its last required slot */
     uint32_t n_required;
-    const struct slot *required;
+    const struct contract_slot *required;
 };
 
 #define SLOT(table, field)             \
@@ -28,7 +28,7 @@ struct shape {
 #field, offsetof(table, field) \
     }
 
-static const struct slot backend_slots[] = {
+static const struct contract_slot backend_slots[] = {
     SLOT(frit_backend, enumerate),    SLOT(frit_backend, device_open),
     SLOT(frit_backend, device_close), SLOT(frit_backend, alloc),
     SLOT(frit_backend, free),         SLOT(frit_backend, write),
@@ -36,22 +36,22 @@ static const struct slot backend_slots[] = {
     SLOT(frit_backend, wait),         SLOT(frit_backend, supports),
     SLOT(frit_backend, op_program)};
 
-static const struct slot fuser_slots[] = {
+static const struct contract_slot fuser_slots[] = {
     SLOT(frit_fuser_table, prototypes), SLOT(frit_fuser_table, clone),
     SLOT(frit_fuser_table, destroy),    SLOT(frit_fuser_table, reset),
     SLOT(frit_fuser_table, push),       SLOT(frit_fuser_table, state),
     SLOT(frit_fuser_table, finish)};
 
-static const struct slot native_slots[] = {SLOT(frit_native_table, get)};
-static const struct slot capture_slots[] = {SLOT(frit_capture_table, record),
-                                            SLOT(frit_capture_table, replay),
-                                            SLOT(frit_capture_table, release)};
-static const struct slot profile_slots[] = {SLOT(frit_profile_table, clock)};
-static const struct slot collective_slots[] = {
+static const struct contract_slot native_slots[] = {SLOT(frit_native_table, get)};
+static const struct contract_slot capture_slots[] = {SLOT(frit_capture_table, record),
+                                                     SLOT(frit_capture_table, replay),
+                                                     SLOT(frit_capture_table, release)};
+static const struct contract_slot profile_slots[] = {SLOT(frit_profile_table, clock)};
+static const struct contract_slot collective_slots[] = {
     SLOT(frit_collective_table, group_id),      SLOT(frit_collective_table, group_create),
     SLOT(frit_collective_table, group_destroy), SLOT(frit_collective_table, group_abort),
     SLOT(frit_collective_table, begin),         SLOT(frit_collective_table, wait)};
-static const struct slot ops_slots[] = {SLOT(frit_ops_table, ops)};
+static const struct contract_slot ops_slots[] = {SLOT(frit_ops_table, ops)};
 
 #undef SLOT
 

@@ -109,7 +109,7 @@ static void print_driver(struct registry *registry, const struct device_request 
     struct str why = {0};
     uint32_t reason;
 
-    out->failed |= plugin && ask_plugin(registry, plugin);
+    out->failed |= plugin && enumerate_plugin(registry, plugin);
     if (plugin && plugin->n_devices && !request->has_index && !request->stable_id[0]) {
         for (uint32_t i = 0; i < registry->n_devices; i++) {
             if (registry->devices[i]->plugin == plugin)

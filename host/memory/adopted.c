@@ -125,7 +125,7 @@ static void release(struct memory *memory, struct pool_chunk *chunk)
     pool_chunk_destroy(chunk);
 }
 
-/* What another thread is asking about is missed here, and not by that one. */
+/* Skips memory whose progress another thread is querying: that thread handles it. */
 void adopted_poll(struct memory *memory, enum memory_progress how)
 {
     struct pool_chunk *chunk;

@@ -78,14 +78,14 @@ static bool shelve(struct memory *memory, struct buffer *buffer)
 {
     struct shelf *shelf = shelf_mine(memory);
     uint64_t bytes = buffer->piece->bytes;
-    bool room;
+    bool has_room;
 
     if (buffer->piece->chunk->kind != CHUNK_POOL || bytes > SHELF_BYTES ||
         memory->limits.keep_bytes < SHELF_BYTES)
         return false;
     short_lock_enter(&shelf->lock);
-    room = shelf->count < SHELF_BUFFERS && !atomic_load(&buffer->failure);
-    if (room) {
+    has_room = shelf->count < SHELF_BUFFERS && !atomic_load(&buffer->failure);
+    if (has_room) {
         struct buffer **at = shelf_place(memory, shelf, bytes);
 
         while (*at && (*at)->offset == 0 && buffer->offset)
@@ -96,7 +96,7 @@ static bool shelve(struct memory *memory, struct buffer *buffer)
         shelf->bytes += bytes;
     }
     short_lock_leave(&shelf->lock);
-    return room;
+    return has_room;
 }
 
 /* ---- buffers ---- */

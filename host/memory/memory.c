@@ -303,7 +303,7 @@ static frit_status alloc_or_trim(struct memory *memory, uint64_t *bytes, uint64_
     uint64_t most = *bytes;
     frit_status st;
 
-    memory_poll(memory, PROGRESS_ASK);
+    memory_poll(memory, PROGRESS_QUERY);
     keep_to_budget(memory, *bytes);
     st = alloc_at_most(memory, bytes, least, out, err);
     if (st == FRIT_NO_DEVICE_MEMORY) {

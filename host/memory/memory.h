@@ -42,7 +42,7 @@ struct buffer {
     struct pool_piece *piece;
     void *handle;                      /* the driver's name of the chunk */
     uint64_t offset;                   /* in the chunk */
-    uint64_t bytes;                    /* asked for */
+    uint64_t bytes;                    /* requested */
     uint64_t tail;                     /* usable past them, at most the device's tail_bytes */
     bool alone;                        /* in a chunk of its own, or a part of such a buffer */
     bool adopted;                      /* the program's memory: nobody writes it */
@@ -84,7 +84,7 @@ struct lent_bytes {
 
 enum memory_progress {
     PROGRESS_KNOWN, /* what was learnt before; calls no driver */
-    PROGRESS_ASK,   /* asks the driver, without waiting */
+    PROGRESS_QUERY, /* queries the driver, without waiting */
     PROGRESS_WAIT   /* waits for the value */
 };
 

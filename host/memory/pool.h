@@ -14,7 +14,7 @@
 /* ADOPTED: memory of the program, in no pool (memory/adopted.c). */
 enum chunk_kind { CHUNK_POOL, CHUNK_WHOLE, CHUNK_PERSISTENT, CHUNK_ADOPTED };
 
-/* A stretch of a chunk; the pieces of a chunk tile it in address order. */
+/* A range of a chunk; the pieces of a chunk cover it, in address order. */
 struct pool_piece {
     struct pool_chunk *chunk;
     struct pool_piece *before, *after; /* neighbours in the chunk */

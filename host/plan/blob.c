@@ -80,7 +80,7 @@ static frit_status get_state(const frit_program *program, void **bytes, uint64_t
                              frit_err *err)
 {
     const frit_program_table *table = program->table;
-    uint64_t room = 0;
+    uint64_t capacity = 0;
 
     *bytes = NULL;
     if (table->struct_size < FRIT_END_OF(frit_program_table, to_state) || !table->to_state)
@@ -88,21 +88,21 @@ static frit_status get_state(const frit_program *program, void **bytes, uint64_t
     for (int i = 0; i < 2; i++) {
         frit_status status;
 
-        *n_bytes = room;
+        *n_bytes = capacity;
         status = table->to_state(program->self, *bytes, n_bytes, err);
         if (status)
             return fail_from(err, status, "to_state");
-        if (*n_bytes <= room)
+        if (*n_bytes <= capacity)
             return FRIT_OK;
         if (i == 1 || *n_bytes > MAX_STATE)
             break;
-        room = *n_bytes;
-        *bytes = malloc(room);
+        capacity = *n_bytes;
+        *bytes = malloc(capacity);
         if (!*bytes)
-            return fail_memory(err, room);
+            return fail_memory(err, capacity);
     }
     return fail(err, FRIT_UNSUPPORTED, "to_state has %llu bytes for %llu",
-                (unsigned long long)*n_bytes, (unsigned long long)room);
+                (unsigned long long)*n_bytes, (unsigned long long)capacity);
 }
 
 static frit_status put_program(struct str *out, const struct program *program,

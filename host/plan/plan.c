@@ -178,22 +178,22 @@ static bool mark_new(struct builder *builder, uint32_t value)
 static frit_status step_inputs(struct builder *builder, struct plan_step *step, frit_err *err)
 {
     const struct plan *plan = builder->plan;
-    uint32_t room = 0, n = 0;
+    uint32_t capacity = 0, n = 0;
     uint32_t *list;
 
     builder->round++;
     for (uint32_t i = 0; i < step->n_ops; i++) {
         const frit_op_desc *op = &plan->ops[step->ops[i]];
 
-        room += op->n_in;
+        capacity += op->n_in;
         for (uint32_t k = 0; step->program && k < op->n_out; k++) {
             if (op->out[k].kind == FRIT_OPERAND_TENSOR)
                 builder->mark[op->out[k].value] = builder->round;
         }
     }
-    list = arena_array(&builder->scratch, (size_t)room + 1, sizeof(*list));
+    list = arena_array(&builder->scratch, (size_t)capacity + 1, sizeof(*list));
     if (!list)
-        return fail_memory(err, room * sizeof(*list));
+        return fail_memory(err, capacity * sizeof(*list));
     for (uint32_t i = 0; i < step->n_ops; i++) {
         const frit_op_desc *op = &plan->ops[step->ops[i]];
 

@@ -91,11 +91,11 @@ void relative_attrs(const frit_record_info *record, const void *attrs, unsigned 
 
 static uint32_t death_capacity(uint32_t n_dead)
 {
-    uint32_t room = 1;
+    uint32_t capacity = 1;
 
-    while (room < n_dead)
-        room *= 2;
-    return room;
+    while (capacity < n_dead)
+        capacity *= 2;
+    return capacity;
 }
 
 frit_status relative_append(struct relative *relative, const struct graph *graph, uint32_t op,
@@ -143,13 +143,13 @@ frit_status relative_add_death(struct relative *relative, uint32_t op, uint32_t 
 {
     frit_op_desc *desc = &relative->ops[op];
     uint32_t *dead = (uint32_t *)desc->dead; /* it is allocated in this arena */
-    uint32_t room = death_capacity(desc->n_dead);
+    uint32_t capacity = death_capacity(desc->n_dead);
 
-    if (desc->n_dead == room) {
-        dead = arena_array(&relative->arena, (size_t)room * 2, sizeof(*dead));
+    if (desc->n_dead == capacity) {
+        dead = arena_array(&relative->arena, (size_t)capacity * 2, sizeof(*dead));
         if (!dead)
-            return fail_memory(err, (size_t)room * 2 * sizeof(*dead));
-        memcpy(dead, desc->dead, room * sizeof(*dead));
+            return fail_memory(err, (size_t)capacity * 2 * sizeof(*dead));
+        memcpy(dead, desc->dead, capacity * sizeof(*dead));
         desc->dead = dead;
     }
     dead[desc->n_dead++] = value;

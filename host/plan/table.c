@@ -17,14 +17,14 @@ static void put(struct table_rows *rows, uint64_t hash, void *item)
 
 static struct table_rows *grow(const struct table_rows *rows, struct arena *arena, uint64_t *bytes)
 {
-    uint32_t room = rows ? (rows->mask + 1) * 2 : FIRST_CAPACITY;
-    size_t size = sizeof(*rows) + room * sizeof(rows->slot[0]);
+    uint32_t capacity = rows ? (rows->mask + 1) * 2 : FIRST_CAPACITY;
+    size_t size = sizeof(*rows) + capacity * sizeof(rows->slot[0]);
     struct table_rows *larger;
 
-    if (room == 0 || !(larger = arena_alloc(arena, size)))
+    if (capacity == 0 || !(larger = arena_alloc(arena, size)))
         return NULL;
     *bytes += size;
-    larger->mask = room - 1;
+    larger->mask = capacity - 1;
     for (uint32_t i = 0; rows && i <= rows->mask; i++) {
         void *item = atomic_load_explicit(&rows->slot[i].item, memory_order_relaxed);
 

@@ -15,6 +15,7 @@
 #include "memory/buffer.h"
 #include "run/item.h"
 #include "run/mirror.h"
+#include "run/run_frame.h"
 #include "tensor/failure.h"
 
 /* ---- written by the launch ---- */
@@ -29,7 +30,8 @@ static bool lies_in(const struct value *value, const struct buffer *memory)
            memory->offset < begin + extent.bytes;
 }
 
-/* What this launch ends or replaces does not count; an operand that it reads is not asked here. */
+/* Whether no other value of the frame uses `memory`.  Values that this launch ends or replaces do
+ * not count; the operands that it reads are checked elsewhere. */
 static bool is_free(const struct frame *frame, const struct buffer *memory)
 {
     for (uint32_t v = 0; v < frame->n_values; v++) {
@@ -164,7 +166,7 @@ void item_run_assigned(struct frame *frame)
             st = copy_item(frame, number, &err);
         }
         if (st == FRIT_NO_DEVICE_MEMORY && frame->scratch->batch.n_cmds) {
-            if (!frame_settle(frame))
+            if (!run_settle(frame))
                 return;
             st = copy_item(frame, number, &err);
         }

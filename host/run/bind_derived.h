@@ -20,7 +20,7 @@ struct derived_use {
  * launch->derived and its operands' content_id. */
 frit_status launch_bind_derived(struct launch *l, frit_err *err);
 
-/* What prepare asks to derive from an operand, as it lies in its buffer. */
+/* The key of the memory that prepare requires to be derived from an operand. */
 void derived_key_of(const frit_derived_spec *spec, const struct value *operand,
                     struct derived_key *out);
 

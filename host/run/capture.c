@@ -36,7 +36,7 @@ struct place {
 
 /* Memory derived from an operand: a launch that fills it is not one that finds it, and knows the
  * contents by their number. */
-struct derived {
+struct derived_state {
     const struct bound_derived *use;
     uint64_t content;
     bool fill;
@@ -57,7 +57,7 @@ struct captured_submit {
     uint64_t *block;
     struct number *numbers;
     struct place *places;
-    struct derived *derived;
+    struct derived_state *derived;
     frit_param *params; /* while it is recorded */
     uint32_t n_numbers, numbers_capacity, n_places, places_capacity, n_params, params_capacity;
     uint32_t n_derived, derived_capacity;
@@ -231,7 +231,7 @@ static bool add_derived(struct captured_submit *submit, const struct bound_launc
                         sizeof(*submit->derived)) ||
             !add_place(submit, command, FRIT_PARAM_DERIVED, i, now, 0))
             return false;
-        submit->derived[submit->n_derived++] = (struct derived){use, use->content, use->fill};
+        submit->derived[submit->n_derived++] = (struct derived_state){use, use->content, use->fill};
     }
     return true;
 }
@@ -333,7 +333,7 @@ static void learn(struct captured_submit *submit)
 static bool derives_same(const struct captured_submit *submit)
 {
     for (uint32_t i = 0; i < submit->n_derived; i++) {
-        const struct derived *derived = &submit->derived[i];
+        const struct derived_state *derived = &submit->derived[i];
 
         if (derived->use->fill != derived->fill || derived->use->content != derived->content)
             return false;

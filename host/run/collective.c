@@ -61,7 +61,7 @@ static frit_status find_bytes(struct reducing *r, bool *seen, frit_err *err)
     return operand_failure(r, err);
 }
 
-/* By a copy, which waits for the operand and tells of its failure. */
+/* Copies the operand to host memory; waits for it, and fails if it failed. */
 static frit_status stage(struct reducing *r, frit_err *err)
 {
     const struct collective_call *c = r->call;

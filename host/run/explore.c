@@ -397,7 +397,7 @@ frit_status explorer_form(struct explorer *e, frit_device *device, const struct 
     return FRIT_OK;
 }
 
-/* ---- asking the search ---- */
+/* ---- calling the search ---- */
 
 static frit_status search_begin(struct explorer *e, frit_device *device, frit_err *err)
 {

@@ -7,7 +7,7 @@
 #include "device/label.h"
 #include "run/bound_plan.h"
 
-/* How each kind is told. */
+/* Texts of log messages, by kind. */
 static const struct {
     enum run_mark mark;
     const char *instead;

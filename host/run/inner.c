@@ -11,8 +11,9 @@
 #include "device/wait.h"
 #include "graph/decompose/decompose.h"
 #include "memory/buffer.h"
-#include "run/item.h"
+#include "run/frame.h"
 #include "run/mirror.h"
+#include "run/run_frame.h"
 #include "tensor/failure.h"
 
 struct inner {
@@ -161,7 +162,8 @@ static bool has_effects(const struct graph_op *op)
     return op_row(op->op)->traits & FRIT_OP_ORDERED;
 }
 
-/* An effect is over before the next one; without results nothing else tells how it went. */
+/* Waits for an effect before the next one begins.  It has no results that could carry its failure.
+ */
 static frit_status end_effect(struct inner *n, frit_err *err)
 {
     const struct failure *first = n->frame.first;
@@ -197,7 +199,7 @@ static frit_status init(struct inner *n, frit_err *err)
     }
     n->frame.graph = &n->graph;
     n->frame.ops = extra;
-    return frame_without_plan(&n->frame, &n->arena, err);
+    return run_without_plan(&n->frame, &n->arena, err);
 }
 
 static void fini(struct inner *n)
@@ -234,7 +236,7 @@ static frit_status run(struct frame *outer, uint32_t op, frit_device *device,
     if (!st)
         st = bind_inputs(&n, err);
     if (!st) {
-        frame_run(&n.frame);
+        run_frame(&n.frame);
         st = give_outputs(&n, err);
     }
     if (!st)

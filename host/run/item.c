@@ -15,6 +15,7 @@
 #include "run/launch.h"
 #include "run/mirror.h"
 #include "run/route.h"
+#include "run/run_frame.h"
 #include "tensor/failure.h"
 
 static const struct graph_op *op_at(const struct frame *frame, const struct cursor *at)
@@ -159,7 +160,7 @@ static bool launch_or_settle(const struct launch_call *call, frit_status *status
     *status = launch_item(call, err);
     if (*status != FRIT_NO_DEVICE_MEMORY || call->frame->scratch->batch.n_cmds == 0)
         return true;
-    if (!frame_settle(call->frame))
+    if (!run_settle(call->frame))
         return false;
     *status = launch_item(call, err);
     return true;
@@ -358,7 +359,7 @@ static void run_instead(struct frame *frame, uint32_t number, struct attempt *at
         return;
     if (!composite && (!fallback || frame->borrowed))
         return;
-    attempt->went_back = !frame_settle(frame);
+    attempt->went_back = !run_settle(frame);
     if (attempt->went_back)
         return;
     if (composite) {
@@ -401,7 +402,7 @@ static bool run_there(struct frame *frame, uint32_t number, struct attempt *atte
         !route_is_there(frame) || !moves_bytes(frame, op))
         return false;
     bound_plan_spoil(frame->bound);
-    attempt->went_back = !frame_settle(frame);
+    attempt->went_back = !run_settle(frame);
     if (attempt->went_back)
         return true;
     attempt->status = inner_elsewhere(frame, number, &err);

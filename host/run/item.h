@@ -19,12 +19,4 @@ void item_look_back(struct frame *frame, const struct cursor *at, struct failure
 /* The outputs have no value, for this reason (not taken over). */
 void item_fail(struct frame *frame, const struct cursor *at, struct failure *failure);
 
-/* Submits what the batch holds.  True: it is empty.  False: it was refused, and the frame is back
- * where the batch began. */
-bool frame_settle(struct frame *frame);
-/* Runs a frame from its cursor to its end. */
-void frame_run(struct frame *frame);
-/* Without a plan: the order and the last uses, in the arena. */
-frit_status frame_without_plan(struct frame *frame, struct arena *arena, frit_err *err);
-
 #endif

@@ -5,7 +5,7 @@
 #include "memory/buffer.h"
 #include "run/bound_plan.h"
 #include "run/collective.h"
-#include "run/item.h"
+#include "run/run_frame.h"
 #include "tensor/failure.h"
 
 static frit_attrs_collective collective_attrs(const struct graph_op *op)
@@ -55,7 +55,7 @@ frit_status item_collective(struct frame *frame, uint32_t number, bool *went_bac
                                    .attrs = collective_attrs(op)};
     frit_status st;
 
-    *went_back = !frame_settle(frame);
+    *went_back = !run_settle(frame);
     if (*went_back)
         return FRIT_OK;
     st = op->n_out ? reduce_all(frame, number, &call, err) : collective_run(&call, err);

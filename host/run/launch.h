@@ -50,8 +50,8 @@ void launch_enter_copy(struct frame *frame, const struct buffer *from, struct bu
  * other failure means that no candidate of the program takes the signature. */
 frit_status launch_add(const struct launch_call *call, frit_err *err);
 
-/* FRIT_INTERNAL: commands that a program wrote are none that it may write, or ask for more than the
- * device takes. */
+/* FRIT_INTERNAL: a command that a program wrote is of a kind that it may not write, or exceeds a
+ * limit of the device. */
 frit_status launch_check_commands(const frit_device *device, const frit_cmd *cmds, uint32_t n,
                                   frit_err *err);
 

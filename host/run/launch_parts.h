@@ -20,7 +20,7 @@ struct launch {
     bool wait;         /* for a compile */
     bool peek;         /* no compile is begun */
     struct launch_scalars scalars;
-    unsigned char *key; /* what prepare is asked, as bytes; until it has answered */
+    unsigned char *key; /* see prepare_query; freed when prepare has returned */
     size_t key_bytes;
     struct prepared *prepared; /* one reference */
     frit_launch *launch;

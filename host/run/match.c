@@ -43,7 +43,7 @@ bool match_needs_form(struct segment *segment)
     return decompose_has(op->op, op->n_in);
 }
 
-/* Interned attributes are asked for in each generation, or it would forget them. */
+/* Interns the attributes of ops that are not matched yet in the new generation, too. */
 static void renew_attrs(struct segment *segment, struct walker *walker)
 {
     for (uint32_t r = segment->n_matched; r < segment->n_ops; r++) {

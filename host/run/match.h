@@ -2,7 +2,7 @@
 /* Matching: each recorded op that has got its last death moves a walker through the automaton.
  *
  * A composite op that the driver does not claim is keyed by its expansion too, since equal calls
- * may expand into ops whose inner dims differ in which are equal.  Expanding asks the driver, so
+ * may expand into ops whose inner dims differ in which are equal.  Expanding calls the driver, so
  * that it needs the baton and no lock; a predicted op has the key that it had and needs neither. */
 #ifndef RUN_MATCH_H
 #define RUN_MATCH_H

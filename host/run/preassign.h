@@ -2,7 +2,7 @@
 /* Tensors whose values are to be written into memory given beforehand: a gradient into its part of
  * a bucket.
  *
- * Nobody is asked to wait: what waits in a queue is written there when it runs, by its program
+ * Nothing waits: an op that is queued is written there when it runs, by its program
  * itself (FRIT_ARG_PREASSIGNED) where that is possible, else by a copy.  Until then each assignment
  * owns the tensor, so that the value is made and stored whoever releases it.  A queue without
  * assignments does nothing for them but to look at one pointer per plan.  Threads: any. */
@@ -37,7 +37,7 @@ struct assignment {
 /* Inside the lock, when records were detached: takes off those that the records left behind, which
  * are `rest` now, do not make. */
 struct assignment *preassign_detach(struct stream *stream, const struct segment *rest);
-/* Inside the lock: tells the values of a run. */
+/* Inside the lock: marks the values of a run that have to be written into given memory. */
 void preassign_bind(const struct assignment *list, const struct segment *segment,
                     const struct explorer *explorer, struct run_value *values);
 /* Outside of it, when the run is over. */

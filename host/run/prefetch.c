@@ -109,8 +109,8 @@ static bool coming_block(struct coming *c, const struct frame *frame, const stru
            !programs_prepared_cache(frame->device, step->program, &c->call.cache, NULL);
 }
 
-/* Asks for what was found, and gives its program back. */
-static frit_status coming_ask(struct coming *c, bool found, bool queue)
+/* Prepares the launch if it was found, then drops the reference to its program. */
+static frit_status coming_prepare(struct coming *c, bool found, bool queue)
 {
     frit_status st = found ? launch_prepare_ahead(&c->launch, queue) : FRIT_UNSUPPORTED;
 
@@ -132,9 +132,9 @@ void prefetch_programs(struct frame *frame)
             continue;
         if (!step.program && is_of_host(&frame->graph->ops[step.ops[0]]))
             continue;
-        coming_ask(&c,
-                   step.program ? coming_block(&c, frame, &step) : coming_op(&c, frame, step.ops),
-                   true);
+        coming_prepare(
+            &c, step.program ? coming_block(&c, frame, &step) : coming_op(&c, frame, step.ops),
+            true);
         batch_reset(&frame->scratch->batch);
     }
 }
@@ -146,7 +146,7 @@ bool prefetch_ops_are_ready(const struct launch *l)
     for (uint32_t i = 0; l->frame->predicted && i < l->call->n_ops; i++) {
         if (is_of_host(&l->frame->graph->ops[l->call->ops[i]]))
             continue;
-        if (coming_ask(&c, coming_op(&c, l->frame, &l->call->ops[i]), false) == FRIT_BUSY)
+        if (coming_prepare(&c, coming_op(&c, l->frame, &l->call->ops[i]), false) == FRIT_BUSY)
             return false;
     }
     return true;

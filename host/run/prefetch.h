@@ -2,9 +2,9 @@
 /* Programs of a run that are not compiled yet.
  *
  * A plan that runs for the first time wants many programs.  Their compiles are queued before its
- * first launch, so that they run beside each other while the run waits for the first of them.  What
- * a program will be asked is predicted: values that are not made yet lie densely in memory of their
- * own.  A prediction that fails costs a compile, no more. */
+ * first launch, so that they run beside each other while the run waits for the first of them.  The
+ * signatures of its launches are predicted: values that do not exist yet are assumed to be dense,
+ * in memory of their own.  A wrong prediction costs an unnecessary compile. */
 #ifndef RUN_PREFETCH_H
 #define RUN_PREFETCH_H
 

@@ -108,7 +108,7 @@ static void sign(struct launch *l, uint32_t candidate, frit_signature *out)
 
 /* ---- prepare ---- */
 
-static frit_status ask(struct launch *l, uint32_t candidate, frit_err *err)
+static frit_status prepare_once(struct launch *l, uint32_t candidate, frit_err *err)
 {
     frit_signature signature;
     struct prepare_query query = {.candidate = candidate,
@@ -128,11 +128,12 @@ static frit_status ask(struct launch *l, uint32_t candidate, frit_err *err)
     return l->prepared->status;
 }
 
-/* Until the candidate is content with its operands' strides; each may be asked for once. */
+/* Repeats until the candidate accepts the strides of its operands; it may require a copy of each
+ * one once. */
 static frit_status prepare_candidate(struct launch *l, uint32_t candidate, frit_err *err)
 {
     for (uint32_t round = 0; round <= l->call->n_in; round++) {
-        frit_status st = ask(l, candidate, err);
+        frit_status st = prepare_once(l, candidate, err);
         struct value copy;
         uint32_t arg;
 
@@ -145,8 +146,7 @@ static frit_status prepare_candidate(struct launch *l, uint32_t candidate, frit_
         l->in[arg] = copy;
         l->copied[arg] = true;
     }
-    return fail(err, FRIT_INTERNAL,
-                "%s: prepare asks for a relayout again, or for one that cannot be",
+    return fail(err, FRIT_INTERNAL, "%s: prepare requires a relayout again, or one that cannot be",
                 l->frame->device->name);
 }
 
@@ -294,7 +294,7 @@ frit_status launch_prepare_ahead(struct launch *l, bool queue)
     st = FRIT_UNSUPPORTED;
     for (uint32_t i = 0; i < order.count && st < 0 && st != FRIT_BUSY; i++) {
         take_operands(l);
-        st = ask(l, order.list[i], &err);
+        st = prepare_once(l, order.list[i], &err);
     }
     prepared_unref(l->prepared);
     l->prepared = NULL;

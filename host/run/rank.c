@@ -154,7 +154,7 @@ struct frit_rank *rank_find(struct frit_rank *ranks, int64_t number, frit_err *e
     return rank;
 }
 
-static frit_status tell(const frit_err *from, frit_err *err)
+static frit_status pass_on(const frit_err *from, frit_err *err)
 {
     return fail(err, from->status, "%s", from->text);
 }
@@ -165,7 +165,7 @@ static frit_status end_group(struct frit_rank *rank, const frit_err *why, frit_e
     rank->failure = *why;
     (void)fail_context(&rank->failure, "group %s, rank %u of %u, operation %llu", rank->name,
                        rank->rank, rank->size, (unsigned long long)rank->begun + 1);
-    return tell(&rank->failure, err);
+    return pass_on(&rank->failure, err);
 }
 
 frit_status rank_give_up(struct frit_rank *rank, frit_err *err)
@@ -216,10 +216,10 @@ frit_status rank_run(struct frit_rank *rank, const frit_collective_op *op, frit_
     frit_status st;
 
     if (rank->failure.status)
-        return tell(&rank->failure, err);
+        return pass_on(&rank->failure, err);
     st = begin(rank, op, &why);
     if (st == FRIT_UNSUPPORTED) /* on each rank, as it depends on the operation alone */
-        return tell(&why, err);
+        return pass_on(&why, err);
     if (!st)
         st = wait(rank, rank->begun + 1, &why);
     if (st) {
@@ -237,7 +237,7 @@ frit_status ranks_wait(struct frit_rank *ranks, frit_err *err)
 {
     for (struct frit_rank *rank = ranks; rank; rank = rank->next) {
         if (rank->failure.status)
-            return tell(&rank->failure, err);
+            return pass_on(&rank->failure, err);
     }
     return FRIT_OK;
 }

@@ -15,6 +15,7 @@
 #include "run/bound_plan.h"
 #include "run/item.h"
 #include "run/prefetch.h"
+#include "run/run_frame.h"
 #include "tensor/failure.h"
 
 enum { MAX_LAUNCHES = 32 }; /* of one submit */
@@ -71,7 +72,7 @@ static frit_status submit(struct frame *frame, uint64_t *point, frit_err *err)
     return batch_submit(&frame->scratch->batch, device, queue, point, err);
 }
 
-bool frame_settle(struct frame *frame)
+bool run_settle(struct frame *frame)
 {
     struct run_scratch *s = frame->scratch;
     const struct frame_mark begin = {0};
@@ -146,7 +147,7 @@ static void run_item(struct frame *frame)
     timeline_end(begun, "plan", str_of(step.label));
 }
 
-void frame_run(struct frame *frame)
+void run_frame(struct frame *frame)
 {
     struct run_scratch *s = frame->scratch;
 
@@ -160,19 +161,19 @@ void frame_run(struct frame *frame)
             frame->begun = frame->at;
         }
         if (step == frame->n_steps + frame->n_assigned) {
-            if (frame_settle(frame))
+            if (run_settle(frame))
                 break;
             continue;
         }
         frame->n_log = s->n_log;
         run_item(frame);
         if (must_settle(frame, step))
-            frame_settle(frame);
+            run_settle(frame);
     }
     finish(frame);
 }
 
-frit_status frame_without_plan(struct frame *frame, struct arena *arena, frit_err *err)
+frit_status run_without_plan(struct frame *frame, struct arena *arena, frit_err *err)
 {
     const struct graph *graph = frame->graph;
     uint32_t *last = arena_array(arena, graph->n_values, sizeof(*last));
@@ -297,7 +298,7 @@ void run_plan(struct run *run)
         fail_all(run, &err);
     } else {
         prefetch_programs(&frame);
-        frame_run(&frame);
+        run_frame(&frame);
         run->first = frame.first;
     }
     run_scratch_destroy(own);
@@ -315,13 +316,13 @@ static frit_status copy_graph(const struct op_type *type, struct graph *graph, f
     return graph_append(graph, &call, out, err);
 }
 
-struct copying {
+struct copy_call {
     const struct value *from;
     const int64_t *strides;  /* NULL: dense */
     struct buffer *assigned; /* NULL: any memory */
 };
 
-static frit_status copy(frit_device *device, const struct copying *copying, struct value *out,
+static frit_status copy(frit_device *device, const struct copy_call *copying, struct value *out,
                         frit_err *err)
 {
     static const uint32_t result = 1;
@@ -344,9 +345,9 @@ static frit_status copy(frit_device *device, const struct copying *copying, stru
     if (!st)
         st = copy_graph(&value->type, &graph, err);
     if (!st)
-        st = frame_without_plan(&frame, &arena, err);
+        st = run_without_plan(&frame, &arena, err);
     if (!st) {
-        frame_run(&frame);
+        run_frame(&frame);
         *out = values[1].value;
         out->type = value->type;
         if (values[1].failure)
@@ -363,7 +364,7 @@ static frit_status copy(frit_device *device, const struct copying *copying, stru
 frit_status run_relayout(frit_device *device, const struct value *value, const int64_t *strides,
                          struct value *out, frit_err *err)
 {
-    return copy(device, &(struct copying){.from = value, .strides = strides}, out, err);
+    return copy(device, &(struct copy_call){.from = value, .strides = strides}, out, err);
 }
 
 frit_status run_write_into(frit_device *device, const struct value *value, struct buffer *memory,
@@ -371,7 +372,7 @@ frit_status run_write_into(frit_device *device, const struct value *value, struc
 {
     struct value out;
 
-    TRY(copy(device, &(struct copying){.from = value, .assigned = memory}, &out, err));
+    TRY(copy(device, &(struct copy_call){.from = value, .assigned = memory}, &out, err));
     buffer_disown(out.buffer);
     return FRIT_OK;
 }

@@ -256,7 +256,7 @@ void block_refresh(struct search_ctx *ctx, struct block *block)
     block->stale = false;
     if (block->n_ops && runs_on_host(ctx, block->ops[0]))
         return;
-    block->refused = (struct refusal){0};
+    block->refused = (struct merge_refusal){0};
     for (uint32_t k = 0; k < ctx->config.n_fusers; k++) {
         if (block->fusers[k].clone)
             push_all_again(ctx, block, k);

@@ -52,7 +52,7 @@ struct tally {
 
 /* The last smaller, unrelated block that merging with this one did not pay for.  As long as this
  * block has the same ops, larger blocks of that kind are not tried. */
-struct refusal {
+struct merge_refusal {
     uint32_t by; /* number of this block's ops then; 0: there was no refusal */
     uint32_t n_ops;
     uint32_t cls; /* class of the refused block's first op */
@@ -65,9 +65,9 @@ struct block {
     struct tally *tallies; /* per op: of all ops up to this one */
     uint32_t n_ops, capacity;
     struct block_fuser *fusers;
-    bool open;              /* a fuser may accept more ops */
-    bool stale;             /* a death was added to an op that was pushed already */
-    struct refusal refused; /* the latest refusal */
+    bool open;                    /* a fuser may accept more ops */
+    bool stale;                   /* a death was added to an op that was pushed already */
+    struct merge_refusal refused; /* the latest refusal */
     enum plan_end end;
 };
 

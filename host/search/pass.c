@@ -166,7 +166,7 @@ static bool has_refused(const struct search_ctx *ctx, const struct pass *pass, u
                         uint32_t b)
 {
     const struct block *x = pass->blocks[a], *y = pass->blocks[b];
-    const struct refusal *refused = &x->refused;
+    const struct merge_refusal *refused = &x->refused;
 
     return refused->by == x->n_ops && !x->stale && y->n_ops >= refused->n_ops &&
            first_class(ctx, y) == refused->cls && (refused->alike || !are_alike(ctx, x, y)) &&
@@ -180,10 +180,10 @@ static void record_refusal(const struct search_ctx *ctx, struct pass *pass, uint
     struct block *x = pass->blocks[first ? a : b], *y = pass->blocks[first ? b : a];
 
     if (are_unordered(pass, a, b))
-        x->refused = (struct refusal){.by = x->n_ops,
-                                      .n_ops = y->n_ops,
-                                      .cls = first_class(ctx, y),
-                                      .alike = are_alike(ctx, x, y)};
+        x->refused = (struct merge_refusal){.by = x->n_ops,
+                                            .n_ops = y->n_ops,
+                                            .cls = first_class(ctx, y),
+                                            .alike = are_alike(ctx, x, y)};
 }
 
 /* ---- merging ---- */

@@ -240,7 +240,8 @@ frit_status slot_refuse(frit_tensor *tensor, frit_err *err)
     return fail(err, FRIT_INVALID, "is a stale tensor: it was released or taken before");
 }
 
-/* Also without owners a slot keeps its home, so the home is asked again once inside. */
+/* The home may change until its lock is held, so it is read again inside.  A slot without owners
+ * has a home, too. */
 struct slot *slot_enter(frit_tensor *tensor, frit_err *err)
 {
     struct slot *slot = slot_of(tensor);

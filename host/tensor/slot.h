@@ -4,7 +4,7 @@
  * A handle is the address of a slot with the slot's generation and a take bit in the bits that an
  * aligned user-space address leaves free; it is never dereferenced before it was resolved.  All
  * slots of the process lie in one reserved region that is never unmapped, so that a stale or
- * foreign handle is told from a live one by arithmetic and one load.
+ * foreign handle is distinguished from a live one by arithmetic and one load.
  *
  * Every slot has a home, the stream that computes it, whose lock guards all of the slot but what is
  * atomic.  A home is never freed either, so that a handle can be looked up while its slot dies.
@@ -222,8 +222,8 @@ struct slot_region {
 };
 extern struct slot_region slot_region;
 
-/* The slot that a handle may name, if it ever was a handle, and whether it still does: true only if
- * it did when asked; certain inside the lock. */
+/* The slot at the handle's address, NULL if there is none.  The handle may be stale: see slot_is.
+ */
 static inline struct slot *slot_of(frit_tensor *tensor)
 {
     uintptr_t address = (uintptr_t)tensor & (((uintptr_t)1 << 48) - 128);
@@ -236,6 +236,8 @@ static inline struct slot *slot_of(frit_tensor *tensor)
     return (struct slot *)address;
 }
 
+/* Whether the handle names the slot and is not stale.  Outside of the lock it may become stale at
+ * any time. */
 static inline bool slot_is(const struct slot *slot, frit_tensor *tensor)
 {
     return slot_handle(slot) == (frit_tensor *)((uintptr_t)tensor & ~(uintptr_t)1);

@@ -45,8 +45,8 @@ static frit_fuser *slot_at(frit_fuser *out, uint64_t stride, uint32_t i)
 frit_status kernels_prototypes(const struct kernels_device *device, frit_fuser *out,
                                uint64_t stride, uint32_t capacity, uint32_t *count, frit_err *err)
 {
-    *count = n_schedules;
-    for (uint32_t i = 0; i < n_schedules && i < capacity; i++) {
+    *count = device ? n_schedules : 0;
+    for (uint32_t i = 0; i < *count && i < capacity; i++) {
         frit_fuser *slot = slot_at(out, stride, i);
 
         slot->version = PROGRAM_VERSION;

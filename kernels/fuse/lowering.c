@@ -73,17 +73,18 @@ frit_status lowering_extents(struct lowering *l, frit_err *err)
 frit_status lowering_build(const struct lowering *l, const struct schedule *schedule, struct sched *s,
                          frit_err *err)
 {
+    const char *by = l->schedule ? l->schedule->name : schedule->name;
     char name[NAME_BYTES];
     frit_status st;
 
-    name_kernel(l->schedule->name, s->block, name);
+    name_kernel(by, s->block, name);
     kir_init(s->module, name);
     s->module->spaces = s->shared;
     s->target = &l->program->device->target;
     s->extents = l->extents;
     st = schedule->build(s, err);
     if (!st)
-        st = check_module(s, l->schedule->name, err);
+        st = check_module(s, by, err);
     if (st)
         kir_fini(s->module);
     return st;
@@ -217,12 +218,6 @@ frit_status lowering_whole(struct lowering *l, frit_err *err)
 
 /* ---- components ---- */
 
-static const frit_arg_sig *arg_at(const frit_signature *sig, uint32_t i)
-{
-    return (const frit_arg_sig *)(const void *)((const char *)sig->args +
-                                                (size_t)i * sig->arg_stride);
-}
-
 frit_status lowering_component_sig(struct lowering *l, const struct component *c,
                                    const frit_arg_sig *own, frit_signature *out, frit_err *err)
 {
@@ -241,7 +236,7 @@ frit_status lowering_component_sig(struct lowering *l, const struct component *c
     out->args = args;
     out->scalar_classes = classes;
     for (uint32_t i = 0; i < n; i++)
-        args[i] = c->args[i] == BLOCK_NONE ? *own : *arg_at(l->sig, c->args[i]);
+        args[i] = c->args[i] == BLOCK_NONE ? *own : *frit_arg_sig_at(l->sig, c->args[i]);
     for (uint32_t i = 0; i < c->block.n_scalars; i++)
         *classes++ = l->sig->scalar_classes[c->scalars[i]];
     if (!l->sig->bound_classes)

@@ -188,19 +188,6 @@ static frit_status lower_rest(struct product_lowering *p, frit_err *err)
     return st ? st : finish_rest(p, &s, err);
 }
 
-/* Whether a map can do the rest.  Operands of the product that other ops of the block make are
- * refused by the plan. */
-static frit_status check_rest(const struct component *rest, frit_err *err)
-{
-    uint32_t covered;
-    bool open;
-
-    TRY(match_block(&sched_map, &rest->block, &covered, &open, err));
-    return covered == rest->block.n_ops
-               ? FRIT_OK
-               : fail(err, FRIT_UNSUPPORTED, "kernels: what follows the product is not a map");
-}
-
 frit_status lowering_product(struct lowering *l, frit_err *err)
 {
     const struct block *block = &l->program->block;
@@ -212,8 +199,6 @@ frit_status lowering_product(struct lowering *l, frit_err *err)
 
     TRY(contract_product_plan(&s, l->program->product, &p.plan, err));
     TRY(component_without(block, l->program->product, &l->arena, &p.rest, err));
-    if (p.rest.block.n_ops)
-        TRY(check_rest(&p.rest, err));
     describe_result(&p);
     TRY(check_result(&p, err));
     TRY(add_product(&p, err));

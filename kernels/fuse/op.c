@@ -26,9 +26,7 @@ static bool types_fit(const struct kir_target *target, const frit_op_desc *op,
                       const frit_operand *first, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
-        const frit_operand *operand =
-            (const frit_operand *)(const void *)((const char *)first +
-                                                 (size_t)i * op->operand_stride);
+        const frit_operand *operand = frit_operand_at(op, first, i);
         enum kir_type type =
             operand->kind == FRIT_OPERAND_ABSENT ? KIR_VOID : kir_type_of(operand->dtype);
 

@@ -22,12 +22,6 @@ struct prepare_request {
     struct arena arena;
 };
 
-static const frit_arg_sig *arg_at(const frit_signature *sig, uint32_t i)
-{
-    return (const frit_arg_sig *)(const void *)((const char *)sig->args +
-                                                (size_t)i * sig->arg_stride);
-}
-
 /* Hosts of older versions have no bounds in signatures. */
 static bool has_bounds(const frit_signature *sig)
 {
@@ -88,7 +82,7 @@ static frit_status request_init(struct prepare_request *request, struct program 
     if (!args)
         return fail_memory(err, n * sizeof(*args));
     for (uint32_t i = 0; i < n; i++)
-        args[i] = *arg_at(sig, p->arg_numbers[i]);
+        args[i] = *frit_arg_sig_at(sig, p->arg_numbers[i]);
     memcpy(&request->sig, sig,
            has_bounds(sig) ? sizeof(request->sig) : offsetof(frit_signature, bound_classes));
     request->sig.n_in = p->block.n_inputs;

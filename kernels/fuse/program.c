@@ -391,7 +391,7 @@ frit_status kernels_from_state(const struct kernels_device *device, const frit_o
     struct state saved;
     frit_status st;
 
-    if (n_bytes == sizeof(saved)) {
+    if (device && n_bytes == sizeof(saved)) {
         memcpy(&saved, bytes, sizeof(saved));
         if (saved.seal == XXH3_64bits(&saved, offsetof(struct state, seal)) &&
             saved.version == PROGRAM_VERSION)
@@ -399,7 +399,7 @@ frit_status kernels_from_state(const struct kernels_device *device, const frit_o
                 schedule_named(saved.schedule, (uint32_t)strnlen(saved.schedule, SCHEDULE_NAME));
     }
     if (!schedule || !n_ops)
-        return fail(err, FRIT_INCOMPATIBLE, "not a saved program of this version");
+        return fail(err, FRIT_INCOMPATIBLE, "not a saved program of this version and driver");
     block_init(&block);
     st = push_all(device, ops, n_ops, op_stride, &block, err);
     if (!st)

@@ -53,9 +53,9 @@ static size_t element_bytes(const struct kir_arg *arg)
     return (size_t)frit_storage_bytes(arg->dtype, 1);
 }
 
-static uint64_t elements_in(uint64_t room, uint64_t bytes)
+static uint64_t elements_in(uint64_t whole, uint64_t bytes)
 {
-    return bytes ? room / bytes : 0;
+    return bytes ? whole / bytes : 0;
 }
 
 /* The address of the element that a lane touches. */
@@ -149,7 +149,7 @@ frit_status eval_atomic_add(struct eval *e)
 /* ---- tiles ---- */
 
 /* Elements of a tile, of all lanes together. */
-static size_t tile_room(const struct eval *e, uint32_t tile)
+static size_t tile_capacity(const struct eval *e, uint32_t tile)
 {
     const struct kir_tile *t = &e->phase->tiles[tile];
 
@@ -165,10 +165,10 @@ frit_status eval_tiles_init(struct eval *e)
         struct eval_tile *tile = &e->tiles[i];
         bool shared = e->phase->tiles[i].space == KIR_GROUP;
 
-        tile->values = malloc(tile_room(e, i) * sizeof(*tile->values));
-        tile->touch = shared ? malloc(tile_room(e, i) * sizeof(*tile->touch)) : NULL;
+        tile->values = malloc(tile_capacity(e, i) * sizeof(*tile->values));
+        tile->touch = shared ? malloc(tile_capacity(e, i) * sizeof(*tile->touch)) : NULL;
         if (!tile->values || (shared && !tile->touch))
-            return fail_memory(e->err, tile_room(e, i) * sizeof(*tile->values));
+            return fail_memory(e->err, tile_capacity(e, i) * sizeof(*tile->values));
     }
     return FRIT_OK;
 }
@@ -187,7 +187,7 @@ void eval_tiles_barrier(struct eval *e)
 {
     for (uint32_t i = 0; i < e->phase->n_tiles; i++) {
         if (e->tiles[i].touch)
-            memset(e->tiles[i].touch, 0, tile_room(e, i) * sizeof(*e->tiles[i].touch));
+            memset(e->tiles[i].touch, 0, tile_capacity(e, i) * sizeof(*e->tiles[i].touch));
     }
 }
 
@@ -197,7 +197,7 @@ void eval_tiles_reset(struct eval *e)
         uint32_t type = e->phase->tiles[i].type;
         uint64_t ones = type == KIR_I32 || type == KIR_F32 ? UINT32_MAX : UINT64_MAX;
 
-        for (size_t k = 0; k < tile_room(e, i); k++)
+        for (size_t k = 0; k < tile_capacity(e, i); k++)
             e->tiles[i].values[k] = ones;
     }
     eval_tiles_barrier(e);

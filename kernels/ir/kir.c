@@ -85,8 +85,8 @@ void kir_fini(struct kir_module *module)
 
 uint32_t kir_arg(struct kir_module *module, uint32_t dtype, uint32_t access)
 {
-    if (module->failed ||
-        !array_grow(&module->args, &module->args_room, module->n_args, 1, sizeof(*module->args))) {
+    if (module->failed || !array_grow(&module->args, &module->args_capacity, module->n_args, 1,
+                                      sizeof(*module->args))) {
         module->failed = true;
         return 0;
     }
@@ -96,8 +96,8 @@ uint32_t kir_arg(struct kir_module *module, uint32_t dtype, uint32_t access)
 
 void kir_phase(struct kir_module *module, uint32_t lanes)
 {
-    if (module->failed || !array_grow(&module->phases, &module->phases_room, module->n_phases, 1,
-                                      sizeof(*module->phases))) {
+    if (module->failed || !array_grow(&module->phases, &module->phases_capacity, module->n_phases,
+                                      1, sizeof(*module->phases))) {
         module->failed = true;
         return;
     }
@@ -117,7 +117,8 @@ uint32_t kir_tile(struct kir_module *module, enum kir_space space, enum kir_type
     if (module->failed)
         return 0;
     phase = last_phase(module);
-    if (!array_grow(&phase->tiles, &phase->tiles_room, phase->n_tiles, 1, sizeof(*phase->tiles))) {
+    if (!array_grow(&phase->tiles, &phase->tiles_capacity, phase->n_tiles, 1,
+                    sizeof(*phase->tiles))) {
         module->failed = true;
         return 0;
     }
@@ -149,7 +150,7 @@ static uint32_t append(struct kir_module *module, const struct kir_inst *inst)
     if (module->failed)
         return KIR_NONE;
     phase = last_phase(module);
-    if (!array_grow(&phase->inst, &phase->room, phase->n, 1, sizeof(*phase->inst))) {
+    if (!array_grow(&phase->inst, &phase->capacity, phase->n, 1, sizeof(*phase->inst))) {
         module->failed = true;
         return KIR_NONE;
     }
@@ -219,7 +220,7 @@ uint32_t kir_param(struct kir_module *module, enum kir_type type)
 static uint32_t add_links(struct kir_module *module, const uint32_t *values, uint32_t n)
 {
     if (module->failed ||
-        !array_grow(&module->links, &module->links_room, module->n_links, n, sizeof(*values))) {
+        !array_grow(&module->links, &module->links_capacity, module->n_links, n, sizeof(*values))) {
         module->failed = true;
         return 0;
     }

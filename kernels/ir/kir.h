@@ -96,9 +96,9 @@ struct kir_arg {
 
 struct kir_phase {
     uint32_t lanes;
-    uint32_t n, room;
+    uint32_t n, capacity;
     struct kir_inst *inst;
-    uint32_t n_tiles, tiles_room;
+    uint32_t n_tiles, tiles_capacity;
     struct kir_tile *tiles;
 };
 
@@ -106,7 +106,7 @@ struct kir_module {
     struct arena arena;
     const char *name; /* of the kernel, for people */
     uint32_t n_args, n_params, n_phases, n_links;
-    uint32_t args_room, phases_room, links_room;
+    uint32_t args_capacity, phases_capacity, links_capacity;
     struct kir_arg *args;
     struct kir_phase *phases;
     uint32_t *links;

@@ -8,27 +8,28 @@
 #include <stdint.h>
 
 struct kir_target {
-    uint32_t lanes;       /* of a group for streaming work, a power of two */
-    uint32_t row_lanes;   /* of a group that works on one row together */
-    uint32_t most_lanes;  /* of a group */
-    uint32_t near_lanes;  /* neighbours that exchange values at little cost; 0: all do */
-    uint32_t units;       /* groups that run at the same time, about */
-    uint32_t group_bytes; /* of group tiles */
-    uint32_t registers;   /* that hold values of several lanes; 0: each lane has its own */
-    uint32_t bindings;    /* arguments of a kernel at most */
-    uint32_t launch_args; /* of a launch over several spaces at most, all together; 0: no limit */
+    uint32_t lanes;         /* of a group for streaming work, a power of two */
+    uint32_t lanes_per_row; /* of a group that works on one row together */
+    uint32_t most_lanes;    /* of a group */
+    uint32_t near_lanes;    /* neighbours that exchange values at little cost; 0: all do */
+    uint32_t units;         /* groups that run at the same time, about */
+    uint32_t group_bytes;   /* of group tiles */
+    uint32_t registers;     /* that hold values of several lanes; 0: each lane has its own */
+    uint32_t bindings;      /* arguments of a kernel at most */
+    uint32_t launch_args;   /* of a launch over several spaces at most, all together; 0: no limit */
     uint32_t
         launch_words;     /* arguments and parameters of one kernel's spaces at most; 0: no limit */
     uint32_t most_rounds; /* of all loops of a lane in a phase: more are left out; 0: no limit */
     uint32_t align_bytes; /* aligned to this many, neighbours are one access if the code shows it */
-    bool caches_rows;     /* reading a row again right away costs little */
-    bool in_turn;         /* lanes run a few at a time, each few as far as the next barrier */
-    bool stages_tiles;    /* what many lanes read again and again belongs into a group's tile */
-    bool fma;             /* fused in one rounding */
-    bool scale;           /* by a power of 2, as one instruction */
-    bool f64, i64;        /* arithmetic; without f64 no F64 value may stand in a module */
-    bool exact_div;       /* division and square root of floats are correctly rounded */
-    bool denormals;       /* are kept */
+    bool rereads_are_cached; /* reading a row again right away costs little */
+    bool
+        lanes_interleaved; /* lanes run a few at a time up to the next barrier, then the next few */
+    bool stages_tiles;     /* what many lanes read again and again belongs into a group's tile */
+    bool fma;              /* fused in one rounding */
+    bool scale;            /* by a power of 2, as one instruction */
+    bool f64, i64;         /* arithmetic; without f64 no F64 value may stand in a module */
+    bool exact_div;        /* division and square root of floats are correctly rounded */
+    bool denormals;        /* are kept */
     bool atomic_f32;
     uint32_t store_bytes; /* the least that is stored without touching its neighbours */
 };

@@ -20,10 +20,10 @@ struct parser {
     frit_str word;       /* the last one read; empty at the end of the line */
     char shown[48];      /* of the word, for messages */
     struct kir_module *module;
-    uint32_t open[KIR_MOST_DEPTH], depth; /* ops */
-    uint32_t *lines, n_lines, lines_room; /* of each instruction, phase after phase */
-    uint32_t first[KIR_PHASES];           /* of the phase in `lines` */
-    uint32_t head[KIR_PHASES];            /* line of the phase */
+    uint32_t open[KIR_MOST_DEPTH], depth;     /* ops */
+    uint32_t *lines, n_lines, lines_capacity; /* of each instruction, phase after phase */
+    uint32_t first[KIR_PHASES];               /* of the phase in `lines` */
+    uint32_t head[KIR_PHASES];                /* line of the phase */
     frit_err *err;
 };
 
@@ -391,7 +391,7 @@ static frit_status parse_for(struct parser *p, enum kir_type type)
 
 static frit_status parse_next(struct parser *p)
 {
-    uint32_t *values = NULL, n = 0, room = 0;
+    uint32_t *values = NULL, n = 0, capacity = 0;
     frit_status st = pop(p, KIR_for);
 
     while (!st) {
@@ -400,9 +400,9 @@ static frit_status parse_next(struct parser *p)
         if (!next_word(p))
             break;
         p->at = at;
-        st = array_grow(&values, &room, n, 1, sizeof(*values))
+        st = array_grow(&values, &capacity, n, 1, sizeof(*values))
                  ? want_value(p, &values[n++])
-                 : fail_memory(p->err, (size_t)room * 2 * sizeof(*values));
+                 : fail_memory(p->err, (size_t)capacity * 2 * sizeof(*values));
     }
     if (!st)
         kir_next(p->module, values, n);
@@ -470,8 +470,8 @@ static frit_status parse_inst(struct parser *p)
     TRY(find_op(p, &op));
     if ((kir_op_info(op)->result == KIR_RESULT_NONE) != (type == KIR_VOID))
         return bad(p, "%s has %s value", kir_op_info(op)->name, type ? "no" : "a");
-    if (!array_grow(&p->lines, &p->lines_room, p->n_lines, 1, sizeof(*p->lines)))
-        return fail_memory(p->err, (size_t)p->lines_room * 2 * sizeof(*p->lines));
+    if (!array_grow(&p->lines, &p->lines_capacity, p->n_lines, 1, sizeof(*p->lines)))
+        return fail_memory(p->err, (size_t)p->lines_capacity * 2 * sizeof(*p->lines));
     p->lines[p->n_lines++] = p->line;
     return parse_body(p, op, type);
 }

@@ -67,9 +67,7 @@ uint64_t sched_bytes(const struct sched *s)
     uint64_t bytes = 0;
 
     for (uint32_t i = 0; i < s->block->n_inputs + s->block->n_outputs; i++) {
-        const frit_arg_sig *arg =
-            (const frit_arg_sig *)(const void *)((const char *)s->sig->args +
-                                                 (size_t)i * s->sig->arg_stride);
+        const frit_arg_sig *arg = frit_arg_sig_at(s->sig, i);
         int64_t count = 1;
 
         for (uint32_t d = 0; d < arg->rank; d++)
@@ -164,8 +162,3 @@ uint32_t sched_divide(struct sched *s, const struct sched_divisor *divisor, uint
     x = kir_binary(s->module, KIR_mulhi, x, divisor->factor);
     return kir_binary(s->module, KIR_shr, x, divisor->shift);
 }
-
-const struct schedule *const schedules[] = {
-    &sched_map,      &sched_foreach, &sched_row,  &sched_scan,     &sched_pool, &sched_scatter,
-    &sched_contract, &sched_fft,     &sched_sort, &sched_quantize, &sched_ctc};
-const uint32_t n_schedules = sizeof(schedules) / sizeof(schedules[0]);

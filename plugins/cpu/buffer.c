@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Device memory: host memory, counted against the option memory_bytes.
  *
- * The system clears a page when it is first touched, which costs many times more than reading it
- * with small pages.  So what is large enough begins at a large page and asks for large pages; it is
- * the host's pools that keep memory from going back. */
+ * The system clears a page when it is first touched; with small pages that takes many times as long
+ * as reading the memory.  So large allocations are aligned to a large page and request large pages.
+ * Freed memory goes back to the system at once: the host's pools reuse it. */
 #include "buffer.h"
 
 #include <sys/mman.h>
@@ -44,22 +44,7 @@ frit_status buffer_alloc(void *self, const frit_alloc_desc *desc, frit_allocatio
         plug_free(hosted->plug, memory);
         return budget_fail(&hosted->budget, desc->bytes, err);
     }
-    *memory = (frit_memory){.data = data, .bytes = desc->bytes};
-    out->memory = memory;
-    out->address = (uint64_t)(uintptr_t)data;
-    out->host_pointer = data;
+    *memory = (frit_memory){.data = data, .bytes = desc->bytes, .block = data};
+    memory_report(memory, out);
     return FRIT_OK;
-}
-
-void buffer_free(void *self, frit_memory *memory)
-{
-    struct hosted *hosted = self;
-
-    if (!memory)
-        return;
-    if (!memory->is_imported) {
-        budget_give(&hosted->budget, memory->bytes);
-        plug_free(hosted->plug, memory->data);
-    }
-    plug_free(hosted->plug, memory);
 }

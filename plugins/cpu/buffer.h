@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Device memory. */
+/* Device memory; hosted_free takes it. */
 #ifndef CPU_BUFFER_H
 #define CPU_BUFFER_H
 
@@ -9,6 +9,5 @@
 
 frit_status buffer_alloc(void *self, const frit_alloc_desc *desc, frit_allocation *out,
                          frit_err *err);
-void buffer_free(void *self, frit_memory *memory);
 
 #endif

@@ -37,19 +37,19 @@ static void unref(struct module_code *code)
 
 /* ---- in the background ---- */
 
-static struct tier_job job_of(const struct module_code *code, const struct kir_module *module,
-                              enum llvm_level level)
+static struct jit_job job_of(const struct module_code *code, const struct kir_module *module,
+                             enum llvm_level level)
 {
-    return (struct tier_job){module, code->digest, level};
+    return (struct jit_job){module, code->digest, level};
 }
 
 static void compile_well(struct module_code *code)
 {
-    const struct tier_job job = job_of(code, &code->module, LLVM_GOOD);
+    const struct jit_job job = job_of(code, &code->module, LLVM_GOOD);
     struct object *object, *none = NULL;
 
     if (!atomic_load(&code->unwanted) && !atomic_load(&code->best) &&
-        !tier_make(&code->instance->tier, &job, &object, NULL)) {
+        !jit_compile(&code->instance->jit, &job, &object, NULL)) {
         if (atomic_compare_exchange_strong(&code->best, &none, object)) {
             atomic_fetch_add(&code->generation, 1);
             (void)__atomic_add_fetch(&code->instance->serial, 1, __ATOMIC_RELEASE);
@@ -78,8 +78,8 @@ static bool can_spawn(const struct instance *instance)
     return exec && FRIT_HAS(exec, frit_host_exec, task_cancel);
 }
 
-/* Where nothing can be spawned now the next launch asks again. */
-static void ask(struct module_code *code, uint64_t spent_ns)
+/* Spawns the compile to better code.  If that fails, the next launch tries again. */
+static void spawn_compile(struct module_code *code, uint64_t spent_ns)
 {
     const frit_host_exec *exec = code->instance->exec;
     const frit_task task = {.struct_size = sizeof task,
@@ -89,18 +89,19 @@ static void ask(struct module_code *code, uint64_t spent_ns)
                             .priority = spent_ns};
     uint64_t id;
 
-    if (atomic_exchange(&code->asked, true))
+    if (atomic_exchange(&code->spawned, true))
         return;
     atomic_fetch_add(&code->refs, 1);
     if (exec->task_spawn(code->instance->plug.host->self, &task, &id, NULL)) {
-        atomic_store(&code->asked, false);
+        atomic_store(&code->spawned, false);
         unref(code);
         return;
     }
     atomic_store(&code->task, id);
 }
 
-/* Of what was asked for, as the time doubles that is spent without it. */
+/* Raises the priority of the spawned compile each time that the time spent without its code
+ * doubles. */
 static void raise_priority(struct module_code *code, uint64_t before, uint64_t spent_ns)
 {
     const struct instance *instance = code->instance;
@@ -112,7 +113,7 @@ static void raise_priority(struct module_code *code, uint64_t before, uint64_t s
                                    spent_ns - (spent_ns >> doublings));
 }
 
-/* On the launching thread, whatever was asked for; once, as it may fail. */
+/* Compiles on the launching thread, whether or not a task was spawned.  Once only: it may fail. */
 static void hurry(struct module_code *code)
 {
     if (!atomic_exchange(&code->hurried, true))
@@ -123,10 +124,10 @@ static void note_spent(struct module_code *code, uint64_t ns)
 {
     uint64_t before = atomic_fetch_add_explicit(&code->spent_ns, ns, memory_order_relaxed);
 
-    if (atomic_load_explicit(&code->asked, memory_order_relaxed))
+    if (atomic_load_explicit(&code->spawned, memory_order_relaxed))
         raise_priority(code, before, before + ns);
     else if (before + ns >= HOT_NS)
-        ask(code, before + ns);
+        spawn_compile(code, before + ns);
 }
 
 const struct object *module_object(struct module_code *code, uint64_t ns)
@@ -169,20 +170,20 @@ static frit_status interpret(struct module_code *code, const struct kir_module *
 static frit_status find_object(struct module_code *code, const struct kir_module *module,
                                frit_err *err)
 {
-    struct tier *tier = &code->instance->tier;
-    const struct tier_job good = job_of(code, module, LLVM_GOOD);
-    const struct tier_job quick = job_of(code, module, LLVM_QUICK);
+    struct jit *jit = &code->instance->jit;
+    const struct jit_job good = job_of(code, module, LLVM_GOOD);
+    const struct jit_job quick = job_of(code, module, LLVM_QUICK);
     struct object *best;
 
-    if (tier->mode == TIER_0)
+    if (jit->mode == JIT_NEVER)
         return FRIT_OK;
-    best = tier_find(tier, &good);
+    best = jit_find(jit, &good);
     atomic_init(&code->best, best);
     if (best)
         return FRIT_OK;
-    code->first = tier_find(tier, &quick);
-    return code->first || tier->mode != TIER_1 ? FRIT_OK
-                                               : tier_make(tier, &quick, &code->first, err);
+    code->first = jit_find(jit, &quick);
+    return code->first || jit->mode != JIT_ALWAYS ? FRIT_OK
+                                                  : jit_compile(jit, &quick, &code->first, err);
 }
 
 static frit_status make(struct module_code *code, const struct kir_module *module,
@@ -225,7 +226,7 @@ frit_status module_compile(void *self, struct kir_module *module, const uint8_t 
         unref(code);
         return status;
     }
-    code->compiles = instance->tier.mode != TIER_0 && can_spawn(instance);
+    code->compiles = instance->jit.mode != JIT_NEVER && can_spawn(instance);
     if (code->compiles && !atomic_load(&code->best)) {
         code->module = *module;
         *module = (struct kir_module){0};

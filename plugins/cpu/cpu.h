@@ -7,8 +7,8 @@
 #include <frit/fuser.h>
 
 #include "ir/digest.h"
+#include "jit.h"
 #include "kernels.h"
-#include "tier.h"
 #include "util/hosted.h"
 
 struct plug;
@@ -25,7 +25,7 @@ struct instance {
     uint64_t memory_bytes; /* option: what a device may hold, 0 = no cap */
     enum tile_level level; /* option: instruction set */
     bool check;            /* option: everything is interpreted, within its bounds */
-    struct tier tier;
+    struct jit jit;
     uint64_t stream_bytes; /* a launch that writes as much goes around the caches */
     char name[96];         /* of the processor */
     char fingerprint[64];
@@ -34,7 +34,7 @@ struct instance {
 };
 
 /* What a launch needs beside its arguments; of one queue, kept between launches. */
-struct room {
+struct launch_memory {
     uint64_t *words;
     void **args;
     struct tile_bounds *bounds; /* of the arguments */
@@ -46,7 +46,7 @@ struct room {
 /* What runs the launches of a queue. */
 struct launcher {
     struct instance *instance;
-    struct room room;
+    struct launch_memory memory;
 };
 
 struct device {
@@ -56,7 +56,7 @@ struct device {
     struct launcher launcher; /* of the first queue */
 };
 
-extern const struct serial_driver launcher_slots; /* for a struct launcher */
+extern const struct hosted_driver launcher_slots; /* for a struct launcher */
 
 /* A module made ready to run: by the tile interpreter or as machine code first, and, when it was
  * worth it, as better code from then on.  Any thread. */
@@ -74,9 +74,10 @@ struct module_code {
     atomic_uint_least64_t spent_ns; /* without it, about */
     atomic_uint_least64_t task;     /* of the host, that makes it; 0: not known */
     bool compiles;                  /* to better code, of the module that is kept for that */
-    atomic_bool asked, hurried,
-        unwanted;             /* for better code; at once; nobody has a use for it any more */
-    struct kir_module module; /* for the compile */
+    atomic_bool spawned;            /* the task that makes better code */
+    atomic_bool hurried;            /* a launching thread compiled without waiting for the task */
+    atomic_bool unwanted;           /* no program uses the code any more */
+    struct kir_module module;       /* for the compile */
     uint8_t digest[KIR_DIGEST];
     uint64_t writes; /* bits of the arguments that it writes, of the first 64 */
     size_t scratch;  /* bytes that a thread needs in the tile interpreter */

@@ -8,8 +8,6 @@
 #include "compile.h"
 #include "cpu.h"
 #include "launch.h"
-#include "util/kernel.h"
-#include "util/queue.h"
 
 /* Groups are as wide as pays for walking through their code once, and so narrow that their values
  * stay in the first cache.  A row's group is a few vectors: what they do not hold is looped over.
@@ -20,20 +18,14 @@ frit_status device_enumerate(void *self, frit_device_info *out, uint64_t stride,
                              uint32_t *count, frit_driver_info *driver, frit_err *err)
 {
     struct instance *instance = self;
-    uint64_t bytes = instance->memory_bytes ? instance->memory_bytes : hosted_machine_bytes();
 
-    (void)stride;
     *count = 1;
     driver->reason = 0;
     if (capacity == 0)
         return FRIT_OK;
-    if (!FRIT_HAS(out, frit_device_info, dtype_use))
-        return plug_fail(&instance->plug, err, FRIT_INCOMPATIBLE,
-                         "device info of %u bytes, %zu needed", out->struct_size, sizeof *out);
-    instance->heap = (frit_heap){.struct_size = sizeof instance->heap,
-                                 .kind = FRIT_HEAP_DEVICE,
-                                 .bytes = bytes,
-                                 .budget = bytes};
+    if (!plug_info_at(&instance->plug, out, stride, 0, err))
+        return FRIT_INCOMPATIBLE;
+    instance->heap = hosted_heap(instance->memory_bytes);
     *out = (frit_device_info){
         .struct_size = sizeof *out,
         .type = FRIT_DEVICE_PROCESSOR,
@@ -41,17 +33,12 @@ frit_status device_enumerate(void *self, frit_device_info *out, uint64_t stride,
         .name = {instance->name, strlen(instance->name)},
         .driver_version = FRIT_STR(CPU_VERSION),
         .fingerprint = {instance->fingerprint, strlen(instance->fingerprint)},
-        .caps = FRIT_CAP_INLINE_QUEUE | FRIT_CAP_HOST_VISIBLE | FRIT_CAP_F64 | FRIT_CAP_I64,
+        .caps = FRIT_CAP_F64 | FRIT_CAP_I64,
         .align_bytes = VECTOR_BYTES,
         .tail_bytes = VECTOR_BYTES,
         .max_group = MOST_LANES,
-        .n_formats = sizeof kernel_formats / sizeof kernel_formats[0],
-        .formats = kernel_formats,
-        .cache_bytes = hosted_cache_bytes(),
-        .n_heaps = 1,
-        .heap_stride = sizeof instance->heap,
-        .heaps = &instance->heap,
     };
+    hosted_describe(out, &instance->heap);
     for (uint32_t dtype = 0; dtype < FRIT_DTYPE_LIMIT; dtype++)
         out->dtype_use[dtype] = kir_type_of(dtype) != KIR_VOID
                                     ? FRIT_DTYPE_STORAGE | FRIT_DTYPE_ARITHMETIC
@@ -64,13 +51,13 @@ static struct kir_target target_of(const struct instance *instance)
 {
     return (struct kir_target){
         .lanes = LANES,
-        .row_lanes = ROW_LANES,
+        .lanes_per_row = ROW_LANES,
         .most_lanes = MOST_LANES,
         .units = instance->threads,
         .group_bytes = GROUP_BYTES,
         .registers = instance->level >= TILE_AVX512 ? 32 : 16,
-        .caches_rows = true,
-        .in_turn = true,
+        .rereads_are_cached = true,
+        .lanes_interleaved = true,
         .fma = instance->level >= TILE_AVX2,
         .scale = instance->level >= TILE_AVX512,
         .f64 = true,
@@ -86,17 +73,14 @@ frit_status device_open(void *self, uint32_t index, const frit_open_params *para
 {
     struct instance *instance = self;
     struct device *device;
-    frit_status status = plug_refuse_natives(&instance->plug, params, err);
+    frit_status status = plug_check_open(&instance->plug, index, 1, params, err);
 
     *out = NULL;
     if (status)
         return status;
-    if (index != 0)
-        return plug_fail(&instance->plug, err, FRIT_INVALID, "there is no cpu:%u, only cpu:0",
-                         index);
-    device = plug_alloc(&instance->plug, sizeof *device, _Alignof(struct device));
+    device = plug_new(&instance->plug, sizeof *device, "cpu:0", err);
     if (!device)
-        return plug_fail(&instance->plug, err, FRIT_NO_HOST_MEMORY, "no memory to open cpu:0");
+        return FRIT_NO_HOST_MEMORY;
     *device = (struct device){
         .instance = instance,
         .launcher = {.instance = instance},
@@ -107,7 +91,7 @@ frit_status device_open(void *self, uint32_t index, const frit_open_params *para
                     .generation = module_generation,
                     .serial = &instance->serial},
     };
-    status = instance->tier.mode == TIER_1 ? tier_open(&instance->tier, err) : FRIT_OK;
+    status = instance->jit.mode == JIT_ALWAYS ? jit_open(&instance->jit, err) : FRIT_OK;
     if (!status)
         status = kernels_open(&device->kernels, err);
     if (status) {
@@ -133,7 +117,7 @@ void device_close(void *self)
 /* ---- queues beside the first one ---- */
 
 struct queue {
-    frit_queue handle; /* the first */
+    struct hosted_queue hosted; /* the first */
     struct launcher launcher;
 };
 
@@ -143,21 +127,20 @@ frit_status device_queue_create(void *self, const frit_queue_desc *desc, frit_qu
 {
     struct device *device = self;
     const struct plug *plug = &device->instance->plug;
-    struct queue *queue = plug_alloc(plug, sizeof *queue, _Alignof(struct queue));
+    struct queue *queue = plug_new(plug, sizeof *queue, "a queue", err);
+    frit_status status;
 
     (void)desc;
     *out = NULL;
     if (!queue)
-        return plug_fail(plug, err, FRIT_NO_HOST_MEMORY, "no memory for a queue");
-    *queue = (struct queue){.launcher = {.instance = device->instance}};
-    if (!serial_init(&queue->handle.serial, plug, &launcher_slots, &queue->launcher,
-                     &device->hosted.queue)) {
+        return FRIT_NO_HOST_MEMORY;
+    queue->launcher.instance = device->instance;
+    status = hosted_queue_init(&queue->hosted, &device->hosted, &queue->launcher, err);
+    if (status)
         plug_free(plug, queue);
-        return plug_fail(plug, err, FRIT_UNSUPPORTED, "a device has %u queues at most",
-                         SERIAL_MORE + 1);
-    }
-    *out = &queue->handle;
-    return FRIT_OK;
+    else
+        *out = (frit_queue *)(void *)queue;
+    return status;
 }
 
 void device_queue_destroy(void *self, frit_queue *handle)
@@ -166,7 +149,7 @@ void device_queue_destroy(void *self, frit_queue *handle)
 
     if (!queue)
         return;
-    serial_fini(&handle->serial);
+    hosted_queue_fini(&queue->hosted);
     launcher_fini(&queue->launcher);
     plug_free(&((struct device *)self)->instance->plug, queue);
 }

@@ -33,69 +33,70 @@ struct phase_run {
 
 /* ---- room ---- */
 
-static bool grow_words(struct room *room, const struct instance *instance, uint32_t n)
+static bool grow_words(struct launch_memory *memory, const struct instance *instance, uint32_t n)
 {
-    plug_free(&instance->plug, room->words);
-    room->n_words = 0;
-    room->words = plug_alloc(&instance->plug, n * sizeof *room->words, sizeof *room->words);
-    if (room->words)
-        room->n_words = n;
-    return room->words;
+    plug_free(&instance->plug, memory->words);
+    memory->n_words = 0;
+    memory->words = plug_alloc(&instance->plug, n * sizeof *memory->words, sizeof *memory->words);
+    if (memory->words)
+        memory->n_words = n;
+    return memory->words;
 }
 
-static bool grow_args(struct room *room, const struct instance *instance, uint32_t n)
+static bool grow_args(struct launch_memory *memory, const struct instance *instance, uint32_t n)
 {
-    if (n <= room->n_args)
+    if (n <= memory->n_args)
         return true;
-    plug_free(&instance->plug, room->args);
-    plug_free(&instance->plug, room->bounds);
-    room->n_args = 0;
-    room->args = plug_alloc(&instance->plug, n * sizeof *room->args, sizeof *room->args);
-    room->bounds =
-        plug_alloc(&instance->plug, n * sizeof *room->bounds, _Alignof(struct tile_bounds));
-    if (room->args && room->bounds)
-        room->n_args = n;
-    return room->n_args > 0;
+    plug_free(&instance->plug, memory->args);
+    plug_free(&instance->plug, memory->bounds);
+    memory->n_args = 0;
+    memory->args = plug_alloc(&instance->plug, n * sizeof *memory->args, sizeof *memory->args);
+    memory->bounds =
+        plug_alloc(&instance->plug, n * sizeof *memory->bounds, _Alignof(struct tile_bounds));
+    if (memory->args && memory->bounds)
+        memory->n_args = n;
+    return memory->n_args > 0;
 }
 
-static void free_scratch(struct room *room, const struct instance *instance)
+static void free_scratch(struct launch_memory *memory, const struct instance *instance)
 {
-    for (uint32_t i = 0; room->scratch && i < instance->threads; i++)
-        plug_free(&instance->plug, room->scratch[i]);
-    plug_free(&instance->plug, room->scratch);
-    room->scratch = NULL;
-    room->scratch_bytes = 0;
+    for (uint32_t i = 0; memory->scratch && i < instance->threads; i++)
+        plug_free(&instance->plug, memory->scratch[i]);
+    plug_free(&instance->plug, memory->scratch);
+    memory->scratch = NULL;
+    memory->scratch_bytes = 0;
 }
 
-static bool grow_scratch(struct room *room, const struct instance *instance, size_t bytes)
+static bool grow_scratch(struct launch_memory *memory, const struct instance *instance,
+                         size_t bytes)
 {
-    uint64_t list = instance->threads * sizeof *room->scratch;
+    uint64_t list = instance->threads * sizeof *memory->scratch;
 
-    if (bytes <= room->scratch_bytes)
+    if (bytes <= memory->scratch_bytes)
         return true;
-    free_scratch(room, instance);
-    room->scratch = plug_alloc(&instance->plug, list, _Alignof(void *));
-    if (!room->scratch)
+    free_scratch(memory, instance);
+    memory->scratch = plug_alloc(&instance->plug, list, _Alignof(void *));
+    if (!memory->scratch)
         return false;
-    memset(room->scratch, 0, list);
+    memset(memory->scratch, 0, list);
     for (uint32_t i = 0; i < instance->threads; i++) {
-        room->scratch[i] = plug_alloc(&instance->plug, bytes, TILE_ALIGN);
-        if (!room->scratch[i])
+        memory->scratch[i] = plug_alloc(&instance->plug, bytes, TILE_ALIGN);
+        if (!memory->scratch[i])
             return false;
     }
-    room->scratch_bytes = bytes;
+    memory->scratch_bytes = bytes;
     return true;
 }
 
 void launcher_fini(struct launcher *launcher)
 {
     const struct instance *instance = launcher->instance;
-    struct room *room = &launcher->room;
+    struct launch_memory *memory = &launcher->memory;
 
-    free_scratch(room, instance);
-    plug_free(&instance->plug, room->words);
-    plug_free(&instance->plug, room->args);
-    plug_free(&instance->plug, room->bounds);
+    free_scratch(memory, instance);
+    plug_free(&instance->plug, memory->words);
+    plug_free(&instance->plug, memory->args);
+    plug_free(&instance->plug, memory->bounds);
 }
 
 /* ---- phases ---- */
@@ -228,9 +229,9 @@ static bool streams(const struct launcher *launcher, const frit_launch *launch,
             continue;
         if (made->args[i] == KERNELS_WORKSPACE)
             return false;
-        bytes += serial_arg(launch, made->args[i])->extent;
+        bytes += frit_arg_at(launch, made->args[i])->extent;
         for (uint32_t k = 0; k < made->n_args; k++)
-            if (k != i && launcher->room.args[k] == launcher->room.args[i])
+            if (k != i && launcher->memory.args[k] == launcher->memory.args[i])
                 return false;
     }
     return bytes >= launcher->instance->stream_bytes;
@@ -248,15 +249,15 @@ static uint64_t run_phases(const struct launcher *launcher, const frit_launch *l
         const struct phase_run run = {.tile = object ? NULL : code->phases[i].tile,
                                       .code = object ? &object->phases[i] : NULL,
                                       .words = made->words,
-                                      .args = launcher->room.args,
-                                      .scratch = launcher->room.scratch,
+                                      .args = launcher->memory.args,
+                                      .scratch = launcher->memory.scratch,
                                       .grid = made->grid[i],
                                       .first = made->first,
                                       .n_spaces = made->n_spaces,
                                       .n_words = made->n_words,
                                       .n_args = made->n_args,
                                       .streams = object && streams(launcher, launch, made),
-                                      .bounds = instance->check ? launcher->room.bounds : NULL,
+                                      .bounds = instance->check ? launcher->memory.bounds : NULL,
                                       .outside = &outside};
         uint64_t groups = groups_of(run.grid);
 
@@ -300,7 +301,7 @@ static void *workspace_of(const frit_launch *launch)
 
 static struct tile_bounds bounds_of(const frit_launch *launch, uint32_t arg)
 {
-    const frit_arg *given = arg == KERNELS_WORKSPACE ? NULL : serial_arg(launch, arg);
+    const frit_arg *given = arg == KERNELS_WORKSPACE ? NULL : frit_arg_at(launch, arg);
 
     if (!given)
         return (struct tile_bounds){0, (int64_t)launch->spec->workspace_bytes};
@@ -308,14 +309,14 @@ static struct tile_bounds bounds_of(const frit_launch *launch, uint32_t arg)
                                 (int64_t)(given->extent + given->tail - given->origin)};
 }
 
-static void set_args(struct room *room, const frit_launch *launch,
+static void set_args(struct launch_memory *memory, const frit_launch *launch,
                      const struct kernels_launch *made)
 {
     for (uint32_t i = 0; i < made->n_spaces * made->n_args; i++) {
-        room->bounds[i] = bounds_of(launch, made->args[i]);
-        room->args[i] = made->args[i] == KERNELS_WORKSPACE
-                            ? workspace_of(launch)
-                            : serial_element(serial_arg(launch, made->args[i]));
+        memory->bounds[i] = bounds_of(launch, made->args[i]);
+        memory->args[i] = made->args[i] == KERNELS_WORKSPACE
+                              ? workspace_of(launch)
+                              : hosted_element(frit_arg_at(launch, made->args[i]));
     }
 }
 
@@ -339,10 +340,10 @@ static frit_status run_kernel(struct launcher *launcher, const frit_launch *laun
     const struct instance *instance = launcher->instance;
     const struct object *object = choose(made);
 
-    if (!grow_args(&launcher->room, instance, made->n_spaces * made->n_args) ||
-        !grow_scratch(&launcher->room, instance, scratch_of(made->code, object)))
+    if (!grow_args(&launcher->memory, instance, made->n_spaces * made->n_args) ||
+        !grow_scratch(&launcher->memory, instance, scratch_of(made->code, object)))
         return no_memory(instance, made->name, err);
-    set_args(&launcher->room, launch, made);
+    set_args(&launcher->memory, launch, made);
     *outside += run_phases(launcher, launch, made, object);
     return FRIT_OK;
 }
@@ -351,15 +352,15 @@ static frit_status run(void *ctx, const frit_launch *launch, frit_err *err)
 {
     struct launcher *launcher = ctx;
     const struct instance *instance = launcher->instance;
-    struct room *room = &launcher->room;
+    struct launch_memory *memory = &launcher->memory;
     struct kernels_launch made = {0};
     uint64_t outside = 0;
-    frit_status status = kernels_launch(launch, room->words, room->n_words, &made, err);
+    frit_status status = kernels_launch(launch, memory->words, memory->n_words, &made, err);
 
-    if (status && made.total_words > room->n_words) {
-        if (!grow_words(room, instance, made.total_words))
+    if (status && made.total_words > memory->n_words) {
+        if (!grow_words(memory, instance, made.total_words))
             return no_memory(instance, made.name, err);
-        status = kernels_launch(launch, room->words, room->n_words, &made, err);
+        status = kernels_launch(launch, memory->words, memory->n_words, &made, err);
     }
     if (status)
         return status;
@@ -382,4 +383,4 @@ static frit_str name_of(const frit_launch *launch)
     return info.name;
 }
 
-const struct serial_driver launcher_slots = {check, run, name_of};
+const struct hosted_driver launcher_slots = {check, run, name_of};

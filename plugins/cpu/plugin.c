@@ -4,7 +4,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <frit/native.h>
 #include <frit/plugin.h>
 
 #include "buffer.h"
@@ -15,12 +14,6 @@
 /* The second cache of a processor where the system does not say; how many of it all fill before
  * what is stored is better not kept in caches. */
 enum { USUAL_CACHE = 1 << 20, CACHE_TIMES = 4 };
-
-/* FRIT_STR for static storage. */
-#define TEXT(literal)                  \
-    {                                  \
-        (literal), sizeof(literal) - 1 \
-    }
 
 static const char *const level_names[TILE_LEVELS] = {
     [TILE_BASE] = "baseline", [TILE_AVX2] = "avx2", [TILE_AVX512] = "avx512"};
@@ -68,14 +61,13 @@ static frit_status read_options(struct instance *instance, frit_err *err)
 {
     const frit_host_root *host = instance->plug.host;
     const frit_host_options *options =
-        plug_table(host, FRIT_STR(FRIT_HOST_OPTIONS), FRIT_END_OF(frit_host_options, get_bool));
+        plug_options(&instance->plug, FRIT_END_OF(frit_host_options, get_bool), err);
     int64_t memory_bytes, stream_bytes;
     uint32_t check;
     frit_status status;
 
     if (!options)
-        return plug_fail(&instance->plug, err, FRIT_INCOMPATIBLE,
-                         "the host has no table " FRIT_HOST_OPTIONS);
+        return FRIT_INCOMPATIBLE;
     status = options->get_i64(host->self, FRIT_STR("memory_bytes"), &memory_bytes, err);
     if (status)
         return status;
@@ -118,14 +110,13 @@ static frit_status plugin_open(const frit_host_root *host, void **out, frit_err 
         plug_table(host, FRIT_STR(FRIT_HOST_EXEC), FRIT_END_OF(frit_host_exec, parallel_for));
     read.threads = read.exec ? read.exec->threads(host->self) : 1;
     describe(&read);
-    instance = plug_alloc(&read.plug, sizeof *instance, _Alignof(struct instance));
+    instance = plug_new(&read.plug, sizeof *instance, "the plugin's instance", err);
     if (!instance)
-        return plug_fail(&read.plug, err, FRIT_NO_HOST_MEMORY,
-                         "no memory for the plugin's instance");
+        return FRIT_NO_HOST_MEMORY;
     *instance = read;
-    status = tier_init(&instance->tier, &instance->plug, instance->level, err);
+    status = jit_init(&instance->jit, &instance->plug, instance->level, err);
     if (instance->check)
-        instance->tier.mode = TIER_0;
+        instance->jit.mode = JIT_NEVER;
     if (status)
         plug_free(&read.plug, instance);
     else
@@ -137,41 +128,23 @@ static void plugin_close(void *self)
 {
     struct instance *instance = self;
 
-    tier_fini(&instance->tier);
+    jit_fini(&instance->jit);
     plug_free(&instance->plug, instance);
 }
 
 /* ---- the tables ---- */
 
 static const frit_backend backend = {
-    .struct_size = sizeof(frit_backend),
-    .driver_name = TEXT("cpu"),
+    HOSTED_BACKEND_SLOTS,
+    .driver_name = FRIT_STR_INIT("cpu"),
     .enumerate = device_enumerate,
     .device_open = device_open,
     .device_close = device_close,
     .alloc = buffer_alloc,
-    .free = buffer_free,
-    .write = hosted_write,
-    .read = hosted_read,
-    .submit = hosted_submit,
-    .wait = hosted_wait,
     .supports = op_supports,
     .op_program = op_create,
-    .kernel_load = hosted_kernel_load,
-    .kernel_unload = hosted_kernel_unload,
     .queue_create = device_queue_create,
     .queue_destroy = device_queue_destroy,
-    .import_host = hosted_import,
-};
-
-static const frit_native_table native = {
-    .struct_size = sizeof(frit_native_table),
-    .get = hosted_native,
-};
-
-static const frit_profile_table profile = {
-    .struct_size = sizeof(frit_profile_table),
-    .clock = hosted_clock,
 };
 
 static const void *plugin_interface(void *instance, frit_str id)
@@ -182,61 +155,65 @@ static const void *plugin_interface(void *instance, frit_str id)
     if (plug_is(id, FRIT_STR(FRIT_FUSER_TABLE)))
         return &fuser_table;
     if (plug_is(id, FRIT_STR(FRIT_PROFILE_TABLE)))
-        return &profile;
-    return plug_is(id, FRIT_STR(FRIT_NATIVE_TABLE)) ? &native : NULL;
+        return &hosted_profile_table;
+    return plug_is(id, FRIT_STR(FRIT_NATIVE_TABLE)) ? &hosted_native_table : NULL;
 }
 
 static const frit_option options[] = {
     {
         .struct_size = sizeof(frit_option),
         .type = FRIT_OPTION_I64,
-        .name = TEXT("memory_bytes"),
-        .default_value = TEXT("0"),
-        .meaning = TEXT("bytes that its device may hold; 0: no cap"),
+        .name = FRIT_STR_INIT("memory_bytes"),
+        .default_value = FRIT_STR_INIT("0"),
+        .meaning = FRIT_STR_INIT("bytes that its device may hold; 0: no cap"),
         .min = 0,
         .max = INT64_MAX,
     },
     {
         .struct_size = sizeof(frit_option),
         .type = FRIT_OPTION_STR,
-        .name = TEXT("isa"),
-        .default_value = TEXT("auto"),
-        .choices = TEXT("auto avx512 avx2 baseline"),
-        .meaning = TEXT("instruction set of the code; auto: the best of the machine"),
+        .name = FRIT_STR_INIT("isa"),
+        .default_value = FRIT_STR_INIT("auto"),
+        .choices = FRIT_STR_INIT("auto avx512 avx2 baseline"),
+        .meaning = FRIT_STR_INIT("instruction set of the code; auto: the best of the machine"),
     },
     {
         .struct_size = sizeof(frit_option),
         .type = FRIT_OPTION_STR,
-        .name = TEXT("tier"),
-        .default_value = TEXT("auto"),
-        .choices = TEXT("auto 0 1"),
-        .meaning = TEXT("0: kernels are interpreted; 1: compiled before they run, by LLVM; auto: "
-                        "interpreted until they are compiled in the background"),
+        .name = FRIT_STR_INIT("tier"),
+        .default_value = FRIT_STR_INIT("auto"),
+        .choices = FRIT_STR_INIT("auto 0 1"),
+        .meaning =
+            FRIT_STR_INIT("0: kernels are interpreted; 1: compiled before they run, by LLVM; auto: "
+                          "interpreted until they are compiled in the background"),
     },
     {
         .struct_size = sizeof(frit_option),
         .type = FRIT_OPTION_STR,
-        .name = TEXT("llvm"),
-        .default_value = TEXT(""),
-        .meaning = TEXT("the library libLLVM, 15 to 19; empty: the newest of the system's"),
+        .name = FRIT_STR_INIT("llvm"),
+        .default_value = FRIT_STR_INIT(""),
+        .meaning =
+            FRIT_STR_INIT("the library libLLVM, 15 to 19; empty: the newest of the system's"),
     },
     {
         .struct_size = sizeof(frit_option),
         .type = FRIT_OPTION_I64,
-        .name = TEXT("stream_bytes"),
-        .default_value = TEXT("0"),
-        .meaning = TEXT("launches that write as much go around the caches; 0: four times what the "
-                        "second caches hold"),
+        .name = FRIT_STR_INIT("stream_bytes"),
+        .default_value = FRIT_STR_INIT("0"),
+        .meaning = FRIT_STR_INIT(
+            "launches that write as much go around the caches; 0: four times what the "
+            "second caches hold"),
         .min = 0,
         .max = INT64_MAX,
     },
     {
         .struct_size = sizeof(frit_option),
         .type = FRIT_OPTION_BOOL,
-        .name = TEXT("check"),
-        .default_value = TEXT("no"),
-        .meaning = TEXT("kernels are interpreted, load 0 and store nothing outside of their "
-                        "arguments, and fail where they tried (for tests)"),
+        .name = FRIT_STR_INIT("check"),
+        .default_value = FRIT_STR_INIT("no"),
+        .meaning =
+            FRIT_STR_INIT("kernels are interpreted, load 0 and store nothing outside of their "
+                          "arguments, and fail where they tried (for tests)"),
     },
 };
 
@@ -244,9 +221,9 @@ static const frit_plugin plugin = {
     .struct_size = sizeof(frit_plugin),
     .n_options = sizeof options / sizeof options[0],
     .option_stride = sizeof options[0],
-    .id = TEXT("cpu"),
-    .version = TEXT(CPU_VERSION),
-    .license = TEXT("Apache-2.0"),
+    .id = FRIT_STR_INIT("cpu"),
+    .version = FRIT_STR_INIT(CPU_VERSION),
+    .license = FRIT_STR_INIT("Apache-2.0"),
     .options = options,
     .open = plugin_open,
     .close = plugin_close,

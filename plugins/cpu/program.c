@@ -20,16 +20,17 @@ frit_status op_create(void *self, const frit_op_desc *op, frit_program *out, fri
 
 /* ---- slots of frit.fuser/1 ---- */
 
+static const struct kernels_device *kernels_of(const frit_fuser_device *device)
+{
+    return device->same_plugin ? &((const struct device *)device->device)->kernels : NULL;
+}
+
 static frit_status fuser_prototypes(void *instance, const frit_fuser_device *device,
                                     frit_fuser *out, uint64_t stride, uint32_t capacity,
                                     uint32_t *count, frit_err *err)
 {
     (void)instance;
-    *count = 0;
-    if (!device->same_plugin)
-        return FRIT_OK;
-    return kernels_prototypes(&((struct device *)device->device)->kernels, out, stride, capacity,
-                              count, err);
+    return kernels_prototypes(kernels_of(device), out, stride, capacity, count, err);
 }
 
 static frit_status fuser_from_state(void *instance, const frit_fuser_device *device, frit_str name,
@@ -39,18 +40,11 @@ static frit_status fuser_from_state(void *instance, const frit_fuser_device *dev
 {
     (void)instance;
     (void)name;
-    return kernels_from_state(&((struct device *)device->device)->kernels, ops, n_ops, op_stride,
-                              bytes, n_bytes, out, err);
+    return kernels_from_state(kernels_of(device), ops, n_ops, op_stride, bytes, n_bytes, out, err);
 }
 
 const frit_fuser_table fuser_table = {
-    .struct_size = sizeof(frit_fuser_table),
+    KERNELS_FUSER_SLOTS,
     .prototypes = fuser_prototypes,
-    .clone = kernels_clone,
-    .destroy = kernels_destroy,
-    .reset = kernels_reset,
-    .push = kernels_push,
-    .state = kernels_state,
-    .finish = kernels_finish,
     .from_state = fuser_from_state,
 };

@@ -32,7 +32,7 @@ static uint64_t address_of(const frit_launch *launch, uint32_t number)
 
     if (number == KERNELS_WORKSPACE)
         return buffer->address + launch->workspace_offset;
-    arg = launch_arg(launch, number);
+    arg = frit_arg_at(launch, number);
     buffer = arg->memory;
     return buffer ? buffer->address + arg->offset + arg->origin : 0;
 }

@@ -231,7 +231,7 @@ static void add_address_patch(struct capture *capture, struct captured_kernel *k
                               const struct param_offsets *offsets, const frit_launch *given,
                               const struct kernels_place *place, uint64_t word)
 {
-    const frit_arg *arg = place->arg == KERNELS_WORKSPACE ? NULL : launch_arg(given, place->arg);
+    const frit_arg *arg = place->arg == KERNELS_WORKSPACE ? NULL : frit_arg_at(given, place->arg);
     const uint64_t at = offsets->at[arg ? place->arg : offsets->n];
 
     if (at == 0)

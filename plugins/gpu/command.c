@@ -69,7 +69,7 @@ frit_status command_check_ranges(const struct plug *plug, const frit_launch *lau
     frit_status status = FRIT_OK;
 
     for (uint32_t i = 0; i < launch->n_args && !status; i++) {
-        const frit_arg *arg = launch_arg(launch, i);
+        const frit_arg *arg = frit_arg_at(launch, i);
 
         if (arg->memory)
             status = memory_check_range(plug, arg->memory, arg->offset, arg->extent, err);

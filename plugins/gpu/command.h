@@ -18,13 +18,6 @@ static inline const frit_cmd *command_at(const frit_cmd *cmds, uint32_t stride, 
     return (const frit_cmd *)(const void *)((const char *)cmds + (size_t)i * stride);
 }
 
-/* Argument `i` of a launch. */
-static inline const frit_arg *launch_arg(const frit_launch *launch, uint32_t i)
-{
-    return (const frit_arg *)(const void *)((const char *)launch->args +
-                                            (size_t)i * launch->arg_stride);
-}
-
 /* The cookie of a command's launch; 0 for a command of another kind. */
 uint64_t command_cookie(const frit_cmd *cmd);
 

@@ -15,7 +15,7 @@ uint64_t foreign_words_count(const frit_launch *launch)
                  launch->n_scalars + launch->n_bounds;
 
     for (uint32_t i = 0; i < launch->n_args; i++)
-        n += 2 * (uint64_t)launch_arg(launch, i)->rank;
+        n += 2 * (uint64_t)frit_arg_at(launch, i)->rank;
     return n;
 }
 
@@ -28,12 +28,12 @@ static uint64_t address_in(const frit_memory *memory, uint64_t offset)
 static uint64_t *write_args(uint64_t *to, const frit_launch *launch)
 {
     for (uint32_t i = 0; i < launch->n_args; i++) {
-        const frit_arg *arg = launch_arg(launch, i);
+        const frit_arg *arg = frit_arg_at(launch, i);
 
         *to++ = address_in(arg->memory, arg->offset + arg->origin);
     }
     for (uint32_t i = 0; i < launch->n_args; i++) {
-        const frit_arg *arg = launch_arg(launch, i);
+        const frit_arg *arg = frit_arg_at(launch, i);
 
         memcpy(to, arg->dims, arg->rank * sizeof *to);
         memcpy(to + arg->rank, arg->strides, arg->rank * sizeof *to);

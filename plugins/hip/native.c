@@ -24,10 +24,10 @@ frit_status native_adopt(struct device *device, const frit_open_params *params, 
             device->context = native->object;
             device->context_is_adopted = true;
         } else {
-            const frit_open_params unknown = {
-                .struct_size = sizeof unknown, .n_natives = 1, .natives = native};
-
-            return plug_refuse_natives(&device->instance->plug, &unknown, err);
+            return plug_fail(&device->instance->plug, err, FRIT_UNSUPPORTED,
+                             "a device that uses an object '%.*s' of the application",
+                             (int)(native->name.len < 32 ? native->name.len : 32),
+                             native->name.ptr ? native->name.ptr : "");
         }
     }
     return FRIT_OK;

@@ -24,12 +24,6 @@
 
 #define HIP_VERSION "0.1.0"
 
-/* FRIT_STR as a constant expression, for initializers. */
-#define TEXT(literal)                  \
-    {                                  \
-        (literal), sizeof(literal) - 1 \
-    }
-
 /* ---- errors ---- */
 
 struct result_row {
@@ -189,7 +183,7 @@ static const void *plugin_interface(void *instance, frit_str id)
 {
     static const frit_backend backend = {
         .struct_size = sizeof(frit_backend),
-        .driver_name = TEXT(DRIVER_NAME),
+        .driver_name = FRIT_STR_INIT(DRIVER_NAME),
         .enumerate = device_enumerate,
         .device_open = device_open,
         .device_close = device_close,
@@ -245,30 +239,30 @@ static const frit_option options[] = {
     {
         .struct_size = sizeof(frit_option),
         .type = FRIT_OPTION_STR,
-        .name = TEXT("library"),
-        .default_value = TEXT(""),
-        .meaning = TEXT("file name of the vendor's runtime; empty: the versions that are known"),
+        .name = FRIT_STR_INIT("library"),
+        .default_value = FRIT_STR_INIT(""),
+        .meaning = FRIT_STR_INIT("file name of the vendor's runtime; empty: the versions that are known"),
     },
     {
         .struct_size = sizeof(frit_option),
         .type = FRIT_OPTION_STR,
-        .name = TEXT("compiler"),
-        .default_value = TEXT(""),
-        .meaning = TEXT("file name of the run-time compiler; empty: the versions that are known"),
+        .name = FRIT_STR_INIT("compiler"),
+        .default_value = FRIT_STR_INIT(""),
+        .meaning = FRIT_STR_INIT("file name of the run-time compiler; empty: the versions that are known"),
     },
     {
         .struct_size = sizeof(frit_option),
         .type = FRIT_OPTION_STR,
-        .name = TEXT("products"),
-        .default_value = TEXT(""),
-        .meaning = TEXT("file name of the vendor's library for matrix products; empty: the versions that are known; none: kernels only"),
+        .name = FRIT_STR_INIT("products"),
+        .default_value = FRIT_STR_INIT(""),
+        .meaning = FRIT_STR_INIT("file name of the vendor's library for matrix products; empty: the versions that are known; none: kernels only"),
     },
     {
         .struct_size = sizeof(frit_option),
         .type = FRIT_OPTION_STR,
-        .name = TEXT("dump"),
-        .default_value = TEXT(""),
-        .meaning = TEXT("folder to write the text of each compiled kernel to; empty: none"),
+        .name = FRIT_STR_INIT("dump"),
+        .default_value = FRIT_STR_INIT(""),
+        .meaning = FRIT_STR_INIT("folder to write the text of each compiled kernel to; empty: none"),
     },
 };
 
@@ -276,9 +270,9 @@ static const frit_plugin plugin = {
     .struct_size = sizeof(frit_plugin),
     .n_options = sizeof options / sizeof options[0],
     .option_stride = sizeof options[0],
-    .id = TEXT(DRIVER_NAME),
-    .version = TEXT(HIP_VERSION),
-    .license = TEXT("Apache-2.0"),
+    .id = FRIT_STR_INIT(DRIVER_NAME),
+    .version = FRIT_STR_INIT(HIP_VERSION),
+    .license = FRIT_STR_INIT("Apache-2.0"),
     .options = options,
     .open = plugin_open,
     .close = plugin_close,

@@ -5,7 +5,6 @@
 #include "kernels.h"
 
 #include "device.h"
-#include "plugin.h"
 
 frit_status program_supports(void *self, const frit_op_desc *ops, uint32_t count, uint32_t stride,
                              uint64_t *bits, frit_err *err)
@@ -22,7 +21,6 @@ frit_status program_for_op(void *self, const frit_op_desc *op, frit_program *out
     return kernels_op(&device->kernels, op, out, err);
 }
 
-/* NULL for a device of another driver, on which the kernels do not run. */
 static const struct kernels_device *kernels_of(const frit_fuser_device *device)
 {
     return device->same_plugin ? &((const struct device *)device->device)->kernels : NULL;
@@ -31,11 +29,8 @@ static const struct kernels_device *kernels_of(const frit_fuser_device *device)
 frit_status program_prototypes(void *instance, const frit_fuser_device *device, frit_fuser *out,
                                uint64_t stride, uint32_t capacity, uint32_t *count, frit_err *err)
 {
-    const struct kernels_device *kernels = kernels_of(device);
-
     (void)instance;
-    *count = 0;
-    return kernels ? kernels_prototypes(kernels, out, stride, capacity, count, err) : FRIT_OK;
+    return kernels_prototypes(kernels_of(device), out, stride, capacity, count, err);
 }
 
 frit_status program_from_state(void *instance, const frit_fuser_device *device, frit_str name,
@@ -43,11 +38,7 @@ frit_status program_from_state(void *instance, const frit_fuser_device *device, 
                                const void *bytes, uint64_t n_bytes, frit_program *out,
                                frit_err *err)
 {
-    const struct kernels_device *kernels = kernels_of(device);
-
+    (void)instance;
     (void)name;
-    if (!kernels)
-        return plug_fail(&((const struct instance *)instance)->plug, err, FRIT_INCOMPATIBLE,
-                         "cannot load a saved program for a device of another driver");
-    return kernels_from_state(kernels, ops, n_ops, op_stride, bytes, n_bytes, out, err);
+    return kernels_from_state(kernels_of(device), ops, n_ops, op_stride, bytes, n_bytes, out, err);
 }

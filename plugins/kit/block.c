@@ -6,11 +6,7 @@
 #include <stddef.h>
 #include <string.h>
 
-static const frit_operand *operand_at(const frit_op_desc *op, const frit_operand *first, uint32_t i)
-{
-    return (const frit_operand *)(const void *)((const char *)first +
-                                                (size_t)i * op->operand_stride);
-}
+#include "util/op.h"
 
 void block_copy(struct kit_block *to, const struct kit_block *from)
 {
@@ -41,17 +37,6 @@ static uint16_t value_add(struct kit_block *block, const frit_operand *operand, 
                                                         .dies = KIT_NONE,
                                                         .arg = KIT_NONE};
     return (uint16_t)block->n_values++;
-}
-
-static void take_attrs(struct kit_op *own, const frit_op_desc *op, const frit_record_info *record)
-{
-    uint32_t given = 0;
-
-    if (op->attrs) {
-        memcpy(&given, op->attrs, sizeof given);
-        memcpy(&own->attrs, op->attrs, given < record->size ? given : record->size);
-    }
-    own->attrs.struct_size = record->size;
 }
 
 /* How many words and numbers of a launch are the op's: as frit_launch orders them. */
@@ -88,12 +73,13 @@ static bool take_op(struct kit_op *own, const frit_op_desc *op)
     own->n_dead = op->n_dead;
     own->n_extra = op->n_extra;
     for (uint32_t i = 0; i < op->n_in; i++)
-        own->in[i] = *operand_at(op, op->in, i);
+        own->in[i] = *frit_operand_at(op, op->in, i);
     for (uint32_t k = 0; k < op->n_out; k++)
-        own->out[k] = *operand_at(op, op->out, k);
+        own->out[k] = *frit_operand_at(op, op->out, k);
     if (op->n_dead)
         memcpy(own->dead, op->dead, op->n_dead * sizeof *own->dead);
-    take_attrs(own, op, record);
+    op_copy_attrs(op, record, &own->attrs);
+    own->attrs.struct_size = record->size;
     count_launch(own, record);
     return true;
 }

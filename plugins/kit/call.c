@@ -117,7 +117,7 @@ const struct kit_program *kit_program_of(const frit_launch *launch)
 {
     const struct program *program = program_of(launch);
 
-    return program ? &program->told : NULL;
+    return program ? &program->pub : NULL;
 }
 
 static void *code_of(const frit_launch *launch)
@@ -169,12 +169,12 @@ static void fill(const struct kit_device *device, const frit_launch *launch, voi
 
     *call = (struct kit_call){.plug = &device->instance->plug,
                               .device = device,
-                              .program = &program->told,
+                              .program = &program->pub,
                               .block = &program->block,
                               .code = code,
                               .launch = launch};
     for (uint32_t i = 0; i < launch->n_args; i++)
-        call->args[i] = tensor_of(serial_arg(launch, i));
+        call->args[i] = tensor_of(frit_arg_at(launch, i));
 }
 
 frit_status kit_call_of(const struct kit_device *device, const frit_launch *launch,
@@ -199,7 +199,7 @@ static frit_status launch_check(void *self, const frit_launch *launch, frit_err 
  * an address that is never read. */
 static char *address_of(const frit_arg *arg)
 {
-    char *data = serial_element(arg);
+    char *data = hosted_element(arg);
 
     return data ? data : (char *)(uintptr_t)arg;
 }
@@ -222,4 +222,4 @@ static frit_str launch_name(const frit_launch *launch)
     return (frit_str){name, strlen(name)};
 }
 
-const struct serial_driver launch_slots = {launch_check, launch_run, launch_name};
+const struct hosted_driver launch_slots = {launch_check, launch_run, launch_name};

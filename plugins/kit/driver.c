@@ -66,22 +66,15 @@ static frit_status device_enumerate(void *self, frit_device_info *out, uint64_t 
                                     frit_err *err)
 {
     struct kit_instance *instance = self;
-    const uint64_t bytes =
-        instance->memory_bytes ? (uint64_t)instance->memory_bytes : hosted_machine_bytes();
 
     (void)driver;
-    instance->heap = (frit_heap){.struct_size = sizeof instance->heap,
-                                 .kind = FRIT_HEAP_DEVICE,
-                                 .bytes = bytes,
-                                 .budget = bytes};
+    instance->heap = hosted_heap((uint64_t)instance->memory_bytes);
     *count = instance->driver->n_devices;
     for (uint32_t i = 0; i < *count && i < capacity; i++) {
-        frit_device_info *info = (frit_device_info *)(void *)((char *)out + i * stride);
+        frit_device_info *info = plug_info_at(&instance->plug, out, stride, i, err);
 
-        if (!FRIT_HAS(info, frit_device_info, dtype_use))
-            return plug_fail(&instance->plug, err, FRIT_INCOMPATIBLE,
-                             "device info of %u bytes, %zu needed", info->struct_size,
-                             sizeof *info);
+        if (!info)
+            return FRIT_INCOMPATIBLE;
         fill_info(instance, i, info);
     }
     return FRIT_OK;
@@ -98,18 +91,15 @@ static frit_status device_open(void *self, uint32_t index, const frit_open_param
 {
     const struct kit_instance *instance = self;
     struct kit_device *device;
-    frit_status status = plug_refuse_natives(&instance->plug, params, err);
+    frit_status status =
+        plug_check_open(&instance->plug, index, instance->driver->n_devices, params, err);
 
     *out = NULL;
     if (status)
         return status;
-    if (index >= instance->driver->n_devices)
-        return plug_fail(&instance->plug, err, FRIT_INVALID, "there is no device %u, only %u",
-                         index, instance->driver->n_devices);
-    device = plug_alloc(&instance->plug, sizeof *device, _Alignof(struct kit_device));
+    device = plug_new(&instance->plug, sizeof *device, "a device", err);
     if (!device)
-        return plug_fail(&instance->plug, err, FRIT_NO_HOST_MEMORY, "no memory to open device %u",
-                         index);
+        return FRIT_NO_HOST_MEMORY;
     *device = (struct kit_device){
         .instance = instance, .index = index, .lost = params->lost, .lost_ctx = params->ctx};
     hosted_init(&device->hosted, &instance->plug, &launch_slots, device,
@@ -148,22 +138,9 @@ void kit_improved(const struct kit_device *device)
 static frit_backend backend_of(const struct kit_driver *driver)
 {
     return (frit_backend){
-        .struct_size = sizeof(frit_backend),
-        .driver_name = driver->name,
-        .enumerate = device_enumerate,
-        .device_open = device_open,
-        .device_close = device_close,
-        .alloc = hosted_alloc,
-        .free = hosted_free,
-        .write = hosted_write,
-        .read = hosted_read,
-        .submit = hosted_submit,
-        .wait = hosted_wait,
-        .supports = program_supports,
-        .op_program = program_create,
-        .kernel_load = hosted_kernel_load,
-        .kernel_unload = hosted_kernel_unload,
-        .import_host = hosted_import,
+        HOSTED_BACKEND_SLOTS,         .driver_name = driver->name,  .enumerate = device_enumerate,
+        .device_open = device_open,   .device_close = device_close, .alloc = hosted_alloc,
+        .supports = program_supports, .op_program = program_create,
     };
 }
 
@@ -191,15 +168,12 @@ static frit_status check_compiler(const struct kit_instance *instance, frit_err 
 
 static frit_status configure(struct kit_instance *instance, frit_err *err)
 {
-    const frit_host_options *options = plug_table(instance->plug.host, FRIT_STR(FRIT_HOST_OPTIONS),
-                                                  FRIT_END_OF(frit_host_options, get_bool));
+    const frit_host_options *options;
 
     if (!instance->driver->configure)
         return FRIT_OK;
-    if (!options)
-        return plug_fail(&instance->plug, err, FRIT_INCOMPATIBLE,
-                         "the host has no table " FRIT_HOST_OPTIONS);
-    return instance->driver->configure(instance, options, err);
+    options = plug_options(&instance->plug, FRIT_END_OF(frit_host_options, get_bool), err);
+    return options ? instance->driver->configure(instance, options, err) : FRIT_INCOMPATIBLE;
 }
 
 frit_status kit_open(const struct kit_driver *driver, const frit_host_root *host, void **out,
@@ -212,16 +186,16 @@ frit_status kit_open(const struct kit_driver *driver, const frit_host_root *host
     *out = NULL;
     if (status)
         return status;
-    instance = plug_alloc(&plug, sizeof *instance, _Alignof(struct kit_instance));
+    instance = plug_new(&plug, sizeof *instance, "the plugin's instance", err);
     if (!instance)
-        return plug_fail(&plug, err, FRIT_NO_HOST_MEMORY, "no memory for the plugin's instance");
+        return FRIT_NO_HOST_MEMORY;
     *instance = (struct kit_instance){
         .plug = plug,
         .driver = driver,
         .backend = backend_of(driver),
         .fuser = fuser_slots,
-        .native = {.struct_size = sizeof(frit_native_table), .get = hosted_native},
-        .profile = {.struct_size = sizeof(frit_profile_table), .clock = hosted_clock},
+        .native = hosted_native_table,
+        .profile = hosted_profile_table,
     };
     status = check_compiler(instance, err);
     if (!status)

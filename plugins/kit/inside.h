@@ -14,9 +14,9 @@ struct codes {
     struct code *first;
 };
 
-/* A program, what is known of it, and its code.  Constant once made but for `codes` and `specs`. */
+/* A program of the kit.  Constant once made, but for `codes` and `specs`. */
 struct program {
-    struct kit_program told; /* the first */
+    struct kit_program pub; /* what the driver sees; the first member */
     const char *name;
     frit_status (*run)(const struct kit_call *call, frit_err *err);
     uint32_t flags;     /* KIT_INPLACE, KIT_DENSE, KIT_COMPILED */
@@ -29,7 +29,7 @@ struct program {
 };
 
 /* What the queue does with a launch. */
-extern const struct serial_driver launch_slots;
+extern const struct hosted_driver launch_slots;
 
 extern const frit_fuser_table fuser_slots;
 

@@ -22,12 +22,6 @@
 #include "kit/call.h"
 #include "util/hosted.h"
 
-/* FRIT_STR for static storage. */
-#define KIT_TEXT(literal)              \
-    {                                  \
-        (literal), sizeof(literal) - 1 \
-    }
-
 /* An element is written after the last read of its place: an output may take the memory of an input
  * that lies as it does. */
 #define KIT_INPLACE 0x1u
@@ -75,7 +69,8 @@ struct kit_driver {
      * computed on, and what comes with the slots of the instance's tables that are still the kit's:
      * one heap of memory_bytes or the machine's memory, its processors' cache.  A driver that
      * finds its devices at run time fills an array of its own before kit_open, once per process,
-     * and sets them in a copy of the driver; why there are none, its own `enumerate` tells. */
+     * and sets it in a copy of the driver.  If there are none, an `enumerate` of its own reports
+     * the reason. */
     const frit_device_info *devices;
     uint32_t n_devices;
     uint32_t n_rows;
@@ -118,7 +113,7 @@ struct kit_device {
     uint64_t serial; /* of code, see kit_improved */
 };
 
-/* Tells the host that the device is lost: from any thread, but not inside of a slot. */
+/* Reports to the host that the device is lost.  From any thread, but not inside of a slot. */
 void kit_lost(const struct kit_device *device, const frit_err *why);
 
 /* For the slots of frit_plugin. */

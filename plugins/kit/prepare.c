@@ -8,12 +8,6 @@
 #include "kit/code.h"
 #include "kit/inside.h"
 
-static const frit_arg_sig *sig_arg(const frit_signature *sig, uint32_t i)
-{
-    return (const frit_arg_sig *)(const void *)((const char *)sig->args +
-                                                (size_t)i * sig->arg_stride);
-}
-
 /* Row-major strides of the argument's dims; whether it lies so. */
 static bool is_dense(const frit_arg_sig *arg, int64_t *strides)
 {
@@ -38,8 +32,8 @@ static uint32_t first_strided(const frit_signature *sig, int64_t *strides)
 {
     uint32_t i = 0;
 
-    while (i < sig->n_in &&
-           (sig_arg(sig, i)->dtype == FRIT_NO_DTYPE || is_dense(sig_arg(sig, i), strides)))
+    while (i < sig->n_in && (frit_arg_sig_at(sig, i)->dtype == FRIT_NO_DTYPE ||
+                             is_dense(frit_arg_sig_at(sig, i), strides)))
         i++;
     return i;
 }
@@ -57,7 +51,7 @@ static bool has_copy(const struct kit_driver *driver)
 static frit_status lay_out(const struct program *program, const frit_signature *sig,
                            frit_launch_spec *out, frit_err *err)
 {
-    const struct kit_instance *instance = program->told.device->instance;
+    const struct kit_instance *instance = program->pub.device->instance;
     int64_t dense[FRIT_MAX_RANK] = {0}, *wanted;
     uint32_t arg;
 
@@ -69,7 +63,7 @@ static frit_status lay_out(const struct program *program, const frit_signature *
     if (!has_copy(instance->driver))
         return plug_fail(&instance->plug, err, FRIT_UNSUPPORTED,
                          "%s wants dense operands, and there is no row `copy`", program->name);
-    wanted = kit_spec_alloc(&program->told, out, sizeof dense);
+    wanted = kit_spec_alloc(&program->pub, out, sizeof dense);
     if (!wanted)
         return plug_fail(&instance->plug, err, FRIT_NO_HOST_MEMORY, "no memory for a launch spec");
     memcpy(wanted, dense, sizeof dense);
@@ -82,13 +76,13 @@ static frit_status lay_out(const struct program *program, const frit_signature *
 static frit_status specialise(struct program *program, const frit_signature *sig,
                               frit_launch_spec *out, frit_variant *variant, frit_err *err)
 {
-    const struct kit_compiler *compiler = program->told.device->instance->driver->compiler;
+    const struct kit_compiler *compiler = program->pub.device->instance->driver->compiler;
     frit_status status = FRIT_OK;
 
     if (!(program->flags & KIT_COMPILED))
         return FRIT_OK;
     if (compiler->prepare)
-        status = compiler->prepare(&program->told, sig, out, variant, err);
+        status = compiler->prepare(&program->pub, sig, out, variant, err);
     if (status)
         return status;
     return codes_find(&program->codes, variant) ? FRIT_OK : FRIT_PREPARE_NEEDS_COMPILE;
@@ -97,13 +91,13 @@ static frit_status specialise(struct program *program, const frit_signature *sig
 static frit_status check(const struct program *program, uint32_t candidate,
                          const frit_signature *sig, frit_err *err)
 {
-    const struct plug *plug = &program->told.device->instance->plug;
+    const struct plug *plug = &program->pub.device->instance->plug;
     uint32_t n_in = program->block.n_in, n_out = program->block.n_args - n_in;
 
     if (candidate != 0 || sig->n_in != n_in || sig->n_out != n_out)
         return plug_fail(
             plug, err, FRIT_INVALID,
-            "%s has candidate 0, %u inputs, %u outputs; asked for candidate %u, %u, %u",
+            "%s has candidate 0, %u inputs, %u outputs; requested: candidate %u, %u, %u",
             program->name, n_in, n_out, candidate, sig->n_in, sig->n_out);
     if (sig->flags & FRIT_MUST_UNDERSTAND)
         return plug_fail(plug, err, FRIT_UNSUPPORTED, "unknown flags in the signature of %s",

@@ -8,56 +8,33 @@
 #include "kit/inside.h"
 #include "kit/state.h"
 #include "prepare.h"
+#include "util/op.h"
 
 /* ---- which ops ---- */
 
-static const frit_operand *operand_at(const frit_op_desc *op, const frit_operand *first, uint32_t i)
+static bool takes_dtype(const void *row, uint32_t dtype)
 {
-    return (const frit_operand *)(const void *)((const char *)first +
-                                                (size_t)i * op->operand_stride);
+    return dtype < FRIT_DTYPE_LIMIT && ((const struct kit_row *)row)->dtypes & KIT_TYPE(dtype);
 }
 
-static bool operands_fit(const frit_op_desc *op, const struct kit_row *row,
-                         const frit_operand *first, uint32_t n)
-{
-    for (uint32_t i = 0; i < n; i++) {
-        const frit_operand *operand = operand_at(op, first, i);
-
-        if (operand->kind != FRIT_OPERAND_ABSENT &&
-            (operand->dtype >= FRIT_DTYPE_LIMIT || !(row->dtypes & KIT_TYPE(operand->dtype))))
-            return false;
-    }
-    return true;
-}
-
-/* As many as the row has; rows of any number of tensors are not for the kit. */
-static bool arity_fits(const frit_op_desc *op, const frit_op_info *info)
-{
-    uint32_t n_in = 0, n_out = 0;
-
-    while (info->in[n_in].name)
-        n_in++;
-    while (info->out[n_out].name)
-        n_out++;
-    return op->n_in == n_in && op->n_out == n_out && info->in[0].role != FRIT_ROLE_MANY;
-}
-
+/* Rows of any number of tensors are not for the kit. */
 const struct kit_row *kit_row_of(const struct kit_driver *driver, const frit_op_desc *op)
 {
-    const frit_op_info *info = frit_op_info_at(op->id);
+    const frit_op_info *info = op_known(op);
 
-    if (!info || op->rev != info->rev || op->flags & FRIT_MUST_UNDERSTAND || !arity_fits(op, info))
-        return NULL;
-    for (uint32_t i = 0; i < driver->n_rows; i++) {
+    for (uint32_t i = 0; info && i < driver->n_rows; i++) {
         const struct kit_row *row = &driver->rows[i];
 
         if (row->op == op->id)
-            return operands_fit(op, row, op->in, op->n_in) &&
-                           operands_fit(op, row, op->out, op->n_out)
-                       ? row
-                       : NULL;
+            return info->in[0].role != FRIT_ROLE_MANY && op_dtypes_fit(op, takes_dtype, row) ? row
+                                                                                             : NULL;
     }
     return NULL;
+}
+
+static bool runs(const void *driver, const frit_op_desc *op)
+{
+    return kit_row_of(driver, op);
 }
 
 frit_status program_supports(void *self, const frit_op_desc *ops, uint32_t count, uint32_t stride,
@@ -66,13 +43,7 @@ frit_status program_supports(void *self, const frit_op_desc *ops, uint32_t count
     const struct kit_device *device = self;
 
     (void)err;
-    memset(bits, 0, (count + 63) / 64 * sizeof *bits);
-    for (uint32_t i = 0; i < count; i++) {
-        const void *op = (const char *)ops + (size_t)i * stride;
-
-        if (kit_row_of(device->instance->driver, op))
-            bits[i / 64] |= 1ull << i % 64;
-    }
+    op_supports(ops, count, stride, bits, runs, device->instance->driver);
     return FRIT_OK;
 }
 
@@ -80,7 +51,7 @@ frit_status program_supports(void *self, const frit_op_desc *ops, uint32_t count
 
 static const struct plug *plug_of(const struct program *program)
 {
-    return &program->told.device->instance->plug;
+    return &program->pub.device->instance->plug;
 }
 
 static frit_status program_describe(void *self, frit_program_info *out, frit_err *err)
@@ -93,7 +64,7 @@ static frit_status program_describe(void *self, frit_program_info *out, frit_err
     out->n_ops = program->block.n_ops;
     out->name = (frit_str){program->name, strlen(program->name)};
     out->candidates = &program->candidate;
-    out->serial = program->flags & KIT_COMPILED ? &program->told.device->serial : NULL;
+    out->serial = program->flags & KIT_COMPILED ? &program->pub.device->serial : NULL;
     return FRIT_OK;
 }
 
@@ -102,9 +73,8 @@ static uint64_t program_generation(void *self, uint32_t candidate, const frit_va
     struct program *program = self;
 
     (void)candidate;
-    return program->flags & KIT_COMPILED
-               ? codes_generation(&program->told, &program->codes, variant)
-               : 0;
+    return program->flags & KIT_COMPILED ? codes_generation(&program->pub, &program->codes, variant)
+                                         : 0;
 }
 
 static void program_spec_release(void *self, const frit_launch_spec *spec)
@@ -119,15 +89,16 @@ static frit_status program_compile(void *self, uint32_t candidate, const frit_va
 
     if (candidate != 0 || !(program->flags & KIT_COMPILED))
         return plug_fail(plug_of(program), err, FRIT_INVALID,
-                         "compile of %s is asked for what prepare never gave", program->name);
-    return codes_compile(&program->told, &program->codes, variant, cancel, err);
+                         "compile of %s: a candidate or variant that prepare never returned",
+                         program->name);
+    return codes_compile(&program->pub, &program->codes, variant, cancel, err);
 }
 
 static frit_status program_to_state(void *self, void *bytes, uint64_t *n_bytes, frit_err *err)
 {
     const struct program *program = self;
 
-    if (!program->told.fuser)
+    if (!program->pub.fuser)
         return plug_fail(plug_of(program), err, FRIT_UNSUPPORTED,
                          "the program of one op is not saved");
     *n_bytes = state_write(&program->block, program->candidate.version, bytes, *n_bytes);
@@ -138,7 +109,7 @@ static void program_destroy(void *self)
 {
     struct program *program = self;
 
-    codes_fini(&program->told, &program->codes);
+    codes_fini(&program->pub, &program->codes);
     specs_fini(&program->specs);
     plug_free(plug_of(program), program);
 }
@@ -189,7 +160,7 @@ frit_status program_make(const struct kit_device *device, const struct kit_row *
     program = plug_alloc(plug, sizeof *program, _Alignof(struct program));
     if (!program)
         return plug_fail(plug, err, FRIT_NO_HOST_MEMORY, "no memory for a program of %s", name);
-    program->told = (struct kit_program){device, row, fuser, &program->block};
+    program->pub = (struct kit_program){device, row, fuser, &program->block};
     program->name = name;
     program->run = run;
     program->flags = fuser ? fuser->flags : row->flags;

@@ -16,8 +16,8 @@ uint32_t call_n_in(const struct call *call)
 
 static struct view view_of(const struct call *call, uint32_t argument)
 {
-    const frit_arg *arg = serial_arg(call->launch, argument);
-    struct view view = {.data = serial_element(arg), .dtype = arg->dtype, .rank = arg->rank};
+    const frit_arg *arg = frit_arg_at(call->launch, argument);
+    struct view view = {.data = hosted_element(arg), .dtype = arg->dtype, .rank = arg->rank};
 
     /* A tensor without elements may have no memory.  Positions are computed for it all the same,
      * from an address that is never read. */

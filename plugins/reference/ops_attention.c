@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* attention, one query after another.  Its scores are not kept: they are computed once for their
- * maximum and once more for every stretch of the result, so that no workspace is needed. */
+ * maximum and once more for every part of the result, so that no workspace is needed. */
 #include <math.h>
 
 #include "rows.h"

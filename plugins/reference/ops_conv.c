@@ -12,28 +12,28 @@ struct conv {
     int64_t group_outputs;
 };
 
-/* A stretch of a row of y, beginning at place `first`. */
-struct stretch {
+/* A region of a row of y, beginning at place `first`. */
+struct region {
     int64_t first, n;
     double sums[VALUE_LANES];
 };
 
 /* Places p of first..first + n - 1 at which the tap lies in x. */
-static void places_of_tap(const struct window_dim *dim, int64_t tap, const struct stretch *stretch,
+static void places_of_tap(const struct window_dim *dim, int64_t tap, const struct region *region,
                           int64_t *begin, int64_t *end)
 {
     int64_t shift = window_at(dim, 0, tap), last = dim->x_extent - 1 - shift;
 
     *begin = shift < 0 ? (-shift + dim->stride - 1) / dim->stride : 0;
     *end = last < 0 ? 0 : last / dim->stride + 1;
-    if (*begin < stretch->first)
-        *begin = stretch->first;
-    if (*end > stretch->first + stretch->n)
-        *end = stretch->first + stretch->n;
+    if (*begin < region->first)
+        *begin = region->first;
+    if (*end > region->first + region->n)
+        *end = region->first + region->n;
 }
 
 /* One row of weights over one row of x. */
-static void add_row(const struct conv *conv, struct stretch *stretch, const char *x, const char *w)
+static void add_row(const struct conv *conv, struct region *region, const char *x, const char *w)
 {
     const struct window_dim *dim = &conv->window.dim[WINDOW_DIMS - 1];
     union value lanes[VALUE_LANES];
@@ -42,18 +42,18 @@ static void add_row(const struct conv *conv, struct stretch *stretch, const char
         double weight = value_get(conv->w.dtype, w + tap * conv->w_stride[WINDOW_DIMS - 1]).real;
         int64_t begin, end;
 
-        places_of_tap(dim, tap, stretch, &begin, &end);
+        places_of_tap(dim, tap, region, &begin, &end);
         if (begin >= end)
             continue;
         value_load(conv->x.dtype, x + window_at(dim, begin, tap) * dim->x_stride,
                    dim->stride * dim->x_stride, end - begin, lanes);
         for (int64_t i = begin; i < end; i++)
-            stretch->sums[i - stretch->first] += weight * lanes[i - begin].real;
+            region->sums[i - region->first] += weight * lanes[i - begin].real;
     }
 }
 
-/* All weights of one output channel over the stretch; x and w stand at the first channel. */
-static void add_channels(const struct conv *conv, struct stretch *stretch, const int64_t place[2],
+/* All weights of one output channel over the region; x and w stand at the first channel. */
+static void add_channels(const struct conv *conv, struct region *region, const int64_t place[2],
                          const char *x, const char *w)
 {
     const struct window_dim *deep = &conv->window.dim[0], *high = &conv->window.dim[1];
@@ -62,7 +62,7 @@ static void add_channels(const struct conv *conv, struct stretch *stretch, const
     for (int64_t c = 0; c < conv->channels; c++, x += conv->x.strides[1], w += conv->w.strides[1])
         for (int64_t i = d.first; i < d.end; i++)
             for (int64_t j = h.first; j < h.end; j++)
-                add_row(conv, stretch,
+                add_row(conv, region,
                         x + window_at(deep, place[0], i) * deep->x_stride +
                             window_at(high, place[1], j) * high->x_stride,
                         w + i * conv->w_stride[0] + j * conv->w_stride[1]);
@@ -77,20 +77,20 @@ static void conv_row(const struct conv *conv, int64_t item, int64_t output, cons
     char *y = conv->y.data + item * conv->y.strides[0] + output * conv->y.strides[1] +
               place[0] * dim[0].y_stride + place[1] * dim[1].y_stride;
     double bias = 0;
-    struct stretch stretch;
+    struct region region;
 
     if (conv->bias.data)
         bias = value_get(conv->bias.dtype, conv->bias.data + output * conv->bias.strides[0]).real;
-    for (stretch.first = 0; stretch.first < dim[2].y_extent; stretch.first += stretch.n) {
-        int64_t left = dim[2].y_extent - stretch.first;
+    for (region.first = 0; region.first < dim[2].y_extent; region.first += region.n) {
+        int64_t left = dim[2].y_extent - region.first;
 
-        stretch.n = left < VALUE_LANES ? left : VALUE_LANES;
-        for (int64_t i = 0; i < stretch.n; i++)
-            stretch.sums[i] = bias;
-        add_channels(conv, &stretch, place, x, w);
-        for (int64_t i = 0; i < stretch.n; i++)
-            value_put(conv->y.dtype, y + (stretch.first + i) * dim[2].y_stride,
-                      (union value){.real = stretch.sums[i]});
+        region.n = left < VALUE_LANES ? left : VALUE_LANES;
+        for (int64_t i = 0; i < region.n; i++)
+            region.sums[i] = bias;
+        add_channels(conv, &region, place, x, w);
+        for (int64_t i = 0; i < region.n; i++)
+            value_put(conv->y.dtype, y + (region.first + i) * dim[2].y_stride,
+                      (union value){.real = region.sums[i]});
     }
 }
 

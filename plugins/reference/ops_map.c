@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Elementwise rows.  The operands are walked together with the result; a stretch of each is loaded
+/* Elementwise rows.  The operands are walked together with the result; a region of each is loaded
  * into lanes, one loop per row and kind of value works on the lanes (maps.def), and the result is
  * stored. */
 #include <math.h>

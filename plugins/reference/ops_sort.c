@@ -46,10 +46,10 @@ static void merge(const struct sort_line *line, const int64_t *from, int64_t *to
     }
 }
 
-/* The places of the line in sorted order; `room` holds twice as many. */
-static const int64_t *sort_line(const struct sort_line *line, int64_t *room)
+/* The places of the line in sorted order; `spare` holds twice as many. */
+static const int64_t *sort_line(const struct sort_line *line, int64_t *spare)
 {
-    int64_t n = line->extent, *from = room, *to = room + n;
+    int64_t n = line->extent, *from = spare, *to = spare + n;
 
     for (int64_t i = 0; i < n; i++)
         from[i] = i;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Small floats are searched for: the nearest of the at most 127 finite values of one sign, by
- * asking one after another.  Integers are two's complement. */
+/* A small float is found by a linear search for the nearest of the at most 127 finite values of one
+ * sign.  Integers are two's complement. */
 #include "packed.h"
 
 #include <math.h>

@@ -10,61 +10,31 @@
 
 #include <string.h>
 
-#include <frit/op_table.h>
-
 #include "packed.h"
+#include "util/op.h"
 #include "workspace.h"
 
 /* ---- from an op to a program ---- */
 
-static const frit_operand *operand_at(const frit_op_desc *op, const frit_operand *first, uint32_t i)
-{
-    return (const frit_operand *)(const void *)((const char *)first +
-                                                (size_t)i * op->operand_stride);
-}
-
 /* Packed types are for the rows that make and read them. */
-static bool type_fits(const frit_op_info *info, uint32_t dtype)
+static bool takes_dtype(const void *info, uint32_t dtype)
 {
-    return value_has(dtype) || (info->cls == FRIT_CLASS_QUANT && packed_has(dtype));
-}
-
-static bool operands_fit(const frit_op_desc *op, const frit_op_info *info,
-                         const frit_operand *first, uint32_t n)
-{
-    for (uint32_t i = 0; i < n; i++) {
-        const frit_operand *operand = operand_at(op, first, i);
-
-        if (operand->kind != FRIT_OPERAND_ABSENT && !type_fits(info, operand->dtype))
-            return false;
-    }
-    return true;
-}
-
-/* Whether the op has as many operands as its row; rows that take many tensors take nothing else. */
-static bool arity_fits(const frit_op_desc *op, const frit_op_info *info)
-{
-    uint32_t n_in = 0, n_out = 0;
-
-    while (info->in[n_in].name)
-        n_in++;
-    while (info->out[n_out].name)
-        n_out++;
-    return op->n_out == n_out && (op->n_in == n_in || info->in[0].role == FRIT_ROLE_MANY);
+    return value_has(dtype) ||
+           (((const frit_op_info *)info)->cls == FRIT_CLASS_QUANT && packed_has(dtype));
 }
 
 /* The row of an op that can become a program, else NULL. */
 static const struct row *claim(const frit_op_desc *op)
 {
-    const frit_op_info *info = frit_op_info_at(op->id);
-    const struct row *row = row_of(op->id);
+    const frit_op_info *info = op_known(op);
 
-    if (!info || !row || op->rev != info->rev || op->flags & FRIT_MUST_UNDERSTAND ||
-        !arity_fits(op, info))
-        return NULL;
-    return operands_fit(op, info, op->in, op->n_in) && operands_fit(op, info, op->out, op->n_out)
-               ? row
-               : NULL;
+    return info && op_dtypes_fit(op, takes_dtype, info) ? row_of(op->id) : NULL;
+}
+
+static bool runs(const void *ctx, const frit_op_desc *op)
+{
+    (void)ctx;
+    return claim(op);
 }
 
 frit_status program_supports(void *self, const frit_op_desc *ops, uint32_t count, uint32_t stride,
@@ -72,13 +42,7 @@ frit_status program_supports(void *self, const frit_op_desc *ops, uint32_t count
 {
     (void)self;
     (void)err;
-    memset(bits, 0, (count + 63) / 64 * sizeof *bits);
-    for (uint32_t i = 0; i < count; i++) {
-        const void *op = (const char *)ops + (size_t)i * stride;
-
-        if (claim(op))
-            bits[i / 64] |= 1ull << i % 64;
-    }
+    op_supports(ops, count, stride, bits, runs, NULL);
     return FRIT_OK;
 }
 
@@ -113,7 +77,7 @@ static frit_status program_prepare(void *self, uint32_t candidate, const frit_si
     if (candidate != 0 || sig->n_in != program->n_in || sig->n_out != program->n_out)
         return plug_fail(
             &program->instance->plug, err, FRIT_INVALID,
-            "%s has candidate 0, %u inputs, %u outputs; asked for candidate %u, %u, %u",
+            "%s has candidate 0, %u inputs, %u outputs; requested: candidate %u, %u, %u",
             program->row->name, program->n_in, program->n_out, candidate, sig->n_in, sig->n_out);
     if (sig->flags & FRIT_MUST_UNDERSTAND)
         return plug_fail(&program->instance->plug, err, FRIT_UNSUPPORTED,
@@ -177,18 +141,6 @@ frit_str program_name(const frit_launch *launch)
 
 /* ---- making ---- */
 
-/* The op's record in the size this driver knows: a shorter one is filled up with zeros. */
-static void copy_attrs(void *to, uint64_t bytes, const void *from)
-{
-    uint32_t given;
-
-    memset(to, 0, bytes);
-    if (!from)
-        return;
-    memcpy(&given, from, sizeof given);
-    memcpy(to, from, given < bytes ? given : bytes);
-}
-
 /* REAL attributes of a record that are given at launch. */
 static uint32_t launch_reals(const frit_record_info *record)
 {
@@ -202,7 +154,7 @@ static uint32_t launch_reals(const frit_record_info *record)
 static void copy_operands(struct program *program, const frit_op_desc *op)
 {
     for (uint32_t i = 0; i < op->n_in; i++) {
-        const frit_operand *operand = operand_at(op, op->in, i);
+        const frit_operand *operand = frit_operand_at(op, op->in, i);
 
         program->operand_kind[i] = (uint8_t)operand->kind;
         program->operand_dtype[i] =
@@ -227,10 +179,9 @@ frit_status program_create(void *self, const frit_op_desc *op, frit_program *out
     record = frit_record_info_at(info->record);
     bytes = sizeof *program + record->size +
             op->n_in * (sizeof *program->operand_dtype + sizeof *program->operand_kind);
-    program = plug_alloc(&instance->plug, bytes, _Alignof(max_align_t));
+    program = plug_new(&instance->plug, bytes, row->name, err);
     if (!program)
-        return plug_fail(&instance->plug, err, FRIT_NO_HOST_MEMORY, "no memory for a program of %s",
-                         row->name);
+        return FRIT_NO_HOST_MEMORY;
     rest = (char *)(program + 1);
     *program = (struct program){
         .instance = instance,
@@ -245,7 +196,7 @@ frit_status program_create(void *self, const frit_op_desc *op, frit_program *out
         .operand_kind = (uint8_t *)rest + record->size + op->n_in * sizeof(uint32_t),
     };
     specs_init(&program->specs, &instance->plug);
-    copy_attrs(program->attrs, record->size, op->attrs);
+    op_copy_attrs(op, record, program->attrs);
     copy_operands(program, op);
     program->n_launch_scalars = program->n_scalars + launch_reals(record) + op->n_extra;
     out->table = &program_table;

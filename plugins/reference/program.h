@@ -13,7 +13,7 @@
 frit_status program_supports(void *self, const frit_op_desc *ops, uint32_t count, uint32_t stride,
                              uint64_t *bits, frit_err *err);
 frit_status program_create(void *self, const frit_op_desc *op, frit_program *out, frit_err *err);
-/* Slots of struct serial_driver.  What passed the check cannot fail. */
+/* Slots of struct hosted_driver.  What passed the check cannot fail. */
 frit_status program_check(void *device, const frit_launch *launch, frit_err *err);
 frit_status program_run(void *device, const frit_launch *launch, frit_err *err);
 frit_str program_name(const frit_launch *launch);

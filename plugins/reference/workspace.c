@@ -5,12 +5,6 @@
 #include "rows.h"
 #include "value.h"
 
-const frit_arg_sig *sig_arg(const frit_signature *sig, uint32_t i)
-{
-    return (const frit_arg_sig *)(const void *)((const char *)sig->args +
-                                                (size_t)i * sig->arg_stride);
-}
-
 uint64_t workspace_wide(uint32_t dtype, uint32_t rank, const int64_t *dims)
 {
     uint64_t bytes = sizeof(double);
@@ -27,7 +21,7 @@ static uint64_t wide_bytes(const frit_signature *sig)
     uint64_t bytes = 0;
 
     for (uint32_t k = 0; k < sig->n_out; k++) {
-        const frit_arg_sig *out = sig_arg(sig, sig->n_in + k);
+        const frit_arg_sig *out = frit_arg_sig_at(sig, sig->n_in + k);
 
         bytes += workspace_wide(out->dtype, out->rank, out->dims);
     }
@@ -55,8 +49,8 @@ uint64_t workspace_bytes(uint32_t needs, const frit_signature *sig)
     if (needs & ROW_WIDE)
         return wide_bytes(sig);
     if (needs & ROW_LINES)
-        return line_bytes(sig_arg(sig, 0));
+        return line_bytes(frit_arg_sig_at(sig, 0));
     if (needs & ROW_PATHS)
-        return path_bytes(sig_arg(sig, 0), sig_arg(sig, 1));
+        return path_bytes(frit_arg_sig_at(sig, 0), frit_arg_sig_at(sig, 1));
     return 0;
 }

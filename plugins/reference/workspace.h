@@ -5,9 +5,6 @@
 
 #include <frit/program.h>
 
-/* Of a program's inputs, then outputs. */
-const frit_arg_sig *sig_arg(const frit_signature *sig, uint32_t i);
-
 /* What a row with these needs (ROW_*) takes for a launch. */
 uint64_t workspace_bytes(uint32_t needs, const frit_signature *sig);
 /* Bytes of an output in doubles; 0 where its own type is as good, or it is not wanted. */

@@ -36,7 +36,7 @@ static bool maps_accept(const struct kit_block *block, const frit_op_desc *op)
 }
 
 static const struct kit_fuser fusers[] = {{
-    .name = KIT_TEXT("maps"),
+    .name = FRIT_STR_INIT("maps"),
     .version = 1,
     .quality = 500,
     .flags = KIT_INPLACE,
@@ -48,8 +48,8 @@ static const struct kit_fuser fusers[] = {{
 
 static const frit_device_info devices[] = {{
     .type = FRIT_DEVICE_PROCESSOR,
-    .stable_id = KIT_TEXT("template-0"),
-    .name = KIT_TEXT("template on one thread"),
+    .stable_id = FRIT_STR_INIT("template-0"),
+    .name = FRIT_STR_INIT("template on one thread"),
 }};
 
 static frit_status configure(struct kit_instance *instance, const frit_host_options *options,
@@ -60,8 +60,8 @@ static frit_status configure(struct kit_instance *instance, const frit_host_opti
 }
 
 static const struct kit_driver driver = {
-    .name = KIT_TEXT("template"),
-    .version = KIT_TEXT(VERSION),
+    .name = FRIT_STR_INIT("template"),
+    .version = FRIT_STR_INIT(VERSION),
     .devices = devices,
     .n_devices = sizeof devices / sizeof *devices,
     .rows = rows,
@@ -74,9 +74,9 @@ static const struct kit_driver driver = {
 static const frit_option options[] = {{
     .struct_size = sizeof(frit_option),
     .type = FRIT_OPTION_I64,
-    .name = KIT_TEXT("memory_bytes"),
-    .default_value = KIT_TEXT("0"),
-    .meaning = KIT_TEXT("bytes that its device may hold; 0: no cap"),
+    .name = FRIT_STR_INIT("memory_bytes"),
+    .default_value = FRIT_STR_INIT("0"),
+    .meaning = FRIT_STR_INIT("bytes that its device may hold; 0: no cap"),
     .max = INT64_MAX,
 }};
 
@@ -89,9 +89,9 @@ static const frit_plugin plugin = {
     .struct_size = sizeof(frit_plugin),
     .n_options = sizeof options / sizeof *options,
     .option_stride = sizeof *options,
-    .id = KIT_TEXT("org.example.template"),
-    .version = KIT_TEXT(VERSION),
-    .license = KIT_TEXT("Apache-2.0 OR MIT"),
+    .id = FRIT_STR_INIT("org.example.template"),
+    .version = FRIT_STR_INIT(VERSION),
+    .license = FRIT_STR_INIT("Apache-2.0 OR MIT"),
     .options = options,
     .open = plugin_open,
     .close = kit_close,

@@ -16,7 +16,7 @@ frit_status budget_take(struct budget *budget, uint64_t bytes, frit_err *err)
     do {
         if (used > cap || bytes > cap - used)
             return plug_fail(budget->plug, err, FRIT_NO_DEVICE_MEMORY,
-                             "asked for %" PRIu64 " bytes with %" PRIu64 " in use of %" PRIu64
+                             "allocation of %" PRIu64 " bytes with %" PRIu64 " in use of %" PRIu64
                              " (option.memory_bytes)",
                              bytes, used, budget->cap);
     } while (!atomic_compare_exchange_weak(&budget->in_use, &used, used + bytes));
@@ -34,7 +34,7 @@ frit_status budget_fail(struct budget *budget, uint64_t bytes, frit_err *err)
 {
     budget_give(budget, bytes);
     return plug_fail(budget->plug, err, FRIT_NO_DEVICE_MEMORY,
-                     "asked for %" PRIu64 " bytes with %" PRIu64
+                     "allocation of %" PRIu64 " bytes with %" PRIu64
                      " in use; the process has no memory left",
                      bytes, atomic_load(&budget->in_use));
 }

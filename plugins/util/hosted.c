@@ -3,27 +3,44 @@
 
 #include <unistd.h>
 
+#include "util/hosted_command.h"
 #include "util/kernel.h"
 #include "util/memory.h"
 
-void hosted_init(struct hosted *hosted, const struct plug *plug, const struct serial_driver *driver,
+void hosted_init(struct hosted *hosted, const struct plug *plug, const struct hosted_driver *driver,
                  void *ctx, uint64_t memory_bytes)
 {
     hosted->plug = plug;
+    hosted->driver = driver;
     hosted->budget = (struct budget){.plug = plug, .cap = memory_bytes};
-    (void)serial_init(&hosted->queue, plug, driver, ctx, NULL);
+    hosted->first.device = hosted;
+    hosted->first.ctx = ctx;
+    progress_init(&hosted->first.progress, plug);
 }
 
 void hosted_fini(struct hosted *hosted)
 {
-    serial_fini(&hosted->queue);
+    progress_fini(&hosted->first.progress);
 }
 
-uint64_t hosted_machine_bytes(void)
+/* ---- description ---- */
+
+/* 0 where the system does not say. */
+static uint64_t machine_bytes(void)
 {
     long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
 
     return pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : 0;
+}
+
+frit_heap hosted_heap(uint64_t memory_bytes)
+{
+    const uint64_t bytes = memory_bytes ? memory_bytes : machine_bytes();
+
+    return (frit_heap){.struct_size = sizeof(frit_heap),
+                       .kind = FRIT_HEAP_DEVICE,
+                       .bytes = bytes,
+                       .budget = bytes};
 }
 
 uint64_t hosted_cache_bytes(void)
@@ -35,9 +52,20 @@ uint64_t hosted_cache_bytes(void)
     return second > 0 ? (uint64_t)second : 0;
 }
 
+void hosted_describe(frit_device_info *out, const frit_heap *heap)
+{
+    out->caps |= FRIT_CAP_INLINE_QUEUE | FRIT_CAP_HOST_VISIBLE;
+    out->n_formats = sizeof kernel_formats / sizeof kernel_formats[0];
+    out->formats = kernel_formats;
+    out->cache_bytes = hosted_cache_bytes();
+    out->n_heaps = 1;
+    out->heap_stride = sizeof *heap;
+    out->heaps = heap;
+}
+
 /* ---- memory: blocks of host memory ---- */
 
-/* The struct frit_memory, then, aligned as asked for, the bytes. */
+/* One block of host memory: the struct frit_memory, then the bytes, aligned as `desc` requires. */
 frit_status hosted_alloc(void *self, const frit_alloc_desc *desc, frit_allocation *out,
                          frit_err *err)
 {
@@ -54,9 +82,7 @@ frit_status hosted_alloc(void *self, const frit_alloc_desc *desc, frit_allocatio
     if (!memory)
         return budget_fail(&hosted->budget, desc->bytes, err);
     *memory = (frit_memory){.data = (char *)memory + align, .bytes = desc->bytes};
-    out->memory = memory;
-    out->address = (uint64_t)(uintptr_t)memory->data;
-    out->host_pointer = memory->data;
+    memory_report(memory, out);
     return FRIT_OK;
 }
 
@@ -70,9 +96,7 @@ frit_status hosted_import(void *self, const frit_import_desc *desc, frit_allocat
         return plug_fail(hosted->plug, err, FRIT_NO_HOST_MEMORY, "no memory to import memory");
     *memory = (frit_memory){
         .data = (char *)(uintptr_t)desc->data, .bytes = desc->bytes, .is_imported = true};
-    out->memory = memory;
-    out->address = (uint64_t)(uintptr_t)memory->data;
-    out->host_pointer = memory->data;
+    memory_report(memory, out);
     return FRIT_OK;
 }
 
@@ -84,6 +108,7 @@ void hosted_free(void *self, frit_memory *memory)
         return;
     if (!memory->is_imported)
         budget_give(&hosted->budget, memory->bytes);
+    plug_free(hosted->plug, memory->block);
     plug_free(hosted->plug, memory);
 }
 
@@ -93,55 +118,19 @@ void *hosted_native(void *self, frit_memory *memory, frit_str name)
     return memory && plug_is(name, FRIT_STR("host.ptr")) ? memory->data : NULL;
 }
 
-/* ---- queues ---- */
-
-static frit_status find(void *self, frit_queue *queue, struct serial **out, frit_err *err)
+char *hosted_element(const frit_arg *arg)
 {
-    return serial_find(&((struct hosted *)self)->queue, queue, out, err);
+    return arg->memory ? memory_at(arg->memory, arg->offset + arg->origin) : NULL;
 }
 
-frit_status hosted_write(void *self, const frit_transfer *to, const void *from, uint64_t *value,
-                         frit_err *err)
-{
-    struct serial *serial;
-    frit_status status = find(self, to->queue, &serial, err);
-
-    return status ? status : serial_write(serial, to, from, value, err);
-}
-
-frit_status hosted_read(void *self, const frit_transfer *from, void *into, uint64_t *value,
-                        frit_err *err)
-{
-    struct serial *serial;
-    frit_status status = find(self, from->queue, &serial, err);
-
-    return status ? status : serial_read(serial, from, into, value, err);
-}
-
-frit_status hosted_submit(void *self, frit_queue *queue, const frit_cmd *cmds, uint32_t count,
-                          uint32_t stride, const frit_point *waits, uint32_t n_waits,
-                          uint64_t *value, frit_err *err)
-{
-    struct serial *serial;
-    frit_status status = find(self, queue, &serial, err);
-
-    return status ? status : serial_submit(serial, cmds, count, stride, waits, n_waits, value, err);
-}
-
-/* What was handed out is reached, but by a call that is still inside: only that can be late. */
-frit_status hosted_wait(void *self, frit_queue *queue, uint64_t value, uint64_t timeout_ns,
-                        frit_failure *failure, frit_err *err)
-{
-    struct serial *serial;
-    frit_status status = find(self, queue, &serial, err);
-
-    return status ? status : progress_wait(&serial->progress, value, timeout_ns, failure, err);
-}
+/* ---- clock and kernels ---- */
 
 frit_status hosted_clock(void *self, frit_clock *out, frit_err *err)
 {
     (void)err;
-    serial_clock(&((struct hosted *)self)->queue, out);
+    out->valid_bits = 64;
+    out->ticks = out->host_ns = hosted_now_ns(self);
+    out->ns_per_tick = 1;
     return FRIT_OK;
 }
 
@@ -155,3 +144,13 @@ void hosted_kernel_unload(void *self, frit_kernel *kernel)
 {
     kernel_unload(((struct hosted *)self)->plug, kernel);
 }
+
+const frit_native_table hosted_native_table = {
+    .struct_size = sizeof(frit_native_table),
+    .get = hosted_native,
+};
+
+const frit_profile_table hosted_profile_table = {
+    .struct_size = sizeof(frit_profile_table),
+    .clock = hosted_clock,
+};

@@ -2,6 +2,7 @@
 #include "util/plug.h"
 
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -46,6 +47,17 @@ void plug_free(const struct plug *plug, void *memory)
     plug->core->mem_free(plug->host->self, memory);
 }
 
+void *plug_new(const struct plug *plug, uint64_t bytes, const char *what, frit_err *err)
+{
+    void *memory = plug_alloc(plug, bytes, _Alignof(max_align_t));
+
+    if (memory)
+        memset(memory, 0, bytes);
+    else
+        (void)plug_fail(plug, err, FRIT_NO_HOST_MEMORY, "no memory for %s", what);
+    return memory;
+}
+
 uint64_t plug_begin(const struct plug *plug)
 {
     return plug->trace ? plug->trace->span_begin(plug->host->self) : 0;
@@ -67,9 +79,32 @@ bool plug_is(frit_str id, frit_str name)
     return id.len == name.len && memcmp(id.ptr, name.ptr, name.len) == 0;
 }
 
-frit_status plug_refuse_natives(const struct plug *plug, const frit_open_params *params,
-                                frit_err *err)
+const frit_host_options *plug_options(const struct plug *plug, uint32_t needed, frit_err *err)
 {
+    const void *table = plug_table(plug->host, FRIT_STR(FRIT_HOST_OPTIONS), needed);
+
+    if (!table)
+        (void)plug_fail(plug, err, FRIT_INCOMPATIBLE, "the host has no table " FRIT_HOST_OPTIONS);
+    return table;
+}
+
+frit_device_info *plug_info_at(const struct plug *plug, frit_device_info *out, uint64_t stride,
+                               uint32_t i, frit_err *err)
+{
+    frit_device_info *info = (frit_device_info *)(void *)((char *)out + i * stride);
+
+    if (FRIT_HAS(info, frit_device_info, dtype_use))
+        return info;
+    (void)plug_fail(plug, err, FRIT_INCOMPATIBLE, "device info of %u bytes, %zu needed",
+                    info->struct_size, sizeof *info);
+    return NULL;
+}
+
+frit_status plug_check_open(const struct plug *plug, uint32_t index, uint32_t n,
+                            const frit_open_params *params, frit_err *err)
+{
+    if (index >= n)
+        return plug_fail(plug, err, FRIT_INVALID, "there is no device %u, only %u", index, n);
     if (params->n_natives == 0)
         return FRIT_OK;
     return plug_fail(plug, err, FRIT_UNSUPPORTED,

@@ -28,6 +28,9 @@ frit_status plug_fail(const struct plug *plug, frit_err *err, frit_status status
 void *plug_alloc(const struct plug *plug, uint64_t bytes, uint64_t align);
 void plug_free(const struct plug *plug, void *memory); /* NULL does nothing */
 
+/* The same for any type, zeroed.  NULL with the text "no memory for WHAT" where there is none. */
+void *plug_new(const struct plug *plug, uint64_t bytes, const char *what, frit_err *err);
+
 /* Spans of the timeline: plug_begin gives 0 where nothing is recorded, and then plug_end is not
  * called. */
 uint64_t plug_begin(const struct plug *plug);
@@ -36,9 +39,17 @@ void plug_counter(const struct plug *plug, frit_str name, double value);
 
 bool plug_is(frit_str id, frit_str name);
 
-/* For device_open of a driver that uses none of the application's objects: FRIT_UNSUPPORTED with a
- * text that names the first one. */
-frit_status plug_refuse_natives(const struct plug *plug, const frit_open_params *params,
-                                frit_err *err);
+/* The values of the plugin's options; `needed` as for plug_table.  NULL with a text where the host
+ * has no such table. */
+const frit_host_options *plug_options(const struct plug *plug, uint32_t needed, frit_err *err);
+
+/* Info `i` of those that enumerate fills.  NULL with a text where it is too short for the fields
+ * that our drivers set. */
+frit_device_info *plug_info_at(const struct plug *plug, frit_device_info *out, uint64_t stride,
+                               uint32_t i, frit_err *err);
+/* For device_open of a driver with `n` devices that uses none of the application's objects.
+ * FRIT_INVALID for another index, FRIT_UNSUPPORTED for an object, with a text. */
+frit_status plug_check_open(const struct plug *plug, uint32_t index, uint32_t n,
+                            const frit_open_params *params, frit_err *err);
 
 #endif

@@ -141,9 +141,10 @@ static uint64_t larger(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-/* What frit_failure says of the commands behind its own, up to `value`, and the fault's err in
- * `out`; neither is touched where nothing failed.  Faults of values that are not reached wait. */
-static void tell(struct progress *progress, uint64_t value, frit_failure *failure, frit_err *out)
+/* Fills `failure` with the first fault after the command that it names, up to `value`, and `out`
+ * with the fault's error.  Neither is written if there is none.  Faults of values that are not
+ * reached yet are kept for later. */
+static void report(struct progress *progress, uint64_t value, frit_failure *failure, frit_err *out)
 {
     const struct place known = known_of(failure);
     const struct fault *fault = &progress->faults[0];
@@ -253,7 +254,7 @@ frit_status progress_wait(struct progress *progress, uint64_t value, uint64_t ti
                           frit_failure *failure, frit_err *err)
 {
     const struct plug *plug = progress->plug;
-    frit_err told = {0};
+    frit_err reason = {0};
     frit_status status;
 
     failure->status = FRIT_OK;
@@ -261,15 +262,15 @@ frit_status progress_wait(struct progress *progress, uint64_t value, uint64_t ti
     status = check(progress, value, err);
     if (!status) {
         status = await_inside(progress, value, timeout_ns);
-        tell(progress, value, failure, &told);
+        report(progress, value, failure, &reason);
     }
     if (status == FRIT_DEVICE_LOST)
-        told = progress->lost.err;
+        reason = progress->lost.err;
     pthread_mutex_unlock(&progress->lock);
     if (status == FRIT_TIMEOUT)
         plug_fail(plug, err, status, "value %" PRIu64 " is not reached yet", value);
-    if (told.status < 0)
-        (void)plug->core->err_set(plug->host->self, err, told.status, told.native_code,
-                                  (frit_str){told.text, strlen(told.text)});
+    if (reason.status < 0)
+        (void)plug->core->err_set(plug->host->self, err, reason.status, reason.native_code,
+                                  (frit_str){reason.text, strlen(reason.text)});
     return status;
 }

@@ -68,8 +68,8 @@ frit_status progress_check_queue(const struct progress *progress, const frit_que
                                  frit_err *err);
 /* FRIT_INVALID with a text for a value that was never handed out. */
 frit_status progress_check_value(struct progress *progress, uint64_t value, frit_err *err);
-/* Waits for a value that was handed out, for what another queue does next: whether commands failed
- * on the way is not told.  FRIT_DEVICE_LOST: it will never be reached. */
+/* Waits until a value that was handed out is reached, on behalf of another queue; failures on the
+ * way are not reported.  FRIT_DEVICE_LOST: it will never be reached. */
 frit_status progress_await(struct progress *progress, uint64_t value);
 /* FRIT_INVALID with a text for points that were never handed out, where there is the first queue
  * alone. */

@@ -65,12 +65,6 @@ void specs_release(struct specs *specs, const frit_launch_spec *spec)
 
 /* ---- aliases ---- */
 
-static const frit_arg_sig *arg_at(const frit_signature *sig, uint32_t i)
-{
-    return (const frit_arg_sig *)(const void *)((const char *)sig->args +
-                                                (size_t)i * sig->arg_stride);
-}
-
 /* Whether the input's elements lie one for one where those of a dense result of these dims do. */
 static bool lies_like(const frit_arg_sig *in, const frit_arg_sig *out)
 {
@@ -93,7 +87,7 @@ static uint32_t list_aliases(const frit_signature *sig, uint32_t k, uint32_t *al
     uint32_t n = 0;
 
     for (uint32_t i = 0; i < sig->n_in; i++) {
-        if (!lies_like(arg_at(sig, i), arg_at(sig, sig->n_in + k)))
+        if (!lies_like(frit_arg_sig_at(sig, i), frit_arg_sig_at(sig, sig->n_in + k)))
             continue;
         if (alias)
             alias[n] = i;

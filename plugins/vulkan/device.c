@@ -146,12 +146,10 @@ frit_status device_enumerate(void *self, frit_device_info *out, uint64_t stride,
     driver->reason = instance->unavailable_reason;
     driver->detail = text(instance->unavailable_text);
     for (uint32_t i = 0; i < instance->n_adapters && i < capacity; i++) {
-        frit_device_info *info = (frit_device_info *)(void *)((char *)out + i * stride);
+        frit_device_info *info = plug_info_at(&instance->plug, out, stride, i, err);
 
-        if (!FRIT_HAS(info, frit_device_info, dtype_use))
-            return plug_fail(&instance->plug, err, FRIT_INCOMPATIBLE,
-                             "device info of %u bytes, %zu needed", info->struct_size,
-                             sizeof *info);
+        if (!info)
+            return FRIT_INCOMPATIBLE;
         fill_info(instance, i, info);
     }
     return FRIT_OK;

@@ -22,12 +22,6 @@
 
 #define VULKAN_VERSION "0.1.0"
 
-/* FRIT_STR as a constant expression, for initializers. */
-#define TEXT(literal)                  \
-    {                                  \
-        (literal), sizeof(literal) - 1 \
-    }
-
 /* The status and the text of an error of Vulkan. */
 struct result_row {
     VkResult result;
@@ -118,25 +112,23 @@ static frit_status read_options(const frit_host_root *host, const frit_host_opti
 
 static frit_status plugin_open(const frit_host_root *host, void **out, frit_err *err)
 {
-    const frit_host_options *table =
-        plug_table(host, FRIT_STR(FRIT_HOST_OPTIONS), FRIT_END_OF(frit_host_options, get_bool));
+    const frit_host_options *options;
     struct instance instance = {0}, *made;
     frit_status status = plug_init(&instance.plug, "vulkan", host);
 
     *out = NULL;
     if (status)
         return status;
-    if (!table)
-        return plug_fail(&instance.plug, err, FRIT_INCOMPATIBLE,
-                         "the host has no table " FRIT_HOST_OPTIONS);
-    status = read_options(host, table, &instance.options, err);
+    options = plug_options(&instance.plug, FRIT_END_OF(frit_host_options, get_bool), err);
+    if (!options)
+        return FRIT_INCOMPATIBLE;
+    status = read_options(host, options, &instance.options, err);
     if (status)
         return status;
     instance.cache = plug_table(host, FRIT_STR(FRIT_HOST_CACHE), FRIT_END_OF(frit_host_cache, put));
-    made = vulkan_alloc(&instance, sizeof instance);
+    made = plug_new(&instance.plug, sizeof *made, "the plugin's instance", err);
     if (!made)
-        return plug_fail(&instance.plug, err, FRIT_NO_HOST_MEMORY,
-                         "no memory for the plugin's instance");
+        return FRIT_NO_HOST_MEMORY;
     *made = instance;
     *out = made;
     return FRIT_OK;
@@ -155,7 +147,7 @@ static const void *plugin_interface(void *instance, frit_str id)
 {
     static const frit_backend backend = {
         .struct_size = sizeof(frit_backend),
-        .driver_name = TEXT("vulkan"),
+        .driver_name = FRIT_STR_INIT("vulkan"),
         .enumerate = device_enumerate,
         .device_open = device_open,
         .device_close = device_close,
@@ -173,14 +165,8 @@ static const void *plugin_interface(void *instance, frit_str id)
     };
 
     static const frit_fuser_table fuser = {
-        .struct_size = sizeof(frit_fuser_table),
+        KERNELS_FUSER_SLOTS,
         .prototypes = program_prototypes,
-        .clone = kernels_clone,
-        .destroy = kernels_destroy,
-        .reset = kernels_reset,
-        .push = kernels_push,
-        .state = kernels_state,
-        .finish = kernels_finish,
         .from_state = program_from_state,
     };
 
@@ -207,31 +193,32 @@ static const frit_option options[] = {
     {
         .struct_size = sizeof(frit_option),
         .type = FRIT_OPTION_STR,
-        .name = TEXT("loader"),
-        .default_value = TEXT("libvulkan.so.1"),
-        .meaning = TEXT("file name of the Vulkan loader"),
+        .name = FRIT_STR_INIT("loader"),
+        .default_value = FRIT_STR_INIT("libvulkan.so.1"),
+        .meaning = FRIT_STR_INIT("file name of the Vulkan loader"),
     },
     {
         .struct_size = sizeof(frit_option),
         .type = FRIT_OPTION_STR,
-        .name = TEXT("staging"),
-        .default_value = TEXT("auto"),
-        .meaning = TEXT("force: never map device memory, copy through staging buffers"),
-        .choices = TEXT("auto force"),
+        .name = FRIT_STR_INIT("staging"),
+        .default_value = FRIT_STR_INIT("auto"),
+        .meaning = FRIT_STR_INIT("force: never map device memory, copy through staging buffers"),
+        .choices = FRIT_STR_INIT("auto force"),
     },
     {
         .struct_size = sizeof(frit_option),
         .type = FRIT_OPTION_STR,
-        .name = TEXT("dump"),
-        .default_value = TEXT(""),
-        .meaning = TEXT("folder to write the SPIR-V of each compiled kernel to; empty: none"),
+        .name = FRIT_STR_INIT("dump"),
+        .default_value = FRIT_STR_INIT(""),
+        .meaning =
+            FRIT_STR_INIT("folder to write the SPIR-V of each compiled kernel to; empty: none"),
     },
     {
         .struct_size = sizeof(frit_option),
         .type = FRIT_OPTION_BOOL,
-        .name = TEXT("validate"),
-        .default_value = TEXT("no"),
-        .meaning = TEXT("enable the validation layers and log their messages"),
+        .name = FRIT_STR_INIT("validate"),
+        .default_value = FRIT_STR_INIT("no"),
+        .meaning = FRIT_STR_INIT("enable the validation layers and log their messages"),
     },
 };
 
@@ -239,9 +226,9 @@ static const frit_plugin plugin = {
     .struct_size = sizeof(frit_plugin),
     .n_options = sizeof options / sizeof options[0],
     .option_stride = sizeof options[0],
-    .id = TEXT("vulkan"),
-    .version = TEXT(VULKAN_VERSION),
-    .license = TEXT("Apache-2.0"),
+    .id = FRIT_STR_INIT("vulkan"),
+    .version = FRIT_STR_INIT(VULKAN_VERSION),
+    .license = FRIT_STR_INIT("Apache-2.0"),
     .options = options,
     .open = plugin_open,
     .close = plugin_close,

@@ -120,7 +120,7 @@ void target_fill_kernels(const struct adapter *adapter, const struct spirv_targe
 
     *out = (struct kir_target){
         .lanes = lanes,
-        .row_lanes = lanes,
+        .lanes_per_row = lanes,
         .most_lanes = lanes,
         .near_lanes = target->subgroup * LANES_PER_THREAD, /* lanes of one subgroup */
         .units = adapter->type == FRIT_DEVICE_SOFTWARE ? SOFTWARE_UNITS : GPU_UNITS,

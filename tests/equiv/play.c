@@ -330,7 +330,7 @@ static void play_action(struct actor *actor, uint32_t index)
     case ACT_SCOPE_END:
         play_scope(actor, action);
         break;
-    case ACT_SYNC: /* a broken value is told here too; its readings are compared */
+    case ACT_SYNC: /* fails for a broken value, too; the readings of the value are compared */
         (void)frit_sync(stage->device, NULL);
         break;
     case ACT_SYNC_ALL:

@@ -176,8 +176,8 @@ struct script {
     struct action actions[SCRIPT_ACTIONS];
 };
 
-/* Fills `script`.  A careful one asks nothing of a value that was rounded whose answer a small
- * error could change: it compares only exact values, and divides by nothing that may be zero. */
+/* Fills `script`.  In a careful one no small error of a rounded value can change a result much:
+ * it compares only exact values, and divides by nothing that may be zero. */
 void script_generate(struct script *script, uint64_t seed, bool careful);
 /* The actions that are on, as text, with the extents of `variant`. */
 void script_print(const struct script *script, uint32_t variant);

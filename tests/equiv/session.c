@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Near sessions ask the measure for no more than is needed: a reading within 3 units in the last
+/* Near sessions play the measure no more often than needed: a reading within 3 units in the last
  * place of the one in its own type needs no other, and each further type can but widen what is let
  * pass (play_compare_near).  So the measure goes on, own type, f64, f64 with errors, more errors,
  * only while a side seems to differ. */
@@ -123,8 +123,8 @@ static void end_outcome(const struct session *session, struct outcome *outcome)
 
 /* ---- comparison ---- */
 
-static void tell(struct difference *difference, const char *side, const char *other,
-                 const char *what)
+static void set_difference(struct difference *difference, const char *side, const char *other,
+                           const char *what)
 {
     difference->play = "";
     snprintf(difference->text, sizeof(difference->text), "%s%s%s: %s", side,
@@ -138,10 +138,11 @@ static bool compare_faults(const struct tester *tester, const struct session *se
     uint32_t m = session->plays[k].measure;
 
     if (outcome->measured[m][0].fault)
-        tell(difference, tester->measure.name, NULL, outcome->measured[m][0].text);
+        set_difference(difference, tester->measure.name, NULL, outcome->measured[m][0].text);
     for (uint32_t side = 0; side < tester->n_sides && !difference->play; side++)
         if (outcome->sides[side][k].fault)
-            tell(difference, tester->sides[side].name, NULL, outcome->sides[side][k].text);
+            set_difference(difference, tester->sides[side].name, NULL,
+                           outcome->sides[side][k].text);
     return !difference->play;
 }
 
@@ -184,7 +185,7 @@ static void compare_near(struct tester *tester, const struct session *session,
         uint32_t n = outcome->n_measured[m], to = n < WITH_ERRORS ? next[n] : WITH_MORE;
 
         if (n == WITH_MORE) {
-            tell(difference, tester->sides[0].name, tester->measure.name, text);
+            set_difference(difference, tester->sides[0].name, tester->measure.name, text);
             return;
         }
         tester->again += to == WITH_MORE;
@@ -205,8 +206,8 @@ static void compare_bits(const struct tester *tester, const struct session *sess
 
     if (!play_compare(play->script, play->how.variant, like, &outcome->sides[side][k], text,
                       sizeof(text)))
-        tell(difference, tester->sides[side].name,
-             tester->near ? tester->sides[0].name : tester->measure.name, text);
+        set_difference(difference, tester->sides[side].name,
+                       tester->near ? tester->sides[0].name : tester->measure.name, text);
 }
 
 static void compare_session(struct tester *tester, const struct session *session,

@@ -16,24 +16,24 @@ struct kept_launch {
 
 /* A copy of `bytes` bytes (`from` NULL: room for them), NULL while it is measured or where there
  * are none. */
-static void *keep(struct room *room, const void *from, uint64_t bytes)
+static void *keep(struct cmd_arena *arena, const void *from, uint64_t bytes)
 {
-    void *copy = room->at && bytes ? room->at + room->used : NULL;
+    void *copy = arena->at && bytes ? arena->at + arena->used : NULL;
 
     if (copy && from)
         memcpy(copy, from, bytes);
-    room->used +=
+    arena->used +=
         (bytes + _Alignof(max_align_t) - 1) / _Alignof(max_align_t) * _Alignof(max_align_t);
     return copy;
 }
 
-static const frit_launch *keep_launch(struct room *room, const frit_launch *from)
+static const frit_launch *keep_launch(struct cmd_arena *arena, const frit_launch *from)
 {
-    struct kept_launch *kept = keep(room, &(struct kept_launch){.launch = *from}, sizeof *kept);
-    void *args = keep(room, from->args, (uint64_t)from->n_args * from->arg_stride);
-    void *scalars = keep(room, from->scalars, from->n_scalars * sizeof *from->scalars);
-    void *bounds = keep(room, from->bounds, from->n_bounds * sizeof *from->bounds);
-    void *derived = keep(room, from->derived, from->n_derived * sizeof *from->derived);
+    struct kept_launch *kept = keep(arena, &(struct kept_launch){.launch = *from}, sizeof *kept);
+    void *args = keep(arena, from->args, (uint64_t)from->n_args * from->arg_stride);
+    void *scalars = keep(arena, from->scalars, from->n_scalars * sizeof *from->scalars);
+    void *bounds = keep(arena, from->bounds, from->n_bounds * sizeof *from->bounds);
+    void *derived = keep(arena, from->derived, from->n_derived * sizeof *from->derived);
 
     if (!kept)
         return NULL;
@@ -57,14 +57,15 @@ static const frit_launch *keep_launch(struct room *room, const frit_launch *from
     return &kept->launch;
 }
 
-frit_cmd *commands_keep(struct room *room, const frit_cmd *cmds, uint32_t count, uint32_t stride)
+frit_cmd *commands_keep(struct cmd_arena *arena, const frit_cmd *cmds, uint32_t count,
+                        uint32_t stride)
 {
-    frit_cmd *copies = keep(room, NULL, count * sizeof *copies);
+    frit_cmd *copies = keep(arena, NULL, count * sizeof *copies);
 
     for (uint32_t i = 0; i < count; i++) {
         const void *at = (const char *)cmds + (size_t)i * stride;
         const frit_cmd *from = at;
-        const frit_launch *launch = from->launch ? keep_launch(room, from->launch) : NULL;
+        const frit_launch *launch = from->launch ? keep_launch(arena, from->launch) : NULL;
 
         if (!copies)
             continue;
@@ -76,13 +77,13 @@ frit_cmd *commands_keep(struct room *room, const frit_cmd *cmds, uint32_t count,
 
 /* ---- recordings ---- */
 
-frit_recording *recording_keep(struct room *room, const frit_cmd *cmds, uint32_t count,
+frit_recording *recording_keep(struct cmd_arena *arena, const frit_cmd *cmds, uint32_t count,
                                uint32_t stride, const frit_param *params, uint32_t n_params,
                                uint32_t param_stride)
 {
-    frit_recording *made = keep(room, NULL, sizeof *made);
-    frit_param *kept = keep(room, NULL, n_params * sizeof *kept);
-    frit_cmd *copies = commands_keep(room, cmds, count, stride);
+    frit_recording *made = keep(arena, NULL, sizeof *made);
+    frit_param *kept = keep(arena, NULL, n_params * sizeof *kept);
+    frit_cmd *copies = commands_keep(arena, cmds, count, stride);
 
     if (!made)
         return NULL;

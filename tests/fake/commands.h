@@ -7,15 +7,16 @@
 #include <frit/capture.h>
 
 /* Memory that is handed out from its beginning; without `at` it is only measured. */
-struct room {
+struct cmd_arena {
     char *at;
     uint64_t used;
 };
 
 /* Copies; NULL while they are measured. */
-frit_cmd *commands_keep(struct room *room, const frit_cmd *cmds, uint32_t count, uint32_t stride);
+frit_cmd *commands_keep(struct cmd_arena *arena, const frit_cmd *cmds, uint32_t count,
+                        uint32_t stride);
 
-/* Lies at the beginning of its room. */
+/* Lies at the beginning of its arena. */
 struct frit_recording {
     frit_cmd *cmds;
     frit_param *params;
@@ -24,7 +25,7 @@ struct frit_recording {
 };
 
 /* NULL while it is measured. */
-frit_recording *recording_keep(struct room *room, const frit_cmd *cmds, uint32_t count,
+frit_recording *recording_keep(struct cmd_arena *arena, const frit_cmd *cmds, uint32_t count,
                                uint32_t stride, const frit_param *params, uint32_t n_params,
                                uint32_t param_stride);
 /* Puts what a replay gives of one parameter into copies of the commands. */

@@ -154,12 +154,6 @@ static float scalar_of(struct wrong_program *program, const frit_launch *launch,
     return WRONG == WRONG_SCALAR ? program->scalar : value;
 }
 
-const frit_arg *wrong_arg(const frit_launch *launch, uint32_t index)
-{
-    return (const frit_arg *)(const void *)((const char *)launch->args +
-                                            (size_t)launch->arg_stride * index);
-}
-
 static bool strided(const frit_arg *arg)
 {
     return arg->rank > 0 && arg->strides[arg->rank - 1] > 1;
@@ -184,8 +178,8 @@ static float unpack(struct wrong_program *program, const frit_launch *launch, fl
 
 static void run(struct wrong_program *program, const frit_launch *launch)
 {
-    const frit_arg *in[2] = {wrong_arg(launch, 0), wrong_arg(launch, 1)};
-    const frit_arg *out = wrong_arg(launch, launch->n_args - 1);
+    const frit_arg *in[2] = {frit_arg_at(launch, 0), frit_arg_at(launch, 1)};
+    const frit_arg *out = frit_arg_at(launch, launch->n_args - 1);
     int64_t count = done_of(program, out);
     float value[2] = {0, 0};
     uint32_t n_in = launch->n_args - 1, next = 0;
@@ -332,7 +326,7 @@ static frit_status launch(const struct fake *fake, const frit_launch *given, fri
         fused_run(given);
         return FRIT_OK;
     }
-    if (WRONG == WRONG_FAILS && program->op == FRIT_OP_add && strided(wrong_arg(given, 0)))
+    if (WRONG == WRONG_FAILS && program->op == FRIT_OP_add && strided(frit_arg_at(given, 0)))
         return fake_fail(fake, err, FRIT_IO, "not today");
     run(program, given);
     return FRIT_OK;
@@ -488,15 +482,15 @@ static frit_status record(void *self, frit_queue *queue, const frit_cmd *cmds, u
                           uint32_t param_stride, frit_recording **out, frit_err *err)
 {
     const struct fake *fake = fake_of(self);
-    struct room room = {0};
+    struct cmd_arena arena = {0};
     uint64_t value;
 
-    (void)recording_keep(&room, cmds, count, stride, params, n_params, param_stride);
-    room.at = fake->core->mem_alloc(fake->host->self, room.used, 64);
-    if (!room.at)
+    (void)recording_keep(&arena, cmds, count, stride, params, n_params, param_stride);
+    arena.at = fake->core->mem_alloc(fake->host->self, arena.used, 64);
+    if (!arena.at)
         return fake_fail(fake, err, FRIT_NO_HOST_MEMORY, "no memory for a recording");
-    room.used = 0;
-    *out = recording_keep(&room, cmds, count, stride, params, n_params, param_stride);
+    arena.used = 0;
+    *out = recording_keep(&arena, cmds, count, stride, params, n_params, param_stride);
     return WRONG == WRONG_RECORDS ? submit(self, queue, cmds, count, stride, NULL, 0, &value, err)
                                   : FRIT_OK;
 }

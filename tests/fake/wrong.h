@@ -24,7 +24,6 @@ float *wrong_element(const frit_arg *arg, const frit_arg *out, int64_t i);
 float wrong_result(uint32_t op, float a, float b);
 /* Whether it is one of them, of f32. */
 bool wrong_takes(const frit_op_desc *op);
-const frit_arg *wrong_arg(const frit_launch *launch, uint32_t index);
 float wrong_scalar(const frit_launch *launch, uint32_t index);
 
 /* What specs point to: one lane, and an output in the place of the first input. */

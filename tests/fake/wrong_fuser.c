@@ -25,7 +25,7 @@ struct steps {
 struct wrong_fuser {
     const struct fake *fake;
     struct steps *steps;
-    uint32_t asked;
+    uint32_t n_queries;
 };
 
 struct fused {
@@ -175,7 +175,7 @@ static void state(const void *self, frit_fuser_state *out)
     out->accepted = fuser->steps->n;
     out->quality = out->ready ? 500 : 0;
     if (WRONG == WRONG_STATE)
-        out->quality += fuser->asked++;
+        out->quality += fuser->n_queries++;
 }
 
 /* ---- its programs ---- */
@@ -235,9 +235,9 @@ static float *place(const frit_launch *launch, const struct fused *fused, uint32
 {
     uint32_t n = fused->n_in + fused->n_out, arg = find(fused->args, n, value);
 
-    return arg == n
-               ? NULL
-               : wrong_element(wrong_arg(launch, arg), wrong_arg(launch, launch->n_args - 1), i);
+    return arg == n ? NULL
+                    : wrong_element(frit_arg_at(launch, arg),
+                                    frit_arg_at(launch, launch->n_args - 1), i);
 }
 
 static float operand(const frit_launch *launch, const struct fused *fused, const float *results,
@@ -273,7 +273,7 @@ static void run_element(const frit_launch *launch, const struct fused *fused, in
 void fused_run(const frit_launch *launch)
 {
     struct fused *fused = launch->program->self;
-    const frit_arg *out = wrong_arg(launch, launch->n_args - 1);
+    const frit_arg *out = frit_arg_at(launch, launch->n_args - 1);
     int64_t count = wrong_count(out);
 
     if (fused->runs++ == 0) {
@@ -332,7 +332,7 @@ static void program_destroy(void *self)
     copy_sized(fused->fake, self);
 }
 
-/* What is saved: enough to tell the ops again. */
+/* What is saved: enough to recognise the ops. */
 struct saved {
     uint32_t mark, n, sum;
 };

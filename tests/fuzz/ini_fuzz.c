@@ -11,7 +11,7 @@
 
 #include "base/fail.h"
 #include "base/str.h"
-#include "conf/source.h"
+#include "conf/conf_sources.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -15,11 +15,11 @@ static bool is_mapped(const char *begin)
 {
     FILE *file = fopen("/proc/self/maps", "r");
     char *line = NULL;
-    size_t room = 0;
+    size_t capacity = 0;
     bool found = false;
 
     assert_non_null(file);
-    while (!found && getline(&line, &room, file) > 0) {
+    while (!found && getline(&line, &capacity, file) > 0) {
         const char *slash = strrchr(line, '/');
 
         found = slash && strncmp(slash + 1, begin, strlen(begin)) == 0;

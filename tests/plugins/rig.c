@@ -29,7 +29,7 @@ static void *take_memory(void *self, uint64_t bytes, uint64_t align)
 
     if (rig->refuse > 0 && --rig->refuse == 0)
         return NULL;
-    if (bytes > 1ull << 40) /* not there, and sanitizers need not be asked */
+    if (bytes > 1ull << 40) /* no machine has it, and sanitizers would complain */
         return NULL;
     if (posix_memalign(&memory, align < sizeof(void *) ? sizeof(void *) : align, bytes))
         return NULL;

@@ -30,8 +30,8 @@ struct rig {
     double counter;       /* last of "bytes in use" */
     frit_host_root root;
     frit_err err;
-    /* NULL, or asked first: tables of the test's own, whose `self` is the rig; NULL: not that one.
-     */
+    /* Returns a table of the test in place of the rig's, with the rig as `self`; NULL: the rig's.
+     * May be NULL. */
     const void *(*own_table)(frit_str id);
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A device with kernels of its own needs no other one: each op of the stored cases by itself, on
- * FRIT_TEST_DEVICE, by default cpu, with [frit] fallback = none.  What a driver takes is asked, and
- * nothing runs. */
+ * FRIT_TEST_DEVICE, by default cpu, with [frit] fallback = none.  The test calls
+ * frit_graph_support; nothing runs. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +20,7 @@ static frit_device *device;
 
 struct seen {
     bool row[FRIT_OP_LIMIT];
-    unsigned asked, wrong;
+    unsigned checked, wrong;
 };
 
 static const frit_op_info *find_row(const char *name)
@@ -37,8 +37,8 @@ static const frit_op_info *find_row(const char *name)
 /* The program up to this line, with it as the only one that has an output; malloc'd. */
 static char *program_of(const char *program, const char *line)
 {
-    size_t room = strlen(program) + 1;
-    char *text = calloc(1, room), *end = text;
+    size_t bytes = strlen(program) + 1;
+    char *text = calloc(1, bytes), *end = text;
 
     assert_non_null(text);
     for (const char *at = program; at <= line; at = strchr(at, '\n') + 1) {
@@ -73,7 +73,7 @@ static uint32_t support_of(const struct row_case *one, const char *line)
     return how;
 }
 
-static void ask(struct seen *seen, const struct row_case *one, const char *line)
+static void check_support(struct seen *seen, const struct row_case *one, const char *line)
 {
     const frit_op_info *row = find_row(one->row);
     uint32_t how = support_of(one, line);
@@ -81,19 +81,19 @@ static void ask(struct seen *seen, const struct row_case *one, const char *line)
 
     assert_non_null(row);
     seen->row[row->id] = true;
-    seen->asked++;
+    seen->checked++;
     if (!runs && seen->wrong++ < SHOWN)
         print_error("%s:%u: %s %s is left to another device: %.*s\n", one->file, one->line,
                     one->row, one->dtype, (int)strcspn(line, "\n"), line);
 }
 
-static void ask_case(const struct row_case *one, void *ctx)
+static void check_case(const struct row_case *one, void *ctx)
 {
     for (const char *at = one->program; *at; at = strchr(at, '\n') + 1) {
         const char *word = at + strspn(at, " ");
 
         if (strncmp(word, "output ", strlen("output ")) == 0)
-            ask(ctx, one, at);
+            check_support(ctx, one, at);
     }
 }
 
@@ -103,11 +103,11 @@ static void every_row_is_native(void **state)
     unsigned rows = 0;
 
     (void)state;
-    cases_each(ask_case, &seen);
+    cases_each(check_case, &seen);
     for (uint32_t id = 1; id < FRIT_OP_LIMIT; id++)
         rows += seen.row[id];
-    print_message("%u ops of %u rows\n", seen.asked, rows);
-    assert_true(rows > 150 && seen.asked > rows);
+    print_message("%u ops of %u rows\n", seen.checked, rows);
+    assert_true(rows > 150 && seen.checked > rows);
     assert_int_equal(seen.wrong, 0);
 }
 

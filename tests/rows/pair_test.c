@@ -92,8 +92,8 @@ static void both_in_one_process(void **state)
     const frit_host_params params = {
         .struct_size = sizeof params, .settings = settings, .n_settings = 2};
     static float out[2][2][COUNT]; /* of each device, alone and beside the other */
-    const char *asked = getenv("FRIT_TEST_FIRST");
-    const int first = asked && strcmp(asked, "vulkan") == 0;
+    const char *wanted = getenv("FRIT_TEST_FIRST");
+    const int first = wanted && strcmp(wanted, "vulkan") == 0;
     frit_device *devices[2] = {NULL, NULL};
     frit_host *host = NULL;
     bool there = true;

@@ -3,9 +3,9 @@
  * FRIT_TEST_DECOMPOSE=1 composite rows run as core ops.  Only the reference driver computes in
  * double and rounds once; what others may differ by is what core ops may.
  *
- * A device may take denormal floats for zero, in some of its ops; whether it does is asked of it by
- * two.  Its results are then compared as if they were zero, and where inputs or scalars have some,
- * what the reference driver gives for zeros in their place is right too.  FRIT_TEST_ROW names a row
+ * A device may flush denormal floats to zero in some of its ops; two ops detect whether it does.
+ * Then denormal results may be zero, and where inputs or scalars have denormals, what the reference
+ * driver gives for zeros in their place is right too.  FRIT_TEST_ROW names a row
  * to run alone. */
 #include <math.h>
 #include <stdio.h>

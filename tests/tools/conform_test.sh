@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # `frit conform`: every row has cases, the reference driver passes, and what is wrong with a driver is named, under the
-# case that wrongs.def tells.
+# case that wrongs.def names.
 . "$(dirname "$0")/expect.sh"
 fakes=$build/tests/fake
 wrongs=$build/tests/wrong
@@ -10,13 +10,13 @@ wrongs=$build/tests/wrong
 options=allocator_may_return_null=1:handle_segv=0:handle_abort=0
 export ASAN_OPTIONS=${ASAN_OPTIONS-}:$options TSAN_OPTIONS=${TSAN_OPTIONS-}:$options
 
-# A case that hangs for longer than a pipe is told nothing; it is looked at in the end.
+# A case hangs for longer than the interval of progress messages; its output is checked in the end.
 "$frit" conform "$wrongs/libfrit-fake-wrong-hangs.so" --quick --jobs 1 --timeout 10.5 --json --filter neg/f32/rank0/dense \
   --filter neg/f32/odd/dense >"$scratch/slow.out" 2>"$scratch/slow.err" &
 slow=$!
 calm='^(frit conform: [0-9]+ of [0-9]+.*)?$' # how far it is, on slow machines
 
-# Every row of the op table but those that want several devices, and what is asked of the device as a whole.
+# Every row of the op table but those that want several devices, and the checks of the device as a whole.
 "$frit" conform reference --list >"$scratch/list"
 for name in device/transfers memory/places queue/order program/saved fuser/results; do
   grep -q "^# $name: ...*" "$scratch/list" || complain "$name is not listed" "conform --list"
@@ -31,7 +31,7 @@ rest=$(comm -3 "$scratch/rows" "$scratch/cases" | tr -d '\t' | tr '\n' ' ')
 "$frit" conform reference --list --filter 'conv/f32/odd/strided' >"$scratch/case.frit"
 expect 0 'ok, [0-9]+ ops' '' "$frit" check "$scratch/case.frit"
 
-# All that `reference` lacks is fusers, and it is told so.
+# The only thing that `reference` lacks is fusers, and the reason says so.
 expect 0 ' 0 failed, 13 skipped; .* 0 fallback, 0 failed$' '*' "$frit" conform reference --quick
 grep -A1 '^skipped program/saved and 9 more$' "$scratch/out" | grep -q '^    the plugin has no fusers$' || complain "no reason of what is skipped" "conform --quick"
 expect 0 '"skipped": 9,' '' "$frit" conform reference --filter fuser --json --junit "$scratch/junit.xml"
@@ -69,7 +69,7 @@ expect 1 '' 'conform: nosuch: ' "$frit" conform nosuch
 expect 1 '' 'fake-plain.so: it is no plugin: ' "$frit" conform "$fakes/libfake-plain.so" --filter add
 expect 1 '' 'conform: .*open-fails.so: .*the moon is not full' "$frit" conform "$fakes/libfrit-fake-open-fails.so" --filter add
 expect 1 '' 'fake-crashes.so: it was not opened: it crashed: Aborted' "$frit" conform "$wrongs/libfrit-fake-crashes.so"
-# Who crashes while the ops of plugins are listed is told of before the first case.
+# A plugin that crashes while custom ops are listed is reported before the first case.
 expect 1 '^$' '^frit conform: the ops of plugins cannot be listed: it crashed: Aborted$' "$frit" conform reference --quick --filter neg \
   --set "plugin.fake-crashes.library=$wrongs/libfrit-fake-crashes.so"
 expect 0 ' 0 failed, ' '' "$frit" conform reference --quick --filter sum --set frit.threads=1
@@ -77,16 +77,16 @@ expect 1 'not absolute|threads' '*' "$frit" conform reference --quick --filter '
 
 # The driver with nothing wrong, and one wrong thing each.
 expect 0 ' 0 failed, .* 4 native' '*' "$frit" conform "$wrongs/libfrit-fake-four.so" --quick
-# What a driver lacks is asked for before the first case, and counts for none.
+# Missing ops are known before the first case, and count as no case.
 expect 0 ' 1 rows: 1 native, ' '' "$frit" conform "$build/tests/template/libfrit-template.so" --filter 'add/f32/odd/dense'
-# What fails is told at once, when most is still to come.
-mkfifo "$scratch/told"
-exec 9<>"$scratch/told"
+# A failure is printed at once, when most cases are still to come.
+mkfifo "$scratch/early.err"
+exec 9<>"$scratch/early.err"
 "$frit" conform "$wrongs/libfrit-fake-wrong-strides.so" --isolate --jobs 1 --filter neg --filter add --filter maximum \
-  >"$scratch/early.out" 2>"$scratch/told" &
+  >"$scratch/early.out" 2>"$scratch/early.err" &
 early=$!
 read -r -t 60 -u 9 line
-[ ! -s "$scratch/early.out" ] && [[ $line == 'failed neg/f32/'*': y: element '*' are wrong' ]] || complain "not told at once: $line" "conform"
+[ ! -s "$scratch/early.out" ] && [[ $line == 'failed neg/f32/'*': y: element '*' are wrong' ]] || complain "not printed at once: $line" "conform"
 kill $early
 exec 9>&-
 sinners=0
@@ -95,7 +95,7 @@ while IFS='|' read -r file case words; do
   row=${case%%/*}
   expect 1 "^$case\$" '*' "$frit" conform "$wrongs/libfrit-fake-$file.so" --quick --filter "$row" --timeout 2
   grep -A1 "^$case\$" "$scratch/out" | grep -q -- "$words" || complain "no word of '$words'" "$file $case"
-  # Whatever went wrong, the other cases were still run, and told.
+  # The other cases were run and counted all the same.
   grep -qE ', [1-9][0-9]* failed, ' "$scratch/out" || complain "no count of failures" "$file"
   case $row in
     device | memory | queue | program | spec | fuser) ;;

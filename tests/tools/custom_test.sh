@@ -65,7 +65,7 @@ expect 0 '"skipped": 1,' '^frit conform: org.frit.test.axpby/1 takes none of the
   "$frit" conform reference "${beside[@]}" --filter 'org.frit.test.axpby/1/f32/product/dense' --json
 expect_json conform
 grep -q '"rows_refused": 1,' "$scratch/out" || complain "no row that refuses all" "conform --json"
-# A refusal is what the op's rule says of operands; words of any length are asked for, and a rule that is wrong fails.
+# A refusal is what the op's rule says of operands; names of any length are passed on, and a rule that is wrong fails.
 bad=(--set "plugin.fake-badops.library=$fakes/libfrit-fake-badops.so")
 expect 0 ' 0 failed, [1-9][0-9]* skipped; ' '^frit conform: org.frit.bad.choosy/1 takes none of the operands that were tried; ' \
   "$frit" conform reference "${bad[@]}" --quick --filter org.frit.bad.choosy/1

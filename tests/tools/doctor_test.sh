@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Devices, configuration and what is told where they fail.
+# Devices, configuration, and messages where they fail.
 . "$(dirname "$0")/expect.sh"
 mlp=$PWD/tools/models/digits-mlp.frit
 plugin=$build/lib/frit/plugins/libfrit-reference.so

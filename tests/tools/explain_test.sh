@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# frit explain: what it tells is what tests/golden/explain holds, without fusers and with those of tests/outside/fuser.
+# frit explain: its output is what tests/golden/explain holds, without fusers and with those of tests/outside/fuser.
 # With BLESS=yes the files are written instead; read the difference before it is committed.
 . "$(dirname "$0")/expect.sh"
 golden=tests/golden/explain
@@ -34,7 +34,7 @@ expect_json
 
 # ---- what runs instead: the program of a block or of a composite op fails (the first prepare is the input's), or the
 # driver has no such op
-instead() { # WHICH OPTION VALUE FLAG...: explain tells it, and run counts it
+instead() { # WHICH OPTION VALUE FLAG...: explain shows it, and run counts it
   local which=$1 key want
   printf '[plugin.null]\nlibrary = %s\noption.%s = %s\n[frit]\nfallback = reference:0\n' \
     "$build/tests/fake/null/libfrit-null.so" "$2" "$3" >"$scratch/null.ini"

@@ -28,9 +28,9 @@ expect 0 '^  "device": null,$' '' "$frit" ops add --json
 # The same as a run finds out: by row, whatever the types.
 "$frit" conform "$build/tests/template/libfrit-template.so" --quick --json --filter '*/f32/*/dense' >"$scratch/run.json"
 for word in native decomposed; do
-  env FRIT_FALLBACK=none "$frit" ops --device template | sed -nE "s/^  ([a-z0-9_]+) +(core|composite) .*\b$word( [a-z0-9]+)* f32( |;|\$).*/\1/p" | sort >"$scratch/told"
+  env FRIT_FALLBACK=none "$frit" ops --device template | sed -nE "s/^  ([a-z0-9_]+) +(core|composite) .*\b$word( [a-z0-9]+)* f32( |;|\$).*/\1/p" | sort >"$scratch/listed"
   tr '\n' ' ' <"$scratch/run.json" | grep -oE '"row": "[a-z0-9_]+", *"f32": "'"$word"'"' | sed -E 's/"row": "([a-z0-9_]+)".*/\1/' | sort >"$scratch/ran"
-  [ -s "$scratch/ran" ] || complain "conform tells no $word rows" "$(head -c 600 "$scratch/run.json")"
-  diff "$scratch/told" "$scratch/ran" >"$scratch/diff" || complain "told $word, ran otherwise: $(cat "$scratch/diff")" ops
+  [ -s "$scratch/ran" ] || complain "conform reports no $word rows" "$(head -c 600 "$scratch/run.json")"
+  diff "$scratch/listed" "$scratch/ran" >"$scratch/diff" || complain "listed as $word, ran otherwise: $(cat "$scratch/diff")" ops
 done
 finish

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# frit trace, FRIT_TRACE and frit replay: what is recorded, that it runs again, and how differences are told.
+# frit trace, FRIT_TRACE and frit replay: what is recorded, that it runs again, and how differences are reported.
 . "$(dirname "$0")/expect.sh"
 mlp=tools/models/digits-mlp.frit
 cat >"$scratch/blocks.ini" <<END

@@ -21,7 +21,7 @@ static const struct model {
     int right;
 } models[] = {{"mlp", 485}, {"cnn", 495}};
 
-/* What the devices are asked and should answer. */
+/* Test images, their labels, and the outputs that a device should compute. */
 struct truth {
     float images[IMAGES][SIDE][SIDE];
     int64_t labels[IMAGES];

@@ -29,14 +29,14 @@ static void operand_types(const frit_op_info *row, char *text, size_t size)
     }
 }
 
-/* What the result is where no operand tells, and which further outputs there are. */
+/* The type of the result where no operand determines it, and further outputs. */
 static void result_types(const frit_op_info *row, char *text, size_t size)
 {
-    bool told = false;
+    bool known = false;
 
     for (uint32_t k = 0; row->out[0].name && row->in[k].name; k++)
-        told |= row->in[k].letter == row->out[0].letter && row->in[k].role != FRIT_ROLE_NUM;
-    if (row->out[0].name && !told && row->out[0].letter != FRIT_LETTER_D) {
+        known |= row->in[k].letter == row->out[0].letter && row->in[k].role != FRIT_ROLE_NUM;
+    if (row->out[0].name && !known && row->out[0].letter != FRIT_LETTER_D) {
         gen_add(text, size, "  Gives ");
         gen_add(text, size, gen_letter_text(row->out[0].letter));
         gen_add(text, size, ".");

@@ -22,7 +22,7 @@ const frit_op_info *gen_next(const frit_op_info *row);
 const frit_op_info *gen_find(const char *name, size_t length);
 const frit_record_info *gen_record(const frit_op_info *row);
 bool gen_is_tensor(uint32_t role);
-/* Some operand is a tensor, so that the device is known without being told. */
+/* Some operand is a tensor, so that the function needs no device parameter. */
 bool gen_has_tensors(const frit_op_info *row);
 bool gen_has_named(const frit_op_info *row);
 const char *gen_class_title(uint32_t cls);

@@ -8,7 +8,7 @@
 
 struct deform {
     const frit_attrs_deform *attrs;
-    const int64_t *x, *w, *y; /* dims; y's last two also where the gradient is asked for */
+    const int64_t *x, *w, *y; /* dims; y's last two also for the gradient */
     int64_t taps, windows;
     struct sampling s;
     struct sample_line line[2];

@@ -134,7 +134,7 @@ frit_status shape_rule_adaptive(struct shape_call *s)
     return resized(s, a->size);
 }
 
-/* grad tells the size of the result: n, c as x has them. */
+/* The result has the n and c of x and the other dims of grad. */
 frit_status shape_rule_adaptive_grad(struct shape_call *s)
 {
     const struct op_type *x = shape_in(s, 0), *grad = shape_in(s, 1);

@@ -67,7 +67,7 @@ static frit_status read_extent(const struct attr *a, int64_t *out)
     dim = map_get(&a->p->dims, text.ptr, (size_t)text.len);
     if (!dim)
         return fail_unknown_dim(a);
-    if (!array_grow(&s->patches, &s->patches_room, s->n_patches, 1, sizeof(*s->patches)))
+    if (!array_grow(&s->patches, &s->patches_capacity, s->n_patches, 1, sizeof(*s->patches)))
         return fail_memory(a->p->err, sizeof(*s->patches));
     s->patches[s->n_patches++] =
         (struct script_patch){.offset = (uint32_t)((char *)out - (char *)a->step->attrs),

@@ -65,7 +65,7 @@ frit_status parse_define(struct parser *p, const struct token *at, bool result)
     TRY(check_new_name(p, at));
     if (s->n_values == TEXT_MAX_VALUES)
         return parse_fail(p, at, "more than %d values", TEXT_MAX_VALUES);
-    TRY(parse_reserve(p, &s->values, &s->values_room, s->n_values, sizeof(*s->values)));
+    TRY(parse_reserve(p, &s->values, &s->values_capacity, s->n_values, sizeof(*s->values)));
     name = arena_text(&s->arena, at->text.ptr, length);
     if (!name || !map_add(&p->values, name, length, (void *)((uintptr_t)s->n_values + 1)))
         return fail_memory(p->err, length);
@@ -86,7 +86,7 @@ static frit_status intern_dim(struct parser *p, const char **name, int64_t *numb
     if (!entry) {
         const char *copy = arena_text(&s->arena, text.ptr, (size_t)text.len);
 
-        TRY(parse_reserve(p, &s->dims, &s->dims_room, s->n_dims, sizeof(*s->dims)));
+        TRY(parse_reserve(p, &s->dims, &s->dims_capacity, s->n_dims, sizeof(*s->dims)));
         entry = (void *)((uintptr_t)s->n_dims + 1);
         if (!copy || !map_add(&p->dims, text.ptr, (size_t)text.len, entry))
             return fail_memory(p->err, (size_t)text.len);
@@ -193,7 +193,7 @@ frit_status parse_input(struct parser *p, bool is_const)
     } else if (is_const) {
         TRY(parse_sign(p, '=', "and the file of the constant"));
     }
-    TRY(parse_reserve(p, &s->inputs, &s->inputs_room, s->n_inputs, sizeof(*s->inputs)));
+    TRY(parse_reserve(p, &s->inputs, &s->inputs_capacity, s->n_inputs, sizeof(*s->inputs)));
     s->inputs[s->n_inputs++] = input;
     return FRIT_OK;
 }

@@ -69,7 +69,7 @@ static frit_status add_operand(struct parser *p, struct script_step *step,
 {
     struct script *s = p->script;
 
-    TRY(parse_reserve(p, &s->operands, &s->operands_room, s->n_operands, sizeof(*s->operands)));
+    TRY(parse_reserve(p, &s->operands, &s->operands_capacity, s->n_operands, sizeof(*s->operands)));
     s->operands[s->n_operands++] = *operand;
     step->n_in++;
     return FRIT_OK;
@@ -107,7 +107,7 @@ static frit_status fail_unknown_op(const struct parser *p)
     frit_status st;
 
     if (strchr(word, '.')) {
-        custom_tell_unknown(p->token.text, &known);
+        custom_explain_unknown(p->token.text, &known);
         st = parse_fail(p, &p->token, "unknown op '%s': %s", word, known.text ? known.text : "");
         str_fini(&known);
         return st;
@@ -182,7 +182,7 @@ frit_status parse_add_step(struct parser *p, const struct script_step *step)
 {
     struct script *s = p->script;
 
-    TRY(parse_reserve(p, &s->steps, &s->steps_room, s->n_steps, sizeof(*s->steps)));
+    TRY(parse_reserve(p, &s->steps, &s->steps_capacity, s->n_steps, sizeof(*s->steps)));
     s->steps[s->n_steps++] = *step;
     return FRIT_OK;
 }

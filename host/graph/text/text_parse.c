@@ -7,8 +7,8 @@
  *   output NAME, ...
  *   OP                                  of an op without results
  *
- * One token is looked at ahead, two to tell an attribute from an operand; nothing recurses.  Names
- * are known from their definition on and defined once. */
+ * The parser looks one token ahead, two to distinguish an attribute from an operand; nothing
+ * recurses.  Names are known from their definition on and defined once. */
 #include "graph/text/text_parse.h"
 
 #include <stdlib.h>
@@ -85,10 +85,10 @@ const char *parse_word(frit_str word, char text[TEXT_MAX_NAME + 1])
     return text;
 }
 
-frit_status parse_reserve(struct parser *p, void *array, uint32_t *room, uint32_t count,
+frit_status parse_reserve(struct parser *p, void *array, uint32_t *capacity, uint32_t count,
                           size_t item)
 {
-    return array_grow(array, room, count, 1, item)
+    return array_grow(array, capacity, count, 1, item)
                ? FRIT_OK
                : fail_memory(p->err, ((size_t)count + 1) * item);
 }

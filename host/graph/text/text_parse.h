@@ -32,7 +32,7 @@ frit_status parse_fail(const struct parser *p, const struct token *at, const cha
 /* A word as a terminated text, cut to TEXT_MAX_NAME; returns text. */
 const char *parse_word(frit_str word, char text[TEXT_MAX_NAME + 1]);
 /* Room for one more item in an array of the script, as array_grow. */
-frit_status parse_reserve(struct parser *p, void *array, uint32_t *room, uint32_t count,
+frit_status parse_reserve(struct parser *p, void *array, uint32_t *capacity, uint32_t count,
                           size_t item);
 
 #endif

@@ -52,7 +52,8 @@ struct script {
     struct script_patch *patches;
     const char **dims; /* names */
     uint32_t n_inputs, n_values, n_steps, n_operands, n_patches, n_dims;
-    uint32_t inputs_room, values_room, steps_room, operands_room, patches_room, dims_room;
+    uint32_t inputs_capacity, values_capacity, steps_capacity, operands_capacity, patches_capacity,
+        dims_capacity;
     uint32_t n_results;
 };
 

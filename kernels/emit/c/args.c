@@ -9,7 +9,7 @@
 #include "emit/c/rows.h"
 
 /* One access: `n` lanes from `first` on. */
-struct access {
+struct arg_access {
     const struct kir_inst *inst;
     uint32_t at;
     uint32_t dtype, bytes;
@@ -17,9 +17,9 @@ struct access {
     uint32_t condition; /* operand, KIR_NONE: always */
 };
 
-static struct access access_of(const struct writer *w, uint32_t at, uint32_t condition)
+static struct arg_access access_of(const struct writer *w, uint32_t at, uint32_t condition)
 {
-    struct access a = {.inst = writer_inst(w, at), .at = at, .condition = condition};
+    struct arg_access a = {.inst = writer_inst(w, at), .at = at, .condition = condition};
 
     a.dtype = w->module->args[a.inst->imm].dtype;
     a.bytes = (uint32_t)frit_storage_bytes(a.dtype, 1);
@@ -32,31 +32,31 @@ static uint32_t least(uint32_t a, uint32_t b)
     return a < b ? a : b;
 }
 
-static uint32_t word_bytes(const struct access *a)
+static uint32_t word_bytes(const struct arg_access *a)
 {
     return a->bytes == 8 ? 8 : 4;
 }
 
-static uint32_t word_count(const struct access *a)
+static uint32_t word_count(const struct arg_access *a)
 {
     return a->n * a->bytes / word_bytes(a);
 }
 
 /* Elements of a word. */
-static uint32_t per_word(const struct access *a)
+static uint32_t per_word(const struct arg_access *a)
 {
     return word_bytes(a) / a->bytes;
 }
 
 /* The type that a wide access moves. */
-static const char *wide_type(const struct access *a)
+static const char *wide_type(const struct arg_access *a)
 {
     if (a->bytes == 8)
         return "u64x2";
     return word_count(a) == 1 ? "m_u32" : word_count(a) == 2 ? "u32x2" : "u32x4";
 }
 
-static void write_element(struct writer *w, struct str *out, const struct access *a, uint32_t j)
+static void write_element(struct writer *w, struct str *out, const struct arg_access *a, uint32_t j)
 {
     bool wide = writer_inst(w, a->inst->a[0])->type == KIR_I64;
 
@@ -66,13 +66,14 @@ static void write_element(struct writer *w, struct str *out, const struct access
 }
 
 /* What stands for the chunk's memory. */
-static void write_chunk(struct writer *w, struct str *out, const struct access *a, bool read)
+static void write_chunk(struct writer *w, struct str *out, const struct arg_access *a, bool read)
 {
     str_addf(out, "*(GLOBAL %s%s *)&", read ? "const " : "", wide_type(a));
     write_element(w, out, a, a->first);
 }
 
-static void write_condition(struct writer *w, struct str *out, const struct access *a, uint32_t j)
+static void write_condition(struct writer *w, struct str *out, const struct arg_access *a,
+                            uint32_t j)
 {
     str_addf(out, "if (");
     writer_value(w, out, a->condition, j);
@@ -80,13 +81,13 @@ static void write_condition(struct writer *w, struct str *out, const struct acce
 }
 
 /* Whether one variable says it for all of the chunk. */
-static bool is_one_condition(const struct writer *w, const struct access *a)
+static bool is_one_condition(const struct writer *w, const struct arg_access *a)
 {
     return writer_run(w, a->condition) >= a->n;
 }
 
 /* The head of what runs where all lanes of the chunk are wanted. */
-static void begin_all(struct writer *w, const struct access *a)
+static void begin_all(struct writer *w, const struct arg_access *a)
 {
     struct str *out = writer_line(w);
 
@@ -114,7 +115,7 @@ static void end_all(struct writer *w)
 
 /* ---- loads ---- */
 
-static void write_loaded(struct writer *w, struct str *out, const struct access *a, uint32_t j)
+static void write_loaded(struct writer *w, struct str *out, const struct arg_access *a, uint32_t j)
 {
     str_addf(out, "load_%s(", rows_memory_name(a->dtype));
     write_element(w, out, a, j);
@@ -122,7 +123,7 @@ static void write_loaded(struct writer *w, struct str *out, const struct access 
 }
 
 /* Lane j of what was loaded as w<at>. */
-static void write_part(struct str *out, const struct access *a, uint32_t j)
+static void write_part(struct str *out, const struct arg_access *a, uint32_t j)
 {
     static const char members[] = "xyzw";
     uint32_t word = j / per_word(a), shift = j % per_word(a) * a->bytes * 8;
@@ -140,7 +141,7 @@ static void write_part(struct str *out, const struct access *a, uint32_t j)
 }
 
 /* Assigns the chunk to variables that there are. */
-static void assign_chunk(struct writer *w, const struct access *a)
+static void assign_chunk(struct writer *w, const struct arg_access *a)
 {
     struct str *out = writer_line(w);
 
@@ -156,7 +157,7 @@ static void assign_chunk(struct writer *w, const struct access *a)
     }
 }
 
-static void load_masked_chunk(struct writer *w, const struct access *a)
+static void load_masked_chunk(struct writer *w, const struct arg_access *a)
 {
     for (uint32_t j = a->first; j < a->first + a->n; j++) {
         struct str *out = writer_begin_variable(w, a->at, j);
@@ -181,7 +182,7 @@ static void load_masked_chunk(struct writer *w, const struct access *a)
     end_all(w);
 }
 
-static void load_chunk(struct writer *w, const struct access *a)
+static void load_chunk(struct writer *w, const struct arg_access *a)
 {
     struct str *out;
 
@@ -199,7 +200,7 @@ static void load_chunk(struct writer *w, const struct access *a)
     end_all(w);
 }
 
-static void load_one(struct writer *w, const struct access *a)
+static void load_one(struct writer *w, const struct arg_access *a)
 {
     struct str *out = writer_begin(w, a->at, a->first);
 
@@ -218,7 +219,7 @@ static void load_one(struct writer *w, const struct access *a)
 void args_load(struct writer *w, uint32_t at)
 {
     bool masked = writer_inst(w, at)->op == KIR_load_if;
-    struct access a = access_of(w, at, masked ? writer_inst(w, at)->a[1] : KIR_NONE);
+    struct arg_access a = access_of(w, at, masked ? writer_inst(w, at)->a[1] : KIR_NONE);
     uint32_t step = a.n > 1 ? a.n : writer_run(w, at);
 
     for (; a.first < w->shape.each; a.first += step) {
@@ -231,14 +232,14 @@ void args_load(struct writer *w, uint32_t at)
 
 /* ---- stores ---- */
 
-static void write_stored(struct writer *w, struct str *out, const struct access *a, uint32_t j)
+static void write_stored(struct writer *w, struct str *out, const struct arg_access *a, uint32_t j)
 {
     str_addf(out, "store_%s(", rows_memory_name(a->dtype));
     writer_value(w, out, a->inst->a[1], j);
     str_addf(out, ")");
 }
 
-static void write_word(struct writer *w, struct str *out, const struct access *a, uint32_t j)
+static void write_word(struct writer *w, struct str *out, const struct arg_access *a, uint32_t j)
 {
     if (a->dtype == FRIT_F32 || a->dtype == FRIT_F64)
         str_addf(out, a->bytes == 4 ? "bits_of_f32(" : "bits_of_f64(");
@@ -253,7 +254,7 @@ static void write_word(struct writer *w, struct str *out, const struct access *a
     str_addf(out, a->dtype == FRIT_F32 || a->dtype == FRIT_F64 ? ")" : "");
 }
 
-static void store_chunk(struct writer *w, const struct access *a)
+static void store_chunk(struct writer *w, const struct arg_access *a)
 {
     struct str *out = writer_line(w);
 
@@ -268,7 +269,7 @@ static void store_chunk(struct writer *w, const struct access *a)
     str_addf(out, " = w;\n");
 }
 
-static void store_one(struct writer *w, const struct access *a, uint32_t j)
+static void store_one(struct writer *w, const struct arg_access *a, uint32_t j)
 {
     struct str *out = writer_line(w);
 
@@ -280,7 +281,7 @@ static void store_one(struct writer *w, const struct access *a, uint32_t j)
     str_addf(out, ";\n");
 }
 
-static void store_masked_chunk(struct writer *w, const struct access *a)
+static void store_masked_chunk(struct writer *w, const struct arg_access *a)
 {
     begin_all(w, a);
     store_chunk(w, a);
@@ -293,7 +294,7 @@ static void store_masked_chunk(struct writer *w, const struct access *a)
 }
 
 /* Lanes that store the same to the same element do so once. */
-static uint32_t store_step(const struct writer *w, const struct access *a)
+static uint32_t store_step(const struct writer *w, const struct arg_access *a)
 {
     uint32_t step = least(writer_run(w, a->inst->a[0]), writer_run(w, a->inst->a[1]));
 
@@ -303,7 +304,7 @@ static uint32_t store_step(const struct writer *w, const struct access *a)
 void args_store(struct writer *w, uint32_t at)
 {
     bool masked = writer_inst(w, at)->op == KIR_store_if;
-    struct access a = access_of(w, at, masked ? writer_inst(w, at)->a[2] : KIR_NONE);
+    struct arg_access a = access_of(w, at, masked ? writer_inst(w, at)->a[2] : KIR_NONE);
     uint32_t step = a.n > 1 ? a.n : store_step(w, &a);
 
     for (; a.first < w->shape.each; a.first += step) {
@@ -324,7 +325,7 @@ void args_store(struct writer *w, uint32_t at)
 
 void args_atomic(struct writer *w, uint32_t at)
 {
-    struct access a = access_of(w, at, writer_inst(w, at)->a[2]);
+    struct arg_access a = access_of(w, at, writer_inst(w, at)->a[2]);
 
     for (uint32_t j = 0; j < w->shape.each; j++) {
         struct str *out = writer_line(w);

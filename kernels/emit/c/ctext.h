@@ -5,7 +5,7 @@
  * The text is in two parts.  The first are the words: types, macros and functions that differ
  * between dialects.  The second, behind CTEXT_END_OF_WORDS, is the same for each of them, and
  * written so that with other words, those of ctext_host_words, it is C in which one call does a
- * whole group: every stretch between two of the group's ops becomes a loop over threads (loop
+ * whole group: every region between two of the group's ops becomes a loop over threads (loop
  * fission), and values that live longer are arrays.
  *
  * Kernels are named k_0, k_1, ... by their phase, and have one parameter, a struct of 64-bit words:

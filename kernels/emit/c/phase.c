@@ -129,7 +129,7 @@ static struct str *begin_control(struct writer *w, bool of_group)
     if (!of_group)
         return writer_line(w);
     threads_settle(w);
-    writer_end_stretch(w);
+    writer_end_region(w);
     return writer_group_line(w);
 }
 
@@ -198,7 +198,7 @@ static void write_close(struct writer *w, uint32_t opened)
 {
     if (w->plan.of_group[opened]) {
         threads_settle(w);
-        writer_end_stretch(w);
+        writer_end_region(w);
         w->deep--;
         str_addf(writer_group_line(w), "}\n");
         w->body_deep = w->deep + 1;
@@ -309,12 +309,12 @@ static void write_function(struct writer *w, uint32_t phase)
     declare_args(w);
     threads_declare(w);
     declare_held(w);
-    writer_end_stretch(w);
+    writer_end_region(w);
     for (uint32_t at = 0; at < w->phase->n; at++) {
         if (w->plan.home[at] != PLAN_UNUSED)
             (writers[writer_inst(w, at)->op] ? writers[writer_inst(w, at)->op] : write_row)(w, at);
     }
-    writer_end_stretch(w);
+    writer_end_region(w);
     str_addf(w->out, "}\n");
 }
 

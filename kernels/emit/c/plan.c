@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cutting a phase: ops of the group end a stretch, and so do the ends of loops and branches that
+/* Cutting a phase: ops of the group end a region, and so do the ends of loops and branches that
  * have such ops inside.  What is made of nothing but values of the group, without memory, is a
- * value of the group itself.  Other values are local where all their uses are in their stretch,
+ * value of the group itself.  Other values are local where all their uses are in their region,
  * else held.  Values that nothing needs are left out; among them are loads from arguments that may
  * have no memory. */
 #include "emit/c/plan.h"
@@ -17,7 +17,7 @@ struct statement_region {
     struct plan *plan;
 };
 
-/* ---- stretches ---- */
+/* ---- regions ---- */
 
 static void mark_control(struct statement_region *c)
 {
@@ -29,9 +29,9 @@ static void mark_control(struct statement_region *c)
     }
 }
 
-static void number_stretches(struct statement_region *c)
+static void number_regions(struct statement_region *c)
 {
-    uint32_t stretch = 0, depth = 0; /* of control inside a stretch */
+    uint32_t region = 0, depth = 0; /* of control inside a region */
 
     for (uint32_t at = 0; at < c->phase->n; at++) {
         const struct kir_inst *inst = &c->phase->inst[at];
@@ -42,16 +42,16 @@ static void number_stretches(struct statement_region *c)
                              : c->crosses[at];
 
         depth -= closes && !cuts;
-        c->plan->stretch[at] = stretch;
+        c->plan->region[at] = region;
         c->plan->inside[at] = depth > 0;
         depth += opens && !cuts;
-        stretch += cuts;
+        region += cuts;
     }
 }
 
 /* ---- unused values ---- */
 
-/* A phi or a counter is part of its loop, and what crosses threads part of a stretch's end. */
+/* A phi or a counter is part of its loop, and what crosses threads part of a region's end. */
 static bool may_be_unused(const struct statement_region *c, uint32_t at)
 {
     const struct kir_inst *inst = &c->phase->inst[at];
@@ -113,7 +113,7 @@ static uint8_t first_home(const struct statement_region *c, uint32_t at)
 static void use(struct statement_region *c, uint32_t value, uint32_t at, bool by_group)
 {
     bool away =
-        c->plan->stretch[value] != c->plan->stretch[at] && c->phase->inst[value].op != KIR_lane;
+        c->plan->region[value] != c->plan->region[at] && c->phase->inst[value].op != KIR_lane;
 
     if (c->plan->home[value] == PLAN_LOCAL && (by_group || away))
         c->plan->home[value] = PLAN_HELD;
@@ -144,13 +144,13 @@ frit_status plan_init(struct plan *out, const struct kir_module *module, uint32_
     out->home = calloc(n, sizeof(*out->home));
     out->of_group = calloc(n, sizeof(*out->of_group));
     out->inside = calloc(n, sizeof(*out->inside));
-    out->stretch = calloc(n, sizeof(*out->stretch));
-    if (!out->home || !out->of_group || !out->inside || !out->stretch) {
+    out->region = calloc(n, sizeof(*out->region));
+    if (!out->home || !out->of_group || !out->inside || !out->region) {
         plan_fini(out);
-        return fail_memory(err, n * sizeof(*out->stretch));
+        return fail_memory(err, n * sizeof(*out->region));
     }
     mark_control(&c);
-    number_stretches(&c);
+    number_regions(&c);
     find_unused(&c);
     for (uint32_t at = 0; at < c.phase->n; at++) {
         if (out->home[at] != PLAN_UNUSED)
@@ -168,6 +168,6 @@ void plan_fini(struct plan *plan)
     free(plan->home);
     free(plan->of_group);
     free(plan->inside);
-    free(plan->stretch);
+    free(plan->region);
     *plan = (struct plan){0};
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a phase is cut into stretches. */
+/* How a phase is cut into regions. */
 #ifndef EMIT_C_PLAN_H
 #define EMIT_C_PLAN_H
 
@@ -12,19 +12,19 @@
 /* Where a value lives. */
 enum plan_home {
     PLAN_UNUSED, /* nowhere: nothing that has an effect depends on it, so it is not written */
-    PLAN_LOCAL, /* in its stretch, or in a loop of it */
+    PLAN_LOCAL, /* in its region, or in a loop of it */
     PLAN_HELD,  /* in a variable of each thread, of the whole phase */
     PLAN_GROUP  /* once for the group */
 };
 
 struct plan {
-    uint8_t *home;     /* enum plan_home */
-    bool *of_group;    /* for, if: has ops of the group inside and stands between stretches */
-    bool *inside;      /* stands in a loop or branch that is all in one stretch */
-    uint32_t *stretch; /* the number of the stretch that it is in, or before */
+    uint8_t *home;    /* enum plan_home */
+    bool *of_group;   /* for, if: has ops of the group inside and stands between regions */
+    bool *inside;     /* stands in a loop or branch that is all in one region */
+    uint32_t *region; /* the number of the region that it is in, or before */
 };
 
-/* Of a phase of a verified module; crosses[i]: instruction i ends a stretch.  FRIT_NO_HOST_MEMORY:
+/* Of a phase of a verified module; crosses[i]: instruction i ends a region.  FRIT_NO_HOST_MEMORY:
  * *out is empty. */
 frit_status plan_init(struct plan *out, const struct kir_module *module, uint32_t phase,
                       const bool *crosses, frit_err *err);

@@ -190,7 +190,7 @@ static void exchange_threads(struct writer *w, uint32_t at, uint32_t by)
     char other[32];
 
     if (is_near(w, 2 * by)) {
-        writer_end_stretch(w);
+        writer_end_region(w);
         for (uint32_t j = 0; j < w->shape.each; j += writer_run(w, at)) {
             str_addf(writer_group_line(w), "SHUFFLE_XOR(");
             writer_name(w, w->out, at, j);
@@ -256,7 +256,7 @@ static void shuffle_up(struct writer *w, uint32_t at, uint32_t by)
             copy(w, at, j, source.from);
             continue;
         }
-        writer_end_stretch(w);
+        writer_end_region(w);
         str_addf(writer_group_line(w), "SHUFFLE_UP(");
         writer_name(w, w->out, at, j);
         str_addf(w->out, ", ");
@@ -326,7 +326,7 @@ void threads_first(struct writer *w, uint32_t at)
         return;
     }
     if (is_near(w, w->shape.threads)) {
-        writer_end_stretch(w);
+        writer_end_region(w);
         out = writer_begin(w, at, 0);
         str_addf(out, "FIRST(");
         writer_name(w, out, inst->a[0], 0);

@@ -6,7 +6,7 @@
 #include "emit/c/writer.h"
 
 /* Whether threads of the group wait for each other, or have values of each other: what ends a
- * stretch. */
+ * region. */
 bool threads_cross(const struct shape *shape, uint32_t at);
 
 /* Tiles of the phase, where they lie in shared memory, and the memory for exchanges. */

@@ -6,13 +6,13 @@
  *   KERNEL(name, threads)    the head of a function
  *   WORD(i), BLOCK_0 .. 2    a word of the parameter; the block's number
  *   SHARED                   declares `shared`
- *   THREAD, FOR_THREADS      the thread's number; a stretch of what each does
+ *   THREAD, FOR_THREADS      the thread's number; a region of what each does
  *   HELD(type, name), HELD_TILE(type, name, count), MINE(name)
- *                            a variable or array of each thread that outlives its stretch
- *   UNIFORM(name)            one that is the same in all threads, between stretches
+ *                            a variable or array of each thread that outlives its region
+ *   UNIFORM(name)            one that is the same in all threads, between regions
  *   BARRIER, WARP_BARRIER    of a block, and of one that is at most a warp; THREADS is defined
  *   SHUFFLE_XOR(to, from, by), SHUFFLE_UP(to, from, own, by), FIRST(from)
- *                            between stretches, in one warp; up: `own` where there is no such
+ *                            between regions, in one warp; up: `own` where there is no such
  * thread READ_ONLY(pointer)       what it points to, which nothing writes during the launch
  *   atomic_add_KIND(pointer, value)
  *   m_TYPE                   in memory: may alias others

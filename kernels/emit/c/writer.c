@@ -92,7 +92,7 @@ struct str *writer_begin_variable(struct writer *w, uint32_t at, uint32_t j)
     return begin(w, at, j, "");
 }
 
-void writer_end_stretch(struct writer *w)
+void writer_end_region(struct writer *w)
 {
     if (w->body.length) {
         str_addf(writer_group_line(w), "FOR_THREADS {\n");
@@ -105,7 +105,7 @@ void writer_end_stretch(struct writer *w)
 
 void writer_barrier(struct writer *w)
 {
-    writer_end_stretch(w);
+    writer_end_region(w);
     if (w->shape.threads > 1)
         str_addf(writer_group_line(w),
                  w->shape.threads > w->target->warp ? "BARRIER;\n" : "WARP_BARRIER;\n");

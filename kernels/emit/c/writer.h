@@ -2,9 +2,9 @@
 /* What the files that write a phase share: the text as it grows, and how a value of the IR is
  * variables.
  *
- * Two texts grow at the same time: `out`, and `body`, the open stretch: what each thread does up to
- * the next op of the group.  When the stretch ends its body goes to `out` behind FOR_THREADS.
- * Values of the group go to `out` at once, in front of the open stretch: they are pure, so nothing
+ * Two texts grow at the same time: `out`, and `body`, the open region: what each thread does up to
+ * the next op of the group.  When the region ends its body goes to `out` behind FOR_THREADS.
+ * Values of the group go to `out` at once, in front of the open region: they are pure, so nothing
  * in it changes them.
  *
  * A value is a variable for each lane of a thread, v7_0, v7_1, ..., or for each run of lanes in
@@ -47,22 +47,22 @@ uint32_t writer_run(const struct writer *w, uint32_t value);
 
 /* The name that the value's variable at lane j is declared by. */
 void writer_name(const struct writer *w, struct str *out, uint32_t value, uint32_t j);
-/* The value of lane j in a stretch. */
+/* The value of lane j in a region. */
 void writer_value(const struct writer *w, struct str *out, uint32_t value, uint32_t j);
-/* A value that is the same in all lanes, between stretches. */
+/* A value that is the same in all lanes, between regions. */
 void writer_uniform(const struct writer *w, struct str *out, uint32_t value);
 /* The number of lane j. */
 void writer_lane(const struct writer *w, struct str *out, uint32_t j);
 
-/* Begins a line of the open stretch; of `out`, for which the stretch is to be ended before. */
+/* Begins a line of the open region; of `out`, for which the region is to be ended before. */
 struct str *writer_line(struct writer *w);
 struct str *writer_group_line(struct writer *w);
-/* A line of the open stretch up to "=", behind which the value of lane j is written. */
+/* A line of the open region up to "=", behind which the value of lane j is written. */
 struct str *writer_begin(struct writer *w, uint32_t at, uint32_t j);
 /* The same of a variable that is assigned again. */
 struct str *writer_begin_variable(struct writer *w, uint32_t at, uint32_t j);
-void writer_end_stretch(struct writer *w);
-/* Ends the stretch by a barrier of the group. */
+void writer_end_region(struct writer *w);
+/* Ends the region by a barrier of the group. */
 void writer_barrier(struct writer *w);
 
 #endif

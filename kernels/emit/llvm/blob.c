@@ -9,7 +9,7 @@
 
 #include "base/fail.h"
 
-enum { HELD_BYTES = sizeof(struct blob_behind) + BLOB_HELD };
+enum { HELD_BYTES = sizeof(struct blob_deferred) + BLOB_HELD };
 
 static frit_status check(const struct blob *head, const unsigned char *bytes, size_t n,
                          frit_err *err)
@@ -29,9 +29,9 @@ static frit_status check(const struct blob *head, const unsigned char *bytes, si
         if (phase.entry >= head->code_bytes)
             return fail(err, FRIT_INVALID, "phase %llu begins outside of its machine code",
                         (unsigned long long)i);
-        if (phase.behind != BLOB_NOWHERE &&
-            (phase.scratch < HELD_BYTES || phase.behind > phase.scratch - HELD_BYTES ||
-             phase.behind % BLOB_ALIGN))
+        if (phase.deferred != BLOB_NOWHERE &&
+            (phase.scratch < HELD_BYTES || phase.deferred > phase.scratch - HELD_BYTES ||
+             phase.deferred % BLOB_ALIGN))
             return fail(err, FRIT_INVALID, "phase %llu holds stores outside of its scratch",
                         (unsigned long long)i);
     }
@@ -79,7 +79,7 @@ frit_status object_load(const void *bytes, size_t n, struct object **out, frit_e
         memcpy(&phase, (const char *)bytes + sizeof(head) + i * sizeof(phase), sizeof(phase));
         object->phases[i].run = (blob_fn)(uintptr_t)((char *)object->code + phase.entry);
         object->phases[i].scratch = phase.scratch;
-        object->phases[i].behind = phase.behind;
+        object->phases[i].deferred = phase.deferred;
     }
     *out = object;
     return FRIT_OK;
@@ -92,23 +92,23 @@ void object_unload(struct object *object)
     free(object);
 }
 
-static struct blob_behind *behind_of(const struct object_phase *phase, void *scratch)
+static struct blob_deferred *deferred_of(const struct object_phase *phase, void *scratch)
 {
-    return phase->behind != BLOB_NOWHERE ? (void *)((char *)scratch + phase->behind) : NULL;
+    return phase->deferred != BLOB_NOWHERE ? (void *)((char *)scratch + phase->deferred) : NULL;
 }
 
 void object_begin(const struct object_phase *phase, void *scratch)
 {
-    struct blob_behind *behind = behind_of(phase, scratch);
+    struct blob_deferred *deferred = deferred_of(phase, scratch);
 
-    if (behind)
-        behind->bytes = 0;
+    if (deferred)
+        deferred->bytes = 0;
 }
 
 void object_finish(const struct object_phase *phase, void *scratch)
 {
-    struct blob_behind *behind = behind_of(phase, scratch);
+    struct blob_deferred *deferred = deferred_of(phase, scratch);
 
-    if (behind && behind->bytes)
-        memcpy(behind->to, behind + 1, behind->bytes);
+    if (deferred && deferred->bytes)
+        memcpy(deferred->to, deferred + 1, deferred->bytes);
 }

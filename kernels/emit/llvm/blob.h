@@ -31,11 +31,12 @@ typedef void (*blob_fn)(const uint64_t *words, void *const *args, const uint32_t
 struct blob_phase {
     uint64_t entry;   /* from the first byte of code */
     uint64_t scratch; /* bytes */
-    uint64_t behind;  /* where in scratch a struct blob_behind is; BLOB_NOWHERE: there is none */
+    uint64_t
+        deferred; /* where in scratch the struct blob_deferred lies; BLOB_NOWHERE: it has none */
 };
 
-/* What a group has left to the next one to store: where, and how much of the bytes that follow. */
-struct blob_behind {
+/* The deferred store of a group: the address and the number of the bytes, which follow it. */
+struct blob_deferred {
     void *to;
     uint64_t bytes;
     uint64_t fill[6];
@@ -50,8 +51,8 @@ struct blob {
 
 struct object_phase {
     blob_fn run;
-    size_t scratch; /* bytes that each running thread needs, aligned to BLOB_ALIGN */
-    size_t behind;  /* as in struct blob_phase */
+    size_t scratch;  /* bytes that each running thread needs, aligned to BLOB_ALIGN */
+    size_t deferred; /* as in struct blob_phase */
 };
 
 struct object {

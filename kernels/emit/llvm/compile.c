@@ -79,7 +79,7 @@ static frit_status emit_phases(struct job *job, frit_err *err)
         snprintf(name, sizeof(name), "p%u", i);
         TRY(ll_phase(&job->l, i, name, err));
         job->phases[i] =
-            (struct blob_phase){.scratch = job->l.scratch_bytes, .behind = job->l.behind.at};
+            (struct blob_phase){.scratch = job->l.scratch_bytes, .deferred = job->l.deferred.at};
     }
     if (job->l.lacks)
         return fail(err, FRIT_UNSUPPORTED, "kernel %s: %s has no %s", job->l.module->name,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A phase: what is known at the entry, then stretch after stretch, each a loop over chunks of
+/* A phase: what is known at the entry, then region after region, each a loop over chunks of
  * lanes, with the ops that cut between them. */
 #include "emit/llvm/emit.h"
 
@@ -9,8 +9,8 @@
 
 #include "base/fail.h"
 
-#include "emit/llvm/behind.h"
 #include "emit/llvm/blob.h"
+#include "emit/llvm/deferred.h"
 #include "emit/llvm/divide.h"
 #include "emit/llvm/group.h"
 #include "emit/llvm/memory.h"
@@ -104,7 +104,7 @@ static void emit_row(struct ll *l, uint32_t at)
     }
 }
 
-/* ---- control inside of a stretch ---- */
+/* ---- control inside of a region ---- */
 
 static ll_value phi_of(struct ll *l, ll_type type, ll_value first, ll_block from)
 {
@@ -148,7 +148,7 @@ static void emit_for(struct ll *l, uint32_t at)
     ll_value counter;
     uint32_t n = phis_of(l, at);
 
-    if (l->behind.loop == at)
+    if (l->deferred.loop == at)
         ll_take_held(l);
     go_to(l, head);
     counter = phi_of(l, l->types.of[inst->type], l->scalar[bounds[0]], before);
@@ -174,7 +174,7 @@ static void emit_next(struct ll *l, uint32_t at)
     ll_value counter = l->scalar[inst->pair], more;
     ll_block here;
 
-    if (l->behind.loop == inst->pair)
+    if (l->deferred.loop == inst->pair)
         ll_store_held(l);
     here = l->api->GetInsertBlock(l->builder);
     more = BUILD(l, Add, counter, ll_int(l, l->types.of[loop->type], loop->imm));
@@ -195,7 +195,7 @@ static void emit_next(struct ll *l, uint32_t at)
     l->api->BuildBr(l->builder, l->block[inst->pair]);
     go_to(l, l->block[at]);
     for (uint32_t i = 0; i < inst->a[1]; i++)
-        if (l->cut.home[phi + i] == CUT_HELD)
+        if (l->regions.home[phi + i] == REGION_HELD)
             ll_hold(l, phi + i);
 }
 
@@ -260,11 +260,11 @@ static void emit_inst(struct ll *l, uint32_t at)
         assert(steps[inst->op]);
         steps[inst->op](l, at);
     }
-    if (l->cut.home[at] == CUT_HELD && inst->op != KIR_phi)
+    if (l->regions.home[at] == REGION_HELD && inst->op != KIR_phi)
         ll_hold(l, at);
 }
 
-/* ---- stretches ---- */
+/* ---- regions ---- */
 
 static void begin_chunks(struct ll *l)
 {
@@ -299,17 +299,18 @@ static void end_chunks(struct ll *l)
     go_to(l, after);
 }
 
-/* Of another stretch, or what the ops between them left. */
+/* Of another region, or what the ops between them left. */
 static void need(struct ll *l, uint32_t value)
 {
     const struct kir_inst *inst = ll_inst(l, value);
-    bool here = l->cut.stretch[value] == l->stretch && inst->op != KIR_phi && !(l->cut.cuts[value]);
+    bool here = l->regions.region[value] == l->region && inst->op != KIR_phi &&
+                !(l->regions.bounds_region[value]);
 
-    if (inst->op == KIR_phi && l->cut.stretch[value] == l->stretch)
-        here = !l->cut.cuts[value - 1 - (uint32_t)inst->imm];
-    if (here || l->cut.home[value] != CUT_HELD || l->loaded[value] == l->stretch + 1)
+    if (inst->op == KIR_phi && l->regions.region[value] == l->region)
+        here = !l->regions.bounds_region[value - 1 - (uint32_t)inst->imm];
+    if (here || l->regions.home[value] != REGION_HELD || l->loaded[value] == l->region + 1)
         return;
-    l->loaded[value] = l->stretch + 1;
+    l->loaded[value] = l->region + 1;
     ll_fetch(l, value);
 }
 
@@ -320,13 +321,13 @@ static void need_operands(struct ll *l, uint32_t at)
     if (inst->op == KIR_for || inst->op == KIR_next) {
         for (uint32_t i = 0; i < inst->a[1]; i++)
             need(l, l->module->links[inst->a[0] + i]);
-    } else if (inst->op != KIR_phi || !l->cut.cuts[at - 1 - (uint32_t)inst->imm]) {
+    } else if (inst->op != KIR_phi || !l->regions.bounds_region[at - 1 - (uint32_t)inst->imm]) {
         for (uint32_t k = 0; k < kir_op_info(inst->op)->n; k++)
             need(l, inst->a[k]);
     }
 }
 
-/* What a loop between stretches carries, into the slots of its phis; all is read before one is
+/* What a loop between regions carries, into the slots of its phis; all is read before one is
  * written. */
 static void carry(struct ll *l, uint32_t at)
 {
@@ -348,7 +349,7 @@ static bool carries(const struct ll *l, uint32_t at)
 static bool is_idle(const struct ll *l, uint32_t from, uint32_t end)
 {
     for (uint32_t at = from; at < end; at++)
-        if (l->cut.home[at] < CUT_GROUP && steps[ll_inst(l, at)->op] != emit_nothing)
+        if (l->regions.home[at] < REGION_GROUP && steps[ll_inst(l, at)->op] != emit_nothing)
             return false;
     return !carries(l, end);
 }
@@ -358,7 +359,7 @@ static void emit_stretch(struct ll *l, uint32_t from, uint32_t end)
     uint32_t opener;
 
     for (uint32_t at = from; at < end; at++)
-        if (l->cut.home[at] == CUT_GROUP)
+        if (l->regions.home[at] == REGION_GROUP)
             emit_inst(l, at);
     if (is_idle(l, from, end))
         return;
@@ -374,7 +375,7 @@ static void emit_stretch(struct ll *l, uint32_t from, uint32_t end)
             need_operands(l, end);
     }
     for (uint32_t at = from; at < end; at++)
-        if (l->cut.home[at] < CUT_GROUP)
+        if (l->regions.home[at] < REGION_GROUP)
             emit_inst(l, at);
     if (!carries(l, end)) {
         end_chunks(l);
@@ -387,7 +388,7 @@ static void emit_stretch(struct ll *l, uint32_t from, uint32_t end)
         ll_carried(l, opener + 1 + i);
 }
 
-/* ---- between stretches ---- */
+/* ---- between regions ---- */
 
 static void group_for(struct ll *l, uint32_t at)
 {
@@ -455,12 +456,12 @@ static void emit_body(struct ll *l)
     uint32_t from = 0;
 
     for (uint32_t at = 0; at < l->phase->n; at++)
-        if (l->cut.home[at] == CUT_ENTRY)
+        if (l->regions.home[at] == REGION_ENTRY)
             emit_inst(l, at);
     for (uint32_t at = 0; at <= l->phase->n; at++) {
-        if (at < l->phase->n && !l->cut.cuts[at])
+        if (at < l->phase->n && !l->regions.bounds_region[at])
             continue;
-        l->stretch = from < l->phase->n ? l->cut.stretch[from] : 0;
+        l->region = from < l->phase->n ? l->regions.region[from] : 0;
         emit_stretch(l, from, at);
         if (at < l->phase->n)
             between[ll_inst(l, at)->op](l, at);
@@ -491,12 +492,12 @@ static void place(struct ll *l)
             make_room(l, 8 * (uint64_t)tile->count * (tile->space == KIR_LANE ? lanes : 1));
     }
     for (uint32_t at = 0; at < l->phase->n; at++)
-        if (l->cut.home[at] == CUT_HELD)
+        if (l->regions.home[at] == REGION_HELD)
             l->slot[at] = make_room(l, ll_is(l, at, FACT_VARYING) ? 8 * lanes : 8);
-    ll_plan_behind(l);
-    l->behind.at = BLOB_NOWHERE;
-    if (l->behind.bytes)
-        l->behind.at = make_room(l, sizeof(struct blob_behind) + BLOB_HELD);
+    ll_plan_deferred(l);
+    l->deferred.at = BLOB_NOWHERE;
+    if (l->deferred.bytes)
+        l->deferred.at = make_room(l, sizeof(struct blob_deferred) + BLOB_HELD);
 }
 
 enum { ONCE = 4 /* instructions beside loops, for one in them */ };
@@ -602,7 +603,7 @@ static frit_status prepare(struct ll *l, uint32_t phase, frit_err *err)
     size_t n = (size_t)l->phase->n + 1;
 
     TRY(facts_init(&l->facts, l->module, phase, err));
-    TRY(cut_init(&l->cut, l->module, phase, &l->facts, l->chunk, err));
+    TRY(regions_init(&l->regions, l->module, phase, &l->facts, l->chunk, err));
     l->args = calloc((size_t)l->module->n_args + 1, sizeof(*l->args));
     l->scalar = calloc(n, sizeof(*l->scalar));
     l->vector = calloc(n * l->units, sizeof(*l->vector));
@@ -618,7 +619,7 @@ static frit_status prepare(struct ll *l, uint32_t phase, frit_err *err)
 static void clean(struct ll *l)
 {
     facts_fini(&l->facts);
-    cut_fini(&l->cut);
+    regions_fini(&l->regions);
     free(l->args);
     free(l->scalar);
     free(l->vector);

@@ -10,8 +10,8 @@
 #include "ir/kir.h"
 
 #include "emit/llvm/api.h"
-#include "emit/llvm/cut.h"
 #include "emit/llvm/llvm.h"
+#include "emit/llvm/regions.h"
 
 enum { LL_MOST_UNITS = 8, LL_MOST_WIDTH = 16 };
 
@@ -23,11 +23,11 @@ struct ll_types {
     ll_type of[KIR_TYPES];
 };
 
-/* The store of a phase that the next group carries out, and the loop that does so. */
-struct ll_behind {
+/* The store of a phase that is deferred to the next group, and the loop that carries it out. */
+struct ll_deferred {
     uint32_t store, loop; /* KIR_NONE: there is none */
     uint32_t bytes;       /* of a round; 0: there is none */
-    uint64_t at;          /* struct blob_behind, in scratch memory */
+    uint64_t at;          /* offset of the struct blob_deferred in scratch memory */
     ll_value to, left;    /* in the loop: where what is held goes to, its bytes */
 };
 
@@ -43,19 +43,19 @@ struct ll {
     const struct kir_phase *phase;
     uint32_t width, units, chunk;
     struct facts facts;
-    struct cut cut;
+    struct regions regions;
     ll_value function, words, group, scratch;
     ll_value streams;      /* B: stores may go around the caches */
     ll_value *args;        /* addresses */
     ll_value *scalar;      /* per value */
     ll_value *vector;      /* per value and unit */
-    uint32_t *loaded;      /* per value: the stretch that it was last loaded for, + 1 */
+    uint32_t *loaded;      /* per value: the region that it was last loaded for, + 1 */
     uint64_t *slot, *tile; /* places in scratch memory, of values and tiles */
     uint64_t scratch_bytes;
-    struct ll_behind behind;
+    struct ll_deferred deferred;
     ll_value lane0; /* I32, the chunk's first lane */
     ll_block chunk_begin, chunk_before;
-    uint32_t stretch;
+    uint32_t region;
     ll_block *block;   /* per opener: its head; per closer: what comes after */
     bool wide;         /* rows are emitted as vectors */
     const char *lacks; /* what the set of instructions does not have */

@@ -183,7 +183,7 @@ void ll_carried(struct ll *l, uint32_t phi)
 
 ll_value ll_fetch_group(struct ll *l, uint32_t value)
 {
-    if (l->cut.home[value] != CUT_HELD)
+    if (l->regions.home[value] != REGION_HELD)
         return l->phase->inst[value].op == KIR_lane ? ll_int(l, l->types.of[KIR_I32], 0)
                                                     : l->scalar[value];
     l->wide = false;

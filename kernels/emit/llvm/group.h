@@ -14,11 +14,11 @@ void ll_exchange(struct ll *l, uint32_t at);
 void ll_shift(struct ll *l, uint32_t at);
 void ll_first(struct ll *l, uint32_t at);
 void ll_hold(struct ll *l, uint32_t value); /* into its slot */
-/* What a phi between stretches has next: for the chunk, then for all once every chunk has read. */
+/* What a phi between regions has next: for the chunk, then for all once every chunk has read. */
 void ll_carry(struct ll *l, uint32_t value, uint32_t phi);
 void ll_carried(struct ll *l, uint32_t phi);
 void ll_fetch(struct ll *l, uint32_t value);           /* from its slot */
-ll_value ll_fetch_group(struct ll *l, uint32_t value); /* a scalar, between stretches */
+ll_value ll_fetch_group(struct ll *l, uint32_t value); /* a scalar, between regions */
 void ll_cross(struct ll *l, uint32_t at);              /* exchange or shift, of one chunk */
 
 #endif

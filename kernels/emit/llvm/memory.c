@@ -4,10 +4,10 @@
  * has its elements lane by lane next to each other. */
 #include "emit/llvm/memory.h"
 
-#include "emit/llvm/ahead.h"
-#include "emit/llvm/behind.h"
 #include "emit/llvm/convert.h"
+#include "emit/llvm/deferred.h"
 #include "emit/llvm/emit.h"
+#include "emit/llvm/prefetch.h"
 #include "emit/llvm/value.h"
 
 #include <assert.h>
@@ -231,11 +231,11 @@ static ll_value load_one_if(struct ll *l, const struct llvm_access *a)
 /* What is loaded here next, line by line. */
 static void ask_ahead(struct ll *l, uint32_t at, const struct llvm_access *a)
 {
-    ll_value next = ll_next_place(l, at, a->bytes);
+    ll_value next = ll_next_distance(l, at, a->bytes);
 
     for (uint32_t u = 0; u < l->units && next; u++)
         if (u * l->width * a->bytes % LINE == 0)
-            ll_ask(l, pointer(l, a, BUILD(l, Add, next, low_of(l, a, u))));
+            ll_prefetch(l, pointer(l, a, BUILD(l, Add, next, low_of(l, a, u))));
 }
 
 /* All lanes load the same element, some not at all. */
@@ -310,7 +310,7 @@ static void store_runs(struct ll *l, uint32_t at, const struct llvm_access *a)
     low = BUILD(l, ICmp, LL_EQ, low, ll_int(l, i64, 0));
     l->api->BuildCondBr(l->builder, BUILD(l, And, l->streams, low), around, plain);
     l->api->PositionBuilderAtEnd(l->builder, around);
-    if (l->behind.store == at) {
+    if (l->deferred.store == at) {
         ll_block full = ll_new_block(l);
 
         ll_hold_back(l, raw, to[0], full, after);

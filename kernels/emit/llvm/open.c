@@ -36,7 +36,7 @@ static frit_status load(struct llvm *llvm, const char *name, frit_err *err)
 
 static frit_status find(struct llvm *llvm, const char *path, frit_err *err)
 {
-    const char *const asked[] = {path, NULL}, *const *try = path ? asked : names;
+    const char *const only[] = {path, NULL}, *const *try = path ? only : names;
 
     for (; *try; try++) {
         llvm->library = dlopen(*try, RTLD_LAZY | RTLD_LOCAL | RTLD_NODELETE);

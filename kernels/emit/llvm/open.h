@@ -10,7 +10,7 @@
 
 struct llvm {
     void *library;
-    char *own;        /* the name that was asked for */
+    char *own;        /* the path given to llvm_open */
     const char *name; /* that was found */
     struct ll_api api;
     /* One that no compile has at the time, or NULL: what it knows of its processor took it longer

@@ -111,7 +111,7 @@ void ll_set(struct ll *l, uint32_t value, ll_value scalar)
     ll_value *vector = l->vector + (size_t)value * l->units;
 
     l->scalar[value] = scalar;
-    if (!l->cut.spread[value])
+    if (!l->regions.spread[value])
         return;
     for (uint32_t u = 0; u < l->units; u++)
         vector[u] = u && ll_is(l, value, FACT_UNIFORM) ? vector[0] : ll_spread(l, value, scalar, u);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Arguments: loads, stores and atomics by address.  Neighbouring elements that shape_chunk allows
- * are one access of 4, 8 or 16 bytes, in words or 64-bit words; else each is one of its own.  A
- * condition that is true for all of a chunk keeps the wide access; else each lane asks its own. */
+ * are one access of 4, 8 or 16 bytes, in words or 64-bit words; any other element is an access by
+ * itself.  A conditional chunk is one wide access where its condition holds for every element;
+ * otherwise each lane tests its own condition. */
 #include "emit/spirv/access.h"
 
 #include "emit/spirv/convert.h"
@@ -125,7 +126,8 @@ static uint32_t load_asked(struct emit *e, const struct access *a, uint32_t j)
     return merge(e, a->inst->type, &region, loaded, from, other);
 }
 
-/* Whether all lanes of a chunk are asked for; the same id: by one condition. */
+/* The condition that holds if the conditions of all elements of the chunk do.  `*same`: they are
+ * one id. */
 static uint32_t all_of(struct emit *e, const struct access *a, bool *same)
 {
     uint32_t first = emit_at(e, a->condition, a->first), all = first;
@@ -189,8 +191,8 @@ static void load_chunk(struct emit *e, const struct access *a, uint32_t at)
 
 void access_load(struct emit *e, uint32_t at)
 {
-    bool asks = e->phase->inst[at].op == KIR_load_if;
-    struct access a = access_of(e, at, asks ? e->phase->inst[at].a[1] : KIR_NONE);
+    bool conditional = e->phase->inst[at].op == KIR_load_if;
+    struct access a = access_of(e, at, conditional ? e->phase->inst[at].a[1] : KIR_NONE);
 
     if (emit_uniform(e, at)) {
         a.n = 1;
@@ -265,8 +267,8 @@ static void store_chunk(struct emit *e, const struct access *a)
 
 void access_store(struct emit *e, uint32_t at)
 {
-    bool asks = e->phase->inst[at].op == KIR_store_if;
-    struct access a = access_of(e, at, asks ? e->phase->inst[at].a[2] : KIR_NONE);
+    bool conditional = e->phase->inst[at].op == KIR_store_if;
+    struct access a = access_of(e, at, conditional ? e->phase->inst[at].a[2] : KIR_NONE);
 
     for (; a.first < e->shape.each; a.first += a.n)
         store_chunk(e, &a);

@@ -28,7 +28,7 @@ static uint32_t *put(struct spv_build *build, enum spv_section section, enum spv
     uint32_t *to;
 
     if (build->failed ||
-        !array_grow(&words->word, &words->room, words->n, n, sizeof(*words->word))) {
+        !array_grow(&words->word, &words->capacity, words->n, n, sizeof(*words->word))) {
         build->failed = true;
         return NULL;
     }
@@ -104,7 +104,7 @@ static bool same(const struct unique *a, const struct unique *b)
 /* Where the key is in the table, or an empty place. */
 static uint32_t *find(const struct spv_build *build, const struct unique *key)
 {
-    uint32_t at = hash(key) & (build->unique_room - 1);
+    uint32_t at = hash(key) & (build->unique_capacity - 1);
 
     while (build->unique[at]) {
         struct unique other =
@@ -112,25 +112,25 @@ static uint32_t *find(const struct spv_build *build, const struct unique *key)
 
         if (same(key, &other))
             break;
-        at = (at + 1) & (build->unique_room - 1);
+        at = (at + 1) & (build->unique_capacity - 1);
     }
     return &build->unique[at];
 }
 
 static bool unique_grow(struct spv_build *build)
 {
-    uint32_t old_room = build->unique_room;
+    uint32_t old_capacity = build->unique_capacity;
     uint32_t *old = build->unique;
 
-    if (build->n_unique * 2 < old_room)
+    if (build->n_unique * 2 < old_capacity)
         return true;
-    build->unique = calloc(old_room ? old_room * 2 : 64, sizeof(*old));
+    build->unique = calloc(old_capacity ? old_capacity * 2 : 64, sizeof(*old));
     if (!build->unique) {
         build->unique = old;
         return false;
     }
-    build->unique_room = old_room ? old_room * 2 : 64;
-    for (uint32_t i = 0; i < old_room; i++) {
+    build->unique_capacity = old_capacity ? old_capacity * 2 : 64;
+    for (uint32_t i = 0; i < old_capacity; i++) {
         if (old[i]) {
             struct unique key = unique_at(build->section[SPV_IN_GLOBALS].word + old[i] - 1);
 

@@ -27,14 +27,14 @@ enum spv_section {
 
 struct spv_words {
     uint32_t *word;
-    uint32_t n, room;
+    uint32_t n, capacity;
 };
 
 struct spv_build {
     struct spv_words section[SPV_SECTIONS];
     uint32_t ids;     /* given out; ids begin at 1 */
     uint32_t *unique; /* hash table of where in GLOBALS unique instructions are, + 1 */
-    uint32_t n_unique, unique_room;
+    uint32_t n_unique, unique_capacity;
     bool failed;
 };
 

@@ -20,8 +20,8 @@
  *
  * A workgroup is a group of the grid; `threads` x 1 x 1 of its invocations have `each` lanes.
  * Wanted of every device: shaderInt64, bufferDeviceAddress.  Floats are not contracted; NaNs,
- * signed zeros, denormals and rounding to nearest are asked for where the facts say that they can
- * be.  Threads: any. */
+ * signed zeros, denormals and rounding to nearest are requested where the target has them.
+ * Threads: any. */
 #ifndef EMIT_SPIRV_SPIRV_H
 #define EMIT_SPIRV_SPIRV_H
 

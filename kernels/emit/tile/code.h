@@ -59,11 +59,11 @@ struct tile_range {
 enum { TILE_HEAD = 64 };
 
 struct tile_code {
-    uint32_t n_steps, steps_room;
+    uint32_t n_steps, steps_capacity;
     struct tile_step *steps;
     uint32_t lanes;
     uint32_t n_words, words; /* where they are in scratch */
-    uint32_t n_consts, consts_room, consts;
+    uint32_t n_consts, consts_capacity, consts;
     uint64_t *const_bits;
     size_t scratch;
 };

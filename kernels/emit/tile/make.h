@@ -23,7 +23,7 @@ struct value {
 };
 
 struct constant_pool {
-    uint32_t n, room;
+    uint32_t n, capacity;
     uint32_t *regs;
 };
 

@@ -31,7 +31,7 @@ uint32_t make_const(struct make *m, uint64_t bits)
 {
     struct tile_code *code = m->code;
 
-    if (!array_grow(&code->const_bits, &code->consts_room, code->n_consts, 1,
+    if (!array_grow(&code->const_bits, &code->consts_capacity, code->n_consts, 1,
                     sizeof(*code->const_bits))) {
         m->failed = true;
         return 0;
@@ -55,7 +55,7 @@ void make_free(struct make *m, uint32_t type, uint32_t reg)
 {
     struct constant_pool *pool = &m->pools[make_is_wide(type)];
 
-    if (!array_grow(&pool->regs, &pool->room, pool->n, 1, sizeof(*pool->regs)))
+    if (!array_grow(&pool->regs, &pool->capacity, pool->n, 1, sizeof(*pool->regs)))
         m->failed = true;
     else
         pool->regs[pool->n++] = reg;
@@ -77,7 +77,7 @@ void make_step(struct make *m, const struct tile_step *step)
 {
     struct tile_code *code = m->code;
 
-    if (!array_grow(&code->steps, &code->steps_room, code->n_steps, 1, sizeof(*code->steps)))
+    if (!array_grow(&code->steps, &code->steps_capacity, code->n_steps, 1, sizeof(*code->steps)))
         m->failed = true;
     else
         code->steps[code->n_steps++] = *step;

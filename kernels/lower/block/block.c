@@ -161,12 +161,6 @@ frit_status block_copy(const struct block *from, struct block *to, frit_err *err
 
 /* ---- validation ---- */
 
-static const frit_operand *operand_at(const frit_op_desc *op, const frit_operand *first, uint32_t i)
-{
-    return (const frit_operand *)(const void *)((const char *)first +
-                                                (size_t)i * op->operand_stride);
-}
-
 /* Packed types are allowed only where the op kind says so. */
 static bool dtype_fits(const frit_slot_info *slot, uint32_t dtype)
 {
@@ -205,7 +199,7 @@ static bool operands_fit(const frit_op_desc *op, const frit_op_info *info,
     if (!many && n != n_slots)
         return false;
     for (uint32_t i = 0; i < n; i++) {
-        const frit_operand *operand = operand_at(op, first, i);
+        const frit_operand *operand = frit_operand_at(op, first, i);
         const frit_slot_info *slot = &slots[many ? 0 : i];
 
         if (!kind_fits(info, slot, operand->kind))
@@ -278,7 +272,7 @@ static bool push_inputs(struct block *block, const frit_op_desc *desc, struct bl
     if (!in && desc->n_in)
         return false;
     for (uint32_t i = 0; i < desc->n_in; i++) {
-        const frit_operand *operand = operand_at(desc, desc->in, i);
+        const frit_operand *operand = frit_operand_at(desc, desc->in, i);
 
         in[i] = (struct block_input){operand->kind, operand->dtype, BLOCK_NONE, BLOCK_NONE};
         if (operand->kind == FRIT_OPERAND_SCALAR)
@@ -299,7 +293,7 @@ static bool push_outputs(struct block *block, const frit_op_desc *desc, struct b
     if (!out && desc->n_out)
         return false;
     for (uint32_t i = 0; i < desc->n_out; i++) {
-        const frit_operand *operand = operand_at(desc, desc->out, i);
+        const frit_operand *operand = frit_operand_at(desc, desc->out, i);
 
         out[i] = BLOCK_NONE;
         if (operand->kind == FRIT_OPERAND_TENSOR &&
@@ -333,7 +327,7 @@ static bool push_attrs(struct block *block, const frit_op_desc *desc,
 static void count_fields(struct block *block, const frit_op_desc *desc,
                          const frit_record_info *record, struct block_op *op)
 {
-    uint32_t rank = desc->n_in ? operand_at(desc, desc->in, 0)->rank : 0;
+    uint32_t rank = desc->n_in ? frit_operand_at(desc, desc->in, 0)->rank : 0;
 
     for (uint32_t i = 0; i < record->n_fields; i++) {
         const frit_field_info *field = &record->field[i];
@@ -511,12 +505,6 @@ frit_status block_close(struct block *block, uint32_t n_ops, frit_err *err)
 
 /* ---- extents of one launch ---- */
 
-static const frit_arg_sig *sig_arg(const frit_signature *sig, uint32_t i)
-{
-    return (const frit_arg_sig *)(const void *)((const char *)sig->args +
-                                                (size_t)i * sig->arg_stride);
-}
-
 static frit_status extents_of(const struct block_value *value, const frit_arg_sig *arg,
                               int64_t *extents, frit_err *err)
 {
@@ -547,10 +535,10 @@ frit_status block_extents(const struct block *block, const frit_signature *sig, 
     for (uint32_t i = 0; i < block->n_extents; i++)
         extents[i + 2] = -1;
     for (uint32_t i = 0; i < block->n_inputs; i++)
-        TRY(extents_of(&block->values[block->inputs[i]], sig_arg(sig, i), extents, err));
+        TRY(extents_of(&block->values[block->inputs[i]], frit_arg_sig_at(sig, i), extents, err));
     for (uint32_t i = 0; i < block->n_outputs; i++)
-        TRY(extents_of(&block->values[block->outputs[i]], sig_arg(sig, sig->n_in + i), extents,
-                       err));
+        TRY(extents_of(&block->values[block->outputs[i]], frit_arg_sig_at(sig, sig->n_in + i),
+                       extents, err));
     for (uint32_t i = 0; i < block->n_extents; i++)
         if (extents[i + 2] < 0)
             return fail(err, FRIT_UNSUPPORTED, "kernels: no argument has extent %u of the block",

@@ -99,8 +99,7 @@ void expr_dims(const struct expr *e, uint32_t value, int64_t *dims)
 
 const frit_arg_sig *expr_arg(const struct expr *e, uint32_t argument)
 {
-    return (const frit_arg_sig *)(const void *)((const char *)e->s->sig->args +
-                                                (size_t)argument * e->s->sig->arg_stride);
+    return frit_arg_sig_at(e->s->sig, argument);
 }
 
 void expr_args(struct sched *s)

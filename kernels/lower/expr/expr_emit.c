@@ -11,6 +11,7 @@
 
 #include "base/array.h"
 #include "lower/expr/expr_emit.h"
+#include "lower/rows/lower_cast.h"
 #include "lower/rows/packed.h"
 #include "lower/rows/rows.h"
 

@@ -5,6 +5,8 @@
  * to nearest: it rounds to odd (what does not fit leaves the last bit set), and two more bits than
  * the result has are enough for the second step to be right (Boldo and Melquiond, IEEE Trans. Comp.
  * 2008). */
+#include "lower/rows/lower_cast.h"
+
 #include "lower/rows/rows.h"
 
 enum { F32_DIGITS = 24 };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rows that make values from nothing. */
+#include "lower/rows/lower_cast.h"
 #include "lower/rows/rows.h"
 
 uint32_t lower_full(const struct lower *l)

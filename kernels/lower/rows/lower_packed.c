@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dequantize.  F32 is enough where it rounds no more than the result does. */
+#include "lower/rows/lower_cast.h"
 #include "lower/rows/packed.h"
 #include "lower/rows/rows.h"
 

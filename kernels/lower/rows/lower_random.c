@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Random rows: Philox4x32-10 (Salmon et al., SC 2011) at the element's row-major number, as ops.def
  * says which words of which block are whose. */
+#include "lower/rows/lower_cast.h"
 #include "lower/rows/rows.h"
 #include "math/math.h"
 

@@ -10,6 +10,7 @@
 
 #include <frit/op.h>
 
+#include "lower/rows/lower_cast.h"
 #include "lower/rows/rows.h"
 
 enum { F32_FRACTION = 23, F32_BIAS = 127 };

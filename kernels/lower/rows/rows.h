@@ -97,8 +97,6 @@ bool lower_is_cheap(uint32_t op);
 uint32_t lower_fit(struct kir_module *m, uint32_t dtype, uint32_t value);
 /* A number as a value of a type. */
 uint32_t lower_const(struct kir_module *m, uint32_t dtype, double number);
-/* As the row cast does: rounded once. */
-uint32_t lower_convert(struct kir_module *m, uint32_t from, uint32_t to, uint32_t value);
 /* Of an element in memory. */
 uint32_t lower_bits(uint32_t dtype);
 bool lower_is_float(uint32_t dtype);

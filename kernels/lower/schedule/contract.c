@@ -297,7 +297,7 @@ static void choose_form(struct contract *c)
         choose_lines(c);
         return;
     }
-    c->lanes = c->e.s->target->row_lanes;
+    c->lanes = c->e.s->target->lanes_per_row;
     while (c->lanes > LEAST_LANES && c->n_k / c->lanes < LEAST_ROUNDS)
         c->lanes /= 2;
     c->n_down = places_for(DOT_PLACES, points_of(&c->e.space, c->down->tag));
@@ -396,7 +396,7 @@ static frit_status contract_build(struct sched *s, frit_err *err)
     expr_init(&c.e, s);
     if (s->target->stages_tiles) /* where lanes are a thread's vectors wide offsets cost nothing */
         c.e.separate_tags = 1u << CONTRACT_K;
-    if (anchor_init(&c.anchor, s->block, multiplies)) { /* what is cheap was asked of what came */
+    if (anchor_init(&c.anchor, s->block, multiplies)) { /* matching checked the operands' cost */
         status = c.anchor.n_ops == s->block->n_ops && c.anchor.found
                      ? build(&c, err)
                      : fail(err, FRIT_UNSUPPORTED, "kernels: %s is not one contraction",

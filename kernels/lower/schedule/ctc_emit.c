@@ -9,6 +9,7 @@
 
 #include <math.h>
 
+#include "lower/rows/lower_cast.h"
 #include "lower/rows/rows.h"
 #include "math/math.h"
 

@@ -13,6 +13,7 @@
 #include "base/fail.h"
 #include "lower/expr/anchor.h"
 #include "lower/expr/delinearize.h"
+#include "lower/rows/lower_cast.h"
 #include "lower/rows/rows.h"
 #include "math/math.h"
 

@@ -123,7 +123,7 @@ static bool plan(struct tiled *t)
     free(unconditional);
     for (t->side = MAX_SIDE; t->side >= MIN_SIDE && tile_bytes(t) > target->group_bytes;)
         t->side /= 2;
-    t->lanes = target->caches_rows || target->lanes < t->side ? t->side : target->lanes;
+    t->lanes = target->rereads_are_cached || target->lanes < t->side ? t->side : target->lanes;
     if (t->lanes > t->side * t->side)
         t->lanes = t->side * t->side;
     return t->n && t->side >= MIN_SIDE;

@@ -209,11 +209,11 @@ static int64_t choose_chunk(const struct row_schedule *row, int64_t blocks)
 {
     static const int64_t least[2][2] = {[ROW_GROUP] = {4096, 16384}, [ROW_LANE] = {32, 512}};
     const struct kir_target *target = row->e.s->target;
-    int64_t chunk = least[row->form][target->caches_rows];
+    int64_t chunk = least[row->form][target->rereads_are_cached];
 
-    if (row->form == ROW_LANE && !target->caches_rows && row->n_row <= SHORT_COLUMN)
+    if (row->form == ROW_LANE && !target->rereads_are_cached && row->n_row <= SHORT_COLUMN)
         return SHORT_COLUMN;
-    if (row->form == ROW_LANE && !target->caches_rows)
+    if (row->form == ROW_LANE && !target->rereads_are_cached)
         while (chunk < LONG_CHUNK && row->n_row / (2 * chunk) * blocks >= target->units / 2)
             chunk *= 2;
     while ((row->n_row / chunk + 1) * blocks > MAX_CHUNKS && chunk < INT32_MAX / 2)
@@ -238,8 +238,8 @@ static int64_t choose_splits(struct row_schedule *row)
     splits = (row->n_row + row->chunk - 1) / row->chunk;
     if (splits < 2 || !target->i64 || row->n_levels + passes > SCHED_PHASES)
         return 1;
-    return row->outer.count < enough[row->form][target->caches_rows] ||
-                   (target->caches_rows && (passes == 1 || row->in_lockstep))
+    return row->outer.count < enough[row->form][target->rereads_are_cached] ||
+                   (target->rereads_are_cached && (passes == 1 || row->in_lockstep))
                ? splits
                : 1;
 }
@@ -276,13 +276,14 @@ static void choose_form(struct row_schedule *row)
 
     row->form =
         n_outer >= SCHED_MANY_ROWS && (across || row->n_row <= SHORT_ROW) ? ROW_LANE : ROW_GROUP;
-    row->in_lockstep = row->form == ROW_LANE && row->n_row > SHORT_ROW && across && target->in_turn;
+    row->in_lockstep =
+        row->form == ROW_LANE && row->n_row > SHORT_ROW && across && target->lanes_interleaved;
     row->splits = choose_splits(row);
     row_partition(
         row, row->form == ROW_LANE
                  ? sched_spread(target, sched_lanes(lane_rows(row), n_outer), n_outer * row->splits)
-                 : sched_lanes(target->row_lanes, row->n_row));
-    if (row->form == ROW_GROUP && row->splits == 1 && !target->caches_rows &&
+                 : sched_lanes(target->lanes_per_row, row->n_row));
+    if (row->form == ROW_GROUP && row->splits == 1 && !target->rereads_are_cached &&
         row->n_row <= (int64_t)MAX_RESIDENT * row->lanes)
         row->resident = (uint32_t)((row->n_row + row->lanes - 1) / row->lanes);
 }

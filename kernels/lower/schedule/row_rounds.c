@@ -188,7 +188,7 @@ static void prefetch_begin(struct row_emitter *w)
 {
     w->needs = w->row->form == ROW_LANE ? pass_needs(w, w->pass) : NULL;
     w->prefetched = NULL;
-    if (w->needs && (!w->e->s->target->caches_rows || is_cheap(w)))
+    if (w->needs && (!w->e->s->target->rereads_are_cached || is_cheap(w)))
         w->prefetched =
             arena_array(&w->e->arena, (size_t)PREFETCH * w->e->n_nodes, sizeof(*w->prefetched));
 }

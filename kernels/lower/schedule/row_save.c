@@ -37,7 +37,7 @@ void save_begin(struct row_emitter *w)
 
     w->saved = NULL;
     w->tile_capacity = target->group_bytes / TILE_BYTES;
-    if (!target->caches_rows || row->form != ROW_GROUP || row->n_row > w->tile_capacity)
+    if (!target->rereads_are_cached || row->form != ROW_GROUP || row->n_row > w->tile_capacity)
         return;
     w->saved = arena_array(&w->e->arena, w->e->n_nodes + 1u, sizeof(*w->saved));
     for (uint32_t i = 0; w->saved && i < w->e->n_nodes; i++)

@@ -188,7 +188,8 @@ static void fold_splits(const struct row_emitter *w, uint32_t begin, uint32_t en
 
 static bool prefetches(const struct row_schedule *row)
 {
-    return row->form == ROW_LANE && !row->e.s->target->caches_rows && row->splits >= PREFETCH;
+    return row->form == ROW_LANE && !row->e.s->target->rereads_are_cached &&
+           row->splits >= PREFETCH;
 }
 
 /* Folds all splits of each lane's row. */

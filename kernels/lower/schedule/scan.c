@@ -118,7 +118,7 @@ static void choose_form(struct scan *scan)
         scan->n_row <= SHORT_ROW || (n_outer >= SCHED_MANY_ROWS && across) ? SCAN_LANE : SCAN_GROUP;
     scan->lanes = scan->form == SCAN_LANE
                       ? sched_spread(target, sched_lanes(target->lanes, n_outer), n_outer)
-                      : sched_lanes(target->row_lanes, scan->n_row);
+                      : sched_lanes(target->lanes_per_row, scan->n_row);
     if (scan->form == SCAN_LANE) {
         partition_init(&scan->partition, &scan->e, &scan->outer, scan->lanes);
         scan->lanes = scan->partition.lanes;
@@ -126,7 +126,7 @@ static void choose_form(struct scan *scan)
     scan->chunk = scan->form == SCAN_LANE ? LANE_CHUNK : GROUP_CHUNK;
     pieces = scan->form == SCAN_LANE ? n_outer / SCHED_MANY_ROWS : n_outer;
     scan->splits = 1;
-    if (scan->n_row < 2 * scan->chunk || pieces >= (target->caches_rows ? FEW_CACHED : FEW))
+    if (scan->n_row < 2 * scan->chunk || pieces >= (target->rereads_are_cached ? FEW_CACHED : FEW))
         return;
     while (scan->n_row / scan->chunk > MAX_SPLITS)
         scan->chunk *= 2;

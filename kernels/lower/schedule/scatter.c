@@ -161,7 +161,8 @@ static bool can_update_in_place(const struct scatter *sc)
 static int64_t groups_of(const struct scatter *sc, int64_t n)
 {
     const struct kir_target *target = sc->s->target;
-    int64_t at_once = (int64_t)target->units * (target->caches_rows ? MIN_LANES : target->lanes);
+    int64_t at_once =
+        (int64_t)target->units * (target->rereads_are_cached ? MIN_LANES : target->lanes);
 
     return (n + at_once - 1) / at_once;
 }

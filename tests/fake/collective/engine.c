@@ -60,7 +60,7 @@ static void make_condition(void)
 
 /* ---- failures ---- */
 
-static frit_status tell(frit_err *err, frit_status status, const char *text)
+static frit_status fail_with(frit_err *err, frit_status status, const char *text)
 {
     if (err) {
         err->status = status;
@@ -74,7 +74,7 @@ static void end_meeting(struct meeting *m, frit_status status, const char *text)
 {
     if (m->error.status)
         return;
-    tell(&m->error, status, text);
+    fail_with(&m->error, status, text);
     pthread_cond_broadcast(&change);
 }
 
@@ -286,9 +286,9 @@ static void leave(struct meeting *m, struct frit_group *group)
 static frit_status check_params(const frit_group_params *params, frit_err *err)
 {
     if (params->size < 1 || params->size > MAX_RANKS || params->rank >= params->size)
-        return tell(err, FRIT_INVALID, "a group has 1 to 16 ranks");
+        return fail_with(err, FRIT_INVALID, "a group has 1 to 16 ranks");
     if (params->device || params->space.len != 8 || memcmp(params->space.ptr, "host.ptr", 8) != 0)
-        return tell(err, FRIT_UNSUPPORTED, "memory that is not the process's");
+        return fail_with(err, FRIT_UNSUPPORTED, "memory that is not the process's");
     return FRIT_OK;
 }
 
@@ -309,11 +309,11 @@ static frit_status group_create(void *instance, const frit_group_params *params,
     pthread_mutex_lock(&lock);
     m = find(params);
     if (!m)
-        status = tell(err, FRIT_NO_HOST_MEMORY, "no memory for a group");
+        status = fail_with(err, FRIT_NO_HOST_MEMORY, "no memory for a group");
     else if (m->size != params->size)
-        status = tell(err, FRIT_MISMATCH, "ranks of one group name different sizes");
+        status = fail_with(err, FRIT_MISMATCH, "ranks of one group name different sizes");
     else if (m->ranks[params->rank].meeting)
-        status = tell(err, FRIT_INVALID, "this rank has come already");
+        status = fail_with(err, FRIT_INVALID, "this rank has come already");
     if (status) {
         pthread_mutex_unlock(&lock);
         return status;
@@ -334,7 +334,7 @@ static frit_status group_create(void *instance, const frit_group_params *params,
             if (!m->ranks[r].meeting)
                 snprintf(text + used, sizeof(text) - used, " %u", r);
         }
-        status = tell(err, FRIT_TIMEOUT, text);
+        status = fail_with(err, FRIT_TIMEOUT, text);
         leave(m, group);
     } else {
         *out = group;
@@ -366,7 +366,7 @@ static frit_status take(const struct meeting *m, const frit_collective_op *op, s
 {
     if (op->kind < FRIT_COLLECTIVE_BARRIER || op->kind > FRIT_COLLECTIVE_REDUCE_SCATTER ||
         op->n_buffers > MAX_BUFFERS || op->root >= m->size)
-        return tell(err, FRIT_UNSUPPORTED, "an operation that this engine does not know");
+        return fail_with(err, FRIT_UNSUPPORTED, "an operation that this engine does not know");
     *out = (struct begun){op->kind, op->combine, op->root, op->n_buffers, {{0}}};
     for (uint32_t i = 0; i < op->n_buffers; i++) {
         out->buffers[i] =
@@ -374,7 +374,8 @@ static frit_status take(const struct meeting *m, const frit_collective_op *op, s
                                                             (size_t)i * op->buffer_stride);
         if (out->buffers[i].dtype != FRIT_F32 && out->buffers[i].dtype != FRIT_F64 &&
             out->buffers[i].dtype != FRIT_I32)
-            return tell(err, FRIT_UNSUPPORTED, "an element type that this engine cannot combine");
+            return fail_with(err, FRIT_UNSUPPORTED,
+                             "an element type that this engine cannot combine");
     }
     return FRIT_OK;
 }
@@ -390,9 +391,9 @@ static frit_status begin(frit_group *group, const frit_collective_op *op, uint64
         return status;
     pthread_mutex_lock(&lock);
     if (m->error.status) {
-        status = tell(err, m->error.status, m->error.text);
+        status = fail_with(err, m->error.status, m->error.text);
     } else if (group->issued - m->done >= MAX_PENDING) {
-        status = tell(err, FRIT_BUSY, "64 operations are pending");
+        status = fail_with(err, FRIT_BUSY, "64 operations are pending");
     } else {
         *value = ++group->issued;
         *begun_of(m, group->rank, *value) = begun;
@@ -412,12 +413,12 @@ static frit_status wait_value(frit_group *group, uint64_t value, uint64_t timeou
 
     pthread_mutex_lock(&lock);
     if (value > group->issued)
-        status = tell(err, FRIT_INVALID, "a value that was never begun");
+        status = fail_with(err, FRIT_INVALID, "a value that was never begun");
     while (!status && m->done < value && !m->error.status && in_time)
         in_time = sleep_until(timeout_ns, &deadline);
     if (!status && m->done < value)
-        status = m->error.status ? tell(err, m->error.status, m->error.text)
-                                 : tell(err, FRIT_TIMEOUT, "not all ranks have begun it");
+        status = m->error.status ? fail_with(err, m->error.status, m->error.text)
+                                 : fail_with(err, FRIT_TIMEOUT, "not all ranks have begun it");
     pthread_mutex_unlock(&lock);
     return status;
 }
@@ -436,10 +437,10 @@ static frit_status plugin_open(const frit_host_root *host, void **out, frit_err 
 
     *out = NULL;
     if (!core || core->struct_size < FRIT_END_OF(frit_host_core, mem_free))
-        return tell(err, FRIT_INCOMPATIBLE, "the host has no table " FRIT_HOST_CORE);
+        return fail_with(err, FRIT_INCOMPATIBLE, "the host has no table " FRIT_HOST_CORE);
     instance = core->mem_alloc(host->self, sizeof(*instance), _Alignof(struct instance));
     if (!instance)
-        return tell(err, FRIT_NO_HOST_MEMORY, "no memory for an instance");
+        return fail_with(err, FRIT_NO_HOST_MEMORY, "no memory for an instance");
     *instance = (struct instance){host, core};
     *out = instance;
     return FRIT_OK;

@@ -65,13 +65,6 @@ static void reset(void *fuser)
     *block = (struct block){.fake = block->fake};
 }
 
-static const frit_operand *operand_at(const frit_op_desc *op, const frit_operand *list,
-                                      uint32_t index)
-{
-    return (const frit_operand *)(const void *)((const char *)list +
-                                                (size_t)op->operand_stride * index);
-}
-
 static struct place place_of(struct block *block, uint32_t value)
 {
     for (uint32_t i = block->recipe.n_nodes; i-- > 0;)
@@ -104,10 +97,10 @@ static void push_one(struct block *block, const frit_op_desc *op)
     node->first_scalar = block->n_scalars;
     block->n_scalars += scalars_of(node->what);
     for (uint32_t i = 0; i < op->n_in; i++)
-        node->in[i] = operand_at(op, op->in, i)->kind == FRIT_OPERAND_TENSOR
-                          ? place_of(block, operand_at(op, op->in, i)->value)
+        node->in[i] = frit_operand_at(op, op->in, i)->kind == FRIT_OPERAND_TENSOR
+                          ? place_of(block, frit_operand_at(op, op->in, i)->value)
                           : (struct place){KIND_SCALAR, node->first_scalar};
-    block->made[at].value = operand_at(op, op->out, 0)->value;
+    block->made[at].value = frit_operand_at(op, op->out, 0)->value;
     block->recipe.n_nodes++;
     for (uint32_t d = 0; d < op->n_dead; d++)
         for (uint32_t i = 0; i <= at; i++)

@@ -5,17 +5,14 @@
 
 #include "custom.h"
 
-#define TEXT(literal)                \
-    {                                \
-        literal, sizeof(literal) - 1 \
+#define SLOT(name, role, letter)                                    \
+    {                                                               \
+        FRIT_STR_INIT(name), FRIT_ROLE_##role, FRIT_LETTER_##letter \
     }
-#define SLOT(name, role, letter)                           \
-    {                                                      \
-        TEXT(name), FRIT_ROLE_##role, FRIT_LETTER_##letter \
-    }
-#define FIELD(name, type, use, place, meaning)                                             \
-    {                                                                                      \
-        TEXT(name), TEXT(meaning), FRIT_ATTR_##type, FRIT_USE_##use, FRIT_PLACE_##place, 0 \
+#define FIELD(name, type, use, place, meaning)                                         \
+    {                                                                                  \
+        FRIT_STR_INIT(name), FRIT_STR_INIT(meaning), FRIT_ATTR_##type, FRIT_USE_##use, \
+            FRIT_PLACE_##place, 0                                                      \
     }
 #define COUNT(list) (sizeof(list) / sizeof((list)[0]))
 
@@ -283,10 +280,10 @@ static frit_status noise_decompose(const void *self, const frit_custom_call *cal
 #define IN(list)     .n_in = COUNT(list), .in = (list)
 #define OUT(list)    .n_out = COUNT(list), .out = (list)
 #define FIELDS(list) .n_fields = COUNT(list), .fields = (list)
-#define OP(name_, meaning_, traits_)                                                         \
-    .struct_size = sizeof(frit_custom_op), .rev = 1, .name = TEXT(name_),                    \
-    .meaning = TEXT(meaning_), .traits = (traits_), .slot_stride = sizeof(frit_custom_slot), \
-    .field_stride = sizeof(frit_custom_field)
+#define OP(name_, meaning_, traits_)                                               \
+    .struct_size = sizeof(frit_custom_op), .rev = 1, .name = FRIT_STR_INIT(name_), \
+    .meaning = FRIT_STR_INIT(meaning_), .traits = (traits_),                       \
+    .slot_stride = sizeof(frit_custom_slot), .field_stride = sizeof(frit_custom_field)
 
 static const frit_custom_op ops[] = {
     {OP(CUSTOM_AXPBY, "alpha x + beta y.", FRIT_OP_COMMUTES), IN(axpby_in), OUT(float_out),

@@ -19,20 +19,13 @@ static bool is_named(const frit_op_desc *op, const char *name)
            op->name.len == strlen(name) && memcmp(op->name.ptr, name, strlen(name)) == 0;
 }
 
-static const frit_operand *operand_at(const frit_op_desc *op, const frit_operand *list,
-                                      uint32_t index)
-{
-    return (const frit_operand *)(const void *)((const char *)list +
-                                                (size_t)op->operand_stride * index);
-}
-
 static bool all_alike(const frit_op_desc *op)
 {
-    const frit_operand *first = operand_at(op, op->in, 0);
+    const frit_operand *first = frit_operand_at(op, op->in, 0);
 
     for (uint32_t i = 0; i < op->n_in + op->n_out; i++) {
-        const frit_operand *at =
-            i < op->n_in ? operand_at(op, op->in, i) : operand_at(op, op->out, i - op->n_in);
+        const frit_operand *at = i < op->n_in ? frit_operand_at(op, op->in, i)
+                                              : frit_operand_at(op, op->out, i - op->n_in);
 
         if (at->kind != FRIT_OPERAND_TENSOR || at->dtype != FRIT_F32 || at->rank != first->rank ||
             memcmp(at->extent, first->extent, at->rank * sizeof(at->extent[0])) != 0)
@@ -49,7 +42,7 @@ enum what what_of(const frit_op_desc *op)
     } custom[] = {{CUSTOM_AXPBY, WHAT_AXPBY}, {CUSTOM_TICK, WHAT_TICK}, {CUSTOM_NOTE, WHAT_NOTE}};
 
     if (is_named(op, CUSTOM_SCALE))
-        return operand_at(op, op->in, 0)->dtype == FRIT_F32 ? WHAT_SCALE : WHAT_NOTHING;
+        return frit_operand_at(op, op->in, 0)->dtype == FRIT_F32 ? WHAT_SCALE : WHAT_NOTHING;
     if (!op->n_in || !all_alike(op))
         return WHAT_NOTHING;
     for (size_t i = 0; i < sizeof(custom) / sizeof(custom[0]); i++)
@@ -68,12 +61,6 @@ uint32_t scalars_of(enum what what)
 }
 
 /* ---- running ---- */
-
-static const frit_arg *arg_at(const frit_launch *launch, uint32_t index)
-{
-    return (const frit_arg *)(const void *)((const char *)launch->args +
-                                            (size_t)launch->arg_stride * index);
-}
 
 static float *data_of(const frit_arg *arg)
 {
@@ -133,7 +120,7 @@ static float input(const frit_launch *launch, const struct place *place, const f
                    int64_t at)
 {
     if (place->kind == KIND_ARG)
-        return load(arg_at(launch, place->index), at);
+        return load(frit_arg_at(launch, place->index), at);
     if (place->kind == KIND_NODE)
         return results[place->index];
     return place->kind == KIND_SCALAR ? scalar_at(launch, place->index) : 0;
@@ -158,7 +145,7 @@ static void run_element(const struct program *program, const frit_launch *launch
                     : node->what == WHAT_AXPBY ? axpby(launch, node->first_scalar, in)
                                                : in[0];
         if (node->stored) {
-            const frit_arg *out = arg_at(launch, node->stored - 1);
+            const frit_arg *out = frit_arg_at(launch, node->stored - 1);
 
             data_of(out)[place_in(out, at)] = result[i];
         }
@@ -181,9 +168,10 @@ frit_status custom_submit(void *self, frit_queue *queue, const frit_cmd *cmds, u
             const frit_launch *launch = cmd->launch;
             const struct program *program = launch->program->self;
 
-            if (program->recipe.nodes[0].what == WHAT_NOTE && isnan(*data_of(arg_at(launch, 0))))
+            if (program->recipe.nodes[0].what == WHAT_NOTE &&
+                isnan(*data_of(frit_arg_at(launch, 0))))
                 return fake_fail(fake, err, FRIT_IO, "a NaN is nothing to note");
-            for (int64_t at = 0; at < count_of(arg_at(launch, 0)); at++)
+            for (int64_t at = 0; at < count_of(frit_arg_at(launch, 0)); at++)
                 run_element(program, launch, at);
             plain.kind = FRIT_CMD_BARRIER;
         }
@@ -300,7 +288,7 @@ frit_status custom_op_program(void *self, const frit_op_desc *op, frit_program *
     if (!node->what)
         return fake_fail(fake_of(self), err, FRIT_UNSUPPORTED, "no such op");
     for (uint32_t i = 0; i < op->n_in; i++)
-        node->in[i] = operand_at(op, op->in, i)->kind == FRIT_OPERAND_TENSOR
+        node->in[i] = frit_operand_at(op, op->in, i)->kind == FRIT_OPERAND_TENSOR
                           ? (struct place){KIND_ARG, i}
                           : (struct place){KIND_SCALAR, 0};
     node->stored = op->n_out ? op->n_in + 1 : 0;

@@ -10,12 +10,6 @@
 
 #include "late.h"
 
-/* FRIT_STR for static storage. */
-#define TEXT(literal)                  \
-    {                                  \
-        (literal), sizeof(literal) - 1 \
-    }
-
 /* NULL if it cannot be had. */
 static const frit_plugin *real_plugin(void)
 {
@@ -194,7 +188,7 @@ static const void *plugin_interface(void *instance, frit_str id)
 {
     static const frit_backend backend = {
         .struct_size = sizeof(frit_backend),
-        .driver_name = TEXT("reference"),
+        .driver_name = FRIT_STR_INIT("reference"),
         .enumerate = enumerate,
         .device_open = device_open,
         .device_close = device_close,
@@ -235,39 +229,39 @@ static const void *plugin_interface(void *instance, frit_str id)
 static const frit_option options[] = {
     {.struct_size = sizeof(frit_option),
      .type = FRIT_OPTION_I64,
-     .name = TEXT("memory_bytes"),
-     .default_value = TEXT("0"),
-     .meaning = TEXT("bytes that its device may hold; 0: no cap"),
+     .name = FRIT_STR_INIT("memory_bytes"),
+     .default_value = FRIT_STR_INIT("0"),
+     .meaning = FRIT_STR_INIT("bytes that its device may hold; 0: no cap"),
      .min = 0,
      .max = INT64_MAX},
     {.struct_size = sizeof(frit_option),
      .type = FRIT_OPTION_I64,
-     .name = TEXT("hold"),
-     .default_value = TEXT("8"),
-     .meaning = TEXT("submissions that stay in a queue until somebody waits for them"),
+     .name = FRIT_STR_INIT("hold"),
+     .default_value = FRIT_STR_INIT("8"),
+     .meaning = FRIT_STR_INIT("submissions that stay in a queue until somebody waits for them"),
      .min = 0,
      .max = INT64_MAX},
     {.struct_size = sizeof(frit_option),
      .type = FRIT_OPTION_I64,
-     .name = TEXT("fail_launch"),
-     .default_value = TEXT("0"),
-     .meaning = TEXT("number of a launch that is told to have failed, from 1; 0: none"),
+     .name = FRIT_STR_INIT("fail_launch"),
+     .default_value = FRIT_STR_INIT("0"),
+     .meaning = FRIT_STR_INIT("number of a launch that is reported as failed, from 1; 0: none"),
      .min = 0,
      .max = INT64_MAX},
     {.struct_size = sizeof(frit_option),
      .type = FRIT_OPTION_BOOL,
-     .name = TEXT("deaf"),
-     .default_value = TEXT("no"),
-     .meaning = TEXT("queues do not wait for each other")},
+     .name = FRIT_STR_INIT("deaf"),
+     .default_value = FRIT_STR_INIT("no"),
+     .meaning = FRIT_STR_INIT("queues do not wait for each other")},
 };
 
 static const frit_plugin plugin = {
     .struct_size = sizeof(frit_plugin),
     .n_options = sizeof options / sizeof options[0],
     .option_stride = sizeof options[0],
-    .id = TEXT("reference"),
-    .version = TEXT("1.0"),
-    .license = TEXT("Apache-2.0"),
+    .id = FRIT_STR_INIT("reference"),
+    .version = FRIT_STR_INIT("1.0"),
+    .license = FRIT_STR_INIT("Apache-2.0"),
     .options = options,
     .open = plugin_open,
     .close = plugin_close,

@@ -83,7 +83,7 @@ static void await_others(struct device *device, const struct node *node)
     }
 }
 
-/* A launch that was run is told to have failed, where that is wanted. */
+/* Reports a launch as failed though it ran, if the option wants that. */
 static void fail_wanted(frit_queue *queue, const struct node *node)
 {
     struct device *device = queue->device;
@@ -334,17 +334,17 @@ static frit_status submit(const struct call *call, const frit_cmd *cmds, uint32_
 {
     struct device *device = call->queue->device;
     frit_status status = check_waits(device, call->waits, call->n_waits, err);
-    struct room room = {0};
+    struct cmd_arena arena = {0};
     struct node *node;
 
     if (status)
         return status;
-    commands_keep(&room, cmds, count, stride);
-    node = make_node(device, NODE_SUBMIT, call->waits, call->n_waits, room.used, err);
+    commands_keep(&arena, cmds, count, stride);
+    node = make_node(device, NODE_SUBMIT, call->waits, call->n_waits, arena.used, err);
     if (!node)
         return FRIT_NO_HOST_MEMORY;
-    room = (struct room){.at = node->data};
-    node->cmds = commands_keep(&room, cmds, count, stride);
+    arena = (struct cmd_arena){.at = node->data};
+    node->cmds = commands_keep(&arena, cmds, count, stride);
     node->n_cmds = count;
     if (recording)
         recording_put_all(node->cmds, recording, block);
@@ -368,15 +368,15 @@ frit_status late_record(void *self, frit_queue *queue, const frit_cmd *cmds, uin
 {
     struct device *device = self;
     const struct plug *plug = &device->instance->plug;
-    struct room room = {0};
+    struct cmd_arena arena = {0};
 
     *out = NULL;
-    (void)recording_keep(&room, cmds, count, stride, params, n_params, param_stride);
-    room.at = plug_alloc(plug, room.used, _Alignof(max_align_t));
-    if (!room.at)
+    (void)recording_keep(&arena, cmds, count, stride, params, n_params, param_stride);
+    arena.at = plug_alloc(plug, arena.used, _Alignof(max_align_t));
+    if (!arena.at)
         return plug_fail(plug, err, FRIT_NO_HOST_MEMORY, "no memory for a recording");
-    room.used = 0;
-    *out = recording_keep(&room, cmds, count, stride, params, n_params, param_stride);
+    arena.used = 0;
+    *out = recording_keep(&arena, cmds, count, stride, params, n_params, param_stride);
     (*out)->queue = queue_of(device, queue);
     return FRIT_OK;
 }

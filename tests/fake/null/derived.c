@@ -69,12 +69,6 @@ static struct bytes bytes_of(const frit_arg *arg)
     return (struct bytes){arg->memory, arg->offset, arg->offset + arg->extent};
 }
 
-static const frit_arg *arg_at(const frit_launch *launch, uint32_t i)
-{
-    return (const frit_arg *)(const void *)((const char *)launch->args +
-                                            (size_t)i * launch->arg_stride);
-}
-
 static frit_status check_one(struct device *device, const frit_launch *launch, uint32_t i,
                              frit_err *err)
 {
@@ -82,7 +76,7 @@ static frit_status check_one(struct device *device, const frit_launch *launch, u
     const frit_derived *derived = &launch->derived[i];
     const void *at = (const char *)launch->spec->derived + i * launch->spec->derived_stride;
     const frit_derived_spec *spec = at;
-    const frit_arg *arg = arg_at(launch, spec->arg);
+    const frit_arg *arg = frit_arg_at(launch, spec->arg);
     struct record record = {.at = {derived->memory, derived->offset, derived->offset + spec->bytes},
                             .of = bytes_of(arg),
                             .content = arg->content_id,
@@ -117,7 +111,7 @@ frit_status derived_check(struct device *device, const frit_launch *launch, frit
     for (uint32_t i = 0; i < launch->n_derived && !status; i++)
         status = check_one(device, launch, i, err);
     for (uint32_t i = 0; i < launch->n_args; i++) {
-        const frit_arg *arg = arg_at(launch, i);
+        const frit_arg *arg = frit_arg_at(launch, i);
         struct bytes written = bytes_of(arg);
 
         if (arg->flags & FRIT_ARG_WRITE)

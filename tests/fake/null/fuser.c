@@ -122,9 +122,9 @@ static void take(struct fuser *fuser, const frit_op_desc *op)
     fuser->cover.n_bounds += n_bounds;
     fuser->n_computing += frit_op_info_at(op->id)->cls != FRIT_CLASS_VIEW;
     for (uint32_t i = 0; i < op->n_in; i++)
-        use(fuser, op_operand(op, op->in, i));
+        use(fuser, frit_operand_at(op, op->in, i));
     for (uint32_t i = 0; i < op->n_out; i++)
-        make(fuser, op_operand(op, op->out, i));
+        make(fuser, frit_operand_at(op, op->out, i));
     for (uint32_t i = 0; i < op->n_dead; i++)
         bury(fuser, op->dead[i]);
 }

@@ -249,7 +249,7 @@ static void ops_fail_by_their_names(void **state)
         buffer = memory(&n, 64);
         value = submit_four(&n, &b, buffer, &four);
         expect_failure(&n, 0, 0, value, failed(FRIT_IO, value, 5, 3));
-        assert_string_equal(n.err.text, "null: launch 3 fails as told");
+        assert_string_equal(n.err.text, "null: launch 3 fails on request");
         expect_failure(&n, value, 5, value, none);
         assert_int_equal(stat(&n, "failures"), 1);
         n.backend->free(n.device, buffer);
@@ -258,8 +258,8 @@ static void ops_fail_by_their_names(void **state)
     }
 }
 
-/* Of three in one submission each is told, one after the other, as long as nobody says that it is
- * known. */
+/* Three launches of one submission fail: wait reports the first one until the caller says that it
+ * knows it, then the next. */
 static void several_launches_of_a_submission_fail(void **state)
 {
     struct rig_null n;

@@ -105,7 +105,7 @@ void null_free(const struct instance *instance, void *ptr);
 
 /* ---- device and memory ---- */
 
-/* The header of a block of memory; the bytes follow, aligned as asked for. */
+/* The header of a block of memory; the bytes follow, aligned as requested. */
 struct frit_memory {
     char *data; /* NULL without memory */
     uint64_t bytes;
@@ -256,7 +256,6 @@ void program_destroy(void *self);
 void op_extras(const frit_op_desc *op, uint32_t *n_scalars, uint32_t *n_bounds);
 /* Whether this plugin knows the op in this meaning. */
 bool op_known(const frit_op_desc *op);
-const frit_operand *op_operand(const frit_op_desc *op, const frit_operand *first, uint32_t i);
 
 frit_status fuser_prototypes(void *instance, const frit_fuser_device *device, frit_fuser *out,
                              uint64_t stride, uint32_t capacity, uint32_t *count, frit_err *err);

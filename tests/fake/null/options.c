@@ -8,21 +8,16 @@
 
 #include "null.h"
 
-#define TEXT(literal)                  \
-    {                                  \
-        (literal), sizeof(literal) - 1 \
-    }
-
 const frit_option null_options[NULL_N_OPTIONS] = {
 #define NULL_OPTION(word, TYPE, standard, low, high, words, text) \
     {.struct_size = sizeof(frit_option),                          \
      .type = FRIT_OPTION_##TYPE,                                  \
-     .name = TEXT(#word),                                         \
-     .default_value = TEXT(standard),                             \
-     .meaning = TEXT(text),                                       \
+     .name = FRIT_STR_INIT(#word),                                \
+     .default_value = FRIT_STR_INIT(standard),                    \
+     .meaning = FRIT_STR_INIT(text),                              \
      .min = (low),                                                \
      .max = (high),                                               \
-     .choices = TEXT(words)},
+     .choices = FRIT_STR_INIT(words)},
 #include "options.def"
 };
 

@@ -10,11 +10,6 @@
 #include "null.h"
 #include "stats.h"
 
-#define TEXT(literal)                  \
-    {                                  \
-        (literal), sizeof(literal) - 1 \
-    }
-
 frit_status null_fail(const struct instance *instance, frit_err *err, frit_status status,
                       const char *format, ...)
 {
@@ -74,7 +69,7 @@ frit_status null_called(struct instance *instance, uint32_t call, frit_err *err)
 
     if (fault->call != call || fault->nth != n)
         return FRIT_OK;
-    return null_fail(instance, err, fault->status, "null: call %llu of %s fails as told",
+    return null_fail(instance, err, fault->status, "null: call %llu of %s fails on request",
                      (unsigned long long)n, counter_names[call]);
 }
 
@@ -146,7 +141,7 @@ static void plugin_close(void *self)
 
 static const frit_backend backend = {
     .struct_size = FRIT_END_OF(frit_backend, kernel_unload),
-    .driver_name = TEXT("null"),
+    .driver_name = FRIT_STR_INIT("null"),
     .enumerate = device_enumerate,
     .device_open = device_open,
     .device_close = device_close,
@@ -189,9 +184,9 @@ static const void *plugin_interface(void *instance, frit_str id)
         frit_str id;
         const void *table;
     } tables[] = {
-        {TEXT(FRIT_BACKEND), &backend},       {TEXT(FRIT_FUSER_TABLE), &fusers},
-        {TEXT(FRIT_NATIVE_TABLE), &native},   {TEXT(NULL_STATS), &stats},
-        {TEXT(FRIT_PROFILE_TABLE), &profile},
+        {FRIT_STR_INIT(FRIT_BACKEND), &backend},       {FRIT_STR_INIT(FRIT_FUSER_TABLE), &fusers},
+        {FRIT_STR_INIT(FRIT_NATIVE_TABLE), &native},   {FRIT_STR_INIT(NULL_STATS), &stats},
+        {FRIT_STR_INIT(FRIT_PROFILE_TABLE), &profile},
     };
 
     const struct instance *self = instance;
@@ -208,9 +203,9 @@ static const frit_plugin plugin = {
     .struct_size = sizeof(frit_plugin),
     .n_options = NULL_N_OPTIONS,
     .option_stride = sizeof(frit_option),
-    .id = TEXT("null"),
-    .version = TEXT(NULL_VERSION),
-    .license = TEXT("Apache-2.0"),
+    .id = FRIT_STR_INIT("null"),
+    .version = FRIT_STR_INIT(NULL_VERSION),
+    .license = FRIT_STR_INIT("Apache-2.0"),
     .options = null_options,
     .open = plugin_open,
     .close = plugin_close,

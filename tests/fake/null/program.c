@@ -12,12 +12,6 @@
 
 /* ---- what an op has ---- */
 
-const frit_operand *op_operand(const frit_op_desc *op, const frit_operand *first, uint32_t i)
-{
-    return (const frit_operand *)(const void *)((const char *)first +
-                                                (size_t)i * op->operand_stride);
-}
-
 bool op_known(const frit_op_desc *op)
 {
     const frit_op_info *info = frit_op_info_at(op->id);
@@ -29,12 +23,12 @@ void op_extras(const frit_op_desc *op, uint32_t *n_scalars, uint32_t *n_bounds)
 {
     const frit_op_info *info = frit_op_info_at(op->id);
     const frit_record_info *record = frit_record_info_at(info->record);
-    uint32_t rank = op->n_in ? op_operand(op, op->in, 0)->rank : 0;
+    uint32_t rank = op->n_in ? frit_operand_at(op, op->in, 0)->rank : 0;
 
     *n_scalars = op->n_extra;
     *n_bounds = 0;
     for (uint32_t i = 0; i < op->n_in; i++)
-        *n_scalars += op_operand(op, op->in, i)->kind == FRIT_OPERAND_SCALAR;
+        *n_scalars += frit_operand_at(op, op->in, i)->kind == FRIT_OPERAND_SCALAR;
     for (uint32_t i = 0; i < record->n_fields; i++)
         if (record->field[i].use == FRIT_USE_LAUNCH) {
             *n_scalars += record->field[i].type == FRIT_ATTR_REAL;
@@ -72,12 +66,6 @@ void program_destroy(void *self)
     null_free(program->instance, program);
 }
 
-static const frit_arg_sig *sig_arg(const frit_signature *sig, uint32_t i)
-{
-    return (const frit_arg_sig *)(const void *)((const char *)sig->args +
-                                                (size_t)i * sig->arg_stride);
-}
-
 /* Whether both lie densely, row by row, with the same dims. */
 static bool lie_alike(const frit_arg_sig *a, const frit_arg_sig *b)
 {
@@ -106,10 +94,10 @@ static frit_status check_signature(const struct program *program, uint32_t candi
                          candidate, sig->n_in, sig->n_out, sig->n_scalars, cover->n_in,
                          cover->n_out, cover->n_scalars);
     for (uint32_t i = 0; i < cover->n_in + cover->n_out; i++)
-        if (sig_arg(sig, i)->dtype != program->dtypes[i])
+        if (frit_arg_sig_at(sig, i)->dtype != program->dtypes[i])
             return null_fail(program->instance, err, FRIT_INVALID,
                              "null: argument %u has element type %u where the op said %u", i,
-                             sig_arg(sig, i)->dtype, program->dtypes[i]);
+                             frit_arg_sig_at(sig, i)->dtype, program->dtypes[i]);
     return FRIT_OK;
 }
 
@@ -118,7 +106,7 @@ static bool write_variant(const frit_signature *sig, frit_variant *variant)
 {
     variant->n_bytes = 0;
     for (uint32_t i = 0; i < sig->n_in + sig->n_out; i++) {
-        const frit_arg_sig *arg = sig_arg(sig, i);
+        const frit_arg_sig *arg = frit_arg_sig_at(sig, i);
         uint32_t bytes = arg->rank * (uint32_t)sizeof arg->dims[0];
 
         if (bytes > sizeof variant->bytes - variant->n_bytes)
@@ -149,7 +137,7 @@ static frit_status write_outputs(struct program *program, const frit_signature *
         uint32_t n = 0;
 
         for (uint32_t i = 0; i < program->cover.n_in; i++)
-            if (lie_alike(sig_arg(sig, i), sig_arg(sig, sig->n_in + o)))
+            if (lie_alike(frit_arg_sig_at(sig, i), frit_arg_sig_at(sig, sig->n_in + o)))
                 alias[n++] = i;
         outputs[o] = (frit_output_spec){.alias = alias, .n_alias = n};
         alias += n;
@@ -164,10 +152,10 @@ static void write_derived(const frit_signature *sig, frit_launch_spec *out)
 {
     static const frit_derived_spec first = {.tag = 1, .bytes = 256};
 
-    if (!sig->n_in || !sig_arg(sig, 0)->dtype)
+    if (!sig->n_in || !frit_arg_sig_at(sig, 0)->dtype)
         return;
-    for (uint32_t d = 0; d < sig_arg(sig, 0)->rank; d++)
-        if (sig_arg(sig, 0)->dims[d] == 0)
+    for (uint32_t d = 0; d < frit_arg_sig_at(sig, 0)->rank; d++)
+        if (frit_arg_sig_at(sig, 0)->dims[d] == 0)
             return;
     out->n_derived = 1;
     out->derived_stride = sizeof first;
@@ -276,18 +264,19 @@ static frit_status program_to_state(void *self, void *bytes, uint64_t *n_bytes, 
 {
     struct program *program = self;
     uint64_t n_dtypes = (uint64_t)program->cover.n_in + program->cover.n_out;
-    uint64_t room = *n_bytes, dtype_bytes = n_dtypes * sizeof program->dtypes[0];
+    uint64_t capacity = *n_bytes, dtype_bytes = n_dtypes * sizeof program->dtypes[0];
     frit_status status = null_called(program->instance, NULL_CALL_to_state, err);
     struct state_head head = head_of(program);
 
     if (status)
         return status;
     *n_bytes = sizeof head + dtype_bytes;
-    if (room < sizeof head)
+    if (capacity < sizeof head)
         return FRIT_OK;
     memcpy(bytes, &head, sizeof head);
-    room -= sizeof head;
-    memcpy((char *)bytes + sizeof head, program->dtypes, room < dtype_bytes ? room : dtype_bytes);
+    capacity -= sizeof head;
+    memcpy((char *)bytes + sizeof head, program->dtypes,
+           capacity < dtype_bytes ? capacity : dtype_bytes);
     return FRIT_OK;
 }
 
@@ -372,8 +361,8 @@ frit_status program_for_op(void *self, const frit_op_desc *op, frit_program *out
     if (!status)
         program->fails = null_op_fault(instance, op);
     for (uint32_t i = 0; i < op->n_in + op->n_out && !status; i++) {
-        const frit_operand *operand =
-            i < op->n_in ? op_operand(op, op->in, i) : op_operand(op, op->out, i - op->n_in);
+        const frit_operand *operand = i < op->n_in ? frit_operand_at(op, op->in, i)
+                                                   : frit_operand_at(op, op->out, i - op->n_in);
 
         program->dtypes[i] = operand->kind == FRIT_OPERAND_TENSOR ? operand->dtype : FRIT_NO_DTYPE;
     }

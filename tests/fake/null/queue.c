@@ -6,7 +6,7 @@
  *
  * A node is one piece of memory: its work, then bytes to be written.  Values are reached in order,
  * so everything up to `done` is done; reading, writing and submitting share the one timeline. Which
- * launches fail is known when they are submitted, and told once their values are reached. */
+ * launches fail is decided when they are submitted, and reported once their values are reached. */
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -215,7 +215,7 @@ static frit_status check_queue(struct device *device, const frit_queue *queue, f
     return null_fail(device->instance, err, FRIT_INVALID, "null: there is no queue but the first");
 }
 
-/* That what is asked for has come from this queue. */
+/* FRIT_INVALID for a point that this queue has not handed out. */
 static frit_status check_points(struct device *device, const frit_queue *queue,
                                 const frit_point *waits, uint32_t n, frit_err *err)
 {
@@ -587,7 +587,7 @@ frit_status queue_wait(void *self, frit_queue *handle, uint64_t value, uint64_t 
     failure->value = failed.first;
     failure->command = failed.command;
     failure->cookie = failed.cookie;
-    null_fail(device->instance, err, failed.status, "null: launch %" PRIu64 " fails as told",
+    null_fail(device->instance, err, failed.status, "null: launch %" PRIu64 " fails on request",
               failed.nth);
     return FRIT_OK;
 }

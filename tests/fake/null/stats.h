@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a test asks the plugin `null` what happened: its interface of this id. */
+/* The statistics of the plugin `null`, which a test gets as its interface of this id. */
 #ifndef NULL_STATS_H
 #define NULL_STATS_H
 

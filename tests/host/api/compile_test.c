@@ -77,8 +77,8 @@ static void a_block_waits_where_its_ops_would(void **state)
     rig_close(&rig);
 }
 
-/* All programs of a plan are asked for before its first launch: the second block of this one is
- * being compiled while the run waits for the first. */
+/* The compiles of all programs of a plan are queued before its first launch: the second block of
+ * this one is being compiled while the run waits for the first. */
 static void a_plan_s_programs_are_compiled_beside_each_other(void **state)
 {
     struct plugin_rig rig = {0};
@@ -185,13 +185,13 @@ static void it_may_wait(void **state)
     rig_close(&rig);
 }
 
-static atomic_uint n_told;
+static atomic_uint n_failures;
 
 static void listen(void *ctx, uint32_t level, const char *topic, const char *text)
 {
     (void)ctx, (void)level, (void)topic;
-    if (strstr(text, "call 3 of compile fails as told"))
-        atomic_fetch_add(&n_told, 1);
+    if (strstr(text, "call 3 of compile fails on request"))
+        atomic_fetch_add(&n_failures, 1);
 }
 
 static void a_failed_compile_is_a_refusal(void **state)
@@ -200,7 +200,7 @@ static void a_failed_compile_is_a_refusal(void **state)
     frit_stats before, after;
 
     (void)state;
-    atomic_store(&n_told, 0);
+    atomic_store(&n_failures, 0);
     rig_set(&rig, "frit", "log", "debug");
     rig_set(&rig, "plugin.null", "option.fail_call", "compile:3:unsupported");
     open_null(&rig, "background", "1");
@@ -217,7 +217,7 @@ static void a_failed_compile_is_a_refusal(void **state)
     assert_int_equal(after.fallbacks_ops, 2);
     assert_int_equal(after.waiting, before.waiting);
     assert_int_equal(after.fused, before.fused);
-    assert_int_equal(atomic_load(&n_told), 1);
+    assert_int_equal(atomic_load(&n_failures), 1);
     rig_close(&rig);
 }
 
@@ -245,7 +245,8 @@ static void run_blocks(struct plugin_rig *rig, unsigned n)
     }
 }
 
-/* What did not begin is cancelled, what runs is asked to stop: not one is waited for. */
+/* Compiles that did not begin are cancelled, the running one is requested to stop; none is waited
+ * for. */
 static void closing_cancels(void **state)
 {
     struct plugin_rig rig = {0};
@@ -339,7 +340,7 @@ static void faults_are_counted_and_told(void **state)
     frit_stats stats;
 
     (void)state;
-    atomic_store(&n_told, 0);
+    atomic_store(&n_failures, 0);
     rig_set(&rig, "plugin.null", "option.fail_call", "compile:3:internal");
     open_null(&rig, "wait", "1");
     run(&rig, "n");
@@ -351,7 +352,7 @@ static void faults_are_counted_and_told(void **state)
     assert_int_equal(stats.fallbacks_ops, 1);
     run(&rig, "ne");
     assert_int_equal(rig_stats(&rig).faults, 2);
-    assert_int_equal(atomic_load(&n_told), 1); /* the log is at warn */
+    assert_int_equal(atomic_load(&n_failures), 1); /* the log is at warn */
     rig_close(&rig);
 }
 

@@ -110,7 +110,7 @@ static void bad_answers_fail_the_call(void **state)
             frit_tensor *y;
 
             if (k == 1 && strcmp(bad_calls[i].word, "fickle") == 0)
-                continue; /* has told its two cache */
+                continue; /* its two results are cached */
             snprintf(name, sizeof(name), "org.frit.bad.%s/1", bad_calls[i].word);
             y = call_op(rig.dev, name, x, NULL, NULL, 0);
             (void)frit_sync(rig.dev, NULL);

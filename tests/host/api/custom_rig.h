@@ -30,12 +30,12 @@ static inline void custom_log(void *ctx, uint32_t level, const char *topic, cons
     struct said *said = ctx;
     bool effect = strcmp(topic, "effect") == 0;
     char *to = effect ? said->effects : said->load;
-    size_t room = effect ? sizeof(said->effects) : sizeof(said->load), used = strlen(to);
+    size_t capacity = effect ? sizeof(said->effects) : sizeof(said->load), used = strlen(to);
 
     if (effect && strchr(text, ' '))
         text = strchr(text, ' ') + 1; /* behind the plugin's id */
     if (effect || (level <= FRIT_LOG_WARN && strcmp(topic, "load") == 0))
-        snprintf(to + used, room - used, "%s\n", text);
+        snprintf(to + used, capacity - used, "%s\n", text);
 }
 
 /* A device with fake-custom loaded; `said` may be NULL. */

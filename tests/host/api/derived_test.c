@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The plugin `null` derives memory from the first input of every program, and refuses launches that
- * are told to find what nobody derived.  Counts are those of frit_stats. */
+/* The plugin `null` derives memory from the first input of every program, and refuses launches
+ * whose derived memory is marked valid though nobody derived it.  Counts are those of frit_stats.
+ */
 #include <pthread.h>
 
 #include <frit/inspect.h>

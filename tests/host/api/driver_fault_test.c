@@ -37,13 +37,13 @@ static const struct kind kinds[] = {
     {"unfused", {"fuse_ops", "0"}, false},
 };
 
-static const char *build_path(char *path, size_t room, const char *file)
+static const char *build_path(char *path, size_t capacity, const char *file)
 {
     const char *build = getenv("FRIT_TEST_BUILD");
 
     if (!build)
         fail_msg("FRIT_TEST_BUILD must name the build folder");
-    snprintf(path, room, "%s/tests/%s", build, file);
+    snprintf(path, capacity, "%s/tests/%s", build, file);
     return path;
 }
 
@@ -268,7 +268,7 @@ static void test_no_call_returns_seven(void **state)
     }
 }
 
-/* No memory is asked for twice. */
+/* After FRIT_NO_DEVICE_MEMORY the host tries alloc once more. */
 static void test_an_alloc_is_tried_again(void **state)
 {
     (void)state;
@@ -336,7 +336,7 @@ static void test_a_lost_device_is_opened_anew(void **state)
     assert_int_equal(frit_sync(rig.device, &rig.err), FRIT_DEVICE_LOST);
     assert_int_equal(frit_device_open(rig.host, "null:0", &again, &rig.err), FRIT_DEVICE_LOST);
     assert_null(again);
-    assert_non_null(strstr(rig.err.text, "call 1 of wait fails as told"));
+    assert_non_null(strstr(rig.err.text, "call 1 of wait fails on request"));
     frit_device_close(rig.device);
     assert_int_equal(frit_device_open(rig.host, "null:0", &rig.device, &rig.err), FRIT_OK);
     assert_int_equal(workload(&rig), FRIT_OK);

@@ -82,7 +82,7 @@ static void test_a_small_device_says_so(void **state)
     rig_close(&rig);
 }
 
-/* Twelve tensors of 4 MB lie in 50 MB; a thirteenth does not, and is told so. */
+/* Twelve tensors of 4 MB fit into 50 MB; the thirteenth fails. */
 static void test_a_small_device_can_be_filled(void **state)
 {
     enum { FIT = 12, ELEMENTS = 1000000 };

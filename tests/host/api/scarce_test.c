@@ -55,7 +55,7 @@ static frit_status play_round(struct plugin_rig *rig, frit_tensor *x)
         assert_true(st || out[i] == 65537);
     assert_true(last || sum == 2 * N);
     frit_release(x);
-    frit_sync(rig->dev, NULL); /* it was told */
+    frit_sync(rig->dev, NULL); /* the failure was returned before */
     return st ? st : last;
 }
 

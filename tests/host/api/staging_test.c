@@ -262,7 +262,7 @@ static void test_a_write_that_fails_late_is_found(void **state)
     free(out);
     free_three(&three);
     free_three(&good);
-    frit_sync_all(rig.dev, NULL); /* which tells once more */
+    frit_sync_all(rig.dev, NULL); /* which returns the failure once more */
     rig_close(&rig);
 }
 

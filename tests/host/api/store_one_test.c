@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A chain and a softmax written op by op store one output each, however the program says that it
- * wants no intermediate: by a scope, by releases, by takes.  On a device that asks its driver for
- * each buffer, with a fuser that takes everything: one launch and one call of alloc is one output
- * stored, as what it reads stays alive.  The first round searches, the next ones know the plan and
- * play it; looked at, it shows the block. */
+ * wants no intermediate: by a scope, by releases, by takes.  On a device that allocates each buffer
+ * from its driver, with a fuser that takes everything: one launch and one call of alloc is one
+ * output stored, as what it reads stays alive.  The first round searches, the next ones know the
+ * plan and play it; looked at, it shows the block. */
 #include "api/plugin_rig.h"
 
 #include <stdbool.h>

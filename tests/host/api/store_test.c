@@ -335,7 +335,7 @@ static void no_place_to_write_is_no_failure(void **state)
         rig.log = count_lost;
         rig.log_ctx = &lost;
         expect(&rig, false);
-        assert_int_equal(lost, i + 1); /* told, as it was named */
+        assert_int_equal(lost, i + 1); /* logged, as the file was named */
     }
     if (geteuid() == 0)
         return; /* may write everything */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Threads that share tensors for as long as told:
+/* Threads that share tensors for a given time:
  *
  *   stress [--seconds N] [--devices 1|2] [--threads N] [--seed N] [--plugin FUSERS.so]
  *

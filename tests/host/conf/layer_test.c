@@ -92,7 +92,7 @@ static void xdg_comes_before_home(void **state)
     world_reset();
     world_setenv("XDG_CONFIG_HOME=%s/xdg");
     expect("xdg", "%s/xdg/frit/frit.ini:2");
-    world_remove("/xdg/frit/frit.ini"); /* then ~/.config is not asked */
+    world_remove("/xdg/frit/frit.ini"); /* ~/.config is not read then */
     expect("auto", "built in");
 }
 

@@ -7,7 +7,7 @@
 #include "unit.h"
 
 #include "base/fail.h"
-#include "conf/source.h"
+#include "conf/conf_sources.h"
 
 /* The folder: "" has /etc, "/home" is the home of the user.  cmocka setup and teardown of a test.
  */

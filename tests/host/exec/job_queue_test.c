@@ -273,7 +273,7 @@ static void jobs_are_taken_back(void **state)
     assert_true(job_queue_cancel(queue, &b.job));
     assert_false(job_queue_take(queue, &first.job));
     assert_false(first.job.cancel.requested);
-    assert_false(job_queue_cancel(queue, &first.job)); /* it runs, and stops as it is asked to */
+    assert_false(job_queue_cancel(queue, &first.job)); /* it runs, and stops on request */
     await(&log, 2);
     assert_string_equal(log.text, "ad");
     add(queue, &c); /* once more */

@@ -19,9 +19,9 @@
 #define DATA "tests/data/npy/"
 
 /* A path of this process's own; the test that uses it removes the file. */
-static char *scratch(char *path, size_t room, const char *name)
+static char *scratch(char *path, size_t capacity, const char *name)
 {
-    snprintf(path, room, "/tmp/frit-npy-%ld-%s", (long)getpid(), name);
+    snprintf(path, capacity, "/tmp/frit-npy-%ld-%s", (long)getpid(), name);
     return path;
 }
 

@@ -114,7 +114,7 @@ static void unknown_names_tell_what_is_known(void **state)
     uint32_t id;
 
     (void)state;
-    custom_tell_unknown(FRIT_STR("org.frit.other/1"), &text);
+    custom_explain_unknown(FRIT_STR("org.frit.other/1"), &text);
     assert_string_equal(text.text, "no plugin offers it; none was looked at, open a host first");
     str_fini(&text);
     assert_int_equal(custom_add("here", &op, &id, NULL), FRIT_OK);
@@ -123,14 +123,14 @@ static void unknown_names_tell_what_is_known(void **state)
     custom_note_plugin("here");
     custom_note_refusal("there", "org.frit.knows/1", "it is odd");
     custom_note_refusal("there", "org.frit.knows/1", "it is odd");
-    custom_tell_unknown(FRIT_STR("org.frit.knows/1"), &text);
+    custom_explain_unknown(FRIT_STR("org.frit.knows/1"), &text);
     assert_string_equal(text.text, "no plugin offers it; looked at: here, there; that of plugin "
                                    "'there' is refused: it is odd; did you mean "
                                    "'org.frit.known/1'?");
     str_fini(&text);
 }
 
-/* The arena asks for a chunk now and then: some of the many adds meet the failure. */
+/* The arena allocates a chunk now and then: some of the many adds fail. */
 static void without_memory_it_is_not_there(void **state)
 {
     uint32_t n_failed = 0;

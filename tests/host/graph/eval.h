@@ -25,7 +25,7 @@ uint32_t eval_word32(int64_t index);
 uint64_t eval_word64(int64_t index);
 
 /* Computes the only output from the inputs, in order, of which it takes the cells that the graph's
- * types ask for; ends the test at a row it does not know.  The caller frees the cells. */
+ * types require; ends the test at a row it does not know.  The caller frees the cells. */
 struct array eval_graph(const struct graph *graph, const struct array *inputs);
 
 /* The value as its type holds it. */

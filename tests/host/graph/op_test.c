@@ -441,8 +441,9 @@ static void draw_call(struct call *call, const frit_op_info *row)
         draw_field(&record->field[i], (char *)&call->attrs + record->field[i].offset);
 }
 
-/* Whatever is asked: refused with a text that begins with the op, or results that are types, and
- * then the call as it was left passes once more and stays. */
+/* A random call is refused with a text that begins with the op, or gives results with valid types;
+ * in that case the call, whose attributes now have their final values, passes a second time without
+ * a change. */
 static void test_any_call(void **state)
 {
     static const uint32_t ids[] = {

@@ -43,7 +43,8 @@ void *__wrap_realloc(void *ptr, size_t bytes)
     return fails_now() ? NULL : __real_realloc(ptr, bytes);
 }
 
-/* Opens a registry over all fakes, picks, asks why; true if no allocation was missing. */
+/* Opens a registry over all fakes, picks a device, gets the explanation of all others.  True if no
+ * allocation failed. */
 static int try_all(const struct conf *conf)
 {
     struct registry *registry = NULL;

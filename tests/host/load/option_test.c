@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Options of plugins: typed, checked against the schema, wrong ones told with where they came from.
+/* Options of plugins: typed, checked against the schema; wrong ones are reported with their origin.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -98,7 +98,7 @@ static void yes_and_no(void **state)
     rig_close(&rig);
     rig = open_with("option.refuse", "yes");
     assert_int_equal(rig_plugin(&rig, "fake-good")->reason, FRIT_REASON_OPEN_FAILED);
-    assert_string_equal(rig_plugin(&rig, "fake-good")->detail, "unsupported: told to refuse");
+    assert_string_equal(rig_plugin(&rig, "fake-good")->detail, "unsupported: refuses on request");
     rig_close(&rig);
     expect_refused("option.refuse", "maybe", "yes or no");
 }
@@ -110,7 +110,7 @@ static void unknown_names(void **state)
     expect_refused("option.colour", "2", "it has: devices, type, speed, refuse");
 }
 
-/* The line of the file is told. */
+/* The message has the line of the file. */
 static void file_and_line(void **state)
 {
     char path[128], words[160];

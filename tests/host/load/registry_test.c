@@ -234,7 +234,7 @@ static void critical_plugins(void **state)
     expect_critical(fine, NULL);
     expect_critical(missing, "not-found: /no/such/file.so");
     expect_critical(nowhere, "not-found: no file in the plugin directories");
-    expect_critical(refused, "open-failed: unsupported: told to refuse");
+    expect_critical(refused, "open-failed: unsupported: refuses on request");
     expect_critical(empty, "no-runtime: libmoon.so.1 is missing");
     expect_critical(off, NULL); /* the user's own wish */
 }
@@ -272,14 +272,14 @@ static void fusers_alone(void **state)
 }
 
 /* By place: fake, of type software, then other and fake-no-devices. */
-static void expect_asked(const struct rig *rig, bool fake, bool discrete, bool none)
+static void expect_enumerated(const struct rig *rig, bool fake, bool discrete, bool none)
 {
-    assert_int_equal(registry_plugin_at(rig->registry, 0)->asked, fake);
-    assert_int_equal(registry_plugin_at(rig->registry, 1)->asked, discrete);
-    assert_int_equal(registry_plugin_at(rig->registry, 2)->asked, none);
+    assert_int_equal(registry_plugin_at(rig->registry, 0)->enumerated, fake);
+    assert_int_equal(registry_plugin_at(rig->registry, 1)->enumerated, discrete);
+    assert_int_equal(registry_plugin_at(rig->registry, 2)->enumerated, none);
 }
 
-static void drivers_are_asked_when_it_matters(void **state)
+static void drivers_are_enumerated_when_needed(void **state)
 {
     const frit_setting settings[] = {{"plugin.fake-good", "library", good},
                                      {"plugin.fake-good", "priority", "1"},
@@ -293,10 +293,10 @@ static void drivers_are_asked_when_it_matters(void **state)
 
     (void)state;
     assert_int_equal(rig_open(&rig, settings), FRIT_OK);
-    expect_asked(&rig, false, false, false);
+    expect_enumerated(&rig, false, false, false);
     assert_int_equal(registry_pick(rig.registry, "other", &device, NULL), FRIT_OK);
     assert_string_equal(device->name, "other:0");
-    expect_asked(&rig, false, true, false);
+    expect_enumerated(&rig, false, true, false);
     assert_string_equal(registry_plainest(rig.registry)->name, "fake:0");
     assert_int_equal(registry_n_devices(rig.registry), 2);
     assert_ptr_equal(registry_device_at(rig.registry, 0), device);
@@ -304,10 +304,10 @@ static void drivers_are_asked_when_it_matters(void **state)
 
     assert_int_equal(rig_open(&rig, settings), FRIT_OK);
     assert_string_equal(registry_plainest(rig.registry)->name, "fake:0");
-    expect_asked(&rig, true, false,
-                 true); /* the least priority has no device, the most is behind */
+    expect_enumerated(&rig, true, false,
+                      true); /* the least priority has no device, the most is behind */
     assert_int_equal(registry_pick(rig.registry, "nope, auto", &device, NULL), FRIT_OK);
-    expect_asked(&rig, true, true, true);
+    expect_enumerated(&rig, true, true, true);
     assert_string_equal(device->name, "other:0");
     rig_close(&rig);
 }
@@ -360,7 +360,7 @@ int main(void)
         cmocka_unit_test(disabled_in_a_directory),
         cmocka_unit_test(critical_plugins),
         cmocka_unit_test(fusers_alone),
-        cmocka_unit_test(drivers_are_asked_when_it_matters),
+        cmocka_unit_test(drivers_are_enumerated_when_needed),
         cmocka_unit_test(threads),
     };
 

@@ -28,8 +28,8 @@ const char *rig_dir(void);
 frit_status rig_open(struct rig *rig, const frit_setting *settings);
 void rig_close(struct rig *rig);
 
-/* The only looked at file whose id or file name is this, asked for its devices; fails the test
- * otherwise. */
+/* The only plugin with this id or file name, with its devices enumerated; fails the test if there
+ * is none, or several. */
 const struct plugin *rig_plugin(const struct rig *rig, const char *name);
 
 /* What was logged since the last call of rig_open. */

@@ -223,7 +223,7 @@ static void drop_task(void *ctx)
     note_call((char[]){(char)(*letter - 'a' + 'A')});
 }
 
-/* Holds the only thread until it is asked to stop or to leave. */
+/* Keeps the only thread busy until `cancel` or the test ends it. */
 static void hold_thread(void *ctx, const frit_cancel *cancel)
 {
     (void)ctx;
@@ -319,7 +319,8 @@ static void tasks_by_priority(void **state)
     assert_string_equal(calls.seen, "Cadb");
 }
 
-/* What runs is asked to stop, what did not begin is dropped, what was spawned runs all the same. */
+/* The running task is requested to stop, those that did not begin are dropped, and those spawned
+ * meanwhile run all the same. */
 static void the_end_cancels_tasks(void **state)
 {
     frit_plugin schema = {0};

@@ -12,11 +12,11 @@
 #include "memory/memory.h"
 
 struct driver {
-    uint64_t room, used;
+    uint64_t capacity, used;
     uint32_t allocs, frees, cleanups;
     uint64_t largest;
     uint64_t submitted, reached; /* of the timeline */
-    uint32_t asks, waits;
+    uint32_t queries, waits;
     uint64_t budget;           /* 0: none */
     frit_import_desc imported; /* the last one */
     bool refuses;              /* to import */
@@ -35,7 +35,7 @@ static frit_status driver_alloc(void *self, const frit_alloc_desc *desc, frit_al
     frit_memory *allocation;
 
     driver->allocs++;
-    if (desc->bytes > driver->room - driver->used)
+    if (desc->bytes > driver->capacity - driver->used)
         return fail(err, FRIT_NO_DEVICE_MEMORY, "full");
     allocation = malloc(sizeof(*allocation));
     *allocation = (frit_memory){driver, desc->bytes, 0};
@@ -92,7 +92,7 @@ static bool queue_is_done(void *ctx, const struct points *points, enum memory_pr
     struct driver *driver = ctx;
     uint64_t value = points->at[0];
 
-    driver->asks += how == PROGRESS_ASK;
+    driver->queries += how == PROGRESS_QUERY;
     if (how == PROGRESS_WAIT && driver->reached < value) {
         driver->waits++;
         driver->reached = value;
@@ -126,8 +126,8 @@ static void rig_open(struct rig *rig)
     rig->info.n_heaps = 1;
     rig->info.heap_stride = sizeof(rig->heap);
     rig->info.heaps = &rig->heap;
-    if (!rig->driver.room)
-        rig->driver.room = UINT64_MAX / 2;
+    if (!rig->driver.capacity)
+        rig->driver.capacity = UINT64_MAX / 2;
     if (!rig->limits.chunk_bytes)
         rig->limits = (struct memory_limits){1 << 20, 64 << 20};
     assert_int_equal(
@@ -237,7 +237,7 @@ static void test_no_suballoc_is_one_chunk_each(void **state)
 
 static void test_out_of_memory_trims_once_and_retries_once(void **state)
 {
-    struct rig rig = {.driver.room = 3 << 20};
+    struct rig rig = {.driver.capacity = 3 << 20};
     struct memory_stats stats;
     struct buffer *a, *b;
     frit_err err = ERR_INIT;
@@ -268,7 +268,7 @@ static void test_out_of_memory_trims_once_and_retries_once(void **state)
 
 static void test_persistent_memory_survives_trims(void **state)
 {
-    struct rig rig = {.driver.room = 1 << 20};
+    struct rig rig = {.driver.capacity = 1 << 20};
     struct buffer *a, *b;
 
     (void)state;
@@ -322,7 +322,7 @@ static void test_what_fits_a_share_of_the_budget_is_kept(void **state)
     }
     assert_int_equal(rig.driver.allocs, 10);
     assert_int_equal(rig.driver.frees, 0);
-    assert_int_equal(rig.driver.waits + rig.driver.asks, 0);
+    assert_int_equal(rig.driver.waits + rig.driver.queries, 0);
     rig_close(&rig);
 }
 
@@ -356,17 +356,17 @@ static void test_surplus_goes_back_when_its_commands_are_done(void **state)
     use(&rig, b);
     buffer_disown(b);
     assert_int_equal(rig.driver.frees, 0);
-    memory_poll(rig.memory, PROGRESS_ASK);
+    memory_poll(rig.memory, PROGRESS_QUERY);
     assert_int_equal(rig.driver.frees, 0);
     rig.driver.reached = 1;
-    memory_poll(rig.memory, PROGRESS_ASK);
+    memory_poll(rig.memory, PROGRESS_QUERY);
     assert_int_equal(rig.driver.frees, 1); /* a's; the command that uses b is pending */
     rig.driver.reached = 2;
     memory_poll(rig.memory, PROGRESS_KNOWN);
     assert_int_equal(rig.driver.frees, 2);
-    rig.driver.asks = 0;
-    memory_poll(rig.memory, PROGRESS_ASK);
-    assert_int_equal(rig.driver.asks + rig.driver.waits, 0); /* no surplus: nobody is asked */
+    rig.driver.queries = 0;
+    memory_poll(rig.memory, PROGRESS_QUERY);
+    assert_int_equal(rig.driver.queries + rig.driver.waits, 0); /* no surplus: no query */
     rig_close(&rig);
 }
 
@@ -387,9 +387,9 @@ static void test_pending_surplus_serves_new_buffers(void **state)
     assert_ptr_equal(a->handle, handle);
     use(&rig, a);
     rig.driver.reached = 1;
-    memory_poll(rig.memory, PROGRESS_ASK);
+    memory_poll(rig.memory, PROGRESS_QUERY);
     buffer_disown(a);
-    memory_poll(rig.memory, PROGRESS_ASK);
+    memory_poll(rig.memory, PROGRESS_QUERY);
     assert_int_equal(rig.driver.frees, 0); /* its second command is pending */
     assert_int_equal(rig.driver.allocs, 1);
     assert_int_equal(rig.driver.waits, 0);
@@ -398,7 +398,7 @@ static void test_pending_surplus_serves_new_buffers(void **state)
 
 static void test_no_memory_waits_for_pending_commands(void **state)
 {
-    struct rig rig = {.driver.room = 4 << 20};
+    struct rig rig = {.driver.capacity = 4 << 20};
     struct buffer *a;
 
     (void)state;
@@ -440,7 +440,7 @@ static void test_idle_memory_goes_before_the_budget_is_exceeded(void **state)
 /* How many buffers of a size a device of 50 MB holds. */
 static uint32_t count_fitting(uint64_t bytes)
 {
-    struct rig rig = {.driver.room = 50000000, .heap.bytes = 50000000, .info.heaps = &rig.heap};
+    struct rig rig = {.driver.capacity = 50000000, .heap.bytes = 50000000, .info.heaps = &rig.heap};
     struct buffer *held[1024];
     uint32_t n = 0;
 
@@ -467,7 +467,7 @@ static void test_a_small_heap_can_be_filled(void **state)
 /* What is left of a heap serves small buffers although no whole chunk fits. */
 static void test_the_rest_of_a_heap_is_used(void **state)
 {
-    struct rig rig = {.driver.room = (1 << 20) + 200000};
+    struct rig rig = {.driver.capacity = (1 << 20) + 200000};
     struct memory_stats stats;
     struct buffer *a, *b;
 
@@ -657,7 +657,7 @@ static void test_lent_memory_waits_for_its_commands(void **state)
     assert_int_equal(first, 1);
     assert_int_equal(second, 0);
     rig.driver.reached = 5;
-    memory_poll(rig.memory, PROGRESS_ASK);
+    memory_poll(rig.memory, PROGRESS_QUERY);
     assert_int_equal(second, 1);
     a = adopt(&rig, &first);
     rig.driver.submitted = 9;

@@ -385,7 +385,7 @@ struct worker {
 
 enum { WAYS = 64, STEPS = 6, ROUNDS = 4000 };
 
-/* The answer of way w is plan w, whoever asks; some ways are nobody else's. */
+/* Every thread must find plan w at the end of path w; some paths are walked by one thread only. */
 static void *walk_ways(void *ctx)
 {
     struct worker *worker = ctx;
@@ -523,7 +523,7 @@ static void test_made_once(void **state)
 
 /* ---- memory ---- */
 
-/* Whatever allocation fails: the walker goes on, asks and answers, and no answer is wrong. */
+/* Whichever allocation fails, the walker goes on, and no plan that it finds is wrong. */
 static void test_no_memory(void **state)
 {
     struct plan *plan = rig_plan(2, 0, NULL);

@@ -410,7 +410,8 @@ static void test_at_once(void **state)
     store_rig_close(&world);
 }
 
-/* Whatever allocation of ours fails, it is told or does not matter, and nothing leaks. */
+/* Whichever allocation of ours fails, the call returns a failure or works without it, and nothing
+ * leaks. */
 static void test_no_memory(void **state)
 {
     struct store_rig world = store_rig_open();

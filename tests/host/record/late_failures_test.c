@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Failures that are told late, twice, without a number or by two threads at once; and code that
- * gets better while a program is asked. */
+/* Failures that are reported late, twice, without a number or by two threads at once; and code that
+ * gets better during prepare. */
 #include "base/fail.h"
 #include "device/lineage.h"
 #include "device/prepared.h"
@@ -30,21 +30,21 @@ static struct buffer *written(frit_device *device, uint64_t at)
 
 /* ---- two waits, two failures ---- */
 static atomic_uint n_told;
-static sem_t first_told, release_b, b_done;
+static sem_t first_reported, release_b, b_done;
 static void script(struct driver *driver)
 {
     (void)driver;
     switch (atomic_fetch_add(&n_told, 1)) {
     case 0:
-        sem_post(&first_told);
+        sem_post(&first_reported);
         sem_wait(&release_b);
-        break; /* B, told (1,1) */
+        break; /* B gets (1,1) */
     case 1:
-        break; /* A, told (1,1): reports it */
+        break; /* A gets (1,1) and reports it */
     case 2:
         sem_post(&release_b);
         sem_wait(&b_done);
-        break; /* A, told (2,1), not reported yet */
+        break; /* A gets (2,1), which it does not report yet */
     }
 }
 struct b {
@@ -65,7 +65,7 @@ static void *wait_b(void *arg)
 }
 static void a_wait_ends_before_all_is_spoiled(void **state)
 {
-    struct driver driver = {.on_tell = script};
+    struct driver driver = {.on_report = script};
     frit_device *device = driver_device(&driver, 16);
     struct buffer *one = written(device, 1), *two = written(device, 2);
     struct b b = {device, two, false, 0};
@@ -73,7 +73,7 @@ static void a_wait_ends_before_all_is_spoiled(void **state)
     frit_err err = ERR_INIT;
     (void)state;
     atomic_store(&n_told, 0);
-    sem_init(&first_told, 0, 0);
+    sem_init(&first_reported, 0, 0);
     sem_init(&release_b, 0, 0);
     sem_init(&b_done, 0, 0);
     driver.timeline = 2;
@@ -81,7 +81,7 @@ static void a_wait_ends_before_all_is_spoiled(void **state)
     driver_fails(&driver, FRIT_IO, 2, 1, 0);
     atomic_store(&device->queues[0].last_value, 2);
     pthread_create(&thread, NULL, wait_b, &b);
-    sem_wait(&first_told);
+    sem_wait(&first_reported);
     (void)device_wait(device, 2, &err);
     pthread_join(thread, NULL);
     bool ok = b.spoiled;
@@ -223,7 +223,7 @@ static void better_code_while_prepare_answers(void **state)
     assert_true(ok);
 }
 
-/* ---- a driver that tells what is known ---- */
+/* ---- a driver that reports what is known ---- */
 static unsigned n_noted;
 static void note(frit_device *device, struct failure *failure, uint32_t stream)
 {
@@ -318,7 +318,7 @@ static void *wait_c(void *arg)
 }
 static void program_gone_before_its_failure(void **state)
 {
-    struct driver driver = {.on_tell = script};
+    struct driver driver = {.on_report = script};
     frit_device *device = driver_device(&driver, 16);
     frit_program made = {.struct_size = sizeof(made), .table = &racy};
     struct c c = {device, program_create(&made, 0)};
@@ -330,7 +330,7 @@ static void program_gone_before_its_failure(void **state)
     frit_err err = ERR_INIT;
     (void)state;
     atomic_store(&n_told, 0);
-    sem_init(&first_told, 0, 0);
+    sem_init(&first_reported, 0, 0);
     sem_init(&release_b, 0, 0);
     sem_init(&b_done, 0, 0);
     assert_int_equal(programs_prepared_cache(device, c.program, &cache, &err), FRIT_OK);
@@ -347,7 +347,7 @@ static void program_gone_before_its_failure(void **state)
     atomic_store(&device->queues[0].last_value, 2);
     lineage_end(device->lineage, &batch, 0, 2);
     pthread_create(&thread, NULL, wait_c, &c);
-    sem_wait(&first_told);
+    sem_wait(&first_reported);
     (void)device_wait(device, 2, &err);
     pthread_join(thread, NULL);
     buffer_disown(a);
@@ -394,8 +394,8 @@ static void waits_that_fail_at_close(void **state)
     driver.plugin.backend.wait = flaky_wait;
     device_close(device);
 }
-/* ---- told late, of a value that was reached ---- */
-static void told_late(void **state)
+/* ---- a failure of a value that was reached before ---- */
+static void reported_late(void **state)
 {
     struct driver driver = {0};
     frit_device *device = driver_device(&driver, 16);
@@ -446,7 +446,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(waits_that_fail_at_close),
-        cmocka_unit_test(told_late),
+        cmocka_unit_test(reported_late),
         cmocka_unit_test(program_gone_before_its_failure),
         cmocka_unit_test(a_wait_ends_before_all_is_spoiled),
         cmocka_unit_test(a_number_that_is_not_given),

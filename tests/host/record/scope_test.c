@@ -265,7 +265,7 @@ static void test_what_a_thread_leaves_can_be_had(void **state)
     frit_release(left);
     left = device;
     in_thread(leave_one, &left);
-    device_close(device); /* what nobody asked for is dropped */
+    device_close(device); /* ops that nobody needs are dropped */
     assert_int_equal(driver.allocated, 0);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Queues and their threads: who gets what a thread left, which elements a queued op sees, what a
- * sync tells, which tensors a scope ends, what a new generation of known plans does. */
+ * sync returns, which tensors a scope ends, what a new generation of known plans does. */
 #include "device/retired.h"
 #include "run/bench.h"
 
@@ -248,7 +248,7 @@ static void *queue_add(void *arg)
     return NULL;
 }
 
-/* What a thread left runs before another one has its stream; its error is told to frit_sync_all. */
+/* What a thread left runs before another one has its stream; its error comes from frit_sync_all. */
 static void test_left_ops_are_not_the_next_thread_s(void **state)
 {
     struct driver driver = {.refuse_neg = true};
@@ -540,8 +540,8 @@ static void test_records_behind_another_one(void **state)
 
 /* ---- what begins a block of memory ---- */
 
-/* Values inside of a plan do not lie where they lay when it ran first; the driver checks what it is
- * told of their places. */
+/* Values inside of a plan do not lie where they lay when it ran first; the driver checks the
+ * places that it gets. */
 static void test_places_inside_of_a_known_plan(void **state)
 {
     struct driver driver = {0};
@@ -671,7 +671,7 @@ static void test_forgotten_plans_end_after_their_launches(void **state)
     bench_close(&b);
 }
 
-/* Numbers of attributes are asked for in each generation, whichever way an op is recorded: as one
+/* Attributes are interned in each generation, whichever way an op is recorded: as one
  * that comes again, or (`strays`) after others than before. */
 static void keep_numbers(bool strays)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Failures that wait tells: every thread that waited knows of them, once. */
+/* Failures that wait reports: every thread that waited gets them, once. */
 #include <pthread.h>
 #include <semaphore.h>
 
@@ -12,15 +12,15 @@
 
 /* ---- two threads ---- */
 
-static atomic_uint n_told;
-static sem_t first_told, other_done;
+static atomic_uint n_reported;
+static sem_t first_reported, other_done;
 
-/* The first one to be told stays inside the driver until the other has come out. */
+/* The first thread that gets the failure stays inside the driver until the other has left it. */
 static void hold_the_first(struct driver *driver)
 {
     (void)driver;
-    if (atomic_fetch_add(&n_told, 1) == 0) {
-        sem_post(&first_told);
+    if (atomic_fetch_add(&n_reported, 1) == 0) {
+        sem_post(&first_reported);
         sem_wait(&other_done);
     }
 }
@@ -59,44 +59,44 @@ static void a_failure(struct driver *driver, frit_device *device, uint64_t value
 
 static void two_threads_both_know(void **state)
 {
-    struct driver driver = {.on_tell = hold_the_first};
+    struct driver driver = {.on_report = hold_the_first};
     frit_device *device = driver_device(&driver, 16);
     struct buffer *buffer;
     pthread_t thread;
     void *trouble = NULL;
 
     (void)state;
-    sem_init(&first_told, 0, 0);
+    sem_init(&first_reported, 0, 0);
     sem_init(&other_done, 0, 0);
     buffer = written(device, 1);
     a_failure(&driver, device, 1, 1);
     assert_int_equal(pthread_create(&thread, NULL, wait_for_one, device), 0);
-    sem_wait(&first_told);
+    sem_wait(&first_reported);
     assert_null(wait_for_one(device));
     expect_spoiled(device, buffer, true);
     sem_post(&other_done);
     assert_int_equal(pthread_join(thread, &trouble), 0);
     assert_null(trouble);
-    assert_int_equal(atomic_load(&n_told), 2);
+    assert_int_equal(atomic_load(&n_reported), 2);
     assert_int_equal(atomic_load(&device->n_spoiled), 1); /* one failure is one */
     buffer_disown(buffer);
     assert_int_equal(atomic_load(&device->n_spoiled), 0); /* and ends with what it spoiled */
     device_close(device);
-    sem_destroy(&first_told);
+    sem_destroy(&first_reported);
     sem_destroy(&other_done);
 }
 
-/* ---- what is told ---- */
+/* ---- what is reported ---- */
 
-static void count_tells(struct driver *driver)
+static void count_reports(struct driver *driver)
 {
     (void)driver;
-    atomic_fetch_add(&n_told, 1);
+    atomic_fetch_add(&n_reported, 1);
 }
 
 static void only_what_is_not_known(void **state)
 {
-    struct driver driver = {.on_tell = count_tells};
+    struct driver driver = {.on_report = count_reports};
     frit_device *device = driver_device(&driver, 16);
     struct buffer *buffers[9];
     frit_err err = ERR_INIT;
@@ -104,13 +104,13 @@ static void only_what_is_not_known(void **state)
     (void)state;
     for (uint64_t at = 1; at < 9; at++)
         buffers[at] = written(device, at);
-    atomic_store(&n_told, 0);
+    atomic_store(&n_reported, 0);
     a_failure(&driver, device, 3, 5);
     assert_int_equal(device_wait(device, 2, &err), FRIT_OK);
     expect_spoiled(device, buffers[3], false);
     assert_int_equal(device_wait(device, 3, &err), FRIT_OK);
     assert_int_equal(device_wait(device, 5, &err), FRIT_OK);
-    assert_int_equal(atomic_load(&n_told), 1); /* nobody asks again */
+    assert_int_equal(atomic_load(&n_reported), 1); /* nobody waits again */
     a_failure(&driver, device, 7, 8);
     assert_int_equal(device_wait(device, 8, &err), FRIT_OK);
     for (uint64_t at = 1; at < 9; at++) {

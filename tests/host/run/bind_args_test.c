@@ -34,7 +34,7 @@ static void test_memory_is_used_again(void **state)
 /* The device has room for what is alive in the plan only if what died meanwhile is given back. */
 static void test_a_full_device_gets_the_dead_back(void **state)
 {
-    struct driver driver = {.room = 6 * 4096};
+    struct driver driver = {.capacity = 6 * 4096};
     struct bench b;
     uint32_t x;
 

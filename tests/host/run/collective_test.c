@@ -397,7 +397,7 @@ static void test_what_the_engine_does_wrong(void **state)
     }
 }
 
-/* The driver tells it when somebody waits for the operand. */
+/* The driver reports the failure when the host waits for the operand. */
 static void test_an_operand_that_failed_late(void **state)
 {
     static const int rounds[] = {0, ROUNDS};
@@ -453,7 +453,7 @@ static void test_a_replay_that_breaks_off(void **state)
     fusing_close(&w.f);
 }
 
-/* Wherever host memory is lacking, the rank begins the operation or tells the others. */
+/* Whichever allocation fails, the rank begins the operation or aborts the group. */
 static void test_without_host_memory(void **state)
 {
     bool hit = true;

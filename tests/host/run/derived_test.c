@@ -289,7 +289,7 @@ static void test_it_goes_when_memory_is_short(void **state)
 {
     enum { LARGE = 1 << 20 };
     static const float data[LARGE / 4 + LARGE / 8];
-    struct driver driver = {.derived = LARGE, .room = 2 * LARGE + (LARGE >> 1)};
+    struct driver driver = {.derived = LARGE, .capacity = 2 * LARGE + (LARGE >> 1)};
     frit_device *device = driver_device(&driver, 100);
     frit_tensor *x = make(device), *large;
 

@@ -104,7 +104,7 @@ static frit_status alloc_memory(void *self, const frit_alloc_desc *desc, frit_al
     TRY(check_lost(driver, err));
     if (alloc_fails(driver))
         return fail(err, FRIT_NO_DEVICE_MEMORY, "none left");
-    if (driver->room && driver->allocated + desc->bytes > driver->room)
+    if (driver->capacity && driver->allocated + desc->bytes > driver->capacity)
         return fail(err, FRIT_NO_DEVICE_MEMORY, "full");
     block = malloc(sizeof(*block) + desc->bytes);
     if (!block)
@@ -833,8 +833,8 @@ static frit_status wait_value(void *self, frit_queue *queue, uint64_t value, uin
         out->command = driver->nameless ? out->command : failure->command;
         out->cookie = failure->cookie;
         fail(err, out->status, "smoke came out");
-        if (driver->on_tell)
-            driver->on_tell(driver);
+        if (driver->on_report)
+            driver->on_report(driver);
     }
     return FRIT_OK;
 }

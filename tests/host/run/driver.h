@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A driver inside the test: host memory (it checks that commands between two BARRIERs touch no
  * common bytes that one of them writes), a few ops of f32 (copy, neg, exp, add, mul; floor and ceil
- * of what is whole; one with an effect), programs for blocks of them, and a script of what it
- * asks for and what fails.
- */
+ * of what is whole; one with an effect), programs for blocks of them, and a script of
+ * specs and failures. */
 #ifndef TESTS_STREAM_DRIVER_H
 #define TESTS_STREAM_DRIVER_H
 
@@ -52,7 +51,7 @@ struct driver {
     /* Script. */
     bool reverse;                             /* commands between two BARRIERs run last first */
     uint64_t alias;                           /* inputs of every op's output 0, a bit each */
-    uint64_t room;                            /* bytes that alloc gives in all, 0: no limit */
+    uint64_t capacity;                        /* bytes that alloc gives in all, 0: no limit */
     bool refuse_neg;                          /* supports says no */
     uint32_t refuse[4];                       /* likewise to these ops */
     bool host_visible;                        /* alloc gives host pointers */
@@ -63,9 +62,9 @@ struct driver {
     uint32_t more_queues;                     /* beside the first one, 3 at most */
     bool poison;                              /* memory is filled before each use */
     bool bad_table;                           /* op_program gives a table without prepare */
-    bool fail_writes;                         /* told by waits */
-    bool needs_compile;                       /* prepare of neg asks for compile */
-    bool wants_dense;                         /* prepare of neg asks for dense strides */
+    bool fail_writes;                         /* reported by waits */
+    bool needs_compile;                       /* prepare of neg requires compile */
+    bool wants_dense;                         /* prepare of neg requires dense strides */
     uint64_t workspace;                       /* bytes that neg wants zeroed; checked at launch */
     bool workspace_dirty;                     /* they need not be */
     uint64_t derived;                         /* bytes that neg derives from its operand */
@@ -77,14 +76,14 @@ struct driver {
     uint64_t out_bytes;                       /* and bytes */
     frit_status submit_status;                /* of the next submit with a launch */
     uint32_t submit_after;                    /* or of the one after so many */
-    uint32_t fail_alloc, fail_allocs;       /* from the n-th alloc on (1: the next), so many fail */
-    bool silent;                            /* a refused submit gives no reason */
-    frit_status complete_status;            /* of the next launch, told by waits */
-    uint32_t complete_after;                /* or of the one after so many */
-    bool nameless;                          /* a failure comes without its value */
-    bool lose;                              /* the next wait loses the device and says why */
-    atomic_bool is_lost;                    /* each call says that, and not why */
-    void (*on_tell)(struct driver *driver); /* in a wait that tells a failure */
+    uint32_t fail_alloc, fail_allocs; /* from the n-th alloc on (1: the next), so many fail */
+    bool silent;                      /* a refused submit gives no reason */
+    frit_status complete_status;      /* of the next launch, reported by waits */
+    uint32_t complete_after;          /* or of the one after so many */
+    bool nameless;                    /* a failure comes without its value */
+    bool lose;                        /* the next wait loses the device and says why */
+    atomic_bool is_lost;              /* each call says that, and not why */
+    void (*on_report)(struct driver *driver); /* in a wait that reports a failure */
     bool inline_queue;
     frit_phase phase; /* of prepare and record; all zero: prepare gives none */
     uint32_t max_bindings, max_group, max_grid;
@@ -134,11 +133,11 @@ frit_program driver_block(struct driver *driver, const struct driver_op *ops, ui
 uint32_t driver_effect_op(void);
 uint32_t driver_unknown_op(void);
 
-/* A better program is there: prepare is to be asked again. */
+/* A better program is there: the host should call prepare again. */
 void driver_improves(struct driver_program *program);
 
-/* Waits tell that the command of this number (FRIT_ALL_COMMANDS: it has none) in the submit of this
- * timeline value failed. */
+/* Waits report a failure of the command with this number (FRIT_ALL_COMMANDS: it has none) in the
+ * submit with this timeline value. */
 void driver_fails(struct driver *driver, frit_status status, uint64_t value, uint32_t command,
                   uint64_t cookie);
 

@@ -22,7 +22,7 @@ struct engine {
     /* What happened. */
     float effects[64]; /* element 0 of each operand */
     uint32_t n_effects, n_waits, n_aborts;
-    bool has_let_go;       /* a wait has told of an abort */
+    bool has_let_go;       /* a wait has returned FRIT_ABORTED */
     char why[496];         /* of the last abort */
     const void *last_from; /* of the last operation */
 

@@ -23,18 +23,13 @@ struct block {
     bool closed;
 };
 
-static const frit_operand *operand(const frit_op_desc *op, const frit_operand *first, uint32_t i)
-{
-    return (const frit_operand *)(const void *)((const char *)first + i * op->operand_stride);
-}
-
 static int64_t number_of(const frit_op_desc *op, uint32_t i)
 {
     if (i >= op->n_in)
         return NO_VALUE;
-    if (operand(op, op->in, i)->kind != FRIT_OPERAND_TENSOR)
+    if (frit_operand_at(op, op->in, i)->kind != FRIT_OPERAND_TENSOR)
         return SCALAR;
-    return operand(op, op->in, i)->value;
+    return frit_operand_at(op, op->in, i)->value;
 }
 
 static bool can_take(const struct block *block, const frit_op_desc *op)
@@ -60,7 +55,7 @@ static void fuser_push(void *self, const frit_op_desc *ops, uint32_t count, uint
             return;
         }
         block->ops[block->n_ops++] = (struct taken){op->id, number_of(op, 0), number_of(op, 1),
-                                                    operand(op, op->out, 0)->value};
+                                                    frit_operand_at(op, op->out, 0)->value};
         for (uint32_t k = 0; k < op->n_dead; k++)
             block->dead[block->n_dead++] = op->dead[k];
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a driver may ask for at prepare, and what may fail at submit and after it. */
+/* Specs that a driver may return from prepare, and failures in submit and after it. */
 #include "run/driver.h"
 
 #include <string.h>
@@ -219,7 +219,7 @@ static void test_scalars_are_known_by_class(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         run_add(device, cases[i].value);
-        /* -0 and 0.25 are of one class: the last is not asked about again. */
+        /* -0 and 0.25 are of one class: prepare is not called for the last. */
         if (i != 7)
             assert_int_equal(driver.last_class, cases[i].cls);
     }
@@ -227,7 +227,7 @@ static void test_scalars_are_known_by_class(void **state)
     device_close(device);
 }
 
-/* Bounds likewise: programs are asked again where the class of one is another. */
+/* Bounds likewise: prepare is called again where the class of one is another. */
 static void test_bounds_are_known_by_class(void **state)
 {
     static const struct {
@@ -286,7 +286,7 @@ static void test_a_program_may_want_more_bytes(void **state)
     device_close(device);
 }
 
-/* Many shapes do not fill the memory: what was answered first is forgotten and asked again. */
+/* Many shapes do not fill the memory: the oldest results are dropped, and prepared again. */
 static void test_old_signatures_are_forgotten(void **state)
 {
     static const float zeros[302] = {0};
@@ -416,7 +416,7 @@ static void test_no_alignment_beyond_what_was_declared(void **state)
 
     (void)state;
     assert_int_equal(frit_read(y, out, sizeof(out), NULL), FRIT_INTERNAL);
-    assert_non_null(strstr(frit_tensor_error(y), "asks for alignment 4096"));
+    assert_non_null(strstr(frit_tensor_error(y), "requires alignment 4096"));
     frit_release(y);
     device_close(device);
 }
@@ -549,7 +549,7 @@ static void expect_neg(struct driver *driver)
     device_close(device);
 }
 
-/* What a program asks for beyond what its own device declared is its driver's error. */
+/* A spec beyond the limits that the device declared is an error of the driver. */
 static void test_grids_and_groups_have_limits(void **state)
 {
     struct driver lanes = {.phase = {{1, 1, 1}, {32, 3, 1}}, .max_group = 95};
@@ -560,13 +560,13 @@ static void test_grids_and_groups_have_limits(void **state)
                           .max_group = 1024};
 
     (void)state;
-    expect_internal(&lanes, "neg: scripted:0: prepare asks for a group of 96 lanes, the device "
+    expect_internal(&lanes, "neg: scripted:0: prepare requests a group of 96 lanes, the device "
                             "declared 95");
-    expect_internal(&groups, "neg: scripted:0: prepare asks for a grid of 9 groups, the device "
+    expect_internal(&groups, "neg: scripted:0: prepare requests a grid of 9 groups, the device "
                              "declared 8");
-    expect_internal(&one, "neg: scripted:0: prepare asks for a group of 2 lanes, the device "
+    expect_internal(&one, "neg: scripted:0: prepare requests a group of 2 lanes, the device "
                           "declared 1");
-    expect_internal(&huge, "neg: scripted:0: prepare asks for a group of 18446744073709551615 "
+    expect_internal(&huge, "neg: scripted:0: prepare requests a group of 18446744073709551615 "
                            "lanes, the device declared 1024");
     expect_neg(&most);
 }
@@ -586,7 +586,7 @@ static void expect_unsupported(struct driver *driver, const char *text)
     device_close(device);
 }
 
-/* What the device cannot take in one launch is not asked of its programs. */
+/* prepare is not called for a launch that exceeds the limits of the device. */
 static void test_arguments_have_limits(void **state)
 {
     struct driver few = {.max_bindings = 2}, small = {.max_binding = 23};

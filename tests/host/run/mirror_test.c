@@ -347,7 +347,7 @@ static void test_replays_fetch_and_overwrite(void **state)
     device_close(there);
 }
 
-/* Nobody waits for a late queue there but a sync, which tells what failed, once. */
+/* Only a sync waits for a late queue there; it returns the failure, once. */
 static void test_a_sync_waits_there_too(void **state)
 {
     struct driver driver = {.refuse = {FRIT_OP_neg}}, helper = {0};

@@ -199,7 +199,7 @@ static void test_who_cannot_write_there_gets_a_copy(void **state)
     rig_close(&rig);
 }
 
-/* A program that asks for more than the elements' bytes cannot have them there. */
+/* A program whose output needs more bytes than the elements cannot write to the given memory. */
 static void test_strides_and_gaps_are_no_match(void **state)
 {
     struct rig rig = {.f.most = 1, .f.driver.out_bytes = 2 * BYTES};

@@ -17,7 +17,7 @@ static frit_status record(void *self, frit_queue *queue, const frit_cmd *cmds, u
                           uint32_t stride, const frit_param *params, uint32_t n_params,
                           uint32_t param_stride, frit_recording **out, frit_err *err)
 {
-    struct room room = {0};
+    struct cmd_arena arena = {0};
     struct made *made;
 
     (void)self;
@@ -34,11 +34,11 @@ static frit_status record(void *self, frit_queue *queue, const frit_cmd *cmds, u
         return fail(err, recorder->record_status, "record refused");
     if (recorder->most_cmds && count > recorder->most_cmds)
         return fail(err, FRIT_UNSUPPORTED, "%u commands in a recording", count);
-    (void)recording_keep(&room, cmds, count, stride, params, n_params, param_stride);
-    made = calloc(1, sizeof(*made) + room.used);
+    (void)recording_keep(&arena, cmds, count, stride, params, n_params, param_stride);
+    made = calloc(1, sizeof(*made) + arena.used);
     assert_non_null(made);
-    room = (struct room){.at = (char *)(made + 1)};
-    made->recording = recording_keep(&room, cmds, count, stride, params, n_params, param_stride);
+    arena = (struct cmd_arena){.at = (char *)(made + 1)};
+    made->recording = recording_keep(&arena, cmds, count, stride, params, n_params, param_stride);
     recorder->alive++;
     *out = (frit_recording *)(void *)made;
     return FRIT_OK;

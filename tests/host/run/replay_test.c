@@ -434,7 +434,7 @@ static frit_status read_round(struct round *r)
 static void release_round(frit_device *device, struct round *r)
 {
     frit_release(r->y), frit_release(r->w);
-    frit_sync(device, NULL); /* a failure was told */
+    frit_sync(device, NULL); /* the failure was returned before */
     assert_int_equal(streams_tensors(device), 0);
     assert_int_equal(streams_queued(device), 0);
 }

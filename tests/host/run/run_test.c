@@ -229,8 +229,8 @@ static void wait_for_all(struct driver *driver)
     assert_int_equal(device_wait(waiting, driver->timeline, NULL), FRIT_OK);
 }
 
-/* The write of x failed, and only that one is known; somebody is told before the run, or while it
- * is being submitted. */
+/* The write of x failed, and only that one is known; a wait reports it before the run, or while the
+ * run is being submitted. */
 static void test_a_failure_told_meanwhile_reaches_all(void **state)
 {
     for (int meanwhile = 0; meanwhile < 3; meanwhile++) {

@@ -57,8 +57,8 @@ static void wait_for_all(struct driver *driver)
     assert_int_equal(device_wait(waiting, driver->timeline, NULL), FRIT_OK);
 }
 
-/* The write of x failed, which is told after a batch was refused in which y took the place of x:
- * what lies there is what was written, again. */
+/* The write of x failed, which is reported after a batch was refused in which y took the memory of
+ * x: x is in its memory again, so it must be spoiled. */
 static void test_writes_of_before_are_known_again(void **state)
 {
     struct driver driver = {.alias = 1, .submit_status = FRIT_INTERNAL, .on_submit = wait_for_all};

@@ -138,8 +138,8 @@ static void e7_short_programs(void **state)
     EXPECT(rules, 5, "abs 0 > 1; exp 1 > 2 ! 1; neg 2 > 3 ! 2", "0 pair(1 2)");
 }
 
-/* A fuser that can make nothing of one block is asked again for the next. */
-static void fusers_are_asked_again(void **state)
+/* A fuser that refused one block is tried again for the next. */
+static void fusers_are_tried_again(void **state)
 {
     struct rule rules[] = {
         {.name = "first", .kind = RULE_FIRST, .quality = 1000, .sequence = {FRIT_OP_abs}}};
@@ -158,8 +158,9 @@ static void e8_order_is_simulated(void **state)
            "chain(0 2) 1 3");
 }
 
-/* That value 1 dies is told when two linked blocks are there that would wait for each other then:
- * the end begins again, and knows it.  What still waits for each other is split: see random_test.
+/* Value 1 is reported dead when there are two linked blocks that would then wait for each other:
+ * the search of the end begins again with this knowledge.  What still waits for each other is
+ * split: see random_test.
  */
 static void e9_late_death_makes_no_cycle(void **state)
 {
@@ -384,7 +385,7 @@ int main(void)
         cmocka_unit_test(e5_merge_hides_nothing),
         cmocka_unit_test(e6_score_decides),
         cmocka_unit_test(e7_short_programs),
-        cmocka_unit_test(fusers_are_asked_again),
+        cmocka_unit_test(fusers_are_tried_again),
         cmocka_unit_test(e8_order_is_simulated),
         cmocka_unit_test(e9_late_death_makes_no_cycle),
         cmocka_unit_test(e11_closing_op_is_not_lost),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Handles and homes: stale, foreign and NULL handles are told apart, owners and holds end in the
+/* Handles and homes: stale, foreign and NULL handles are distinguished, owners and holds end in the
  * right order, versions change with the contents. */
 #include "unit.h"
 
@@ -326,7 +326,7 @@ static void *release_once(void *arg)
     return NULL;
 }
 
-/* Of several that release the last owner one does it; others are told. */
+/* Of several threads that release the last owner one succeeds; the others get FRIT_INVALID. */
 static void test_one_release_wins(void **state)
 {
     (void)state;

@@ -42,34 +42,34 @@ static struct code *take(struct rig *rig, double constant)
     return code;
 }
 
-struct asker {
+struct finder {
     pthread_t thread;
     struct code *code;
     const frit_cancel *cancel;
     atomic_int status;
 };
 
-static void *ask(void *ctx)
+static void *find_code(void *ctx)
 {
-    struct asker *asker = ctx;
+    struct finder *finder = ctx;
     frit_err err = {.struct_size = sizeof(err)};
 
-    atomic_store(&asker->status, code_compile(asker->code, asker->cancel, &err));
+    atomic_store(&finder->status, code_compile(finder->code, finder->cancel, &err));
     return NULL;
 }
 
-static void start(struct asker *asker, struct code *code, const frit_cancel *cancel)
+static void start(struct finder *finder, struct code *code, const frit_cancel *cancel)
 {
-    asker->code = code;
-    asker->cancel = cancel;
-    atomic_store(&asker->status, INT32_MAX);
-    assert_int_equal(pthread_create(&asker->thread, NULL, ask, asker), 0);
+    finder->code = code;
+    finder->cancel = cancel;
+    atomic_store(&finder->status, INT32_MAX);
+    assert_int_equal(pthread_create(&finder->thread, NULL, find_code, finder), 0);
 }
 
-static frit_status join(struct asker *asker)
+static frit_status join(struct finder *finder)
 {
-    pthread_join(asker->thread, NULL);
-    return atomic_load(&asker->status);
+    pthread_join(finder->thread, NULL);
+    return atomic_load(&finder->status);
 }
 
 /* Equal modules are one code, others are not. */
@@ -93,18 +93,18 @@ static void test_many_wait_for_one(void **state)
 {
     struct rig *rig = *state;
     struct code *code = take(rig, 1);
-    struct asker askers[THREADS];
+    struct finder finders[THREADS];
 
     atomic_store(&rig->held, true);
     for (int i = 0; i < THREADS; i++)
-        start(&askers[i], code, NULL);
+        start(&finders[i], code, NULL);
     rig_await_compiling(rig, 1);
     assert_null(code_compiled(code));
     for (int i = 0; i < THREADS; i++)
-        assert_int_equal(atomic_load(&askers[i].status), INT32_MAX);
+        assert_int_equal(atomic_load(&finders[i].status), INT32_MAX);
     atomic_store(&rig->held, false);
     for (int i = 0; i < THREADS; i++)
-        assert_int_equal(join(&askers[i]), FRIT_OK);
+        assert_int_equal(join(&finders[i]), FRIT_OK);
     assert_int_equal(atomic_load(&rig->n_compiles), 1);
     assert_non_null(code_compiled(code));
     code_unref(code);
@@ -115,17 +115,17 @@ static void test_failure_is_one_callers(void **state)
 {
     struct rig *rig = *state;
     struct code *code = take(rig, 1);
-    struct asker askers[THREADS];
+    struct finder finders[THREADS];
     int failed = 0;
 
     atomic_store(&rig->held, true);
     atomic_store(&rig->fails, 1);
     for (int i = 0; i < THREADS; i++)
-        start(&askers[i], code, NULL);
+        start(&finders[i], code, NULL);
     rig_await_compiling(rig, 1);
     atomic_store(&rig->held, false);
     for (int i = 0; i < THREADS; i++)
-        failed += join(&askers[i]) == FRIT_NO_DEVICE_MEMORY;
+        failed += join(&finders[i]) == FRIT_NO_DEVICE_MEMORY;
     assert_int_equal(failed, 1);
     assert_int_equal(atomic_load(&rig->n_compiles), 2);
     assert_non_null(code_compiled(code));
@@ -137,7 +137,7 @@ static void test_others_do_not_wait(void **state)
 {
     struct rig *rig = *state;
     struct code *a = take(rig, 1), *b = take(rig, 2);
-    struct asker first, second;
+    struct finder first, second;
 
     atomic_store(&rig->held, true);
     start(&first, a, NULL);
@@ -155,7 +155,7 @@ static void test_waiting_is_cancelled(void **state)
     struct rig *rig = *state;
     frit_cancel cancel = {.struct_size = sizeof(cancel)};
     struct code *code = take(rig, 1);
-    struct asker first, second;
+    struct finder first, second;
 
     atomic_store(&rig->held, true);
     start(&first, code, NULL);

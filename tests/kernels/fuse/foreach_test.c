@@ -13,7 +13,7 @@ static int setup(void **state)
 
     assert_non_null(rig);
     rig_init(rig);
-    rig->device.target.lanes = rig->device.target.row_lanes = 256;
+    rig->device.target.lanes = rig->device.target.lanes_per_row = 256;
     *state = rig;
     return 0;
 }

@@ -46,9 +46,9 @@ static frit_status build(struct sched *s, frit_err *err)
     return FRIT_OK;
 }
 
-static const struct schedule words = {
+static const struct schedule all_words = {
     .name = "words", .quality = 1, .match = match, .fits = fits, .build = build};
-const struct schedule *const schedules[] = {&words};
+const struct schedule *const schedules[] = {&all_words};
 const uint32_t n_schedules = 1;
 
 struct state {
@@ -144,13 +144,13 @@ static void test_scalars_as_types(void **state)
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         const uint64_t wanted[N_WORDS] = {77,          rows[i].b,   rows[i].i32,
                                           rows[i].i64, rows[i].f32, rows[i].f64};
-        uint64_t room[N_WORDS] = {0};
+        uint64_t words[N_WORDS] = {0};
         struct kernels_launch launch;
 
         s->launch.scalars[0] = (frit_scalar){.kind = rows[i].kind, .bits = rows[i].bits};
-        assert_int_equal(kernels_launch(&s->launch.launch, room, N_WORDS, &launch, NULL), FRIT_OK);
+        assert_int_equal(kernels_launch(&s->launch.launch, words, N_WORDS, &launch, NULL), FRIT_OK);
         assert_int_equal(launch.n_words, N_WORDS);
-        assert_ptr_equal(launch.words, room);
+        assert_ptr_equal(launch.words, words);
         assert_memory_equal(launch.words, wanted, sizeof(wanted));
     }
 }
@@ -158,10 +158,10 @@ static void test_scalars_as_types(void **state)
 static void test_what_a_launch_has(void **state)
 {
     struct state *s = *state;
-    uint64_t room[N_WORDS];
+    uint64_t words[N_WORDS];
     struct kernels_launch launch;
 
-    assert_int_equal(kernels_launch(&s->launch.launch, room, N_WORDS, &launch, NULL), FRIT_OK);
+    assert_int_equal(kernels_launch(&s->launch.launch, words, N_WORDS, &launch, NULL), FRIT_OK);
     assert_non_null(launch.code);
     assert_string_equal(launch.name, "words.add");
     assert_int_equal(launch.n_phases, 1);
@@ -232,26 +232,26 @@ static void test_absent_arguments(void **state)
 static void test_what_is_no_launch(void **state)
 {
     struct state *s = *state;
-    uint64_t room[N_WORDS];
+    uint64_t words[N_WORDS];
     struct kernels_launch launch = {0};
     frit_program_table foreign = *s->program.table;
     frit_program other = {.struct_size = sizeof(other), .table = &foreign, .self = s->program.self};
     frit_launch_spec empty = {.struct_size = sizeof(empty)};
 
-    assert_int_equal(kernels_launch(&s->launch.launch, room, N_WORDS - 1, &launch, NULL),
+    assert_int_equal(kernels_launch(&s->launch.launch, words, N_WORDS - 1, &launch, NULL),
                      FRIT_INTERNAL);
     assert_int_equal(launch.total_words, N_WORDS);
     assert_false(kernels_owns(&other));
     s->launch.launch.program = &other;
-    assert_int_equal(kernels_launch(&s->launch.launch, room, N_WORDS, &launch, NULL),
+    assert_int_equal(kernels_launch(&s->launch.launch, words, N_WORDS, &launch, NULL),
                      FRIT_INTERNAL);
     bind(s);
     s->launch.launch.spec = &empty;
-    assert_int_equal(kernels_launch(&s->launch.launch, room, N_WORDS, &launch, NULL),
+    assert_int_equal(kernels_launch(&s->launch.launch, words, N_WORDS, &launch, NULL),
                      FRIT_INTERNAL);
     bind(s);
     s->launch.launch.n_scalars = 0;
-    assert_int_equal(kernels_launch(&s->launch.launch, room, N_WORDS, &launch, NULL),
+    assert_int_equal(kernels_launch(&s->launch.launch, words, N_WORDS, &launch, NULL),
                      FRIT_INTERNAL);
 }
 
@@ -259,7 +259,7 @@ static void test_not_compiled(void **state)
 {
     struct state *s = *state;
     struct rig_ops ops = {0};
-    uint64_t room[N_WORDS];
+    uint64_t words[N_WORDS];
     struct kernels_launch launch;
     struct rig_sig sig;
     frit_program program = {.struct_size = sizeof(program)};
@@ -271,7 +271,7 @@ static void test_not_compiled(void **state)
     assert_int_equal(program.table->prepare(program.self, 0, &sig.sig, &spec, &s->variant, NULL),
                      FRIT_PREPARE_NEEDS_COMPILE);
     rig_bind(&s->launch, &program, &spec, (float *[]){&s->x, &s->y}, 2, 1, NULL, 0);
-    assert_int_equal(kernels_launch(&s->launch.launch, room, N_WORDS, &launch, NULL),
+    assert_int_equal(kernels_launch(&s->launch.launch, words, N_WORDS, &launch, NULL),
                      FRIT_INTERNAL);
     rig_destroy(&program);
 }

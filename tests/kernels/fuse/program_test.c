@@ -208,7 +208,7 @@ static void test_spec(void **state)
     assert_int_equal(kernel.flops, 70 * 3);
 }
 
-static const char *kernel_name(struct rig *rig, const struct rig_ops *ops, char *out, size_t room)
+static const char *kernel_name(struct rig *rig, const struct rig_ops *ops, char *out, size_t size)
 {
     const int64_t dims[] = {4};
     const double scalar = 1;
@@ -224,7 +224,7 @@ static const char *kernel_name(struct rig *rig, const struct rig_ops *ops, char 
     rig_prepare(&program, &sig, &spec, &variant);
     rig_bind(&launch, &program, &spec, NULL, 0, 0, &scalar, 1);
     assert_int_equal(kernels_launch(&launch.launch, words, 32, &kernel, NULL), FRIT_OK);
-    assert_true(strlen(kernel.name) < room);
+    assert_true(strlen(kernel.name) < size);
     strcpy(out, kernel.name);
     rig_destroy(&program);
     return out;
@@ -319,7 +319,7 @@ static void test_modules_that_differ(void **state)
     check_chain(&p->chain, &second, 360);
 }
 
-/* Everything of a signature that lowering may look at tells answers apart. */
+/* Signatures that differ in anything that lowering reads give different specs. */
 static void test_questions_that_differ(void **state)
 {
     struct programs *p = *state;
@@ -406,7 +406,7 @@ static void test_answers_of_candidates(void **state)
     rig_destroy(&two);
 }
 
-/* A module that is not what others rely on is told, not handed on. */
+/* A module that breaks an invariant is an error and does not reach the emitter. */
 static void test_wrong_modules(void **state)
 {
     struct programs *p = *state;
@@ -538,7 +538,7 @@ static void test_saved_and_loaded(void **state)
     struct programs *p = *state;
     const int64_t dims[] = {3, 5};
     unsigned char bytes[SAVED], same[SAVED + 1];
-    uint64_t n = 0, room;
+    uint64_t n = 0, size;
     frit_launch_spec spec;
     frit_variant variant;
     frit_program loaded;
@@ -549,9 +549,9 @@ static void test_saved_and_loaded(void **state)
     assert_int_equal(save(&p->chain, bytes), n);
     for (uint64_t most = 0; most <= n; most++) { /* never more than there is room for */
         same[most] = 0xa5;
-        room = most;
-        assert_int_equal(p->chain.table->to_state(p->chain.self, same, &room, NULL), FRIT_OK);
-        assert_int_equal(room, n);
+        size = most;
+        assert_int_equal(p->chain.table->to_state(p->chain.self, same, &size, NULL), FRIT_OK);
+        assert_int_equal(size, n);
         assert_memory_equal(same, bytes, most);
         assert_int_equal(same[most], 0xa5);
     }

@@ -137,7 +137,7 @@ static uint32_t generation(void *self, void *code)
 void rig_init(struct rig *rig)
 {
     *rig = (struct rig){.device = {.target = {.lanes = 32,
-                                              .row_lanes = 32,
+                                              .lanes_per_row = 32,
                                               .most_lanes = 256,
                                               .units = 4,
                                               .group_bytes = 32768,

@@ -70,7 +70,7 @@ struct rig_sig {
 void rig_sign(struct rig_sig *out, uint32_t n_in, uint32_t n_out, uint32_t n_scalars, uint32_t rank,
               const int64_t *dims);
 
-/* Prepares, and compiles where that is asked for. */
+/* Prepares, and compiles if prepare returned FRIT_PREPARE_NEEDS_COMPILE. */
 void rig_prepare(const frit_program *program, const struct rig_sig *sig, frit_launch_spec *spec,
                  frit_variant *variant);
 

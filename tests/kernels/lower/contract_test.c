@@ -67,14 +67,14 @@ static double product_at(const struct rig *rig, uint32_t a, uint32_t b, const st
 static void same(const char *what, uint32_t dtype, int64_t number, double seen, double want,
                  double size)
 {
-    double room = dtype == FRIT_F16    ? 0x1p-11
-                  : dtype == FRIT_BF16 ? 0x1p-8
-                  : dtype == FRIT_F32  ? 0x1p-22
-                                       : 0;
+    double tolerance = dtype == FRIT_F16    ? 0x1p-11
+                       : dtype == FRIT_BF16 ? 0x1p-8
+                       : dtype == FRIT_F32  ? 0x1p-22
+                                            : 0;
 
     if (dtype == FRIT_I8)
         want = (double)(int8_t)(int64_t)want;
-    if (fabs(seen - want) > room * (dtype == FRIT_F32 ? size : fabs(want)))
+    if (fabs(seen - want) > tolerance * (dtype == FRIT_F32 ? size : fabs(want)))
         fail_msg("%s of type %u: element %lld is %.9g, not %.9g", what, dtype, (long long)number,
                  seen, want);
 }
@@ -100,7 +100,7 @@ static uint32_t operand(struct rig *rig, uint32_t dtype, uint32_t rank, const in
 }
 
 struct target {
-    uint32_t lanes, row_lanes, units;
+    uint32_t lanes, lanes_per_row, units;
     bool fma, stages;
 };
 
@@ -113,7 +113,7 @@ static const struct target targets[] = {{64, 64, 4, true, false},
 static void set_target(struct rig *rig, const struct target *target)
 {
     rig->target.lanes = target->lanes;
-    rig->target.row_lanes = target->row_lanes;
+    rig->target.lanes_per_row = target->lanes_per_row;
     rig->target.units = target->units;
     rig->target.fma = target->fma;
     rig->target.stages_tiles = target->stages;

@@ -8,7 +8,7 @@
 static const int64_t sizes[] = {INT32_MAX,  1ll << 31,       (1ll << 31) + 1,
                                 UINT32_MAX, (1ll << 32) + 3, 1ll << 40};
 static const struct {
-    bool caches_rows, in_turn, i64;
+    bool rereads_are_cached, lanes_interleaved, i64;
 } targets[] = {
     {false, false, true}, {true, true, true}, {true, false, true}, {false, false, false}};
 
@@ -152,8 +152,8 @@ static uint32_t build(const struct schedule *schedule, put_fn put_ops, uint32_t 
 
             rig_init(&rig);
             rig.index_width = 64;
-            rig.target.caches_rows = targets[target].caches_rows;
-            rig.target.in_turn = targets[target].in_turn;
+            rig.target.rereads_are_cached = targets[target].rereads_are_cached;
+            rig.target.lanes_interleaved = targets[target].lanes_interleaved;
             rig.target.i64 = targets[target].i64;
             put_ops(&rig, shapes[i % 3], axis);
             built += rig_build(&rig, schedule) == FRIT_OK;

@@ -284,7 +284,7 @@ static void across(const int64_t *dims, uint32_t dtype, uint32_t lanes, bool til
     uint32_t x, w, t, y;
 
     rig_init(&rig);
-    rig.target.caches_rows = lanes == 0;
+    rig.target.rereads_are_cached = lanes == 0;
     rig.target.lanes = lanes ? lanes : 64;
     rig.target.most_lanes = 1024;
     x = rig_input(&rig, dtype, 3, turned);

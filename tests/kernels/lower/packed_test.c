@@ -80,7 +80,7 @@ static uint32_t get_code(const struct rig *rig, uint32_t value, int64_t i)
     return byte >> (i % per * width) & ((1u << width) - 1);
 }
 
-/* An F32 that tells by its last bit that it is not all of the number. */
+/* `real` as an F32 rounded to odd: the last bit is set if the conversion is inexact. */
 static double odd_single(double real)
 {
     float single = (float)real;

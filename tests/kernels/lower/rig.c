@@ -15,7 +15,7 @@ void rig_init(struct rig *rig)
     memset(rig, 0, sizeof(*rig));
     rig->index_width = 32;
     rig->target = (struct kir_target){.lanes = 64,
-                                      .row_lanes = 64,
+                                      .lanes_per_row = 64,
                                       .most_lanes = 256,
                                       .units = 4,
                                       .group_bytes = 32768,

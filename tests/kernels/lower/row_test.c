@@ -19,7 +19,7 @@ static void fill(struct rig *rig, uint32_t value)
     }
 }
 
-/* A fold of x over axes, told by bits. */
+/* A fold of x over the axes in a bit mask. */
 struct reduction {
     frit_attrs_reduce attrs;
     uint32_t rank;
@@ -114,7 +114,7 @@ static void check_near(uint32_t id, uint32_t dtype, uint32_t rank, const int64_t
 
     rig_init(&rig);
     rig.target.near_lanes = near;
-    rig.target.caches_rows = rig.target.in_turn = !near;
+    rig.target.rereads_are_cached = rig.target.lanes_interleaved = !near;
     if (units) {
         rig.target.units = units;
         rig.target.lanes = rig.target.most_lanes = 256;
@@ -191,7 +191,7 @@ static uint32_t count_barriers(const struct kir_module *m)
 }
 
 /* Barriers, and lanes of the first phase, of a sum over one of two axes. */
-static uint32_t steps_of(int64_t rows, int64_t columns, uint32_t axes, bool in_turn,
+static uint32_t steps_of(int64_t rows, int64_t columns, uint32_t axes, bool lanes_interleaved,
                          uint32_t *lanes)
 {
     const int64_t dims[] = {rows, columns};
@@ -200,8 +200,8 @@ static uint32_t steps_of(int64_t rows, int64_t columns, uint32_t axes, bool in_t
     struct rig rig;
 
     rig_init(&rig);
-    rig.target.caches_rows = true;
-    rig.target.in_turn = in_turn;
+    rig.target.rereads_are_cached = true;
+    rig.target.lanes_interleaved = lanes_interleaved;
     rig.target.most_lanes = 256;
     rig.target.units = 2;
     x = rig_input(&rig, FRIT_F32, 2, dims);
@@ -233,14 +233,14 @@ static void test_steps(void **state)
     assert_int_equal(steps_of(300, 20, 2, true, &lanes), 0);
 }
 
-static uint32_t divisions_of(const int64_t *dims, bool caches_rows)
+static uint32_t divisions_of(const int64_t *dims, bool rereads_are_cached)
 {
     struct reduction r = reduction_of(3, dims, 2, false);
     uint32_t x, n;
     struct rig rig;
 
     rig_init(&rig);
-    rig.target.caches_rows = rig.target.in_turn = caches_rows;
+    rig.target.rereads_are_cached = rig.target.lanes_interleaved = rereads_are_cached;
     x = rig_input(&rig, FRIT_F32, 3, dims);
     rig_op(&rig, FRIT_OP_sum, 1, (struct rig_in[]){rig_value(x)}, &r.attrs, FRIT_F32, r.rank,
            r.dims);
@@ -332,7 +332,7 @@ static uint32_t normalize(const int64_t *dims, uint32_t axes, bool caches)
     struct rig rig;
 
     rig_init(&rig);
-    rig.target.caches_rows = rig.target.in_turn = caches;
+    rig.target.rereads_are_cached = rig.target.lanes_interleaved = caches;
     rig.target.near_lanes = caches ? 0 : 16;
     x = rig_input(&rig, FRIT_F32, 2, dims);
     fill(&rig, x);
@@ -448,7 +448,7 @@ static void test_many_levels(void **state)
         uint32_t x, y;
 
         rig_init(&rig);
-        rig.target.caches_rows = false;
+        rig.target.rereads_are_cached = false;
         y = x = rig_input(&rig, FRIT_F64, 2, dims);
         fill(&rig, x);
         for (uint32_t i = 0; i < levels; i++) {
@@ -479,7 +479,7 @@ static uint32_t soften(const int64_t *dims, bool caches, uint32_t group_bytes)
     struct rig rig;
 
     rig_init(&rig);
-    rig.target.caches_rows = caches;
+    rig.target.rereads_are_cached = caches;
     rig.target.group_bytes = group_bytes;
     x = rig_input(&rig, FRIT_F32, 2, dims);
     fill(&rig, x);

@@ -492,7 +492,7 @@ static void run_cast(uint32_t from, uint32_t to)
                     (i & 1 ? -1 : 1));
         else if (from == FRIT_BOOL)
             rig_set_int(&rig, x, i, i & 1);
-        else /* near powers of two, where halves are told apart by the last bits */
+        else /* near powers of two, where the last bits decide how a half rounds */
             rig_set_int(&rig, x, i,
                         (near + near / 512 * rig_random(&chance, 4) + rig_random(&chance, 3) - 1) *
                             (i & 1 ? -1 : 1));

@@ -5,8 +5,9 @@
 
 #include "kernels/lower/rig.h"
 
-/* Builds what rig_run ran, with one allocation after the other failing: each time that is told, and
- * at the end it succeeds.  Fails the test if there were fewer than `least` allocations. */
+/* Builds what rig_run ran, again and again, failing the first, the second, ... allocation, until
+ * none is left to fail.  Each failure must be returned as FRIT_NO_HOST_MEMORY.  Fails the test if
+ * there were fewer than `least` allocations. */
 void rig_scarce(const struct rig *rig, const struct schedule *schedule, uint32_t least);
 
 #endif

@@ -10,12 +10,6 @@
 
 #include "blocks.h"
 
-static const frit_operand *operand_at(const frit_op_desc *op, const frit_operand *first, uint32_t i)
-{
-    return (const frit_operand *)(const void *)((const char *)first +
-                                                (size_t)i * op->operand_stride);
-}
-
 /* ---- what is taken ---- */
 
 static bool operand_fits(const frit_operand *operand, const frit_slot_info *slot)
@@ -37,12 +31,12 @@ static bool op_fits(const struct row *row, enum fuser_kind kind, const frit_op_d
         op->n_in != row->n_in || op->n_out != 1)
         return false;
     for (uint32_t i = 0; i < op->n_in; i++)
-        if (!operand_fits(operand_at(op, op->in, i), &info->in[i]))
+        if (!operand_fits(frit_operand_at(op, op->in, i), &info->in[i]))
             return false;
     if (op->out->kind != FRIT_OPERAND_TENSOR || !operand_fits(op->out, &info->out[0]))
         return false;
     if (row->cls == FRIT_CLASS_MAP &&
-        !row->map[number_kind(operand_at(op, op->in, row->decides)->dtype)])
+        !row->map[number_kind(frit_operand_at(op, op->in, row->decides)->dtype)])
         return false;
     if (is_chain(kind))
         return chain_takes(op);
@@ -62,8 +56,8 @@ static uint16_t value_find(const struct block *block, uint32_t number)
     return BLOCK_NONE;
 }
 
-/* The block's own number of an extent; 0 stands for no room as for the extent 0 itself, which
- * `full` tells apart. */
+/* The block's own number of an extent.  Returns 0 for the extent 0, and also if the table is full:
+ * then it sets `*full`. */
 static uint8_t extent_own(struct block *block, uint32_t number, bool *full)
 {
     if (number <= 1)
@@ -156,7 +150,7 @@ void block_push(struct block *block, enum fuser_kind kind, const frit_op_desc *o
     }
     *own = (struct block_op){.row = row, .rev = op->rev, .n_in = op->n_in};
     for (uint32_t i = 0; i < op->n_in; i++) {
-        const frit_operand *operand = operand_at(op, op->in, i);
+        const frit_operand *operand = frit_operand_at(op, op->in, i);
 
         own->in_dtype[i] = operand->dtype;
         own->in[i] = BLOCK_NONE;

@@ -77,7 +77,7 @@ enum { BLOCK_ARGS = BLOCK_OPS * ROW_OPERANDS + BLOCK_OPS };
  * chain_words knows. */
 bool chain_takes(const frit_op_desc *op);
 
-/* What is saved of a program: by what its block is told from others. */
+/* What is saved of a program: enough to recognise its block. */
 struct state {
     uint32_t magic;
     uint32_t kind;

@@ -73,12 +73,6 @@ static bool lies_like(const frit_arg_sig *in, const frit_arg_sig *out)
            memcmp(in->dims, out->dims, in->rank * sizeof(*in->dims)) == 0 && is_dense(in);
 }
 
-static const frit_arg_sig *sig_at(const frit_signature *sig, uint32_t i)
-{
-    return (const frit_arg_sig *)(const void *)((const char *)sig->args +
-                                                (size_t)i * sig->arg_stride);
-}
-
 /* An output is stored by the op that makes it.  It may take the memory of an input that nothing
  * reads from that op on, or that only this op reads, each element just before it is written.
  * Returns how many inputs those are. */
@@ -96,7 +90,8 @@ static uint32_t find_aliases(const struct program *program, const frit_signature
 
         if (reads.viewed >= maker || reads.direct > maker)
             continue;
-        if (reads.direct < maker || (in_step && lies_like(sig_at(sig, i), sig_at(sig, out))))
+        if (reads.direct < maker ||
+            (in_step && lies_like(frit_arg_sig_at(sig, i), frit_arg_sig_at(sig, out))))
             inputs[n++] = i;
     }
     return n;
@@ -151,7 +146,7 @@ static frit_status prepare_chain(const struct program *program, const frit_signa
     uint64_t count = 1, groups;
 
     for (uint32_t i = 0; i < program->n_args; i++)
-        if (!is_dense(sig_at(sig, i)))
+        if (!is_dense(frit_arg_sig_at(sig, i)))
             return blocks_fail(program->instance, err, FRIT_UNSUPPORTED,
                                "blocks: a chain of dense tensors only");
     for (uint32_t d = 0; d < sig->args->rank; d++)
@@ -173,7 +168,7 @@ static frit_status program_prepare(void *self, uint32_t candidate, const frit_si
 
     if (candidate != 0 || sig->n_in != program->n_in || sig->n_in + sig->n_out != program->n_args)
         return blocks_fail(program->instance, err, FRIT_INVALID,
-                           "blocks: a program is asked for arguments that it has not");
+                           "blocks: the signature has other arguments than the program");
     if (sig->flags & FRIT_MUST_UNDERSTAND)
         return blocks_fail(program->instance, err, FRIT_UNSUPPORTED,
                            "blocks: unknown flags in a signature");

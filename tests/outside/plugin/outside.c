@@ -122,12 +122,6 @@ static frit_status memory_read(void *self, const frit_transfer *from, void *into
 /* ---- the one op
  * ---------------------------------------------------------------------------------- */
 
-static const frit_arg *arg_at(const frit_launch *launch, uint32_t index)
-{
-    return (const frit_arg *)(const void *)((const char *)launch->args +
-                                            (size_t)launch->arg_stride * index);
-}
-
 /* One dim after the other; the last one is a loop over elements. */
 static void negate(const frit_arg *x, const frit_arg *y, uint32_t dim, const char *from, char *to,
                    double sign)
@@ -147,7 +141,7 @@ static void negate(const frit_arg *x, const frit_arg *y, uint32_t dim, const cha
 
 static void run(const struct driver *driver, const frit_launch *launch)
 {
-    const frit_arg *x = arg_at(launch, 0), *y = arg_at(launch, 1);
+    const frit_arg *x = frit_arg_at(launch, 0), *y = frit_arg_at(launch, 1);
 
     negate(x, y, 0, (const char *)x->memory + x->offset + x->origin,
            (char *)y->memory + y->offset + y->origin, driver->sign);

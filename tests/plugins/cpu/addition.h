@@ -16,7 +16,7 @@ struct addition {
     uint64_t n;
 };
 
-/* x[i] is i % 1000.  On failure, told by the rig's err, nothing is left behind. */
+/* x[i] is i % 1000.  On failure the rig's err is set and nothing is allocated. */
 frit_status addition_open(struct addition *a, struct rig *rig, uint64_t n);
 frit_status addition_run(struct addition *a, uint64_t *value);
 void addition_close(struct addition *a);

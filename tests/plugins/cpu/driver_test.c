@@ -122,7 +122,8 @@ static void open_addition(struct addition *a, struct rig *rig, uint64_t n)
         fail_msg("%s", rig->err.text);
 }
 
-/* What one of the two arguments lacks in its range is not touched, and told. */
+/* One of the two arguments has too short a range: nothing outside of it is touched, and the launch
+ * fails. */
 static void check_short_argument(struct rig *rig, int arg, uint64_t lacks, float last)
 {
     frit_failure failure = {.struct_size = sizeof failure};
@@ -223,7 +224,7 @@ static void what_cannot_be_launched(void **state)
     addition_close(&a);
 }
 
-/* Taken by submit, failed on the way: the timeline tells it. */
+/* Submit succeeds, the launch fails: wait returns the failure. */
 static void no_memory_for_a_launch(void **state)
 {
     struct rig *rig = *state;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Each allocation of a life of the driver fails once, those that it asks of the host and those of
- * the C library: a clean error, nothing left behind; and many lives in a row. */
+/* Opens, uses and closes the driver again and again, each time with another allocation failing:
+ * first those by the host's allocator, then those by the C library.  Each gives an error and leaks
+ * nothing. */
 #include <string.h>
 
 #include "addition.h"
@@ -23,7 +24,7 @@ static frit_status live(struct rig *rig, uint64_t n)
     if (!status) {
         status = addition_open(&a, rig, n);
         if (!status) {
-            assert_int_equal(addition_run(&a, &value), FRIT_OK); /* it is wait that tells */
+            assert_int_equal(addition_run(&a, &value), FRIT_OK); /* wait returns the failure */
             assert_int_equal(rig->backend->wait(rig->device, NULL, value, 0, &failure, &rig->err),
                              FRIT_OK);
             status = failure.status;
@@ -38,18 +39,19 @@ static frit_status live(struct rig *rig, uint64_t n)
     return status;
 }
 
-/* What a life may have ended with that met a refused allocation, or none.  A schedule that has no
- * memory to look at an op says no to it, and another may take it.  Whether the refusal was told. */
+/* Checks the status of a life in which allocation `n` failed (`hit`), or none.  A schedule without
+ * memory to look at an op rejects it and another schedule may accept it, so a life may succeed
+ * nevertheless.  Returns whether the status is that of a failed allocation. */
 static bool check_life(const struct rig *rig, frit_status status, bool hit, long n)
 {
-    bool told = status == FRIT_NO_HOST_MEMORY || status == FRIT_NO_DEVICE_MEMORY;
+    bool failed = status == FRIT_NO_HOST_MEMORY || status == FRIT_NO_DEVICE_MEMORY;
 
     if (!hit && status)
         fail_msg("no allocation was refused: status %d, %s", status, rig->err.text);
-    if (told ? !strstr(rig->err.text, "memory") : status && status != FRIT_UNSUPPORTED)
+    if (failed ? !strstr(rig->err.text, "memory") : status && status != FRIT_UNSUPPORTED)
         fail_msg("allocation %ld: status %d, %s", n, status, rig->err.text);
     assert_int_equal(rig->live, 0);
-    return told;
+    return failed;
 }
 
 static void each_of_the_hosts_fails_once(void **state)
@@ -71,7 +73,7 @@ static void each_of_the_hosts_fails_once(void **state)
 static void starve(const char *tier)
 {
     bool hit = true;
-    long told = 0;
+    long failed = 0;
 
     for (long n = 0; hit; n++) {
         struct rig rig = {.threads = 3, .tier = tier};
@@ -80,9 +82,9 @@ static void starve(const char *tier)
         failing_alloc_arm(n);
         status = live(&rig, 100);
         hit = failing_alloc_disarm();
-        told += check_life(&rig, status, hit, n);
+        failed += check_life(&rig, status, hit, n);
     }
-    assert_true(told > 40); /* codes, a block, a module, its tile code */
+    assert_true(failed > 40); /* codes, a block, a module, its tile code */
 }
 
 static void each_of_its_own_fails_once(void **state)

@@ -73,16 +73,18 @@ static const struct kit_row rows[] = {
 };
 
 static const struct kit_fuser fusers[] = {
-    {KIT_TEXT("four"), 3, 700, KIT_INPLACE, accept, note},
-    {KIT_TEXT("any"), 1, 100, 0, NULL, note},
+    {FRIT_STR_INIT("four"), 3, 700, KIT_INPLACE, accept, note},
+    {FRIT_STR_INIT("any"), 1, 100, 0, NULL, note},
 };
 
 static const frit_device_info devices[] = {
-    {.type = FRIT_DEVICE_ACCELERATOR, .stable_id = KIT_TEXT("a"), .name = KIT_TEXT("first")},
+    {.type = FRIT_DEVICE_ACCELERATOR,
+     .stable_id = FRIT_STR_INIT("a"),
+     .name = FRIT_STR_INIT("first")},
     {.type = FRIT_DEVICE_INTEGRATED,
-     .stable_id = KIT_TEXT("b"),
-     .name = KIT_TEXT("second"),
-     .fingerprint = KIT_TEXT("its own")},
+     .stable_id = FRIT_STR_INIT("b"),
+     .name = FRIT_STR_INIT("second"),
+     .fingerprint = FRIT_STR_INIT("its own")},
 };
 
 static frit_status configure(struct kit_instance *instance, const frit_host_options *options,
@@ -97,8 +99,8 @@ static frit_status configure(struct kit_instance *instance, const frit_host_opti
 }
 
 static const struct kit_driver driver = {
-    .name = KIT_TEXT("noting"),
-    .version = KIT_TEXT("7"),
+    .name = FRIT_STR_INIT("noting"),
+    .version = FRIT_STR_INIT("7"),
     .devices = devices,
     .n_devices = 2,
     .rows = rows,
@@ -116,7 +118,7 @@ static frit_status plugin_open(const frit_host_root *host, void **instance, frit
 
 static const frit_plugin plugin = {
     .struct_size = sizeof(frit_plugin),
-    .id = KIT_TEXT("org.example.noting"),
+    .id = FRIT_STR_INIT("org.example.noting"),
     .open = plugin_open,
     .close = kit_close,
     .get_interface = kit_interface,

@@ -51,7 +51,7 @@ static void devices_are_the_table(void **state)
 static void what_cannot_open_is_told(void **state)
 {
     static const struct kit_row row = {FRIT_OP_add, 1, KIT_COMPILED, NULL};
-    const struct kit_driver driver = {.name = KIT_TEXT("lacking"), .rows = &row, .n_rows = 1};
+    const struct kit_driver driver = {.name = FRIT_STR_INIT("lacking"), .rows = &row, .n_rows = 1};
     struct rig rig = {0};
     void *none;
 
@@ -139,8 +139,7 @@ static void results_take_the_memory_of_what_lies_alike(void **state)
     program.table->destroy(program.self);
 }
 
-/* This driver has no `copy`; the template, which has one, is asked for dense operands in its tests.
- */
+/* This driver has no row `copy`; the template has one, and its tests cover dense operands. */
 static void dense_operands_want_a_copy(void **state)
 {
     struct rig *rig = *state;

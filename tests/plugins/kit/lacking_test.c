@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a driver's tables lack is told, before it would be called. */
+/* kit_open refuses a driver whose tables lack a function. */
 #include <string.h>
 
 #include "steps.h"
@@ -22,7 +22,7 @@ static void compilers_are_whole(void **state)
 {
     static const struct kit_row row = {FRIT_OP_add, 1, KIT_COMPILED, NULL};
     static const struct kit_compiler compilers[] = {{.release = end_code}, {.compile = make_code}};
-    struct kit_driver driver = {.name = KIT_TEXT("lacking"), .rows = &row, .n_rows = 1};
+    struct kit_driver driver = {.name = FRIT_STR_INIT("lacking"), .rows = &row, .n_rows = 1};
     struct rig *rig = *state;
     const int64_t live = rig->live;
     void *none;
@@ -53,9 +53,12 @@ static frit_status own_submit(void *self, frit_queue *queue, const frit_cmd *cmd
 static void somebody_runs_a_program(void **state)
 {
     static const struct kit_row row = {FRIT_OP_add, KIT_TYPE(FRIT_F32), 0, NULL};
-    static const frit_device_info info = {.name = KIT_TEXT("device")};
-    const struct kit_driver driver = {
-        .name = KIT_TEXT("lacking"), .devices = &info, .n_devices = 1, .rows = &row, .n_rows = 1};
+    static const frit_device_info info = {.name = FRIT_STR_INIT("device")};
+    const struct kit_driver driver = {.name = FRIT_STR_INIT("lacking"),
+                                      .devices = &info,
+                                      .n_devices = 1,
+                                      .rows = &row,
+                                      .n_rows = 1};
     frit_program program = {.struct_size = sizeof program};
     struct rig *rig = *state;
     struct kit_instance *own;
@@ -88,9 +91,9 @@ static void own_free(void *self, frit_memory *memory)
 /* A driver whose memory is not the kit's does not adopt the application's. */
 static void memory_of_its_own_is_not_adopted(void **state)
 {
-    static const frit_device_info info = {.name = KIT_TEXT("device")};
+    static const frit_device_info info = {.name = FRIT_STR_INIT("device")};
     const struct kit_driver driver = {
-        .name = KIT_TEXT("lacking"), .devices = &info, .n_devices = 1};
+        .name = FRIT_STR_INIT("lacking"), .devices = &info, .n_devices = 1};
     struct rig *rig = *state;
     const frit_backend *backend;
     struct kit_instance *own;

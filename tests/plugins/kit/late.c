@@ -112,16 +112,16 @@ static bool maps_accept(const struct kit_block *block, const frit_op_desc *op)
 }
 
 static const struct kit_fuser fusers[] = {
-    {KIT_TEXT("maps"), 1, 500, KIT_INPLACE | KIT_COMPILED, maps_accept, NULL},
+    {FRIT_STR_INIT("maps"), 1, 500, KIT_INPLACE | KIT_COMPILED, maps_accept, NULL},
 };
 
 static const frit_device_info devices[] = {{.type = FRIT_DEVICE_ACCELERATOR,
-                                            .stable_id = KIT_TEXT("late-0"),
-                                            .name = KIT_TEXT("later, on a thread")}};
+                                            .stable_id = FRIT_STR_INIT("late-0"),
+                                            .name = FRIT_STR_INIT("later, on a thread")}};
 
 static const struct kit_driver driver = {
-    .name = KIT_TEXT("late"),
-    .version = KIT_TEXT("1"),
+    .name = FRIT_STR_INIT("late"),
+    .version = FRIT_STR_INIT("1"),
     .devices = devices,
     .n_devices = 1,
     .rows = rows,
@@ -151,9 +151,9 @@ static frit_status plugin_open(const frit_host_root *host, void **out, frit_err 
 
 static const frit_plugin plugin = {
     .struct_size = sizeof(frit_plugin),
-    .id = KIT_TEXT("org.example.late"),
-    .version = KIT_TEXT("1"),
-    .license = KIT_TEXT("Apache-2.0"),
+    .id = FRIT_STR_INIT("org.example.late"),
+    .version = FRIT_STR_INIT("1"),
+    .license = FRIT_STR_INIT("Apache-2.0"),
     .open = plugin_open,
     .close = kit_close,
     .get_interface = kit_interface,

@@ -252,7 +252,7 @@ static frit_status add_launch(const struct kit_device *device, struct list *list
     if (status)
         return status;
     for (uint32_t i = 0; i < launch->n_args; i++) {
-        node->call.args[i].data = serial_element(node->call.args[i].arg);
+        node->call.args[i].data = hosted_element(node->call.args[i].arg);
         node->call.args[i].arg = NULL;
     }
     node->launch = (frit_launch){.cookie = launch->cookie,

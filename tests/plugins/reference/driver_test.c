@@ -49,7 +49,7 @@ static void one_device(void **state)
     assert_null(other);
 }
 
-/* Without room for an info only the count is told. */
+/* Without room for an info only the count is returned. */
 static void count_alone(void **state)
 {
     struct rig *rig = *state;
@@ -179,7 +179,7 @@ static void any_layout(void **state)
     assert_memory_equal(y, expected, sizeof expected);
 }
 
-/* Longer than one stretch of lanes, with a scalar operand in front. */
+/* Longer than one piece of VALUE_LANES elements, with a scalar operand in front. */
 static void long_rows(void **state)
 {
     int16_t a[1000], y[1000];

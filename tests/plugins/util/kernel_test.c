@@ -142,7 +142,7 @@ static void a_kernel_runs(void **state)
     assert_true(floats[3] == 0 && floats[4] == 1.5f && floats[5] == 1.5f && floats[6] == 0);
 }
 
-/* The command fails, not the submit; what comes after it runs, and who waits is told. */
+/* The command fails, not the submit: later commands run, and wait returns the failure. */
 static void a_kernel_fails(void **state)
 {
     struct setting *s = *state;
@@ -169,7 +169,7 @@ static void a_kernel_fails(void **state)
     assert_true(floats[4] == 2);
 }
 
-/* Of the commands of one submit the first that failed is told. */
+/* Of several commands of a submit that fail, wait returns the first. */
 static void the_first_of_a_submit(void **state)
 {
     struct setting *s = *state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Failures are told to every call that asks for them, and those without room are not lost; what
- * runs on is waited for, until it is done or the device is lost. */
+/* Every wait returns the failures that its caller does not know yet, also those that did not fit
+ * into the list; asynchronous work is waited for until it is done or the device is lost. */
 #include "plugins/util/progress.h"
 
 #include "unit.h"
@@ -33,8 +33,8 @@ static struct fault fault_of(uint64_t cookie)
                           .err = {.status = FRIT_IO, .native_code = 11, .text = "broken"}};
 }
 
-/* What is told to a caller that knows of failures up to `known`. */
-static frit_failure tell(struct progress *progress, uint64_t known, uint64_t value)
+/* The failure that a caller gets that knows of failures up to `known`. */
+static frit_failure failure_after(struct progress *progress, uint64_t known, uint64_t value)
 {
     frit_failure failure = {
         .struct_size = sizeof failure, .status = 77, .value = known, .cookie = 78};
@@ -61,26 +61,26 @@ static void again_and_again(void **state)
 
     (void)state;
     progress_init(&progress, &plug);
-    assert_int_equal(tell(&progress, 0, 0).status, FRIT_OK);
+    assert_int_equal(failure_after(&progress, 0, 0).status, FRIT_OK);
     assert_int_equal(progress_advance(&progress, NULL), 1);
     assert_int_equal(progress_advance(&progress, &fault), 2);
     assert_int_equal(progress_advance(&progress, NULL), 3);
     fault = fault_of(6);
     assert_int_equal(progress_advance(&progress, &fault), 4);
 
-    assert_int_equal(tell(&progress, 0, 1).status, FRIT_OK); /* it failed after that */
+    assert_int_equal(failure_after(&progress, 0, 1).status, FRIT_OK); /* it failed after that */
     for (uint64_t i = 0; i < 3; i++) {
-        assert_int_equal(tell(&progress, i / 2, 4).value, 2);
-        assert_int_equal(tell(&progress, 0, 2).cookie, 5);
+        assert_int_equal(failure_after(&progress, i / 2, 4).value, 2);
+        assert_int_equal(failure_after(&progress, 0, 2).cookie, 5);
     }
-    assert_int_equal(tell(&progress, 2, 3).status, FRIT_OK);
-    assert_int_equal(tell(&progress, 2, 4).value, 4);
-    assert_int_equal(tell(&progress, 3, 4).cookie, 6);
-    assert_int_equal(tell(&progress, 4, 4).status, FRIT_OK);
+    assert_int_equal(failure_after(&progress, 2, 3).status, FRIT_OK);
+    assert_int_equal(failure_after(&progress, 2, 4).value, 4);
+    assert_int_equal(failure_after(&progress, 3, 4).cookie, 6);
+    assert_int_equal(failure_after(&progress, 4, 4).status, FRIT_OK);
     progress_fini(&progress);
 }
 
-/* Every value at which something failed is told of, whatever was told in between. */
+/* Every value at which something failed is reported, whatever was reported in between. */
 static void more_than_there_is_room_for(void **state)
 {
     enum { COUNT = PROGRESS_FAULTS + 5 };
@@ -94,12 +94,12 @@ static void more_than_there_is_room_for(void **state)
         assert_int_equal(progress_advance(&progress, &fault), i);
     }
     for (uint64_t known = 0; known < COUNT; known++) {
-        frit_failure failure = tell(&progress, known, COUNT);
+        frit_failure failure = failure_after(&progress, known, COUNT);
 
         assert_int_equal(failure.value, known + 1);
         assert_int_equal(failure.cookie, known < PROGRESS_FAULTS ? known + 1 : PROGRESS_FAULTS);
     }
-    assert_int_equal(tell(&progress, COUNT, COUNT).status, FRIT_OK);
+    assert_int_equal(failure_after(&progress, COUNT, COUNT).status, FRIT_OK);
     assert_int_equal(progress.n_faults, 0); /* room again */
     progress_fini(&progress);
 }
@@ -214,8 +214,8 @@ static void what_is_not_reached_is_waited_for(void **state)
     progress_fini(&progress);
 }
 
-/* A failure somewhere between two values is one of each after the first; what is told late, of a
- * value that was reached before, is nothing any more. */
+/* A failure somewhere between two values counts for each value after the first.  One that is
+ * reported for a value that was reached already is ignored. */
 static void values_may_be_reached_together(void **state)
 {
     const struct fault fault = fault_of(8);
@@ -228,12 +228,12 @@ static void values_may_be_reached_together(void **state)
     progress_reach(&progress, 2, NULL);
     progress_reach(&progress, 4, &fault);
     progress_reach(&progress, 3, &fault);
-    assert_int_equal(tell(&progress, 0, 2).status, FRIT_OK);
-    assert_int_equal(tell(&progress, 0, 4).value, 3);
-    assert_int_equal(tell(&progress, 3, 4).value, 4);
-    assert_int_equal(tell(&progress, 4, 4).status, FRIT_OK);
+    assert_int_equal(failure_after(&progress, 0, 2).status, FRIT_OK);
+    assert_int_equal(failure_after(&progress, 0, 4).value, 3);
+    assert_int_equal(failure_after(&progress, 3, 4).value, 4);
+    assert_int_equal(failure_after(&progress, 4, 4).status, FRIT_OK);
     progress_reach(&progress, 5, NULL);
-    assert_int_equal(tell(&progress, 4, 5).status, FRIT_OK);
+    assert_int_equal(failure_after(&progress, 4, 5).status, FRIT_OK);
     progress_fini(&progress);
 }
 
@@ -256,8 +256,8 @@ static void a_lost_device_reaches_no_more(void **state)
     lost.err.text[0] = 'x';
     progress_lose(&progress, &lost);
     progress_reach(&progress, 4, NULL);
-    assert_int_equal(tell(&progress, 0, 1).status, FRIT_OK);
-    assert_int_equal(tell(&progress, 0, 2).cookie, 8);
+    assert_int_equal(failure_after(&progress, 0, 1).status, FRIT_OK);
+    assert_int_equal(failure_after(&progress, 0, 2).cookie, 8);
     assert_int_equal(wait_for(&progress, 2, 4, UINT64_MAX, &failure, &err), FRIT_DEVICE_LOST);
     assert_int_equal(failure.status, FRIT_DEVICE_LOST);
     assert_int_equal(failure.value, 3);
@@ -287,10 +287,10 @@ static void a_loss_is_told_whatever_failed_before(void **state)
     progress_reach(&progress, 1, &io);
     progress_lose(&progress, &lost);
     for (uint64_t known = 0; known <= 3; known++) { /* of the fault, the loss, of all */
-        const frit_status told[] = {FRIT_IO, FRIT_DEVICE_LOST, FRIT_DEVICE_LOST, FRIT_OK};
+        const frit_status expected[] = {FRIT_IO, FRIT_DEVICE_LOST, FRIT_DEVICE_LOST, FRIT_OK};
 
         assert_int_equal(wait_for(&progress, known, 3, 0, &failure, &err), FRIT_DEVICE_LOST);
-        assert_int_equal(failure.status, told[known]);
+        assert_int_equal(failure.status, expected[known]);
         assert_int_equal(failure.value, known < 3 ? known + 1 : 3);
         assert_int_equal(err.status, FRIT_DEVICE_LOST);
         assert_int_equal(err.native_code, 12);
@@ -332,7 +332,7 @@ static void what_was_reached_is_not_lost(void **state)
         issue(&progress, i);
     progress_reach(&progress, 2, NULL);
     progress_lose(&progress, &lost);
-    assert_int_equal(tell(&progress, 0, 2).status, FRIT_OK);
+    assert_int_equal(failure_after(&progress, 0, 2).status, FRIT_OK);
     assert_int_equal(wait_for(&progress, 0, 3, UINT64_MAX, &failure, &err), FRIT_DEVICE_LOST);
     assert_int_equal(failure.value, 3);
     progress_fini(&progress);

@@ -25,7 +25,7 @@ enum {
     MOST_IN_QUEUE = 64
 };
 
-struct stage {
+struct device_stage {
     const struct bench *bench;
     frit_host *host;
     frit_device *device;
@@ -36,7 +36,7 @@ struct stage {
 
 /* ---- the stage ---- */
 
-static int find_desc(struct stage *stage, const char *name)
+static int find_desc(struct device_stage *stage, const char *name)
 {
     uint64_t i = 0;
 
@@ -52,13 +52,13 @@ static int find_desc(struct stage *stage, const char *name)
     }
 }
 
-static frit_tensor *matrix(const struct stage *stage, int64_t rows, int64_t columns)
+static frit_tensor *matrix(const struct device_stage *stage, int64_t rows, int64_t columns)
 {
     return frit_random_uniform(stage->device, FRIT_F32, FRIT_SHAPE(rows, columns), 0.5, 1.5);
 }
 
 /* Processors are measured with 64 MiB, others with 1 GiB; rows have 4096 columns. */
-static int64_t side_of(const struct stage *stage)
+static int64_t side_of(const struct device_stage *stage)
 {
     if (stage->bench->side)
         return stage->bench->side;
@@ -69,7 +69,7 @@ static int64_t side_of(const struct stage *stage)
     return strcmp(stage->desc.type, "software") == 0 ? 512 : 16384;
 }
 
-static int stage_open(struct stage *stage, const struct bench *bench, const char *name)
+static int stage_open(struct device_stage *stage, const struct bench *bench, const char *name)
 {
     frit_err err = {.struct_size = sizeof(err)};
     const frit_setting settings[] = {{"fusion", "compile", "wait"}};
@@ -77,7 +77,7 @@ static int stage_open(struct stage *stage, const struct bench *bench, const char
         .struct_size = sizeof(params), .settings = settings, .n_settings = 1};
     int status;
 
-    *stage = (struct stage){.bench = bench};
+    *stage = (struct device_stage){.bench = bench};
     if (frit_host_open(&params, &stage->host, &err))
         return failed(bench->in, "%s", err.text);
     status = find_desc(stage, name);
@@ -96,7 +96,7 @@ static int stage_open(struct stage *stage, const struct bench *bench, const char
     return CLI_FINE;
 }
 
-static void stage_close(struct stage *stage)
+static void stage_close(struct device_stage *stage)
 {
     frit_release(stage->data.x);
     frit_release(stage->data.y);
@@ -137,7 +137,7 @@ uint32_t bench_queue(const struct bench *bench, const struct bench_job *job)
 }
 
 struct matrices {
-    const struct stage *stage;
+    const struct device_stage *stage;
     const struct bench_work *work;
 };
 
@@ -154,8 +154,8 @@ struct times {
 };
 
 /* Medians in turn with the copy; bytes per second, below 0 after a failure. */
-static double measure(const struct stage *stage, const struct bench_work *work, double *limit,
-                      struct times *times, frit_err *err)
+static double measure(const struct device_stage *stage, const struct bench_work *work,
+                      double *limit, struct times *times, frit_err *err)
 {
     double ours[MOST_ROUNDS], copies[MOST_ROUNDS];
     uint32_t rounds =
@@ -181,7 +181,8 @@ static double measure(const struct stage *stage, const struct bench_work *work, 
     return 1e3 * bytes * (work->reads + work->writes) / times->ms;
 }
 
-static int run_row(const struct stage *stage, const struct bench_work *work, struct plot *plot)
+static int run_row(const struct device_stage *stage, const struct bench_work *work,
+                   struct plot *plot)
 {
     frit_err err = {.struct_size = sizeof(err)};
     bool processor = strcmp(stage->desc.type, "processor") == 0;
@@ -220,7 +221,7 @@ static const char *row_at(size_t index)
 int bench_device(const struct bench *bench, const char *name)
 {
     struct plot plot = {.title = name};
-    struct stage stage;
+    struct device_stage stage;
     int status = bench_check(bench, row_at);
 
     if (status != CLI_FINE)

@@ -78,7 +78,7 @@ static double per_op(double round)
     return round / (STAGE_STEPS * MIX_OPS);
 }
 
-/* What the driver is asked for, per op, once everything is warm. */
+/* Calls of the driver per op, once everything is warm. */
 static void add_counts(const struct stage *stage, struct bench_row *row)
 {
     frit_stats before = {.struct_size = sizeof(before)}, after = {.struct_size = sizeof(after)};

@@ -42,7 +42,7 @@ static frit_status core_err_set(void *self, frit_err *err, frit_status status, i
 
 static void *core_mem_alloc(void *self, uint64_t bytes, uint64_t align)
 {
-    const uint64_t most = (uint64_t)1 << 40; /* what no machine has need not be asked for */
+    const uint64_t most = (uint64_t)1 << 40; /* no machine has as much */
     struct bare *bare = self;
     void *memory = NULL;
 
@@ -299,7 +299,7 @@ frit_status bare_close(struct bare *bare, frit_status status)
 }
 
 frit_status bare_check(const struct conform_options *options, const struct lab *lab,
-                       const frit_setting *extra, frit_status (*ask)(struct bare *bare),
+                       const frit_setting *extra, frit_status (*check)(struct bare *bare),
                        char reason[CONFORM_REASON])
 {
     struct bare bare = {.extra = extra};
@@ -311,7 +311,7 @@ frit_status bare_check(const struct conform_options *options, const struct lab *
         bare_wrong(&bare, "the plugin has no option %s", extra->key);
         status = FRIT_UNSUPPORTED;
     } else {
-        status = ask(&bare);
+        status = check(&bare);
     }
     return bare_close(&bare, status);
 }

@@ -33,7 +33,7 @@ struct bare {
     uint64_t last;          /* value of the last write, read or submit */
     uint64_t reached;       /* the last one that was waited for */
     bool late;              /* a wait ended without an answer: what runs may run for ever */
-    frit_fuser_device seen; /* what fusers are told */
+    frit_fuser_device seen; /* what the host passes to fusers */
     _Atomic int64_t live;   /* pieces of host memory that the plugin holds */
     frit_err err;           /* of the last call */
     char *reason;           /* CONFORM_REASON bytes: what is wrong */
@@ -56,12 +56,12 @@ frit_status bare_failed(struct bare *bare, const char *slot, frit_status status)
 /* Whether the plugin declares the option. */
 bool bare_has_option(const struct bare *bare, const char *name);
 
-/* Opens the device, with an option's value if it has that option, and asks. */
+/* Opens the device, with an option's value if it has that option, and runs `check`. */
 frit_status bare_check(const struct conform_options *options, const struct lab *lab,
-                       const frit_setting *extra, frit_status (*ask)(struct bare *bare),
+                       const frit_setting *extra, frit_status (*check)(struct bare *bare),
                        char reason[CONFORM_REASON]);
 
-/* check_NAME, which asks NAME. */
+/* Defines check_NAME, which runs NAME on an open device. */
 #define BARE_CHECK(name, extra)                                                                   \
     static frit_status check_##name(const struct conform_options *options, const struct lab *lab, \
                                     char reason[CONFORM_REASON])                                  \

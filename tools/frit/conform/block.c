@@ -241,7 +241,7 @@ static frit_status run_single(struct bare *bare, const struct block_values *valu
     return status;
 }
 
-/* A view, which no driver is asked for. */
+/* A view: the host resolves it, and no driver gets it. */
 static void turn(struct block_values *values, uint32_t from, uint32_t to)
 {
     int64_t rows = values->dims[from][0], cols = values->dims[from][1];

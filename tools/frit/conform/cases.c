@@ -149,21 +149,21 @@ static bool form_takes(const struct conform_form *form, uint32_t dtype)
 
 static bool add(struct conform_cases *cases, const struct conform_case *one)
 {
-    if (cases->count == cases->room) {
-        size_t room = cases->room ? 2 * cases->room : 256;
-        struct conform_case *at = realloc(cases->at, room * sizeof(*at));
+    if (cases->count == cases->capacity) {
+        size_t capacity = cases->capacity ? 2 * cases->capacity : 256;
+        struct conform_case *at = realloc(cases->at, capacity * sizeof(*at));
 
         if (!at)
             return false;
         cases->at = at;
-        cases->room = room;
+        cases->capacity = capacity;
     }
     cases->at[cases->count++] = *one;
     return true;
 }
 
-/* The element type that --quick asks most of: others differ from it in how elements are loaded and
- * in their arithmetic, not in how they are found. */
+/* The element type that most cases of --quick use.  Other types differ from it in loads, stores and
+ * arithmetic, not in addressing. */
 static uint32_t first_type(const struct conform_row *row)
 {
     uint32_t dtype = FRIT_F32;
@@ -175,7 +175,7 @@ static uint32_t first_type(const struct conform_row *row)
     return dtype;
 }
 
-/* Large shapes ask how work is split; odd ones already ask how elements are found. */
+/* Large shapes test how work is split; odd ones already test addressing. */
 static bool suits(const struct conform_form *form, uint32_t layout)
 {
     return strncmp(form->shape, "large", strlen("large")) != 0 || layout == LAYOUT_DENSE ||

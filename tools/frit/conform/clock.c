@@ -34,7 +34,7 @@ static double elapsed(const frit_clock *clock, uint64_t from, uint64_t to)
 
 /* ---- the clock ---- */
 
-static frit_status ask_clock(struct bare *bare, frit_clock *out)
+static frit_status read_clock(struct bare *bare, frit_clock *out)
 {
     const uint64_t before = now_ns(bare);
     frit_status status;
@@ -58,13 +58,13 @@ static frit_status compare_clocks(struct bare *bare, frit_clock *clock)
 {
     const struct timespec pause = {.tv_nsec = PAUSE_NS};
     frit_clock first;
-    frit_status status = ask_clock(bare, &first);
+    frit_status status = read_clock(bare, &first);
     double device, host;
 
     if (status)
         return status;
     nanosleep(&pause, NULL);
-    status = ask_clock(bare, clock);
+    status = read_clock(bare, clock);
     if (status)
         return status;
     device = elapsed(clock, first.ticks, clock->ticks);

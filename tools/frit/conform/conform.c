@@ -19,7 +19,7 @@
 struct gathering {
     struct conform_report report;
     struct progress progress;
-    size_t room, done;
+    size_t capacity, done;
     bool fail_fast, no_memory;
 };
 
@@ -29,14 +29,14 @@ static void note(struct gathering *g, size_t index, enum conform_verdict verdict
     struct conform_report *report = &g->report;
     char *text = strdup(reason);
 
-    if (text && report->n_notes == g->room) {
-        size_t room = g->room ? 2 * g->room : 64;
-        struct conform_note *notes = realloc(report->notes, room * sizeof(*notes));
+    if (text && report->n_notes == g->capacity) {
+        size_t capacity = g->capacity ? 2 * g->capacity : 64;
+        struct conform_note *notes = realloc(report->notes, capacity * sizeof(*notes));
 
         report->notes = notes ? notes : report->notes;
-        g->room = notes ? room : g->room;
+        g->capacity = notes ? capacity : g->capacity;
     }
-    if (text && report->n_notes < g->room) {
+    if (text && report->n_notes < g->capacity) {
         report->notes[report->n_notes++] = (struct conform_note){index, verdict, text};
         return;
     }
@@ -44,7 +44,7 @@ static void note(struct gathering *g, size_t index, enum conform_verdict verdict
     g->no_memory = true;
 }
 
-/* What fails is told at once. */
+/* Collects a verdict; prints a failure at once. */
 static bool take(void *ctx, size_t index, enum conform_verdict verdict, const char *reason)
 {
     struct gathering *g = ctx;
@@ -303,7 +303,7 @@ const struct command conform_command = {
         "dying), and with NaN, infinities and the ends of the types; no other device helps out.\n"
         "FILE is a plugin that is not installed.  A case that crashes or hangs fails under its\n"
         "name, and the rest goes on.\n"
-        "Failures are told on standard error as they are found, and how far it is.\n"
+        "Failures and progress go to standard error as the run proceeds.\n"
         "\n"
         "device/...   transfers, threads, memory that is not there, what many opens leave\n"
         "memory/...   where memory lies, what a transfer touches, refusals\n"
@@ -316,7 +316,7 @@ const struct command conform_command = {
         "say what they take; operands are tried in some shapes, around 0, and what the op's shape\n"
         "rule refuses is skipped.  Others are skipped as NAME/values.  --list has them all.\n"
         "\n"
-        "Rows run one by one.  Fusion is asked by fuser/... and program/...: each fuser of the\n"
+        "Rows run one by one.  Fusion is tested by fuser/... and program/...: each fuser of the\n"
         "plugin, and of configured plugins that have no device, gets blocks of f32 ops (chains,\n"
         "broadcasts, scalars, values that live on, softmax, a sum, a product with its epilogue)\n"
         "in three sizes, as far as it takes them.  Whole programs of other ops and types: `frit\n"

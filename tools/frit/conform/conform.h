@@ -66,7 +66,7 @@ enum conform_layout {
 struct lab;
 struct conform_options;
 
-/* Something that is asked of the device as a whole. */
+/* A check of the device as a whole. */
 struct conform_check {
     const char *group; /* NULL after the last */
     const char *name;
@@ -90,7 +90,7 @@ struct conform_case {
 
 struct conform_cases {
     struct conform_case *at;
-    size_t count, room;
+    size_t count, capacity;
 };
 
 /* ---- a case as a program ---- */
@@ -158,9 +158,9 @@ struct conform_options {
 typedef bool conform_take(void *ctx, size_t index, enum conform_verdict verdict,
                           const char *reason);
 
-/* Runs cases in child processes, several at once: what crashes or hangs fails, and another child
- * goes on behind it.  Ends when all are told or `take` says so.  False where no child can be made,
- * after a message. */
+/* Runs cases in child processes, several at once.  A case that crashes or hangs fails, and another
+ * child goes on with the next one.  Calls `take` with each verdict, until all cases have one or
+ * `take` returns false.  Returns false, after a message, if no child can be started. */
 bool conform_run(const struct conform_options *options, const struct conform_cases *cases,
                  conform_take *take, void *ctx);
 

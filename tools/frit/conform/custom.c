@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cases of ops that plugins bring.
+/* Cases of custom ops, which plugins bring.
  *
- * A child asks a host which there are, since the parent opens none.  What an op takes is known by
- * its slots and attributes only: operands are tried in the shapes below, and cases that the op's
- * own shape rule refuses are skipped when they are to run.  What is right is what `reference` makes
- * of the op's decomposition. */
+ * A child process opens a host and lists them, since the parent opens none.  Only the slots and
+ * attributes of an op are known: operands are tried in the shapes below, and a case that the op's
+ * own shape rule refuses is skipped.  The expected result is that of the op's decomposition on
+ * `reference`. */
 #include "conform/custom.h"
 
 #include <errno.h>
@@ -26,8 +26,8 @@ enum {
 
 _Static_assert((int)FRIT_CUSTOM_IN <= (int)FRIT_CUSTOM_FIELDS, "TEXT takes the operands too");
 
-/* An op as it comes through the pipe. */
-struct told {
+/* An op as the child sends it through the pipe. */
+struct sent_op {
     char name[FRIT_CUSTOM_NAME + 1];
     uint32_t op, decomposes, n_in, n_out, n_attrs;
     struct {
@@ -42,7 +42,7 @@ struct told {
 
 struct conform_custom {
     struct conform_custom *next;
-    struct told told;
+    struct sent_op op;
     frit_op_info row;
     struct conform_form forms[FORMS + 1];
     char texts[FORMS][2][TEXT]; /* operands and attributes of the forms */
@@ -50,25 +50,25 @@ struct conform_custom {
     struct conform_check uncovered[2]; /* in the place of cases */
 };
 
-/* What is asked, and what was heard. */
-struct hearing {
+/* The list of ops that the parent receives. */
+struct listing {
     const struct conform_options *options;
     struct conform_custom *first, **last;
-    int error; /* why it was not heard to the end; 0: nothing */
+    int error; /* errno if the list is incomplete, else 0 */
 };
 
 /* ---- in the child ---- */
 
-static void describe(const frit_custom_desc *desc, struct told *out)
+static void describe(const frit_custom_desc *desc, struct sent_op *out)
 {
     frit_custom_slot_desc slot = {.struct_size = sizeof(slot)};
     frit_custom_attr_desc attr = {.struct_size = sizeof(attr)};
 
-    *out = (struct told){.op = desc->op,
-                         .decomposes = desc->decomposes,
-                         .n_in = desc->n_in,
-                         .n_out = desc->n_out,
-                         .n_attrs = desc->n_attrs};
+    *out = (struct sent_op){.op = desc->op,
+                            .decomposes = desc->decomposes,
+                            .n_in = desc->n_in,
+                            .n_out = desc->n_out,
+                            .n_attrs = desc->n_attrs};
     snprintf(out->name, sizeof(out->name), "%s", desc->name);
     for (uint64_t i = 0; frit_custom_slot_at(desc->op, i, &slot) == FRIT_OK; i++) {
         snprintf(out->slot[i].name, WORD, "%s", slot.name);
@@ -82,23 +82,23 @@ static void describe(const frit_custom_desc *desc, struct told *out)
     }
 }
 
-/* Where no host opens there are no ops; the cases tell why. */
-static void ask(void *ctx, FILE *to)
+/* In the child: writes the ops.  If no host opens there are none; the cases report the reason. */
+static void send_ops(void *ctx, FILE *to)
 {
-    const struct hearing *hearing = ctx;
-    const struct conform_options *options = hearing->options;
+    const struct listing *listing = ctx;
+    const struct conform_options *options = listing->options;
     const frit_host_params params = {.struct_size = sizeof(params),
                                      .settings = options->settings,
                                      .n_settings = options->n_settings};
     frit_custom_desc desc = {.struct_size = sizeof(desc)};
-    struct told told;
+    struct sent_op op;
     frit_host *host = NULL;
 
     if (frit_host_open(&params, &host, NULL))
         return;
     for (uint64_t i = 0; frit_custom_at(host, i, &desc) == FRIT_OK; i++) {
-        describe(&desc, &told);
-        fwrite(&told, sizeof(told), 1, to);
+        describe(&desc, &op);
+        fwrite(&op, sizeof(op), 1, to);
     }
 }
 
@@ -143,12 +143,12 @@ static void put_tensor(char text[TEXT], const char *dims, uint32_t letter, uint3
     put(text, one);
 }
 
-static void put_operands(const struct told *told, const struct shape *shape, bool bare,
+static void put_operands(const struct sent_op *op, const struct shape *shape, bool bare,
                          char text[TEXT])
 {
-    for (uint32_t i = 0; i < told->n_in; i++) {
-        uint32_t letter = told->slot[i].letter, role = told->slot[i].role;
-        uint32_t n = role == FRIT_ROLE_MANY && told->n_in == 1 ? MANY : 1;
+    for (uint32_t i = 0; i < op->n_in; i++) {
+        uint32_t letter = op->slot[i].letter, role = op->slot[i].role;
+        uint32_t n = role == FRIT_ROLE_MANY && op->n_in == 1 ? MANY : 1;
 
         if (role == FRIT_ROLE_NUM)
             put(text, "%s");
@@ -160,18 +160,18 @@ static void put_operands(const struct told *told, const struct shape *shape, boo
     }
 }
 
-static void put_attrs(const struct told *told, const struct shape *shape, bool bare,
+static void put_attrs(const struct sent_op *op, const struct shape *shape, bool bare,
                       char text[TEXT])
 {
-    for (uint32_t i = 0; i < told->n_attrs; i++) {
+    for (uint32_t i = 0; i < op->n_attrs; i++) {
         static const char *const values[] = {
             [FRIT_ATTR_INT] = "1",     [FRIT_ATTR_FLAG] = "1",   [FRIT_ATTR_DTYPE] = "%t",
             [FRIT_ATTR_AXIS] = "0",    [FRIT_ATTR_AXES] = "[0]", [FRIT_ATTR_VEC] = "[1, 1, 1]",
             [FRIT_ATTR_SLICES] = "[:]"};
-        uint32_t type = told->attr[i].type;
+        uint32_t type = op->attr[i].type;
         char one[WORD + VALUE + 1], value[VALUE];
 
-        if (bare && told->attr[i].place == FRIT_PLACE_NAMED)
+        if (bare && op->attr[i].place == FRIT_PLACE_NAMED)
             continue;
         if (type == FRIT_ATTR_REAL)
             snprintf(value, sizeof(value), "%g", 0.5 + 0.25 * i);
@@ -179,7 +179,7 @@ static void put_attrs(const struct told *told, const struct shape *shape, bool b
             snprintf(value, sizeof(value), "[%s]", shape->first);
         else
             snprintf(value, sizeof(value), "%s", values[type]);
-        snprintf(one, sizeof(one), "%s=%s", told->attr[i].name, value);
+        snprintf(one, sizeof(one), "%s=%s", op->attr[i].name, value);
         put(text, one);
     }
 }
@@ -188,25 +188,25 @@ static void add_form(struct conform_custom *custom, const struct shape *shape, b
 {
     char(*texts)[TEXT] = custom->texts[custom->n_forms];
 
-    put_operands(&custom->told, shape, bare, texts[0]);
-    put_attrs(&custom->told, shape, bare, texts[1]);
+    put_operands(&custom->op, shape, bare, texts[0]);
+    put_attrs(&custom->op, shape, bare, texts[1]);
     custom->forms[custom->n_forms++] =
         (struct conform_form){bare ? "bare" : shape->name, texts[0], texts[1], shape->quick};
 }
 
 static void add_forms(struct conform_custom *custom)
 {
-    const struct told *told = &custom->told;
+    const struct sent_op *op = &custom->op;
     uint32_t n_tensors = 0;
     bool may_lack = false;
 
-    for (uint32_t i = 0; i < told->n_in; i++) {
-        n_tensors += told->slot[i].role != FRIT_ROLE_NUM;
-        n_tensors += told->slot[i].role == FRIT_ROLE_MANY;
-        may_lack = may_lack || told->slot[i].role == FRIT_ROLE_OPT;
+    for (uint32_t i = 0; i < op->n_in; i++) {
+        n_tensors += op->slot[i].role != FRIT_ROLE_NUM;
+        n_tensors += op->slot[i].role == FRIT_ROLE_MANY;
+        may_lack = may_lack || op->slot[i].role == FRIT_ROLE_OPT;
     }
-    for (uint32_t i = 0; i < told->n_attrs; i++)
-        may_lack = may_lack || told->attr[i].place == FRIT_PLACE_NAMED;
+    for (uint32_t i = 0; i < op->n_attrs; i++)
+        may_lack = may_lack || op->attr[i].place == FRIT_PLACE_NAMED;
     for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++)
         if (!shapes[i].several || n_tensors > 1)
             add_form(custom, &shapes[i], false);
@@ -217,20 +217,20 @@ static void add_forms(struct conform_custom *custom)
 /* ---- cases ---- */
 
 /* One type says all where nothing depends on it, and packed values are made of floats. */
-static bool is_typed(const struct told *told)
+static bool is_typed(const struct sent_op *op)
 {
     bool open = false;
 
-    for (uint32_t i = 0; i < told->n_in; i++) {
-        uint32_t letter = told->slot[i].letter;
+    for (uint32_t i = 0; i < op->n_in; i++) {
+        uint32_t letter = op->slot[i].letter;
 
         if (letter == FRIT_LETTER_P)
             return false;
-        open = open || (told->slot[i].role != FRIT_ROLE_NUM && letter != FRIT_LETTER_BOOL &&
+        open = open || (op->slot[i].role != FRIT_ROLE_NUM && letter != FRIT_LETTER_BOOL &&
                         letter != FRIT_LETTER_I && letter != FRIT_LETTER_I64);
     }
-    for (uint32_t i = 0; i < told->n_attrs; i++)
-        open = open || told->attr[i].type == FRIT_ATTR_DTYPE;
+    for (uint32_t i = 0; i < op->n_attrs; i++)
+        open = open || op->attr[i].type == FRIT_ATTR_DTYPE;
     return open;
 }
 
@@ -254,78 +254,77 @@ static frit_status no_results(const struct conform_options *options, const struc
 
 static bool add_cases(struct conform_cases *cases, struct conform_custom *custom, bool quick)
 {
-    const struct told *told = &custom->told;
-    const struct conform_row row = {.name = told->name,
+    const struct sent_op *op = &custom->op;
+    const struct conform_row row = {.name = op->name,
                                     .op = &custom->row,
                                     .forms = custom->forms,
                                     .kinds = "g",
-                                    .types = is_typed(told) ? "" : "f32",
+                                    .types = is_typed(op) ? "" : "f32",
                                     .rule = CONFORM_PARTS,
                                     .ulp = 8};
 
-    if (told->n_out && told->decomposes)
+    if (op->n_out && op->decomposes)
         return conform_cases_add(cases, &row, quick);
-    custom->uncovered[0] = (struct conform_check){
-        told->name, "values",
-        told->n_out ? "not covered, it has no decomposition" : "not covered, it has no results",
-        told->n_out ? no_parts : no_results};
+    custom->uncovered[0] = (struct conform_check){op->name, "values",
+                                                  op->n_out ? "not covered, it has no decomposition"
+                                                            : "not covered, it has no results",
+                                                  op->n_out ? no_parts : no_results};
     return conform_check_add(cases, custom->uncovered);
 }
 
 /* The row, as the table has those of its own. */
 static void take(struct conform_custom *custom)
 {
-    const struct told *told = &custom->told;
+    const struct sent_op *op = &custom->op;
 
-    custom->row = (frit_op_info){.name = told->name, .id = told->op};
-    for (uint32_t i = 0; i < told->n_in + told->n_out; i++) {
-        frit_slot_info *slot =
-            i < told->n_in ? &custom->row.in[i] : &custom->row.out[i - told->n_in];
+    custom->row = (frit_op_info){.name = op->name, .id = op->op};
+    for (uint32_t i = 0; i < op->n_in + op->n_out; i++) {
+        frit_slot_info *slot = i < op->n_in ? &custom->row.in[i] : &custom->row.out[i - op->n_in];
 
-        *slot = (frit_slot_info){told->slot[i].name, told->slot[i].role, told->slot[i].letter};
+        *slot = (frit_slot_info){op->slot[i].name, op->slot[i].role, op->slot[i].letter};
     }
     add_forms(custom);
 }
 
 /* ---- all of them ---- */
 
-static void hear(void *ctx, FILE *from)
+static void receive_ops(void *ctx, FILE *from)
 {
-    struct hearing *hearing = ctx;
-    struct told told;
+    struct listing *listing = ctx;
+    struct sent_op op;
 
-    while (fread(&told, sizeof(told), 1, from) == 1) {
+    while (fread(&op, sizeof(op), 1, from) == 1) {
         struct conform_custom *custom = calloc(1, sizeof(*custom));
 
         if (!custom) {
-            hearing->error = ENOMEM;
+            listing->error = ENOMEM;
             return;
         }
-        custom->told = told;
+        custom->op = op;
         take(custom);
-        *hearing->last = custom;
-        hearing->last = &custom->next;
+        *listing->last = custom;
+        listing->last = &custom->next;
     }
 }
 
 bool conform_customs_add(const struct conform_options *options, struct conform_cases *cases,
                          struct conform_custom **out, char reason[CONFORM_REASON])
 {
-    struct hearing hearing = {.options = options, .last = &hearing.first};
+    struct listing listing = {.options = options, .last = &listing.first};
     char ended[CONFORM_REASON];
     int status = 0;
 
-    if (!conform_ask(ask, hear, &hearing, &status))
-        hearing.error = errno;
-    *out = hearing.first;
-    for (struct conform_custom *custom = *out; custom && !hearing.error; custom = custom->next)
-        hearing.error = add_cases(cases, custom, options->quick) ? 0 : ENOMEM;
-    if (hearing.error)
-        snprintf(reason, CONFORM_REASON, "%s", strerror(hearing.error));
+    if (!conform_fork(send_ops, receive_ops, &listing, &status))
+        listing.error = errno;
+    *out = listing.first;
+    for (struct conform_custom *custom = *out; custom && !listing.error; custom = custom->next)
+        listing.error = add_cases(cases, custom, options->quick) ? 0 : ENOMEM;
+    if (listing.error)
+        snprintf(reason, CONFORM_REASON, "%s", strerror(listing.error));
     else if (status)
         snprintf(reason, CONFORM_REASON, "the ops of plugins cannot be listed: %.300s",
                  conform_ended(status, ended));
-    return !hearing.error && !status;
+    return !listing.error && !status;
 }
 
 void conform_customs_free(struct conform_custom *list)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is asked of a device as a whole: transfers, threads, memory that is not there, and what is
- * left after many opens. */
+/* Checks of a device as a whole: transfers, threads, allocations that cannot succeed, and leaks
+ * after many opens. */
 #include <dirent.h>
 #include <inttypes.h>
 #include <pthread.h>

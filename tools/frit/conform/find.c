@@ -25,7 +25,7 @@ static void log_nothing(void *ctx, uint32_t level, const char *topic, const char
     (void)text;
 }
 
-/* What goes wrong is told once, by who asked. */
+/* Opens a host without logging: the caller reports the failure. */
 static frit_host *open_with(const frit_setting *setting)
 {
     const frit_host_params params = {.struct_size = sizeof(params),
@@ -51,7 +51,8 @@ static bool plugin_of(frit_host *host, const char *path, frit_plugin_desc *out)
     return false;
 }
 
-/* A file's section must bear the plugin's id, which a first look under another name tells. */
+/* The configuration section of a file must have the plugin's id, so the file is first opened under
+ * another name, to read its id. */
 static void find_file(const char *name, FILE *out)
 {
     char path[PATH_MAX], section[CONFORM_NAME];
@@ -106,7 +107,7 @@ static void take_line(char *line, struct conform_found *out, char reason[CONFORM
     const struct {
         const char *word;
         char *to;
-        size_t room;
+        size_t capacity;
     } facts[] = {
         {"device ", out->device, sizeof(out->device)},
         {"section ", out->section, sizeof(out->section)},
@@ -119,14 +120,14 @@ static void take_line(char *line, struct conform_found *out, char reason[CONFORM
         size_t length = strlen(facts[i].word);
 
         if (strncmp(line, facts[i].word, length) == 0)
-            snprintf(facts[i].to, facts[i].room, "%s", line + length);
+            snprintf(facts[i].to, facts[i].capacity, "%s", line + length);
     }
 }
 
 /* ---- in a child ---- */
 
-bool conform_ask(void (*ask)(void *ctx, FILE *to), void (*hear)(void *ctx, FILE *from), void *ctx,
-                 int *status)
+bool conform_fork(void (*send)(void *ctx, FILE *to), void (*receive)(void *ctx, FILE *from),
+                  void *ctx, int *status)
 {
     int ends[2], error;
     pid_t pid;
@@ -148,7 +149,7 @@ bool conform_ask(void (*ask)(void *ctx, FILE *to), void (*hear)(void *ctx, FILE 
 
         close(ends[0]);
         if (to) {
-            ask(ctx, to);
+            send(ctx, to);
             fclose(to);
         }
         _exit(to ? 0 : 1);
@@ -157,7 +158,7 @@ bool conform_ask(void (*ask)(void *ctx, FILE *to), void (*hear)(void *ctx, FILE 
     from = fdopen(ends[0], "r");
     error = from ? 0 : errno;
     if (from) {
-        hear(ctx, from);
+        receive(ctx, from);
         fclose(from);
     } else {
         close(ends[0]);
@@ -210,7 +211,7 @@ bool conform_find(const char *name, struct conform_found *out, char reason[CONFO
 
     *out = (struct conform_found){0};
     *reason = '\0';
-    if (!conform_ask(find, take_lines, &finding, &status)) {
+    if (!conform_fork(find, take_lines, &finding, &status)) {
         snprintf(reason, CONFORM_REASON, "%s", strerror(errno));
         return false;
     }

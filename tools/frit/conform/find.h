@@ -13,11 +13,12 @@ struct conform_found;
 /* Finds what DRIVER, DEVICE or a plugin's file means, in a child, since plugins may crash.  False
  * with a reason. */
 bool conform_find(const char *name, struct conform_found *out, char reason[CONFORM_REASON]);
-/* Calls `ask` in a child and `hear` with what that writes; false, and errno, where there is no
- * child or it cannot be heard.  `*status` is what wait tells of it. */
-bool conform_ask(void (*ask)(void *ctx, FILE *to), void (*hear)(void *ctx, FILE *from), void *ctx,
-                 int *status);
-/* In words how a child ended that should not have, by what wait tells of it. */
+/* Calls `send` in a child process and `receive` in this one with what the child writes.  `*status`
+ * is the child's, as waitpid gives it.  Returns false and sets errno if the child or the pipe
+ * cannot be made. */
+bool conform_fork(void (*send)(void *ctx, FILE *to), void (*receive)(void *ctx, FILE *from),
+                  void *ctx, int *status);
+/* How a child ended that should not have, in words, by its status from waitpid. */
 const char *conform_ended(int status, char reason[CONFORM_REASON]);
 
 #endif

@@ -76,7 +76,7 @@ static void name_pair(const struct fuser_pair *pair)
                    text);
 }
 
-static frit_status ask_blocks(struct fuser_pair *pair, fuser_ask *ask, uint32_t *asked)
+static frit_status check_blocks(struct fuser_pair *pair, fuser_test *test, uint32_t *tried)
 {
     frit_status status = FRIT_OK;
 
@@ -87,8 +87,8 @@ static frit_status ask_blocks(struct fuser_pair *pair, fuser_ask *ask, uint32_t 
         status = look(pair, &taken);
         if (status || !taken)
             continue;
-        status = ask(pair);
-        *asked += status != FRIT_UNSUPPORTED;
+        status = test(pair);
+        *tried += status != FRIT_UNSUPPORTED;
         if (status)
             name_pair(pair);
         status = status == FRIT_UNSUPPORTED ? FRIT_OK : status;
@@ -96,7 +96,7 @@ static frit_status ask_blocks(struct fuser_pair *pair, fuser_ask *ask, uint32_t 
     return status;
 }
 
-static frit_status ask_fusers(struct bare *bare, fuser_ask *ask, uint32_t *asked)
+static frit_status check_fusers(struct bare *bare, fuser_test *test, uint32_t *tried)
 {
     struct fuser_pair pair = {.bare = bare, .table = bare->fusers};
     frit_fuser list[FUSERS] = {{0}};
@@ -109,7 +109,7 @@ static frit_status ask_fusers(struct bare *bare, fuser_ask *ask, uint32_t *asked
     count = count > FUSERS ? FUSERS : count;
     for (uint32_t i = 0; i < count && !status; i++) {
         pair.fuser = &list[i];
-        status = ask_blocks(&pair, ask, asked);
+        status = check_blocks(&pair, test, tried);
     }
     for (uint32_t i = 0; i < count; i++)
         bare->fusers->destroy(list[i].prototype);
@@ -117,8 +117,8 @@ static frit_status ask_fusers(struct bare *bare, fuser_ask *ask, uint32_t *asked
 }
 
 /* The same of each plugin that the lab's host has beside its devices' drivers. */
-static frit_status ask_guests(struct bare *bare, const struct lab *lab, fuser_ask *ask,
-                              uint32_t *asked)
+static frit_status check_guests(struct bare *bare, const struct lab *lab, fuser_test *test,
+                                uint32_t *tried)
 {
     frit_plugin_desc plugin = {.struct_size = sizeof(plugin)};
     frit_status status = FRIT_OK;
@@ -132,29 +132,29 @@ static frit_status ask_guests(struct bare *bare, const struct lab *lab, fuser_as
         if (status)
             return status;
         if (bare->fusers)
-            status = ask_fusers(bare, ask, asked);
+            status = check_fusers(bare, test, tried);
         guest_close(bare, &driver);
     }
     return status;
 }
 
-frit_status fuser_each(const struct conform_options *options, const struct lab *lab, fuser_ask *ask,
-                       bool singles, char reason[CONFORM_REASON])
+frit_status fuser_each(const struct conform_options *options, const struct lab *lab,
+                       fuser_test *test, bool singles, char reason[CONFORM_REASON])
 {
     struct bare bare = {0};
     struct fuser_pair single = {.bare = &bare};
-    uint32_t asked = 0;
+    uint32_t tried = 0;
     frit_status status = bare_open(&bare, options, lab, reason);
 
     if (status)
         return status;
     if (bare.fusers)
-        status = ask_fusers(&bare, ask, &asked);
+        status = check_fusers(&bare, test, &tried);
     if (!status)
-        status = ask_guests(&bare, lab, ask, &asked);
+        status = check_guests(&bare, lab, test, &tried);
     if (!status && singles)
-        status = ask_blocks(&single, ask, &asked);
-    if (!status && !asked) {
+        status = check_blocks(&single, test, &tried);
+    if (!status && !tried) {
         status = FRIT_UNSUPPORTED;
         if (!*reason)
             bare_wrong(&bare, bare.fusers ? "its fusers take nothing of the blocks that are tried"

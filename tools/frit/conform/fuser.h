@@ -14,20 +14,20 @@ struct fuser_pair {
     frit_fuser_state whole; /* after all ops of the block were pushed into a clone */
 };
 
-/* What is asked of a pair. */
-typedef frit_status fuser_ask(const struct fuser_pair *pair);
+/* A check of a pair. */
+typedef frit_status fuser_test(const struct fuser_pair *pair);
 
-/* Asks it of every pair, until one is wrong; with `singles` also of those without a fuser.
+/* Runs it on every pair, until one is wrong; with `singles` also of those without a fuser.
  * FRIT_UNSUPPORTED with words where there is none. */
-frit_status fuser_each(const struct conform_options *options, const struct lab *lab, fuser_ask *ask,
-                       bool singles, char reason[CONFORM_REASON]);
+frit_status fuser_each(const struct conform_options *options, const struct lab *lab,
+                       fuser_test *test, bool singles, char reason[CONFORM_REASON]);
 
-/* check_NAME, which asks pairs for ask_NAME. */
+/* Defines check_NAME, which runs pair_NAME on every pair. */
 #define FUSER_CHECK(name, singles)                                                                \
     static frit_status check_##name(const struct conform_options *options, const struct lab *lab, \
                                     char reason[CONFORM_REASON])                                  \
     {                                                                                             \
-        return fuser_each(options, lab, ask_##name, singles, reason);                             \
+        return fuser_each(options, lab, pair_##name, singles, reason);                            \
     }
 
 enum { FUSERS = 64 }; /* of one plugin that are looked at */
@@ -39,7 +39,7 @@ void fuser_push(const struct fuser_pair *pair, void *fuser, uint32_t first, uint
 void fuser_state(const struct fuser_pair *pair, const void *fuser, frit_fuser_state *out);
 /* The program for the whole block; destroys the fuser. */
 frit_status fuser_finish(const struct fuser_pair *pair, void *fuser, frit_program *out);
-/* Clones the prototype, pushes the block, finishes; or asks for the single op's program. */
+/* Clones the prototype, pushes the block, finishes; or gets the single op's program. */
 frit_status fuser_program(const struct fuser_pair *pair, frit_program *out);
 frit_status fuser_describe(const struct fuser_pair *pair, const frit_program *program,
                            frit_program_info *out);

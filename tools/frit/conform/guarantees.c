@@ -20,7 +20,7 @@ static frit_status expect(const struct fuser_pair *pair, const void *fuser,
                       want->accepted, want->quality);
 }
 
-static frit_status ask_push(const struct fuser_pair *pair)
+static frit_status pair_push(const struct fuser_pair *pair)
 {
     struct block_link links[BLOCK_OPS];
     uint32_t n = pair->block->n_ops;
@@ -59,7 +59,7 @@ static frit_status sensible(const struct fuser_pair *pair, const frit_fuser_stat
                       pushed, state->open, state->ready, state->accepted, state->quality);
 }
 
-static frit_status ask_state(const struct fuser_pair *pair)
+static frit_status pair_state(const struct fuser_pair *pair)
 {
     void *fuser = fuser_clone(pair, pair->fuser->prototype);
     frit_status status = fuser ? FRIT_OK : FRIT_INTERNAL;
@@ -70,19 +70,19 @@ static frit_status ask_state(const struct fuser_pair *pair)
         fuser_state(pair, fuser, &state);
         status = sensible(pair, &state, i);
         for (int again = 0; again < 3 && !status; again++)
-            status = expect(pair, fuser, &state, "asked again");
+            status = expect(pair, fuser, &state, "called again");
         if (i < pair->block->n_ops)
             fuser_push(pair, fuser, i, i + 1);
     }
     if (!status)
-        status = expect(pair, fuser, &pair->whole, "asked after each op");
+        status = expect(pair, fuser, &pair->whole, "called after each op");
     pair->table->destroy(fuser);
     return status;
 }
 
 /* ---- 3: accepted ---- */
 
-static frit_status ask_accepted(const struct fuser_pair *pair)
+static frit_status pair_accepted(const struct fuser_pair *pair)
 {
     frit_program program;
     frit_program_info info;
@@ -114,7 +114,7 @@ static frit_status use(const struct fuser_pair *pair, void *fuser)
 }
 
 /* A clone in the middle of a block goes another way than what it was cloned from. */
-static frit_status ask_clone(const struct fuser_pair *pair)
+static frit_status pair_clone(const struct fuser_pair *pair)
 {
     uint32_t n = pair->block->n_ops, half = n / 2;
     void *first = fuser_clone(pair, pair->fuser->prototype), *second = NULL;
@@ -143,7 +143,7 @@ static frit_status ask_clone(const struct fuser_pair *pair)
     return status;
 }
 
-static frit_status ask_reset(const struct fuser_pair *pair)
+static frit_status pair_reset(const struct fuser_pair *pair)
 {
     void *fuser = fuser_clone(pair, pair->fuser->prototype);
     frit_fuser_state fresh;
@@ -166,7 +166,7 @@ static frit_status ask_reset(const struct fuser_pair *pair)
 }
 
 /* Prototypes of its own, which are gone before their clones are used. */
-static frit_status ask_outlive(const struct fuser_pair *pair)
+static frit_status pair_outlive(const struct fuser_pair *pair)
 {
     struct bare *bare = pair->bare;
     frit_fuser list[FUSERS] = {{0}};
@@ -191,7 +191,7 @@ static frit_status ask_outlive(const struct fuser_pair *pair)
 
 /* ---- 5: what its programs do ---- */
 
-static frit_status ask_results(const struct fuser_pair *pair)
+static frit_status pair_results(const struct fuser_pair *pair)
 {
     frit_program program;
     frit_status status = fuser_program(pair, &program);
@@ -203,7 +203,7 @@ static frit_status ask_results(const struct fuser_pair *pair)
     return status;
 }
 
-static frit_status ask_sizes(const struct fuser_pair *pair)
+static frit_status pair_sizes(const struct fuser_pair *pair)
 {
     static const int turns[] = {1, 0, 2, 1};
     frit_program program;
@@ -218,7 +218,7 @@ static frit_status ask_sizes(const struct fuser_pair *pair)
 }
 
 /* Of one class, and of others. */
-static frit_status ask_scalars(const struct fuser_pair *pair)
+static frit_status pair_scalars(const struct fuser_pair *pair)
 {
     static const double scalars[] = {0.75, -0.375, 1.125, 3, 0, 1, 0.75};
     frit_program program;
@@ -257,7 +257,7 @@ const struct conform_check fuser_checks[] = {
     {"fuser", "push",
      "one push of all ops or many; what is unknown closes, what comes behind changes nothing",
      check_push},
-    {"fuser", "state", "asking changes nothing, and the answers can be", check_state},
+    {"fuser", "state", "reading the state changes nothing, and states are valid", check_state},
     {"fuser", "accepted", "finish covers as many ops as accepted says", check_accepted},
     {"fuser", "clone", "a clone and its original go on apart from each other", check_clone},
     {"fuser", "reset", "after reset a fuser is as at first", check_reset},

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A plugin of fusers beside the driver: it is told of the driver's device as libfrit tells it. */
+/* A plugin of fusers beside the driver: it gets the driver's device as libfrit passes it. */
 #include "conform/guest.h"
 
-/* ---- what it may ask of the driver ---- */
+/* ---- slots that it may call ---- */
 
 static frit_status load_kernel(void *self, frit_str format, const void *bytes, uint64_t n_bytes,
                                frit_kernel **kernel, frit_err *err)

@@ -29,7 +29,8 @@ void bare_note(struct bare *bare, uint64_t value)
     bare->last = value > bare->last ? value : bare->last;
 }
 
-/* A queue that hangs is told by the case itself, before its time is up, if it is asked once. */
+/* Waits once, with a time limit below that of the case: a queue that hangs fails the case by a
+ * message of its own. */
 static frit_status wait_once(struct bare *bare, uint64_t value, frit_failure *failure,
                              frit_err *err)
 {
@@ -113,7 +114,7 @@ static uint64_t guard_of(const struct bare *bare)
                                                   : 256;
 }
 
-static uint64_t room_of(const struct bare_tensor *tensor)
+static uint64_t bytes_of(const struct bare_tensor *tensor)
 {
     return 2 * tensor->guard + tensor->count * sizeof(float);
 }
@@ -130,16 +131,16 @@ frit_status bare_tensor(struct bare *bare, const int64_t *dims, uint32_t rank, c
         out->dims[d] = dims[d];
         out->strides[d] = (int64_t)out->count;
     }
-    data = malloc(room_of(out));
+    data = malloc(bytes_of(out));
     if (!data)
         return bare_wrong(bare, "no memory");
-    memset(data, GUARD_BYTE, room_of(out));
+    memset(data, GUARD_BYTE, bytes_of(out));
     for (uint64_t i = 0; i < out->count; i++)
         ((float *)(void *)(data + out->guard))[i] = numbers ? numbers[i] : NAN;
-    status = bare_alloc(bare, room_of(out), out->guard, &got);
+    status = bare_alloc(bare, bytes_of(out), out->guard, &got);
     if (!status) {
         out->memory = got.memory;
-        status = bare_write(bare, out->memory, 0, data, room_of(out));
+        status = bare_write(bare, out->memory, 0, data, bytes_of(out));
     }
     free(data);
     return status;
@@ -147,13 +148,13 @@ frit_status bare_tensor(struct bare *bare, const int64_t *dims, uint32_t rank, c
 
 frit_status bare_numbers(struct bare *bare, const struct bare_tensor *tensor, float *out)
 {
-    uint64_t room = room_of(tensor), bytes = tensor->count * sizeof(float), written = 0;
-    char *data = malloc(room);
+    uint64_t whole = bytes_of(tensor), bytes = tensor->count * sizeof(float), written = 0;
+    char *data = malloc(whole);
     frit_status status;
 
     if (!data)
         return bare_wrong(bare, "no memory");
-    status = bare_read(bare, tensor->memory, 0, data, room);
+    status = bare_read(bare, tensor->memory, 0, data, whole);
     for (uint64_t i = 0; i < tensor->guard && !status; i++)
         written += data[i] != GUARD_BYTE || data[tensor->guard + bytes + i] != GUARD_BYTE;
     memcpy(out, data + tensor->guard, bytes);

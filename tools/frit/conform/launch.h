@@ -17,7 +17,7 @@ struct bare_derived;
 struct bare_launch;
 struct bare_tensor;
 
-/* FRIT_OK, or told; `memory` NULL then. */
+/* On failure sets the reason, and `memory` is NULL. */
 frit_status bare_alloc(struct bare *bare, uint64_t bytes, uint64_t align, frit_allocation *out);
 /* When all that was submitted is done.  Where that never comes the memory stays. */
 void bare_free(struct bare *bare, frit_memory *memory);
@@ -45,7 +45,7 @@ void bare_prepare(struct bare *bare, const struct bare_launch *launch, struct ba
 void bare_release(const frit_program *program, struct bare_answer *answer);
 /* What it says of an output. */
 const frit_output_spec *bare_output(const struct bare_answer *answer, uint32_t output);
-/* Where prepare wants it; a failure is told. */
+/* Compiles if prepare requires it; on failure sets the reason. */
 frit_status bare_compile(struct bare *bare, const struct bare_launch *launch,
                          struct bare_answer *answer);
 frit_status bare_bind(struct bare *bare, const struct bare_launch *launch,

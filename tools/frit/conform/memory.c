@@ -189,7 +189,8 @@ BARE_CHECK(capped, (&(frit_setting){NULL, "memory_bytes", "1048576"}))
 BARE_CHECK(offsets, NULL)
 
 const struct conform_check memory_checks[] = {
-    {"memory", "places", "allocations are aligned as asked, large enough, and apart", check_places},
+    {"memory", "places", "allocations are aligned as requested, large enough, and apart",
+     check_places},
     {"memory", "huge", "an allocation that cannot be is refused", check_huge},
     {"memory", "capped", "with a cap of memory what is freed, or was refused, counts for nothing",
      check_capped},

@@ -13,7 +13,7 @@
 /* Text that grows up to its room; `full` where it did not fit. */
 struct writer {
     char *text;
-    size_t room, used;
+    size_t capacity, used;
     bool full;
 };
 
@@ -25,9 +25,9 @@ static void put(struct writer *w, const char *format, ...)
     int length;
 
     va_start(args, format);
-    length = vsnprintf(w->text + w->used, w->room - w->used, format, args);
+    length = vsnprintf(w->text + w->used, w->capacity - w->used, format, args);
     va_end(args);
-    if (length < 0 || (size_t)length >= w->room - w->used)
+    if (length < 0 || (size_t)length >= w->capacity - w->used)
         w->full = true;
     else
         w->used += (size_t)length;
@@ -285,11 +285,11 @@ bool conform_program_of(const struct conform_case *one, bool wide, struct confor
     char inputs[1024], views[1024], call[1024];
     struct reader r = {.one = one,
                        .program = out,
-                       .inputs = {.text = inputs, .room = sizeof(inputs)},
-                       .views = {.text = views, .room = sizeof(views)},
-                       .call = {.text = call, .room = sizeof(call)},
+                       .inputs = {.text = inputs, .capacity = sizeof(inputs)},
+                       .views = {.text = views, .capacity = sizeof(views)},
+                       .call = {.text = call, .capacity = sizeof(call)},
                        .wide = wide};
-    struct writer all = {.text = out->text, .room = sizeof(out->text)};
+    struct writer all = {.text = out->text, .capacity = sizeof(out->text)};
 
     inputs[0] = views[0] = call[0] = '\0';
     out->n_in = out->n_out = 0;

@@ -19,7 +19,7 @@ static frit_status submit(struct bare *bare, const frit_cmd *cmds, uint32_t n, u
     return FRIT_OK;
 }
 
-/* All of some memory, into what lives on; who asks waits. */
+/* Begins to read all of `memory` into `into`, which must live until the caller has waited. */
 static frit_status read_all(struct bare *bare, frit_memory *memory, uint32_t into[WORDS],
                             uint64_t *value)
 {
@@ -109,7 +109,7 @@ static frit_status order(struct bare *bare)
 /* ---- the timeline ---- */
 
 /* A value that is waited for twice: with no time at all, then with all of it. */
-static frit_status ask_wait(struct bare *bare, uint64_t value)
+static frit_status poll_value(struct bare *bare, uint64_t value)
 {
     static const uint64_t timeouts[] = {0, UINT64_MAX, 0};
 
@@ -125,8 +125,8 @@ static frit_status ask_wait(struct bare *bare, uint64_t value)
             return bare_wrong(bare, "wait for %" PRIu64 " %s: %s", value,
                               i ? "that was reached" : "without time", frit_status_name(status));
         if (failure.status || failure.value != value - 1)
-            return bare_wrong(bare, "wait for %" PRIu64 " tells of a failure: %s at %" PRIu64,
-                              value, frit_status_name(failure.status), failure.value);
+            return bare_wrong(bare, "wait for %" PRIu64 " reports a failure: %s at %" PRIu64, value,
+                              frit_status_name(failure.status), failure.value);
     }
     return FRIT_OK;
 }
@@ -173,7 +173,7 @@ static frit_status timeline(struct bare *bare)
         last.value = values[i];
     }
     for (uint32_t i = STEPS; i-- > 0 && !status;) /* the last first: then all are reached */
-        status = ask_wait(bare, values[i]);
+        status = poll_value(bare, values[i]);
     bare_free(bare, at.memory);
     return status;
 }
@@ -215,7 +215,7 @@ static frit_status refusals(struct bare *bare)
     if (!status)
         status = refuse(bare, at.memory, &kind, "a command of a kind that nobody knows");
     if (!status)
-        status = ask_wait(bare, value);
+        status = poll_value(bare, value);
     bare_free(bare, at.memory);
     return status;
 }

@@ -10,7 +10,7 @@
 #include "json.h"
 #include "term.h"
 
-/* Of several cases the one that tells most. */
+/* Letters of verdicts; of several cases the highest verdict is shown. */
 static const char letters[N_VERDICTS] = {
     [VERDICT_NONE] = ' ',       [VERDICT_REFUSED] = '.', [VERDICT_NATIVE] = 'n',
     [VERDICT_DECOMPOSED] = 'd', [VERDICT_HOST] = 'h',    [VERDICT_FALLBACK] = '-',

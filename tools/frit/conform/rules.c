@@ -51,7 +51,7 @@ static frit_status same_answer(struct bare *bare, const struct bare_answer *a,
     return FRIT_OK;
 }
 
-/* The answer for a size; dims are all that is asked of its values. */
+/* What prepare returns for a size; values have dims alone, no memory. */
 static frit_status answer_for(const struct fuser_pair *pair, const frit_program *program,
                               const struct block_size *size, struct bare_answer *out)
 {
@@ -76,7 +76,7 @@ static frit_status answers_again(const struct fuser_pair *pair, const frit_progr
     return status;
 }
 
-static frit_status ask_twin(const struct fuser_pair *pair, const struct bare_answer *first)
+static frit_status check_twin(const struct fuser_pair *pair, const struct bare_answer *first)
 {
     frit_program twin;
     frit_status status = fuser_program(pair, &twin);
@@ -88,7 +88,7 @@ static frit_status ask_twin(const struct fuser_pair *pair, const struct bare_ans
     return status;
 }
 
-static frit_status ask_prepare(const struct fuser_pair *pair)
+static frit_status pair_prepare(const struct fuser_pair *pair)
 {
     static struct bare_answer first, other;
     frit_program program;
@@ -98,7 +98,7 @@ static frit_status ask_prepare(const struct fuser_pair *pair)
         return status;
     status = answer_for(pair, &program, &fuser_sizes[0], &first);
     if (!status)
-        status = answers_again(pair, &program, &first, "asked again");
+        status = answers_again(pair, &program, &first, "called again");
     if (!status)
         status = answer_for(pair, &program, &fuser_sizes[1], &other);
     if (!status) {
@@ -106,14 +106,14 @@ static frit_status ask_prepare(const struct fuser_pair *pair)
         status = answers_again(pair, &program, &first, "after another question");
     }
     if (!status)
-        status = ask_twin(pair, &first);
+        status = check_twin(pair, &first);
     bare_release(&program, &first);
     program.table->destroy(program.self);
     return status;
 }
 
 /* What is not known must not be passed over. */
-static frit_status ask_flags(const struct fuser_pair *pair)
+static frit_status pair_flags(const struct fuser_pair *pair)
 {
     static struct bare_answer answer;
     frit_signature signature = {.struct_size = sizeof(signature), .flags = (uint64_t)1 << 63};
@@ -178,7 +178,7 @@ static frit_status each_alias(const struct fuser_pair *pair, const frit_program 
     return status;
 }
 
-static frit_status ask_aliases(const struct fuser_pair *pair)
+static frit_status pair_aliases(const struct fuser_pair *pair)
 {
     const struct block_values *values;
     frit_program program;
@@ -288,7 +288,7 @@ static frit_status refuses_all(const struct fuser_pair *pair, uint8_t *bytes, ui
     return status;
 }
 
-static frit_status ask_saved(const struct fuser_pair *pair)
+static frit_status pair_saved(const struct fuser_pair *pair)
 {
     frit_program program, second;
     uint8_t *bytes;
@@ -324,7 +324,7 @@ FUSER_CHECK(aliases, true)
 FUSER_CHECK(saved, false)
 
 const struct conform_check program_checks[] = {
-    {"program", "prepare", "equal questions have equal answers, and asking changes nothing",
+    {"program", "prepare", "equal signatures give equal specs, and prepare changes nothing",
      check_prepare},
     {"program", "flags", "flags that are not known are refused", check_flags},
     {"program", "aliases",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What launch specs ask for: memory derived from operands, which is filled when the host says so
+/* What launch specs require: memory derived from operands, which is filled when the host says so
  * and only then, and groups and grids within the device's limits. */
 #include <stdlib.h>
 #include <string.h>
@@ -114,7 +114,7 @@ static frit_status sizes_of(struct pack *pack, const frit_program *program, bool
     return FRIT_OK;
 }
 
-static frit_status ask_derived(const struct fuser_pair *pair)
+static frit_status pair_derived(const struct fuser_pair *pair)
 {
     struct pack pack = {.pair = pair};
     frit_program program;
@@ -160,7 +160,7 @@ static frit_status within(struct bare *bare, const frit_phase *phase)
     return FRIT_OK;
 }
 
-static frit_status ask_limits(const struct fuser_pair *pair)
+static frit_status pair_limits(const struct fuser_pair *pair)
 {
     static struct bare_answer answer;
     struct block_run run = {.n_ops = pair->whole.accepted};

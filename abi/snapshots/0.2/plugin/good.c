@@ -61,7 +61,7 @@ static frit_status configure(struct fake *fake, frit_err *err)
         table->get_str(self, FRIT_STR("devises"), &type, NULL) != FRIT_INVALID)
         return fake_fail(fake, err, FRIT_INTERNAL, "options of a wrong type or name were given");
     if (refuse)
-        return fake_fail(fake, err, FRIT_UNSUPPORTED, "told to refuse");
+        return fake_fail(fake, err, FRIT_UNSUPPORTED, "refuses on request");
     fake->n_devices = (uint32_t)devices;
     fake->type = type_of(type);
     fake->core->log(self, FRIT_LOG_WARN, FRIT_STR("fake"),

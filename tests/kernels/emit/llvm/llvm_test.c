@@ -138,7 +138,7 @@ static void make_roots(struct kir_module *m, int many)
     kir_emit_imm(m, KIR_store, 1, at, value, KIR_NONE);
 }
 
-/* Instructions that ask for memory: bytes 0f 18, then one that says to which cache. */
+/* Prefetch instructions: bytes 0f 18, then a byte that names the cache. */
 static uint32_t count_asks(const struct rig *rig, const struct kir_module *m)
 {
     frit_err err = {.struct_size = sizeof(err)};
@@ -156,9 +156,9 @@ static uint32_t count_asks(const struct rig *rig, const struct kir_module *m)
     return count;
 }
 
-/* What is loaded a second time is in a cache, and what computes much leaves memory idle: then the
- * next group's lines are asked for, each once. */
-static void the_next_group_is_asked_for(void **state)
+/* Loads of lines that are in a cache already, or beside much arithmetic, leave memory idle: there
+ * each line of the next group is prefetched, once. */
+static void the_next_group_is_prefetched(void **state)
 {
     enum { LINES = 64 * sizeof(float) / 64 };
     const struct rig *rig = rig_of(state);
@@ -239,7 +239,7 @@ static void damaged_bytes_are_not_loaded(void **state)
     whole[4] = 16;
     assert_int_equal(object_load(whole, sizeof(whole), &object, NULL), FRIT_INVALID);
     whole[4] = 0;
-    whole[5] = sizeof(struct blob_behind) + BLOB_HELD + 63;
+    whole[5] = sizeof(struct blob_deferred) + BLOB_HELD + 63;
     whole[6] = 64;
     assert_int_equal(object_load(whole, sizeof(whole), &object, NULL), FRIT_INVALID);
     whole[5]++;
@@ -288,7 +288,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_modules_run_as_by_eval),
-        cmocka_unit_test(the_next_group_is_asked_for),
+        cmocka_unit_test(the_next_group_is_prefetched),
         cmocka_unit_test(halves_are_loaded_and_rounded),
         cmocka_unit_test(what_the_set_lacks_is_unsupported),
         cmocka_unit_test(damaged_bytes_are_not_loaded),

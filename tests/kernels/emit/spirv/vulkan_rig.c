@@ -123,7 +123,7 @@ static bool choose_device(struct vulkan_rig *rig)
         snprintf(rig->name, sizeof(rig->name), "%s", p.properties.deviceName);
         return true;
     }
-    fprintf(stderr, "vulkan: no device is asked for among %u\n", n);
+    fprintf(stderr, "vulkan: none of the %u devices is the requested one\n", n);
     return false;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the emitter chooses, by the words it writes: accesses, shapes, what is asked of a device,
- * what is refused.  Needs no device. */
+/* What the emitter chooses, by the words it writes: accesses, shapes, required capabilities,
+ * refusals.  Needs no device. */
 #include <string.h>
 
 #include "base/fail.h"

@@ -1,13 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory that is wanted next, asked for while what is there is computed.
+/* Prefetches: the lines that a load needs next are requested while the current ones are computed
+ * on.
  *
- * What finds in a cache what a loop before it loaded, or computes much, leaves memory idle.  It
- * asks for what the same load will want in the next group of the grid, which the thread is likely
- * to run next.  In loops of which chunk after chunk does a round, lanes in step, so much is read in
- * one that a processor does not see the next one's addresses coming: there each load asks for its
- * own next round.  The place is found by the rate at which the index grows from group to group, or
- * round to round; an index with no such rate is left alone, and a wrong guess costs time alone. */
-#include "emit/llvm/ahead.h"
+ * A group leaves memory idle where it loads again what an earlier loop brought into a cache, or
+ * where it computes much.  Such loads prefetch what the same load needs in the next group of the
+ * grid, which the same thread is likely to run next.
+ *
+ * In a loop whose rounds run chunk by chunk, all lanes together, one round reads so much that the
+ * hardware prefetcher does not predict the addresses of the next round.  There each load prefetches
+ * for its own next round.
+ *
+ * The address is that of the load plus the distance by which the index grows from group to group,
+ * or from round to round.  An index without such a constant distance gets no prefetch; a wrong
+ * distance costs time and nothing else. */
+#include "emit/llvm/prefetch.h"
 
 #include "emit/llvm/emit.h"
 #include "emit/llvm/rows.h"
@@ -89,7 +95,7 @@ static bool is_worth(const struct ll *l, uint32_t loop, uint64_t arg)
 /* ---- how fast an index grows ---- */
 
 /* From group to group, or from round to round of a loop. */
-struct ahead_steps {
+struct prefetch_scope {
     struct ll *l;
     uint32_t loop; /* KIR_NONE: groups */
 };
@@ -100,7 +106,7 @@ struct rate {
     ll_value value;
 };
 
-static struct rate rate_of(const struct ahead_steps *s, uint32_t value, uint32_t depth);
+static struct rate rate_of(const struct prefetch_scope *s, uint32_t value, uint32_t depth);
 
 static struct rate rate_of_sum(struct ll *l, const struct kir_inst *inst, struct rate a,
                                struct rate b)
@@ -133,7 +139,7 @@ static struct rate rate_of_product(struct ll *l, const struct kir_inst *inst, st
     return a;
 }
 
-static struct rate rate_of_two(const struct ahead_steps *s, uint32_t value, uint32_t depth)
+static struct rate rate_of_two(const struct prefetch_scope *s, uint32_t value, uint32_t depth)
 {
     const struct kir_inst *inst = ll_inst(s->l, value);
     struct rate a = rate_of(s, inst->a[0], depth), b = rate_of(s, inst->a[1], depth);
@@ -149,7 +155,7 @@ static struct rate rate_of_two(const struct ahead_steps *s, uint32_t value, uint
     return (struct rate){.known = false};
 }
 
-static struct rate rate_of(const struct ahead_steps *s, uint32_t value, uint32_t depth)
+static struct rate rate_of(const struct prefetch_scope *s, uint32_t value, uint32_t depth)
 {
     const struct kir_inst *inst = ll_inst(s->l, value);
     struct ll *l = s->l;
@@ -189,7 +195,7 @@ static struct rate rate_of(const struct ahead_steps *s, uint32_t value, uint32_t
     }
 }
 
-/* ---- asking ---- */
+/* ---- prefetching ---- */
 
 /* The rate, but 0 where the loop goes over more than caches hold. */
 static ll_value bounded(struct ll *l, uint32_t loop, ll_value rate, uint32_t bytes)
@@ -203,7 +209,7 @@ static ll_value bounded(struct ll *l, uint32_t loop, ll_value rate, uint32_t byt
 }
 
 /* How far it is to where a load reads a step later; NULL: unknown. */
-static ll_value place_after(const struct ahead_steps *s, const struct kir_inst *load)
+static ll_value distance_after(const struct prefetch_scope *s, const struct kir_inst *load)
 {
     struct ll *l = s->l;
     struct rate rate;
@@ -217,7 +223,7 @@ static ll_value place_after(const struct ahead_steps *s, const struct kir_inst *
     return rate.value;
 }
 
-ll_value ll_next_place(struct ll *l, uint32_t at, uint32_t bytes)
+ll_value ll_next_distance(struct ll *l, uint32_t at, uint32_t bytes)
 {
     const struct kir_inst *load = ll_inst(l, at);
     const struct ll_around around = ll_loops_around(l, at);
@@ -226,15 +232,15 @@ ll_value ll_next_place(struct ll *l, uint32_t at, uint32_t bytes)
 
     if (!is_run_load(l, at, load->imm))
         return NULL;
-    if (loops && l->cut.cuts[around.outer])
-        return place_after(&(struct ahead_steps){l, around.inner}, load);
+    if (loops && l->regions.bounds_region[around.outer])
+        return distance_after(&(struct prefetch_scope){l, around.inner}, load);
     if (loops ? !is_worth(l, around.outer, load->imm) : !is_busy(l, 0, l->phase->n))
         return NULL;
-    next = place_after(&(struct ahead_steps){l, KIR_NONE}, load);
+    next = distance_after(&(struct prefetch_scope){l, KIR_NONE}, load);
     return loops && next ? bounded(l, around.outer, next, bytes) : next;
 }
 
-void ll_ask(struct ll *l, ll_value place)
+void ll_prefetch(struct ll *l, ll_value place)
 {
     ll_type i32 = l->types.of[KIR_I32], type = l->types.ptr;
     ll_value args[4] = {place, ll_int(l, i32, 0), ll_int(l, i32, 1), ll_int(l, i32, 1)};

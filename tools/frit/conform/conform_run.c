@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parent's side: a child per row (or case), several at a time, whose lines tell how far each
- * came.  The parent never opens a host, so that a child is a clean copy of it. */
+/* The parent's side: a child per row (or case), several at a time, whose lines report how far
+ * each came.  The parent never opens a host, so that a child is a clean copy of it. */
 #include <errno.h>
 #include <math.h>
 #include <poll.h>
@@ -22,7 +22,7 @@ struct child {
     size_t used;
     double heard;     /* when the last line came */
     bool late;        /* it was ended because none came */
-    size_t next, end; /* cases: the next one to be told of, and behind the last */
+    size_t next, end; /* cases: the next one to get a verdict, and behind the last */
 };
 
 /* All that are under way. */
@@ -67,8 +67,8 @@ static bool child_start(struct crowd *crowd, struct child *child, size_t first, 
 
 /* ---- what it says ---- */
 
-static void tell(struct crowd *crowd, struct child *child, enum conform_verdict verdict,
-                 const char *reason)
+static void give_verdict(struct crowd *crowd, struct child *child, enum conform_verdict verdict,
+                         const char *reason)
 {
     size_t index = child->next++;
 
@@ -84,7 +84,7 @@ static void take_line(struct crowd *crowd, struct child *child, const char *line
     if (sscanf(line, "end %zu %d%n", &index, &verdict, &text) != 2 || index != child->next ||
         index >= child->end || verdict <= VERDICT_NONE || verdict >= N_VERDICTS)
         return;
-    tell(crowd, child, (enum conform_verdict)verdict, line + text + (line[text] == ' '));
+    give_verdict(crowd, child, (enum conform_verdict)verdict, line + text + (line[text] == ' '));
 }
 
 /* Reads what is there; false once nothing more comes. */
@@ -146,7 +146,7 @@ static bool replace(struct crowd *crowd, struct child *child)
 
     child_end(child, crowd->options->timeout, reason);
     if (child->next < child->end)
-        tell(crowd, child, VERDICT_FAILED, reason);
+        give_verdict(crowd, child, VERDICT_FAILED, reason);
     more = child->next < child->end && !crowd->stopped;
     if (more && child_start(crowd, child, child->next, child->end))
         return true;

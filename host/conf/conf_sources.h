@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where a configuration comes from, as arguments, so that a test can give it a world of its own. */
-#ifndef CONF_SOURCE_H
-#define CONF_SOURCE_H
+#ifndef CONF_CONF_SOURCES_H
+#define CONF_CONF_SOURCES_H
 
 #include "conf/merge.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Machine code: kept and found again, made in the background, and a device that is closed while it
- * is made.  The host of these tests keeps in memory and runs tasks when it is told. */
+/* Machine code: cached and loaded again, compiled in the background, and a device that is closed
+ * during the compile.  The host of these tests has its cache in memory and runs a task when the
+ * test calls for it. */
 #include <pthread.h>
 #include <sched.h>
 #include <string.h>
@@ -430,7 +431,7 @@ static void a_long_launch_is_compiled_first(void **state)
     rig_close(&host->rig);
 }
 
-/* One is asked for already, of the same module. */
+/* Another task compiles the same module already. */
 static void a_long_launch_does_not_wait_for_others(void **state)
 {
     struct host *host = *state;

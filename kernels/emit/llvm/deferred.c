@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stores around the caches that the next group carries out.
+/* Deferred stores: non-temporal stores of one group that the next group carries out.
  *
- * A loop that does little but store runs as fast as memory takes its lines, which is slow where
- * they go around the caches; nothing is computed meanwhile.  Where an earlier loop of the phase
- * goes over the same counters and computes much, what the former would store is held in scratch
- * memory, and the busy loop of the group that the thread runs next stores as much in each round.
- * The place is held as well, so that no order of groups is presumed; what there is no room for is
- * stored at once. */
-#include "emit/llvm/behind.h"
+ * A loop that mainly stores is bound by memory, above all where its stores bypass the caches, and
+ * the processor computes nothing meanwhile.  If an earlier loop of the phase has the same counters
+ * and computes much, the storing loop writes its values to scratch memory instead.
+ *
+ * When the thread runs its next group, each round of the computing loop stores a part of these
+ * values.  Their address is kept in scratch memory too, so that groups may run in any order. Values
+ * that do not fit into scratch memory are stored at once. */
+#include "emit/llvm/deferred.h"
 
-#include "emit/llvm/ahead.h"
 #include "emit/llvm/convert.h"
 #include "emit/llvm/emit.h"
 #include "emit/llvm/memory.h"
+#include "emit/llvm/prefetch.h"
 #include "emit/llvm/value.h"
 
 #include <stddef.h>
@@ -37,15 +38,16 @@ static uint32_t round_work(const struct ll *l, uint32_t loop)
 static bool is_fixed(const struct ll *l, uint32_t value)
 {
     const struct kir_inst *inst = ll_inst(l, value);
-    bool fixed = l->cut.home[value] == CUT_ENTRY && inst->op != KIR_group;
+    bool fixed = l->regions.home[value] == REGION_ENTRY && inst->op != KIR_group;
 
     for (uint32_t k = 0; fixed && k < kir_op_info(inst->op)->n; k++)
         fixed = is_fixed(l, inst->a[k]);
     return fixed;
 }
 
-/* Whether nothing else in the phase loads from the store's argument or stores to it, so that none
- * can tell when it is carried out: not rows with a tail, which is stored by itself. */
+/* Whether no other instruction of the phase loads from the store's argument or stores to it: then
+ * the store may be delayed.  False for rows with a tail, since a second instruction stores the
+ * tail. */
 static bool is_alone(const struct ll *l, uint32_t store)
 {
     for (uint32_t i = 0; i < l->phase->n; i++)
@@ -102,7 +104,7 @@ static uint32_t busy_before(const struct ll *l, uint32_t loop)
     for (uint32_t i = 0; i < loop; i++) {
         if (ll_inst(l, i)->op != KIR_for || ll_inst(l, i)->pair > loop)
             continue;
-        if (have_same_rounds(l, i, loop) && !l->cut.inside[i] && is_sweep(l, i) &&
+        if (have_same_rounds(l, i, loop) && !l->regions.inside[i] && is_sweep(l, i) &&
             round_work(l, i) >= BUSY)
             return i;
     }
@@ -111,24 +113,24 @@ static uint32_t busy_before(const struct ll *l, uint32_t loop)
 
 static uint32_t dtype_of(const struct ll *l)
 {
-    return l->module->args[ll_inst(l, l->behind.store)->imm].dtype;
+    return l->module->args[ll_inst(l, l->deferred.store)->imm].dtype;
 }
 
-void ll_plan_behind(struct ll *l)
+void ll_plan_deferred(struct ll *l)
 {
-    l->behind = (struct ll_behind){.store = KIR_NONE, .loop = KIR_NONE};
+    l->deferred = (struct ll_deferred){.store = KIR_NONE, .loop = KIR_NONE};
     if (l->width == 1 || l->chunk < l->phase->lanes)
         return;
-    for (uint32_t at = 0; at < l->phase->n && l->behind.loop == KIR_NONE; at++) {
+    for (uint32_t at = 0; at < l->phase->n && l->deferred.loop == KIR_NONE; at++) {
         if (!is_candidate(l, at))
             continue;
-        l->behind.loop = busy_before(l, ll_loops_around(l, at).outer);
-        l->behind.store = at;
+        l->deferred.loop = busy_before(l, ll_loops_around(l, at).outer);
+        l->deferred.store = at;
     }
-    if (l->behind.loop == KIR_NONE)
-        l->behind.store = KIR_NONE;
+    if (l->deferred.loop == KIR_NONE)
+        l->deferred.store = KIR_NONE;
     else
-        l->behind.bytes = (uint32_t)frit_storage_bytes(dtype_of(l), l->chunk);
+        l->deferred.bytes = (uint32_t)frit_storage_bytes(dtype_of(l), l->chunk);
 }
 
 /* ---- what is held ---- */
@@ -140,7 +142,7 @@ static ll_value byte_at(struct ll *l, ll_value base, ll_value offset)
 
 static ll_value field(struct ll *l, size_t offset)
 {
-    return byte_at(l, l->scratch, ll_int(l, l->types.i64, l->behind.at + offset));
+    return byte_at(l, l->scratch, ll_int(l, l->types.i64, l->deferred.at + offset));
 }
 
 /* Of the round that a loop is in, in bytes from the first one's. */
@@ -151,12 +153,12 @@ static ll_value offset_in(struct ll *l, uint32_t loop)
 
     if (ll_inst(l, loop)->type == KIR_I32)
         rounds = BUILD(l, ZExt, rounds, i64);
-    return BUILD(l, Mul, rounds, ll_int(l, i64, l->behind.bytes / l->chunk));
+    return BUILD(l, Mul, rounds, ll_int(l, i64, l->deferred.bytes / l->chunk));
 }
 
 static ll_value unit_at(struct ll *l, ll_value base, ll_value offset, uint32_t unit)
 {
-    uint64_t bytes = (uint64_t)unit * (l->behind.bytes / l->units);
+    uint64_t bytes = (uint64_t)unit * (l->deferred.bytes / l->units);
 
     return byte_at(l, base, BUILD(l, Add, offset, ll_int(l, l->types.i64, bytes)));
 }
@@ -166,27 +168,27 @@ void ll_take_held(struct ll *l)
     ll_type i64 = l->types.i64;
     ll_value none = ll_int(l, i64, 0), bytes;
 
-    l->behind.to = BUILD(l, Load2, l->types.ptr, field(l, offsetof(struct blob_behind, to)));
-    bytes = BUILD(l, Load2, i64, field(l, offsetof(struct blob_behind, bytes)));
-    l->behind.left = BUILD(l, Select, l->streams, bytes, none);
-    l->api->BuildStore(l->builder, none, field(l, offsetof(struct blob_behind, bytes)));
+    l->deferred.to = BUILD(l, Load2, l->types.ptr, field(l, offsetof(struct blob_deferred, to)));
+    bytes = BUILD(l, Load2, i64, field(l, offsetof(struct blob_deferred, bytes)));
+    l->deferred.left = BUILD(l, Select, l->streams, bytes, none);
+    l->api->BuildStore(l->builder, none, field(l, offsetof(struct blob_deferred, bytes)));
 }
 
 void ll_store_held(struct ll *l)
 {
     ll_block yes = ll_new_block(l), after = ll_new_block(l);
     ll_type type = ll_vector_of(l, ll_memory_type(l, dtype_of(l)));
-    ll_value offset = offset_in(l, l->behind.loop);
-    uint32_t align = ll_stream_align(l, l->behind.bytes / l->chunk);
+    ll_value offset = offset_in(l, l->deferred.loop);
+    uint32_t align = ll_stream_align(l, l->deferred.bytes / l->chunk);
 
-    l->api->BuildCondBr(l->builder, BUILD(l, ICmp, LL_ULT, offset, l->behind.left), yes, after);
+    l->api->BuildCondBr(l->builder, BUILD(l, ICmp, LL_ULT, offset, l->deferred.left), yes, after);
     l->api->PositionBuilderAtEnd(l->builder, yes);
     for (uint32_t u = 0; u < l->units; u++) {
-        ll_value from = unit_at(l, field(l, sizeof(struct blob_behind)), offset, u);
+        ll_value from = unit_at(l, field(l, sizeof(struct blob_deferred)), offset, u);
         ll_value raw = BUILD(l, Load2, type, from);
 
         l->api->SetAlignment(raw, 1);
-        ll_stream(l, raw, unit_at(l, l->behind.to, offset, u), align);
+        ll_stream(l, raw, unit_at(l, l->deferred.to, offset, u), align);
     }
     l->api->BuildBr(l->builder, after);
     l->api->PositionBuilderAtEnd(l->builder, after);
@@ -197,10 +199,10 @@ void ll_hold_back(struct ll *l, const ll_value *raw, ll_value to, ll_block full,
 {
     ll_type i64 = l->types.i64;
     ll_block keep = ll_new_block(l);
-    ll_value offset = offset_in(l, ll_loops_around(l, l->behind.store).outer);
-    ll_value end = BUILD(l, Add, offset, ll_int(l, i64, l->behind.bytes));
-    ll_value bytes = field(l, offsetof(struct blob_behind, bytes)), place, same, next, fits;
-    ll_value first = field(l, offsetof(struct blob_behind, to));
+    ll_value offset = offset_in(l, ll_loops_around(l, l->deferred.store).outer);
+    ll_value end = BUILD(l, Add, offset, ll_int(l, i64, l->deferred.bytes));
+    ll_value bytes = field(l, offsetof(struct blob_deferred, bytes)), place, same, next, fits;
+    ll_value first = field(l, offsetof(struct blob_deferred, to));
 
     place = byte_at(l, to, BUILD(l, Sub, ll_int(l, i64, 0), offset));
     same = BUILD(l, ICmp, LL_EQ, place, BUILD(l, Load2, l->types.ptr, first));
@@ -213,7 +215,7 @@ void ll_hold_back(struct ll *l, const ll_value *raw, ll_value to, ll_block full,
     for (uint32_t u = 0; u < l->units; u++)
         l->api->SetAlignment(
             l->api->BuildStore(l->builder, raw[u],
-                               unit_at(l, field(l, sizeof(struct blob_behind)), offset, u)),
+                               unit_at(l, field(l, sizeof(struct blob_deferred)), offset, u)),
             1);
     l->api->BuildStore(l->builder, place, first);
     l->api->BuildStore(l->builder, end, bytes);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tier.h"
+#include "jit.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@ struct head {
     char made_by[32]; /* the library's file name, for people */
 };
 
-static const char *const modes[TIER_MODES] = {"auto", "0", "1"};
+static const char *const modes[JIT_MODES] = {"auto", "0", "1"};
 static const char *const spaces[LLVM_ISAS][LLVM_LEVELS] = {
     [LLVM_BASE] = {[LLVM_QUICK] = "x86-64-v2 quick", [LLVM_GOOD] = "x86-64-v2 good"},
     [LLVM_AVX2] = {[LLVM_QUICK] = "x86-64-v3 quick", [LLVM_GOOD] = "x86-64-v3 good"},
@@ -23,9 +23,9 @@ static const enum llvm_isa isas[TILE_LEVELS] = {
 
 /* ---- options ---- */
 
-static frit_status read_options(struct tier *tier, frit_err *err)
+static frit_status read_options(struct jit *jit, frit_err *err)
 {
-    const struct plug *plug = tier->plug;
+    const struct plug *plug = jit->plug;
     const frit_host_options *options = plug_table(plug->host, FRIT_STR(FRIT_HOST_OPTIONS),
                                                   FRIT_END_OF(frit_host_options, get_str));
     frit_str mode, path;
@@ -35,52 +35,51 @@ static frit_status read_options(struct tier *tier, frit_err *err)
         status = options->get_str(plug->host->self, FRIT_STR("llvm"), &path, err);
     if (status)
         return status;
-    if (path.len >= sizeof tier->path)
+    if (path.len >= sizeof jit->path)
         return plug_fail(plug, err, FRIT_INVALID, "option.llvm is longer than %zu bytes",
-                         sizeof tier->path - 1);
-    memcpy(tier->path, path.ptr, path.len);
-    for (uint32_t i = 0; i < TIER_MODES; i++)
+                         sizeof jit->path - 1);
+    memcpy(jit->path, path.ptr, path.len);
+    for (uint32_t i = 0; i < JIT_MODES; i++)
         if (plug_is(mode, (frit_str){modes[i], strlen(modes[i])}))
-            tier->mode = (enum tier_mode)i;
+            jit->mode = (enum jit_mode)i;
     return FRIT_OK;
 }
 
-static void refuse(struct tier *tier, frit_status status, const char *why)
+static void refuse(struct jit *jit, frit_status status, const char *why)
 {
-    tier->refused = status;
-    snprintf(tier->reason, sizeof tier->reason, "no machine code: %.200s", why);
+    jit->refused = status;
+    snprintf(jit->reason, sizeof jit->reason, "no machine code: %.200s", why);
 }
 
-frit_status tier_init(struct tier *tier, const struct plug *plug, enum tile_level level,
-                      frit_err *err)
+frit_status jit_init(struct jit *jit, const struct plug *plug, enum tile_level level, frit_err *err)
 {
     frit_status status;
 
-    *tier = (struct tier){.plug = plug};
-    status = read_options(tier, err);
+    *jit = (struct jit){.plug = plug};
+    status = read_options(jit, err);
     if (status)
         return status;
-    tier->keep =
+    jit->keep =
         plug_table(plug->host, FRIT_STR(FRIT_HOST_CACHE), FRIT_END_OF(frit_host_cache, put));
-    if (!llvm_cpu_find(&tier->cpu))
-        refuse(tier, FRIT_UNSUPPORTED, "it is made for x86-64-v2 and better");
-    else if (tier->cpu.isa > isas[level])
-        tier->cpu.isa = isas[level];
-    pthread_mutex_init(&tier->lock, NULL);
+    if (!llvm_cpu_find(&jit->cpu))
+        refuse(jit, FRIT_UNSUPPORTED, "it is made for x86-64-v2 and better");
+    else if (jit->cpu.isa > isas[level])
+        jit->cpu.isa = isas[level];
+    pthread_mutex_init(&jit->lock, NULL);
     return FRIT_OK;
 }
 
-void tier_fini(struct tier *tier)
+void jit_fini(struct jit *jit)
 {
-    llvm_close(tier->llvm);
-    pthread_mutex_destroy(&tier->lock);
+    llvm_close(jit->llvm);
+    pthread_mutex_destroy(&jit->lock);
 }
 
 /* ---- the library ---- */
 
-static void say(const struct tier *tier, uint32_t level, const char *text)
+static void say(const struct jit *jit, uint32_t level, const char *text)
 {
-    const struct plug *plug = tier->plug;
+    const struct plug *plug = jit->plug;
 
     if (FRIT_HAS(plug->core, frit_host_core, log) && plug->core->log)
         plug->core->log(plug->host->self, level, FRIT_STR("fusion"),
@@ -88,42 +87,42 @@ static void say(const struct tier *tier, uint32_t level, const char *text)
 }
 
 /* Inside the lock. */
-static void open_library(struct tier *tier)
+static void open_library(struct jit *jit)
 {
     frit_err why = {.struct_size = sizeof why};
-    uint64_t begun = plug_begin(tier->plug);
-    frit_status status = llvm_open(tier->path[0] ? tier->path : NULL, &tier->llvm, &why);
+    uint64_t begun = plug_begin(jit->plug);
+    frit_status status = llvm_open(jit->path[0] ? jit->path : NULL, &jit->llvm, &why);
 
     if (status) {
-        refuse(tier, status, why.text);
-        say(tier, FRIT_LOG_INFO, tier->reason);
+        refuse(jit, status, why.text);
+        say(jit, FRIT_LOG_INFO, jit->reason);
     }
     if (begun)
-        plug_end(tier->plug, begun, FRIT_STR("open LLVM"));
+        plug_end(jit->plug, begun, FRIT_STR("open LLVM"));
 }
 
-frit_status tier_open(struct tier *tier, frit_err *err)
+frit_status jit_open(struct jit *jit, frit_err *err)
 {
     frit_status status;
 
-    pthread_mutex_lock(&tier->lock);
-    if (!tier->llvm && !tier->refused)
-        open_library(tier);
-    status = tier->refused;
-    pthread_mutex_unlock(&tier->lock);
-    return status ? plug_fail(tier->plug, err, status, "%s", tier->reason) : FRIT_OK;
+    pthread_mutex_lock(&jit->lock);
+    if (!jit->llvm && !jit->refused)
+        open_library(jit);
+    status = jit->refused;
+    pthread_mutex_unlock(&jit->lock);
+    return status ? plug_fail(jit->plug, err, status, "%s", jit->reason) : FRIT_OK;
 }
 
 /* ---- what is kept ---- */
 
-static frit_str space_of(const struct tier *tier, enum llvm_level level)
+static frit_str space_of(const struct jit *jit, enum llvm_level level)
 {
-    const char *space = spaces[tier->cpu.isa][level];
+    const char *space = spaces[jit->cpu.isa][level];
 
     return (frit_str){space, strlen(space)};
 }
 
-/* NULL: not what tier_keep wrote for this module. */
+/* NULL: not what `keep` wrote for this module. */
 static struct object *load(const struct kir_module *module, const char *bytes, uint64_t n_bytes)
 {
     struct object *object = NULL;
@@ -136,55 +135,55 @@ static struct object *load(const struct kir_module *module, const char *bytes, u
     return NULL;
 }
 
-struct object *tier_find(struct tier *tier, const struct tier_job *job)
+struct object *jit_find(struct jit *jit, const struct jit_job *job)
 {
-    const struct plug *plug = tier->plug;
+    const struct plug *plug = jit->plug;
     struct object *object;
     char text[160];
     uint64_t n_bytes = 0;
     void *bytes = NULL;
 
-    if (!tier->keep || tier->keep->get(plug->host->self, space_of(tier, job->level), job->digest,
-                                       KIR_DIGEST, &bytes, &n_bytes, NULL))
+    if (!jit->keep || jit->keep->get(plug->host->self, space_of(jit, job->level), job->digest,
+                                     KIR_DIGEST, &bytes, &n_bytes, NULL))
         return NULL;
     object = bytes ? load(job->module, bytes, n_bytes) : NULL;
     if (object) {
         plug_counter(plug, FRIT_STR("kernels from the cache"),
-                     (double)(atomic_fetch_add(&tier->found, 1) + 1));
+                     (double)(atomic_fetch_add(&jit->found, 1) + 1));
         snprintf(text, sizeof text, "%s: code of %.31s from the cache", job->module->name,
                  ((const struct head *)bytes)->made_by);
-        say(tier, FRIT_LOG_DEBUG, text);
+        say(jit, FRIT_LOG_DEBUG, text);
     }
     plug_free(plug, bytes);
     return object;
 }
 
-static void keep(struct tier *tier, const struct tier_job *job, const void *blob, size_t n_blob)
+static void keep(struct jit *jit, const struct jit_job *job, const void *blob, size_t n_blob)
 {
-    const struct plug *plug = tier->plug;
+    const struct plug *plug = jit->plug;
     struct head head = {0};
     char *bytes;
 
-    if (!tier->keep)
+    if (!jit->keep)
         return;
     bytes = plug_alloc(plug, sizeof head + n_blob, _Alignof(struct blob));
     if (!bytes)
         return;
-    snprintf(head.made_by, sizeof head.made_by, "%s", llvm_version(tier->llvm));
+    snprintf(head.made_by, sizeof head.made_by, "%s", llvm_version(jit->llvm));
     memcpy(bytes, &head, sizeof head);
     memcpy(bytes + sizeof head, blob, n_blob);
-    (void)tier->keep->put(plug->host->self, space_of(tier, job->level), job->digest, KIR_DIGEST,
-                          bytes, sizeof head + n_blob, NULL);
+    (void)jit->keep->put(plug->host->self, space_of(jit, job->level), job->digest, KIR_DIGEST,
+                         bytes, sizeof head + n_blob, NULL);
     plug_free(plug, bytes);
 }
 
 /* ---- making ---- */
 
-frit_status tier_make(struct tier *tier, const struct tier_job *job, struct object **out,
-                      frit_err *err)
+frit_status jit_compile(struct jit *jit, const struct jit_job *job, struct object **out,
+                        frit_err *err)
 {
-    const struct plug *plug = tier->plug;
-    frit_status status = tier_open(tier, err);
+    const struct plug *plug = jit->plug;
+    frit_status status = jit_open(jit, err);
     frit_err why = {.struct_size = sizeof why};
     uint64_t begun;
     size_t n_blob;
@@ -194,7 +193,7 @@ frit_status tier_make(struct tier *tier, const struct tier_job *job, struct obje
     if (status)
         return status;
     begun = plug_begin(plug);
-    status = llvm_compile(tier->llvm, job->module, &tier->cpu, job->level, &blob, &n_blob, &why);
+    status = llvm_compile(jit->llvm, job->module, &jit->cpu, job->level, &blob, &n_blob, &why);
     if (begun)
         plug_end(plug, begun, FRIT_STR("compile"));
     if (!status)
@@ -202,10 +201,10 @@ frit_status tier_make(struct tier *tier, const struct tier_job *job, struct obje
     if (status)
         status = plug_fail(plug, err, status, "%s", why.text);
     else
-        keep(tier, job, blob, n_blob);
+        keep(jit, job, blob, n_blob);
     free(blob);
     if (!status)
         plug_counter(plug, FRIT_STR("kernels compiled"),
-                     (double)(atomic_fetch_add(&tier->compiled, 1) + 1));
+                     (double)(atomic_fetch_add(&jit->compiled, 1) + 1));
     return status;
 }

@@ -10,7 +10,8 @@
 enum { GROUPS = 5, LANES = 64, MOST = BLOB_HELD / 4 + 4 * LANES, STEPS = 12 };
 enum { FLOATS = 2 * (GROUPS + 1) * MOST };
 
-/* Where a round stores: as it counts, every other stretch, from the end on, the third elsewhere. */
+/* Where a round stores: chunk by chunk, every other chunk, from the end on, or the third one
+ * elsewhere. */
 enum { ALONG, APART, DOWN, ASTRAY, PLACES };
 
 struct shape {
@@ -21,9 +22,9 @@ struct shape {
     bool reads;  /* out is loaded as well */
     bool twice;  /* out is stored again, one more than before */
     bool within; /* the busy loop stands in a branch */
-    bool ragged; /* each line is shorter by a stretch than the one before */
+    bool ragged; /* each line is shorter by a chunk than the one before */
     bool half;   /* the busy loop goes over half of the line */
-    bool sparse; /* both loops leave out every other stretch */
+    bool sparse; /* both loops leave out every other chunk */
     bool nested; /* the loop that stores has one around it */
     bool branch; /* the store stands in a branch */
 };

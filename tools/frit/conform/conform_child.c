@@ -112,7 +112,7 @@ static bool judge(const struct lab *lab, const struct conform_case *one, const s
 
 /* ---- a second run, between guards ---- */
 
-/* Whether a second run gives the same bits and touches nothing else; asked of some cases only. */
+/* Whether a second run gives the same bits and touches nothing else; checked in some cases only. */
 static bool repeats(const struct lab *lab, const struct conform_case *one,
                     const struct results *first, char reason[CONFORM_REASON])
 {
@@ -180,7 +180,7 @@ static enum conform_verdict run_check(const struct conform_options *options, con
 
 /* Whether the op of a plugin takes such operands: FRIT_UNSUPPORTED where its shape rule says no.
  * Any other failure is none of the operands': FRIT_INTERNAL. */
-static frit_status ask_rule(const struct conform_case *one, char reason[CONFORM_REASON])
+static frit_status check_rule(const struct conform_case *one, char reason[CONFORM_REASON])
 {
     static struct conform_program program;
     frit_err err = {.struct_size = sizeof(err)};
@@ -217,7 +217,7 @@ static enum conform_verdict run_case(const struct lab *lab, const struct conform
     frit_status status;
     bool rounds = one->row.rule >= CONFORM_NEAR && one->row.rule <= CONFORM_PARTS;
 
-    status = one->row.rule == CONFORM_PARTS ? ask_rule(one, reason) : FRIT_OK;
+    status = one->row.rule == CONFORM_PARTS ? check_rule(one, reason) : FRIT_OK;
     if (status)
         return status == FRIT_UNSUPPORTED ? VERDICT_REFUSED : VERDICT_FAILED;
 
