@@ -38,7 +38,8 @@ enum {
     GPU_CAPTURE_RELAXED = 2
 };
 
-/* Keys of the last argument of LaunchKernel, a list of keys and values. */
+/* Keys of the last argument of LaunchKernel, a list of keys and values that vendor.launch_end ends.
+ */
 #define GPU_LAUNCH_BUFFER      ((void *)(uintptr_t)1)
 #define GPU_LAUNCH_BUFFER_SIZE ((void *)(uintptr_t)2)
 

@@ -9,6 +9,7 @@
 #include "gpu/command.h"
 #include "plugin.h"
 #include "target.h"
+#include "vendor.h"
 
 enum { MAX_GRID_X = 0x7fffffff, MAX_GRID_YZ = 65535 };
 
@@ -22,7 +23,7 @@ static gpu_result launch_part(const struct launch_target *target, gpu_function f
                               uint32_t shared_bytes, uint64_t *params, uint32_t n_params)
 {
     size_t bytes = n_params * sizeof *params;
-    void *extra[] = {GPU_LAUNCH_BUFFER, params, GPU_LAUNCH_BUFFER_SIZE, &bytes, NULL};
+    void *extra[] = {GPU_LAUNCH_BUFFER, params, GPU_LAUNCH_BUFFER_SIZE, &bytes, vendor.launch_end};
 
     return target->device->api->LaunchKernel(function, grid[0], grid[1], grid[2], group[0],
                                              group[1], group[2], shared_bytes, target->stream, NULL,

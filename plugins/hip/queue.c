@@ -136,7 +136,7 @@ static void reach(struct frit_queue *queue, uint64_t value)
     progress_reach(&queue->progress, value, NULL);
 }
 
-/* The last value first: it tells most. */
+/* Queries the last value first, since it decides for all. */
 void queue_poll(struct frit_queue *queue)
 {
     const struct api *api = queue->device->api;

@@ -60,6 +60,7 @@ struct vendor {
     const char *visible_variable; /* environment variable that hides devices */
     const char *device_file;      /* which the user must be able to open */
     int attributes[N_ATTRIBUTES]; /* their numbers in the vendor's enumeration */
+    void *launch_end;             /* ends a list of GPU_LAUNCH_* */
     enum ctext_dialect dialect;
     const char *const *options; /* of the run-time compiler, beside the architecture */
     const frit_str *formats;    /* of kernels of other plugins */

@@ -90,6 +90,7 @@ const struct vendor vendor = {
             [ATTRIBUTE_MAJOR] = 75,
             [ATTRIBUTE_MINOR] = 76,
         },
+    .launch_end = NULL, /* CU_LAUNCH_PARAM_END */
     .dialect = CTEXT_CUDA,
     .options = options,
     .formats = formats,

@@ -112,6 +112,7 @@ const struct vendor vendor = {
             [ATTRIBUTE_MAJOR] = 23,
             [ATTRIBUTE_MINOR] = 61,
         },
+    .launch_end = (void *)3, /* HIP_LAUNCH_PARAM_END */
     .dialect = CTEXT_HIP,
     .options = options,
     .formats = formats,

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "runtime.h"
 #include "stream.h"
@@ -12,7 +11,7 @@
 enum { DEFAULT_LATE_NS = 100000 };
 #define DEFAULT_BYTES (4ull << 30)
 
-static _Atomic int owner; /* the process that has called Init; 0: none */
+static _Atomic bool is_ready; /* Init has succeeded in this process */
 
 struct fake_gpu fake_gpu __attribute__((visibility("default")));
 
@@ -44,8 +43,15 @@ static void reset(void)
         contexts[i].fatal = 0;
 }
 
+/* A child of the process that has called Init has no runtime, as with the vendors'. */
+static void on_fork(void)
+{
+    is_ready = false;
+}
+
 __attribute__((constructor)) static void setup(void)
 {
+    pthread_atfork(NULL, NULL, on_fork);
     reset();
     fake_gpu.reset = reset;
     fake_gpu.hold = stream_hold;
@@ -70,7 +76,6 @@ gpu_result call_begin(const char *name)
     return result;
 }
 
-/* A child of the process that has called Init has no runtime, as with the vendors'. */
 gpu_result call_begin_on(const char *name, gpu_context *context)
 {
     gpu_result result = call_begin(name);
@@ -78,7 +83,7 @@ gpu_result call_begin_on(const char *name, gpu_context *context)
     *context = context_current();
     if (result)
         return result;
-    if (owner != getpid())
+    if (!is_ready)
         return FAKE_NOT_INITIALIZED;
     return *context ? (*context)->fatal : FAKE_INVALID_CONTEXT;
 }
@@ -128,7 +133,7 @@ gpu_result fake_Init(unsigned flags)
              : fake_gpu.n_devices ? GPU_SUCCESS
                                   : GPU_NO_DEVICE;
     if (!result)
-        owner = getpid();
+        is_ready = true;
     return result;
 }
 

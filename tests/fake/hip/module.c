@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Modules: code objects of the run-time compiler, or C text (text.h). */
+/* Modules: code objects of the run-time compiler, or texts (text.h). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,6 +56,8 @@ static struct jit *load_text(const char *text)
     void *object = on_host ? jit_compile(on_host, &bytes, &log) : NULL;
     struct jit *jit = object ? jit_load(object, bytes) : NULL;
 
+    if (on_host && !object)
+        fprintf(stderr, "fake GPU: %s", log ? log : "cannot compile a module\n");
     free(on_host);
     free(log);
     free(object);

@@ -195,9 +195,8 @@ static _Noreturn void *serve(void *none)
             sleep_until(due);
             continue;
         }
-        advance(stream);
+        advance(stream); /* what may run now this thread finds itself */
         pthread_cond_broadcast(&work_is_done);
-        pthread_cond_broadcast(&work_is_there);
     }
 }
 
@@ -278,7 +277,7 @@ static void push_locked(gpu_stream stream, const struct work *work)
     if (fake_gpu.late_ns)
         late.due = now_ns() + random_number() % fake_gpu.late_ns;
     append(&stream->end, &late);
-    pthread_cond_broadcast(&work_is_there);
+    pthread_cond_signal(&work_is_there);
 }
 
 gpu_result stream_push(gpu_stream stream, const struct work *work)

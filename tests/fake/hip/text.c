@@ -9,6 +9,8 @@
 
 #include "emit/c/ctext.h"
 
+#include "ptx.h"
+
 /* libtcc has no builtins of gcc's: functions of the same meaning, see jit.c. */
 static const char builtins[] =
     "void *memcpy(void *, const void *, unsigned long);\n"
@@ -122,7 +124,10 @@ char *text_on_host(const char *text)
     struct str out = {0};
 
     str_addf(&out, "%s", builtins);
-    if (!end && strstr(text, head)) {
+    if (ptx_is(text)) {
+        add_host_words(&out);
+        out.failed |= !ptx_add(&out, text);
+    } else if (!end && strstr(text, head)) {
         add_threads(&out, text);
     } else {
         add_host_words(&out);

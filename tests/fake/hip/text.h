@@ -13,8 +13,10 @@
 #define TEXT_DIMS        "launch_dims" /* u32[6]: to be set to the extents of block and grid */
 #define TEXT_BLOCK       "_block" /* behind the name of a kernel that was written for a thread */
 
-/* The C text of one of these, which the caller frees; NULL: there is no memory.
+/* The C text of one of these, which the caller frees; NULL: there is no memory, or PTX with
+ * something that is not known.
  *
+ *   PTX (ptx.h)
  *   a text of kernels/emit/c: its words are replaced by those of the host
  *   CUDA C of kernels without barriers and shared memory, each with one struct as parameter: a
  *       function that runs the threads one after the other is added to each

@@ -224,22 +224,20 @@ gpu_result fake_MemsetD32Async(gpu_ptr to, unsigned pattern, size_t count, gpu_s
 
 /* ---- launches ---- */
 
-/* The parameters of the only form of a launch that the fake has: a list of keys and values. */
+/* HIP_LAUNCH_PARAM_END and CU_LAUNCH_PARAM_END. */
+#define LAUNCH_END ((void *)(uintptr_t)FAKE_NAME(3, 0))
+
+/* The parameters of the only form of a launch that the fake has: a list of keys and values, which
+ * HIP takes in this order only. */
 static gpu_result read_parameters(void **extra, const void **words, size_t *bytes)
 {
-    *words = NULL;
-    *bytes = 0;
-    for (void **at = extra; at && *at; at += 2) {
-        if (*at == GPU_LAUNCH_BUFFER)
-            *words = at[1];
-        else if (*at == GPU_LAUNCH_BUFFER_SIZE)
-            *bytes = *(const size_t *)at[1];
-        else
-            return FAKE_INVALID_VALUE;
-    }
-    return *words && *bytes % sizeof(uint64_t) == 0 && *bytes <= FAKE_PARAMETERS
-               ? GPU_SUCCESS
-               : FAKE_INVALID_VALUE;
+    if (!extra || extra[0] != GPU_LAUNCH_BUFFER || extra[2] != GPU_LAUNCH_BUFFER_SIZE ||
+        extra[4] != LAUNCH_END)
+        return FAKE_NAME(FAKE_NOT_INITIALIZED, FAKE_INVALID_VALUE);
+    *words = extra[1];
+    *bytes = *(const size_t *)extra[3];
+    return *bytes % sizeof(uint64_t) == 0 && *bytes <= FAKE_PARAMETERS ? GPU_SUCCESS
+                                                                       : FAKE_INVALID_VALUE;
 }
 
 static gpu_result check_launch(const struct work *work)

@@ -86,7 +86,8 @@ static frit_status get_text(void *self, frit_str key, frit_str *out, frit_err *e
                    {"staging", rig->staging, "auto"},
                    {"dump", rig->dump, ""},
                    {"library", rig->library, fake_file(library, RIG_LIBRARY)},
-                   {"compiler", rig->compiler, fake_file(compiler, RIG_COMPILER)}};
+                   {"compiler", rig->compiler, fake_file(compiler, RIG_COMPILER)},
+                   {"products", NULL, "none"}};
     const char *text = NULL;
 
     (void)err;

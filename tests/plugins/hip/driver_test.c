@@ -15,6 +15,12 @@
 
 static struct fake_gpu *fake;
 
+/* Of kernels of other plugins. */
+static frit_str format(void)
+{
+    return fake_is_cuda() ? FRIT_STR(FRIT_FORMAT_PTX) : FRIT_STR(FRIT_FORMAT_HSACO);
+}
+
 static int open_rig(void **state)
 {
     static struct rig rig;
@@ -499,9 +505,7 @@ static void use_all_slots(struct rig *rig)
     use_kernels(rig);
     EXPECT_SAME_CURRENT(backend->queue_create(rig->device, &desc, &queue, &rig->err));
     EXPECT_SAME_CURRENT(backend->queue_destroy(rig->device, queue));
-    EXPECT_SAME_CURRENT(backend->kernel_load(
-        rig->device, fake_is_cuda() ? FRIT_STR(FRIT_FORMAT_PTX) : FRIT_STR(FRIT_FORMAT_HSACO), "+",
-        1, &kernel, &rig->err));
+    EXPECT_SAME_CURRENT(backend->kernel_load(rig->device, format(), "+", 1, &kernel, &rig->err));
     assert_null(kernel);
     EXPECT_SAME_CURRENT(backend->device_close(rig->device));
     rig->device = NULL;
@@ -616,6 +620,94 @@ static void unknown_objects_are_refused(void **state)
     fake_expect_nothing_alive();
 }
 
+/* ---- kernels of other plugins ---- */
+
+/* Code objects of the fake are C: each block adds its number to one element. */
+static const char adder[] = "void frit_kernel(const u64 *params, const u32 *group, void *shared)\n"
+                            "{\n"
+                            "    const u32 *base = (const u32 *)params;\n"
+                            "    const u64 *words = (const u64 *)params[1];\n"
+                            "    u32 y = group[1] + base[0], z = group[2] + base[1];\n"
+                            "    u64 at = group[0] + words[0] * (y + words[1] * z);\n"
+                            "    ((u32 *)words[5])[at] += (u32)at;\n"
+                            "}\n";
+
+static void run_adder(struct rig *rig, frit_kernel *kernel, const uint32_t grid[3])
+{
+    const uint64_t n = (uint64_t)grid[0] * grid[1] * grid[2];
+    frit_allocation memory = rig_alloc(rig, n * 4);
+    frit_launch_spec spec = {.struct_size = sizeof spec, .driver = {grid[0], grid[1]}};
+    frit_arg arg = {.memory = memory.memory,
+                    .extent = n * 4,
+                    .dtype = FRIT_U32,
+                    .flags = FRIT_ARG_READ | FRIT_ARG_WRITE,
+                    .rank = 1,
+                    .dims = {(int64_t)n},
+                    .strides = {1}};
+    const frit_launch launch = {.struct_size = sizeof launch,
+                                .n_args = 1,
+                                .arg_stride = sizeof arg,
+                                .spec = &spec,
+                                .args = &arg};
+    const frit_cmd cmds[2] = {{.struct_size = sizeof *cmds,
+                               .kind = FRIT_CMD_FILL,
+                               .dst = memory.memory,
+                               .bytes = n * 4,
+                               .pattern = 1,
+                               .pattern_bytes = 4},
+                              {.struct_size = sizeof *cmds,
+                               .kind = FRIT_CMD_DISPATCH,
+                               .launch = &launch,
+                               .kernel = kernel,
+                               .grid = {grid[0], grid[1], grid[2]},
+                               .group = {1, 1, 1}}};
+    uint32_t *got = malloc(n * 4);
+
+    assert_non_null(got);
+    rig_run(rig, cmds, 2);
+    rig_read(rig, memory.memory, 0, got, n * 4);
+    for (uint64_t i = 0; i < n; i++)
+        assert_int_equal(got[i], i + 1);
+    free(got);
+    rig->backend->free(rig->device, memory.memory);
+}
+
+/* Also grids beyond the device's limits along y and z. */
+static void kernels_of_other_plugins(void **state)
+{
+    struct rig *rig = *state;
+    frit_kernel *kernel = NULL;
+
+    if (rig->backend->kernel_load(rig->device, format(), adder, sizeof adder - 1, &kernel,
+                                  &rig->err))
+        fail_msg("%s", rig->err.text);
+    run_adder(rig, kernel, (const uint32_t[3]){5, 3, 2});
+    run_adder(rig, kernel, (const uint32_t[3]){1, 70001, 1});
+    run_adder(rig, kernel, (const uint32_t[3]){1, 2, 65537});
+    rig->backend->kernel_unload(rig->device, kernel);
+    rig->backend->kernel_unload(rig->device, NULL);
+}
+
+static void kernels_that_are_refused(void **state)
+{
+    static const char other_name[] = "void kernel(void)\n{\n}\n", no_code[] = "+";
+    struct rig *rig = *state;
+    frit_kernel *kernel = NULL;
+
+    assert_int_equal(rig->backend->kernel_load(rig->device, FRIT_STR(FRIT_FORMAT_SPIRV), adder,
+                                               sizeof adder - 1, &kernel, &rig->err),
+                     FRIT_UNSUPPORTED);
+    assert_non_null(strstr(rig->err.text, FRIT_FORMAT_SPIRV));
+    assert_int_equal(rig->backend->kernel_load(rig->device, format(), NULL, 0, &kernel, &rig->err),
+                     FRIT_INVALID);
+    assert_true(rig->backend->kernel_load(rig->device, format(), other_name, sizeof other_name - 1,
+                                          &kernel, &rig->err) < 0);
+    assert_non_null(strstr(rig->err.text, "no such kernel"));
+    assert_true(rig->backend->kernel_load(rig->device, format(), no_code, sizeof no_code - 1,
+                                          &kernel, &rig->err) < 0);
+    assert_null(kernel);
+}
+
 /* ---- kept code ---- */
 
 static void run_add(struct rig *rig)
@@ -684,6 +776,8 @@ int main(void)
         RIG_TEST(the_drivers_objects),
         cmocka_unit_test(adoption),
         cmocka_unit_test(unknown_objects_are_refused),
+        RIG_TEST(kernels_of_other_plugins),
+        RIG_TEST(kernels_that_are_refused),
         RIG_TEST(code_is_kept),
     };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A fuser of another plugin on a device of this driver: which blocks it gets, and what they
- * compute. */
+/* A fuser of another plugin on a device of the driver RIG_DRIVER: which blocks it gets, and what
+ * they compute. */
 #include "host/api/plugin_rig.h"
 
 #include <stdbool.h>
@@ -145,7 +145,7 @@ static void a_block_is_one_dispatch(void **state)
     struct plugin_rig rig;
 
     (void)state;
-    open_on(&rig, "vulkan:0", "none");
+    open_on(&rig, RIG_DRIVER ":0", "none");
     for (int i = 0; i < ROUNDS; i++) {
         expect_step(&rig, multiply_add, chain, "chain: mul add relu");
         expect_results(&rig, multiply_add);
@@ -163,7 +163,7 @@ static void a_step_runs_with_new_arguments(void **state)
     struct plugin_rig rig;
 
     (void)state;
-    open_on(&rig, "vulkan:0", "none");
+    open_on(&rig, RIG_DRIVER ":0", "none");
     for (uint32_t step = 1; step <= STEPS; step++) {
         frit_tensor **to = &kept[step % KEPT];
         frit_scope scope = frit_scope_begin(rig.dev);
@@ -191,8 +191,8 @@ static void the_fuser_that_saves_more_wins(void **state)
     struct plugin_rig rig;
 
     (void)state;
-    open_on(&rig, "vulkan:0", "none");
-    expect_step(&rig, with_a_sum, "vulkan/row", "row: mul add relu sum");
+    open_on(&rig, RIG_DRIVER ":0", "none");
+    expect_step(&rig, with_a_sum, RIG_DRIVER "/row", "row: mul add relu sum");
     rig_close(&rig);
 }
 
@@ -202,7 +202,7 @@ static void a_refused_program_falls_back_to_ops(void **state)
     struct plugin_rig rig;
 
     (void)state;
-    open_on(&rig, "vulkan:0", "none");
+    open_on(&rig, RIG_DRIVER ":0", "none");
     expect_results(&rig, with_a_view);
     rig_close(&rig);
 }
@@ -218,7 +218,7 @@ static void a_saved_plan_restores_the_kernel(void **state)
     for (int i = 0; i < 2; i++) {
         struct plugin_rig rig;
 
-        open_on(&rig, "vulkan:0", store);
+        open_on(&rig, RIG_DRIVER ":0", store);
         assert_int_equal(rig_stats(&rig).store_loaded > 0, i > 0);
         expect_step(&rig, multiply_add, chain, "chain: mul add relu");
         expect_results(&rig, multiply_add);
@@ -242,8 +242,8 @@ int main(void)
     frit_host *host = NULL;
     frit_device *device = NULL;
     const frit_host_params params = {.struct_size = sizeof(params)};
-    bool there =
-        !frit_host_open(&params, &host, NULL) && !frit_device_open(host, "vulkan:0", &device, NULL);
+    bool there = !frit_host_open(&params, &host, NULL) &&
+                 !frit_device_open(host, RIG_DRIVER ":0", &device, NULL);
 
     frit_device_close(device);
     frit_host_close(host);
