@@ -118,6 +118,17 @@ frit_status device_enumerate(void *self, frit_device_info *out, uint64_t stride,
     return FRIT_OK;
 }
 
+frit_status device_compute_info(void *self, uint32_t index, frit_compute_info *out, frit_err *err)
+{
+    const struct instance *instance = self;
+
+    if (index >= instance->n_adapters)
+        return plug_fail(&instance->plug, err, FRIT_INVALID, "there is no device %u, only %u",
+                         index, instance->n_adapters);
+    out->text = text(instance->compiler_text);
+    return FRIT_OK;
+}
+
 /* ---- loss ---- */
 
 frit_status device_fail(struct device *device, gpu_result result, const char *doing, frit_err *err)

@@ -169,5 +169,7 @@ void loader_open(struct instance *instance)
              instance->runtime_version, instance->compiler_version[0],
              instance->compiler_version[1]);
     instance->n_found = (uint32_t)count;
+    snprintf(instance->compiler_text, sizeof instance->compiler_text, "%s %d.%d",
+             vendor.compiler_name, instance->compiler_version[0], instance->compiler_version[1]);
     instance->is_loaded = true;
 }

@@ -201,16 +201,11 @@ static const void *plugin_interface(void *instance, frit_str id)
         .queue_create = queue_create,
         .queue_destroy = queue_destroy,
         .heap_budget = buffer_budget,
+        .compute_info = device_compute_info,
     };
     static const frit_fuser_table fuser = {
-        .struct_size = sizeof(frit_fuser_table),
+        KERNELS_FUSER_SLOTS,
         .prototypes = program_prototypes,
-        .clone = kernels_clone,
-        .destroy = kernels_destroy,
-        .reset = kernels_reset,
-        .push = kernels_push,
-        .state = kernels_state,
-        .finish = kernels_finish,
         .from_state = program_from_state,
     };
     static const frit_capture_table capture = {

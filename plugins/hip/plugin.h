@@ -35,6 +35,7 @@ struct instance {
     int runtime_version;     /* as DriverGetVersion gives it */
     int compiler_version[2]; /* major, minor */
     char library_path[256], compiler_path[256];
+    char compiler_text[48];      /* name and version of the run-time compiler, for people */
     char versions[64];           /* of runtime and compiler, for people */
     char unavailable_text[384];  /* why there are no adapters; "" if there are some */
     uint32_t unavailable_reason; /* FRIT_REASON_* of that text; 0 without it */

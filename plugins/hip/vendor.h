@@ -56,6 +56,7 @@ struct vendor {
     const char *name;             /* of the driver, the plugin and its messages */
     const char *const *libraries; /* the runtime, NULL behind the last; the first that opens */
     const char *const *compilers; /* likewise the run-time compiler; "" is the runtime itself */
+    const char *compiler_name;    /* for people */
     const char *hint;             /* what to install where there is no runtime */
     const char *visible_variable; /* environment variable that hides devices */
     const char *device_file;      /* which the user must be able to open */

@@ -75,6 +75,7 @@ const struct vendor vendor = {
     .name = "cuda",
     .libraries = libraries,
     .compilers = compilers,
+    .compiler_name = "NVRTC",
     .hint = "install NVIDIA's driver (libcuda.so.1) and NVRTC 12 or 13",
     .visible_variable = "CUDA_VISIBLE_DEVICES",
     .device_file = "/dev/nvidiactl",

@@ -97,6 +97,7 @@ const struct vendor vendor = {
     .name = "hip",
     .libraries = libraries,
     .compilers = compilers,
+    .compiler_name = "HIPRTC",
     .hint = "install ROCm's runtime (libamdhip64.so, version 5 to 7)",
     .visible_variable = "HIP_VISIBLE_DEVICES",
     .device_file = "/dev/kfd",

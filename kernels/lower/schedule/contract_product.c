@@ -18,8 +18,9 @@ uint32_t contract_product_find(const struct block *block)
             return BLOCK_NONE;
         found = i;
     }
-    if (found == BLOCK_NONE || block->ops[found].id == FRIT_OP_conv ||
-        block->ops[found].n_scalars || block->ops[found].out[0] == BLOCK_NONE)
+    if (block->n_outputs != 1 || found == BLOCK_NONE ||
+        block->ops[found].out[0] != block->outputs[0] || block->ops[found].id == FRIT_OP_conv ||
+        block->ops[found].n_scalars)
         return BLOCK_NONE;
     return found;
 }
