@@ -10,6 +10,7 @@
 
 #include "lower/rows/rows.h"
 #include "lower/schedule/contract_pack.h"
+#include "lower/schedule/contract_pad.h"
 #include "lower/schedule/contract_slices_emit.h"
 #include "lower/schedule/contract_tile.h"
 
@@ -31,7 +32,8 @@ uint32_t work_element(const struct contract_emitter *w, uint32_t side, uint32_t 
     expr_mask(w->e, mask);
     if (place != KIR_NONE)
         delinearize_set(&w->side[side]->points, w->e, place);
-    value = expr_value(w->e, w->side[side]->node);
+    value = w->c->pad.used && w->side[side] == &w->c->b ? pad_element(w, mask)
+                                                        : expr_value(w->e, w->side[side]->node);
     expr_release(w->e, mark);
     return value;
 }
@@ -134,8 +136,8 @@ static int64_t block_of(const struct contract_emitter *w)
     int64_t inside = w->c->n_k / range_of(w);
 
     if (w->c->form == CONTRACT_DOTS)
-        return (int64_t)CONTRACT_BLOCK * w->c->lanes;
-    return inside >= CONTRACT_BLOCK ? 1 : CONTRACT_BLOCK / inside;
+        return (int64_t)SUM_BLOCK_CONTRACT * w->c->lanes;
+    return inside >= SUM_BLOCK_CONTRACT ? 1 : SUM_BLOCK_CONTRACT / inside;
 }
 
 static void sum_blocks(const struct contract_emitter *w, int64_t rounds, uint32_t begin,
