@@ -5,6 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ir/half.h"
+
+typedef uint16_t u16;
 typedef uint32_t u32;
 typedef uint64_t u64;
 typedef float f32;
@@ -77,6 +80,16 @@ static f64 rough_rsq(f64 x)
 #define __builtin_amdgcn_sqrtf(x) rough_sqrt(x)
 #define __builtin_amdgcn_rsq(x)   rough_rsq(x)
 #define DEVICE                    static inline
+#if defined(__FLT16_MAX__) && !defined(__clang__) /* 14 has it on some processors only */
+#define HAS_FLOAT16
+#define __builtin_bit_cast(type, from)     \
+    __extension__({                        \
+        __typeof__(from) from_ = (from);   \
+        type to_;                          \
+        memcpy(&to_, &from_, sizeof(to_)); \
+        to_;                               \
+    })
+#endif
 
 #include "forms.h"
 
@@ -134,6 +147,21 @@ static void check_f32(void)
         check("rint", (f64)a, 0, (f64)rint_f32_cuda(a), (f64)rintf(a));
 }
 
+#ifdef HAS_FLOAT16
+static void check_halves(uint32_t fraction)
+{
+    for (u32 i = 0; i <= UINT16_MAX; i++)
+        check("load", i, fraction, (f64)half_load_hip((u16)i, fraction),
+              (f64)half_load((u16)i, fraction));
+    for (u64 i = 0; i <= UINT32_MAX; i += STEP_32) {
+        f32 a = f32_of_bits((u32)i);
+
+        check("store", (f64)a, fraction, (f64)half_load(half_store_hip(a, fraction), fraction),
+              (f64)half_load(half_store(a, fraction), fraction));
+    }
+}
+#endif
+
 static void check_f64(void)
 {
     static const f64 special[] = {0.0, -0.0, INFINITY, -INFINITY, NAN, -1, 0x1p-1074, 0x1p-1022};
@@ -153,5 +181,9 @@ int main(void)
     check_scales();
     check_f32();
     check_f64();
+#ifdef HAS_FLOAT16
+    check_halves(10);
+    check_halves(7);
+#endif
     return failures ? 1 : 0;
 }

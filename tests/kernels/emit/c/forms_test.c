@@ -24,6 +24,7 @@ static void emit_words(enum ctext_dialect dialect, struct str *text)
     kir_init(&m, "forms");
     kir_arg(&m, FRIT_F32, KIR_READ | KIR_WRITE);
     kir_arg(&m, FRIT_F64, KIR_READ | KIR_WRITE);
+    kir_arg(&m, FRIT_F16, KIR_READ | KIR_WRITE);
     kir_phase(&m, 32);
     at = kir_emit(&m, KIR_lane, KIR_NONE, KIR_NONE, KIR_NONE);
     value = kir_emit_as(&m, KIR_load, KIR_F32, 0, at, KIR_NONE, KIR_NONE);
@@ -32,6 +33,8 @@ static void emit_words(enum ctext_dialect dialect, struct str *text)
     kir_emit_imm(&m, KIR_store, 0, at, value, KIR_NONE);
     value = kir_emit_as(&m, KIR_load, KIR_F64, 1, at, KIR_NONE, KIR_NONE);
     kir_emit_imm(&m, KIR_store, 1, at, kir_unary(&m, KIR_sqrt, value), KIR_NONE);
+    value = kir_emit_as(&m, KIR_load, KIR_F32, 2, at, KIR_NONE, KIR_NONE);
+    kir_emit_imm(&m, KIR_store, 2, at, value, KIR_NONE);
     assert_int_equal(ctext_emit_gpu(&m, &target, true, text, phases, &kernels, &err), FRIT_OK);
     kir_fini(&m);
 }
@@ -46,17 +49,27 @@ static void write_function(FILE *file, const char *words, const char *head)
     fprintf(file, "%.*s\n}\n", (int)(end - from), from);
 }
 
+/* A definition that is one line, from rows.def. */
+static void write_line(FILE *file, const char *words, const char *head)
+{
+    const char *from = strstr(words, head);
+
+    if (!from)
+        fail_msg("there is no `%s`", head);
+    fprintf(file, "%.*s\n", (int)strcspn(from, "\n"), from);
+}
+
 static void write_dialect(FILE *file, enum ctext_dialect dialect)
 {
     static const char *const names[] = {"cuda", "hip"};
-    static const char *const functions[] = {"scale_f32", "rint_f32", "sqrt_f32", "sqrt_f64",
-                                            "power_of_two"};
+    static const char *const functions[] = {"scale_f32",  "rint_f32",     "sqrt_f32",
+                                            "sqrt_f64",   "power_of_two", "half_load",
+                                            "half_store", "upper_store"};
     struct str words = {0};
 
     emit_words(dialect, &words);
     for (uint32_t i = 0; i < sizeof(functions) / sizeof(*functions); i++)
-        fprintf(file, "#undef %s\n#define %s %s_%s\n", functions[i], functions[i], functions[i],
-                names[dialect]);
+        fprintf(file, "#define %s %s_%s\n", functions[i], functions[i], names[dialect]);
     write_function(file, words.text, "DEVICE f32 power_of_two(");
     write_function(file, words.text, "DEVICE f32 scale_f32(");
     if (dialect == CTEXT_CUDA) {
@@ -64,7 +77,14 @@ static void write_dialect(FILE *file, enum ctext_dialect dialect)
     } else {
         write_function(file, words.text, "DEVICE f32 sqrt_f32(");
         write_function(file, words.text, "DEVICE f64 sqrt_f64(");
+        write_line(file, words.text, "static inline u16 upper_store(");
+        fputs("#ifdef HAS_FLOAT16\n", file);
+        write_function(file, words.text, "DEVICE f32 half_load(");
+        write_function(file, words.text, "DEVICE u16 half_store(");
+        fputs("#endif\n", file);
     }
+    for (uint32_t i = 0; i < sizeof(functions) / sizeof(*functions); i++)
+        fprintf(file, "#undef %s\n", functions[i]);
     str_fini(&words);
 }
 
@@ -85,8 +105,9 @@ static void forms_are_exact(void **state)
     assert_int_equal(fclose(file), 0);
     snprintf(command, sizeof(command),
              "cd %s && " CTEXT_CC " -std=c17 -O1 -ffp-contract=off -I. "
-             "%s/tests/kernels/emit/c/forms_check.c -lm -o program && ./program && rm -r %s",
-             folder, CTEXT_SOURCE, folder);
+             "-I%s/kernels %s/tests/kernels/emit/c/forms_check.c -lm -o program && ./program && "
+             "rm -r %s",
+             folder, CTEXT_SOURCE, CTEXT_SOURCE, folder);
     if (system(command))
         fail_msg("failed: %s", command);
 }
