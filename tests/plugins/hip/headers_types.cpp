@@ -12,10 +12,10 @@ extern "C" {
 #include "hip/api.h"
 }
 
-// C++ has overloads of these.
-static constexpr auto c_hipMalloc = static_cast<hipError_t (*)(void **, size_t)>(hipMalloc);
-static constexpr auto c_hipHostMalloc =
-    static_cast<hipError_t (*)(void **, size_t, unsigned)>(hipHostMalloc);
+// C++ has overloads of these.  Only the types are used.
+extern const decltype(static_cast<hipError_t (*)(void **, size_t)>(hipMalloc)) c_hipMalloc;
+extern const decltype(static_cast<hipError_t (*)(void **, size_t, unsigned)>(hipHostMalloc))
+    c_hipHostMalloc;
 #define hipMalloc     c_hipMalloc
 #define hipHostMalloc c_hipHostMalloc
 
