@@ -137,7 +137,7 @@ static void reach(struct frit_queue *queue, uint64_t value)
     progress_reach(&queue->progress, value, NULL);
 }
 
-/* The last value first: it tells most. */
+/* The last value first: if it is reached, all are. */
 void queue_poll(struct frit_queue *queue)
 {
     const struct api *api = queue->device->api;

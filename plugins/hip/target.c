@@ -27,7 +27,7 @@ void target_fill_kernels(const struct adapter *adapter, struct kir_target *out)
 {
     *out = (struct kir_target){
         .lanes = TARGET_LANES,
-        .row_lanes = TARGET_LANES,
+        .lanes_per_row = TARGET_LANES,
         .most_lanes = TARGET_LANES,
         .near_lanes = (uint32_t)adapter->attributes[ATTRIBUTE_WARP_SIZE] * LANES_PER_THREAD,
         .units = (uint32_t)adapter->attributes[ATTRIBUTE_MULTIPROCESSORS] * GROUPS_PER_PROCESSOR,

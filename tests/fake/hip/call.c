@@ -102,8 +102,8 @@ void call_is_wrong(const char *format, ...)
 
 bool result_is_fatal(gpu_result result)
 {
-    return result == 214 || result == 220 || (result >= 700 && result < 720 && result != 701 &&
-                                              result != 704 && result != 705);
+    return result == 214 || result == 220 ||
+           (result >= 700 && result < 720 && result != 701 && result != 704 && result != 705);
 }
 
 void *must_alloc(size_t bytes)

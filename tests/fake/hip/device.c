@@ -89,8 +89,8 @@ gpu_result fake_DeviceGetAttribute(int *value, int number, int device)
     for (size_t i = 0; i < sizeof attributes / sizeof *attributes; i++) {
         if (attributes[i].number != number)
             continue;
-        *value = number == COMPUTE_MODE && device == 0 ? fake_gpu.compute_mode
-                                                       : attributes[i].value;
+        *value =
+            number == COMPUTE_MODE && device == 0 ? fake_gpu.compute_mode : attributes[i].value;
         return GPU_SUCCESS;
     }
     return FAKE_INVALID_VALUE;

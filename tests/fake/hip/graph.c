@@ -75,7 +75,8 @@ gpu_result fake_GraphInstantiate(gpu_graph_exec *out, gpu_graph graph, unsigned 
     return GPU_SUCCESS;
 }
 
-/* Launches of a graph run one after the other, in the order of the calls, whatever their streams. */
+/* Launches of a graph run one after the other, in the order of the calls, whatever their streams.
+ */
 gpu_result fake_GraphLaunch(gpu_graph_exec exec, gpu_stream stream)
 {
     gpu_result result = stream_begin("GraphLaunch", stream);

@@ -66,7 +66,10 @@ static unsigned long long u64_of_f64(double a)
     return (unsigned long long)a;
 }
 
-#define FUNCTION(name, function) {name, (void (*)(void))(function)}
+#define FUNCTION(name, function)         \
+    {                                    \
+        name, (void (*)(void))(function) \
+    }
 
 static const struct {
     const char *name;
@@ -187,13 +190,14 @@ static bool load_object(TCCState *state, const void *object, size_t n_bytes)
 {
     char name[64];
     int file = open_file(name);
-    bool loaded = file >= 0 && write(file, object, n_bytes) == (ssize_t)n_bytes &&
-                  !tcc_add_file(state, name);
+    bool loaded =
+        file >= 0 && write(file, object, n_bytes) == (ssize_t)n_bytes && !tcc_add_file(state, name);
 
     if (file >= 0)
         close(file);
     for (size_t i = 0; i < sizeof functions / sizeof *functions && loaded; i++)
-        loaded = !tcc_add_symbol(state, functions[i].name, (const void *)(uintptr_t)functions[i].function);
+        loaded = !tcc_add_symbol(state, functions[i].name,
+                                 (const void *)(uintptr_t)functions[i].function);
     return loaded && !tcc_relocate(state, TCC_RELOCATE_AUTO);
 }
 

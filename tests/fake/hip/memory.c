@@ -8,7 +8,7 @@
 #include "stream.h"
 
 enum {
-    ALIGN = 256,          /* bytes, of addresses */
+    ALIGN = 256, /* bytes, of addresses */
     PAGE = 4096,
     POISON = 0xff,        /* new memory: NaN in every float format */
     MAX_POISON = 1 << 16, /* larger allocations are zero behind it, to save time */

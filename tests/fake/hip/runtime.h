@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the runtime share.  Its functions have the vendor's names as symbols, taken from
- * plugins/hip/syms.def: FAKE_NAME is defined by the build and picks one of them. */
+/* What the files of the runtime share.  Its functions have the vendor's names as symbols, taken
+ * from plugins/hip/syms.def: FAKE_NAME is defined by the build and picks one of them. */
 #ifndef FAKE_HIP_RUNTIME_H
 #define FAKE_HIP_RUNTIME_H
 
@@ -19,9 +19,8 @@
 #define FAKE_NAME(hip, cuda) cuda
 #endif
 
-#define DECLARE(member, name, ...)                             \
-    gpu_result fake_##member(__VA_ARGS__) __asm__(name) \
-        __attribute__((visibility("default")));
+#define DECLARE(member, name, ...) \
+    gpu_result fake_##member(__VA_ARGS__) __asm__(name) __attribute__((visibility("default")));
 #define RUNTIME(member, hip, cuda, ...)  DECLARE(member, FAKE_NAME(hip, cuda), __VA_ARGS__)
 #define OPTIONAL(member, hip, cuda, ...) DECLARE(member, FAKE_NAME(hip, cuda), __VA_ARGS__)
 #define COMPILER(member, hip, cuda, ...) DECLARE(member, FAKE_NAME(hip, cuda), __VA_ARGS__)
@@ -44,12 +43,12 @@ enum {
 
 /* Limits of the devices. */
 enum {
-    FAKE_THREADS = 1024,         /* of a block */
-    FAKE_SHARED = 64 << 10,      /* bytes of shared memory of a block */
+    FAKE_THREADS = 1024,          /* of a block */
+    FAKE_SHARED = 64 << 10,       /* bytes of shared memory of a block */
     FAKE_PLAIN_SHARED = 48 << 10, /* CUDA: without FuncSetAttribute */
     FAKE_WARP = 64,
     FAKE_PROCESSORS = 2,
-    FAKE_PARAMETERS = 4096       /* bytes of a kernel's parameters */
+    FAKE_PARAMETERS = 4096 /* bytes of a kernel's parameters */
 };
 
 extern struct fake_gpu fake_gpu;
@@ -95,10 +94,10 @@ bool memory_is_pinned(const void *from, uint64_t bytes);
 struct gpu_function_object {
     gpu_module module;
     void (*run)(const uint64_t *params, const uint32_t *group, void *shared);
-    uint32_t *dims;          /* NULL, or where the block's and the grid's extents go */
-    uint32_t threads;        /* of a block, as compiled; 0: any */
-    uint32_t n_words;        /* of parameters; 0: any */
-    uint32_t shared_bytes;   /* most that a launch may have */
+    uint32_t *dims;        /* NULL, or where the block's and the grid's extents go */
+    uint32_t threads;      /* of a block, as compiled; 0: any */
+    uint32_t n_words;      /* of parameters; 0: any */
+    uint32_t shared_bytes; /* most that a launch may have */
 };
 
 /* Frees the module with its last reference. */

@@ -439,9 +439,9 @@ gpu_result fake_EventQuery(gpu_event event)
     if (result)
         return result;
     pthread_mutex_lock(&lock);
-    result = event->context->fatal                ? event->context->fatal
+    result = event->context->fatal              ? event->context->fatal
              : event->reached < event->recorded ? GPU_NOT_READY
-                                                 : GPU_SUCCESS;
+                                                : GPU_SUCCESS;
     pthread_mutex_unlock(&lock);
     return result;
 }

@@ -49,7 +49,7 @@ struct work {
 
 struct gpu_event_object {
     gpu_context context;
-    uint32_t refs;             /* of operations, and of the application */
+    uint32_t refs;              /* of operations, and of the application */
     uint64_t recorded, reached; /* numbers of the last record, and of the last that has run */
 };
 

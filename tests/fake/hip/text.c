@@ -44,13 +44,12 @@ static const char builtins[] =
     "    (sizeof *(at) == 4 ? add_32(at, r) : add_64(at, r))\n";
 
 /* What a loader finds out about kernels. */
-static const char checks[] =
-    "#undef PARAMS\n"
-    "#undef KERNEL\n"
-    "#define PARAMS(n) const u32 " TEXT_PARAM_WORDS " = n;\n"
-    "#define KERNEL(name, threads) \\\n"
-    "    const u32 name##" TEXT_THREADS " = threads; \\\n"
-    "    void name(const u64 *params, const u32 *group, void *shared)\n";
+static const char checks[] = "#undef PARAMS\n"
+                             "#undef KERNEL\n"
+                             "#define PARAMS(n) const u32 " TEXT_PARAM_WORDS " = n;\n"
+                             "#define KERNEL(name, threads) \\\n"
+                             "    const u32 name##" TEXT_THREADS " = threads; \\\n"
+                             "    void name(const u64 *params, const u32 *group, void *shared)\n";
 
 /* For kernels as threads. */
 static const char threads[] =

@@ -44,8 +44,8 @@ static struct shared shared_init(uint32_t bytes)
     const size_t inside = (aligned + PAGE - 1) / PAGE * PAGE;
     struct shared shared = {.bytes = inside + PAGE};
 
-    shared.pages = mmap(NULL, shared.bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
-                        0);
+    shared.pages =
+        mmap(NULL, shared.bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (shared.pages == MAP_FAILED || mprotect(shared.pages + inside, PAGE, PROT_NONE))
         call_is_wrong("no memory for a kernel");
     shared.start = shared.pages + inside - aligned;
@@ -142,9 +142,8 @@ void work_free_list(struct work *first)
 
 static gpu_result push_copy(gpu_stream stream, void *to, const void *from, size_t bytes)
 {
-    return stream_push(stream,
-                       &(struct work){.kind = WORK_COPY,
-                                      .copy = {.to = to, .from = from, .bytes = bytes}});
+    return stream_push(stream, &(struct work){.kind = WORK_COPY,
+                                              .copy = {.to = to, .from = from, .bytes = bytes}});
 }
 
 /* Pinned memory is read when the copy runs, other memory at once. */
@@ -238,7 +237,7 @@ static gpu_result read_parameters(void **extra, const void **words, size_t *byte
     *words = extra[1];
     *bytes = *(const size_t *)extra[3];
     return *bytes % sizeof(uint64_t) == 0 && *bytes <= FAKE_PARAMETERS ? GPU_SUCCESS
-                                                                        : FAKE_INVALID_VALUE;
+                                                                       : FAKE_INVALID_VALUE;
 }
 
 static gpu_result check_launch(const struct work *work)

@@ -7,7 +7,8 @@
 
 #include "blocks.h"
 
-/* Words at frit_kernel_params.words, 8 bytes each: driver[0], and the address of the first argument.
+/* Words at frit_kernel_params.words, 8 bytes each: driver[0], and the address of the first
+ * argument.
  */
 enum { WORD_ARGS = 5 };
 
@@ -34,15 +35,16 @@ static void add_head(struct text *text)
               ".reg .pred %%p<2>;\n.reg .b32 %%r<2>;\n.reg .b64 %%d<4>;\n");
     add(text, ".reg .f32 %%v<%d>;\n", BLOCK_ARGS);
     add(text, "ld.param.u64 %%d0, [params+%zu];\n", offsetof(frit_kernel_params, words));
-    add(text, "mov.u32 %%r0, %%ctaid.x;\n"
-              "mov.u32 %%r1, %%tid.x;\n"
-              "mul.wide.u32 %%d1, %%r0, %d;\n"
-              "cvt.u64.u32 %%d2, %%r1;\n"
-              "add.u64 %%d1, %%d1, %%d2;\n"
-              "ld.global.u64 %%d2, [%%d0];\n"
-              "setp.ge.u64 %%p0, %%d1, %%d2;\n"
-              "@%%p0 ret;\n"
-              "shl.b64 %%d1, %%d1, 2;\n",
+    add(text,
+        "mov.u32 %%r0, %%ctaid.x;\n"
+        "mov.u32 %%r1, %%tid.x;\n"
+        "mul.wide.u32 %%d1, %%r0, %d;\n"
+        "cvt.u64.u32 %%d2, %%r1;\n"
+        "add.u64 %%d1, %%d1, %%d2;\n"
+        "ld.global.u64 %%d2, [%%d0];\n"
+        "setp.ge.u64 %%p0, %%d1, %%d2;\n"
+        "@%%p0 ret;\n"
+        "shl.b64 %%d1, %%d1, 2;\n",
         CHAIN_LANES);
 }
 
@@ -53,26 +55,29 @@ static void add_address(struct text *text, uint32_t arg)
     add(text, "add.u64 %%d3, %%d3, %%d1;\n");
 }
 
-/* Each op rounds by itself, as one that runs alone. */
+/* The instructions of an op: $0 stands for the register of the result, $1 and $2 for those of the
+ * operands.  Each op rounds by itself, as one that runs alone; of relu NaN stays. */
+static const struct {
+    uint32_t op;
+    const char *instructions;
+} rows[] = {{FRIT_OP_neg, "neg.f32 $0, $1;\n"},
+            {FRIT_OP_add, "add.rn.f32 $0, $1, $2;\n"},
+            {FRIT_OP_sub, "sub.rn.f32 $0, $1, $2;\n"},
+            {FRIT_OP_mul, "mul.rn.f32 $0, $1, $2;\n"},
+            {FRIT_OP_relu, "setp.gtu.f32 %p1, $1, 0f00000000;\n"
+                           "selp.f32 $0, $1, 0f00000000, %p1;\n"}};
+
 static void add_op(struct text *text, const struct block_op *op)
 {
-    const uint32_t to = op->out, a = op->in[0], b = op->in[1];
+    const uint32_t values[] = {op->out, op->in[0], op->in[1]};
 
-    switch (op->row->op) {
-    case FRIT_OP_neg:
-        add(text, "neg.f32 %%v%u, %%v%u;\n", to, a);
-        break;
-    case FRIT_OP_relu: /* NaN stays */
-        add(text, "setp.gtu.f32 %%p1, %%v%u, 0f00000000;\n", a);
-        add(text, "selp.f32 %%v%u, %%v%u, 0f00000000, %%p1;\n", to, a);
-        break;
-    default:
-        add(text, "%s.rn.f32 %%v%u, %%v%u, %%v%u;\n",
-            op->row->op == FRIT_OP_add   ? "add"
-            : op->row->op == FRIT_OP_sub ? "sub"
-                                         : "mul",
-            to, a, b);
-    }
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        for (const char *at = rows[i].instructions; rows[i].op == op->row->op && *at; at++) {
+            if (*at == '$')
+                add(text, "%%v%u", values[*++at - '0']);
+            else
+                add(text, "%c", *at);
+        }
 }
 
 uint32_t chain_ptx(const struct program *program, char bytes[CHAIN_PTX_BYTES])

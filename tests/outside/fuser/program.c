@@ -265,8 +265,7 @@ frit_status program_create(const struct instance *instance, const frit_fuser_dev
         .native_get = device->native_get,
         .candidate = {.struct_size = sizeof(frit_candidate),
                       .version = 1,
-                      .identity =
-                          is_chain(kind) ? FRIT_STR("shader") : FRIT_STR("interpreter")},
+                      .identity = is_chain(kind) ? FRIT_STR("shader") : FRIT_STR("interpreter")},
     };
     block_copy(&program->block, block);
     program->n_args = block_args(block, program->args, &program->n_in);

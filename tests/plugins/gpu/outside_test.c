@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A fuser of another plugin on a device of the driver RIG_DRIVER: which blocks it gets, and what they
- * compute. */
+/* A fuser of another plugin on a device of the driver RIG_DRIVER: which blocks it gets, and what
+ * they compute. */
 #include "host/api/plugin_rig.h"
 
 #include <stdbool.h>
@@ -242,8 +242,8 @@ int main(void)
     frit_host *host = NULL;
     frit_device *device = NULL;
     const frit_host_params params = {.struct_size = sizeof(params)};
-    bool there =
-        !frit_host_open(&params, &host, NULL) && !frit_device_open(host, RIG_DRIVER ":0", &device, NULL);
+    bool there = !frit_host_open(&params, &host, NULL) &&
+                 !frit_device_open(host, RIG_DRIVER ":0", &device, NULL);
 
     frit_device_close(device);
     frit_host_close(host);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A minimal host for drivers of GPUs; RIG_DRIVER, a definition of the build, is the driver's name.
- * The drivers hip and cuda run on the fake runtime RIG_LIBRARY with the compiler RIG_COMPILER, files
- * of tests/fake in the build tree.  vulkan has the validation layers if they are installed, unless
- * `no_validation` is set; a message of the layers fails the test. */
+ * The drivers hip and cuda run on the fake runtime RIG_LIBRARY with the compiler RIG_COMPILER,
+ * files of tests/fake in the build tree.  vulkan has the validation layers if they are installed,
+ * unless `no_validation` is set; a message of the layers fails the test. */
 #ifndef GPU_RIG_H
 #define GPU_RIG_H
 
@@ -48,7 +48,8 @@ void rig_open_device(struct rig *rig);
 void rig_open(struct rig *rig);
 void rig_close(struct rig *rig);
 
-/* Allocates a buffer, in the first or another heap; writes to one; reads from one and waits.  Each fails the test on an error. */
+/* Allocates a buffer, in the first or another heap; writes to one; reads from one and waits.  Each
+ * fails the test on an error. */
 frit_allocation rig_alloc(struct rig *rig, uint64_t bytes);
 frit_allocation rig_alloc_in(struct rig *rig, uint32_t heap, uint64_t bytes);
 void rig_write(struct rig *rig, void *memory, uint64_t offset, const void *from, uint64_t bytes);

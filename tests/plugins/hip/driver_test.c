@@ -66,9 +66,9 @@ static void expect_none(struct rig *rig, uint32_t reason, const char *words)
 
     rig_open_plugin(rig);
     for (int i = 0; i < 2; i++) { /* the same when it is called again */
-        assert_int_equal(rig->backend->enumerate(rig->instance, NULL, 0, 0, &count, &driver,
-                                                 &rig->err),
-                         FRIT_OK);
+        assert_int_equal(
+            rig->backend->enumerate(rig->instance, NULL, 0, 0, &count, &driver, &rig->err),
+            FRIT_OK);
         assert_int_equal(count, 0);
         if (driver.reason != reason || !strstr(driver.detail.ptr, words))
             fail_msg("reason %u instead of %u, '%s'", driver.reason, reason, driver.detail.ptr);
@@ -162,8 +162,8 @@ static void a_device_that_prohibits_use(void **state)
     assert_int_equal(info_of(&rig, 0).reason, FRIT_REASON_NO_PERMISSION);
     assert_non_null(strstr(info_of(&rig, 0).name.ptr, "prohibits"));
     assert_int_equal(info_of(&rig, 1).reason, 0);
-    assert_int_equal(
-        rig.backend->device_open(rig.instance, 0, &rig_params, &device, &rig.err), FRIT_INVALID);
+    assert_int_equal(rig.backend->device_open(rig.instance, 0, &rig_params, &device, &rig.err),
+                     FRIT_INVALID);
     assert_null(device);
     rig_close(&rig);
     fake->reset();
@@ -323,8 +323,7 @@ static void as_many_queues_as_there_are(void **state)
     frit_queue *queues[MOST];
     int n = 0;
 
-    while (n < MOST &&
-           !rig->backend->queue_create(rig->device, &desc, &queues[n], &rig->err))
+    while (n < MOST && !rig->backend->queue_create(rig->device, &desc, &queues[n], &rig->err))
         n++;
     assert_in_range(n, 8, MOST - 1);
     assert_non_null(strstr(rig->err.text, "queues already"));
@@ -398,8 +397,7 @@ static void lost_when_it_runs(void **state)
 {
     struct rig rig = {0};
     struct loss loss = {.calls = 0};
-    const frit_open_params params = {
-        .struct_size = sizeof params, .lost = on_lost, .ctx = &loss};
+    const frit_open_params params = {.struct_size = sizeof params, .lost = on_lost, .ctx = &loss};
     frit_failure failure = {.struct_size = sizeof failure};
     void *memory;
     uint64_t value;
@@ -415,9 +413,8 @@ static void lost_when_it_runs(void **state)
     fake->failing_work_result = 700;
     fake->failing_work = fake->works + 1;
     value = fill_on(&rig, NULL, memory, 2, NULL, 0);
-    assert_int_equal(
-        rig.backend->wait(rig.device, NULL, value, UINT64_MAX, &failure, &rig.err),
-        FRIT_DEVICE_LOST);
+    assert_int_equal(rig.backend->wait(rig.device, NULL, value, UINT64_MAX, &failure, &rig.err),
+                     FRIT_DEVICE_LOST);
     assert_int_equal(failure.status, FRIT_DEVICE_LOST);
     assert_non_null(strstr(rig.err.text, "illegal address"));
     expect_lost(&rig, memory);
@@ -456,7 +453,8 @@ static void note_current(void)
 static void use_memory(struct rig *rig)
 {
     const frit_backend *backend = rig->backend;
-    const frit_alloc_desc desc = {sizeof desc, 0, 64, 256}, huge = {sizeof huge, 0, UINT64_MAX, 256};
+    const frit_alloc_desc desc = {sizeof desc, 0, 64, 256},
+                          huge = {sizeof huge, 0, UINT64_MAX, 256};
     frit_allocation memory = {.struct_size = sizeof memory}, none = {.struct_size = sizeof none};
     frit_transfer at = {.struct_size = sizeof at, .bytes = 64};
     frit_failure failure = {.struct_size = sizeof failure};
@@ -468,8 +466,7 @@ static void use_memory(struct rig *rig)
     EXPECT_SAME_CURRENT((void)backend->heap_budget(rig->device, 0));
     EXPECT_SAME_CURRENT(backend->write(rig->device, &at, data, &value, &rig->err));
     EXPECT_SAME_CURRENT(backend->read(rig->device, &at, data, &value, &rig->err));
-    EXPECT_SAME_CURRENT(
-        backend->wait(rig->device, NULL, value, UINT64_MAX, &failure, &rig->err));
+    EXPECT_SAME_CURRENT(backend->wait(rig->device, NULL, value, UINT64_MAX, &failure, &rig->err));
     at.offset = 1;
     EXPECT_SAME_CURRENT(backend->read(rig->device, &at, data, &value, &rig->err));
     EXPECT_SAME_CURRENT(backend->free(rig->device, memory.memory));
@@ -508,8 +505,7 @@ static void use_all_slots(struct rig *rig)
     use_kernels(rig);
     EXPECT_SAME_CURRENT(backend->queue_create(rig->device, &desc, &queue, &rig->err));
     EXPECT_SAME_CURRENT(backend->queue_destroy(rig->device, queue));
-    EXPECT_SAME_CURRENT(
-        backend->kernel_load(rig->device, format(), "+", 1, &kernel, &rig->err));
+    EXPECT_SAME_CURRENT(backend->kernel_load(rig->device, format(), "+", 1, &kernel, &rig->err));
     assert_null(kernel);
     EXPECT_SAME_CURRENT(backend->device_close(rig->device));
     rig->device = NULL;
@@ -551,12 +547,12 @@ static void the_drivers_objects(void **state)
     frit_allocation memory = rig_alloc(rig, 64);
     const bool cuda = fake_is_cuda();
 
-    assert_non_null(native->get(rig->device, NULL,
-                                cuda ? FRIT_STR("cuda.stream") : FRIT_STR("hip.stream")));
+    assert_non_null(
+        native->get(rig->device, NULL, cuda ? FRIT_STR("cuda.stream") : FRIT_STR("hip.stream")));
     assert_int_equal(native->get(rig->device, NULL, FRIT_STR("cuda.context")) != NULL, cuda);
-    assert_ptr_equal(native->get(rig->device, memory.memory,
-                                 cuda ? FRIT_STR("cuda.ptr") : FRIT_STR("hip.ptr")),
-                     (void *)(uintptr_t)memory.address);
+    assert_ptr_equal(
+        native->get(rig->device, memory.memory, cuda ? FRIT_STR("cuda.ptr") : FRIT_STR("hip.ptr")),
+        (void *)(uintptr_t)memory.address);
     assert_null(native->get(rig->device, NULL, FRIT_STR("vk.device")));
     assert_null(native->get(rig->device, memory.memory, FRIT_STR("vk.buffer")));
     rig->backend->free(rig->device, memory.memory);
@@ -570,9 +566,9 @@ static void adoption(void **state)
     struct rig rig = {0};
     void *context = fake->use_device(0), *stream = NULL;
     const bool cuda = fake_is_cuda();
-    frit_native_object natives[2] = {{.name = cuda ? FRIT_STR("cuda.stream")
-                                                   : FRIT_STR("hip.stream")},
-                                     {.name = FRIT_STR("cuda.context"), .object = context}};
+    frit_native_object natives[2] = {
+        {.name = cuda ? FRIT_STR("cuda.stream") : FRIT_STR("hip.stream")},
+        {.name = FRIT_STR("cuda.context"), .object = context}};
     const frit_open_params params = {
         .struct_size = sizeof params, .n_natives = cuda ? 2 : 1, .natives = natives};
     void *memory;
@@ -702,9 +698,8 @@ static void kernels_that_are_refused(void **state)
                                                sizeof adder - 1, &kernel, &rig->err),
                      FRIT_UNSUPPORTED);
     assert_non_null(strstr(rig->err.text, FRIT_FORMAT_SPIRV));
-    assert_int_equal(
-        rig->backend->kernel_load(rig->device, format(), NULL, 0, &kernel, &rig->err),
-        FRIT_INVALID);
+    assert_int_equal(rig->backend->kernel_load(rig->device, format(), NULL, 0, &kernel, &rig->err),
+                     FRIT_INVALID);
     assert_true(rig->backend->kernel_load(rig->device, format(), other_name, sizeof other_name - 1,
                                           &kernel, &rig->err) < 0);
     assert_non_null(strstr(rig->err.text, "no such kernel"));

@@ -51,7 +51,7 @@ void *fake_find(const char *hip, const char *cuda)
 void fake_expect_nothing_alive(void)
 {
     static const char *const names[FAKE_KINDS] = {
-        "memory", "pinned memory", "streams",          "events",   "modules",
+        "memory", "pinned memory",     "streams",  "events",  "modules",
         "graphs", "executable graphs", "programs", "contexts"};
     const struct fake_gpu *libraries[] = {fake_open(), fake_open_compiler()};
 

@@ -35,8 +35,8 @@ static frit_status enumerate(struct rig *rig)
     frit_driver_info driver = {.struct_size = sizeof driver};
     frit_device_info infos[2] = {{.struct_size = sizeof *infos}, {.struct_size = sizeof *infos}};
     uint32_t count = 0;
-    frit_status status = rig->backend->enumerate(rig->instance, infos, sizeof *infos, 2, &count,
-                                                 &driver, &rig->err);
+    frit_status status =
+        rig->backend->enumerate(rig->instance, infos, sizeof *infos, 2, &count, &driver, &rig->err);
 
     if (!status && (count <= DEVICE || infos[DEVICE].reason)) { /* also a way to report a failure */
         snprintf(rig->err.text, sizeof rig->err.text, "%s",
@@ -51,8 +51,8 @@ static frit_status open_device(struct rig *rig)
     frit_status status = enumerate(rig);
 
     return status ? status
-                  : rig->backend->device_open(rig->instance, DEVICE, &rig_params,
-                                              &rig->device, &rig->err);
+                  : rig->backend->device_open(rig->instance, DEVICE, &rig_params, &rig->device,
+                                              &rig->err);
 }
 
 static frit_status make_objects(struct round *round)
@@ -84,8 +84,8 @@ static frit_status wait_for(struct round *round)
 {
     struct rig *rig = round->rig;
     frit_failure failure = {.struct_size = sizeof failure};
-    frit_status status = rig->backend->wait(rig->device, NULL, round->value, UINT64_MAX, &failure,
-                                            &rig->err);
+    frit_status status =
+        rig->backend->wait(rig->device, NULL, round->value, UINT64_MAX, &failure, &rig->err);
 
     return status ? status : failure.status;
 }
@@ -106,7 +106,8 @@ static void expect(const struct round *round, float factor)
         assert_true(round->got[i] == factor * (float)i);
 }
 
-/* memory[1] = 2 * memory[0], for the elements 0, 1, 2, ..; then a copy to pinned memory and back. */
+/* memory[1] = 2 * memory[0], for the elements 0, 1, 2, ..; then a copy to pinned memory and back.
+ */
 static frit_status compute(struct round *round)
 {
     void *const m[3] = {round->memory[0].memory, round->memory[1].memory, round->memory[2].memory};
@@ -121,16 +122,17 @@ static frit_status compute(struct round *round)
     if (!status)
         status = rig->backend->write(rig->device, &to, numbers, &round->value, &rig->err);
     if (!status)
-        status = submit(round, (const frit_cmd[]){round->add.cmd,
-                                                  {.struct_size = sizeof(frit_cmd),
-                                                   .kind = FRIT_CMD_COPY,
-                                                   .dst = m[2],
-                                                   .src = m[1],
-                                                   .bytes = N * 4},
-                                                  {.struct_size = sizeof(frit_cmd),
-                                                   .kind = FRIT_CMD_TIMESTAMP,
-                                                   .dst = m[0],
-                                                   .dst_offset = N * 4}},
+        status = submit(round,
+                        (const frit_cmd[]){round->add.cmd,
+                                           {.struct_size = sizeof(frit_cmd),
+                                            .kind = FRIT_CMD_COPY,
+                                            .dst = m[2],
+                                            .src = m[1],
+                                            .bytes = N * 4},
+                                           {.struct_size = sizeof(frit_cmd),
+                                            .kind = FRIT_CMD_TIMESTAMP,
+                                            .dst = m[0],
+                                            .dst_offset = N * 4}},
                         3);
     if (!status)
         status = read_back(round, m[2]);
@@ -156,8 +158,8 @@ static frit_status fill(struct round *round)
                                               &point, 1, &value, &rig->err);
 
     if (!status)
-        status = rig->backend->wait(rig->device, round->queue, value, UINT64_MAX, &failure,
-                                    &rig->err);
+        status =
+            rig->backend->wait(rig->device, round->queue, value, UINT64_MAX, &failure, &rig->err);
     status = status ? status : failure.status;
     if (!status)
         status = read_back(round, round->memory[1].memory);
@@ -176,8 +178,8 @@ static frit_status replay(struct round *round)
     status = round->capture->record(rig->device, NULL, &round->add.cmd, 1, sizeof round->add.cmd,
                                     NULL, 0, 0, &round->recording, &rig->err);
     for (int i = 0; i < 2 && !status; i++)
-        status = round->capture->replay(rig->device, round->recording, NULL, NULL, 0,
-                                        &round->value, &rig->err);
+        status = round->capture->replay(rig->device, round->recording, NULL, NULL, 0, &round->value,
+                                        &rig->err);
     if (!status)
         status = read_back(round, round->memory[1].memory);
     if (!status)
@@ -215,8 +217,8 @@ static void free_objects(struct round *round)
 /* Returns the first failure; frees everything in any case. */
 static frit_status use_device(struct rig *rig)
 {
-    static frit_status (*const steps[])(struct round *round) = {make_objects, compute, fill, replay,
-                                                                read_clock};
+    static frit_status (*const steps[])(struct round * round) = {make_objects, compute, fill,
+                                                                 replay, read_clock};
     static struct round round;
     frit_status status = FRIT_OK;
 
@@ -261,7 +263,8 @@ static uint64_t stride(uint64_t few)
     return getenv("FRIT_TEST_LONG") ? 1 : few;
 }
 
-/* Makes every step-th call of one of the libraries fail.  Returns how many failures were reported. */
+/* Makes every step-th call of one of the libraries fail.  Returns how many failures were reported.
+ */
 static int fail_each_call(struct fake_gpu *library, int result, uint64_t step)
 {
     int reports = 0;

@@ -150,12 +150,9 @@ static void pipelines_are_cached(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        RIG_TEST(llvmpipe_is_software),
-        cmocka_unit_test(no_loader),
-        cmocka_unit_test(wrong_loader),
-        RIG_TEST(memory_is_mapped),
-        STAGING_TEST(memory_is_mapped),
-        RIG_TEST(pipelines_are_cached),
+        RIG_TEST(llvmpipe_is_software), cmocka_unit_test(no_loader),
+        cmocka_unit_test(wrong_loader), RIG_TEST(memory_is_mapped),
+        STAGING_TEST(memory_is_mapped), RIG_TEST(pipelines_are_cached),
     };
     const int skips = rig_skips();
 
