@@ -23,10 +23,11 @@ struct kernels_matrix {
     int64_t row, column, batch[KERNELS_BATCHES];
 };
 
-/* For each batch: c[i][j] = sum over l < k of a[i][l] * b[l][j], plus bias[j].  A dim of one element
- * has any steps. */
+/* For each batch: c[i][j] = sum over l < k of a[i][l] * b[l][j], plus bias[j].  A dim of one
+ * element has any steps. */
 struct kernels_product {
-    uint32_t dtype; /* of all operands: a float */
+    uint32_t dtype;  /* of a and b: a float */
+    uint32_t result; /* of c and bias: the same, or F32 where that has 16 bits */
     bool has_bias;  /* a vector of n elements without gaps */
     uint32_t align; /* bytes: every operand's first element, and of each batch, is so aligned */
     int64_t m, n, k, batch[KERNELS_BATCHES];
@@ -53,8 +54,8 @@ struct kernels_device {
     /* A library for products, which becomes a candidate of programs that have one; NULL: none.  Its
      * text, with its version, is the candidate's identity. */
     const char *library;
-    /* Chooses how the library computes a product; workspace_bytes is what it needs.  The caller owns
-     * the plan until `product_release`.  FRIT_UNSUPPORTED: other candidates are better or the
+    /* Chooses how the library computes a product; workspace_bytes is what it needs.  The caller
+     * owns the plan until `product_release`.  FRIT_UNSUPPORTED: other candidates are better or the
      * library cannot.  Any thread. */
     frit_status (*product_plan)(void *self, const struct kernels_product *product, void **plan,
                                 uint64_t *workspace_bytes, frit_err *err);

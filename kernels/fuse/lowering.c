@@ -70,8 +70,8 @@ frit_status lowering_extents(struct lowering *l, frit_err *err)
     return block_extents(block, l->sig, l->extents, err);
 }
 
-frit_status lowering_build(const struct lowering *l, const struct schedule *schedule, struct sched *s,
-                         frit_err *err)
+frit_status lowering_build(const struct lowering *l, const struct schedule *schedule,
+                           struct sched *s, frit_err *err)
 {
     const char *by = l->schedule ? l->schedule->name : schedule->name;
     char name[NAME_BYTES];
@@ -101,7 +101,7 @@ static frit_status grow_bodies(struct lowering *l, frit_err *err)
 }
 
 frit_status lowering_add_body(struct lowering *l, const struct sched *s, struct body **out,
-                            frit_err *err)
+                              frit_err *err)
 {
     struct prepared *p = l->out;
     struct body *body;
@@ -127,13 +127,13 @@ frit_status lowering_add_body(struct lowering *l, const struct sched *s, struct 
 }
 
 frit_status lowering_add_product(struct lowering *l, struct kernels_product_launch *product,
-                                 const void *bytes, size_t n_bytes, frit_err *err)
+                                 frit_err *err)
 {
     struct prepared *p = l->out;
     XXH128_canonical_t digest;
 
     TRY(grow_bodies(l, err));
-    XXH128_canonicalFromHash(&digest, XXH3_128bits(bytes, n_bytes));
+    XXH128_canonicalFromHash(&digest, XXH3_128bits(&product->product, sizeof(product->product)));
     memcpy(l->digests[p->n_bodies], digest.digest, KIR_DIGEST);
     p->bodies[p->n_bodies++] = (struct body){.product = product};
     return FRIT_OK;
@@ -142,7 +142,7 @@ frit_status lowering_add_product(struct lowering *l, struct kernels_product_laun
 /* ---- one space ---- */
 
 frit_status lowering_add_alias(struct lowering *l, uint64_t inputs, const uint32_t *args,
-                             frit_output_spec *out, frit_err *err)
+                               frit_output_spec *out, frit_err *err)
 {
     uint32_t *list =
         arena_array(&l->out->arena, (size_t)__builtin_popcountll(inputs) + 1, sizeof(*list));
@@ -214,47 +214,4 @@ frit_status lowering_whole(struct lowering *l, frit_err *err)
 
     l->arena = numbers.arena;
     return st ? st : finish_whole(l, &s, err);
-}
-
-/* ---- components ---- */
-
-frit_status lowering_component_sig(struct lowering *l, const struct component *c,
-                                   const frit_arg_sig *own, frit_signature *out, frit_err *err)
-{
-    uint32_t n = c->block.n_inputs + c->block.n_outputs;
-    frit_arg_sig *args = arena_array(&l->arena, n, sizeof(*args));
-    uint8_t *classes = arena_array(&l->arena, c->block.n_scalars + c->block.n_bounds + 1u, 1);
-
-    if (!args || !classes)
-        return fail_memory(err, n * sizeof(*args));
-    *out = *l->sig;
-    out->n_in = c->block.n_inputs;
-    out->n_out = c->block.n_outputs;
-    out->n_scalars = c->block.n_scalars;
-    out->n_bounds = c->block.n_bounds;
-    out->arg_stride = sizeof(*args);
-    out->args = args;
-    out->scalar_classes = classes;
-    for (uint32_t i = 0; i < n; i++)
-        args[i] = c->args[i] == BLOCK_NONE ? *own : *frit_arg_sig_at(l->sig, c->args[i]);
-    for (uint32_t i = 0; i < c->block.n_scalars; i++)
-        *classes++ = l->sig->scalar_classes[c->scalars[i]];
-    if (!l->sig->bound_classes)
-        return FRIT_OK;
-    out->bound_classes = classes;
-    for (uint32_t i = 0; i < c->block.n_bounds; i++)
-        *classes++ = l->sig->bound_classes[c->bounds[i]];
-    return FRIT_OK;
-}
-
-void lowering_copy_late(struct prepared *p, const struct component *c,
-                        const struct sched_late *late, uint32_t n, uint32_t first_word)
-{
-    for (uint32_t i = 0; i < n; i++) {
-        struct sched_late *to = &p->late[p->n_late++];
-
-        *to = late[i];
-        to->word += first_word;
-        to->number = to->from == SCHED_BOUND ? c->bounds[to->number] : c->scalars[to->number];
-    }
 }

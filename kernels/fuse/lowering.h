@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The state while a block and a signature are lowered to the kernels of a launch, and the ways to do
- * it: the whole block as one kernel, each component as a space of a kernel, or a product by the
+/* The state while a block and a signature are lowered to the kernels of a launch, and the ways to
+ * do it: the whole block as one kernel, each component as a space of a kernel, or a product by the
  * vendor's library and the rest as a kernel.  Not thread-safe. */
 #ifndef FUSE_LOWERING_H
 #define FUSE_LOWERING_H
@@ -41,20 +41,12 @@ frit_status lowering_build(const struct lowering *l, const struct schedule *sche
 /* Adds a body for a new module, which it takes, also on failure. */
 frit_status lowering_add_body(struct lowering *l, const struct sched *s, struct body **out,
                               frit_err *err);
-/* Adds a body without a module, whose digest is that of these bytes. */
+/* Adds a body for a product, which is allocated in the arena of `out`. */
 frit_status lowering_add_product(struct lowering *l, struct kernels_product_launch *product,
-                                 const void *bytes, size_t n_bytes, frit_err *err);
+                                 frit_err *err);
 /* Lists the inputs of a bit mask as arguments of the launch; args[i] is the block's argument that
  * bit i stands for. */
 frit_status lowering_add_alias(struct lowering *l, uint64_t inputs, const uint32_t *args,
                                frit_output_spec *out, frit_err *err);
 frit_output_spec *lowering_output(const struct lowering *l, uint32_t output);
-/* The part of the signature that concerns a component.  `own` stands for arguments that the block
- * does not have (BLOCK_NONE). */
-frit_status lowering_component_sig(struct lowering *l, const struct component *c,
-                                   const frit_arg_sig *own, frit_signature *out, frit_err *err);
-/* Appends values that are known at launch, of a component whose words begin at `first_word`. */
-void lowering_copy_late(struct prepared *p, const struct component *c,
-                        const struct sched_late *late, uint32_t n, uint32_t first_word);
-
 #endif

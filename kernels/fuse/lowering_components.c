@@ -20,6 +20,36 @@ struct prepared_space {
     uint64_t alias[SCHED_OUTPUTS];
 };
 
+/* The part of the signature that concerns a component. */
+static frit_status component_sig(struct lowering *l, const struct component *c, frit_signature *out,
+                                 frit_err *err)
+{
+    uint32_t n = c->block.n_inputs + c->block.n_outputs;
+    frit_arg_sig *args = arena_array(&l->arena, n, sizeof(*args));
+    uint8_t *classes = arena_array(&l->arena, c->block.n_scalars + c->block.n_bounds + 1u, 1);
+
+    if (!args || !classes)
+        return fail_memory(err, n * sizeof(*args));
+    *out = *l->sig;
+    out->n_in = c->block.n_inputs;
+    out->n_out = c->block.n_outputs;
+    out->n_scalars = c->block.n_scalars;
+    out->n_bounds = c->block.n_bounds;
+    out->arg_stride = sizeof(*args);
+    out->args = args;
+    out->scalar_classes = classes;
+    for (uint32_t i = 0; i < n; i++)
+        args[i] = *frit_arg_sig_at(l->sig, c->args[i]);
+    for (uint32_t i = 0; i < c->block.n_scalars; i++)
+        *classes++ = l->sig->scalar_classes[c->scalars[i]];
+    if (!l->sig->bound_classes)
+        return FRIT_OK;
+    out->bound_classes = classes;
+    for (uint32_t i = 0; i < c->block.n_bounds; i++)
+        *classes++ = l->sig->bound_classes[c->bounds[i]];
+    return FRIT_OK;
+}
+
 /* Whether the device allows another space of this body. */
 static bool has_capacity(const struct lowering *l, const struct body *body)
 {
@@ -64,7 +94,7 @@ static frit_status lower_component(struct lowering *l, struct prepared_space *sp
                       .shared = true};
     frit_status st;
 
-    TRY(lowering_component_sig(l, space->component, NULL, &sig, err));
+    TRY(component_sig(l, space->component, &sig, err));
     numbers.arena = l->arena;
     st = lowering_build(l, l->schedule->of_components, &s, err);
     l->arena = numbers.arena;
@@ -114,9 +144,10 @@ static frit_status add_aliases(struct lowering *l, frit_err *err)
             if (readers[c->args[k]] > 1)
                 shared |= 1ull << k;
         for (uint32_t k = 0; k < c->block.n_outputs; k++)
-            TRY(lowering_add_alias(l, space->alias[k] & ~shared, c->args,
-                          lowering_output(l, c->args[c->block.n_inputs + k] - l->program->block.n_inputs),
-                          err));
+            TRY(lowering_add_alias(
+                l, space->alias[k] & ~shared, c->args,
+                lowering_output(l, c->args[c->block.n_inputs + k] - l->program->block.n_inputs),
+                err));
     }
     return FRIT_OK;
 }
@@ -146,6 +177,20 @@ static frit_status allocate_bodies(struct lowering *l, frit_err *err)
     return p->words && p->late ? FRIT_OK : fail_memory(err, p->n_words * sizeof(*p->words));
 }
 
+static void copy_late(struct prepared *p, const struct prepared_space *space, uint32_t first_word)
+{
+    const struct component *c = space->component;
+
+    for (uint32_t i = 0; i < space->n_late; i++) {
+        struct sched_late *late = &p->late[p->n_late++];
+
+        *late = space->late[i];
+        late->word += first_word;
+        late->number =
+            late->from == SCHED_BOUND ? c->bounds[late->number] : c->scalars[late->number];
+    }
+}
+
 static frit_status add_space(struct lowering *l, const struct prepared_space *space, frit_err *err)
 {
     struct body *body = &l->out->bodies[space->body];
@@ -157,7 +202,7 @@ static frit_status add_space(struct lowering *l, const struct prepared_space *sp
         args[i] = l->program->arg_numbers[space->component->args[i]];
     if (body->n_words)
         memcpy(l->out->words + word, space->words, body->n_words * sizeof(*l->out->words));
-    lowering_copy_late(l->out, space->component, space->late, space->n_late, word);
+    copy_late(l->out, space, word);
     if (space->groups > INT32_MAX - first[number])
         return fail(err, FRIT_UNSUPPORTED, "%s: too many groups", l->schedule->name);
     first[number + 1] = first[number] + space->groups;

@@ -90,7 +90,7 @@ static frit_status choose_candidates(struct program *p, const struct schedule *f
     for (uint32_t i = 0; i < n_schedules; i++) {
         bool accepts = false;
 
-        if (schedules[i] != first)
+        if (!first || strcmp(schedules[i]->name, first->name) != 0)
             TRY(accepts_whole(schedules[i], &p->block, &accepts, err));
         if (accepts)
             add_candidate(p, schedules[i]);

@@ -19,7 +19,7 @@ enum { PROGRAM_VERSION = 2 };
 /* One kernel of a launch, over one space or, if its module has `spaces`, several; or a product of
  * the vendor's library. */
 struct body {
-    struct code *code; /* owned reference; NULL: a product */
+    struct code *code;                      /* owned reference; NULL: a product */
     struct kernels_product_launch *product; /* allocated in the arena; its plan is owned */
     uint32_t n_phases;
     uint32_t grid[SCHED_PHASES][3], lanes[SCHED_PHASES];
@@ -68,10 +68,10 @@ struct program {
     uint32_t n_candidates;
     frit_candidate *candidates;
     const struct schedule **schedules; /* per candidate; NULL: the vendor's library */
-    uint32_t product; /* op that the library computes; BLOCK_NONE: it is no candidate */
-    pthread_mutex_t lock;              /* guards the fields below */
-    struct map prepared;               /* candidate and signature -> struct prepared */
-    struct map variants;               /* digest -> struct program_variant */
+    uint32_t product;     /* op that the library computes; BLOCK_NONE: it is no candidate */
+    pthread_mutex_t lock; /* guards the fields below */
+    struct map prepared;  /* candidate and signature -> struct prepared */
+    struct map variants;  /* digest -> struct program_variant */
 };
 
 /* Creates a program for a closed block, which it takes, also on failure.  The candidates are

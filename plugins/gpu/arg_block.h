@@ -19,7 +19,8 @@ enum {
 struct kernels_launch;
 struct kernels_product_launch;
 
-/* Words of a product: addresses of its operands and of the library's workspace; 0: there is none. */
+/* Words of a product: addresses of its operands and of the library's workspace; 0: there is none.
+ */
 enum product_word {
     PRODUCT_A,
     PRODUCT_B,
@@ -44,12 +45,11 @@ bool arg_block_write(const struct arg_block *block, const struct kernels_launch 
                      const frit_launch *launch, void *to);
 /* Writes the parameters of each space, and leaves the addresses as they are. */
 void arg_block_write_params(const struct kernels_launch *kernel, uint64_t *words);
-/* Writes the words by which a kernel finds its block at `address`: the address, and for a kernel over
- * several spaces also the addresses of the tables and the shift.  Returns their number, at most
- * ARG_BLOCK_REFERENCE. */
+/* Writes the words by which a kernel finds its block at `address`: the address, and for a kernel
+ * over several spaces also the addresses of the tables and the shift.  Returns their number, at
+ * most ARG_BLOCK_REFERENCE. */
 uint32_t arg_block_refer(const struct arg_block *block, const struct kernels_launch *kernel,
                          uint64_t address, uint64_t *words);
-
 
 /* The place of an operand; NULL: the product has none. */
 const struct kernels_place *arg_block_product_place(const struct kernels_product_launch *product,

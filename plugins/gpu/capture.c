@@ -76,8 +76,8 @@ static frit_status copy_launch(struct capture *capture, const frit_launch *from,
 
 static uint64_t padded_words(const struct kernels_launch *kernel)
 {
-    const uint64_t bytes = kernel->product ? PRODUCT_WORDS * sizeof(uint64_t)
-                                           : arg_block_layout(kernel).bytes;
+    const uint64_t bytes =
+        kernel->product ? PRODUCT_WORDS * sizeof(uint64_t) : arg_block_layout(kernel).bytes;
 
     return (bytes + CAPTURE_BLOCK_ALIGN - 1) / CAPTURE_BLOCK_ALIGN *
            (CAPTURE_BLOCK_ALIGN / sizeof(uint64_t));
@@ -138,9 +138,8 @@ static frit_status make_counted(struct capture *capture, frit_err *err)
     capture->address_patches =
         make_array(capture, capture->n_address_patches, sizeof *capture->address_patches);
     capture->n_address_patches = 0;
-    return capture->kernels && capture->words && capture->address_patches
-               ? FRIT_OK
-               : no_memory(capture, err);
+    return capture->kernels && capture->words && capture->address_patches ? FRIT_OK
+                                                                          : no_memory(capture, err);
 }
 
 /* Writes the argument blocks of a launch from the word with the index `word` on, and sets `word` to

@@ -20,7 +20,7 @@ struct launch_words;
 struct plug;
 
 enum {
-    CAPTURE_BLOCK_ALIGN = 16,      /* bytes, of an argument block in the region */
+    CAPTURE_BLOCK_ALIGN = 16,   /* bytes, of an argument block in the region */
     CAPTURE_MAX_BYTES = 1 << 22 /* of the region */
 };
 

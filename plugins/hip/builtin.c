@@ -33,13 +33,12 @@ static const char common[] =
     "    for (unsigned i = threadIdx.x; i < p.n; i += blockDim.x)\n"
     "        ((u64 *)p.to)[i] = p.words[i];\n"
     "}\n";
-static const char now_cuda[] =
-    "__device__ inline unsigned long long NOW()\n"
-    "{\n"
-    "    unsigned long long t;\n"
-    "    asm volatile(\"mov.u64 %0, %%globaltimer;\" : \"=l\"(t));\n"
-    "    return t;\n"
-    "}\n";
+static const char now_cuda[] = "__device__ inline unsigned long long NOW()\n"
+                               "{\n"
+                               "    unsigned long long t;\n"
+                               "    asm volatile(\"mov.u64 %0, %%globaltimer;\" : \"=l\"(t));\n"
+                               "    return t;\n"
+                               "}\n";
 static const char now_hip[] =
     "__device__ inline unsigned long long NOW() { return __builtin_amdgcn_s_memrealtime(); }\n";
 
@@ -52,7 +51,8 @@ static frit_status load(struct device *device, const void *code, frit_err *err)
     gpu_result result = device->api->ModuleLoadData(&builtins->module, code);
 
     for (uint32_t i = 0; i < N_BUILTINS && !result; i++)
-        result = device->api->ModuleGetFunction(&builtins->functions[i], builtins->module, names[i]);
+        result =
+            device->api->ModuleGetFunction(&builtins->functions[i], builtins->module, names[i]);
     builtins->is_ready = !result;
     return result ? device_fail(device, result, "loading a kernel", err) : FRIT_OK;
 }

@@ -84,6 +84,10 @@ frit_status compile_text(struct device *device, const char *name, const char *te
     options[n++] = arch;
     for (const char *const *option = vendor.options + 1; *option; option++)
         options[n++] = *option;
+    if (vendor.minimal_option &&
+        device->instance->compiler_version[0] * 100 + device->instance->compiler_version[1] >=
+            vendor.minimal_since)
+        options[n++] = vendor.minimal_option;
     result = api->CreateProgram(&program, text, name, 0, NULL, NULL);
     if (!result)
         result = api->CompileProgram(program, n, options);
@@ -179,9 +183,8 @@ static void keep(struct device *device, const struct kernel_code *code, uint32_t
 
 /* Puts a code object behind its description. */
 static struct kept *make_kept(const struct device *device, const struct kernel_code *code,
-                              const struct ctext_phase *phases,
-                              const struct ctext_kernels *kernels, const void *object,
-                              uint64_t n_object, uint64_t *n_bytes)
+                              const struct ctext_phase *phases, const struct ctext_kernels *kernels,
+                              const void *object, uint64_t n_object, uint64_t *n_bytes)
 {
     const uint64_t n_phase_bytes = code->n_phases * sizeof *phases;
     struct kept *made;
@@ -209,8 +212,8 @@ static frit_status emit_and_compile(struct device *device, const struct kernel_c
 
     if (form & FORM_BY_ADDRESS)
         target.value_bytes = 0;
-    status = ctext_emit_gpu(&code->module, &target, form & FORM_ALIGNED, text, phases, &kernels,
-                            err);
+    status =
+        ctext_emit_gpu(&code->module, &target, form & FORM_ALIGNED, text, phases, &kernels, err);
     if (status)
         return status;
     dump(device, code->module.name, text);
@@ -224,8 +227,8 @@ static frit_status emit_and_compile(struct device *device, const struct kernel_c
                             "no memory for kernel %s", code->module.name);
 }
 
-static frit_status compile_new(struct device *device, const struct kernel_code *code,
-                               uint32_t form, struct kept **out, uint64_t *n_bytes, frit_err *err)
+static frit_status compile_new(struct device *device, const struct kernel_code *code, uint32_t form,
+                               struct kept **out, uint64_t *n_bytes, frit_err *err)
 {
     struct str text = {0};
     frit_status status = FRIT_UNSUPPORTED;
@@ -290,7 +293,8 @@ static frit_status make_form(struct device *device, struct kernel_code *code, ui
     struct kept *kept = find_kept(device, code, number, &n_bytes);
     frit_status status = FRIT_OK;
 
-    if (kept && load(device, code, kept, form, NULL)) { /* not what the runtime takes: make it anew */
+    if (kept &&
+        load(device, code, kept, form, NULL)) { /* not what the runtime takes: make it anew */
         unload(device, form);
         hip_free(device->instance, kept);
         kept = NULL;

@@ -23,7 +23,7 @@ static frit_status read_adapters(struct instance *instance, frit_err *err)
     if (!instance->adapters)
         return plug_fail(&instance->plug, err, FRIT_NO_HOST_MEMORY, "no memory for %u devices",
                          instance->n_found);
-    while (instance->n_adapters < instance->n_found)  {
+    while (instance->n_adapters < instance->n_found) {
         adapter_read(instance, (int)instance->n_adapters,
                      &instance->adapters[instance->n_adapters]);
         instance->n_adapters++;
@@ -43,8 +43,8 @@ static uint8_t dtype_use(uint32_t dtype)
     return frit_storage_bytes(dtype, 1) ? FRIT_DTYPE_STORAGE : 0;
 }
 
-/* Bandwidth and latency of the link to a discrete device, assumed because the runtimes do not report
- * them: those of PCIe 4.0 with 16 lanes, and of a small copy with a wait for it. */
+/* Bandwidth and latency of the link to a discrete device, assumed because the runtimes do not
+ * report them: those of PCIe 4.0 with 16 lanes, and of a small copy with a wait for it. */
 enum { PCIE_BYTES_PER_US = 24000, PCIE_LATENCY_NS = 10000 };
 
 static void fill_limits(const struct adapter *adapter, frit_device_info *out)
@@ -118,6 +118,17 @@ frit_status device_enumerate(void *self, frit_device_info *out, uint64_t stride,
     return FRIT_OK;
 }
 
+frit_status device_compute_info(void *self, uint32_t index, frit_compute_info *out, frit_err *err)
+{
+    const struct instance *instance = self;
+
+    if (index >= instance->n_adapters)
+        return plug_fail(&instance->plug, err, FRIT_INVALID, "there is no device %u, only %u",
+                         index, instance->n_adapters);
+    out->text = text(instance->compiler_text);
+    return FRIT_OK;
+}
+
 /* ---- loss ---- */
 
 frit_status device_fail(struct device *device, gpu_result result, const char *doing, frit_err *err)
@@ -136,8 +147,8 @@ frit_status device_check(struct device *device, frit_err *err)
     if (result == GPU_SUCCESS)
         return FRIT_OK;
     return plug_fail(&device->instance->plug, err, FRIT_DEVICE_LOST,
-                     "%s is lost: %s (error %d); close it and open it again",
-                     device->adapter->name, hip_error_text(result), result);
+                     "%s is lost: %s (error %d); close it and open it again", device->adapter->name,
+                     hip_error_text(result), result);
 }
 
 static void *notify_loss(void *arg)

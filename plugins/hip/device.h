@@ -41,9 +41,9 @@ struct device {
     const struct instance *instance;
     const struct api *api;
     const struct adapter *adapter;
-    gpu_context context;      /* where the vendor has contexts */
-    bool context_is_adopted;  /* the application's */
-    bool is_entered;          /* `context` is there: vendor.open has succeeded */
+    gpu_context context;        /* where the vendor has contexts */
+    bool context_is_adopted;    /* the application's */
+    bool is_entered;            /* `context` is there: vendor.open has succeeded */
     _Atomic uint64_t allocated; /* bytes of device memory that the driver holds */
     pthread_mutex_t queues_lock;
     struct frit_queue *queues[MAX_QUEUES]; /* the first one is the host's queue NULL */
@@ -56,10 +56,12 @@ struct device {
     struct kernels_device kernels;
 };
 
-/* Slots `enumerate`, `device_open` and `device_close` of frit.backend/1. */
+/* Slots `enumerate`, `compute_info`, `device_open` and `device_close` of frit.backend/1. */
 frit_status device_enumerate(void *instance, frit_device_info *out, uint64_t stride,
                              uint32_t capacity, uint32_t *count, frit_driver_info *driver,
                              frit_err *err);
+frit_status device_compute_info(void *instance, uint32_t index, frit_compute_info *out,
+                                frit_err *err);
 frit_status device_open(void *instance, uint32_t index, const frit_open_params *params, void **out,
                         frit_err *err);
 void device_close(void *self);

@@ -46,8 +46,7 @@ frit_status launch_grid(const struct launch_target *target, gpu_function functio
                                       min_u32(grid[2] - z, MAX_GRID_YZ)};
 
             params[0] = y | (uint64_t)z << 32;
-            result =
-                launch_part(target, function, part, group, shared_bytes, params, n_params);
+            result = launch_part(target, function, part, group, shared_bytes, params, n_params);
         }
     return result ? device_fail(target->device, result, "launching a kernel", err) : FRIT_OK;
 }
@@ -84,8 +83,7 @@ static frit_status enqueue_by_value(struct frit_queue *queue, const struct kerne
     return status ? status : launch_phases(&target, kernel, form, words, block->n_words, err);
 }
 
-static frit_status enqueue_by_address(struct frit_queue *queue,
-                                      const struct kernels_launch *kernel,
+static frit_status enqueue_by_address(struct frit_queue *queue, const struct kernels_launch *kernel,
                                       const frit_launch *launch, const struct arg_block *block,
                                       frit_err *err)
 {
@@ -133,7 +131,7 @@ frit_status launch_enqueue(struct frit_queue *queue, const frit_launch *launch, 
             status = enqueue_product(queue, kernel.product, launch, err);
         else
             status = code->by_value ? enqueue_by_value(queue, &kernel, launch, &block, err)
-                                : enqueue_by_address(queue, &kernel, launch, &block, err);
+                                    : enqueue_by_address(queue, &kernel, launch, &block, err);
     } while (!status && kernels_next(&kernel));
     return status;
 }

@@ -65,9 +65,9 @@ static const char *load_runtime(struct api *api, void *library)
 {
     const char *missing = NULL;
 
-#define RUNTIME(member, hip, cuda, ...)                        \
-    *(void **)&api->member = find(library, hip, cuda);         \
-    if (!api->member && !missing)                              \
+#define RUNTIME(member, hip, cuda, ...)                \
+    *(void **)&api->member = find(library, hip, cuda); \
+    if (!api->member && !missing)                      \
         missing = vendor.dialect == CTEXT_HIP ? (hip) : (cuda);
 #define OPTIONAL(member, hip, cuda, ...) *(void **)&api->member = find(library, hip, cuda);
 #include "syms.def"
@@ -78,9 +78,9 @@ static const char *load_compiler(struct api *api, void *library)
 {
     const char *missing = NULL;
 
-#define COMPILER(member, hip, cuda, ...)                       \
-    *(void **)&api->member = find(library, hip, cuda);         \
-    if (!api->member && !missing)                              \
+#define COMPILER(member, hip, cuda, ...)               \
+    *(void **)&api->member = find(library, hip, cuda); \
+    if (!api->member && !missing)                      \
         missing = vendor.dialect == CTEXT_HIP ? (hip) : (cuda);
 #include "syms.def"
     return missing;
@@ -89,9 +89,9 @@ static const char *load_compiler(struct api *api, void *library)
 static void *open_runtime(struct instance *instance)
 {
     char why[200];
-    void *library = open_first(instance->options.library, vendor.libraries, NULL,
-                               instance->library_path, sizeof instance->library_path, why,
-                               sizeof why);
+    void *library =
+        open_first(instance->options.library, vendor.libraries, NULL, instance->library_path,
+                   sizeof instance->library_path, why, sizeof why);
     const char *missing = library ? load_runtime(&instance->api, library) : NULL;
 
     if (!library)
@@ -169,5 +169,7 @@ void loader_open(struct instance *instance)
              instance->runtime_version, instance->compiler_version[0],
              instance->compiler_version[1]);
     instance->n_found = (uint32_t)count;
+    snprintf(instance->compiler_text, sizeof instance->compiler_text, "%s %d.%d",
+             vendor.compiler_name, instance->compiler_version[0], instance->compiler_version[1]);
     instance->is_loaded = true;
 }

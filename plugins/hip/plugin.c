@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The plugin: its options, its instance and its interface tables.  The build defines DRIVER_NAME and
- * DRIVER_RUNTIMES, the vendor's libraries. */
+/* The plugin: its options, its instance and its interface tables.  The build defines DRIVER_NAME
+ * and DRIVER_RUNTIMES, the vendor's libraries. */
 #include "plugin.h"
 
 #include <stdarg.h>
@@ -52,7 +52,8 @@ static const struct result_row *find_result(gpu_result result)
         {222, FRIT_UNSUPPORTED, "PTX of a newer version than the driver's"},
         {500, FRIT_INVALID, "no such kernel"},
         {700, FRIT_DEVICE_LOST, "a kernel accessed an illegal address"},
-        {701, FRIT_NO_DEVICE_MEMORY, "a kernel needs more registers or shared memory than there are"},
+        {701, FRIT_NO_DEVICE_MEMORY,
+         "a kernel needs more registers or shared memory than there are"},
         {702, FRIT_DEVICE_LOST, "a kernel ran too long"},
         {709, FRIT_DEVICE_LOST, "the context was destroyed"},
         {710, FRIT_DEVICE_LOST, "a kernel failed an assertion"},
@@ -200,16 +201,11 @@ static const void *plugin_interface(void *instance, frit_str id)
         .queue_create = queue_create,
         .queue_destroy = queue_destroy,
         .heap_budget = buffer_budget,
+        .compute_info = device_compute_info,
     };
     static const frit_fuser_table fuser = {
-        .struct_size = sizeof(frit_fuser_table),
+        KERNELS_FUSER_SLOTS,
         .prototypes = program_prototypes,
-        .clone = kernels_clone,
-        .destroy = kernels_destroy,
-        .reset = kernels_reset,
-        .push = kernels_push,
-        .state = kernels_state,
-        .finish = kernels_finish,
         .from_state = program_from_state,
     };
     static const frit_capture_table capture = {
@@ -241,28 +237,32 @@ static const frit_option options[] = {
         .type = FRIT_OPTION_STR,
         .name = FRIT_STR_INIT("library"),
         .default_value = FRIT_STR_INIT(""),
-        .meaning = FRIT_STR_INIT("file name of the vendor's runtime; empty: the versions that are known"),
+        .meaning =
+            FRIT_STR_INIT("file name of the vendor's runtime; empty: the versions that are known"),
     },
     {
         .struct_size = sizeof(frit_option),
         .type = FRIT_OPTION_STR,
         .name = FRIT_STR_INIT("compiler"),
         .default_value = FRIT_STR_INIT(""),
-        .meaning = FRIT_STR_INIT("file name of the run-time compiler; empty: the versions that are known"),
+        .meaning =
+            FRIT_STR_INIT("file name of the run-time compiler; empty: the versions that are known"),
     },
     {
         .struct_size = sizeof(frit_option),
         .type = FRIT_OPTION_STR,
         .name = FRIT_STR_INIT("products"),
         .default_value = FRIT_STR_INIT(""),
-        .meaning = FRIT_STR_INIT("file name of the vendor's library for matrix products; empty: the versions that are known; none: kernels only"),
+        .meaning = FRIT_STR_INIT("file name of the vendor's library for matrix products; empty: "
+                                 "the versions that are known; none: kernels only"),
     },
     {
         .struct_size = sizeof(frit_option),
         .type = FRIT_OPTION_STR,
         .name = FRIT_STR_INIT("dump"),
         .default_value = FRIT_STR_INIT(""),
-        .meaning = FRIT_STR_INIT("folder to write the text of each compiled kernel to; empty: none"),
+        .meaning =
+            FRIT_STR_INIT("folder to write the text of each compiled kernel to; empty: none"),
     },
 };
 

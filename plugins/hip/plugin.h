@@ -31,20 +31,21 @@ struct instance {
     const frit_host_cache *cache; /* disk cache of the host; NULL: the host has none */
     struct options options;
     struct api api;
-    bool is_loaded;            /* the functions of `api` */
-    int runtime_version;       /* as DriverGetVersion gives it */
-    int compiler_version[2];   /* major, minor */
+    bool is_loaded;          /* the functions of `api` */
+    int runtime_version;     /* as DriverGetVersion gives it */
+    int compiler_version[2]; /* major, minor */
     char library_path[256], compiler_path[256];
-    char versions[64];         /* of runtime and compiler, for people */
+    char compiler_text[48];      /* name and version of the run-time compiler, for people */
+    char versions[64];           /* of runtime and compiler, for people */
     char unavailable_text[384];  /* why there are no adapters; "" if there are some */
     uint32_t unavailable_reason; /* FRIT_REASON_* of that text; 0 without it */
-    uint32_t n_found; /* devices of the runtime */
-    uint32_t n_adapters; /* those of them that are read */
-    struct adapter *adapters; /* NULL before the first successful enumerate; owned */
+    uint32_t n_found;            /* devices of the runtime */
+    uint32_t n_adapters;         /* those of them that are read */
+    struct adapter *adapters;    /* NULL before the first successful enumerate; owned */
 };
 
-/* Writes an error message "NAME: TEXT: MEANING (error N)" and returns the status that corresponds to
- * `result`, which must be an error of the runtime. */
+/* Writes an error message "NAME: TEXT: MEANING (error N)" and returns the status that corresponds
+ * to `result`, which must be an error of the runtime. */
 frit_status hip_fail(const struct instance *instance, frit_err *err, gpu_result result,
                      const char *format, ...) FRIT_PRINTF(4, 5);
 /* Whether the error leaves the device unusable: every later call on it fails. */

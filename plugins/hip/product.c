@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Matrices of the libraries are stored by columns.  A product of matrices that are stored by rows is
- * computed as the transposed one: c' = b' a', in which b comes first and n is the number of rows. */
+/* Matrices of the libraries are stored by columns.  A product of matrices that are stored by rows
+ * is computed as the transposed one: c' = b' a', in which b comes first and n is the number of
+ * rows. */
 #include "product.h"
 
 #include <dlfcn.h>
@@ -20,18 +21,21 @@
 #include "vendor.h"
 
 enum {
-    LEAST_PRODUCTS = 1 << 18,     /* multiplications; below, a kernel that is fused is better */
+    LEAST_PRODUCTS = 1 << 18, /* multiplications; below, a kernel that is fused is better */
     MAX_WORKSPACE_BYTES = 32 << 20,
-    MAX_RESULT_BYTES = 128,       /* of a heuristic's result */
-    TYPE_F32 = 0, TYPE_F64 = 1, TYPE_F16 = 2, TYPE_BF16 = 14, /* of both vendors */
-    EPILOGUE_BIAS = 4             /* likewise */
+    MAX_RESULT_BYTES = 128, /* of a heuristic's result */
+    TYPE_F32 = 0,
+    TYPE_F64 = 1,
+    TYPE_F16 = 2,
+    TYPE_BF16 = 14,   /* of both vendors */
+    EPILOGUE_BIAS = 4 /* likewise */
 };
 
 struct plan {
-    void *desc, *b, *a, *c;         /* description and layouts, in the order of the library */
+    void *desc, *b, *a, *c; /* description and layouts, in the order of the library */
     uint64_t algorithm[MAX_RESULT_BYTES / sizeof(uint64_t)];
     uint64_t workspace_bytes;
-    int64_t n_loops;                /* products that are enqueued one by one */
+    int64_t n_loops;                 /* products that are enqueued one by one */
     uint64_t step_a, step_b, step_c; /* bytes between their operands */
     bool is_f64;
 };
@@ -42,9 +46,9 @@ static const char *load_functions(struct products_api *api, void *library)
 {
     const char *missing = NULL;
 
-#define PRODUCTS(member, hip, cuda, ...)                                                \
+#define PRODUCTS(member, hip, cuda, ...)                                                   \
     *(void **)&api->member = dlsym(library, vendor.dialect == CTEXT_HIP ? (hip) : (cuda)); \
-    if (!api->member)                                                                   \
+    if (!api->member)                                                                      \
         missing = #member;
 #include "syms.def"
     return missing;
@@ -185,8 +189,8 @@ static gpu_result make_layout(const struct products_api *api, void **out, uint32
                               const struct form *form, int64_t batches, int64_t batch_step)
 {
     const int32_t count = (int32_t)batches;
-    gpu_result result = api->LayoutCreate(out, type_of(dtype), form->rows, form->columns,
-                                          form->step);
+    gpu_result result =
+        api->LayoutCreate(out, type_of(dtype), form->rows, form->columns, form->step);
 
     if (batches == 1 || result)
         return result;
@@ -211,7 +215,7 @@ static gpu_result make_layouts(const struct products_api *api, const struct kern
 
     if (!result)
         result = make_layout(api, &plan->a, p->dtype, a, p->batch[i], p->a.batch[i]);
-    return result ? result : make_layout(api, &plan->c, p->dtype, &c, p->batch[i], p->c.batch[i]);
+    return result ? result : make_layout(api, &plan->c, p->result, &c, p->batch[i], p->c.batch[i]);
 }
 
 static gpu_result set_number(const struct products_api *api, void *desc, int attribute, int number)
@@ -245,8 +249,8 @@ static gpu_result set_preference(const struct products_api *api, void *preferenc
         api->PreferenceSetAttribute(preference, v->max_workspace, &workspace, sizeof workspace);
 
     for (uint32_t i = 0; v->min_aligns && i < 4 && !result; i++)
-        result = api->PreferenceSetAttribute(preference, v->min_aligns + (int)i, &align,
-                                             sizeof align);
+        result =
+            api->PreferenceSetAttribute(preference, v->min_aligns + (int)i, &align, sizeof align);
     return result;
 }
 
@@ -289,7 +293,7 @@ static frit_status fill_plan(struct device *device, const struct kernels_product
     plan->n_loops = strided_batch(p) ? p->batch[0] : 1;
     plan->step_a = (uint64_t)p->a.batch[0] * each;
     plan->step_b = (uint64_t)p->b.batch[0] * each;
-    plan->step_c = (uint64_t)p->c.batch[0] * each;
+    plan->step_c = (uint64_t)p->c.batch[0] * frit_storage_bytes(p->result, 1);
     result = make_desc(api, p, a, b, plan);
     if (!result)
         result = make_layouts(api, p, a, b, plan);
@@ -307,8 +311,8 @@ static frit_status fill_plan(struct device *device, const struct kernels_product
 static bool is_worthwhile(const struct kernels_product *p)
 {
     enum { MAX_LOOPS = 64 };
-    const double n = (double)p->m * (double)p->n * (double)p->k * (double)p->batch[0] *
-                     (double)p->batch[1];
+    const double n =
+        (double)p->m * (double)p->n * (double)p->k * (double)p->batch[0] * (double)p->batch[1];
 
     return n >= LEAST_PRODUCTS && (!strided_batch(p) || p->batch[0] <= MAX_LOOPS) &&
            p->batch[strided_batch(p)] <= INT32_MAX && p->m <= INT32_MAX && p->n <= INT32_MAX &&
@@ -358,13 +362,12 @@ static gpu_result enqueue_one(const struct launch_target *target, const struct p
     const double one64 = 1, zero64 = 0;
     void *c = (void *)(words[PRODUCT_C] + number * plan->step_c);
 
-    return products->api.Matmul(products->handle, plan->desc,
-                                plan->is_f64 ? (const void *)&one64 : &one,
-                                (const void *)(words[PRODUCT_B] + number * plan->step_b), plan->b,
-                                (const void *)(words[PRODUCT_A] + number * plan->step_a), plan->a,
-                                plan->is_f64 ? (const void *)&zero64 : &zero, c, plan->c, c,
-                                plan->c, plan->algorithm, (void *)words[PRODUCT_WORKSPACE],
-                                plan->workspace_bytes, target->stream);
+    return products->api.Matmul(
+        products->handle, plan->desc, plan->is_f64 ? (const void *)&one64 : &one,
+        (const void *)(words[PRODUCT_B] + number * plan->step_b), plan->b,
+        (const void *)(words[PRODUCT_A] + number * plan->step_a), plan->a,
+        plan->is_f64 ? (const void *)&zero64 : &zero, c, plan->c, c, plan->c, plan->algorithm,
+        (void *)words[PRODUCT_WORKSPACE], plan->workspace_bytes, target->stream);
 }
 
 frit_status product_enqueue(const struct launch_target *target,

@@ -17,7 +17,7 @@ struct launch_target;
 
 struct products {
     struct products_api api;
-    void *library; /* from dlopen, never closed; NULL: not installed */
+    void *library;      /* from dlopen, never closed; NULL: not installed */
     char identity[160]; /* name and version */
     pthread_mutex_t lock;
     bool has_lock;

@@ -37,8 +37,7 @@ static frit_status open_rings(struct frit_queue *queue, frit_err *err)
     ring_init(&queue->params_ring, PARAMS_BYTES);
     if (!status)
         status = buffer_create(device, true, PARAMS_BYTES, &queue->params, err);
-    return status ? status
-                  : buffer_create(device, false, PARAMS_BYTES, &queue->device_params, err);
+    return status ? status : buffer_create(device, false, PARAMS_BYTES, &queue->device_params, err);
 }
 
 static frit_status open_queue(struct device *device, gpu_stream adopted, frit_queue **out,
@@ -137,7 +136,7 @@ static void reach(struct frit_queue *queue, uint64_t value)
     progress_reach(&queue->progress, value, NULL);
 }
 
-/* The last value first: if it is reached, all are. */
+/* Queries the last value first, since it decides for all. */
 void queue_poll(struct frit_queue *queue)
 {
     const struct api *api = queue->device->api;
@@ -259,8 +258,7 @@ frit_status queue_reserve(struct frit_queue *queue, struct ring *ring, uint64_t 
 
         if (!oldest)
             return plug_fail(&queue->device->instance->plug, err, FRIT_BUSY,
-                             "commands with more than %" PRIu64 " bytes of arguments",
-                             ring->bytes);
+                             "commands with more than %" PRIu64 " bytes of arguments", ring->bytes);
         status = wait_locked(queue, oldest, err);
         if (status)
             return status;

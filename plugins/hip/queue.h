@@ -36,16 +36,16 @@ struct frit_queue {
     struct device *device;
     pthread_mutex_t lock;
     gpu_stream stream;
-    bool stream_is_adopted; /* the application's */
-    uint64_t issued;        /* last value that an event was recorded for */
-    uint64_t reached;       /* last value known to be reached */
+    bool stream_is_adopted;         /* the application's */
+    uint64_t issued;                /* last value that an event was recorded for */
+    uint64_t reached;               /* last value known to be reached */
     gpu_event events[QUEUE_EVENTS]; /* of value v: events[v % QUEUE_EVENTS] */
     struct progress progress;
-    frit_memory staging;         /* pinned memory of the staging ring */
-    struct ring staging_ring;    /* data of transfers */
-    frit_memory params;          /* pinned memory of the parameter ring */
-    frit_memory device_params;   /* device memory at the same offsets */
-    struct ring params_ring;     /* argument blocks that do not fit into a kernel's parameters */
+    frit_memory staging;       /* pinned memory of the staging ring */
+    struct ring staging_ring;  /* data of transfers */
+    frit_memory params;        /* pinned memory of the parameter ring */
+    frit_memory device_params; /* device memory at the same offsets */
+    struct ring params_ring;   /* argument blocks that do not fit into a kernel's parameters */
     struct launch_words buffer;
 };
 
@@ -55,13 +55,14 @@ struct frit_queue {
 frit_status queue_open_first(struct device *device, gpu_stream adopted, frit_err *err);
 /* Waits until the queue is idle, then frees it. */
 void queue_close(struct frit_queue *queue);
-/* After the loss of the device: what is not reached never will be, and pending reads are dropped. */
+/* After the loss of the device: what is not reached never will be, and pending reads are dropped.
+ */
 void queue_lose(struct frit_queue *queue, const frit_err *why);
 
 /* The queue of a handle.  FRIT_INVALID with a message for one that the device does not have. */
 frit_status queue_find(struct device *device, frit_queue *handle, frit_queue **out, frit_err *err);
-/* Makes the queue wait for points of this and other queues.  FRIT_INVALID with a message for a point
- * that was never issued.  Without the lock. */
+/* Makes the queue wait for points of this and other queues.  FRIT_INVALID with a message for a
+ * point that was never issued.  Without the lock. */
 frit_status queue_add_waits(struct frit_queue *queue, const frit_point *waits, uint32_t n,
                             frit_err *err);
 

@@ -19,7 +19,8 @@ struct changing_block {
     uint64_t first_word, region_word, n_words;
 };
 
-/* A part of a recording: a graph, or a product whose operands move, which a graph cannot contain. */
+/* A part of a recording: a graph, or a product whose operands move, which a graph cannot contain.
+ */
 struct segment {
     gpu_graph_exec graph; /* NULL: a product, or nothing */
     const struct captured_kernel *product;
@@ -67,8 +68,8 @@ static frit_status lay_out(struct device *device, frit_recording *recording, fri
     const struct capture *capture = &recording->capture;
     const uint64_t align = BUFFER_ALIGN / sizeof(uint64_t);
 
-    recording->changing =
-        hip_alloc(device->instance, ((uint64_t)capture->n_kernels + 1) * sizeof *recording->changing);
+    recording->changing = hip_alloc(device->instance, ((uint64_t)capture->n_kernels + 1) *
+                                                          sizeof *recording->changing);
     if (!recording->changing)
         return plug_fail(&device->instance->plug, err, FRIT_NO_HOST_MEMORY,
                          "no memory for a recording");
@@ -81,8 +82,7 @@ static frit_status lay_out(struct device *device, frit_recording *recording, fri
             continue;
         recording->changing[recording->n_changing++] = (struct changing_block){
             kernel->first_word, recording->n_region_words, end - kernel->first_word};
-        recording->n_region_words +=
-            (end - kernel->first_word + align - 1) / align * align;
+        recording->n_region_words += (end - kernel->first_word + align - 1) / align * align;
     }
     if (!recording->n_region_words)
         return FRIT_OK;
@@ -148,8 +148,8 @@ static frit_status end_graph(struct capturing *c, frit_status status, frit_err *
     gpu_result result = device->api->StreamEndCapture(c->target.stream, &graph);
 
     if (!status && !result && c->n_captured) {
-        result = device->api->GraphInstantiate(
-            &recording->segments[recording->n_segments].graph, graph, 0);
+        result = device->api->GraphInstantiate(&recording->segments[recording->n_segments].graph,
+                                               graph, 0);
         recording->n_segments += !result;
     }
     if (graph)
@@ -187,8 +187,8 @@ static frit_status capture_launch(struct capturing *c, const struct captured_lau
             status = product_enqueue(&c->target, kernel->launch.product,
                                      capture->words + kernel->first_word, err);
         else
-            status = capture_kernel(&c->target, c->recording, kernel, changes ? *changing : NULL,
-                                    err);
+            status =
+                capture_kernel(&c->target, c->recording, kernel, changes ? *changing : NULL, err);
         *changing += changes;
         c->n_captured++;
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Submission.  All commands are checked before the first one is enqueued.  A stream runs what it is
- * given in order, so that BARRIER is nothing.  A failure after a command was enqueued is reported by
- * wait, for the value that the submission reaches. */
+ * given in order, so that BARRIER is nothing.  A failure after a command was enqueued is reported
+ * by wait, for the value that the submission reaches. */
 #include "submit.h"
 
 #include "builtin.h"
@@ -49,11 +49,11 @@ frit_status submit_copy(struct frit_queue *queue, gpu_stream stream, const frit_
     gpu_result result;
 
     if (from->is_pinned)
-        result = api->MemcpyHtoDAsync(to_address, from->mapped + cmd->src_offset, cmd->bytes,
-                                      stream);
+        result =
+            api->MemcpyHtoDAsync(to_address, from->mapped + cmd->src_offset, cmd->bytes, stream);
     else if (to->is_pinned)
-        result = api->MemcpyDtoHAsync(to->mapped + cmd->dst_offset, from_address, cmd->bytes,
-                                      stream);
+        result =
+            api->MemcpyDtoHAsync(to->mapped + cmd->dst_offset, from_address, cmd->bytes, stream);
     else
         result = api->MemcpyDtoDAsync(to_address, from_address, cmd->bytes, stream);
     return result ? device_fail(queue->device, result, "copying", err) : FRIT_OK;

@@ -31,8 +31,8 @@ void target_fill_kernels(const struct adapter *adapter, struct kir_target *out)
         .most_lanes = TARGET_LANES,
         .near_lanes = (uint32_t)adapter->attributes[ATTRIBUTE_WARP_SIZE] * LANES_PER_THREAD,
         .units = (uint32_t)adapter->attributes[ATTRIBUTE_MULTIPROCESSORS] * GROUPS_PER_PROCESSOR,
-        .group_bytes = (uint32_t)adapter->attributes[ATTRIBUTE_SHARED_BYTES] -
-                       TARGET_LANES * EXCHANGE_BYTES,
+        .group_bytes =
+            (uint32_t)adapter->attributes[ATTRIBUTE_SHARED_BYTES] - TARGET_LANES * EXCHANGE_BYTES,
         .stages_tiles = true,
         .bindings = MAX_BINDINGS,
         .launch_args = TARGET_MAX_ARGS,

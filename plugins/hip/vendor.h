@@ -20,14 +20,14 @@ struct instance;
 
 /* Device attributes that the driver reads. */
 enum attribute {
-    ATTRIBUTE_MAX_THREADS,   /* of a block */
-    ATTRIBUTE_SHARED_BYTES,  /* of a block */
+    ATTRIBUTE_MAX_THREADS,  /* of a block */
+    ATTRIBUTE_SHARED_BYTES, /* of a block */
     ATTRIBUTE_WARP_SIZE,
     ATTRIBUTE_MULTIPROCESSORS,
-    ATTRIBUTE_INTEGRATED,    /* shares the host's memory */
+    ATTRIBUTE_INTEGRATED, /* shares the host's memory */
     ATTRIBUTE_COMPUTE_MODE,
-    ATTRIBUTE_CACHE_BYTES,   /* of the last level of cache */
-    ATTRIBUTE_MAJOR,         /* of the architecture */
+    ATTRIBUTE_CACHE_BYTES, /* of the last level of cache */
+    ATTRIBUTE_MAJOR,       /* of the architecture */
     ATTRIBUTE_MINOR,
     N_ATTRIBUTES
 };
@@ -40,8 +40,8 @@ struct products_vendor {
     int op_n, op_t;
     int desc_op_a, desc_op_b, desc_epilogue, desc_bias; /* attributes of a description */
     int layout_batches, layout_batch_step;              /* and of a layout */
-    int max_workspace; /* and of a preference */
-    int min_aligns;    /* of a preference, the first of four: alignments of operands; 0: none */
+    int max_workspace;                                  /* and of a preference */
+    int min_aligns; /* of a preference, the first of four: alignments of operands; 0: none */
     uint32_t result_bytes, result_workspace; /* of a heuristic's result: size, offset of a size_t;
                                                 the algorithm is at its start */
 };
@@ -53,20 +53,24 @@ struct scope {
 };
 
 struct vendor {
-    const char *name;               /* of the driver, the plugin and its messages */
-    const char *const *libraries;   /* the runtime, NULL behind the last; the first that opens */
-    const char *const *compilers;   /* likewise the run-time compiler; "" is the runtime itself */
-    const char *hint;               /* what to install where there is no runtime */
-    const char *visible_variable;   /* environment variable that hides devices */
-    const char *device_file;        /* which the user must be able to open */
-    int attributes[N_ATTRIBUTES];   /* their numbers in the vendor's enumeration */
-    void *launch_end;               /* ends a list of GPU_LAUNCH_* */
+    const char *name;             /* of the driver, the plugin and its messages */
+    const char *const *libraries; /* the runtime, NULL behind the last; the first that opens */
+    const char *const *compilers; /* likewise the run-time compiler; "" is the runtime itself */
+    const char *compiler_name;    /* for people */
+    const char *hint;             /* what to install where there is no runtime */
+    const char *visible_variable; /* environment variable that hides devices */
+    const char *device_file;      /* which the user must be able to open */
+    int attributes[N_ATTRIBUTES]; /* their numbers in the vendor's enumeration */
+    void *launch_end;             /* ends a list of GPU_LAUNCH_* */
     enum ctext_dialect dialect;
-    const char *const *options;     /* of the run-time compiler, beside the architecture */
-    const frit_str *formats;        /* of kernels of other plugins */
+    const char *const *options; /* of the run-time compiler, beside the architecture */
+    const char *minimal_option; /* which makes compiles faster; NULL: there is none */
+    int minimal_since;          /* 100 * major + minor of the compiler that has it */
+    const frit_str *formats;    /* of kernels of other plugins */
     uint32_t n_formats;
     const struct products_vendor *products;
-    const char *native_stream, *native_context, *native_pointer; /* names of native.h; may be NULL */
+    const char *native_stream, *native_context,
+        *native_pointer; /* names of native.h; may be NULL */
     /* Sets the architecture as the run-time compiler's option names it, and whether devices of it
      * can be used. */
     bool (*read_arch)(const struct instance *instance, struct adapter *adapter);

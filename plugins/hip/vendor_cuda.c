@@ -15,8 +15,8 @@ enum { LEAST_MAJOR = 7 /* of the compute capability: __grid_constant__, independ
 static bool read_arch(const struct instance *instance, struct adapter *adapter)
 {
     (void)instance;
-    snprintf(adapter->arch, sizeof adapter->arch, "sm_%d%d",
-             adapter->attributes[ATTRIBUTE_MAJOR], adapter->attributes[ATTRIBUTE_MINOR]);
+    snprintf(adapter->arch, sizeof adapter->arch, "sm_%d%d", adapter->attributes[ATTRIBUTE_MAJOR],
+             adapter->attributes[ATTRIBUTE_MINOR]);
     return adapter->attributes[ATTRIBUTE_MAJOR] >= LEAST_MAJOR;
 }
 
@@ -75,6 +75,7 @@ const struct vendor vendor = {
     .name = "cuda",
     .libraries = libraries,
     .compilers = compilers,
+    .compiler_name = "NVRTC",
     .hint = "install NVIDIA's driver (libcuda.so.1) and NVRTC 12 or 13",
     .visible_variable = "CUDA_VISIBLE_DEVICES",
     .device_file = "/dev/nvidiactl",
@@ -93,6 +94,8 @@ const struct vendor vendor = {
     .launch_end = NULL, /* CU_LAUNCH_PARAM_END */
     .dialect = CTEXT_CUDA,
     .options = options,
+    .minimal_option = "--minimal",
+    .minimal_since = 1209,
     .formats = formats,
     .n_formats = sizeof formats / sizeof *formats,
     .products = &products,

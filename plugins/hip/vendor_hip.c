@@ -33,8 +33,7 @@ static bool read_arch(const struct instance *instance, struct adapter *adapter)
 
     if (result || strncmp(name, "gfx", 3) != 0)
         return false;
-    snprintf(adapter->arch, sizeof adapter->arch, "%.*s",
-             (int)sizeof adapter->arch - 1, name);
+    snprintf(adapter->arch, sizeof adapter->arch, "%.*s", (int)sizeof adapter->arch - 1, name);
     return true;
 }
 
@@ -98,6 +97,7 @@ const struct vendor vendor = {
     .name = "hip",
     .libraries = libraries,
     .compilers = compilers,
+    .compiler_name = "HIPRTC",
     .hint = "install ROCm's runtime (libamdhip64.so, version 5 to 7)",
     .visible_variable = "HIP_VISIBLE_DEVICES",
     .device_file = "/dev/kfd",

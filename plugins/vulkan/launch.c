@@ -8,9 +8,9 @@
 #include "kernels.h"
 
 #include "adapter.h"
-#include "gpu/arg_block.h"
 #include "compile.h"
 #include "device.h"
+#include "gpu/arg_block.h"
 #include "plugin.h"
 #include "record.h"
 #include "target.h"

@@ -73,9 +73,9 @@ static frit_status create_instance(struct device *device, frit_recording *record
 frit_status replay_open(struct device *device, frit_recording *recording, frit_err *err)
 {
     struct batch *first;
-    frit_status status =
-        buffer_create(device, MEMORY_PARAMS, region_bytes(recording) * MAX_INSTANCES + CAPTURE_BLOCK_ALIGN,
-                      &recording->regions, err);
+    frit_status status = buffer_create(
+        device, MEMORY_PARAMS, region_bytes(recording) * MAX_INSTANCES + CAPTURE_BLOCK_ALIGN,
+        &recording->regions, err);
 
     if (!status)
         status = batch_create_pool(device, 0, &recording->pool, err);
@@ -111,7 +111,8 @@ static frit_status replay(struct device *device, frit_recording *recording, cons
                           uint64_t *value, frit_err *err)
 {
     struct batch *instance;
-    frit_status status = capture_patch(&recording->capture, params, &device->queue.launch_words, err);
+    frit_status status =
+        capture_patch(&recording->capture, params, &device->queue.launch_words, err);
 
     if (!status)
         status = acquire_instance(device, recording, &instance, err);

@@ -55,7 +55,8 @@ static frit_status set_fault(struct device *device, const struct recorder *r, co
     struct queue_fault *fault = &device->queue.fault;
 
     if (fault->first == 0)
-        *fault = (struct queue_fault){.first = r->value, .cookie = command_cookie(from), .err = *err};
+        *fault =
+            (struct queue_fault){.first = r->value, .cookie = command_cookie(from), .err = *err};
     fault->err.status = status;
     fault->last = r->value;
     return FRIT_OK;

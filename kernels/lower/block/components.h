@@ -20,10 +20,4 @@ struct component {
 frit_status components_of(const struct block *block, struct arena *arena,
                           struct component **components, uint32_t *n_components, frit_err *err);
 
-/* Sets `out` to the ops of a closed block that its outputs need besides op number `op`, and without
- * what that op alone needs.  Results of the op are inputs, and BLOCK_NONE in `args`; there may be no
- * ops at all.  Allocated in `arena`; borrows from `block`. */
-frit_status component_without(const struct block *block, uint32_t op, struct arena *arena,
-                              struct component *out, frit_err *err);
-
 #endif

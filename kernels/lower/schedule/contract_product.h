@@ -10,12 +10,12 @@
 /* A product, and where its operands lie. */
 struct contract_product {
     struct kernels_product product;
-    uint32_t a, b, bias;               /* inputs of the block; BLOCK_NONE: no bias */
+    uint32_t a, b, bias;                  /* inputs of the block; BLOCK_NONE: no bias */
     int64_t a_first, b_first, bias_first; /* element offsets of their first elements */
 };
 
-/* The number of the block's only op that is a product of matrices of floats; BLOCK_NONE: there is
- * none, several, or another contraction. */
+/* The number of the op of a closed block whose result is the only output and a product of matrices;
+ * BLOCK_NONE: it has none, several, or another contraction. */
 uint32_t contract_product_find(const struct block *block);
 /* Sets `out` to the product of op number `op`, whose result is dense.  FRIT_UNSUPPORTED if an
  * operand is computed in the block, or is not a matrix of equal steps.  `s` needs no module. */
