@@ -14,6 +14,27 @@
 
 #define KERNELS_WORKSPACE UINT32_MAX
 
+/* ---- products by a library of the vendor ---- */
+
+enum { KERNELS_BATCHES = 2 };
+
+/* Steps between elements of a matrix: to the next row, to the next column, to the next batch. */
+struct kernels_matrix {
+    int64_t row, column, batch[KERNELS_BATCHES];
+};
+
+/* For each batch: c[i][j] = sum over l < k of a[i][l] * b[l][j], plus bias[j].  A dim of one
+ * element has any steps. */
+struct kernels_product {
+    uint32_t dtype; /* of all operands: a float */
+    bool has_bias;  /* a vector of n elements without gaps */
+    uint32_t align; /* bytes: every operand's first element, and of each batch, is so aligned */
+    int64_t m, n, k, batch[KERNELS_BATCHES];
+    struct kernels_matrix a, b, c;
+};
+
+/* ---- devices ---- */
+
 /* One device of a driver.  It must not move, and must outlive everything made for it.  The driver
  * sets all fields but `codes`. */
 struct kernels_device {
@@ -29,6 +50,15 @@ struct kernels_device {
      * NULL: never. */
     uint32_t (*generation)(void *self, void *code);
     const uint64_t *serial; /* counter of all programs, see frit_program_info.serial; may be NULL */
+    /* A library for products, which becomes a candidate of programs that have one; NULL: none.  Its
+     * text, with its version, is the candidate's identity. */
+    const char *library;
+    /* Chooses how the library computes a product; workspace_bytes is what it needs.  The caller
+     * owns the plan until `product_release`.  FRIT_UNSUPPORTED: other candidates are better or the
+     * library cannot.  Any thread. */
+    frit_status (*product_plan)(void *self, const struct kernels_product *product, void **plan,
+                                uint64_t *workspace_bytes, frit_err *err);
+    void (*product_release)(void *self, void *plan);
     struct codes *codes; /* compiled code by digest, shared by all programs; set by kernels_open */
 };
 
@@ -63,10 +93,25 @@ frit_status kernels_op(const struct kernels_device *device, const frit_op_desc *
 frit_status kernels_supports(const struct kernels_device *device, const frit_op_desc *ops,
                              uint32_t count, uint32_t stride, uint64_t *bits, frit_err *err);
 
+/* The place of a product's operand. */
+struct kernels_place {
+    uint32_t arg;   /* index in frit_launch.args, or KERNELS_WORKSPACE */
+    uint64_t first; /* bytes from the argument's element 0, or from the workspace's start */
+};
+
+/* A product of a launch. */
+struct kernels_product_launch {
+    struct kernels_product product;
+    void *plan;
+    struct kernels_place a, b, c, bias, workspace;
+    uint64_t workspace_bytes; /* that the plan needs */
+};
+
 /* One kernel of a launch, over one space or several; spaces are independent and run in any order.
  * A launch runs its kernels one after another.  All pointers are borrowed and valid until the
  * program is destroyed; `words` may be the caller's buffer. */
 struct kernels_launch {
+    const struct kernels_product_launch *product; /* NULL: a kernel; else only `name` is set */
     void *code;
     const char *name; /* of the kernel, for profiles and messages */
     uint32_t n_phases;

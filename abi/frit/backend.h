@@ -268,6 +268,21 @@ typedef struct frit_spirv_push {
     uint64_t words; /* device address, a multiple of 16 */
 } frit_spirv_push;
 
+/* Formats of kernel_load: code objects of CUDA and HIP, as cuModuleLoadData and hipModuleLoadData
+ * take them: of "ptx/1" the text, without a 0 at its end.  The bytes are copied by kernel_load.
+ * FRIT_UNSUPPORTED: not for this device's architecture.  The kernel is FRIT_KERNEL_NAME, with C
+ * linkage and static shared memory alone; it has one parameter, a frit_kernel_params by value, at
+ * whose address `words` are the same words as for a SPIR-V module. */
+#define FRIT_FORMAT_CUBIN "cubin/1"
+#define FRIT_FORMAT_PTX   "ptx/1"
+#define FRIT_FORMAT_HSACO "hsaco/1"
+#define FRIT_KERNEL_NAME  "frit_kernel"
+
+typedef struct frit_kernel_params {
+    uint32_t base[2]; /* to add to blockIdx.y and .z: the device runs a large grid in parts */
+    uint64_t words;   /* device address, a multiple of 16, to be read only */
+} frit_kernel_params;
+
 /* ---- opening ---- */
 
 /* An object of the application that a device is to use in place of one of its own, under a name of
@@ -333,8 +348,8 @@ typedef struct frit_backend {
                           uint32_t stride, const frit_point *waits, uint32_t n_waits,
                           uint64_t *value, frit_err *err);
     /* [any] +mayblock  required.  FRIT_TIMEOUT after `timeout_ns` (0: does not wait, UINT64_MAX:
-     * no limit), FRIT_DEVICE_LOST for a value that will never be reached.  A failed command does not
-     * stop the timeline; it is reported in `failure`, and its text in `err`. */
+     * no limit), FRIT_DEVICE_LOST for a value that will never be reached.  A failed command does
+     * not stop the timeline; it is reported in `failure`, and its text in `err`. */
     frit_status (*wait)(void *self, frit_queue *queue, uint64_t value, uint64_t timeout_ns,
                         frit_failure *failure, frit_err *err);
 
@@ -382,7 +397,7 @@ FRIT_STATIC_ASSERT(sizeof(frit_device_info) == 320, "0.2");
 FRIT_STATIC_ASSERT(sizeof(frit_cmd) == 104, "0.2");
 FRIT_STATIC_ASSERT(sizeof(frit_failure) == 32, "0.2");
 FRIT_STATIC_ASSERT(sizeof(frit_host_fn) == 24, "0.2");
-FRIT_STATIC_ASSERT(sizeof(frit_spirv_push) == 24, "0.2");
+FRIT_STATIC_ASSERT(sizeof(frit_spirv_push) == 24 && sizeof(frit_kernel_params) == 16, "0.2");
 FRIT_STATIC_ASSERT(FRIT_END_OF(frit_open_params, ctx) == 32, "0.2");
 FRIT_STATIC_ASSERT(FRIT_END_OF(frit_backend, kernel_unload) == 136, "0.2");
 FRIT_STATIC_ASSERT(sizeof(frit_import_desc) == 24, "0.2");

@@ -42,6 +42,12 @@ static frit_fuser *slot_at(frit_fuser *out, uint64_t stride, uint32_t i)
     return (frit_fuser *)(void *)((char *)out + i * stride);
 }
 
+static const struct schedule *schedule_of(const struct kernels_device *device, uint32_t i)
+{
+    return schedules[i] == &sched_contract && device->library ? &sched_contract_alone
+                                                              : schedules[i];
+}
+
 frit_status kernels_prototypes(const struct kernels_device *device, frit_fuser *out,
                                uint64_t stride, uint32_t capacity, uint32_t *count, frit_err *err)
 {
@@ -51,7 +57,7 @@ frit_status kernels_prototypes(const struct kernels_device *device, frit_fuser *
 
         slot->version = PROGRAM_VERSION;
         slot->name = str_of(schedules[i]->name);
-        slot->prototype = fuser_create(device, schedules[i]);
+        slot->prototype = fuser_create(device, schedule_of(device, i));
         if (slot->prototype)
             continue;
         while (i-- > 0)

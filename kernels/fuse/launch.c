@@ -109,6 +109,13 @@ static bool fill_body(struct kernels_launch *out, uint32_t number)
     if (number)
         out->words += body->first_word - p->bodies[out->body].first_word;
     out->body = number;
+    out->product = body->product;
+    if (body->product) {
+        out->code = NULL;
+        out->name = "product";
+        out->n_phases = 0;
+        return true;
+    }
     out->code = code_compiled(body->code);
     out->name = code_name(body->code);
     out->n_phases = body->n_phases;
@@ -129,7 +136,7 @@ bool kernels_next(struct kernels_launch *launch)
 static bool has_codes(const struct prepared *p)
 {
     for (uint32_t i = 0; i < p->n_bodies; i++)
-        if (!code_compiled(p->bodies[i].code))
+        if (p->bodies[i].code && !code_compiled(p->bodies[i].code))
             return false;
     return true;
 }

@@ -205,7 +205,7 @@ void program_spec_release(void *self, const frit_launch_spec *spec)
 static bool is_compiled(const struct prepared *prepared)
 {
     for (uint32_t i = 0; i < prepared->n_bodies; i++)
-        if (!code_compiled(prepared->bodies[i].code))
+        if (prepared->bodies[i].code && !code_compiled(prepared->bodies[i].code))
             return false;
     return true;
 }

@@ -18,6 +18,7 @@
 #include "fuse/prepared.h"
 #include "ir/kir.h"
 #include "kernels.h"
+#include "lower/schedule/contract_product.h"
 
 /* ---- life ---- */
 
@@ -61,7 +62,7 @@ static void add_candidate(struct program *p, const struct schedule *schedule)
         .struct_size = sizeof(frit_candidate),
         .version = PROGRAM_VERSION,
         .numeric_class = i ? other_candidates_class(&p->block) : FRIT_NUMERIC_EXACT,
-        .identity = str_of(schedule->name),
+        .identity = str_of(schedule ? schedule->name : p->device->library),
     };
 }
 
@@ -79,16 +80,17 @@ static frit_status accepts_whole(const struct schedule *schedule, const struct b
 
 static frit_status choose_candidates(struct program *p, const struct schedule *first, frit_err *err)
 {
-    p->schedules = arena_array(&p->block.arena, n_schedules, sizeof(const struct schedule *));
-    p->candidates = arena_array(&p->block.arena, n_schedules, sizeof(*p->candidates));
+    p->schedules = arena_array(&p->block.arena, n_schedules + 1, sizeof(const struct schedule *));
+    p->candidates = arena_array(&p->block.arena, n_schedules + 1, sizeof(*p->candidates));
     if (!p->schedules || !p->candidates)
         return fail_memory(err, n_schedules * sizeof(*p->candidates));
+    p->product = p->device->library ? contract_product_find(&p->block) : BLOCK_NONE;
     if (first)
         add_candidate(p, first);
     for (uint32_t i = 0; i < n_schedules; i++) {
         bool accepts = false;
 
-        if (schedules[i] != first)
+        if (!first || strcmp(schedules[i]->name, first->name) != 0)
             TRY(accepts_whole(schedules[i], &p->block, &accepts, err));
         if (accepts)
             add_candidate(p, schedules[i]);
@@ -96,6 +98,8 @@ static frit_status choose_candidates(struct program *p, const struct schedule *f
     if (!p->n_candidates)
         return fail(err, FRIT_UNSUPPORTED, "no schedule accepts these ops");
     p->name = p->schedules[0]->name;
+    if (p->product != BLOCK_NONE)
+        add_candidate(p, NULL);
     return FRIT_OK;
 }
 
@@ -184,7 +188,7 @@ static uint64_t slot_generation(void *self, uint32_t candidate, const frit_varia
     pthread_mutex_lock(&p->lock);
     result = find_result(p, variant);
     for (uint32_t i = 0; result && i < result->n_bodies; i++)
-        generation += code_generation(result->bodies[i].code);
+        generation += result->bodies[i].code ? code_generation(result->bodies[i].code) : 0;
     pthread_mutex_unlock(&p->lock);
     return generation;
 }
@@ -200,7 +204,7 @@ static frit_status take_codes(struct program *p, const frit_variant *variant, st
     *n = result ? result->n_bodies : 0;
     *out = calloc(*n + 1u, sizeof(struct code *));
     for (uint32_t i = 0; *out && i < *n; i++)
-        (*out)[i] = code_ref(result->bodies[i].code);
+        (*out)[i] = result->bodies[i].code ? code_ref(result->bodies[i].code) : NULL;
     pthread_mutex_unlock(&p->lock);
     if (!*out)
         return fail_memory(err, *n * sizeof(struct code *));
@@ -218,12 +222,23 @@ static frit_status slot_compile(void *self, uint32_t candidate, const frit_varia
 
     (void)candidate;
     for (uint32_t i = 0; i < n && codes; i++) {
+        if (!codes[i])
+            continue;
         if (!st)
             st = code_compile(codes[i], cancel, err);
         code_unref(codes[i]);
     }
     free(codes);
     return st;
+}
+
+/* The library first: for which products it is better than a schedule the driver's plan decides. */
+static int32_t slot_priority(void *self, uint32_t candidate, const frit_signature *sig)
+{
+    const struct program *p = self;
+
+    (void)sig;
+    return !p->schedules[candidate];
 }
 
 static void slot_destroy(void *self)
@@ -300,6 +315,7 @@ const frit_program_table program_of_fuser = {
     .to_state = slot_to_state,
     .spec_release = program_spec_release,
     .generation = slot_generation,
+    .priority = slot_priority,
 };
 
 const frit_program_table program_of_op = {
@@ -310,6 +326,7 @@ const frit_program_table program_of_op = {
     .destroy = slot_destroy,
     .spec_release = program_spec_release,
     .generation = slot_generation,
+    .priority = slot_priority,
 };
 
 bool kernels_owns(const frit_program *program)

@@ -16,9 +16,11 @@
  * measured times of candidates become invalid. */
 enum { PROGRAM_VERSION = 2 };
 
-/* One kernel of a launch, over one space or, if its module has `spaces`, several. */
+/* One kernel of a launch, over one space or, if its module has `spaces`, several; or a product of
+ * the vendor's library. */
 struct body {
-    struct code *code; /* owned reference */
+    struct code *code;                      /* owned reference; NULL: a product */
+    struct kernels_product_launch *product; /* allocated in the arena; its plan is owned */
     uint32_t n_phases;
     uint32_t grid[SCHED_PHASES][3], lanes[SCHED_PHASES];
     uint32_t n_spaces;
@@ -32,6 +34,7 @@ struct body {
  * the program's lock guards; arrays are allocated in the arena. */
 struct prepared {
     struct arena arena;
+    const struct kernels_device *device;
     uint8_t
         digest[KIR_DIGEST]; /* of its code's digest, or of all digests if it has several bodies */
     uint32_t n_bodies;
@@ -64,10 +67,11 @@ struct program {
     uint32_t *arg_numbers;
     uint32_t n_candidates;
     frit_candidate *candidates;
-    const struct schedule **schedules; /* per candidate */
-    pthread_mutex_t lock;              /* guards the fields below */
-    struct map prepared;               /* candidate and signature -> struct prepared */
-    struct map variants;               /* digest -> struct program_variant */
+    const struct schedule **schedules; /* per candidate; NULL: the vendor's library */
+    uint32_t product;     /* op that the library computes; BLOCK_NONE: it is no candidate */
+    pthread_mutex_t lock; /* guards the fields below */
+    struct map prepared;  /* candidate and signature -> struct prepared */
+    struct map variants;  /* digest -> struct program_variant */
 };
 
 /* Creates a program for a closed block, which it takes, also on failure.  The candidates are

@@ -169,8 +169,3 @@ uint32_t sched_divide(struct sched *s, const struct sched_divisor *divisor, uint
     x = kir_binary(s->module, KIR_mulhi, x, divisor->factor);
     return kir_binary(s->module, KIR_shr, x, divisor->shift);
 }
-
-const struct schedule *const schedules[] = {
-    &sched_map,      &sched_foreach, &sched_row,  &sched_scan,     &sched_pool, &sched_scatter,
-    &sched_contract, &sched_fft,     &sched_sort, &sched_quantize, &sched_ctc};
-const uint32_t n_schedules = sizeof(schedules) / sizeof(schedules[0]);

@@ -117,6 +117,9 @@ extern const struct schedule sched_scan;     /* prefix sums and the like: scan.c
 extern const struct schedule sched_pool;     /* pooling windows: pool.c */
 extern const struct schedule sched_scatter;  /* writes at positions given by indices: scatter.c */
 extern const struct schedule sched_contract; /* matrix products, convolutions: contract.c */
+/* The same without what could be computed before and after it, for devices with a library for
+ * products: other schedules do that part better than one that follows a library's product. */
+extern const struct schedule sched_contract_alone;
 extern const struct schedule sched_fft;      /* rfft, irfft: fft.c */
 extern const struct schedule sched_sort;     /* sort.c */
 extern const struct schedule sched_quantize; /* to packed types: quantize.c */

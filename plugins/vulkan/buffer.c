@@ -19,6 +19,7 @@ static frit_status bind_memory(struct device *device, enum buffer_memory kind, f
     VkMemoryAllocateInfo allocate = {.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO,
                                      .pNext = &flags};
     VkMemoryRequirements required;
+    VkDeviceMemory memory = VK_NULL_HANDLE;
     VkResult result;
 
     api->GetBufferMemoryRequirements(device->handle, buffer->handle, &required);
@@ -27,7 +28,8 @@ static frit_status bind_memory(struct device *device, enum buffer_memory kind, f
     if (allocate.memoryTypeIndex == UINT32_MAX)
         return plug_fail(&device->instance->plug, err, FRIT_UNSUPPORTED,
                          "%s has no suitable memory type for a buffer", device->adapter->name);
-    result = api->AllocateMemory(device->handle, &allocate, NULL, &buffer->memory);
+    result = api->AllocateMemory(device->handle, &allocate, NULL, &memory);
+    buffer->memory = memory;
     if (!result)
         result = api->BindBufferMemory(device->handle, buffer->handle, buffer->memory, 0);
     if (!result && kind != MEMORY_DEVICE)
@@ -47,6 +49,7 @@ frit_status buffer_create(struct device *device, enum buffer_memory kind, uint64
         .usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT |
                  VK_BUFFER_USAGE_TRANSFER_DST_BIT | VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT};
     VkBufferDeviceAddressInfo info = {.sType = VK_STRUCTURE_TYPE_BUFFER_DEVICE_ADDRESS_INFO};
+    VkBuffer handle = VK_NULL_HANDLE;
     VkResult result;
     frit_status status;
 
@@ -54,7 +57,8 @@ frit_status buffer_create(struct device *device, enum buffer_memory kind, uint64
     if (create.size < bytes)
         return plug_fail(&device->instance->plug, err, FRIT_NO_DEVICE_MEMORY,
                          "a buffer of %" PRIu64 " bytes is too large", bytes);
-    result = device->api.CreateBuffer(device->handle, &create, NULL, &out->handle);
+    result = device->api.CreateBuffer(device->handle, &create, NULL, &handle);
+    out->handle = handle;
     if (result)
         return vulkan_fail(device->instance, err, result,
                            "%s: creating a buffer of %" PRIu64 " bytes", device->adapter->name,
@@ -78,21 +82,6 @@ void buffer_destroy(struct device *device, frit_memory *buffer)
     device->api.DestroyBuffer(device->handle, buffer->handle, NULL);
     device->api.FreeMemory(device->handle, buffer->memory, NULL);
     *buffer = (frit_memory){0};
-}
-
-bool buffer_holds(const frit_memory *buffer, uint64_t offset, uint64_t bytes)
-{
-    return offset <= buffer->bytes && bytes <= buffer->bytes - offset;
-}
-
-frit_status buffer_check_range(const struct device *device, const frit_memory *buffer,
-                               uint64_t offset, uint64_t bytes, frit_err *err)
-{
-    if (buffer && buffer_holds(buffer, offset, bytes))
-        return FRIT_OK;
-    return plug_fail(&device->instance->plug, err, FRIT_INVALID,
-                     "%" PRIu64 " bytes at offset %" PRIu64 " of a buffer of %" PRIu64 " bytes",
-                     bytes, offset, buffer ? buffer->bytes : 0);
 }
 
 /* ---- slots ---- */

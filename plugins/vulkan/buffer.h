@@ -11,6 +11,8 @@
 #include <frit/status.h>
 #include <frit/types.h>
 
+#include "gpu/memory.h"
+
 #include "adapter.h"
 #include "api.h"
 
@@ -20,25 +22,11 @@ struct device;
  * granularity that the driver reports for its heaps.  Both in bytes. */
 enum { VULKAN_ALIGN = 256, VULKAN_GRANULARITY = 1 << 16 };
 
-struct frit_memory {
-    VkBuffer handle;
-    VkDeviceMemory memory;
-    uint64_t bytes;   /* that were requested */
-    uint64_t address; /* device address of the first byte */
-    char *mapped;     /* host address of the first byte; NULL: not mapped */
-};
-
 /* Creates a buffer and allocates its memory, which is mapped unless `kind` is MEMORY_DEVICE.  On
  * failure `out` is zeroed. */
 frit_status buffer_create(struct device *device, enum buffer_memory kind, uint64_t bytes,
                           frit_memory *out, frit_err *err);
 void buffer_destroy(struct device *device, frit_memory *buffer); /* a zeroed one too */
-
-/* Whether the range lies in the buffer. */
-bool buffer_holds(const frit_memory *buffer, uint64_t offset, uint64_t bytes);
-/* FRIT_INVALID with a message if the range does not lie in the buffer or there is no buffer. */
-frit_status buffer_check_range(const struct device *device, const frit_memory *buffer,
-                               uint64_t offset, uint64_t bytes, frit_err *err);
 
 /* Slots `alloc`, `free` and `heap_budget` of frit.backend/1. */
 frit_status buffer_alloc(void *self, const frit_alloc_desc *desc, frit_allocation *out,

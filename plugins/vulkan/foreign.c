@@ -6,6 +6,9 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "gpu/command.h"
+#include "gpu/foreign_words.h"
+
 #include "buffer.h"
 #include "compile.h"
 #include "device.h"
@@ -88,40 +91,10 @@ void foreign_unload(void *self, frit_kernel *kernel)
 
 /* ---- checks ---- */
 
-/* Number of words of frit_launch_spec.driver. */
-enum { DRIVER_WORDS = sizeof((frit_launch_spec *)0)->driver / sizeof(uint64_t) };
-
-/* Number of words that write_words writes. */
-static uint64_t word_count(const frit_launch *launch)
-{
-    uint64_t n = DRIVER_WORDS + 1 + launch->n_args + 2 * (uint64_t)launch->n_derived +
-                 launch->n_scalars + launch->n_bounds;
-
-    for (uint32_t i = 0; i < launch->n_args; i++)
-        n += 2 * (uint64_t)frit_arg_at(launch, i)->rank;
-    return n;
-}
-
-static frit_status check_derived(struct device *device, const frit_launch *launch, frit_err *err)
-{
-    const frit_launch_spec *spec = launch->spec;
-    frit_status status = FRIT_OK;
-
-    for (uint32_t i = 0; i < launch->n_derived && !status; i++) {
-        const char *at = (const char *)spec->derived + (size_t)i * spec->derived_stride;
-        const frit_derived_spec *derived = (const frit_derived_spec *)(const void *)at;
-
-        status = buffer_check_range(device, launch->derived[i].memory, launch->derived[i].offset,
-                                    derived->bytes, err);
-    }
-    return status;
-}
-
 frit_status foreign_check(struct device *device, const frit_cmd *cmd, frit_err *err)
 {
     const struct plug *plug = &device->instance->plug;
     const uint32_t *local_size;
-    frit_status status;
 
     if (!FRIT_HAS(cmd, frit_cmd, group) || !cmd->kernel || !cmd->launch)
         return plug_fail(plug, err, FRIT_INVALID,
@@ -133,54 +106,14 @@ frit_status foreign_check(struct device *device, const frit_cmd *cmd, frit_err *
                          "%u x %u x %u",
                          cmd->group[0], cmd->group[1], cmd->group[2], local_size[0], local_size[1],
                          local_size[2]);
-    if (word_count(cmd->launch) > MAX_SPACE_WORDS)
+    if (foreign_words_count(cmd->launch) > MAX_SPACE_WORDS)
         return plug_fail(plug, err, FRIT_UNSUPPORTED,
                          "DISPATCH with %" PRIu64 " words of arguments; the most are %d",
-                         word_count(cmd->launch), MAX_SPACE_WORDS);
-    status = launch_check_ranges(device, cmd->launch, err);
-    return status ? status : check_derived(device, cmd->launch, err);
+                         foreign_words_count(cmd->launch), MAX_SPACE_WORDS);
+    return command_check_ranges(plug, cmd->launch, err);
 }
 
 /* ---- recording ---- */
-
-static uint64_t address_in(const frit_memory *memory, uint64_t offset)
-{
-    return memory ? memory->address + offset : 0;
-}
-
-/* Writes addresses, then dims and strides; returns the position behind them. */
-static uint64_t *write_args(uint64_t *to, const frit_launch *launch)
-{
-    for (uint32_t i = 0; i < launch->n_args; i++) {
-        const frit_arg *arg = frit_arg_at(launch, i);
-
-        *to++ = address_in(arg->memory, arg->offset + arg->origin);
-    }
-    for (uint32_t i = 0; i < launch->n_args; i++) {
-        const frit_arg *arg = frit_arg_at(launch, i);
-
-        memcpy(to, arg->dims, arg->rank * sizeof *to);
-        memcpy(to + arg->rank, arg->strides, arg->rank * sizeof *to);
-        to += 2 * (size_t)arg->rank;
-    }
-    return to;
-}
-
-static void write_words(uint64_t *to, const frit_launch *launch)
-{
-    memcpy(to, launch->spec->driver, sizeof launch->spec->driver);
-    to += DRIVER_WORDS;
-    *to++ = address_in(launch->workspace, launch->workspace_offset);
-    to = write_args(to, launch);
-    for (uint32_t i = 0; i < launch->n_derived; i++) {
-        *to++ = address_in(launch->derived[i].memory, launch->derived[i].offset);
-        *to++ = launch->derived[i].fill;
-    }
-    for (uint32_t i = 0; i < launch->n_scalars; i++)
-        *to++ = launch->scalars[i].bits;
-    if (launch->n_bounds)
-        memcpy(to, launch->bounds, launch->n_bounds * sizeof *to);
-}
 
 frit_status foreign_record(struct recorder *r, const frit_cmd *cmd, frit_err *err)
 {
@@ -188,11 +121,11 @@ frit_status foreign_record(struct recorder *r, const frit_cmd *cmd, frit_err *er
     const frit_memory *params = &r->device->queue.params;
     uint64_t offset, address;
     frit_status status =
-        record_reserve(r, word_count(cmd->launch) * sizeof(uint64_t), &offset, err);
+        record_reserve(r, foreign_words_count(cmd->launch) * sizeof(uint64_t), &offset, err);
 
     if (status)
         return status;
-    write_words((uint64_t *)(void *)(params->mapped + offset), cmd->launch);
+    foreign_words_write((uint64_t *)(void *)(params->mapped + offset), cmd->launch);
     address = params->address + offset;
     api->CmdBindPipeline(r->batch->cmds, VK_PIPELINE_BIND_POINT_COMPUTE, cmd->kernel->pipeline);
     api->CmdPushConstants(r->batch->cmds, r->device->pipeline_layout, VK_SHADER_STAGE_COMPUTE_BIT,

@@ -8,39 +8,12 @@
 #include "kernels.h"
 
 #include "adapter.h"
-#include "arg_block.h"
 #include "compile.h"
 #include "device.h"
+#include "gpu/arg_block.h"
 #include "plugin.h"
 #include "record.h"
 #include "target.h"
-
-/* ---- checks ---- */
-
-frit_status launch_check_ranges(struct device *device, const frit_launch *launch, frit_err *err)
-{
-    uint64_t workspace = launch->spec->workspace_bytes;
-    frit_status status = FRIT_OK;
-
-    for (uint32_t i = 0; i < launch->n_args && !status; i++) {
-        const frit_arg *arg = frit_arg_at(launch, i);
-
-        if (arg->memory)
-            status = buffer_check_range(device, arg->memory, arg->offset, arg->extent, err);
-    }
-    if (!status && workspace)
-        status =
-            buffer_check_range(device, launch->workspace, launch->workspace_offset, workspace, err);
-    return status;
-}
-
-frit_status launch_check(struct device *device, const frit_launch *launch, frit_err *err)
-{
-    if (!kernels_owns(launch->program))
-        return plug_fail(&device->instance->plug, err, FRIT_INVALID,
-                         "launch of a program of another driver");
-    return launch_check_ranges(device, launch, err);
-}
 
 /* ---- push constants ---- */
 
@@ -53,15 +26,7 @@ struct push_constants {
 static uint32_t push_block_address(const struct arg_block *b, const struct kernels_launch *kernel,
                                    uint64_t address, struct push_constants *push)
 {
-    const uint64_t tables = address + b->n_words * sizeof(uint64_t);
-
-    push->words[SPIRV_RECORDS] = address;
-    if (!kernel->first)
-        return 1;
-    push->words[SPIRV_FIRST] = tables;
-    push->words[SPIRV_TABLE] = tables + b->n_first * sizeof(uint32_t);
-    push->words[SPIRV_SHIFT] = b->shift;
-    return SPIRV_SPACE_WORDS;
+    return arg_block_refer(b, kernel, address, push->words);
 }
 
 /* Writes the argument block to `push`, or to the parameter ring and its address to `push`; `n` is
@@ -175,41 +140,10 @@ void launch_record_by_address(struct recorder *r, const struct kernels_launch *k
                   aligned);
 }
 
-/* Makes the queue's buffer for launches as large as `n` words; the contents are lost. */
-static frit_status grow_launch_words(struct device *device, uint32_t n, frit_err *err)
-{
-    struct queue *queue = &device->queue;
-    uint64_t *words = vulkan_alloc(device->instance, n * sizeof *words);
-
-    if (!words)
-        return plug_fail(&device->instance->plug, err, FRIT_NO_HOST_MEMORY,
-                         "no memory for a launch of %u words", n);
-    vulkan_free(device->instance, queue->launch_words);
-    queue->launch_words = words;
-    queue->launch_words_capacity = n;
-    return FRIT_OK;
-}
-
-frit_status launch_first_kernel(struct device *device, const frit_launch *launch,
-                                struct kernels_launch *out, frit_err *err)
-{
-    struct queue *queue = &device->queue;
-    frit_status status;
-
-    *out = (struct kernels_launch){0};
-    status = kernels_launch(launch, queue->launch_words, queue->launch_words_capacity, out, err);
-    if (!status || out->total_words <= queue->launch_words_capacity)
-        return status;
-    status = grow_launch_words(device, out->total_words, err);
-    return status ? status
-                  : kernels_launch(launch, queue->launch_words, queue->launch_words_capacity, out,
-                                   err);
-}
-
 frit_status launch_record(struct recorder *r, const frit_launch *launch, frit_err *err)
 {
     struct kernels_launch kernel;
-    frit_status status = launch_first_kernel(r->device, launch, &kernel, err);
+    frit_status status = launch_words_first(&r->device->queue.launch_words, launch, &kernel, err);
 
     if (status)
         return status;

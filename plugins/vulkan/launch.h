@@ -14,17 +14,6 @@ struct device;
 struct kernels_launch;
 struct recorder;
 
-/* FRIT_INVALID with a message for a program of another driver, or an argument or workspace that
- * does not lie in its buffer. */
-frit_status launch_check(struct device *device, const frit_launch *launch, frit_err *err);
-/* Checks the ranges of the arguments and of the workspace only. */
-frit_status launch_check_ranges(struct device *device, const frit_launch *launch, frit_err *err);
-
-/* Sets `out` to the first kernel of a launch; kernels_next goes on from there.  The kernel's words
- * lie in a buffer of the queue and are valid until the next call. */
-frit_status launch_first_kernel(struct device *device, const frit_launch *launch,
-                                struct kernels_launch *out, frit_err *err);
-
 /* Records all kernels of a launch. */
 frit_status launch_record(struct recorder *r, const frit_launch *launch, frit_err *err);
 /* Records a grid of the bound pipeline: one dispatch, or several if it exceeds the device's limits.

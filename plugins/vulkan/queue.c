@@ -50,6 +50,7 @@ frit_status queue_open(struct device *device, frit_err *err)
     if (pthread_mutex_init(&queue->lock, NULL))
         return plug_fail(&device->instance->plug, err, FRIT_IO, "cannot create a mutex");
     queue->is_open = true;
+    queue->launch_words.plug = &device->instance->plug;
     ring_init(&queue->staging_ring, STAGING_BYTES);
     ring_init(&queue->params_ring, PARAMS_BYTES);
     if (!queue->handle)
@@ -81,7 +82,7 @@ void queue_close(struct device *device)
     device->api.DestroySemaphore(device->handle, queue->timeline, NULL);
     buffer_destroy(device, &queue->staging);
     buffer_destroy(device, &queue->params);
-    vulkan_free(device->instance, queue->launch_words);
+    launch_words_fini(&queue->launch_words);
     pthread_mutex_destroy(&queue->lock);
 }
 

@@ -15,7 +15,8 @@
 #include "api.h"
 #include "batch.h"
 #include "buffer.h"
-#include "ring.h"
+#include "gpu/launch_words.h"
+#include "gpu/ring.h"
 
 struct device;
 
@@ -59,8 +60,7 @@ struct queue {
     frit_memory staging, params; /* memory of the rings, mapped */
     struct ring staging_ring;    /* data of transfers */
     struct ring params_ring;     /* what commands read: argument blocks, patterns of fills */
-    uint64_t *launch_words;      /* buffer for kernels_launch, owned */
-    uint32_t launch_words_capacity;
+    struct launch_words launch_words;
 };
 
 /* Initializes `device->queue`.  After a failure too the caller calls queue_close. */

@@ -5,7 +5,6 @@
 
 #include <string.h>
 
-#include "arg_block.h"
 #include "batch.h"
 #include "buffer.h"
 #include "capture.h"
@@ -20,13 +19,14 @@
 static void record_kernel(struct recorder *r, const frit_recording *recording,
                           const struct captured_kernel *kernel, uint64_t region)
 {
-    const uint64_t *words = recording->words + kernel->first_word;
+    const uint64_t *words = recording->capture.words + kernel->first_word;
+    const enum block_mode mode = capture_mode(kernel);
 
-    if (kernel->mode == BLOCK_AS_SUBMITTED)
+    if (mode == BLOCK_AS_SUBMITTED)
         launch_record_pushed(r, &kernel->launch, words, kernel->aligned);
     else
         launch_record_by_address(r, &kernel->launch, region + kernel->first_word * sizeof(uint64_t),
-                                 kernel->mode == BLOCK_SPLIT ? words + kernel->launch.n_args : NULL,
+                                 mode == BLOCK_SPLIT ? words + kernel->launch.n_args : NULL,
                                  kernel->aligned);
 }
 
@@ -34,11 +34,11 @@ static frit_status record_instance(struct device *device, frit_recording *record
                                    struct batch *instance, uint64_t region, frit_err *err)
 {
     struct recorder r = {.device = device, .batch = instance};
-    const struct captured_launch *launch = recording->launches;
+    const struct captured_launch *launch = recording->capture.launches;
     frit_status status = batch_begin(device, instance, 0, err);
 
-    for (uint32_t i = 0; i < recording->n_cmds && !status; i++) {
-        const frit_cmd *cmd = &recording->cmds[i];
+    for (uint32_t i = 0; i < recording->capture.n_cmds && !status; i++) {
+        const frit_cmd *cmd = &recording->capture.cmds[i];
 
         if (cmd->kind != FRIT_CMD_LAUNCH) {
             r.n_cmds = 0; /* record_command must not begin another batch */
@@ -46,7 +46,7 @@ static frit_status record_instance(struct device *device, frit_recording *record
             continue;
         }
         for (uint32_t k = launch->first_kernel; k < launch->first_kernel + launch->n_kernels; k++)
-            record_kernel(&r, recording, &recording->kernels[k], region);
+            record_kernel(&r, recording, &recording->capture.kernels[k], region);
         r.needs_barrier = true;
         launch++;
     }
@@ -73,9 +73,9 @@ static frit_status create_instance(struct device *device, frit_recording *record
 frit_status replay_open(struct device *device, frit_recording *recording, frit_err *err)
 {
     struct batch *first;
-    frit_status status =
-        buffer_create(device, MEMORY_PARAMS, region_bytes(recording) * MAX_INSTANCES + BLOCK_ALIGN,
-                      &recording->regions, err);
+    frit_status status = buffer_create(
+        device, MEMORY_PARAMS, region_bytes(recording) * MAX_INSTANCES + CAPTURE_BLOCK_ALIGN,
+        &recording->regions, err);
 
     if (!status)
         status = batch_create_pool(device, 0, &recording->pool, err);
@@ -83,57 +83,6 @@ frit_status replay_open(struct device *device, frit_recording *recording, frit_e
 }
 
 /* ---- replay ---- */
-
-static frit_status patch_addresses(struct device *device, frit_recording *recording,
-                                   const char *params, frit_err *err)
-{
-    for (uint64_t i = 0; i < recording->n_address_patches; i++) {
-        const struct address_patch *patch = &recording->address_patches[i];
-        const frit_place *place = (const frit_place *)(const void *)(params + patch->param_offset);
-        uint64_t word;
-
-        if (place->memory && !buffer_holds(place->memory, place->offset, patch->extent))
-            return buffer_check_range(device, place->memory, place->offset, patch->extent, err);
-        word = place->memory ? place->memory->address + place->offset + patch->origin : 0;
-        if (patch->aligned && word % SPIRV_ALIGN)
-            return plug_fail(&device->instance->plug, err, FRIT_INVALID,
-                             "an argument whose address is less aligned than when it was recorded");
-        recording->words[patch->word] = word;
-    }
-    return FRIT_OK;
-}
-
-/* Computes the parameters of a launch from its scalars and bounds, which have changed. */
-static frit_status patch_params(struct device *device, frit_recording *recording,
-                                const struct captured_launch *launch, frit_err *err)
-{
-    const struct captured_kernel *to = &recording->kernels[launch->first_kernel];
-    struct kernels_launch kernel;
-    frit_status status = launch_first_kernel(device, &launch->launch, &kernel, err);
-
-    if (status)
-        return status;
-    do {
-        arg_block_write_params(&kernel, recording->words + to->first_word);
-        to++;
-    } while (kernels_next(&kernel));
-    return FRIT_OK;
-}
-
-/* Sets the region's words to those of this replay. */
-static frit_status patch_words(struct device *device, frit_recording *recording, const char *params,
-                               frit_err *err)
-{
-    frit_status status = patch_addresses(device, recording, params, err);
-
-    for (uint32_t i = 0; i < recording->n_scalar_patches; i++)
-        memcpy(recording->scalar_patches[i].target,
-               params + recording->scalar_patches[i].param_offset, sizeof(uint64_t));
-    for (uint32_t i = 0; i < recording->n_launches && !status; i++)
-        if (recording->launches[i].has_scalar_patches)
-            status = patch_params(device, recording, &recording->launches[i], err);
-    return status;
-}
 
 /* An instance that the device does not use.  Creates another one if all are in use; waits if there
  * are MAX_INSTANCES already. */
@@ -162,7 +111,8 @@ static frit_status replay(struct device *device, frit_recording *recording, cons
                           uint64_t *value, frit_err *err)
 {
     struct batch *instance;
-    frit_status status = patch_words(device, recording, params, err);
+    frit_status status =
+        capture_patch(&recording->capture, params, &device->queue.launch_words, err);
 
     if (!status)
         status = acquire_instance(device, recording, &instance, err);
@@ -170,7 +120,7 @@ static frit_status replay(struct device *device, frit_recording *recording, cons
         return status;
     memcpy(recording->regions.mapped +
                (uint64_t)(instance - recording->instances) * region_bytes(recording),
-           recording->words, recording->n_words * sizeof *recording->words);
+           recording->capture.words, region_bytes(recording));
     return batch_submit(device, instance, value, err);
 }
 

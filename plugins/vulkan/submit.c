@@ -3,7 +3,7 @@
  * first batch was submitted becomes a fault of the queue, which wait reports. */
 #include "submit.h"
 
-#include <inttypes.h>
+#include "gpu/command.h"
 
 #include "adapter.h"
 #include "batch.h"
@@ -16,52 +16,23 @@
 
 /* ---- checks ---- */
 
-static frit_status check_fill(struct device *device, const frit_cmd *cmd, frit_err *err)
-{
-    uint32_t n = cmd->pattern_bytes;
-
-    if ((n != 1 && n != 2 && n != 4 && n != 8) || cmd->dst_offset % n || cmd->bytes % n)
-        return plug_fail(&device->instance->plug, err, FRIT_INVALID,
-                         "FILL of %" PRIu64 " bytes at offset %" PRIu64
-                         " with a pattern of %u bytes",
-                         cmd->bytes, cmd->dst_offset, n);
-    return buffer_check_range(device, cmd->dst, cmd->dst_offset, cmd->bytes, err);
-}
-
-static frit_status check_copy(struct device *device, const frit_cmd *cmd, frit_err *err)
-{
-    frit_status status = buffer_check_range(device, cmd->dst, cmd->dst_offset, cmd->bytes, err);
-
-    if (!status)
-        status = buffer_check_range(device, cmd->src, cmd->src_offset, cmd->bytes, err);
-    if (!status && cmd->src == cmd->dst && cmd->src_offset < cmd->dst_offset + cmd->bytes &&
-        cmd->dst_offset < cmd->src_offset + cmd->bytes)
-        return plug_fail(&device->instance->plug, err, FRIT_UNSUPPORTED,
-                         "COPY of %" PRIu64 " bytes whose source and destination overlap",
-                         cmd->bytes);
-    return status;
-}
-
 static frit_status check_timestamp(struct device *device, const frit_cmd *cmd, frit_err *err)
 {
     if (!device->adapter->timestamp_bits)
         return plug_fail(&device->instance->plug, err, FRIT_UNSUPPORTED,
                          "%s does not support timestamps", device->adapter->name);
-    if (cmd->dst_offset % sizeof(uint64_t))
-        return plug_fail(&device->instance->plug, err, FRIT_INVALID,
-                         "TIMESTAMP at offset %" PRIu64 ", not a multiple of 8", cmd->dst_offset);
-    return buffer_check_range(device, cmd->dst, cmd->dst_offset, sizeof(uint64_t), err);
+    return command_check_timestamp(&device->instance->plug, cmd, err);
 }
 
 frit_status submit_check_command(struct device *device, const frit_cmd *cmd, frit_err *err)
 {
     switch (cmd->kind) {
     case FRIT_CMD_COPY:
-        return check_copy(device, cmd, err);
+        return command_check_copy(&device->instance->plug, cmd, err);
     case FRIT_CMD_FILL:
-        return check_fill(device, cmd, err);
+        return command_check_fill(&device->instance->plug, cmd, err);
     case FRIT_CMD_LAUNCH:
-        return launch_check(device, cmd->launch, err);
+        return command_check_launch(&device->instance->plug, cmd->launch, err);
     case FRIT_CMD_DISPATCH:
         return foreign_check(device, cmd, err);
     case FRIT_CMD_BARRIER:
@@ -76,13 +47,6 @@ frit_status submit_check_command(struct device *device, const frit_cmd *cmd, fri
 
 /* ---- submit ---- */
 
-static uint64_t cookie_of(const frit_cmd *cmd)
-{
-    const bool launches = cmd->kind == FRIT_CMD_LAUNCH || cmd->kind == FRIT_CMD_DISPATCH;
-
-    return launches ? cmd->launch->cookie : 0;
-}
-
 /* Notes that the commands from `from` on were not submitted, because of `err`, after the batch with
  * the value `r->value` was.  Wait reports that as a failure of that batch. */
 static frit_status set_fault(struct device *device, const struct recorder *r, const frit_cmd *from,
@@ -91,7 +55,8 @@ static frit_status set_fault(struct device *device, const struct recorder *r, co
     struct queue_fault *fault = &device->queue.fault;
 
     if (fault->first == 0)
-        *fault = (struct queue_fault){.first = r->value, .cookie = cookie_of(from), .err = *err};
+        *fault =
+            (struct queue_fault){.first = r->value, .cookie = command_cookie(from), .err = *err};
     fault->err.status = status;
     fault->last = r->value;
     return FRIT_OK;
@@ -107,7 +72,7 @@ static frit_status submit(struct device *device, const frit_cmd *cmds, uint32_t 
     uint32_t from = 0; /* first command of the present batch */
 
     for (uint32_t i = 0; i < count && !status; i++)
-        status = submit_check_command(device, submit_command_at(cmds, stride, i), err);
+        status = submit_check_command(device, command_at(cmds, stride, i), err);
     if (!status)
         status = record_begin(&r, err);
     if (status)
@@ -115,7 +80,7 @@ static frit_status submit(struct device *device, const frit_cmd *cmds, uint32_t 
     for (uint32_t i = 0; i < count && !status; i++) {
         const uint64_t before = r.value;
 
-        status = record_command(&r, submit_command_at(cmds, stride, i), &failure);
+        status = record_command(&r, command_at(cmds, stride, i), &failure);
         if (r.value != before)
             from = i;
     }
@@ -126,7 +91,7 @@ static frit_status submit(struct device *device, const frit_cmd *cmds, uint32_t 
         return status;
     }
     *value = r.value;
-    return status ? set_fault(device, &r, submit_command_at(cmds, stride, from), status, &failure)
+    return status ? set_fault(device, &r, command_at(cmds, stride, from), status, &failure)
                   : FRIT_OK;
 }
 

@@ -12,12 +12,6 @@
 
 struct device;
 
-/* Element `i` of an array of commands. */
-static inline const frit_cmd *submit_command_at(const frit_cmd *cmds, uint32_t stride, uint32_t i)
-{
-    return (const frit_cmd *)(const void *)((const char *)cmds + (size_t)i * stride);
-}
-
 /* Negative with a message for a command that cannot be recorded. */
 frit_status submit_check_command(struct device *device, const frit_cmd *cmd, frit_err *err);
 

@@ -13,6 +13,7 @@
 #include "batch.h"
 #include "buffer.h"
 #include "device.h"
+#include "plugin.h"
 
 enum { CHUNK_BYTES = STAGING_BYTES / 4, CHUNK_ALIGN = 64 };
 
@@ -24,8 +25,8 @@ static frit_status check_transfer(struct device *device, const frit_transfer *tr
     if (!status)
         status = queue_check_waits(device, transfer->waits, transfer->n_waits, err);
     return status ? status
-                  : buffer_check_range(device, transfer->memory, transfer->offset, transfer->bytes,
-                                       err);
+                  : memory_check_range(&device->instance->plug, transfer->memory, transfer->offset,
+                                       transfer->bytes, err);
 }
 
 /* ---- through the staging ring ---- */

@@ -24,8 +24,8 @@
  *
  * A block of the launch is a group of the grid: `threads` x 1 x 1, with `shared_bytes` of dynamic
  * shared memory.  The compiler is called with contraction off (-fmad=false, -ffp-contract=off) and
- * with its defaults for division, square root and denormals: rounded correctly, and kept.  Pure;
- * any thread. */
+ * with its defaults for division, square root and denormals: rounded correctly, and kept.  NVRTC is
+ * faster with --minimal, which 12.9 and 13.5 have.  Pure; any thread. */
 #ifndef EMIT_C_CTEXT_H
 #define EMIT_C_CTEXT_H
 

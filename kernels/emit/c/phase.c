@@ -310,8 +310,10 @@ static void write_function(struct writer *w, uint32_t phase)
     threads_declare(w);
     declare_held(w);
     writer_end_region(w);
-    for (uint32_t at = 0; at < w->phase->n; at++)
-        (writers[writer_inst(w, at)->op] ? writers[writer_inst(w, at)->op] : write_row)(w, at);
+    for (uint32_t at = 0; at < w->phase->n; at++) {
+        if (w->plan.home[at] != PLAN_UNUSED)
+            (writers[writer_inst(w, at)->op] ? writers[writer_inst(w, at)->op] : write_row)(w, at);
+    }
     writer_end_region(w);
     str_addf(w->out, "}\n");
 }

@@ -2,8 +2,8 @@
 /* Cutting a phase: ops of the group end a region, and so do the ends of loops and branches that
  * have such ops inside.  What is made of nothing but values of the group, without memory, is a
  * value of the group itself.  Other values are local where all their uses are in their region,
- * else held.
- */
+ * else held.  Values that nothing needs are left out; among them are loads from arguments that may
+ * have no memory. */
 #include "emit/c/plan.h"
 
 #include <stdlib.h>
@@ -46,6 +46,37 @@ static void number_regions(struct statement_region *c)
         c->plan->inside[at] = depth > 0;
         depth += opens && !cuts;
         region += cuts;
+    }
+}
+
+/* ---- unused values ---- */
+
+/* A phi or a counter is part of its loop, and what crosses threads part of a region's end. */
+static bool may_be_unused(const struct statement_region *c, uint32_t at)
+{
+    const struct kir_inst *inst = &c->phase->inst[at];
+
+    return inst->type != KIR_VOID && inst->op != KIR_phi && inst->op != KIR_for && !c->crosses[at];
+}
+
+static void use_operands(struct statement_region *c, const struct kir_inst *inst)
+{
+    const bool has_links = inst->op == KIR_for || inst->op == KIR_next;
+    const uint32_t *values = has_links ? c->module->links + inst->a[0] : inst->a;
+    const uint32_t n = has_links ? inst->a[1] : kir_op_info(inst->op)->n;
+
+    for (uint32_t i = 0; i < n; i++)
+        c->plan->home[values[i]] = PLAN_LOCAL;
+}
+
+/* Uses stand behind their values, but those by `next`, which is used in any case. */
+static void find_unused(struct statement_region *c)
+{
+    for (uint32_t at = c->phase->n; at-- > 0;) {
+        if (c->plan->home[at] == PLAN_UNUSED && may_be_unused(c, at))
+            continue;
+        c->plan->home[at] = PLAN_LOCAL;
+        use_operands(c, &c->phase->inst[at]);
     }
 }
 
@@ -120,10 +151,15 @@ frit_status plan_init(struct plan *out, const struct kir_module *module, uint32_
     }
     mark_control(&c);
     number_regions(&c);
-    for (uint32_t at = 0; at < c.phase->n; at++)
-        out->home[at] = first_home(&c, at);
-    for (uint32_t at = 0; at < c.phase->n; at++)
-        uses_of(&c, at);
+    find_unused(&c);
+    for (uint32_t at = 0; at < c.phase->n; at++) {
+        if (out->home[at] != PLAN_UNUSED)
+            out->home[at] = first_home(&c, at);
+    }
+    for (uint32_t at = 0; at < c.phase->n; at++) {
+        if (out->home[at] != PLAN_UNUSED)
+            uses_of(&c, at);
+    }
     return FRIT_OK;
 }
 

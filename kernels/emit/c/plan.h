@@ -11,9 +11,10 @@
 
 /* Where a value lives. */
 enum plan_home {
-    PLAN_LOCAL, /* in its region, or in a loop of it */
-    PLAN_HELD,  /* in a variable of each thread, of the whole phase */
-    PLAN_GROUP  /* once for the group */
+    PLAN_UNUSED, /* nowhere: nothing that has an effect depends on it, so it is not written */
+    PLAN_LOCAL,  /* in its region, or in a loop of it */
+    PLAN_HELD,   /* in a variable of each thread, of the whole phase */
+    PLAN_GROUP   /* once for the group */
 };
 
 struct plan {

@@ -85,6 +85,23 @@ static bool contract_match(struct matcher *m, const struct block *block)
     return anchor_match(m, block, contract_takes);
 }
 
+static bool contract_takes_args(const struct block *block, uint32_t number)
+{
+    return multiplies(block, number) && anchor_reads_args(block, number);
+}
+
+/* Views, then the contraction. */
+static bool contract_match_alone(struct matcher *m, const struct block *block)
+{
+    const struct anchor *anchor = m->state;
+    const struct block_op *op = &block->ops[m->n_ops];
+    const frit_op_info *info = frit_op_info_at(op->id);
+
+    if (anchor->found || (!contract_row_of(op->id) && (!info || info->cls != FRIT_CLASS_VIEW)))
+        return false;
+    return anchor_match(m, block, contract_takes_args);
+}
+
 /* ---- how lanes lie ---- */
 
 /* The loads that a side's elements are made of. */
@@ -436,6 +453,16 @@ const struct schedule sched_contract = {
     .state_bytes = sizeof(struct anchor),
     .value_bytes = sizeof(uint32_t),
     .match = contract_match,
+    .fits = anchor_fits,
+    .build = contract_build,
+};
+
+const struct schedule sched_contract_alone = {
+    .name = "contract",
+    .quality = QUALITY,
+    .state_bytes = sizeof(struct anchor),
+    .value_bytes = sizeof(uint32_t),
+    .match = contract_match_alone,
     .fits = anchor_fits,
     .build = contract_build,
 };

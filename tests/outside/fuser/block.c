@@ -38,7 +38,7 @@ static bool op_fits(const struct row *row, enum fuser_kind kind, const frit_op_d
     if (row->cls == FRIT_CLASS_MAP &&
         !row->map[number_kind(frit_operand_at(op, op->in, row->decides)->dtype)])
         return false;
-    if (kind == FUSER_CHAIN)
+    if (is_chain(kind))
         return chain_takes(op);
     if (row->cls != FRIT_CLASS_REDUCE)
         return true;
@@ -119,7 +119,7 @@ static bool coverable(const struct block *block, enum fuser_kind kind)
         n_in += value->maker == BLOCK_NONE;
         n_out += value->maker != BLOCK_NONE && value->dies == BLOCK_NONE;
     }
-    if (kind == FUSER_CHAIN && n_in + n_out > CHAIN_ARGS)
+    if (is_chain(kind) && n_in + n_out > CHAIN_ARGS)
         return false;
     return known == wanted && n_out <= BLOCK_OUTPUTS;
 }
@@ -168,7 +168,7 @@ void block_push(struct block *block, enum fuser_kind kind, const frit_op_desc *o
         memcpy(&own->attrs, op->attrs, given < row->attrs_size ? given : row->attrs_size);
     }
     own->attrs.struct_size = row->attrs_size;
-    if (full || (kind == FUSER_CHAIN && !same_dims(block))) {
+    if (full || (is_chain(kind) && !same_dims(block))) {
         /* What was added is beyond the accepted prefix and goes with the trim. */
         block->closed = true;
         return;

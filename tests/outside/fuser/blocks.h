@@ -24,8 +24,13 @@ struct instance {
     const frit_host_core *core;
 };
 
-/* The first two run as host functions, the last one as shaders. */
-enum fuser_kind { FUSER_MAP, FUSER_ROW, FUSER_CHAIN, FUSER_KINDS };
+/* The first two run as host functions, the others as shaders and as PTX. */
+enum fuser_kind { FUSER_MAP, FUSER_ROW, FUSER_CHAIN, FUSER_CHAIN_PTX, FUSER_KINDS };
+
+static inline bool is_chain(enum fuser_kind kind)
+{
+    return kind == FUSER_CHAIN || kind == FUSER_CHAIN_PTX;
+}
 
 struct block_value {
     uint32_t number; /* the host's */
@@ -111,11 +116,14 @@ uint64_t machine_workspace(const struct program *program, const int64_t *extents
 /* The host function. */
 frit_status machine_run(void *program, const frit_launch *launch, frit_err *err);
 
-/* chain.c: a block that FUSER_CHAIN took, as a module of FRIT_FORMAT_SPIRV: CHAIN_LANES lanes of a
+/* chain.c: a block that a chain took, as a module of FRIT_FORMAT_SPIRV: CHAIN_LANES lanes of a
  * group, an element each; spec.driver[0] is the number of elements.  Returns how many of the words
  * are used. */
 enum { CHAIN_LANES = 64, CHAIN_ARGS = 32, CHAIN_WORDS = 4096 };
 uint32_t chain_words(const struct program *program, uint32_t words[CHAIN_WORDS]);
+/* chain_ptx.c: the same as text of FRIT_FORMAT_PTX; returns its length. */
+enum { CHAIN_PTX_BYTES = 16384 };
+uint32_t chain_ptx(const struct program *program, char bytes[CHAIN_PTX_BYTES]);
 
 extern const frit_fuser_table fuser_table;
 

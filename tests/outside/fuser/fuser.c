@@ -21,6 +21,7 @@ static const struct {
     [FUSER_MAP] = {{"map", 3}, 800, {FRIT_FORMAT_HOST_FN, sizeof(FRIT_FORMAT_HOST_FN) - 1}},
     [FUSER_ROW] = {{"row", 3}, 700, {FRIT_FORMAT_HOST_FN, sizeof(FRIT_FORMAT_HOST_FN) - 1}},
     [FUSER_CHAIN] = {{"chain", 5}, 1000, {FRIT_FORMAT_SPIRV, sizeof(FRIT_FORMAT_SPIRV) - 1}},
+    [FUSER_CHAIN_PTX] = {{"chain", 5}, 1000, {FRIT_FORMAT_PTX, sizeof(FRIT_FORMAT_PTX) - 1}},
 };
 
 frit_str fuser_name(enum fuser_kind kind)
@@ -67,7 +68,7 @@ static bool device_fits(const frit_fuser_device *device, enum fuser_kind kind)
     if (device->same_plugin || !FRIT_HAS(device, frit_fuser_device, native_get) ||
         !device->kernel_load || !device->kernel_unload || !device_takes(device, kinds[kind].format))
         return false;
-    if (kind == FUSER_CHAIN)
+    if (is_chain(kind))
         return device->info->max_bindings == 0 || device->info->max_bindings >= CHAIN_ARGS;
     return device->native_get && device->info->caps & FRIT_CAP_HOST_VISIBLE;
 }
@@ -166,7 +167,8 @@ static frit_status fuser_from_state(void *instance, const frit_fuser_device *dev
         frit_status status;
 
         if (name.len != kinds[kind].name.len ||
-            memcmp(name.ptr, kinds[kind].name.ptr, name.len) != 0)
+            memcmp(name.ptr, kinds[kind].name.ptr, name.len) != 0 ||
+            !device_takes(device, kinds[kind].format))
             continue;
         fuser = fuser_create(instance, device, (enum fuser_kind)kind);
         if (!fuser)

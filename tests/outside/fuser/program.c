@@ -173,7 +173,7 @@ static frit_status program_prepare(void *self, uint32_t candidate, const frit_si
         return blocks_fail(program->instance, err, FRIT_UNSUPPORTED,
                            "blocks: unknown flags in a signature");
     variant->n_bytes = 0;
-    if (program->kind == FUSER_CHAIN)
+    if (is_chain(program->kind))
         return prepare_chain(program, sig, out, err);
     machine_extents(program, sig->args->dims, sig->arg_stride, extents);
     out->workspace_bytes = machine_workspace(program, extents);
@@ -236,10 +236,14 @@ static frit_status load_kernel(const frit_fuser_device *device, struct program *
     const frit_host_fn function = {
         .struct_size = sizeof(function), .run = machine_run, .ctx = program};
     uint32_t words[CHAIN_WORDS];
+    char text[CHAIN_PTX_BYTES];
 
-    if (program->kind != FUSER_CHAIN)
+    if (!is_chain(program->kind))
         return device->kernel_load(device->self, FRIT_STR(FRIT_FORMAT_HOST_FN), &function,
                                    sizeof(function), &program->kernel, err);
+    if (program->kind == FUSER_CHAIN_PTX)
+        return device->kernel_load(device->self, FRIT_STR(FRIT_FORMAT_PTX), text,
+                                   chain_ptx(program, text), &program->kernel, err);
     return device->kernel_load(device->self, FRIT_STR(FRIT_FORMAT_SPIRV), words,
                                chain_words(program, words) * sizeof(*words), &program->kernel, err);
 }
@@ -261,8 +265,7 @@ frit_status program_create(const struct instance *instance, const frit_fuser_dev
         .native_get = device->native_get,
         .candidate = {.struct_size = sizeof(frit_candidate),
                       .version = 1,
-                      .identity =
-                          kind == FUSER_CHAIN ? FRIT_STR("shader") : FRIT_STR("interpreter")},
+                      .identity = is_chain(kind) ? FRIT_STR("shader") : FRIT_STR("interpreter")},
     };
     block_copy(&program->block, block);
     program->n_args = block_args(block, program->args, &program->n_in);

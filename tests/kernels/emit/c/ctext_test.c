@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Texts of random modules for devices, compiled with the words of the host under the sanitizers by
- * the compiler of this build, give what eval gives: whatever dialect, block and warp, whether
- * arguments are aligned, however the launch gives them. */
+/* Texts of random modules for devices give what eval gives: whatever dialect, block and warp,
+ * whether arguments are aligned, however the launch gives them.  They are compiled with the words
+ * of the host under the sanitizers by the compiler of this build; those for HIP also by clang, with
+ * HIP's own types and functions and the host's macros, since HIPRTC is a clang. */
 #include "emit/c/ctext.h"
 
 #include <stdio.h>
@@ -21,8 +22,8 @@ static const struct variant {
     bool aligned;
 } variants[] = {
     {{CTEXT_CUDA, 1024, 32, 1 << 16, PARAMS_BYTES}, true},
-    {{CTEXT_HIP, 256, 64, 1 << 16, 0}, false},
-    {{CTEXT_CUDA, 64, 4, 1 << 16, 0}, true},
+    {{CTEXT_HIP, 256, 64, 1 << 16, 0}, true},
+    {{CTEXT_CUDA, 64, 4, 1 << 16, 0}, false},
     {{CTEXT_HIP, 16, 4, 1 << 16, PARAMS_BYTES}, false},
     {{CTEXT_CUDA, 1, 32, 1 << 16, PARAMS_BYTES}, true}, /* of small groups */
 };
@@ -30,6 +31,7 @@ static const struct variant {
 enum { VARIANTS = sizeof(variants) / sizeof(*variants) };
 
 struct batch {
+    bool as_hip; /* only the texts for HIP, with its words */
     char folder[256];
     uint64_t first;
     uint32_t n;
@@ -66,7 +68,53 @@ static uint32_t runs_of(const struct random_case *c)
     return can_have_spaces(c) ? 2 : 1;
 }
 
+static bool takes(const struct batch *b, const struct variant *v)
+{
+    return !b->as_hip || v->target.dialect == CTEXT_HIP;
+}
+
+static uint32_t variants_of(const struct batch *b)
+{
+    uint32_t n = 0;
+
+    for (uint32_t v = 0; v < VARIANTS; v++)
+        n += takes(b, &variants[v]);
+    return n;
+}
+
 /* ---- the program ---- */
+
+#define DECLARATION \
+    "extern \"C\" void text_%llu(const unsigned long long *, const unsigned *, void *);\n"
+
+/* Instructions of AMD's devices as C++, exact. */
+static const char instructions[] = "#define __builtin_amdgcn_sqrtf(x) __builtin_sqrtf(x)\n"
+                                   "#define __builtin_amdgcn_rsq(x) (1 / __builtin_sqrt(x))\n"
+                                   "#define __builtin_amdgcn_ds_bpermute(lane, x) (x)\n";
+
+/* Words of HIP with the macros of the host. */
+static void write_hip_words(FILE *file, const char *words, size_t length)
+{
+    struct str host = {0};
+
+    fwrite(words, 1, length, file);
+    ctext_host_words(&host);
+    for (char *line = strtok(host.text, "\n"); line; line = strtok(NULL, "\n")) {
+        bool goes_on = true;
+
+        if (strncmp(line, "#define ", 8) != 0)
+            continue;
+        fprintf(file, "#undef %.*s\n", (int)strcspn(line + 8, "( "), line + 8);
+        for (; line && goes_on; line = goes_on ? strtok(NULL, "\n") : line) {
+            goes_on = line[strlen(line) - 1] == '\\';
+            fprintf(file, "%s\n", line);
+        }
+    }
+    fputs("#undef KERNEL\n#define KERNEL(name, threads) \\\n"
+          "    extern \"C\" void name(const u64 *params, const u32 *group, void *shared)\n",
+          file);
+    str_fini(&host);
+}
 
 /* The second part, with names of its own for the kernels. */
 static void write_text(struct batch *b, const struct random_case *c, const struct variant *v,
@@ -85,12 +133,19 @@ static void write_text(struct batch *b, const struct random_case *c, const struc
         fail_msg("%s", err.text);
     rest = strstr(text.text, CTEXT_END_OF_WORDS);
     assert_non_null(rest);
+    for (uint32_t i = 0; i < c->module.n_phases; i++)
+        fprintf(b->texts, b->as_hip ? DECLARATION : "", (unsigned long long)b->kernels + i);
+    if (b->as_hip) {
+        fprintf(b->texts, "namespace of_text_%llu {\n", (unsigned long long)b->kernels);
+        write_hip_words(b->texts, text.text, (size_t)(rest - text.text));
+    }
     for (uint32_t i = 0; i < c->module.n_phases; i++, b->kernels++) {
         fprintf(b->texts, "#undef k_%u\n#define k_%u text_%llu\n", i, i,
                 (unsigned long long)b->kernels);
         fprintf(b->table, "    text_%llu,\n", (unsigned long long)b->kernels);
     }
     fputs(rest + strlen(CTEXT_END_OF_WORDS), b->texts);
+    fputs(b->as_hip ? "}\n" : "", b->texts);
     str_fini(&text);
 }
 
@@ -131,11 +186,11 @@ static void write_all(struct batch *b)
 {
     struct str words = {0};
 
-    b->texts = open_file(b, "texts.c", "w");
+    b->texts = open_file(b, b->as_hip ? "texts.cc" : "texts.c", "w");
     b->table = open_file(b, "table.h", "w");
     b->runs = open_file(b, "launches", "wb");
     ctext_host_words(&words);
-    fputs(words.text, b->texts);
+    fputs(b->as_hip ? instructions : words.text, b->texts);
     str_fini(&words);
     put_number(b->runs, 0);
     for (uint32_t n = 0; n < b->n; n++) {
@@ -144,13 +199,16 @@ static void write_all(struct batch *b)
         random_case_init(&c, b->first + n, &random_all);
         for (uint32_t run = 0; run < runs_of(&c); run++) {
             c.module.spaces = run;
-            for (uint32_t v = 0; v < VARIANTS; v++)
-                write_run(b, &c, &variants[v]);
+            for (uint32_t v = 0; v < VARIANTS; v++) {
+                if (takes(b, &variants[v]))
+                    write_run(b, &c, &variants[v]);
+            }
         }
         random_case_fini(&c);
     }
-    fputs("typedef void kernel(const u64 *, const u32 *, void *);\n"
-          "extern kernel *const kernels[];\n"
+    fputs("typedef void kernel(const unsigned long long *, const unsigned *, void *);\n", b->texts);
+    fputs(b->as_hip ? "extern \"C\" " : "", b->texts);
+    fputs("kernel *const kernels[];\n"
           "kernel *const kernels[] = {\n#include \"table.h\"\n};\n",
           b->texts);
     rewind(b->runs);
@@ -158,18 +216,21 @@ static void write_all(struct batch *b)
     assert_int_equal(fclose(b->texts) | fclose(b->table) | fclose(b->runs), 0);
 }
 
+/* clang 14 has _Float16 for few processors; compiler-rt converts __fp16 for all. */
 static void build_and_run(const struct batch *b)
 {
+    const char *as_c = CTEXT_CC " -std=c17 -O0 -Wall -Wextra -Werror -Wno-unused "
+                                "-Wno-type-limits -ffp-contract=off -fno-sanitize-recover=all "
+                                "-fsanitize=address,alignment,bounds,shift,signed-integer-overflow,"
+                                "float-cast-overflow,integer-divide-by-zero texts.c";
+    const char *as_hip =
+        "clang -O1 -w -ffp-contract=off -rtlib=compiler-rt -D_Float16=__fp16 texts.cc";
     char command[2048];
 
     snprintf(command, sizeof(command),
-             "cd %s && " CTEXT_CC " -std=c17 -O0 -Wall -Wextra -Werror -Wno-unused "
-             "-Wno-type-limits -ffp-contract=off -fno-sanitize-recover=all "
-             "-fsanitize=address,alignment,bounds,shift,signed-integer-overflow,"
-             "float-cast-overflow,integer-divide-by-zero "
-             "texts.c %s/tests/kernels/emit/c/harness.c -lm -o program && "
+             "cd %s && %s %s/tests/kernels/emit/c/harness.c -lm -o program && "
              "ASAN_OPTIONS=detect_stack_use_after_return=0 ./program launches results",
-             b->folder, CTEXT_SOURCE);
+             b->folder, b->as_hip ? as_hip : as_c, CTEXT_SOURCE);
     run_command(command);
 }
 
@@ -197,7 +258,7 @@ static void compare_case(const struct batch *b, FILE *results, uint32_t n)
     random_case_fill(&c, expected);
     random_case_eval(&c, expected);
     for (uint32_t run = 0; run < runs_of(&c); run++) {
-        for (uint32_t i = 0; i < VARIANTS * (run ? SPACES : 1); i++) {
+        for (uint32_t i = 0; i < variants_of(b) * (run ? SPACES : 1); i++) {
             snprintf(name, sizeof(name), "case %llu, variant %u%s",
                      (unsigned long long)b->first + n, i / (run ? SPACES : 1),
                      run ? ", of several spaces" : "");
@@ -208,15 +269,14 @@ static void compare_case(const struct batch *b, FILE *results, uint32_t n)
     random_case_fini(&c);
 }
 
-static void texts_run_as_by_eval(void **state)
+static void run_batch(bool as_hip)
 {
     const char *first = getenv("FRIT_TEST_CASE"), *many = getenv("FRIT_TEST_CASES");
     const char *build = getenv("FRIT_TEST_BUILD");
-    struct batch b = {.first = first ? strtoull(first, NULL, 10) : 0};
+    struct batch b = {.as_hip = as_hip, .first = first ? strtoull(first, NULL, 10) : 0};
     char command[512];
     FILE *results;
 
-    (void)state;
     b.n = many ? (uint32_t)strtoul(many, NULL, 10) : first ? 1 : CASES;
     if (b.n > MOST_CASES)
         b.n = MOST_CASES;
@@ -231,6 +291,22 @@ static void texts_run_as_by_eval(void **state)
     fclose(results);
     snprintf(command, sizeof(command), "rm -r %s", b.folder);
     run_command(command);
+}
+
+static void texts_run_as_by_eval(void **state)
+{
+    (void)state;
+    run_batch(false);
+}
+
+static void hip_texts_run_as_by_eval(void **state)
+{
+    (void)state;
+    if (system("command -v clang >/dev/null")) {
+        print_message("clang is not installed\n");
+        skip();
+    }
+    run_batch(true);
 }
 
 static void without_memory_it_says_so(void **state)
@@ -260,6 +336,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(texts_run_as_by_eval),
+        cmocka_unit_test(hip_texts_run_as_by_eval),
         cmocka_unit_test(without_memory_it_says_so),
     };
 

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What all ways have in common, and a block as one kernel over one space. */
+#include "fuse/lowering.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include <frit/op_table.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "base/array.h"
+#include "base/fail.h"
+#include "fuse/codes.h"
+#include "ir/digest.h"
+#include "ir/verify.h"
+#include "kernels.h"
+
+/* Sizes of a kernel's name: for op names, and with a number appended. */
+enum { NAME_CAPACITY = 64, NAME_BYTES = NAME_CAPACITY + 12 };
+
+/* ---- modules ---- */
+
+/* Checks invariants of the module that a schedule built. */
+static frit_status check_module(const struct sched *s, const char *name, frit_err *err)
+{
+    const struct kir_module *m = s->module;
+    uint32_t n = s->block->n_inputs + s->block->n_outputs + (s->numbers->workspace_bytes != 0);
+    bool valid = !s->shared || (m->n_phases == 1 && !s->numbers->workspace_bytes);
+
+    if (m->failed)
+        return fail_memory(err, sizeof(*m));
+    if (m->n_args != n || m->n_params != s->numbers->n_words || !m->n_phases ||
+        m->n_phases > SCHED_PHASES || !valid)
+        return fail(err, FRIT_INTERNAL,
+                    "%s: a module with %u arguments, %u parameters and %u phases for %u arguments "
+                    "and %u words",
+                    name, m->n_args, m->n_params, m->n_phases, n, s->numbers->n_words);
+    if (s->target->bindings && n > s->target->bindings)
+        return fail(err, FRIT_UNSUPPORTED, "%s: %u arguments, the device takes %u", name, n,
+                    s->target->bindings);
+    return FRIT_OK;
+}
+
+/* Names the kernel for profiles: "map.add+mul+neg", or "map.add+mul+12" with 12 more ops. */
+static void name_kernel(const char *schedule, const struct block *block, char name[NAME_BYTES])
+{
+    int n = snprintf(name, NAME_CAPACITY, "%s", schedule);
+
+    for (uint32_t i = 0; i < block->n_ops; i++) {
+        const char *op = frit_op_info_at(block->ops[i].id)->name;
+        char sign = i ? '+' : '.';
+
+        if ((size_t)n + 1 + strlen(op) >= NAME_CAPACITY) {
+            snprintf(name + n, NAME_BYTES - NAME_CAPACITY, "%c%u", sign, block->n_ops - i);
+            return;
+        }
+        n += snprintf(name + n, NAME_CAPACITY - (size_t)n, "%c%s", sign, op);
+    }
+}
+
+frit_status lowering_extents(struct lowering *l, frit_err *err)
+{
+    const struct block *block = &l->program->block;
+
+    l->extents = arena_array(&l->arena, (size_t)block->n_extents + 2, sizeof(*l->extents));
+    if (!l->extents)
+        return fail_memory(err, block->n_extents * sizeof(*l->extents));
+    return block_extents(block, l->sig, l->extents, err);
+}
+
+frit_status lowering_build(const struct lowering *l, const struct schedule *schedule,
+                           struct sched *s, frit_err *err)
+{
+    const char *by = l->schedule ? l->schedule->name : schedule->name;
+    char name[NAME_BYTES];
+    frit_status st;
+
+    name_kernel(by, s->block, name);
+    kir_init(s->module, name);
+    s->module->spaces = s->shared;
+    s->target = &l->program->device->target;
+    s->extents = l->extents;
+    st = schedule->build(s, err);
+    if (!st)
+        st = check_module(s, by, err);
+    if (st)
+        kir_fini(s->module);
+    return st;
+}
+
+static frit_status grow_bodies(struct lowering *l, frit_err *err)
+{
+    struct prepared *p = l->out;
+
+    return array_grow(&p->bodies, &l->bodies_capacity, p->n_bodies, 1, sizeof(*p->bodies)) &&
+                   array_grow(&l->digests, &l->digests_capacity, p->n_bodies, 1, KIR_DIGEST)
+               ? FRIT_OK
+               : fail_memory(err, sizeof(*p->bodies));
+}
+
+frit_status lowering_add_body(struct lowering *l, const struct sched *s, struct body **out,
+                              frit_err *err)
+{
+    struct prepared *p = l->out;
+    struct body *body;
+    frit_status st = kir_verify(s->module, NULL, err);
+
+    if (!st)
+        st = grow_bodies(l, err);
+    if (st) {
+        kir_fini(s->module);
+        return st;
+    }
+    body = &p->bodies[p->n_bodies];
+    *body = (struct body){.n_phases = s->module->n_phases,
+                          .n_args = s->module->n_args,
+                          .n_words = s->module->n_params};
+    for (uint32_t i = 0; i < body->n_phases; i++)
+        body->lanes[i] = s->module->phases[i].lanes;
+    kir_digest(s->module, l->digests[p->n_bodies]);
+    TRY(codes_take(l->program->device->codes, s->module, &body->code, err));
+    p->n_bodies++;
+    *out = body;
+    return FRIT_OK;
+}
+
+frit_status lowering_add_product(struct lowering *l, struct kernels_product_launch *product,
+                                 frit_err *err)
+{
+    struct prepared *p = l->out;
+    XXH128_canonical_t digest;
+
+    TRY(grow_bodies(l, err));
+    XXH128_canonicalFromHash(&digest, XXH3_128bits(&product->product, sizeof(product->product)));
+    memcpy(l->digests[p->n_bodies], digest.digest, KIR_DIGEST);
+    p->bodies[p->n_bodies++] = (struct body){.product = product};
+    return FRIT_OK;
+}
+
+/* ---- one space ---- */
+
+frit_status lowering_add_alias(struct lowering *l, uint64_t inputs, const uint32_t *args,
+                               frit_output_spec *out, frit_err *err)
+{
+    uint32_t *list =
+        arena_array(&l->out->arena, (size_t)__builtin_popcountll(inputs) + 1, sizeof(*list));
+
+    if (!list)
+        return fail_memory(err, sizeof(*list));
+    out->alias = list;
+    for (; inputs; inputs &= inputs - 1)
+        list[out->n_alias++] = l->program->arg_numbers[args[__builtin_ctzll(inputs)]];
+    return FRIT_OK;
+}
+
+frit_output_spec *lowering_output(const struct lowering *l, uint32_t output)
+{
+    const struct program *p = l->program;
+
+    return &l->out->outputs[p->arg_numbers[p->block.n_inputs + output] - p->n_in];
+}
+
+static frit_status copy_words(struct lowering *l, const struct sched_numbers *n, frit_err *err)
+{
+    struct prepared *p = l->out;
+
+    p->n_words = n->n_words;
+    p->n_late = n->n_late;
+    p->words = arena_array(&p->arena, n->n_words + 1u, sizeof(*p->words));
+    p->late = arena_array(&p->arena, n->n_late + 1u, sizeof(*p->late));
+    if (!p->words || !p->late)
+        return fail_memory(err, n->n_words * sizeof(*p->words));
+    if (n->n_words)
+        memcpy(p->words, n->words, n->n_words * sizeof(*p->words));
+    if (n->n_late)
+        memcpy(p->late, n->late, n->n_late * sizeof(*p->late));
+    return FRIT_OK;
+}
+
+static frit_status finish_whole(struct lowering *l, const struct sched *s, frit_err *err)
+{
+    const struct sched_numbers *n = s->numbers;
+    struct prepared *p = l->out;
+    uint32_t *numbers = arena_array(&l->arena, s->block->n_inputs + 1u, sizeof(*numbers));
+    struct body *body;
+
+    if (!numbers) {
+        kir_fini(s->module);
+        return fail_memory(err, s->block->n_inputs * sizeof(*numbers));
+    }
+    TRY(lowering_add_body(l, s, &body, err));
+    body->args = l->program->arg_numbers;
+    body->n_spaces = 1;
+    memcpy(body->grid, n->grid, sizeof(body->grid));
+    p->workspace_bytes = n->workspace_bytes;
+    p->bytes = n->bytes;
+    p->flops = n->flops;
+    for (uint32_t i = 0; i < s->block->n_inputs; i++)
+        numbers[i] = i;
+    for (uint32_t i = 0; i < s->block->n_outputs; i++)
+        TRY(lowering_add_alias(l, n->alias[i], numbers, lowering_output(l, i), err));
+    return copy_words(l, n, err);
+}
+
+frit_status lowering_whole(struct lowering *l, frit_err *err)
+{
+    struct kir_module module;
+    struct sched_numbers numbers = {.arena = l->arena};
+    struct sched s = {
+        .block = &l->program->block, .sig = l->sig, .module = &module, .numbers = &numbers};
+    frit_status st = lowering_build(l, l->schedule, &s, err);
+
+    l->arena = numbers.arena;
+    return st ? st : finish_whole(l, &s, err);
+}

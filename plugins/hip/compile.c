@@ -1,0 +1,413 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Each kernel is compiled in up to four forms, the most usual one at once and the others when a
+ * launch first needs them.  Code objects are kept in the host's disk cache by the digest of the
+ * module, the form, and what the adapter's fingerprint says of architecture and versions. */
+#include "compile.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/str.h"
+
+#include "adapter.h"
+#include "device.h"
+#include "plugin.h"
+#include "scope.h"
+#include "target.h"
+
+enum {
+    KEPT_MAGIC = 0x314b4346,       /* "FCK1": layout of struct kept */
+    PLAIN_SHARED_BYTES = 48 << 10, /* a kernel of CUDA that needs more has to say so */
+    ATTRIBUTE_DYNAMIC_SHARED = 8,  /* CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES */
+    MAX_PHASES = 256
+};
+
+/* A code object as the disk cache has it: then `n_phases` of struct ctext_phase and the code. */
+struct kept {
+    uint32_t magic;
+    uint32_t n_phases;
+    uint32_t by_value, same_unaligned;
+};
+
+/* ---- the run-time compiler ---- */
+
+static frit_status fail_compile(struct device *device, const char *name, gpu_program program,
+                                gpu_result result, frit_err *err)
+{
+    const struct api *api = device->api;
+    const struct instance *instance = device->instance;
+    size_t n = 0;
+    char *log = !program || api->GetLogSize(program, &n) ? NULL : hip_alloc(instance, n + 1);
+
+    if (log && api->GetLog(program, log))
+        log[0] = 0;
+    (void)plug_fail(&instance->plug, err, FRIT_INTERNAL, "compiling kernel %s: error %d: %.300s",
+                    name, result, log ? log : "");
+    if (log)
+        instance->plug.core->log(instance->plug.host->self, FRIT_LOG_DEBUG, FRIT_STR("compile"),
+                                 (frit_str){log, strlen(log)});
+    hip_free(instance, log);
+    return FRIT_INTERNAL;
+}
+
+static frit_status take_code(struct device *device, gpu_program program, void **code,
+                             uint64_t *n_bytes, gpu_result *result)
+{
+    const struct api *api = device->api;
+    size_t n = 0;
+
+    *result = api->GetCodeSize(program, &n);
+    if (*result)
+        return FRIT_INTERNAL;
+    *code = hip_alloc(device->instance, n + 1);
+    if (!*code)
+        return FRIT_NO_HOST_MEMORY;
+    *result = api->GetCode(program, *code);
+    *n_bytes = n;
+    return *result ? FRIT_INTERNAL : FRIT_OK;
+}
+
+frit_status compile_text(struct device *device, const char *name, const char *text, void **code,
+                         uint64_t *n_bytes, frit_err *err)
+{
+    const struct api *api = device->api;
+    const char *options[8];
+    char arch[128];
+    gpu_program program = NULL;
+    int n = 0;
+    gpu_result result;
+    frit_status status = FRIT_INTERNAL;
+
+    *code = NULL;
+    snprintf(arch, sizeof arch, "%s%s", vendor.options[0], device->adapter->arch);
+    options[n++] = arch;
+    for (const char *const *option = vendor.options + 1; *option; option++)
+        options[n++] = *option;
+    result = api->CreateProgram(&program, text, name, 0, NULL, NULL);
+    if (!result)
+        result = api->CompileProgram(program, n, options);
+    if (!result)
+        status = take_code(device, program, code, n_bytes, &result);
+    if (result)
+        status = fail_compile(device, name, program, result, err);
+    else if (status)
+        status = plug_fail(&device->instance->plug, err, status, "no memory for kernel %s", name);
+    if (program)
+        (void)api->DestroyProgram(&program);
+    if (status) {
+        hip_free(device->instance, *code);
+        *code = NULL;
+    }
+    return status;
+}
+
+/* Writes a text to NAME-HASH.txt in the folder of the option `dump`, unless that file exists.
+ * Errors are ignored. */
+static void dump(const struct device *device, const char *name, const struct str *text)
+{
+    const frit_str folder = device->instance->options.dump;
+    uint64_t hash = 0xcbf29ce484222325; /* FNV-1a */
+    char path[512];
+    FILE *file;
+
+    if (folder.len == 0)
+        return;
+    for (size_t i = 0; i < text->length; i++)
+        hash = (hash ^ (uint8_t)text->text[i]) * 0x100000001b3;
+    snprintf(path, sizeof path, "%.*s/%s-%016" PRIx64 ".txt", (int)folder.len, folder.ptr, name,
+             hash);
+    file = fopen(path, "wbxe");
+    if (file) {
+        (void)!fwrite(text->text, 1, text->length, file);
+        (void)fclose(file);
+    }
+}
+
+/* ---- the disk cache ---- */
+
+struct cache_key {
+    uint8_t digest[KIR_DIGEST];
+    uint8_t form;
+};
+
+static frit_str cache_space(const struct device *device)
+{
+    return (frit_str){device->adapter->fingerprint, strlen(device->adapter->fingerprint)};
+}
+
+static struct cache_key key_of(const struct kernel_code *code, uint32_t form)
+{
+    struct cache_key key = {.form = (uint8_t)form};
+
+    memcpy(key.digest, code->digest, sizeof key.digest);
+    return key;
+}
+
+/* The kept code object of a form, or NULL. */
+static struct kept *find_kept(struct device *device, const struct kernel_code *code, uint32_t form,
+                              uint64_t *n_bytes)
+{
+    const struct instance *instance = device->instance;
+    const struct cache_key key = key_of(code, form);
+    const uint64_t head = sizeof(struct kept) + code->n_phases * sizeof(struct ctext_phase);
+    void *bytes = NULL;
+    struct kept *kept;
+
+    if (!instance->cache || instance->cache->get(instance->plug.host->self, cache_space(device),
+                                                 &key, sizeof key, &bytes, n_bytes, NULL))
+        return NULL;
+    kept = bytes;
+    if (!kept || (*n_bytes > head && kept->magic == KEPT_MAGIC && kept->n_phases == code->n_phases))
+        return kept;
+    hip_free(instance, bytes);
+    return NULL;
+}
+
+static void keep(struct device *device, const struct kernel_code *code, uint32_t form,
+                 const struct kept *kept, uint64_t n_bytes)
+{
+    const struct instance *instance = device->instance;
+    const struct cache_key key = key_of(code, form);
+
+    if (instance->cache)
+        (void)instance->cache->put(instance->plug.host->self, cache_space(device), &key, sizeof key,
+                                   kept, n_bytes, NULL);
+}
+
+/* ---- forms ---- */
+
+/* Puts a code object behind its description. */
+static struct kept *make_kept(const struct device *device, const struct kernel_code *code,
+                              const struct ctext_phase *phases, const struct ctext_kernels *kernels,
+                              const void *object, uint64_t n_object, uint64_t *n_bytes)
+{
+    const uint64_t n_phase_bytes = code->n_phases * sizeof *phases;
+    struct kept *made;
+
+    *n_bytes = sizeof *made + n_phase_bytes + n_object;
+    made = hip_alloc(device->instance, *n_bytes + 1);
+    if (!made)
+        return NULL;
+    *made = (struct kept){KEPT_MAGIC, code->n_phases, kernels->by_value, kernels->same_unaligned};
+    memcpy(made + 1, phases, n_phase_bytes);
+    memcpy((char *)(made + 1) + n_phase_bytes, object, n_object);
+    return made;
+}
+
+static frit_status emit_and_compile(struct device *device, const struct kernel_code *code,
+                                    uint32_t form, struct str *text, struct kept **out,
+                                    uint64_t *n_bytes, frit_err *err)
+{
+    struct ctext_phase phases[MAX_PHASES];
+    struct ctext_target target = device->text;
+    struct ctext_kernels kernels = {0};
+    uint64_t n_object = 0;
+    void *object;
+    frit_status status;
+
+    if (form & FORM_BY_ADDRESS)
+        target.value_bytes = 0;
+    status =
+        ctext_emit_gpu(&code->module, &target, form & FORM_ALIGNED, text, phases, &kernels, err);
+    if (status)
+        return status;
+    dump(device, code->module.name, text);
+    status = compile_text(device, code->module.name, text->text, &object, &n_object, err);
+    if (status)
+        return status;
+    *out = make_kept(device, code, phases, &kernels, object, n_object, n_bytes);
+    hip_free(device->instance, object);
+    return *out ? FRIT_OK
+                : plug_fail(&device->instance->plug, err, FRIT_NO_HOST_MEMORY,
+                            "no memory for kernel %s", code->module.name);
+}
+
+static frit_status compile_new(struct device *device, const struct kernel_code *code, uint32_t form,
+                               struct kept **out, uint64_t *n_bytes, frit_err *err)
+{
+    struct str text = {0};
+    frit_status status = FRIT_UNSUPPORTED;
+
+    if (code->n_phases > MAX_PHASES)
+        return plug_fail(&device->instance->plug, err, status, "a kernel of %u phases",
+                         code->n_phases);
+    status = emit_and_compile(device, code, form, &text, out, n_bytes, err);
+    str_fini(&text);
+    if (!status)
+        keep(device, code, form, *out, *n_bytes);
+    return status;
+}
+
+static frit_status load_functions(struct device *device, const struct kernel_code *code,
+                                  struct code_form *form, frit_err *err)
+{
+    const struct api *api = device->api;
+    gpu_result result = GPU_SUCCESS;
+
+    for (uint32_t i = 0; i < code->n_phases && !result; i++) {
+        char name[32];
+
+        snprintf(name, sizeof name, "k_%u", i);
+        result = api->ModuleGetFunction(&form->functions[i], form->module, name);
+        if (!result && form->phases[i].shared_bytes > PLAIN_SHARED_BYTES && api->FuncSetAttribute)
+            result = api->FuncSetAttribute(form->functions[i], ATTRIBUTE_DYNAMIC_SHARED,
+                                           (int)form->phases[i].shared_bytes);
+    }
+    return result ? device_fail(device, result, "loading a kernel", err) : FRIT_OK;
+}
+
+/* Loads a code object into the device.  The device must be entered. */
+static frit_status load(struct device *device, const struct kernel_code *code,
+                        const struct kept *kept, struct code_form *form, frit_err *err)
+{
+    const struct ctext_phase *phases = (const struct ctext_phase *)(const void *)(kept + 1);
+    gpu_result result = device->api->ModuleLoadData(&form->module, phases + code->n_phases);
+
+    if (result) {
+        form->module = NULL;
+        return device_fail(device, result, "loading a kernel", err);
+    }
+    memcpy(form->phases, phases, code->n_phases * sizeof *phases);
+    return load_functions(device, code, form, err);
+}
+
+static void unload(struct device *device, struct code_form *form)
+{
+    if (form->module)
+        (void)device->api->ModuleUnload(form->module);
+    form->module = NULL;
+}
+
+/* Makes a form that is not there.  The device must be entered; needs the compile lock unless nobody
+ * else has the code yet. */
+static frit_status make_form(struct device *device, struct kernel_code *code, uint32_t number,
+                             frit_err *err)
+{
+    struct code_form *form = &code->forms[number];
+    uint64_t n_bytes = 0;
+    struct kept *kept = find_kept(device, code, number, &n_bytes);
+    frit_status status = FRIT_OK;
+
+    if (kept &&
+        load(device, code, kept, form, NULL)) { /* not what the runtime takes: make it anew */
+        unload(device, form);
+        hip_free(device->instance, kept);
+        kept = NULL;
+    }
+    if (!kept) {
+        status = compile_new(device, code, number, &kept, &n_bytes, err);
+        if (!status)
+            status = load(device, code, kept, form, err);
+    }
+    if (status) {
+        unload(device, form);
+    } else {
+        code->by_value |= kept->by_value;
+        code->same_unaligned |= kept->same_unaligned && number & FORM_ALIGNED;
+        atomic_fetch_or_explicit(&code->ready, 1u << number, memory_order_release);
+    }
+    hip_free(device->instance, kept);
+    return status;
+}
+
+frit_status compile_form(struct device *device, struct kernel_code *code, uint32_t form,
+                         const struct code_form **out, frit_err *err)
+{
+    frit_status status = FRIT_OK;
+
+    if (code->same_unaligned)
+        form |= FORM_ALIGNED;
+    if (!code->by_value)
+        form &= ~(uint32_t)FORM_BY_ADDRESS;
+    *out = &code->forms[form];
+    if (atomic_load_explicit(&code->ready, memory_order_acquire) & 1u << form)
+        return FRIT_OK;
+    pthread_mutex_lock(&device->compile_lock);
+    if (!(atomic_load_explicit(&code->ready, memory_order_relaxed) & 1u << form))
+        status = make_form(device, code, form, err);
+    pthread_mutex_unlock(&device->compile_lock);
+    return status;
+}
+
+/* ---- slots of struct kernels_device ---- */
+
+static void code_release(void *self, void *released)
+{
+    struct device *device = self;
+    struct kernel_code *code = released;
+    struct scope scope;
+
+    scope_try(device, &scope);
+    for (uint32_t i = 0; i < N_FORMS; i++)
+        unload(device, &code->forms[i]);
+    scope_leave(device, &scope);
+    kir_fini(&code->module);
+    hip_free(device->instance, code);
+}
+
+/* One allocation with the arrays behind the struct; zeroed. */
+static struct kernel_code *code_alloc(const struct instance *instance, uint32_t n_phases)
+{
+    const uint64_t each = sizeof(gpu_function) + sizeof(struct ctext_phase);
+    struct kernel_code *code = hip_alloc(instance, sizeof *code + N_FORMS * n_phases * each);
+    gpu_function *functions;
+    struct ctext_phase *phases;
+
+    if (!code)
+        return NULL;
+    functions = (gpu_function *)(code + 1);
+    phases = (struct ctext_phase *)(functions + N_FORMS * n_phases);
+    for (uint32_t i = 0; i < N_FORMS; i++) {
+        code->forms[i].functions = functions + i * n_phases;
+        code->forms[i].phases = phases + i * n_phases;
+    }
+    code->n_phases = n_phases;
+    return code;
+}
+
+static frit_status code_compile(void *self, struct kir_module *module, const uint8_t *digest,
+                                const frit_cancel *cancel, void **out, frit_err *err)
+{
+    struct device *device = self;
+    struct kernel_code *code = code_alloc(device->instance, module->n_phases);
+    struct scope scope;
+    frit_status status;
+
+    (void)cancel; /* the run-time compiler cannot be stopped */
+    *out = NULL;
+    if (!code)
+        return plug_fail(&device->instance->plug, err, FRIT_NO_HOST_MEMORY,
+                         "no memory for kernel %s", module->name);
+    memcpy(code->digest, digest, sizeof code->digest);
+    code->module = *module;
+    *module = (struct kir_module){0};
+    status = scope_enter(device, &scope, err);
+    if (!status) {
+        status = make_form(device, code, FORM_ALIGNED, err);
+        scope_leave(device, &scope);
+    }
+    if (status)
+        code_release(device, code);
+    else
+        *out = code;
+    device_settle(device);
+    return status;
+}
+
+frit_status compile_open(struct device *device, frit_err *err)
+{
+    target_fill_text(device->adapter, &device->text);
+    device->kernels.self = device;
+    device->kernels.compile = code_compile;
+    device->kernels.release = code_release;
+    target_fill_kernels(device->adapter, &device->kernels.target);
+    products_open(device);
+    return kernels_open(&device->kernels, err);
+}
+
+void compile_close(struct device *device)
+{
+    if (device->kernels.codes)
+        kernels_close(&device->kernels);
+}

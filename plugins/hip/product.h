@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Products by the vendor's library (cuBLASLt, hipBLASLt), where it is installed. */
+#ifndef HIP_PRODUCT_H
+#define HIP_PRODUCT_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <frit/status.h>
+
+#include "api.h"
+
+struct device;
+struct kernels_product_launch;
+struct launch_target;
+
+struct products {
+    struct products_api api;
+    void *library;      /* from dlopen, never closed; NULL: not installed */
+    char identity[160]; /* name and version */
+    pthread_mutex_t lock;
+    bool has_lock;
+    void *handle; /* of the library, created by the first plan; guarded by the lock */
+};
+
+/* Opens the library and makes it a candidate of the device's programs, unless it is missing. */
+void products_open(struct device *device);
+/* The device must be entered. */
+void products_close(struct device *device);
+
+/* Enqueues a product.  `words` are its PRODUCT_WORDS addresses (gpu/arg_block.h). */
+frit_status product_enqueue(const struct launch_target *target,
+                            const struct kernels_product_launch *product, const uint64_t *words,
+                            frit_err *err);
+
+#endif

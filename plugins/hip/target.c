@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "target.h"
+
+#include "ir/target.h"
+
+#include "adapter.h"
+
+/* A thread has LANES_PER_THREAD lanes, so that it loads 16 bytes of 32-bit elements at once. */
+enum { MAX_THREADS = 1024, LANES_PER_THREAD = 4, MAX_BINDINGS = 64, GROUPS_PER_PROCESSOR = 4 };
+
+enum { EXCHANGE_BYTES = 8 /* of shared memory, for a lane of those that exchange values */ };
+
+void target_fill_text(const struct adapter *adapter, struct ctext_target *out)
+{
+    const uint32_t threads = (uint32_t)adapter->attributes[ATTRIBUTE_MAX_THREADS];
+
+    *out = (struct ctext_target){
+        .dialect = vendor.dialect,
+        .most_threads = threads < MAX_THREADS ? 256 : MAX_THREADS,
+        .warp = (uint32_t)adapter->attributes[ATTRIBUTE_WARP_SIZE],
+        .shared_bytes = (uint32_t)adapter->attributes[ATTRIBUTE_SHARED_BYTES],
+        .value_bytes = TARGET_VALUE_WORDS * sizeof(uint64_t),
+    };
+}
+
+void target_fill_kernels(const struct adapter *adapter, struct kir_target *out)
+{
+    *out = (struct kir_target){
+        .lanes = TARGET_LANES,
+        .lanes_per_row = TARGET_LANES,
+        .most_lanes = TARGET_LANES,
+        .near_lanes = (uint32_t)adapter->attributes[ATTRIBUTE_WARP_SIZE] * LANES_PER_THREAD,
+        .units = (uint32_t)adapter->attributes[ATTRIBUTE_MULTIPROCESSORS] * GROUPS_PER_PROCESSOR,
+        .group_bytes =
+            (uint32_t)adapter->attributes[ATTRIBUTE_SHARED_BYTES] - TARGET_LANES * EXCHANGE_BYTES,
+        .stages_tiles = true,
+        .bindings = MAX_BINDINGS,
+        .launch_args = TARGET_MAX_ARGS,
+        .launch_words = TARGET_MAX_WORDS,
+        .align_bytes = 16,
+        .fma = true,
+        .f64 = true,
+        .i64 = true,
+        .exact_div = true,
+        .denormals = true,
+        .atomic_f32 = true,
+        .store_bytes = 1,
+    };
+}

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* CUDA: the driver API and NVRTC. */
+#include "vendor.h"
+
+#include <stdio.h>
+
+#include <frit/backend.h>
+
+#include "adapter.h"
+#include "device.h"
+#include "plugin.h"
+
+enum { LEAST_MAJOR = 7 /* of the compute capability: __grid_constant__, independent threads */ };
+
+static bool read_arch(const struct instance *instance, struct adapter *adapter)
+{
+    (void)instance;
+    snprintf(adapter->arch, sizeof adapter->arch, "sm_%d%d", adapter->attributes[ATTRIBUTE_MAJOR],
+             adapter->attributes[ATTRIBUTE_MINOR]);
+    return adapter->attributes[ATTRIBUTE_MAJOR] >= LEAST_MAJOR;
+}
+
+static gpu_result enter(const struct device *device, struct scope *scope)
+{
+    (void)scope;
+    return device->api->ContextPush(device->context);
+}
+
+static void leave(const struct device *device, const struct scope *scope)
+{
+    gpu_context popped;
+
+    (void)scope;
+    (void)device->api->ContextPop(&popped);
+}
+
+static gpu_result open_context(struct device *device)
+{
+    return device->api->PrimaryContextRetain(&device->context, device->adapter->handle);
+}
+
+static void close_context(struct device *device)
+{
+    (void)device->api->PrimaryContextRelease(device->adapter->handle);
+}
+
+static const char *const libraries[] = {"libcuda.so.1", NULL};
+static const char *const compilers[] = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so", NULL};
+static const char *const options[] = {"--gpu-architecture=", "--fmad=false", "--std=c++17",
+                                      "--device-as-default-execution-space", NULL};
+static const frit_str formats[] = {{FRIT_FORMAT_CUBIN, sizeof FRIT_FORMAT_CUBIN - 1},
+                                   {FRIT_FORMAT_PTX, sizeof FRIT_FORMAT_PTX - 1}};
+
+static const char *const product_libraries[] = {"libcublasLt.so.13", "libcublasLt.so.12", NULL};
+static const struct products_vendor products = {
+    .name = "cublaslt",
+    .libraries = product_libraries,
+    .compute_f32 = 68,
+    .compute_f64 = 70,
+    .op_n = 0,
+    .op_t = 1,
+    .desc_op_a = 3,
+    .desc_op_b = 4,
+    .desc_epilogue = 7,
+    .desc_bias = 8,
+    .layout_batches = 5,
+    .layout_batch_step = 6,
+    .max_workspace = 1,
+    .min_aligns = 5,
+    .result_bytes = 96,
+    .result_workspace = 64,
+};
+
+const struct vendor vendor = {
+    .name = "cuda",
+    .libraries = libraries,
+    .compilers = compilers,
+    .compiler_name = "NVRTC",
+    .hint = "install NVIDIA's driver (libcuda.so.1) and NVRTC 12 or 13",
+    .visible_variable = "CUDA_VISIBLE_DEVICES",
+    .device_file = "/dev/nvidiactl",
+    .attributes =
+        {
+            [ATTRIBUTE_MAX_THREADS] = 1,
+            [ATTRIBUTE_SHARED_BYTES] = 8,
+            [ATTRIBUTE_WARP_SIZE] = 10,
+            [ATTRIBUTE_MULTIPROCESSORS] = 16,
+            [ATTRIBUTE_INTEGRATED] = 18,
+            [ATTRIBUTE_COMPUTE_MODE] = 20,
+            [ATTRIBUTE_CACHE_BYTES] = 38,
+            [ATTRIBUTE_MAJOR] = 75,
+            [ATTRIBUTE_MINOR] = 76,
+        },
+    .launch_end = NULL, /* CU_LAUNCH_PARAM_END */
+    .dialect = CTEXT_CUDA,
+    .options = options,
+    .formats = formats,
+    .n_formats = sizeof formats / sizeof *formats,
+    .products = &products,
+    .native_stream = "cuda.stream",
+    .native_context = "cuda.context",
+    .native_pointer = "cuda.ptr",
+    .read_arch = read_arch,
+    .enter = enter,
+    .leave = leave,
+    .open = open_context,
+    .close = close_context,
+};

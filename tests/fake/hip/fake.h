@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a test can set and read of a fake runtime: the exported symbol FAKE_GPU of the library,
+ * which it finds by dlsym. */
+#ifndef FAKE_HIP_FAKE_H
+#define FAKE_HIP_FAKE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define FAKE_GPU "fake_gpu"
+
+enum { FAKE_MAX_DEVICES = 2 };
+
+/* Objects that are counted. */
+enum fake_kind {
+    FAKE_MEMORY,
+    FAKE_PINNED,
+    FAKE_STREAM,
+    FAKE_EVENT,
+    FAKE_MODULE,
+    FAKE_GRAPH,
+    FAKE_GRAPH_EXEC,
+    FAKE_PROGRAM,
+    FAKE_CONTEXT, /* retentions of primary contexts */
+    FAKE_KINDS
+};
+
+/* Settings start as FRIT_FAKE_GPU_NAME in the environment says, for the names in brackets. */
+struct fake_gpu {
+    /* ---- settings ---- */
+    _Atomic uint32_t n_devices; /* (DEVICES) */
+    _Atomic uint64_t seed;      /* (SEED) of the order in which streams run */
+    _Atomic uint64_t late_ns;   /* (LATE_NS) longest delay of an operation that nobody waits for */
+    _Atomic uint64_t device_bytes; /* (BYTES) memory of a device */
+    _Atomic int init_result;       /* of Init; 0: it succeeds */
+    _Atomic int compute_mode;      /* of device 0 */
+    _Atomic uint64_t failing_call; /* number of the call that fails; 0: none */
+    _Atomic int failing_result;    /* its result */
+    _Atomic uint64_t failing_work; /* number of the operation that fails when it runs; 0: none */
+    _Atomic int failing_work_result;
+    /* ---- counters ---- */
+    _Atomic uint64_t calls;          /* of the library, as the numbers above count them */
+    _Atomic uint64_t works;          /* operations that have run */
+    const char *_Atomic failed_name; /* of the call that was made to fail */
+    _Atomic int64_t alive[FAKE_KINDS];
+    /* ---- functions ---- */
+    void (*hold)(bool held); /* while held, streams do not run */
+    void *(*current)(void);  /* the calling thread's: CUDA: context; HIP: device + 1 */
+    uint32_t (*depth)(void); /* CUDA: contexts on the calling thread's stack */
+    /* A context of an application, pushed to the calling thread (CUDA); sets the device (HIP). */
+    void *(*use_device)(int device);
+    void (*unuse_device)(void); /* pops it (CUDA) */
+    void (*reset)(void);        /* settings and errors as at the start; devices are well again */
+};
+
+#endif

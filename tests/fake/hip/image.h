@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Code objects: a head and the object code of the host. */
+#ifndef FAKE_HIP_IMAGE_H
+#define FAKE_HIP_IMAGE_H
+
+#include <stdint.h>
+
+#define IMAGE_MAGIC "FAKEGPU1"
+
+#ifdef FAKE_HIP
+#define IMAGE_ARCH "gfx90a:sramecc+:xnack-"
+#else
+#define IMAGE_ARCH "sm_90"
+#endif
+
+struct image {
+    char magic[8];
+    char arch[48];
+    uint64_t bytes; /* of what follows */
+};
+
+#endif

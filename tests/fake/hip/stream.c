@@ -1,0 +1,469 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The threads start with the first stream and never end: the library stays in the process. */
+#include "stream.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <time.h>
+
+enum { THREADS = 2, MAX_CHOICES = 64 };
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t work_is_there, work_is_done;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static struct gpu_stream_object *streams; /* all of them */
+static uint32_t n_waiting;                /* threads that wait for a stream or an event */
+static bool is_held;
+static uint64_t random_state;
+
+void stream_lock(void)
+{
+    pthread_mutex_lock(&lock);
+}
+
+void stream_unlock(void)
+{
+    pthread_mutex_unlock(&lock);
+}
+
+/* ---- choosing ---- */
+
+/* xorshift64* */
+static uint64_t random_number(void)
+{
+    if (!random_state)
+        random_state = fake_gpu.seed | 1;
+    random_state ^= random_state >> 12;
+    random_state ^= random_state << 25;
+    random_state ^= random_state >> 27;
+    return random_state * 2685821657736338717u;
+}
+
+static bool is_lost(const struct gpu_stream_object *stream)
+{
+    return stream->context->fatal != 0;
+}
+
+/* Whether the first operation of the stream may run, whatever the time. */
+static bool may_run(const struct gpu_stream_object *stream)
+{
+    const struct work *work = stream->first;
+
+    if (!work || stream->is_running)
+        return false;
+    if (is_lost(stream))
+        return true;
+    if (work->kind == WORK_WAIT)
+        return work->event.event->reached >= work->event.number;
+    if (work->kind == WORK_GRAPH)
+        return work->graph.exec->finished + 1 == work->graph.number;
+    return true;
+}
+
+/* A stream whose turn it is; NULL: none, and *due is when one may have it, UINT64_MAX for never. */
+static struct gpu_stream_object *choose(uint64_t *due)
+{
+    struct gpu_stream_object *choices[MAX_CHOICES];
+    const uint64_t now = now_ns();
+    uint32_t n = 0;
+
+    *due = UINT64_MAX;
+    for (struct gpu_stream_object *s = streams; s && !is_held; s = s->next) {
+        if (!may_run(s))
+            continue;
+        if (n_waiting || s->first->due <= now || is_lost(s)) {
+            if (n < MAX_CHOICES)
+                choices[n++] = s;
+        } else if (s->first->due < *due) {
+            *due = s->first->due;
+        }
+    }
+    return n ? choices[random_number() % n] : NULL;
+}
+
+/* ---- running ---- */
+
+static void free_if_over(struct gpu_stream_object *stream)
+{
+    struct gpu_stream_object **at = &streams;
+
+    if (!stream->is_destroyed || stream->first || stream->is_running)
+        return;
+    while (*at != stream)
+        at = &(*at)->next;
+    *at = stream->next;
+    free(stream);
+}
+
+/* What the end of an operation means to others. */
+static void finish(struct work *work)
+{
+    if (work->kind == WORK_RECORD && work->event.event->reached < work->event.number)
+        work->event.event->reached = work->event.number;
+    else if (work->kind == WORK_GRAPH)
+        work->graph.exec->finished = work->graph.number;
+    if (work->kind == WORK_RECORD || work->kind == WORK_WAIT)
+        event_unref_locked(work->event.event);
+    else if (work->kind == WORK_GRAPH)
+        graph_exec_unref_locked(work->graph.exec);
+}
+
+static gpu_result run(const struct work *work)
+{
+    const uint64_t number = atomic_fetch_add(&fake_gpu.works, 1) + 1;
+
+    if (number == fake_gpu.failing_work)
+        return fake_gpu.failing_work_result;
+    return work_run(work);
+}
+
+/* Removes the first operation, which has run or never will. */
+static void pop(struct gpu_stream_object *stream)
+{
+    struct work *work = stream->first;
+
+    stream->first = work->next;
+    if (!stream->first)
+        stream->end = &stream->first;
+    finish(work);
+    work_fini(work);
+    free(work);
+}
+
+static bool runs_something(gpu_context context)
+{
+    for (const struct gpu_stream_object *s = streams; s; s = s->next)
+        if (s->context == context && s->is_running)
+            return true;
+    return false;
+}
+
+/* Returns when nothing of the context runs any more. */
+static void lose_locked(gpu_context context, gpu_result result)
+{
+    context->fatal = result;
+    while (runs_something(context))
+        pthread_cond_wait(&work_is_done, &lock);
+    for (struct gpu_stream_object *s = streams, *next; s; s = next) {
+        next = s->next;
+        while (s->context == context && s->first)
+            pop(s);
+        free_if_over(s);
+    }
+    pthread_cond_broadcast(&work_is_there);
+    pthread_cond_broadcast(&work_is_done);
+}
+
+/* Runs the first operation of a stream. */
+static void advance(struct gpu_stream_object *stream)
+{
+    gpu_context context = stream->context;
+    gpu_result result = GPU_SUCCESS;
+
+    stream->is_running = true;
+    if (!is_lost(stream)) {
+        pthread_mutex_unlock(&lock);
+        result = run(stream->first);
+        pthread_mutex_lock(&lock);
+    }
+    stream->is_running = false;
+    pop(stream);
+    free_if_over(stream);
+    if (result)
+        lose_locked(context, result);
+}
+
+static void sleep_until(uint64_t due)
+{
+    const struct timespec at = {(time_t)(due / 1000000000u), (long)(due % 1000000000u)};
+
+    if (due == UINT64_MAX)
+        pthread_cond_wait(&work_is_there, &lock);
+    else
+        (void)pthread_cond_timedwait(&work_is_there, &lock, &at);
+}
+
+static _Noreturn void *serve(void *none)
+{
+    (void)none;
+    pthread_mutex_lock(&lock);
+    for (;;) {
+        uint64_t due;
+        struct gpu_stream_object *stream = choose(&due);
+
+        if (!stream) {
+            sleep_until(due);
+            continue;
+        }
+        advance(stream); /* what may run now this thread finds itself */
+        pthread_cond_broadcast(&work_is_done);
+    }
+}
+
+static void start_threads(void)
+{
+    pthread_condattr_t attributes;
+    pthread_t thread;
+
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&work_is_there, &attributes);
+    pthread_cond_init(&work_is_done, &attributes);
+    for (int i = 0; i < THREADS; i++)
+        if (pthread_create(&thread, NULL, serve, NULL) || pthread_detach(thread))
+            call_is_wrong("cannot start a thread");
+}
+
+void stream_hold(bool held)
+{
+    pthread_once(&once, start_threads);
+    pthread_mutex_lock(&lock);
+    is_held = held;
+    pthread_cond_broadcast(&work_is_there);
+    pthread_mutex_unlock(&lock);
+}
+
+void stream_lose(gpu_context context, gpu_result result)
+{
+    pthread_once(&once, start_threads);
+    pthread_mutex_lock(&lock);
+    lose_locked(context, result);
+    pthread_mutex_unlock(&lock);
+}
+
+/* ---- streams ---- */
+
+/* A pointer that a program may still hold after the stream's end is refused. */
+static bool has_stream(gpu_stream stream)
+{
+    for (struct gpu_stream_object *s = streams; s; s = s->next)
+        if (s == stream)
+            return !s->is_destroyed;
+    return false;
+}
+
+gpu_result stream_begin(const char *name, gpu_stream stream)
+{
+    gpu_context context;
+    gpu_result result = call_begin_on(name, &context);
+
+    pthread_mutex_lock(&lock);
+    if (!has_stream(stream))
+        call_is_wrong("%s on a stream that does not exist", name);
+    if (!result && stream->context != context)
+        result = FAKE_INVALID_HANDLE;
+    pthread_mutex_unlock(&lock);
+    return result;
+}
+
+static void append(struct work ***end, const struct work *work)
+{
+    struct work *made = must_alloc(sizeof *made);
+
+    *made = *work;
+    made->next = NULL;
+    **end = made;
+    *end = &made->next;
+}
+
+static void push_locked(gpu_stream stream, const struct work *work)
+{
+    struct work late = *work;
+
+    if (stream->capture) {
+        append(&stream->capture->end, work);
+        return;
+    }
+    if (fake_gpu.late_ns)
+        late.due = now_ns() + random_number() % fake_gpu.late_ns;
+    append(&stream->end, &late);
+    pthread_cond_signal(&work_is_there);
+}
+
+gpu_result stream_push(gpu_stream stream, const struct work *work)
+{
+    pthread_mutex_lock(&lock);
+    push_locked(stream, work);
+    pthread_mutex_unlock(&lock);
+    return GPU_SUCCESS;
+}
+
+/* What a capture does not allow makes its graph invalid. */
+static gpu_result refuse_capture(gpu_stream stream)
+{
+    gpu_result result = GPU_SUCCESS;
+
+    pthread_mutex_lock(&lock);
+    if (stream->capture) {
+        stream->capture->is_invalid = true;
+        result = FAKE_CAPTURE_UNSUPPORTED;
+    }
+    pthread_mutex_unlock(&lock);
+    return result;
+}
+
+gpu_result stream_drain(gpu_stream stream)
+{
+    gpu_result result = refuse_capture(stream);
+
+    if (result)
+        return result;
+    pthread_mutex_lock(&lock);
+    n_waiting++;
+    pthread_cond_broadcast(&work_is_there);
+    while (stream->first)
+        pthread_cond_wait(&work_is_done, &lock);
+    n_waiting--;
+    result = stream->context->fatal;
+    pthread_mutex_unlock(&lock);
+    return result;
+}
+
+gpu_result fake_StreamCreate(gpu_stream *out, unsigned flags)
+{
+    gpu_context context;
+    gpu_result result = call_begin_on("StreamCreate", &context);
+    struct gpu_stream_object *stream;
+
+    if (result || flags > GPU_STREAM_NON_BLOCKING)
+        return result ? result : FAKE_INVALID_VALUE;
+    pthread_once(&once, start_threads);
+    stream = must_alloc(sizeof *stream);
+    stream->context = context;
+    stream->end = &stream->first;
+    pthread_mutex_lock(&lock);
+    stream->next = streams;
+    streams = stream;
+    pthread_mutex_unlock(&lock);
+    fake_gpu.alive[FAKE_STREAM]++;
+    *out = stream;
+    return GPU_SUCCESS;
+}
+
+/* What the stream has still to do it does. */
+gpu_result fake_StreamDestroy(gpu_stream stream)
+{
+    gpu_result result = stream_begin("StreamDestroy", stream);
+
+    pthread_mutex_lock(&lock);
+    if (stream->capture)
+        call_is_wrong("StreamDestroy of a stream that is captured");
+    stream->is_destroyed = true;
+    free_if_over(stream);
+    pthread_mutex_unlock(&lock);
+    fake_gpu.alive[FAKE_STREAM]--;
+    return result;
+}
+
+gpu_result fake_StreamSynchronize(gpu_stream stream)
+{
+    gpu_result result = stream_begin("StreamSynchronize", stream);
+
+    return result ? result : stream_drain(stream);
+}
+
+/* ---- events ---- */
+
+gpu_result fake_EventCreate(gpu_event *out, unsigned flags)
+{
+    gpu_context context;
+    gpu_result result = call_begin_on("EventCreate", &context);
+    gpu_event event;
+
+    if (result || flags > 7)
+        return result ? result : FAKE_INVALID_VALUE;
+    event = must_alloc(sizeof *event);
+    event->context = context;
+    event->refs = 1;
+    fake_gpu.alive[FAKE_EVENT]++;
+    *out = event;
+    return GPU_SUCCESS;
+}
+
+void event_unref_locked(gpu_event event)
+{
+    if (--event->refs == 0)
+        free(event);
+}
+
+gpu_result fake_EventDestroy(gpu_event event)
+{
+    gpu_context context;
+    gpu_result result = call_begin_on("EventDestroy", &context);
+
+    pthread_mutex_lock(&lock);
+    event_unref_locked(event);
+    pthread_mutex_unlock(&lock);
+    fake_gpu.alive[FAKE_EVENT]--;
+    return result;
+}
+
+static gpu_result push_event(gpu_stream stream, gpu_event event, enum work_kind kind)
+{
+    gpu_result result = refuse_capture(stream);
+    struct work work = {.kind = kind, .event = {.event = event}};
+
+    if (result)
+        return result;
+    pthread_mutex_lock(&lock);
+    event->refs++;
+    work.event.number = kind == WORK_RECORD ? ++event->recorded : event->recorded;
+    push_locked(stream, &work);
+    pthread_mutex_unlock(&lock);
+    return GPU_SUCCESS;
+}
+
+gpu_result fake_EventRecord(gpu_event event, gpu_stream stream)
+{
+    gpu_result result = stream_begin("EventRecord", stream);
+
+    if (result || event->context != stream->context)
+        return result ? result : FAKE_INVALID_HANDLE;
+    return push_event(stream, event, WORK_RECORD);
+}
+
+gpu_result fake_StreamWaitEvent(gpu_stream stream, gpu_event event, unsigned flags)
+{
+    gpu_result result = stream_begin("StreamWaitEvent", stream);
+
+    if (result || flags)
+        return result ? result : FAKE_INVALID_VALUE;
+    return push_event(stream, event, WORK_WAIT);
+}
+
+gpu_result fake_EventQuery(gpu_event event)
+{
+    gpu_context context;
+    gpu_result result = call_begin_on("EventQuery", &context);
+
+    if (result)
+        return result;
+    pthread_mutex_lock(&lock);
+    result = event->context->fatal              ? event->context->fatal
+             : event->reached < event->recorded ? GPU_NOT_READY
+                                                : GPU_SUCCESS;
+    pthread_mutex_unlock(&lock);
+    return result;
+}
+
+gpu_result fake_EventSynchronize(gpu_event event)
+{
+    gpu_context context;
+    gpu_result result = call_begin_on("EventSynchronize", &context);
+    uint64_t number;
+
+    if (result)
+        return result;
+    pthread_mutex_lock(&lock);
+    number = event->recorded;
+    event->refs++;
+    n_waiting++;
+    pthread_cond_broadcast(&work_is_there);
+    while (event->reached < number && !event->context->fatal)
+        pthread_cond_wait(&work_is_done, &lock);
+    n_waiting--;
+    result = event->context->fatal;
+    event_unref_locked(event);
+    pthread_mutex_unlock(&lock);
+    return result;
+}

@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What operations do, and the functions that enqueue copies and fills. */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "stream.h"
+
+/* ---- running ---- */
+
+/* Memory that was freed after the call is the caller's mistake. */
+static void check_memory(const char *what, const void *at, size_t bytes)
+{
+    if (bytes && !memory_is_device((uintptr_t)at, bytes))
+        call_is_wrong("%s of %zu bytes at %p, which were freed meanwhile", what, bytes, at);
+}
+
+static void run_copy(const struct work *work)
+{
+    memmove(work->copy.to, work->copy.from, work->copy.bytes);
+}
+
+static void run_set(const struct work *work)
+{
+    char *to = work->set.to;
+
+    check_memory("a fill", to, work->set.count * work->set.width);
+    for (size_t i = 0; i < work->set.count; i++)
+        memcpy(to + i * work->set.width, &work->set.pattern, work->set.width);
+}
+
+/* Shared memory of a block: the page behind it cannot be accessed. */
+struct shared {
+    char *pages;
+    size_t bytes;
+    void *start;
+};
+
+enum { PAGE = 4096, SHARED_ALIGN = 16, POISON = 0xff };
+
+static struct shared shared_init(uint32_t bytes)
+{
+    const size_t aligned = (bytes + SHARED_ALIGN - 1u) / SHARED_ALIGN * SHARED_ALIGN;
+    const size_t inside = (aligned + PAGE - 1) / PAGE * PAGE;
+    struct shared shared = {.bytes = inside + PAGE};
+
+    shared.pages =
+        mmap(NULL, shared.bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (shared.pages == MAP_FAILED || mprotect(shared.pages + inside, PAGE, PROT_NONE))
+        call_is_wrong("no memory for a kernel");
+    shared.start = shared.pages + inside - aligned;
+    memset(shared.start, POISON, aligned);
+    return shared;
+}
+
+static void run_kernel(const struct work *work)
+{
+    const uint32_t *grid = work->kernel.grid;
+    const gpu_function function = work->kernel.function;
+    struct shared shared = shared_init(work->kernel.shared_bytes);
+
+    module_lock(function->module);
+    if (function->dims) {
+        memcpy(function->dims, work->kernel.group, sizeof work->kernel.group);
+        memcpy(function->dims + 3, grid, sizeof work->kernel.grid);
+    }
+    for (uint32_t z = 0; z < grid[2]; z++)
+        for (uint32_t y = 0; y < grid[1]; y++)
+            for (uint32_t x = 0; x < grid[0]; x++)
+                function->run(work->kernel.words, (const uint32_t[3]){x, y, z}, shared.start);
+    module_unlock(function->module);
+    munmap(shared.pages, shared.bytes);
+}
+
+gpu_result work_run(const struct work *work)
+{
+    switch (work->kind) {
+    case WORK_COPY:
+        run_copy(work);
+        break;
+    case WORK_SET:
+        run_set(work);
+        break;
+    case WORK_KERNEL:
+        run_kernel(work);
+        break;
+    case WORK_GRAPH:
+        for (const struct work *w = work->graph.exec->first; w; w = w->next)
+            (void)work_run(w);
+        break;
+    case WORK_RECORD:
+    case WORK_WAIT:
+        break;
+    }
+    return GPU_SUCCESS;
+}
+
+/* ---- ownership ---- */
+
+void work_fini(struct work *work)
+{
+    if (work->kind == WORK_COPY && work->copy.owns_from)
+        free((void *)(uintptr_t)work->copy.from);
+    if (work->kind == WORK_KERNEL) {
+        free(work->kernel.words);
+        module_unref(work->kernel.function->module);
+    }
+}
+
+struct work *work_copy_list(const struct work *first)
+{
+    struct work *copies = NULL, **end = &copies;
+
+    for (const struct work *w = first; w; w = w->next) {
+        struct work *copy = must_alloc(sizeof *copy);
+
+        *copy = *w;
+        copy->next = NULL;
+        if (w->kind == WORK_KERNEL) {
+            copy->kernel.words = must_alloc(w->kernel.n_words * sizeof(uint64_t));
+            memcpy(copy->kernel.words, w->kernel.words, w->kernel.n_words * sizeof(uint64_t));
+            module_ref(w->kernel.function->module);
+        }
+        *end = copy;
+        end = &copy->next;
+    }
+    return copies;
+}
+
+void work_free_list(struct work *first)
+{
+    while (first) {
+        struct work *next = first->next;
+
+        work_fini(first);
+        free(first);
+        first = next;
+    }
+}
+
+/* ---- copies ---- */
+
+static gpu_result push_copy(gpu_stream stream, void *to, const void *from, size_t bytes)
+{
+    return stream_push(stream, &(struct work){.kind = WORK_COPY,
+                                              .copy = {.to = to, .from = from, .bytes = bytes}});
+}
+
+/* Pinned memory is read when the copy runs, other memory at once. */
+gpu_result fake_MemcpyHtoDAsync(gpu_ptr to, const void *from, size_t bytes, gpu_stream stream)
+{
+    gpu_result result = stream_begin("MemcpyHtoDAsync", stream);
+    void *copy;
+
+    if (result || (bytes && !memory_is_device(to, bytes)))
+        return result ? result : FAKE_INVALID_VALUE;
+    if (memory_is_pinned(from, bytes))
+        return push_copy(stream, (void *)(uintptr_t)to, from, bytes);
+    if (stream->capture)
+        return FAKE_CAPTURE_UNSUPPORTED;
+    copy = must_alloc(bytes);
+    memcpy(copy, from, bytes);
+    return stream_push(stream, &(struct work){.kind = WORK_COPY,
+                                              .copy = {.to = (void *)(uintptr_t)to,
+                                                       .from = copy,
+                                                       .bytes = bytes,
+                                                       .owns_from = true}});
+}
+
+/* To memory that is not pinned a copy is over when the call returns. */
+gpu_result fake_MemcpyDtoHAsync(void *to, gpu_ptr from, size_t bytes, gpu_stream stream)
+{
+    gpu_result result = stream_begin("MemcpyDtoHAsync", stream);
+
+    if (result || (bytes && !memory_is_device(from, bytes)))
+        return result ? result : FAKE_INVALID_VALUE;
+    if (!memory_is_pinned(to, bytes) && stream->capture)
+        return FAKE_CAPTURE_UNSUPPORTED;
+    result = push_copy(stream, to, (const void *)(uintptr_t)from, bytes);
+    return result || memory_is_pinned(to, bytes) ? result : stream_drain(stream);
+}
+
+gpu_result fake_MemcpyDtoDAsync(gpu_ptr to, gpu_ptr from, size_t bytes, gpu_stream stream)
+{
+    gpu_result result = stream_begin("MemcpyDtoDAsync", stream);
+
+    if (!result && bytes && (!memory_is_device(to, bytes) || !memory_is_device(from, bytes)))
+        result = FAKE_INVALID_VALUE;
+    return result ? result
+                  : push_copy(stream, (void *)(uintptr_t)to, (const void *)(uintptr_t)from, bytes);
+}
+
+/* ---- fills ---- */
+
+static gpu_result push_set(const char *name, gpu_ptr to, uint32_t pattern, uint32_t width,
+                           size_t count, gpu_stream stream)
+{
+    gpu_result result = stream_begin(name, stream);
+
+    if (!result && (to % width || (count && !memory_is_device(to, count * width))))
+        result = FAKE_INVALID_VALUE;
+    return result ? result
+                  : stream_push(stream, &(struct work){.kind = WORK_SET,
+                                                       .set = {.to = (void *)(uintptr_t)to,
+                                                               .pattern = pattern,
+                                                               .width = width,
+                                                               .count = count}});
+}
+
+gpu_result fake_MemsetD8Async(gpu_ptr to, unsigned char pattern, size_t count, gpu_stream stream)
+{
+    return push_set("MemsetD8Async", to, pattern, 1, count, stream);
+}
+
+gpu_result fake_MemsetD16Async(gpu_ptr to, unsigned short pattern, size_t count, gpu_stream stream)
+{
+    return push_set("MemsetD16Async", to, pattern, 2, count, stream);
+}
+
+gpu_result fake_MemsetD32Async(gpu_ptr to, unsigned pattern, size_t count, gpu_stream stream)
+{
+    return push_set("MemsetD32Async", to, pattern, 4, count, stream);
+}
+
+/* ---- launches ---- */
+
+/* HIP_LAUNCH_PARAM_END and CU_LAUNCH_PARAM_END. */
+#define LAUNCH_END ((void *)(uintptr_t)FAKE_NAME(3, 0))
+
+/* The parameters of the only form of a launch that the fake has: a list of keys and values, which
+ * HIP takes in this order only. */
+static gpu_result read_parameters(void **extra, const void **words, size_t *bytes)
+{
+    if (!extra || extra[0] != GPU_LAUNCH_BUFFER || extra[2] != GPU_LAUNCH_BUFFER_SIZE ||
+        extra[4] != LAUNCH_END)
+        return FAKE_NAME(FAKE_NOT_INITIALIZED, FAKE_INVALID_VALUE);
+    *words = extra[1];
+    *bytes = *(const size_t *)extra[3];
+    return *bytes % sizeof(uint64_t) == 0 && *bytes <= FAKE_PARAMETERS ? GPU_SUCCESS
+                                                                       : FAKE_INVALID_VALUE;
+}
+
+static gpu_result check_launch(const struct work *work)
+{
+    const uint32_t *grid = work->kernel.grid, *group = work->kernel.group;
+    const gpu_function function = work->kernel.function;
+    const uint64_t threads = (uint64_t)group[0] * group[1] * group[2];
+
+    if (!grid[0] || !grid[1] || !grid[2] || grid[0] > INT32_MAX || grid[1] > UINT16_MAX ||
+        grid[2] > UINT16_MAX || !threads || threads > FAKE_THREADS)
+        return FAKE_INVALID_VALUE;
+    if (work->kernel.shared_bytes > function->shared_bytes)
+        return FAKE_INVALID_VALUE;
+    if (function->threads && (group[0] != function->threads || threads != group[0]))
+        call_is_wrong("a block of %u x %u x %u threads for a kernel of %u", group[0], group[1],
+                      group[2], function->threads);
+    if (function->n_words && work->kernel.n_words != function->n_words)
+        call_is_wrong("%u words of parameters for a kernel of %u", work->kernel.n_words,
+                      function->n_words);
+    return GPU_SUCCESS;
+}
+
+gpu_result fake_LaunchKernel(gpu_function function, unsigned grid_x, unsigned grid_y,
+                             unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z,
+                             unsigned shared_bytes, gpu_stream stream, void **params, void **extra)
+{
+    gpu_result result = stream_begin("LaunchKernel", stream);
+    const void *words;
+    size_t bytes;
+    struct work work = {.kind = WORK_KERNEL,
+                        .kernel = {.function = function,
+                                   .grid = {grid_x, grid_y, grid_z},
+                                   .group = {block_x, block_y, block_z},
+                                   .shared_bytes = shared_bytes}};
+
+    if (!result)
+        result = params ? FAKE_NOT_SUPPORTED : read_parameters(extra, &words, &bytes);
+    if (result)
+        return result;
+    work.kernel.n_words = (uint32_t)(bytes / sizeof(uint64_t));
+    result = check_launch(&work);
+    if (result)
+        return result;
+    work.kernel.words = must_alloc(bytes);
+    memcpy(work.kernel.words, words, bytes);
+    module_ref(function->module);
+    return stream_push(stream, &work);
+}
