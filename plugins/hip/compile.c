@@ -84,6 +84,10 @@ frit_status compile_text(struct device *device, const char *name, const char *te
     options[n++] = arch;
     for (const char *const *option = vendor.options + 1; *option; option++)
         options[n++] = *option;
+    if (vendor.minimal_option &&
+        device->instance->compiler_version[0] * 100 + device->instance->compiler_version[1] >=
+            vendor.minimal_since)
+        options[n++] = vendor.minimal_option;
     result = api->CreateProgram(&program, text, name, 0, NULL, NULL);
     if (!result)
         result = api->CompileProgram(program, n, options);

@@ -2,7 +2,9 @@
 /* attention as two products with a softmax in between.
  *
  * The heads of q that share one of k and v are neighbours, so that their queries are rows of one
- * product; for mask and bias the scores stand as [.., heads, queries, keys]. */
+ * product; for mask and bias the scores stand as [.., heads, queries, keys].  Of narrow types the
+ * scores and the softmax are computed in f32, and the weights are rounded to the type, so that both
+ * products have narrow operands. */
 #include <math.h>
 #include <string.h>
 
@@ -96,6 +98,17 @@ static term weights(struct build *b, const struct attention *a)
     return b_over(b, e, sum);
 }
 
+/* Operands of the scores, in the type in which to compute. */
+static void widen_scores(struct build *b)
+{
+    static const uint32_t wide[] = {0, 1, 4}; /* q, k, bias */
+
+    b->dtype = frit_dtype_info_of(b->dtype).compute;
+    for (uint32_t i = 0; i < sizeof(wide) / sizeof(wide[0]); i++)
+        if (b_has(b, wide[i]))
+            b->in[wide[i]] = b_cast(b, b_in(b, wide[i]), b->dtype);
+}
+
 term decompose_attention(struct build *b)
 {
     const struct op_type *k = operand(b, 1);
@@ -105,6 +118,7 @@ term decompose_attention(struct build *b)
     if (k->dims[k->rank - 2] == 0)
         return b_full(b, b->dtype, b_n(0).scalar, b->out.rank, b->out.dims);
     a = dims_of(b);
-    w = as_rows(b, &a, weights(b, &a), a.keys);
+    widen_scores(b);
+    w = as_rows(b, &a, b_cast(b, weights(b, &a), b->out.dtype), a.keys);
     return b_reshape(b, b_matmul(b, w, b_in(b, 2)), a.rank, b->out.dims);
 }
