@@ -17,6 +17,9 @@
 #include "run/collective.h"
 #include "run/drain.h"
 #include "tensor/failure.h"
+#include "plan/key.h"
+#include "device/device.h"
+#include "load/registry.h"
 
 enum { FIXED = 8, SIMPLE_ATTRS = 512 };
 

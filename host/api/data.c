@@ -15,6 +15,8 @@
 #include "run/transfer.h"
 #include "tensor/failure.h"
 #include "tensor/slot.h"
+#include "device/watch.h"
+#include "device/device.h"
 
 static frit_status check_dims(uint32_t dtype, const frit_dims *dims, struct op_type *out,
                               frit_err *err)

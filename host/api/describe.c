@@ -19,6 +19,12 @@
 #include "memory/memory.h"
 #include "plan/automaton.h"
 #include "record/stream.h"
+#include "conf/conf.h"
+#include "load/registry.h"
+#include "graph/custom.h"
+#include "device/device.h"
+#include "device/queue.h"
+#include "device/drain_cause.h"
 
 const char *frit_version(void)
 {

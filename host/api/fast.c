@@ -17,6 +17,7 @@
 #include "record/segments.h"
 #include "record/stream.h"
 #include "run/drain.h"
+#include "device/device.h"
 
 /* Operands of a call, resolved. */
 struct operands {

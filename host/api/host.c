@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <frit/program.h>
 #include <frit/inspect.h>
 
 #include "api/report.h"
@@ -22,6 +23,11 @@
 #include "run/drain.h"
 #include "run/mirror.h"
 #include "tensor/failure.h"
+#include "conf/conf.h"
+#include "load/registry.h"
+#include "device/watch.h"
+#include "device/device.h"
+#include "base/versioned.h"
 
 enum { MAX_EVENTS = 1 << 18 }; /* of a timeline; what comes later is counted and lost */
 

@@ -3,9 +3,13 @@
 #ifndef API_HOST_H
 #define API_HOST_H
 
+#include <stdbool.h>
 #include <pthread.h>
 
-#include "load/registry.h"
+#include <frit/frit.h>
+
+struct conf;
+struct registry;
 
 struct frit_host {
     struct conf *conf;

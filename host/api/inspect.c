@@ -18,6 +18,9 @@
 #include "record/stream.h"
 #include "run/run.h"
 #include "search/fuser.h"
+#include "device/watch.h"
+#include "device/device.h"
+#include "load/registry.h"
 
 struct seen_run {
     frit_run_desc desc;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Ops by name: finds the op, fills the record of its attributes, and calls it. */
+#include <frit/custom.h>
 #include <frit/op_table.h>
 
 #include <inttypes.h>
@@ -11,6 +12,7 @@
 #include "base/str.h"
 #include "graph/op.h"
 #include "graph/scalar.h"
+#include "graph/custom.h"
 
 /* A record that is filled from named attributes. */
 struct fill {

@@ -32,6 +32,8 @@
 #include "run/drain.h"
 #include "run/transfer.h"
 #include "tensor/slot.h"
+#include "device/watch.h"
+#include "device/device.h"
 
 struct name {
     const struct slot *slot;

@@ -16,6 +16,7 @@
 #include "device/cache.h"
 #include "device/prepared_cache.h"
 #include "plan/relative.h"
+#include "graph/custom.h"
 
 /* What a driver's program costs beside what the host has of it, which only the driver knows. */
 enum { PROGRAM_BYTES = 1024 };

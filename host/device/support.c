@@ -3,6 +3,7 @@
 
 #include "device/programs.h"
 #include "graph/decompose/decompose.h"
+#include "device/device.h"
 
 static bool claims(frit_device *device, const struct program_call *call)
 {

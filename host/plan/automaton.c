@@ -16,6 +16,7 @@
 #include "base/fail.h"
 #include "plan/intern.h"
 #include "plan/table.h"
+#include "plan/plan.h"
 
 enum { SLAB_NODES = 32, NODE_ALIGN = 64 };
 

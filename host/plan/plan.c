@@ -7,10 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <frit/op_table.h>
+
 #include "base/fail.h"
 #include "base/str.h"
 #include "plan/program.h"
 #include "plan/verify.h"
+#include "plan/relative.h"
+#include "graph/op.h"
 
 enum { LABEL_OPS = 12 }; /* ops that a label names */
 

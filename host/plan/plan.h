@@ -8,13 +8,15 @@
 #ifndef PLAN_PLAN_H
 #define PLAN_PLAN_H
 
+#include <stdbool.h>
 #include <stdatomic.h>
 
-#include <frit/fuser.h>
+#include <frit/program.h>
 
-#include "plan/relative.h"
+#include "base/arena.h"
 
 struct program;
+struct relative;
 struct str;
 
 /* Why a block did not grow. */

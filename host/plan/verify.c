@@ -2,10 +2,14 @@
 /* Simulates lifetimes: executes an order of ops on states instead of values. */
 #include "plan/verify.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
+
+#include <frit/op_table.h>
 
 #include "base/fail.h"
 #include "plan/plan.h"
+#include "graph/op.h"
 
 enum life { EXTERNAL, PENDING, ALIVE, DEAD };
 

@@ -11,6 +11,7 @@
 #include "record/alias.h"
 #include "record/binding.h"
 #include "tensor/failure.h"
+#include "plan/automaton.h"
 
 /* ---- life ---- */
 

@@ -17,6 +17,11 @@
 #include "run/mirror.h"
 #include "run/run_frame.h"
 #include "tensor/failure.h"
+#include "memory/memory.h"
+#include "graph/graph.h"
+#include "run/launch.h"
+#include "run/batch.h"
+#include "run/frame_batch.h"
 
 /* ---- written by the launch ---- */
 

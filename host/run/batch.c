@@ -10,6 +10,10 @@
 #include "memory/buffer.h"
 #include "plan/program.h"
 #include "tensor/failure.h"
+#include "memory/memory.h"
+#include "device/lineage.h"
+#include "device/device.h"
+#include "device/queue.h"
 
 void batch_fini(struct batch *batch)
 {

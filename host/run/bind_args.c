@@ -15,6 +15,12 @@
 #include "run/bind_derived.h"
 #include "run/bound_plan.h"
 #include "run/mirror.h"
+#include "memory/memory.h"
+#include "graph/graph.h"
+#include "run/batch.h"
+#include "run/launch.h"
+#include "run/frame.h"
+#include "device/device.h"
 
 struct extent launch_extent(const struct value *value)
 {

@@ -4,6 +4,11 @@
 #include "run/bound_finish.h"
 
 #include "memory/buffer.h"
+#include "memory/memory.h"
+#include "run/run.h"
+#include "record/segment.h"
+#include "run/explore.h"
+#include "graph/graph.h"
 
 /* ---- values and buffers ---- */
 

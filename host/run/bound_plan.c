@@ -12,6 +12,12 @@
 #include "run/bind_derived.h"
 #include "run/capture.h"
 #include "run/collective.h"
+#include "base/arena.h"
+#include "memory/memory.h"
+#include "graph/graph.h"
+#include "run/launch_parts.h"
+#include "record/segment.h"
+#include "run/explore.h"
 
 /* ---- life ---- */
 

@@ -13,6 +13,10 @@
 #include "run/preassign.h"
 #include "run/rank.h"
 #include "tensor/failure.h"
+#include "record/binding.h"
+#include "run/explore.h"
+#include "plan/plan.h"
+#include "record/scope.h"
 
 /* ---- the lazy way ---- */
 

@@ -16,6 +16,14 @@
 #include "run/replay_match.h"
 #include "tensor/failure.h"
 #include "tensor/slot.h"
+#include "run/bound_cache.h"
+#include "run/explore.h"
+#include "graph/graph.h"
+#include "plan/plan.h"
+#include "plan/automaton.h"
+#include "device/device.h"
+#include "device/lineage.h"
+#include "device/watch.h"
 
 struct executor *executor_of(struct stream *stream)
 {

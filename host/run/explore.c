@@ -14,6 +14,9 @@
 #include "record/alias.h"
 #include "search/fuser.h"
 #include "tensor/slot.h"
+#include "run/run.h"
+#include "device/device.h"
+#include "record/segment.h"
 
 void explorer_fini(struct explorer *explorer)
 {
@@ -391,7 +394,8 @@ frit_status explorer_form(struct explorer *e, frit_device *device, const struct 
     relative_write(&e->relative, number ? e->call_end[number - 1] : 0, e->call_end[number], bytes);
     if (bytes->failed)
         return fail_memory(err, bytes->length);
-    *form = (struct segment_form){.key = {bytes->text, bytes->length},
+    *form = (struct segment_form){.bytes = bytes->text,
+                                  .n_bytes = bytes->length,
                                   .extents = e->relative.extents,
                                   .n_extents = e->relative.n_extents};
     return FRIT_OK;

@@ -37,7 +37,8 @@ void fallback_fault(frit_device *device, const char *label, const frit_err *why)
                   why->text);
 }
 
-void fallback_tell(struct frame *frame, const char *label, enum fallback kind, const frit_err *why)
+void fallback_report(struct frame *frame, const char *label, enum fallback kind,
+                     const frit_err *why)
 {
     frit_device *device = frame->device;
 

@@ -6,6 +6,13 @@
 #include "memory/buffer.h"
 #include "run/bound_plan.h"
 #include "tensor/failure.h"
+#include "graph/graph.h"
+#include "plan/plan.h"
+#include "memory/memory.h"
+#include "run/frame_batch.h"
+#include "device/device.h"
+#include "run/batch.h"
+#include "device/lineage.h"
 
 enum { REUSE_BYTES = 1 << 16 }; /* less is not worth the BARRIER that using it again costs */
 

@@ -15,6 +15,7 @@
 #include "run/mirror.h"
 #include "run/run_frame.h"
 #include "tensor/failure.h"
+#include "device/device.h"
 
 struct inner {
     struct frame *outer;

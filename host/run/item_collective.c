@@ -7,6 +7,7 @@
 #include "run/collective.h"
 #include "run/run_frame.h"
 #include "tensor/failure.h"
+#include "graph/graph.h"
 
 static frit_attrs_collective collective_attrs(const struct graph_op *op)
 {

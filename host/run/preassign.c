@@ -8,6 +8,10 @@
 #include "memory/memory.h"
 #include "run/drain.h"
 #include "tensor/failure.h"
+#include "device/device.h"
+#include "record/binding.h"
+#include "run/run.h"
+#include "run/explore.h"
 
 static bool meet(const struct buffer *a, const struct buffer *b)
 {

@@ -18,6 +18,13 @@
 #include "run/replay_lineage.h"
 #include "tensor/failure.h"
 #include "tensor/slot.h"
+#include "record/segment.h"
+#include "run/bound_plan.h"
+#include "memory/memory.h"
+#include "device/device.h"
+#include "device/queue.h"
+#include "device/lineage_batch.h"
+#include "device/lineage.h"
 
 /* ---- scalars ---- */
 

@@ -5,6 +5,7 @@
 #include "device/lineage.h"
 #include "run/collective.h"
 #include "tensor/failure.h"
+#include "run/bound_plan.h"
 
 void replay_collective(struct bound_plan *bound, frit_device *device, uint32_t number,
                        struct failure **late)

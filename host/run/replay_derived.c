@@ -3,6 +3,9 @@
  * BARRIER stands between them: where the recorded run had none, each fills memory of its own. */
 #include "run/replay_derived.h"
 #include "memory/buffer.h"
+#include "run/bound_plan.h"
+#include "memory/derived.h"
+#include "device/device.h"
 
 #include <string.h>
 

@@ -5,6 +5,8 @@
 #include "device/lineage.h"
 #include "plan/program.h"
 #include "tensor/failure.h"
+#include "run/bound_plan.h"
+#include "memory/memory.h"
 
 /* ---- operands that are written over ---- */
 

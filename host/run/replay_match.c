@@ -6,6 +6,8 @@
 #include "memory/buffer.h"
 #include "record/alias.h"
 #include "tensor/slot.h"
+#include "record/segment.h"
+#include "memory/memory.h"
 
 static bool same_scalars(const struct same_record *same, const struct recorded_op *record)
 {

@@ -17,6 +17,13 @@
 #include "run/prefetch.h"
 #include "run/run_frame.h"
 #include "tensor/failure.h"
+#include "memory/memory.h"
+#include "graph/graph.h"
+#include "plan/plan.h"
+#include "run/frame_batch.h"
+#include "run/batch.h"
+#include "device/lineage.h"
+#include "run/frame.h"
 
 enum { MAX_LAUNCHES = 32 }; /* of one submit */
 

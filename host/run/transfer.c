@@ -14,6 +14,9 @@
 #include "run/launch_parts.h"
 #include "run/mirror.h"
 #include "tensor/failure.h"
+#include "device/queue.h"
+#include "device/lineage.h"
+#include "device/device.h"
 
 static uint64_t value_bytes(const struct value *value)
 {

@@ -4,11 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <frit/op_table.h>
+
 #include "base/array.h"
 #include "base/fail.h"
 #include "base/log.h"
 #include "plan/program.h"
 #include "search/score.h"
+#include "graph/op.h"
 
 /* ---- clones ---- */
 

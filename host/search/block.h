@@ -6,7 +6,10 @@
 #ifndef SEARCH_BLOCK_H
 #define SEARCH_BLOCK_H
 
+#include <stdbool.h>
+
 #include "search/search.h"
+#include "plan/relative.h"
 
 /* State of a value during a search.  Blocks are bits, numbered as in pass.h. */
 struct search_value {

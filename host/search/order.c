@@ -5,9 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <frit/op_table.h>
+
 #include "base/array.h"
 #include "base/fail.h"
 #include "plan/program.h"
+#include "graph/op.h"
 
 struct sorting {
     struct search_ctx *ctx;

@@ -4,9 +4,12 @@
  * tallies are computed once, when an op is added. */
 #include "search/score.h"
 
+#include <frit/op_table.h>
+
 #include "search/block.h"
 
 #include "search/dag.h"
+#include "graph/op.h"
 
 enum { TENSOR_POINTS = 100, LAUNCH_POINTS = 10 };
 

@@ -19,6 +19,7 @@
 #include "plan/verify.h"
 #include "search/order.h"
 #include "search/pass.h"
+#include "plan/relative.h"
 
 struct search {
     struct search_ctx ctx;

@@ -8,6 +8,7 @@
 #ifndef SEARCH_SEARCH_H
 #define SEARCH_SEARCH_H
 
+#include <stdbool.h>
 #include <stdatomic.h>
 
 #include <frit/fuser.h>

@@ -10,6 +10,7 @@
 #include "graph/decompose/build.h"
 #include "graph/scalar.h"
 #include "graph/shape/shape.h"
+#include "graph/custom.h"
 
 enum { AS_IS, WIDE };
 

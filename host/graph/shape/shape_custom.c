@@ -9,6 +9,7 @@
 #include "base/fail.h"
 #include "graph/custom_call.h"
 #include "graph/shape/shape.h"
+#include "graph/custom.h"
 
 /* ---- attributes ---- */
 

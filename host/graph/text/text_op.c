@@ -12,6 +12,7 @@
 #include "graph/text/text_number.h"
 #include "graph/text/text_parse.h"
 #include "graph/text/text_script.h"
+#include "graph/custom.h"
 
 bool parse_at_attr(const struct parser *p)
 {
