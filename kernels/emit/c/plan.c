@@ -1,37 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Regions end at ops of the group, and at the begins and ends of loops and branches that contain
- * such ops.  A pure op whose operands are all values of the group is one itself.  Other values are
- * local if all their uses are in their region, else held. */
+/* Cutting a phase: ops of the group end a region, and so do the ends of loops and branches that
+ * have such ops inside.  What is made of nothing but values of the group, without memory, is a
+ * value of the group itself.  Other values are local where all their uses are in their region,
+ * else held.
+ */
 #include "emit/c/plan.h"
 
 #include <stdlib.h>
 
 #include "base/fail.h"
 
-struct planner {
+struct statement_region {
     const struct kir_module *module;
     const struct kir_phase *phase;
+    const bool *crosses; /* per instruction: an op of the group */
     struct plan *plan;
 };
 
-static bool is_of_group(uint32_t op)
-{
-    return op == KIR_barrier || op == KIR_exchange || op == KIR_shift || op == KIR_first;
-}
-
 /* ---- regions ---- */
 
-static void mark_control(struct planner *c)
+static void mark_control(struct statement_region *c)
 {
     for (uint32_t at = 0; at < c->phase->n; at++) {
         const struct kir_inst *inst = &c->phase->inst[at];
 
         for (uint32_t i = at; (inst->op == KIR_for || inst->op == KIR_if) && i < inst->pair; i++)
-            c->plan->of_group[at] |= is_of_group(c->phase->inst[i].op);
+            c->plan->of_group[at] |= c->crosses[i];
     }
 }
 
-static void number_regions(struct planner *c)
+static void number_regions(struct statement_region *c)
 {
     uint32_t region = 0, depth = 0; /* of control inside a region */
 
@@ -41,7 +39,7 @@ static void number_regions(struct planner *c)
         bool closes = inst->op == KIR_next || inst->op == KIR_end;
         bool cuts = opens    ? c->plan->of_group[at]
                     : closes ? c->plan->of_group[inst->pair]
-                             : is_of_group(inst->op);
+                             : c->crosses[at];
 
         depth -= closes && !cuts;
         c->plan->region[at] = region;
@@ -61,11 +59,13 @@ static bool is_pure(const struct kir_inst *inst)
            inst->op != KIR_lane && inst->op != KIR_phi && inst->op != KIR_for;
 }
 
-static uint8_t first_home(const struct planner *c, uint32_t at)
+static uint8_t first_home(const struct statement_region *c, uint32_t at)
 {
     const struct kir_inst *inst = &c->phase->inst[at];
 
-    if (inst->op == KIR_first || (inst->op == KIR_for && c->plan->of_group[at]))
+    if (inst->op == KIR_for && c->plan->of_group[at])
+        return PLAN_GROUP;
+    if (inst->op == KIR_first && c->crosses[at])
         return PLAN_GROUP;
     if (inst->op == KIR_phi)
         return c->plan->of_group[at - 1 - (uint32_t)inst->imm] ? PLAN_HELD : PLAN_LOCAL;
@@ -73,13 +73,13 @@ static uint8_t first_home(const struct planner *c, uint32_t at)
         return PLAN_LOCAL;
     for (uint32_t k = 0; k < kir_op_info(inst->op)->n; k++) {
         if (c->plan->home[inst->a[k]] != PLAN_GROUP)
-            return inst->op == KIR_exchange || inst->op == KIR_shift ? PLAN_HELD : PLAN_LOCAL;
+            return c->crosses[at] ? PLAN_HELD : PLAN_LOCAL;
     }
     return PLAN_GROUP;
 }
 
 /* The lane's number is known everywhere, it is held only for what the group does with it. */
-static void use(struct planner *c, uint32_t value, uint32_t at, bool by_group)
+static void use(struct statement_region *c, uint32_t value, uint32_t at, bool by_group)
 {
     bool away =
         c->plan->region[value] != c->plan->region[at] && c->phase->inst[value].op != KIR_lane;
@@ -88,7 +88,7 @@ static void use(struct planner *c, uint32_t value, uint32_t at, bool by_group)
         c->plan->home[value] = PLAN_HELD;
 }
 
-static void uses_of(struct planner *c, uint32_t at)
+static void uses_of(struct statement_region *c, uint32_t at)
 {
     const struct kir_inst *inst = &c->phase->inst[at];
 
@@ -100,15 +100,14 @@ static void uses_of(struct planner *c, uint32_t at)
         use(c, inst->a[0], at - 1 - (uint32_t)inst->imm, false);
     } else {
         for (uint32_t k = 0; k < kir_op_info(inst->op)->n; k++)
-            use(c, inst->a[k], at,
-                is_of_group(inst->op) || (inst->op == KIR_if && c->plan->of_group[at]));
+            use(c, inst->a[k], at, c->crosses[at] || (inst->op == KIR_if && c->plan->of_group[at]));
     }
 }
 
 frit_status plan_init(struct plan *out, const struct kir_module *module, uint32_t phase,
-                      frit_err *err)
+                      const bool *crosses, frit_err *err)
 {
-    struct planner c = {module, &module->phases[phase], out};
+    struct statement_region c = {module, &module->phases[phase], crosses, out};
     size_t n = (size_t)c.phase->n + 1;
 
     out->home = calloc(n, sizeof(*out->home));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Regions of a phase: instructions between two ops of the whole group, which run lane by lane. */
+/* How a phase is cut into regions. */
 #ifndef EMIT_C_PLAN_H
 #define EMIT_C_PLAN_H
 
@@ -12,7 +12,7 @@
 /* Where a value lives. */
 enum plan_home {
     PLAN_LOCAL, /* in its region, or in a loop of it */
-    PLAN_HELD,  /* in an element per lane, of the whole phase */
+    PLAN_HELD,  /* in a variable of each thread, of the whole phase */
     PLAN_GROUP  /* once for the group */
 };
 
@@ -23,9 +23,10 @@ struct plan {
     uint32_t *region; /* the number of the region that it is in, or before */
 };
 
-/* Of a phase of a verified module.  FRIT_NO_HOST_MEMORY: *out is empty. */
+/* Of a phase of a verified module; crosses[i]: instruction i ends a region.  FRIT_NO_HOST_MEMORY:
+ * *out is empty. */
 frit_status plan_init(struct plan *out, const struct kir_module *module, uint32_t phase,
-                      frit_err *err);
+                      const bool *crosses, frit_err *err);
 void plan_fini(struct plan *plan);
 
 #endif

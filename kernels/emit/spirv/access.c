@@ -7,7 +7,6 @@
 
 #include "emit/spirv/convert.h"
 #include "emit/spirv/emit.h"
-#include "emit/spirv/shape.h"
 #include "emit/spirv/value.h"
 
 enum { ACCESS_MOST = 16 }; /* elements: 16 bytes of the smallest */
@@ -26,7 +25,7 @@ static struct access access_of(const struct emit *e, uint32_t at, uint32_t condi
 
     a.dtype = e->module->args[a.inst->imm].dtype;
     a.bytes = (uint32_t)frit_storage_bytes(a.dtype, 1);
-    a.n = shape_chunk(e, (uint32_t)a.inst->imm, a.inst->a[0]);
+    a.n = shape_chunk(&e->shape, (uint32_t)a.inst->imm, a.inst->a[0]);
     return a;
 }
 

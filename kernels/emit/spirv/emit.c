@@ -10,11 +10,11 @@
 #include "base/fail.h"
 #include "emit/spirv/access.h"
 #include "emit/spirv/group.h"
-#include "emit/spirv/shape.h"
 #include "emit/spirv/space.h"
 #include "emit/spirv/value.h"
 
 enum { PUSH_BASE = 0, PUSH_ZERO = 3, PUSH_BLOCK = 4 /* members of the push constants */ };
+enum { LEAST_THREADS = 32 /* where subgroups are not known: as many as most have */ };
 
 void emit_refuse(struct emit *e, const char *what)
 {
@@ -542,8 +542,13 @@ static frit_status make_room(struct emit *e)
 
 static frit_status emit_phase(struct emit *e, uint32_t phase)
 {
+    const struct shape_target target = {.most_threads = e->target->most_threads,
+                                        .least_threads = e->target->subgroup ? e->target->subgroup
+                                                                             : LEAST_THREADS,
+                                        .aligned = e->aligned};
+
     TRY(facts_init(&e->facts, e->module, phase, e->err));
-    TRY(shape_init(e));
+    TRY(shape_init(&e->shape, e->module, phase, &e->facts, &target, &e->arena, e->err));
     TRY(make_room(e));
     e->code->threads = e->shape.threads;
     e->code->each = e->shape.each;

@@ -1,19 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the files of the emitter share: the phase being written, and how a value of the IR is one of
- * SPIR-V.  A thread has `each` lanes; a value is `each` ids, all the same one where it is uniform.
- * Which lanes: `striped`, lane j of thread t is j * threads + t; else t * each + j. */
+ * SPIR-V.  A thread has `each` lanes (emit/shape.h); a value is `each` ids, all the same one where
+ * it is uniform. */
 #ifndef EMIT_SPIRV_EMIT_H
 #define EMIT_SPIRV_EMIT_H
 
+#include "emit/shape.h"
 #include "emit/spirv/build.h"
 #include "emit/spirv/spirv.h"
 #include "ir/facts.h"
 #include "ir/verify.h"
-
-struct shape {
-    uint32_t threads, each;
-    bool striped;
-};
 
 /* A loop that is open. */
 struct open_loop {
@@ -39,7 +35,6 @@ struct emit {
 
     struct facts facts;
     struct arena arena; /* of the arrays below */
-    uint32_t *even;     /* per instruction: a power of two that divides it in lane 0 */
     struct shape shape;
     struct spirv_code *code;
 
@@ -72,14 +67,9 @@ static inline bool emit_uniform(const struct emit *e, uint32_t value)
 {
     return e->facts.of[value].kind == FACT_UNIFORM;
 }
-/* How many lanes of a thread, from each multiple of it on, have one value: one id. */
 static inline uint32_t emit_run(const struct emit *e, uint32_t value)
 {
-    uint32_t same = e->facts.of[value].same;
-
-    if (e->shape.striped && same < e->phase->lanes)
-        return 1;
-    return same < e->shape.each ? same : e->shape.each;
+    return shape_run(&e->shape, value);
 }
 static inline uint32_t emit_type_at(const struct emit *e, uint32_t value)
 {

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Texts of random modules, compiled under the sanitizers by the compiler of this build, give what
- * eval gives, however many threads a group has. */
+/* Texts of random modules for devices, compiled with the words of the host under the sanitizers by
+ * the compiler of this build, give what eval gives: whatever dialect, block and warp, whether
+ * arguments are aligned, however the launch gives them. */
 #include "emit/c/ctext.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "emit/random.h"
@@ -11,16 +13,28 @@
 
 #include "failing_alloc.h"
 
-enum { CASES = 8, MOST_CASES = 1000 };
+enum { CASES = 4, MOST_CASES = 1000, SPACES = 3, PARAMS_BYTES = 4096, MOST_EACH = 8 };
 
-static const uint32_t threads[] = {1, 8, 32};
+/* Warps of 4 threads are for exchanges through memory in small groups. */
+static const struct variant {
+    struct ctext_target target;
+    bool aligned;
+} variants[] = {
+    {{CTEXT_CUDA, 1024, 32, 1 << 16, PARAMS_BYTES}, true},
+    {{CTEXT_HIP, 256, 64, 1 << 16, 0}, false},
+    {{CTEXT_CUDA, 64, 4, 1 << 16, 0}, true},
+    {{CTEXT_HIP, 16, 4, 1 << 16, PARAMS_BYTES}, false},
+    {{CTEXT_CUDA, 1, 32, 1 << 16, PARAMS_BYTES}, true}, /* of small groups */
+};
 
-enum { THREADS = sizeof(threads) / sizeof(*threads) };
+enum { VARIANTS = sizeof(variants) / sizeof(*variants) };
 
 struct batch {
     char folder[256];
     uint64_t first;
     uint32_t n;
+    uint64_t kernels, launches;
+    FILE *texts, *table, *runs; /* being written */
 };
 
 static FILE *open_file(const struct batch *b, const char *name, const char *mode)
@@ -41,22 +55,42 @@ static void run_command(const char *command)
         fail_msg("failed: %s", command);
 }
 
+/* A case is also run over several spaces where its module may be. */
+static bool can_have_spaces(const struct random_case *c)
+{
+    return c->module.n_phases == 1 && c->grid[0][1] == 1 && c->grid[0][2] == 1;
+}
+
+static uint32_t runs_of(const struct random_case *c)
+{
+    return can_have_spaces(c) ? 2 : 1;
+}
+
 /* ---- the program ---- */
 
-static void write_text(const struct batch *b, const struct random_case *c, uint32_t n, uint32_t t)
+/* The second part, with names of its own for the kernels. */
+static void write_text(struct batch *b, const struct random_case *c, const struct variant *v,
+                       struct ctext_phase *phases, struct ctext_kernels *kernels)
 {
     frit_err err = {.struct_size = sizeof(err)};
+    struct ctext_target target = v->target;
     struct str text = {0};
-    char name[64], file_name[80];
-    FILE *file;
+    const char *rest;
 
-    snprintf(name, sizeof(name), "k%u_%u", n, threads[t]);
-    snprintf(file_name, sizeof(file_name), "%s.c", name);
-    if (ctext_emit(&c->module, name, threads[t], &text, &err))
+    for (uint32_t i = 0; i < c->module.n_phases; i++) {
+        while (c->module.phases[i].lanes / target.most_threads > MOST_EACH)
+            target.most_threads *= 2;
+    }
+    if (ctext_emit_gpu(&c->module, &target, v->aligned, &text, phases, kernels, &err))
         fail_msg("%s", err.text);
-    file = open_file(b, file_name, "w");
-    fputs(text.text, file);
-    assert_int_equal(fclose(file), 0);
+    rest = strstr(text.text, CTEXT_END_OF_WORDS);
+    assert_non_null(rest);
+    for (uint32_t i = 0; i < c->module.n_phases; i++, b->kernels++) {
+        fprintf(b->texts, "#undef k_%u\n#define k_%u text_%llu\n", i, i,
+                (unsigned long long)b->kernels);
+        fprintf(b->table, "    text_%llu,\n", (unsigned long long)b->kernels);
+    }
+    fputs(rest + strlen(CTEXT_END_OF_WORDS), b->texts);
     str_fini(&text);
 }
 
@@ -65,50 +99,63 @@ static void put_number(FILE *file, uint64_t number)
     fwrite(&number, sizeof(number), 1, file);
 }
 
-static void write_launch(FILE *file, const struct random_case *c, uint64_t first)
+static void write_run(struct batch *b, const struct random_case *c, const struct variant *v)
 {
-    put_number(file, first);
-    put_number(file, c->module.n_phases);
-    put_number(file, c->module.n_params);
-    put_number(file, c->module.n_args);
-    fwrite(c->words, 8, c->module.n_params, file);
-    for (uint32_t i = 0; i < c->module.n_args; i++) {
-        put_number(file, c->args[i].bytes);
-        fwrite(c->args[i].initial, 1, c->args[i].bytes, file);
+    struct ctext_phase phases[RANDOM_PHASES];
+    struct ctext_kernels kernels;
+    uint64_t n_spaces = c->module.spaces ? SPACES : 1;
+
+    put_number(b->runs, b->kernels);
+    write_text(b, c, v, phases, &kernels);
+    put_number(b->runs, c->module.n_phases);
+    put_number(b->runs, c->module.n_params);
+    put_number(b->runs, c->module.n_args);
+    put_number(b->runs, c->module.spaces ? 2 : !kernels.by_value);
+    put_number(b->runs, n_spaces);
+    for (uint64_t space = 0; space < n_spaces; space++) {
+        for (uint32_t i = 0; i < c->module.n_args; i++) {
+            put_number(b->runs, c->args[i].bytes);
+            fwrite(c->args[i].initial, 1, c->args[i].bytes, b->runs);
+        }
+        fwrite(c->words, 8, c->module.n_params, b->runs);
     }
     for (uint32_t i = 0; i < c->module.n_phases; i++) {
-        put_number(file, ctext_scratch(&c->module, i));
-        fwrite(c->grid[i], sizeof(c->grid[i]), 1, file);
+        put_number(b->runs, phases[i].shared_bytes);
+        fwrite(c->grid[i], sizeof(c->grid[i]), 1, b->runs);
     }
+    b->launches++;
 }
 
 /* Texts, their table, and the launches. */
-static void write_all(const struct batch *b)
+static void write_all(struct batch *b)
 {
-    FILE *table = open_file(b, "table.c", "w"), *names = open_file(b, "names.h", "w");
-    FILE *launches = open_file(b, "launches", "wb");
-    uint64_t kernel = 0;
+    struct str words = {0};
 
-    fputs("typedef void kernel(const unsigned long *, void *const *, const unsigned *, void *);\n"
-          "extern kernel *const kernels[];\nkernel\n",
-          table);
-    put_number(launches, (uint64_t)b->n * THREADS);
+    b->texts = open_file(b, "texts.c", "w");
+    b->table = open_file(b, "table.h", "w");
+    b->runs = open_file(b, "launches", "wb");
+    ctext_host_words(&words);
+    fputs(words.text, b->texts);
+    str_fini(&words);
+    put_number(b->runs, 0);
     for (uint32_t n = 0; n < b->n; n++) {
         struct random_case c;
 
         random_case_init(&c, b->first + n, &random_all);
-        for (uint32_t t = 0; t < THREADS; t++) {
-            write_text(b, &c, n, t);
-            write_launch(launches, &c, kernel);
-            for (uint32_t i = 0; i < c.module.n_phases; i++, kernel++) {
-                fprintf(table, "%sk%u_%u_%u", kernel ? ", " : "", n, threads[t], i);
-                fprintf(names, "k%u_%u_%u,\n", n, threads[t], i);
-            }
+        for (uint32_t run = 0; run < runs_of(&c); run++) {
+            c.module.spaces = run;
+            for (uint32_t v = 0; v < VARIANTS; v++)
+                write_run(b, &c, &variants[v]);
         }
         random_case_fini(&c);
     }
-    fputs(";\nkernel *const kernels[] = {\n#include \"names.h\"\n};\n", table);
-    assert_int_equal(fclose(table) | fclose(names) | fclose(launches), 0);
+    fputs("typedef void kernel(const u64 *, const u32 *, void *);\n"
+          "extern kernel *const kernels[];\n"
+          "kernel *const kernels[] = {\n#include \"table.h\"\n};\n",
+          b->texts);
+    rewind(b->runs);
+    put_number(b->runs, b->launches);
+    assert_int_equal(fclose(b->texts) | fclose(b->table) | fclose(b->runs), 0);
 }
 
 static void build_and_run(const struct batch *b)
@@ -117,8 +164,10 @@ static void build_and_run(const struct batch *b)
 
     snprintf(command, sizeof(command),
              "cd %s && " CTEXT_CC " -std=c17 -O0 -Wall -Wextra -Werror -Wno-unused "
-             "-ffp-contract=off -fsanitize=address,undefined -fno-sanitize-recover=all "
-             "*.c %s/tests/kernels/emit/c/harness.c -lm -o program && "
+             "-Wno-type-limits -ffp-contract=off -fno-sanitize-recover=all "
+             "-fsanitize=address,alignment,bounds,shift,signed-integer-overflow,"
+             "float-cast-overflow,integer-divide-by-zero "
+             "texts.c %s/tests/kernels/emit/c/harness.c -lm -o program && "
              "ASAN_OPTIONS=detect_stack_use_after_return=0 ./program launches results",
              b->folder, CTEXT_SOURCE);
     run_command(command);
@@ -126,25 +175,36 @@ static void build_and_run(const struct batch *b)
 
 /* ---- the results ---- */
 
-static void compare(const struct batch *b, FILE *results, uint32_t n)
+static void compare(const struct random_case *c, const char *name, void *const *expected,
+                    FILE *results)
 {
-    void *expected[RANDOM_ARGS], *got[RANDOM_ARGS];
+    void *got[RANDOM_ARGS];
+
+    random_case_fill(c, got);
+    for (uint32_t i = 0; i < c->module.n_args; i++)
+        assert_int_equal(fread(got[i], 1, c->args[i].bytes, results), c->args[i].bytes);
+    random_case_compare(c, name, expected, got);
+    random_case_free(c, got);
+}
+
+static void compare_case(const struct batch *b, FILE *results, uint32_t n)
+{
+    void *expected[RANDOM_ARGS];
     struct random_case c;
     char name[64];
 
     random_case_init(&c, b->first + n, &random_all);
     random_case_fill(&c, expected);
-    random_case_fill(&c, got);
     random_case_eval(&c, expected);
-    for (uint32_t t = 0; t < THREADS; t++) {
-        for (uint32_t i = 0; i < c.module.n_args; i++)
-            assert_int_equal(fread(got[i], 1, c.args[i].bytes, results), c.args[i].bytes);
-        snprintf(name, sizeof(name), "case %llu, %u threads", (unsigned long long)b->first + n,
-                 threads[t]);
-        random_case_compare(&c, name, expected, got);
+    for (uint32_t run = 0; run < runs_of(&c); run++) {
+        for (uint32_t i = 0; i < VARIANTS * (run ? SPACES : 1); i++) {
+            snprintf(name, sizeof(name), "case %llu, variant %u%s",
+                     (unsigned long long)b->first + n, i / (run ? SPACES : 1),
+                     run ? ", of several spaces" : "");
+            compare(&c, name, expected, results);
+        }
     }
     random_case_free(&c, expected);
-    random_case_free(&c, got);
     random_case_fini(&c);
 }
 
@@ -166,7 +226,7 @@ static void texts_run_as_by_eval(void **state)
     build_and_run(&b);
     results = open_file(&b, "results", "rb");
     for (uint32_t n = 0; n < b.n; n++)
-        compare(&b, results, n);
+        compare_case(&b, results, n);
     assert_int_equal(fgetc(results), EOF);
     fclose(results);
     snprintf(command, sizeof(command), "rm -r %s", b.folder);
@@ -181,11 +241,14 @@ static void without_memory_it_says_so(void **state)
     random_case_init(&c, 3, &random_all);
     for (long n = 0, hit = 1; hit; n++) {
         frit_err err = {.struct_size = sizeof(err)};
+        struct ctext_phase phases[RANDOM_PHASES];
+        struct ctext_kernels kernels;
         struct str text = {0};
         frit_status status;
 
         failing_alloc_arm(n);
-        status = ctext_emit(&c.module, "k", 8, &text, &err);
+        status =
+            ctext_emit_gpu(&c.module, &variants[0].target, true, &text, phases, &kernels, &err);
         hit = failing_alloc_disarm();
         assert_int_equal(status, hit ? FRIT_NO_HOST_MEMORY : FRIT_OK);
         str_fini(&text);

@@ -1,14 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs compiled texts: the program that ctext_test builds has this, the texts, and `kernels`, the
- * table of their functions.  It reads launches from the file named first and writes the arguments
- * as they are afterwards to the second; both are numbers and bytes as they lie in memory. */
+/* Runs compiled texts: the program that ctext_test builds has this, the texts with the words of
+ * the host, and `kernels`, the table of their functions.  It reads launches from the file named
+ * first and writes the arguments as they are afterwards to the second; both are numbers and bytes
+ * as they lie in memory. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-typedef void kernel(const uint64_t *words, void *const *args, const uint32_t *group, void *scratch);
+typedef unsigned long long u64;
+typedef void kernel(const u64 *params, const uint32_t *group, void *shared);
 
 extern kernel *const kernels[];
+
+enum { MOST_ARGS = 16, MOST_SPACES = 4, MOST_WORDS = 64, MOST_GROUPS = 4096 };
+enum { BASE_Y = 3, BASE_Z = 5 };
+enum { BY_VALUE, BY_ADDRESS, SPACES };
+
+struct launch {
+    u64 first, n_phases, n_words, n_args, given, n_spaces;
+    u64 bytes[MOST_ARGS];
+    void *args[MOST_SPACES][MOST_ARGS];
+    u64 block[MOST_SPACES * MOST_WORDS]; /* of each space: addresses, words */
+};
 
 static void *must(void *memory)
 {
@@ -23,54 +36,88 @@ static void get(FILE *in, void *to, size_t bytes)
         exit(3);
 }
 
-static uint64_t get_number(FILE *in)
+static u64 get_number(FILE *in)
 {
-    uint64_t number;
+    u64 number;
 
     get(in, &number, sizeof(number));
     return number;
 }
 
-static void run_phase(kernel *run, const uint32_t *grid, size_t scratch_bytes,
-                      const uint64_t *words, void *const *args)
+/* Arguments are as large as said, so that a sanitizer sees what is outside. */
+static void read_space(FILE *in, struct launch *l, u64 space)
 {
-    void *scratch = must(malloc(scratch_bytes ? scratch_bytes : 1));
+    u64 *block = l->block + space * (l->n_args + l->n_words);
+
+    for (u64 i = 0; i < l->n_args; i++) {
+        l->bytes[i] = get_number(in);
+        l->args[space][i] = must(malloc(l->bytes[i]));
+        get(in, l->args[space][i], l->bytes[i]);
+        block[i] = (u64)(uintptr_t)l->args[space][i];
+    }
+    get(in, block + l->n_args, l->n_words * 8);
+}
+
+static void run_groups(kernel *run, const u64 *params, const uint32_t *grid, size_t shared_bytes)
+{
+    void *shared = must(malloc(shared_bytes ? shared_bytes : 1));
 
     for (uint32_t z = 0; z < grid[2]; z++) {
         for (uint32_t y = 0; y < grid[1]; y++) {
             for (uint32_t x = 0; x < grid[0]; x++)
-                run(words, args, (const uint32_t[3]){x, y, z}, scratch);
+                run(params, (const uint32_t[3]){x, y - BASE_Y, z - BASE_Z}, shared);
         }
     }
-    free(scratch);
+    free(shared);
 }
 
-/* Arguments and words are as large as said, so that a sanitizer sees what is outside. */
+/* As a driver gives them; every space has grid[0] groups. */
+static void run_phase(const struct launch *l, kernel *run, const uint32_t *grid, size_t shared)
+{
+    u64 params[1 + MOST_WORDS] = {(u64)BASE_Z << 32 | BASE_Y, (u64)(uintptr_t)l->block};
+    uint32_t first[MOST_SPACES + 1], table[MOST_GROUPS], shift = 2;
+
+    for (u64 i = 0; l->given == BY_VALUE && i < l->n_args + l->n_words; i++)
+        params[1 + i] = l->block[i];
+    if (l->given != SPACES) {
+        run_groups(run, params, grid, shared);
+        return;
+    }
+    for (uint32_t i = 0; i <= l->n_spaces; i++)
+        first[i] = i * grid[0];
+    for (uint32_t i = 0; i << shift < first[l->n_spaces]; i++)
+        table[i] = (i << shift) / grid[0];
+    params[2] = (u64)(uintptr_t)first;
+    params[3] = (u64)(uintptr_t)table;
+    params[4] = shift;
+    run_groups(run, params, (const uint32_t[3]){first[l->n_spaces], 1, 1}, shared);
+}
+
 static void launch(FILE *in, FILE *out)
 {
-    uint64_t first = get_number(in), n_phases = get_number(in), n_words = get_number(in);
-    uint64_t n_args = get_number(in), bytes[16];
-    uint64_t *words = must(malloc(n_words * 8 + 1));
-    void *args[16];
+    static struct launch l;
 
-    get(in, words, n_words * 8);
-    for (uint64_t i = 0; i < n_args; i++) {
-        bytes[i] = get_number(in);
-        args[i] = must(malloc(bytes[i]));
-        get(in, args[i], bytes[i]);
-    }
-    for (uint64_t i = 0; i < n_phases; i++) {
+    l.first = get_number(in);
+    l.n_phases = get_number(in);
+    l.n_words = get_number(in);
+    l.n_args = get_number(in);
+    l.given = get_number(in);
+    l.n_spaces = get_number(in);
+    for (u64 i = 0; i < l.n_spaces; i++)
+        read_space(in, &l, i);
+    for (u64 i = 0; i < l.n_phases; i++) {
         uint32_t grid[3];
-        uint64_t scratch = get_number(in);
+        u64 shared = get_number(in);
 
         get(in, grid, sizeof(grid));
-        run_phase(kernels[first + i], grid, scratch, words, args);
+        run_phase(&l, kernels[l.first + i], grid, shared);
     }
-    for (uint64_t i = 0; i < n_args; i++) {
-        fwrite(args[i], 1, bytes[i], out);
-        free(args[i]);
+    for (u64 space = 0; space < l.n_spaces; space++) {
+        for (u64 i = 0; i < l.n_args; i++) {
+            fwrite(l.args[space][i], 1, l.bytes[i], out);
+            free(l.args[space][i]);
+        }
     }
-    free(words);
 }
 
 int main(int argc, char **argv)
@@ -79,7 +126,7 @@ int main(int argc, char **argv)
 
     if (!out)
         return 1;
-    for (uint64_t n = get_number(in); n > 0; n--)
+    for (u64 n = get_number(in); n > 0; n--)
         launch(in, out);
     fclose(in);
     return fclose(out) ? 1 : 0;

@@ -6,13 +6,11 @@
  * followed from constants, so that an offset shows that it is a multiple of four by being made as
  * `x * 4`.  Where no access of a phase has neighbours, threads take lanes apart from each other:
  * then neighbouring threads read neighbouring elements. */
-#include "emit/spirv/shape.h"
-
-#include "emit/spirv/emit.h"
+#include "emit/shape.h"
 
 #include "base/fail.h"
 
-enum { EVEN_MOST = 1 << 16, EACH_MOST = 8, EACH_USUAL = 4, THREADS_LEAST = 32, ACCESS_BYTES = 16 };
+enum { EVEN_MOST = 1 << 16, EACH_MOST = 8, EACH_USUAL = 4, ACCESS_BYTES = 16 };
 
 enum even_rule {
     EVEN_NO,
@@ -49,10 +47,10 @@ static uint32_t least(uint32_t a, uint32_t b)
     return a < b ? a : b;
 }
 
-static uint32_t even_of(const struct emit *e, uint32_t at)
+static uint32_t even_of(const struct shape *s, uint32_t at)
 {
-    const struct kir_inst *inst = &e->phase->inst[at], *b, *next;
-    const uint32_t *even = e->even, *links = e->module->links;
+    const struct kir_inst *inst = &s->phase->inst[at], *b, *next;
+    const uint32_t *even = s->even, *links = s->module->links;
 
     switch ((enum even_rule)rules[inst->op]) {
     case EVEN_CONST:
@@ -64,7 +62,7 @@ static uint32_t even_of(const struct emit *e, uint32_t at)
     case EVEN_TIMES:
         return capped((uint64_t)even[inst->a[0]] * even[inst->a[1]]);
     case EVEN_SHIFT:
-        b = &e->phase->inst[inst->a[1]];
+        b = &s->phase->inst[inst->a[1]];
         return b->op == KIR_const && b->imm < 32 ? capped((uint64_t)even[inst->a[0]] << b->imm) : 1;
     case EVEN_ANY:
         return even[inst->a[0]] > even[inst->a[1]] ? even[inst->a[0]] : even[inst->a[1]];
@@ -73,7 +71,7 @@ static uint32_t even_of(const struct emit *e, uint32_t at)
     case EVEN_LOOP:
         return least(even[links[inst->a[0]]], capped(inst->imm & (0 - inst->imm)));
     case EVEN_PHI:
-        next = &e->phase->inst[e->phase->inst[at - 1 - (uint32_t)inst->imm].pair];
+        next = &s->phase->inst[s->phase->inst[at - 1 - (uint32_t)inst->imm].pair];
         return least(even[inst->a[0]], even[links[next->a[0] + inst->imm]]);
     case EVEN_NO:
         break;
@@ -83,19 +81,19 @@ static uint32_t even_of(const struct emit *e, uint32_t at)
 
 /* Everything is even until something says otherwise: what then stays is true by induction over
  * rounds of loops. */
-static void find_even(struct emit *e)
+static void find_even(struct shape *s)
 {
     bool changed = true;
 
-    for (uint32_t i = 0; i < e->phase->n; i++)
-        e->even[i] = EVEN_MOST;
+    for (uint32_t i = 0; i < s->phase->n; i++)
+        s->even[i] = EVEN_MOST;
     while (changed) {
         changed = false;
-        for (uint32_t i = 0; i < e->phase->n; i++) {
-            uint32_t even = even_of(e, i);
+        for (uint32_t i = 0; i < s->phase->n; i++) {
+            uint32_t even = even_of(s, i);
 
-            changed |= even != e->even[i];
-            e->even[i] = even;
+            changed |= even != s->even[i];
+            s->even[i] = even;
         }
     }
 }
@@ -106,59 +104,82 @@ static bool is_access(const struct kir_inst *inst)
            inst->op == KIR_store_if;
 }
 
-static uint32_t bytes_of(const struct emit *e, uint32_t arg)
+static uint32_t bytes_of(const struct shape *s, uint32_t arg)
 {
-    return (uint32_t)frit_storage_bytes(e->module->args[arg].dtype, 1);
+    return (uint32_t)frit_storage_bytes(s->module->args[arg].dtype, 1);
 }
 
-uint32_t shape_chunk(const struct emit *e, uint32_t arg, uint32_t offset)
+/* Of arguments that are aligned. */
+static uint32_t chunk_of(const struct shape *s, uint32_t arg, uint32_t offset)
 {
-    const struct fact *fact = &e->facts.of[offset];
-    uint32_t bytes = bytes_of(e, arg), n;
+    const struct fact *fact = &s->facts->of[offset];
+    uint32_t bytes = bytes_of(s, arg), n;
 
-    if (!e->aligned || e->shape.striped || fact->kind != FACT_LINEAR || fact->stride != 1)
+    if (fact->kind != FACT_LINEAR || fact->stride != 1)
         return 1;
-    n = least(least(e->shape.each, e->even[offset]), ACCESS_BYTES / bytes);
+    n = least(least(s->each, s->even[offset]), ACCESS_BYTES / bytes);
     return n * bytes < 4 ? 1 : n;
 }
 
-/* Lanes of a thread: 16 bytes of the widest type that neighbours have. */
-static uint32_t find_each(const struct emit *e)
+uint32_t shape_chunk(const struct shape *s, uint32_t arg, uint32_t offset)
 {
-    uint32_t widest = 0, each, lanes = e->phase->lanes;
-    uint32_t threads = e->target->subgroup ? e->target->subgroup : THREADS_LEAST;
+    return s->aligned && !s->striped ? chunk_of(s, arg, offset) : 1;
+}
 
-    for (uint32_t i = 0; i < e->phase->n; i++) {
-        const struct kir_inst *inst = &e->phase->inst[i];
+uint32_t shape_run(const struct shape *s, uint32_t value)
+{
+    uint32_t same = s->facts->of[value].same;
 
-        if (is_access(inst) && e->facts.of[inst->a[0]].kind == FACT_LINEAR &&
-            bytes_of(e, (uint32_t)inst->imm) > widest)
-            widest = bytes_of(e, (uint32_t)inst->imm);
+    if (s->striped && same < s->phase->lanes)
+        return 1;
+    return least(same, s->each);
+}
+
+bool shape_has_chunks(const struct shape *s)
+{
+    for (uint32_t i = 0; i < s->phase->n; i++) {
+        const struct kir_inst *inst = &s->phase->inst[i];
+
+        if (is_access(inst) && chunk_of(s, (uint32_t)inst->imm, inst->a[0]) > 1)
+            return true;
+    }
+    return false;
+}
+
+/* Lanes of a thread: 16 bytes of the widest type that neighbours have. */
+static uint32_t find_each(const struct shape *s, const struct shape_target *target)
+{
+    uint32_t widest = 0, each, lanes = s->phase->lanes;
+
+    for (uint32_t i = 0; i < s->phase->n; i++) {
+        const struct kir_inst *inst = &s->phase->inst[i];
+
+        if (is_access(inst) && s->facts->of[inst->a[0]].kind == FACT_LINEAR &&
+            bytes_of(s, (uint32_t)inst->imm) > widest)
+            widest = bytes_of(s, (uint32_t)inst->imm);
     }
     each = widest ? least(ACCESS_BYTES / widest, EACH_MOST) : EACH_USUAL;
-    while (each > 1 && lanes / each < threads)
+    while (each > 1 && lanes / each < target->least_threads)
         each /= 2;
-    while (lanes / each > e->target->most_threads)
+    while (lanes / each > target->most_threads)
         each *= 2;
     return each;
 }
 
-frit_status shape_init(struct emit *e)
+frit_status shape_init(struct shape *s, const struct kir_module *module, uint32_t phase,
+                       const struct facts *facts, const struct shape_target *target,
+                       struct arena *arena, frit_err *err)
 {
-    bool apart = true;
-
-    e->even = arena_array(&e->arena, (size_t)e->phase->n + 1, sizeof(*e->even));
-    if (!e->even)
-        return fail_memory(e->err, (size_t)e->phase->n * sizeof(*e->even));
-    find_even(e);
-    e->shape.each = find_each(e);
-    e->shape.threads = e->phase->lanes / e->shape.each;
-    for (uint32_t i = 0; i < e->phase->n; i++) {
-        const struct kir_inst *inst = &e->phase->inst[i];
-
-        if (is_access(inst) && shape_chunk(e, (uint32_t)inst->imm, inst->a[0]) > 1)
-            apart = false;
-    }
-    e->shape.striped = apart && e->shape.each > 1;
+    *s = (struct shape){.aligned = target->aligned,
+                        .module = module,
+                        .phase = &module->phases[phase],
+                        .facts = facts};
+    s->even = arena_array(arena, (size_t)s->phase->n + 1, sizeof(*s->even));
+    if (!s->even)
+        return fail_memory(err, (size_t)s->phase->n * sizeof(*s->even));
+    find_even(s);
+    s->each = find_each(s, target);
+    s->threads = s->phase->lanes / s->each;
+    s->striped = s->each > 1 && !(s->aligned && shape_has_chunks(s));
     return FRIT_OK;
 }

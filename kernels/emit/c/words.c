@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The words of dialects.
+ *
+ *   GLOBAL                   in front of a type: in the device's memory
+ *   PARAMS(n)                declares the parameter of kernels, n words
+ *   KERNEL(name, threads)    the head of a function
+ *   WORD(i), BLOCK_0 .. 2    a word of the parameter; the block's number
+ *   SHARED                   declares `shared`
+ *   THREAD, FOR_THREADS      the thread's number; a region of what each does
+ *   HELD(type, name), HELD_TILE(type, name, count), MINE(name)
+ *                            a variable or array of each thread that outlives its region
+ *   UNIFORM(name)            one that is the same in all threads, between regions
+ *   BARRIER, WARP_BARRIER    of a block, and of one that is at most a warp; THREADS is defined
+ *   SHUFFLE_XOR(to, from, by), SHUFFLE_UP(to, from, own, by), FIRST(from)
+ *                            between regions, in one warp; up: `own` where there is no such
+ * thread READ_ONLY(pointer)       what it points to, which nothing writes during the launch
+ *   atomic_add_KIND(pointer, value)
+ *   m_TYPE                   in memory: may alias others
+ *   u32x2, u32x4, u64x2      in memory, aligned to their size, with members x y z w
+ *
+ * A function of rows.def has a form per dialect, or is taken as it is. */
+#include "emit/c/words.h"
+
+#include <string.h>
+
+#include "emit/c/rows.h"
+
+static const char types[] = "typedef signed char i8;\n"
+                            "typedef unsigned char u8;\n"
+                            "typedef short i16;\n"
+                            "typedef unsigned short u16;\n"
+                            "typedef int i32;\n"
+                            "typedef unsigned int u32;\n"
+                            "typedef long long i64;\n"
+                            "typedef unsigned long long u64;\n"
+                            "typedef float f32;\n"
+                            "typedef double f64;\n";
+
+/* ---- C, for a thread that does a whole group ---- */
+
+static const char host_words[] =
+    "#define ALIAS __attribute__((may_alias))\n"
+    "typedef i8 m_i8 ALIAS;\n"
+    "typedef u8 m_u8 ALIAS;\n"
+    "typedef i16 m_i16 ALIAS;\n"
+    "typedef u16 m_u16 ALIAS;\n"
+    "typedef u32 m_u32 ALIAS;\n"
+    "typedef u64 m_u64 ALIAS;\n"
+    "typedef f32 m_f32 ALIAS;\n"
+    "typedef f64 m_f64 ALIAS;\n"
+    "typedef struct { u32 x, y; } __attribute__((may_alias, aligned(8))) u32x2;\n"
+    "typedef struct { u32 x, y, z, w; } __attribute__((may_alias, aligned(16))) u32x4;\n"
+    "typedef struct { u64 x, y; } __attribute__((may_alias, aligned(16))) u64x2;\n"
+    "#define GLOBAL\n"
+    "#define PARAMS(n)\n"
+    "#define KERNEL(name, threads) \\\n"
+    "    void name(const u64 *params, const u32 *group, void *shared); \\\n"
+    "    void name(const u64 *params, const u32 *group, void *shared)\n"
+    "#define WORD(i) params[i]\n"
+    "#define BLOCK_0 group[0]\n"
+    "#define BLOCK_1 group[1]\n"
+    "#define BLOCK_2 group[2]\n"
+    "#define SHARED (void)params, (void)group, (void)shared\n"
+    "#define THREAD thread\n"
+    "#define FOR_THREADS for (u32 thread = 0; thread < THREADS; thread++)\n"
+    "#define HELD(type, name) type name[THREADS]\n"
+    "#define HELD_TILE(type, name, count) type name[THREADS][count]\n"
+    "#define MINE(name) name[thread]\n"
+    "#define UNIFORM(name) name[0]\n"
+    "#define BARRIER\n"
+    "#define WARP_BARRIER\n"
+    "#define SHUFFLE_XOR(to, from, by) FOR_THREADS MINE(to) = from[thread ^ (by)]\n"
+    "#define SHUFFLE_UP(to, from, own, by) \\\n"
+    "    FOR_THREADS MINE(to) = thread < (by) ? MINE(own) : from[thread - (by)]\n"
+    "#define FIRST(from) from[0]\n"
+    "#define READ_ONLY(pointer) (*(pointer))\n"
+    "#define atomic_add_I32(at, r) __atomic_fetch_add(at, r, __ATOMIC_RELAXED)\n"
+    "#define atomic_add_I64(at, r) __atomic_fetch_add(at, r, __ATOMIC_RELAXED)\n"
+    "static inline void atomic_add_F32(m_f32 *at, f32 r)\n"
+    "{\n"
+    "    f32 old, sum;\n"
+    "    __atomic_load(at, &old, __ATOMIC_RELAXED);\n"
+    "    do\n"
+    "        sum = old + r;\n"
+    "    while (!__atomic_compare_exchange(at, &old, &sum, 1, __ATOMIC_RELAXED, "
+    "__ATOMIC_RELAXED));\n"
+    "}\n";
+
+void ctext_host_words(struct str *out)
+{
+    str_add(out, types, sizeof(types) - 1);
+    str_add(out, host_words, sizeof(host_words) - 1);
+    for (uint32_t i = 0; rows_function(i); i++)
+        str_addf(out, "%s\n", rows_function(i));
+    str_addf(out, "%s", CTEXT_END_OF_WORDS);
+}
+
+/* ---- what devices have in common ---- */
+
+static const char device_words[] = "#define FOR_THREADS\n"
+                                   "#define HELD(type, name) type name\n"
+                                   "#define HELD_TILE(type, name, count) type name[count]\n"
+                                   "#define MINE(name) name\n"
+                                   "#define UNIFORM(name) name\n"
+                                   "#define WORD(i) params.word[i]\n"
+                                   "#define PARAMS(n) struct params { u64 word[n]; };\n";
+
+/* ---- CUDA C++ ---- */
+
+static const char cuda_words[] =
+    "typedef i8 m_i8;\n"
+    "typedef u8 m_u8;\n"
+    "typedef i16 m_i16;\n"
+    "typedef u16 m_u16;\n"
+    "typedef u32 m_u32;\n"
+    "typedef u64 m_u64;\n"
+    "typedef f32 m_f32;\n"
+    "typedef f64 m_f64;\n"
+    "typedef uint2 u32x2;\n"
+    "typedef uint4 u32x4;\n"
+    "typedef ulonglong2 u64x2;\n"
+    "#define DEVICE __device__ static inline\n"
+    "#define GLOBAL\n"
+    "#define KERNEL(name, threads) extern \"C\" __global__ void __launch_bounds__(threads) \\\n"
+    "    name(const __grid_constant__ struct params params)\n"
+    "#define BLOCK_0 blockIdx.x\n"
+    "#define BLOCK_1 blockIdx.y\n"
+    "#define BLOCK_2 blockIdx.z\n"
+    "#define SHARED extern __shared__ __align__(16) u64 shared[]\n"
+    "#define THREAD threadIdx.x\n"
+    "#define BARRIER __syncthreads()\n"
+    "#define MASK (0xffffffffu >> (THREADS < 32 ? 32 - THREADS : 0))\n"
+    "#define WARP_BARRIER __syncwarp(MASK)\n"
+    "#define SHUFFLE_XOR(to, from, by) to = __shfl_xor_sync(MASK, from, by)\n"
+    "#define SHUFFLE_UP(to, from, own, by) \\\n"
+    "    to = __shfl_up_sync(MASK, from, by); \\\n"
+    "    if (THREAD < (by)) to = own\n"
+    "#define FIRST(from) __shfl_sync(MASK, from, 0)\n"
+    "#define READ_ONLY(pointer) __ldg(pointer)\n"
+    "#define atomic_add_I32(at, r) atomicAdd(at, r)\n"
+    "#define atomic_add_I64(at, r) atomicAdd(at, r)\n"
+    "#define atomic_add_F32(at, r) atomicAdd(at, r)\n";
+
+/* ---- HIP C++ ---- */
+
+static const char hip_words[] =
+    "#define ALIAS __attribute__((may_alias))\n"
+    "typedef i8 m_i8 ALIAS;\n"
+    "typedef u8 m_u8 ALIAS;\n"
+    "typedef i16 m_i16 ALIAS;\n"
+    "typedef u16 m_u16 ALIAS;\n"
+    "typedef u32 m_u32 ALIAS;\n"
+    "typedef u64 m_u64 ALIAS;\n"
+    "typedef f32 m_f32 ALIAS;\n"
+    "typedef f64 m_f64 ALIAS;\n"
+    "typedef u32 u32x2 __attribute__((ext_vector_type(2), may_alias));\n"
+    "typedef u32 u32x4 __attribute__((ext_vector_type(4), may_alias));\n"
+    "typedef u64 u64x2 __attribute__((ext_vector_type(2), may_alias));\n"
+    "#undef __device__\n"
+    "#define __device__ __attribute__((device))\n"
+    "#define DEVICE __device__ static inline\n"
+    "#define GLOBAL __attribute__((address_space(1)))\n"
+    "#define KERNEL(name, threads) extern \"C\" __attribute__((global, \\\n"
+    "    amdgpu_flat_work_group_size(threads, threads))) void name(const struct params params)\n"
+    "#define BLOCK_0 __builtin_amdgcn_workgroup_id_x()\n"
+    "#define BLOCK_1 __builtin_amdgcn_workgroup_id_y()\n"
+    "#define BLOCK_2 __builtin_amdgcn_workgroup_id_z()\n"
+    "#define SHARED extern __attribute__((shared, aligned(16))) u64 shared[]\n"
+    "#define THREAD ((u32)__builtin_amdgcn_workitem_id_x())\n"
+    "#define BARRIER do { \\\n"
+    "    __builtin_amdgcn_fence(__ATOMIC_RELEASE, \"workgroup\"); \\\n"
+    "    __builtin_amdgcn_s_barrier(); \\\n"
+    "    __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, \"workgroup\"); \\\n"
+    "} while (0)\n"
+    "#define WARP_BARRIER BARRIER\n"
+    "#define SHUFFLE_XOR(to, from, by) to = shuffle(from, THREAD ^ (by))\n"
+    "#define SHUFFLE_UP(to, from, own, by) \\\n"
+    "    to = shuffle(from, THREAD - (by)); \\\n"
+    "    if (THREAD < (by)) to = own\n"
+    "#define FIRST(from) shuffle(from, 0u)\n"
+    "#define READ_ONLY(pointer) (*(pointer))\n"
+    "#define atomic_add_I32(at, r) hip_add(at, r)\n"
+    "#define atomic_add_I64(at, r) hip_add(at, r)\n"
+    "#define atomic_add_F32(at, r) hip_add(at, r)\n"
+    "#define hip_add(at, r) \\\n"
+    "    __hip_atomic_fetch_add(at, r, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT)\n";
+
+/* By the number of a thread in the block; only the part of it within the warp counts. */
+static const char hip_shuffles[] =
+    "DEVICE u32 shuffle(u32 a, u32 thread)\n"
+    "{\n"
+    "    return (u32)__builtin_amdgcn_ds_bpermute((i32)((thread & (WARP - 1)) << 2), (i32)a);\n"
+    "}\n"
+    "DEVICE u64 shuffle(u64 a, u32 thread)\n"
+    "{\n"
+    "    return (u64)shuffle((u32)(a >> 32), thread) << 32 | shuffle((u32)a, thread);\n"
+    "}\n"
+    "DEVICE f32 shuffle(f32 a, u32 thread)\n"
+    "{\n"
+    "    return __builtin_bit_cast(f32, shuffle(__builtin_bit_cast(u32, a), thread));\n"
+    "}\n"
+    "DEVICE f64 shuffle(f64 a, u32 thread)\n"
+    "{\n"
+    "    return __builtin_bit_cast(f64, shuffle(__builtin_bit_cast(u64, a), thread));\n"
+    "}\n";
+
+/* ---- functions of rows.def ---- */
+
+struct form {
+    const char *name, *cuda, *hip; /* NULL: as it is in rows.def */
+};
+
+static const struct form forms[] = {
+#define FORM(name, cuda, hip) {#name, cuda, hip},
+#include "emit/c/forms.def"
+};
+
+enum { MOST_FUNCTIONS = 64, MOST_NAME = 32 };
+
+/* The name in a definition: what stands before the first bracket. */
+static void name_of(const char *definition, char *name)
+{
+    const char *end = strchr(definition, '('), *from = end;
+
+    while (from > definition && from[-1] != ' ')
+        from--;
+    memcpy(name, from, (size_t)(end - from));
+    name[end - from] = 0;
+}
+
+static const char *form_of(const struct ctext_target *target, const char *name)
+{
+    for (size_t i = 0; i < sizeof(forms) / sizeof(*forms); i++) {
+        if (!strcmp(forms[i].name, name))
+            return target->dialect == CTEXT_CUDA ? forms[i].cuda : forms[i].hip;
+    }
+    return NULL;
+}
+
+/* The functions that the text needs: one that another one calls stands before it. */
+static void print_functions(const struct ctext_target *target, const char *text, struct str *out)
+{
+    const char *needed[MOST_FUNCTIONS] = {NULL};
+    char name[MOST_NAME];
+    uint32_t n = 0;
+
+    while (rows_function(n))
+        n++;
+    for (uint32_t i = n; i-- > 0;) {
+        const char *form;
+        bool is_used;
+
+        name_of(rows_function(i), name);
+        is_used = strstr(text, name) != NULL;
+        for (uint32_t k = i + 1; k < n && !is_used; k++)
+            is_used = needed[k] && strstr(needed[k], name);
+        form = form_of(target, name);
+        if (is_used)
+            needed[i] = form ? form : rows_function(i);
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        bool own = needed[i] == rows_function(i);
+
+        if (needed[i])
+            str_addf(out, own ? "__device__ %s\n" : "%s", needed[i]);
+    }
+}
+
+void words_print(const struct ctext_target *target, const char *text, struct str *out)
+{
+    str_add(out, types, sizeof(types) - 1);
+    str_add(out, device_words, sizeof(device_words) - 1);
+    if (target->dialect == CTEXT_CUDA) {
+        str_add(out, cuda_words, sizeof(cuda_words) - 1);
+    } else {
+        str_add(out, hip_words, sizeof(hip_words) - 1);
+        str_addf(out, "#define WARP %uu\n", target->warp);
+        if (strstr(text, "SHUFFLE") || strstr(text, "FIRST"))
+            str_add(out, hip_shuffles, sizeof(hip_shuffles) - 1);
+    }
+    print_functions(target, text, out);
+    str_addf(out, "%s", CTEXT_END_OF_WORDS);
+}
