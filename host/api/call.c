@@ -11,15 +11,15 @@
 #include "api/host.h"
 #include "api/tensor.h"
 #include "base/fail.h"
+#include "device/device.h"
+#include "load/registry.h"
+#include "plan/key.h"
 #include "record/alias.h"
 #include "record/binding.h"
 #include "record/predict.h"
 #include "run/collective.h"
 #include "run/drain.h"
 #include "tensor/failure.h"
-#include "plan/key.h"
-#include "device/device.h"
-#include "load/registry.h"
 
 enum { FIXED = 8, SIMPLE_ATTRS = 512 };
 

@@ -6,6 +6,8 @@
 #include "api/report.h"
 #include "api/tensor.h"
 #include "base/fail.h"
+#include "device/device.h"
+#include "device/watch.h"
 #include "file/npy.h"
 #include "graph/dtype.h"
 #include "memory/buffer.h"
@@ -15,8 +17,6 @@
 #include "run/transfer.h"
 #include "tensor/failure.h"
 #include "tensor/slot.h"
-#include "device/watch.h"
-#include "device/device.h"
 
 static frit_status check_dims(uint32_t dtype, const frit_dims *dims, struct op_type *out,
                               frit_err *err)

@@ -10,6 +10,7 @@
 
 #include "api/call.h"
 #include "api/host.h"
+#include "device/device.h"
 #include "device/watch.h"
 #include "record/alias.h"
 #include "record/binding.h"
@@ -17,7 +18,6 @@
 #include "record/segments.h"
 #include "record/stream.h"
 #include "run/drain.h"
-#include "device/device.h"
 
 /* Operands of a call, resolved. */
 struct operands {

@@ -5,11 +5,11 @@
 #include "api/host.h"
 #include "api/report.h"
 #include "base/fail.h"
+#include "device/device.h"
+#include "load/registry.h"
 #include "record/binding.h"
 #include "run/drain.h"
 #include "run/rank.h"
-#include "load/registry.h"
-#include "device/device.h"
 
 static const uint64_t default_join_ns = 30000000000u;
 static const uint64_t default_op_ns = 60000000000u;

@@ -3,8 +3,8 @@
 #ifndef API_HOST_H
 #define API_HOST_H
 
-#include <stdbool.h>
 #include <pthread.h>
+#include <stdbool.h>
 
 #include <frit/frit.h>
 

@@ -12,15 +12,15 @@
 #include "api/report.h"
 #include "base/array.h"
 #include "base/fail.h"
+#include "device/device.h"
+#include "device/watch.h"
 #include "graph/text/text.h"
+#include "load/registry.h"
 #include "memory/memory.h"
 #include "plan/program.h"
 #include "record/stream.h"
 #include "run/run.h"
 #include "search/fuser.h"
-#include "device/watch.h"
-#include "device/device.h"
-#include "load/registry.h"
 
 struct seen_run {
     frit_run_desc desc;

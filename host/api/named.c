@@ -10,9 +10,9 @@
 #include "api/call.h"
 #include "base/fail.h"
 #include "base/str.h"
+#include "graph/custom.h"
 #include "graph/op.h"
 #include "graph/scalar.h"
-#include "graph/custom.h"
 
 /* A record that is filled from named attributes. */
 struct fill {

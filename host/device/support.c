@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "device/support.h"
 
+#include "device/device.h"
 #include "device/programs.h"
 #include "graph/decompose/decompose.h"
-#include "device/device.h"
 
 static bool claims(frit_device *device, const struct program_call *call)
 {

@@ -9,10 +9,10 @@
 #include "base/fail.h"
 #include "base/str.h"
 #include "graph/attrs.h"
+#include "graph/custom.h"
 #include "graph/dtype.h"
 #include "graph/scalar.h"
 #include "graph/shape/shape.h"
-#include "graph/custom.h"
 
 /* ---- rows ---- */
 

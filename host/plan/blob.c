@@ -24,10 +24,10 @@
 
 #include "base/fail.h"
 #include "base/str.h"
-#include "plan/program.h"
-#include "graph/op.h"
 #include "graph/custom.h"
+#include "graph/op.h"
 #include "plan/plan.h"
+#include "plan/program.h"
 #include "plan/relative.h"
 
 enum {

@@ -15,10 +15,10 @@
 #include <frit/op_table.h>
 
 #include "base/str.h"
+#include "graph/custom.h"
 #include "graph/op.h"
 #include "plan/automaton.h"
 #include "plan/walker.h"
-#include "graph/custom.h"
 
 enum {
     FORM_PACKED = 1,

@@ -11,10 +11,10 @@
 
 #include "base/fail.h"
 #include "base/str.h"
-#include "plan/program.h"
-#include "plan/verify.h"
-#include "plan/relative.h"
 #include "graph/op.h"
+#include "plan/program.h"
+#include "plan/relative.h"
+#include "plan/verify.h"
 
 enum { LABEL_OPS = 12 }; /* ops that a label names */
 

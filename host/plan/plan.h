@@ -8,8 +8,8 @@
 #ifndef PLAN_PLAN_H
 #define PLAN_PLAN_H
 
-#include <stdbool.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 
 #include <frit/program.h>
 

@@ -11,10 +11,10 @@
 #include "base/array.h"
 #include "base/fail.h"
 #include "base/str.h"
-#include "graph/dtype.h"
-#include "graph/op.h"
-#include "graph/graph.h"
 #include "graph/custom.h"
+#include "graph/dtype.h"
+#include "graph/graph.h"
+#include "graph/op.h"
 
 void relative_fini(struct relative *relative)
 {

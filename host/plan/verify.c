@@ -8,8 +8,8 @@
 #include <frit/op_table.h>
 
 #include "base/fail.h"
-#include "plan/plan.h"
 #include "graph/op.h"
+#include "plan/plan.h"
 
 enum life { EXTERNAL, PENDING, ALIVE, DEAD };
 

@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "plan/key.h"
 #include "record/alias.h"
 #include "tensor/slot.h"
-#include "plan/key.h"
 
 void segment_fini(struct segment *segment)
 {

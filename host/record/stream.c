@@ -8,10 +8,10 @@
 #include "base/versioned.h"
 #include "device/device.h"
 #include "device/watch.h"
+#include "plan/automaton.h"
 #include "record/alias.h"
 #include "record/binding.h"
 #include "tensor/failure.h"
-#include "plan/automaton.h"
 
 /* ---- life ---- */
 

@@ -12,16 +12,16 @@
 
 #include "base/fail.h"
 #include "device/prepared.h"
+#include "graph/graph.h"
 #include "memory/buffer.h"
+#include "memory/memory.h"
+#include "run/batch.h"
+#include "run/frame_batch.h"
 #include "run/item.h"
+#include "run/launch.h"
 #include "run/mirror.h"
 #include "run/run_frame.h"
 #include "tensor/failure.h"
-#include "memory/memory.h"
-#include "graph/graph.h"
-#include "run/launch.h"
-#include "run/batch.h"
-#include "run/frame_batch.h"
 
 /* ---- written by the launch ---- */
 

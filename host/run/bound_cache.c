@@ -5,8 +5,8 @@
 
 #include <frit/frit.h>
 
-#include "plan/plan.h"
 #include "device/device.h"
+#include "plan/plan.h"
 
 /* Ends a bound plan that no cache has any more, with its reference to the plan. */
 static void end(struct bound_plan *bound, struct plan *plan)

@@ -19,11 +19,11 @@
 #include <frit/program.h>
 
 #include "device/cache.h"
-#include "memory/derived.h"
-#include "run/launch_scalars.h"
 #include "graph/op.h"
-#include "tensor/layout.h"
+#include "memory/derived.h"
 #include "plan/plan.h"
+#include "run/launch_scalars.h"
+#include "tensor/layout.h"
 
 #define BOUND_NOWHERE UINT32_MAX
 

@@ -7,9 +7,9 @@
 #include <frit/capture.h>
 
 #include "base/array.h"
+#include "device/device.h"
 #include "device/profile.h"
 #include "device/retired.h"
-#include "device/device.h"
 #include "memory/memory.h"
 #include "run/bound_plan.h"
 

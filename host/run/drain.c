@@ -7,16 +7,16 @@
 #include "base/timeline.h"
 #include "device/plan_saver.h"
 #include "device/wait.h"
+#include "plan/plan.h"
+#include "record/binding.h"
+#include "record/scope.h"
 #include "run/execution.h"
+#include "run/explore.h"
 #include "run/join.h"
 #include "run/match.h"
 #include "run/preassign.h"
 #include "run/rank.h"
 #include "tensor/failure.h"
-#include "record/binding.h"
-#include "run/explore.h"
-#include "plan/plan.h"
-#include "record/scope.h"
 
 /* ---- the lazy way ---- */
 

@@ -5,10 +5,18 @@
 
 #include "base/fail.h"
 #include "base/timeline.h"
+#include "device/device.h"
+#include "device/lineage.h"
+#include "device/watch.h"
+#include "graph/graph.h"
+#include "plan/automaton.h"
+#include "plan/plan.h"
 #include "record/alias.h"
 #include "record/stream.h"
+#include "run/bound_cache.h"
 #include "run/bound_finish.h"
 #include "run/collective.h"
+#include "run/explore.h"
 #include "run/launch.h"
 #include "run/preassign.h"
 #include "run/replay.h"
@@ -16,14 +24,6 @@
 #include "run/replay_match.h"
 #include "tensor/failure.h"
 #include "tensor/slot.h"
-#include "run/bound_cache.h"
-#include "run/explore.h"
-#include "graph/graph.h"
-#include "plan/plan.h"
-#include "plan/automaton.h"
-#include "device/device.h"
-#include "device/lineage.h"
-#include "device/watch.h"
 
 struct executor *executor_of(struct stream *stream)
 {

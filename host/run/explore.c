@@ -8,15 +8,15 @@
 #include "base/fail.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "device/device.h"
 #include "device/programs.h"
 #include "graph/decompose/decompose.h"
 #include "plan/program.h"
 #include "record/alias.h"
+#include "record/segment.h"
+#include "run/run.h"
 #include "search/fuser.h"
 #include "tensor/slot.h"
-#include "run/run.h"
-#include "device/device.h"
-#include "record/segment.h"
 
 void explorer_fini(struct explorer *explorer)
 {

@@ -6,6 +6,8 @@
 #include "base/log.h"
 #include "device/label.h"
 #include "run/bound_plan.h"
+#include "run/frame.h"
+#include "run/run.h"
 
 /* Texts of log messages, by kind. */
 static const struct {

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/fail.h"
+#include "device/device.h"
 #include "device/effects.h"
 #include "device/wait.h"
 #include "graph/decompose/decompose.h"
@@ -15,7 +16,6 @@
 #include "run/mirror.h"
 #include "run/run_frame.h"
 #include "tensor/failure.h"
-#include "device/device.h"
 
 struct inner {
     struct frame *outer;

@@ -2,12 +2,12 @@
 #include "run/item_collective.h"
 
 #include "base/fail.h"
+#include "graph/graph.h"
 #include "memory/buffer.h"
 #include "run/bound_plan.h"
 #include "run/collective.h"
 #include "run/run_frame.h"
 #include "tensor/failure.h"
-#include "graph/graph.h"
 
 static frit_attrs_collective collective_attrs(const struct graph_op *op)
 {

@@ -4,10 +4,10 @@
 #include "base/fail.h"
 #include "base/str.h"
 #include "graph/decompose/decompose.h"
-#include "record/segment.h"
-#include "plan/walker.h"
-#include "plan/key.h"
 #include "plan/automaton.h"
+#include "plan/key.h"
+#include "plan/walker.h"
+#include "record/segment.h"
 #include "run/explore.h"
 
 /* The walker goes where it was after the last op of the confirmed prefix. */

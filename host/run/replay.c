@@ -7,9 +7,16 @@
 
 #include "base/array.h"
 #include "base/fail.h"
+#include "device/device.h"
+#include "device/lineage.h"
+#include "device/lineage_batch.h"
 #include "device/prepared.h"
 #include "device/profile.h"
+#include "device/queue.h"
 #include "memory/buffer.h"
+#include "memory/memory.h"
+#include "record/segment.h"
+#include "run/bound_plan.h"
 #include "run/capture.h"
 #include "run/launch.h"
 #include "run/mirror.h"
@@ -18,13 +25,6 @@
 #include "run/replay_lineage.h"
 #include "tensor/failure.h"
 #include "tensor/slot.h"
-#include "record/segment.h"
-#include "run/bound_plan.h"
-#include "memory/memory.h"
-#include "device/device.h"
-#include "device/queue.h"
-#include "device/lineage_batch.h"
-#include "device/lineage.h"
 
 /* ---- scalars ---- */
 

@@ -3,9 +3,9 @@
 
 #include "base/fail.h"
 #include "device/lineage.h"
+#include "run/bound_plan.h"
 #include "run/collective.h"
 #include "tensor/failure.h"
-#include "run/bound_plan.h"
 
 void replay_collective(struct bound_plan *bound, frit_device *device, uint32_t number,
                        struct failure **late)

@@ -3,10 +3,10 @@
 
 #include "device/label.h"
 #include "device/lineage.h"
-#include "plan/program.h"
-#include "tensor/failure.h"
-#include "run/bound_plan.h"
 #include "memory/memory.h"
+#include "plan/program.h"
+#include "run/bound_plan.h"
+#include "tensor/failure.h"
 
 /* ---- operands that are written over ---- */
 

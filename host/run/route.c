@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "run/route.h"
 
+#include "device/device.h"
 #include "device/programs.h"
 #include "graph/decompose/decompose.h"
+#include "memory/memory.h"
 #include "plan/plan.h"
 #include "run/collective.h"
-#include "memory/memory.h"
-#include "device/device.h"
 #include "run/frame_batch.h"
 
 /* Prices are times in ps, from what drivers report of their links.  Between two devices without a

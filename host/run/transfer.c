@@ -4,7 +4,10 @@
 #include <stdlib.h>
 
 #include "base/fail.h"
+#include "device/device.h"
+#include "device/lineage.h"
 #include "device/programs.h"
+#include "device/queue.h"
 #include "device/staging.h"
 #include "device/wait.h"
 #include "load/registry.h"
@@ -14,9 +17,6 @@
 #include "run/launch_parts.h"
 #include "run/mirror.h"
 #include "tensor/failure.h"
-#include "device/queue.h"
-#include "device/lineage.h"
-#include "device/device.h"
 
 static uint64_t value_bytes(const struct value *value)
 {

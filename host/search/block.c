@@ -9,9 +9,9 @@
 #include "base/array.h"
 #include "base/fail.h"
 #include "base/log.h"
+#include "graph/op.h"
 #include "plan/program.h"
 #include "search/score.h"
-#include "graph/op.h"
 
 /* ---- clones ---- */
 

@@ -8,8 +8,8 @@
 
 #include <stdbool.h>
 
-#include "search/search.h"
 #include "plan/relative.h"
+#include "search/search.h"
 
 /* State of a value during a search.  Blocks are bits, numbered as in pass.h. */
 struct search_value {

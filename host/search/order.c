@@ -9,8 +9,8 @@
 
 #include "base/array.h"
 #include "base/fail.h"
-#include "plan/program.h"
 #include "graph/op.h"
+#include "plan/program.h"
 
 struct sorting {
     struct search_ctx *ctx;

@@ -8,8 +8,8 @@
 
 #include "search/block.h"
 
-#include "search/dag.h"
 #include "graph/op.h"
+#include "search/dag.h"
 
 enum { TENSOR_POINTS = 100, LAUNCH_POINTS = 10 };
 

@@ -16,10 +16,10 @@
 #include "base/array.h"
 #include "base/fail.h"
 #include "plan/program.h"
+#include "plan/relative.h"
 #include "plan/verify.h"
 #include "search/order.h"
 #include "search/pass.h"
-#include "plan/relative.h"
 
 struct search {
     struct search_ctx ctx;

@@ -8,8 +8,8 @@
 #ifndef SEARCH_SEARCH_H
 #define SEARCH_SEARCH_H
 
-#include <stdbool.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 
 #include <frit/fuser.h>
 

@@ -7,10 +7,10 @@
 
 #include "base/fail.h"
 #include "graph/attrs.h"
+#include "graph/custom.h"
 #include "graph/custom_call.h"
 #include "graph/decompose/decompose.h"
 #include "graph/shape/shape_custom.h"
-#include "graph/custom.h"
 
 enum { MOST_PARTS = 1 << 16 };
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/fail.h"
+#include "graph/custom.h"
 #include "graph/scalar.h"
 #include "graph/text/text_attrs.h"
 #include "graph/text/text_input.h"
@@ -12,7 +13,6 @@
 #include "graph/text/text_number.h"
 #include "graph/text/text_parse.h"
 #include "graph/text/text_script.h"
-#include "graph/custom.h"
 
 bool parse_at_attr(const struct parser *p)
 {
