@@ -154,7 +154,7 @@ static bool replace(struct crowd *crowd, struct child *child)
     return !more;
 }
 
-/* Waits until one says something or is late, and hears all that do. */
+/* Waits until a child has written something or is late; reads what all children have written. */
 static bool read_lines(struct crowd *crowd)
 {
     struct pollfd events[CONFORM_JOBS];
