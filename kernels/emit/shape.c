@@ -25,7 +25,7 @@ enum even_rule {
     EVEN_PHI
 };
 
-/* Of values in lane 0, where the lane is 0. */
+/* Of values in the first lane of a chunk: the lane is 0, or a multiple of what a chunk has. */
 static const uint8_t rules[KIR_OPS] = {
     [KIR_const] = EVEN_CONST,  [KIR_lane] = EVEN_ZERO,  [KIR_add] = EVEN_LEAST,
     [KIR_sub] = EVEN_LEAST,    [KIR_or] = EVEN_LEAST,   [KIR_xor] = EVEN_LEAST,
@@ -115,9 +115,10 @@ static uint32_t chunk_of(const struct shape *s, uint32_t arg, uint32_t offset)
     const struct fact *fact = &s->facts->of[offset];
     uint32_t bytes = bytes_of(s, arg), n;
 
-    if (fact->kind != FACT_LINEAR || fact->stride != 1)
+    if (fact->run_stride != 1)
         return 1;
     n = least(least(s->each, s->even[offset]), ACCESS_BYTES / bytes);
+    n = least(n, fact->run);
     return n * bytes < 4 ? 1 : n;
 }
 
@@ -146,6 +147,12 @@ bool shape_has_chunks(const struct shape *s)
     return false;
 }
 
+/* Whether lanes next to each other access elements at one distance. */
+static bool has_neighbours(const struct fact *offset)
+{
+    return offset->run_stride != 0;
+}
+
 /* Lanes of a thread: 16 bytes of the widest type that neighbours have. */
 static uint32_t find_each(const struct shape *s, const struct shape_target *target)
 {
@@ -154,7 +161,7 @@ static uint32_t find_each(const struct shape *s, const struct shape_target *targ
     for (uint32_t i = 0; i < s->phase->n; i++) {
         const struct kir_inst *inst = &s->phase->inst[i];
 
-        if (is_access(inst) && s->facts->of[inst->a[0]].kind == FACT_LINEAR &&
+        if (is_access(inst) && has_neighbours(&s->facts->of[inst->a[0]]) &&
             bytes_of(s, (uint32_t)inst->imm) > widest)
             widest = bytes_of(s, (uint32_t)inst->imm);
     }

@@ -17,7 +17,8 @@ struct known {
     bool bounded; /* of integers: always in least .. most, as signed */
     int64_t stride;
     int64_t least, most;
-    uint32_t same;
+    uint32_t same, run;
+    int64_t run_stride;
 };
 
 struct walk {
@@ -176,7 +177,8 @@ static struct known rule_neg(const struct walk *w)
 static bool same(const struct known *a, const struct known *b)
 {
     return a->kind == b->kind && a->stride == b->stride && a->bounded == b->bounded &&
-           a->least == b->least && a->most == b->most && a->same == b->same;
+           a->least == b->least && a->most == b->most && a->same == b->same && a->run == b->run &&
+           a->run_stride == b->run_stride;
 }
 
 /* What holds for one of two values, the same one in all lanes. */
@@ -262,6 +264,26 @@ static uint32_t phi_same(const struct walk *w)
     return value < first ? value : first;
 }
 
+/* Whether it is the number of the lane. */
+static bool is_lane(const struct walk *w, const struct known *fact)
+{
+    return fact->kind == FACT_LINEAR && fact->stride == 1 && fact->bounded && fact->least == 0 &&
+           fact->most == (int64_t)w->phase->lanes - 1;
+}
+
+/* The high bits of the lane. */
+static uint32_t shr_same(const struct walk *w)
+{
+    const struct known *by = operand(w, 1);
+    uint32_t same = 1;
+
+    if (!is_lane(w, operand(w, 0)) || !is_number(by) || by->least < 0 || by->least > 30)
+        return least_same(w);
+    while (same < w->phase->lanes && same < 1u << by->least)
+        same *= 2;
+    return same;
+}
+
 static uint32_t same_of(const struct walk *w, uint32_t kind)
 {
     if (kind == FACT_UNIFORM)
@@ -270,6 +292,8 @@ static uint32_t same_of(const struct walk *w, uint32_t kind)
     case KIR_lane:
     case KIR_shift:
         return 1;
+    case KIR_shr:
+        return shr_same(w);
     case KIR_phi:
         return phi_same(w);
     case KIR_tload:
@@ -278,6 +302,53 @@ static uint32_t same_of(const struct walk *w, uint32_t kind)
         if (commutes(w->inst->op) && (trades(w, 0, 1) || trades(w, 1, 0)))
             return 2 * least_same(w);
         return least_same(w);
+    }
+}
+
+/* ---- runs of neighbours ---- */
+
+/* The low bits of the lane. */
+static uint32_t and_run(const struct walk *w)
+{
+    const struct known *bits = operand(w, 1);
+    uint32_t run = 1;
+
+    if (!is_lane(w, operand(w, 0)) || !is_number(bits) || bits->least < 0)
+        return 0;
+    while (run < w->phase->lanes && bits->least & run)
+        run *= 2;
+    return bits->least == (int64_t)run - 1 ? run : 0;
+}
+
+/* Of a sum of integers. */
+static void add_run(const struct walk *w, struct known *fact)
+{
+    const struct known *a = operand(w, 0), *b = operand(w, 1);
+    uint32_t run = a->run < b->run ? a->run : b->run;
+    uint64_t stride = (uint64_t)a->run_stride + (uint64_t)b->run_stride;
+
+    if (run <= fact->same)
+        return;
+    fact->run = run;
+    fact->run_stride = wrapped((int64_t)stride, w->inst->type);
+}
+
+/* Sets run and run_stride of the fact of the instruction. */
+static void set_run(const struct walk *w, struct known *fact)
+{
+    uint32_t run;
+
+    fact->run = fact->same;
+    fact->run_stride = 0;
+    if (fact->kind != FACT_VARYING) {
+        fact->run = w->phase->lanes;
+        fact->run_stride = fact->kind == FACT_LINEAR ? fact->stride : 0;
+    } else if (w->inst->op == KIR_and && is_integer(w->inst->type)) {
+        run = and_run(w);
+        fact->run = run ? run : fact->same;
+        fact->run_stride = run > 1;
+    } else if (w->inst->op == KIR_add && is_integer(w->inst->type)) {
+        add_run(w, fact);
     }
 }
 
@@ -303,6 +374,8 @@ static bool walk_round(struct walk *w)
         if (w->inst->type != KIR_VOID)
             fact = rules[w->inst->op] ? rules[w->inst->op](w) : rule_same(w);
         fact.same = same_of(w, fact.kind);
+        if (w->inst->type != KIR_VOID)
+            set_run(w, &fact);
         changed |= !same(&fact, &w->of[i]);
         w->of[i] = fact;
     }
@@ -323,11 +396,12 @@ frit_status facts_init(struct facts *out, const struct kir_module *module, uint3
         return fail_memory(err, ((size_t)n + 1) * sizeof(*w.of));
     }
     for (uint32_t i = 0; i < n; i++)
-        w.of[i] = (struct known){.kind = UNKNOWN, .same = w.phase->lanes};
+        w.of[i] = (struct known){.kind = UNKNOWN, .same = w.phase->lanes, .run = w.phase->lanes};
     while (walk_round(&w))
         ;
     for (uint32_t i = 0; i < n; i++)
-        out->of[i] = (struct fact){w.of[i].kind, w.of[i].stride, w.of[i].same};
+        out->of[i] = (struct fact){w.of[i].kind, w.of[i].stride, w.of[i].same, w.of[i].run,
+                                   w.of[i].run_stride};
     free(w.of);
     return FRIT_OK;
 }

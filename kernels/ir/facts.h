@@ -9,7 +9,10 @@
  *
  * In aligned runs of `same` lanes it is one value: that is what exchanges and sums, say, of what
  * they give lead to.  Of floats that holds but for what an instruction leaves open: bits of a NaN,
- * and the sign of a zero that fmin or fmax gives. */
+ * and the sign of a zero that fmin or fmax gives.
+ *
+ * In aligned runs of `run` lanes it is that of the run's first lane plus i * run_stride: so are
+ * the low bits of the lane, with which a group is a grid of lanes. */
 #ifndef KIR_FACTS_H
 #define KIR_FACTS_H
 
@@ -23,6 +26,8 @@ struct fact {
     uint32_t kind;  /* enum fact_kind */
     int64_t stride; /* LINEAR; never 0 */
     uint32_t same;  /* a power of 2, up to the phase's lanes */
+    uint32_t run;   /* likewise; all lanes unless VARYING */
+    int64_t run_stride;
 };
 
 struct facts {

@@ -239,19 +239,39 @@ static void write_stored(struct writer *w, struct str *out, const struct arg_acc
     str_addf(out, ")");
 }
 
-static void write_word(struct writer *w, struct str *out, const struct arg_access *a, uint32_t j)
+/* Two floats of 16 bits. */
+static void write_pair(struct writer *w, struct str *out, const struct arg_access *a, uint32_t j)
 {
-    if (a->dtype == FRIT_F32 || a->dtype == FRIT_F64)
-        str_addf(out, a->bytes == 4 ? "bits_of_f32(" : "bits_of_f64(");
+    str_addf(out, "pair_%s(", rows_memory_name(a->dtype));
+    writer_value(w, out, a->inst->a[1], j);
+    str_addf(out, ", ");
+    writer_value(w, out, a->inst->a[1], j + 1);
+    str_addf(out, ")");
+}
+
+static void write_parts(struct writer *w, struct str *out, const struct arg_access *a, uint32_t j)
+{
     for (uint32_t k = 0; k < per_word(a); k++) {
-        str_addf(out, k ? " | " : "");
-        if (a->bytes < 4)
-            str_addf(out, a->bytes == 2 ? "(u32)(u16)" : "(u32)(u8)");
+        str_addf(out, k ? " | (u32)(u%u)" : "(u32)(u%u)", a->bytes * 8);
         write_stored(w, out, a, j + k);
         if (k)
             str_addf(out, " << %u", k * a->bytes * 8);
     }
-    str_addf(out, a->dtype == FRIT_F32 || a->dtype == FRIT_F64 ? ")" : "");
+}
+
+static void write_word(struct writer *w, struct str *out, const struct arg_access *a, uint32_t j)
+{
+    bool is_float = a->dtype == FRIT_F32 || a->dtype == FRIT_F64;
+
+    if (kir_is_half(a->dtype)) {
+        write_pair(w, out, a, j);
+    } else if (a->bytes < 4) {
+        write_parts(w, out, a, j);
+    } else {
+        str_addf(out, is_float ? "bits_of_f%u(" : "", a->bytes * 8);
+        write_stored(w, out, a, j);
+        str_addf(out, is_float ? ")" : "");
+    }
 }
 
 static void store_chunk(struct writer *w, const struct arg_access *a)

@@ -340,7 +340,7 @@ static frit_status write_prepared(struct writer *w, uint32_t phase, struct ctext
     write_function(w, phase);
     if (w->body.failed || w->out->failed)
         return fail_memory(err, w->out->length);
-    *info = (struct ctext_phase){w->shape.threads, w->exchange + w->exchange_bytes};
+    *info = (struct ctext_phase){w->shape.threads, w->shared_bytes};
     if (info->shared_bytes > w->target->shared_bytes)
         return fail(err, FRIT_UNSUPPORTED,
                     "kernel `%s` needs %u bytes of shared memory per block, the device has %u",

@@ -105,6 +105,11 @@ static void print_memory(uint32_t kind, uint32_t access, struct str *out)
         str_addf(out, "#define load_%s(m) (%s)\n", memories[kind].name, memories[kind].load);
     if (access & KIR_WRITE)
         str_addf(out, "#define store_%s(r) (%s)\n", memories[kind].name, memories[kind].store);
+    for (size_t i = 0; access & KIR_WRITE && i < sizeof(rounds) / sizeof(*rounds); i++) {
+        if (kinds[rounds[i].dtype] == kind)
+            str_addf(out, "#define pair_%s(a, b) (half_pair(a, b, %u))\n", memories[kind].name,
+                     frit_dtype_info_of(rounds[i].dtype).fraction);
+    }
 }
 
 /* Which rows of both tables instructions use. */

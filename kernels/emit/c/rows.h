@@ -9,8 +9,8 @@
 
 /* The C types of values. */
 const char *rows_type(uint32_t type);
-/* The C type of an argument's elements, and what follows load_ and store_ in the names of its
- * macros. */
+/* The C type of an argument's elements, and what follows load_ and store_, and pair_ of floats of
+ * 16 bits (two as a word), in the names of its macros. */
 const char *rows_memory_type(uint32_t dtype);
 const char *rows_memory_name(uint32_t dtype);
 /* The type in the name of an instruction's macro: that of operand a. */

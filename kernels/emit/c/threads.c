@@ -3,8 +3,9 @@
  *
  * A value comes from another lane of the same thread by its name; from another thread by a shuffle
  * where one warp has both; else through shared memory, a place per lane, in which threads that are
- * neighbours are neighbours.  There a barrier stands in front of the reading, and one in front of
- * the next writing. */
+ * neighbours are neighbours.  There a barrier stands in front of the reading; one in front of the
+ * next writing is not needed where two areas are used in turn, since the barrier of the one
+ * exchange stands between what is read before it and what is written behind it. */
 #include "emit/c/threads.h"
 
 #include <stdio.h>
@@ -21,29 +22,15 @@ static uint32_t least(uint32_t a, uint32_t b)
     return a < b ? a : b;
 }
 
+/* Up to this many bytes there are two areas for exchanges: more would cost groups that run at the
+ * same time. */
+enum { MOST_DOUBLE = 4096 };
+
 /* ---- tiles ---- */
 
 static uint32_t tile_bytes(const struct kir_tile *tile)
 {
     return tile->space == KIR_GROUP ? (size_of(tile->type) * tile->count + 15) / 16 * 16 : 0;
-}
-
-void threads_declare(struct writer *w)
-{
-    uint32_t place = 0;
-
-    for (uint32_t i = 0; i < w->phase->n_tiles; i++) {
-        const struct kir_tile *tile = &w->phase->tiles[i];
-        const char *type = rows_type(tile->type);
-
-        if (tile->space == KIR_GROUP)
-            str_addf(writer_group_line(w), "m_%s *const t%u = (m_%s *)((u8 *)shared + %u);\n", type,
-                     i, type, place);
-        for (uint32_t j = 0; tile->space == KIR_LANE && j < w->shape.each; j++)
-            str_addf(writer_group_line(w), "HELD_TILE(%s, t%u_%u, %u);\n", type, i, j, tile->count);
-        place += tile_bytes(tile);
-    }
-    w->exchange = place;
 }
 
 /* The element that an access of lane j is to. */
@@ -134,24 +121,92 @@ bool threads_cross(const struct shape *shape, uint32_t at)
     return inst->op != KIR_exchange || (inst->imm >= same && !stays_in_thread(shape, inst));
 }
 
-/* The place of a value at lane j of this thread, or of another one as `thread` says. */
+/* Whether it goes through shared memory. */
+static bool is_far(const struct writer *w, uint32_t at)
+{
+    const struct kir_inst *inst = writer_inst(w, at);
+    uint32_t lanes = (uint32_t)inst->imm;
+
+    if (inst->op == KIR_barrier || !threads_cross(&w->shape, at))
+        return false;
+    if (inst->op == KIR_exchange)
+        return !is_near(w, 2 * (w->shape.striped ? lanes : lanes / w->shape.each));
+    return !is_near(w, w->shape.threads) || (inst->op == KIR_shift && w->shape.striped);
+}
+
+/* Of one area: what the largest exchange needs. */
+static uint32_t exchange_bytes(const struct writer *w)
+{
+    uint32_t most = 0;
+
+    for (uint32_t i = 0; i < w->phase->n; i++) {
+        const struct kir_inst *inst = writer_inst(w, i);
+        uint32_t each = w->shape.each, bytes;
+
+        if (!is_far(w, i))
+            continue;
+        bytes = size_of(inst->type) * w->shape.threads * (each - writer_run(w, inst->a[0]) + 1);
+        if (inst->op == KIR_first)
+            bytes = size_of(inst->type);
+        most = bytes > most ? bytes : most;
+    }
+    return (most + 15) / 16 * 16;
+}
+
+void threads_declare(struct writer *w)
+{
+    uint32_t place = 0;
+
+    for (uint32_t i = 0; i < w->phase->n_tiles; i++) {
+        const struct kir_tile *tile = &w->phase->tiles[i];
+        const char *type = rows_type(tile->type);
+
+        if (tile->space == KIR_GROUP)
+            str_addf(writer_group_line(w), "m_%s *const t%u = (m_%s *)((u8 *)shared + %u);\n", type,
+                     i, type, place);
+        for (uint32_t j = 0; tile->space == KIR_LANE && j < w->shape.each; j++)
+            str_addf(writer_group_line(w), "HELD_TILE(%s, t%u_%u, %u);\n", type, i, j, tile->count);
+        place += tile_bytes(tile);
+    }
+    w->exchange[0] = place;
+    place += exchange_bytes(w);
+    w->exchange[1] = w->exchange[0];
+    if (place - w->exchange[0] <= MOST_DOUBLE) {
+        w->exchange[1] = place;
+        place += place - w->exchange[0];
+    }
+    w->shared_bytes = place;
+}
+
+/* The place of a value at lane j of this thread, or of another one as `thread` says, in the area of
+ * the last exchange. */
 static void write_place(struct writer *w, struct str *out, uint32_t type, const char *thread,
                         uint32_t j)
 {
-    str_addf(out, "((m_%s *)((u8 *)shared + %u))[%s + %uu]", rows_type(type), w->exchange, thread,
-             j * w->shape.threads);
-}
-
-static void use_places(struct writer *w, uint32_t type, uint32_t n)
-{
-    if (w->exchange_bytes < n * size_of(type))
-        w->exchange_bytes = n * size_of(type);
+    str_addf(out, "((m_%s *)((u8 *)shared + %u))[%s + %uu]", rows_type(type), w->exchange[w->area],
+             thread, j * w->shape.threads);
 }
 
 void threads_settle(struct writer *w)
 {
-    if (w->exchange_is_read)
+    if (w->is_read[0] || w->is_read[1])
         writer_barrier(w);
+}
+
+/* Where the next exchange may write. */
+static void begin_exchange(struct writer *w)
+{
+    if (w->exchange[0] != w->exchange[1])
+        w->area = !w->area;
+    if (w->is_read[w->area])
+        writer_barrier(w);
+}
+
+/* What was written is read. */
+static void end_exchange(struct writer *w)
+{
+    writer_barrier(w);
+    w->is_read[w->area] = true;
 }
 
 /* Every thread's values, for all to read. */
@@ -159,7 +214,7 @@ static void put_all(struct writer *w, uint32_t value)
 {
     uint32_t type = writer_inst(w, value)->type;
 
-    threads_settle(w);
+    begin_exchange(w);
     for (uint32_t j = 0; j < w->shape.each; j += writer_run(w, value)) {
         struct str *out = writer_line(w);
 
@@ -167,10 +222,8 @@ static void put_all(struct writer *w, uint32_t value)
         str_addf(out, " = ");
         writer_value(w, out, value, j);
         str_addf(out, ";\n");
-        use_places(w, type, (j + 1) * w->shape.threads);
     }
-    writer_barrier(w);
-    w->exchange_is_read = true;
+    end_exchange(w);
 }
 
 /* The value of lane `from` of this thread as that of lane j. */
@@ -189,7 +242,7 @@ static void exchange_threads(struct writer *w, uint32_t at, uint32_t by)
     uint32_t value = writer_inst(w, at)->a[0];
     char other[32];
 
-    if (is_near(w, 2 * by)) {
+    if (!is_far(w, at)) {
         writer_end_region(w);
         for (uint32_t j = 0; j < w->shape.each; j += writer_run(w, at)) {
             str_addf(writer_group_line(w), "SHUFFLE_XOR(");
@@ -227,15 +280,15 @@ void threads_exchange(struct writer *w, uint32_t at)
 /* ---- shift ---- */
 
 /* Where a lane's value comes from: lane `from` of the thread `threads` before. */
-struct source {
+struct lane_source {
     uint32_t from, threads;
 };
 
-static struct source source_of(const struct writer *w, uint32_t by, uint32_t j)
+static struct lane_source source_of(const struct writer *w, uint32_t by, uint32_t j)
 {
     uint32_t each = w->shape.each;
 
-    return (struct source){(j + each - by % each) % each, by / each + (by % each > j)};
+    return (struct lane_source){(j + each - by % each) % each, by / each + (by % each > j)};
 }
 
 /* Within a thread that is the whole group. */
@@ -250,7 +303,7 @@ static void shuffle_up(struct writer *w, uint32_t at, uint32_t by)
     uint32_t value = writer_inst(w, at)->a[0];
 
     for (uint32_t j = 0; j < w->shape.each; j += writer_run(w, at)) {
-        struct source source = source_of(w, by, j);
+        struct lane_source source = source_of(w, by, j);
 
         if (!source.threads) {
             copy(w, at, j, source.from);
@@ -275,7 +328,7 @@ static void shift_threads(struct writer *w, uint32_t at, uint32_t by)
 
     put_all(w, value);
     for (uint32_t j = 0; j < w->shape.each; j += writer_run(w, at)) {
-        struct source source = source_of(w, by, j);
+        struct lane_source source = source_of(w, by, j);
         struct str *out;
 
         if (!w->shape.striped && !source.threads) {
@@ -308,7 +361,7 @@ void threads_shift(struct writer *w, uint32_t at)
         shift_lanes(w, at, 0);
     else if (w->shape.threads == 1)
         shift_lanes(w, at, by);
-    else if (!w->shape.striped && is_near(w, w->shape.threads))
+    else if (!is_far(w, at))
         shuffle_up(w, at, by);
     else
         shift_threads(w, at, by);
@@ -325,7 +378,7 @@ void threads_first(struct writer *w, uint32_t at)
         copy(w, at, 0, 0);
         return;
     }
-    if (is_near(w, w->shape.threads)) {
+    if (!is_far(w, at)) {
         writer_end_region(w);
         out = writer_begin(w, at, 0);
         str_addf(out, "FIRST(");
@@ -333,16 +386,14 @@ void threads_first(struct writer *w, uint32_t at)
         str_addf(out, ");\n");
         return;
     }
-    threads_settle(w);
+    begin_exchange(w);
     out = writer_line(w);
     str_addf(out, "if (THREAD == 0) ");
     write_place(w, out, inst->type, "0u", 0);
     str_addf(out, " = ");
     writer_value(w, out, inst->a[0], 0);
     str_addf(out, ";\n");
-    use_places(w, inst->type, 1);
-    writer_barrier(w);
-    w->exchange_is_read = true;
+    end_exchange(w);
     out = writer_begin(w, at, 0);
     write_place(w, out, inst->type, "0u", 0);
     str_addf(out, ";\n");

@@ -215,6 +215,16 @@ static const struct form forms[] = {
 #include "emit/c/forms.def"
 };
 
+#define IS_FLOAT  1
+#define IS_INT    0
+#define IS_UINT   0
+#define IS_BOOL   0
+#define IS_PACKED 0
+#define FRIT_DTYPE(id, NAME, name, bits, cls, exponent, fraction, specials, compute, npy, meaning) \
+    _Static_assert(!IS_##cls || (bits) != 16 || (fraction) == 10 || (fraction) == 7,               \
+                   "forms.def has no form for " #name);
+#include <frit/dtypes.def>
+
 enum { MOST_FUNCTIONS = 64, MOST_NAME = 32 };
 
 /* The name in a definition: what stands before the first bracket. */

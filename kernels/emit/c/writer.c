@@ -109,5 +109,5 @@ void writer_barrier(struct writer *w)
     if (w->shape.threads > 1)
         str_addf(writer_group_line(w),
                  w->shape.threads > w->target->warp ? "BARRIER;\n" : "WARP_BARRIER;\n");
-    w->exchange_is_read = false;
+    w->is_read[0] = w->is_read[1] = false;
 }

@@ -28,9 +28,10 @@ struct writer {
     struct str *out;
     struct str body;
     uint32_t deep, body_deep; /* indentation */
-    uint32_t exchange;        /* where in shared memory threads exchange values: bytes */
-    uint32_t exchange_bytes;  /* of it that are used */
-    bool exchange_is_read;    /* since the last barrier */
+    uint32_t shared_bytes;    /* tiles, then areas for exchanges */
+    uint32_t exchange[2];     /* where in it the areas begin; both are one where it is large */
+    uint32_t area;            /* of the last exchange */
+    bool is_read[2];          /* of an area, since the last barrier */
 };
 
 typedef void (*write_fn)(struct writer *w, uint32_t at);

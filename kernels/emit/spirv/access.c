@@ -200,6 +200,13 @@ void access_load(struct emit *e, uint32_t at)
         emit_set(e, at, emit_at(e, at, 0));
         return;
     }
+    if (a.n == 1 && emit_run(e, at) > 1) {
+        for (; a.first < e->shape.each; a.first += emit_run(e, at)) {
+            load_chunk(e, &a, at);
+            emit_set_run(e, at, a.first, emit_at(e, at, a.first));
+        }
+        return;
+    }
     for (; a.first < e->shape.each; a.first += a.n)
         load_chunk(e, &a, at);
 }

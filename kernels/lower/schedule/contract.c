@@ -125,8 +125,7 @@ uint32_t contract_line_cost(const struct expr *e, const struct contract_side *si
     return 1;
 }
 
-/* The innermost dim of a tag; SPACE_DIMS: there is none. */
-static uint32_t last_dim(const struct space *space, uint32_t tag)
+uint32_t contract_last_dim(const struct space *space, uint32_t tag)
 {
     for (uint32_t d = space->n_dims; d-- > 0;)
         if (space->tag[d] == tag)
@@ -134,7 +133,7 @@ static uint32_t last_dim(const struct space *space, uint32_t tag)
     return SPACE_DIMS;
 }
 
-static int64_t points_of(const struct space *space, uint32_t tag)
+int64_t contract_points(const struct space *space, uint32_t tag)
 {
     int64_t n = 1;
 
@@ -147,11 +146,11 @@ static int64_t points_of(const struct space *space, uint32_t tag)
 /* Elements that the lanes of a side number: its innermost dim where that is long. */
 static int64_t line_of(const struct contract *c, const struct contract_side *side)
 {
-    uint32_t dim = last_dim(&c->e.space, side->tag);
+    uint32_t dim = contract_last_dim(&c->e.space, side->tag);
 
     if (dim != SPACE_DIMS && c->e.space.extent[dim] >= SHORT_LINE)
         return c->e.space.extent[dim];
-    return points_of(&c->e.space, side->tag);
+    return contract_points(&c->e.space, side->tag);
 }
 
 /* Whether a side is put in order first: one that many read, where lanes would lie apart, or the
@@ -159,18 +158,18 @@ static int64_t line_of(const struct contract *c, const struct contract_side *sid
 static bool is_packed(const struct contract *c, const struct contract_side *side)
 {
     const struct space *space = &c->e.space;
-    uint32_t dim = last_dim(space, side->tag), k = last_dim(space, CONTRACT_K);
-    int64_t line = line_of(c, side), size, readers = points_of(space, CONTRACT_M);
+    uint32_t dim = contract_last_dim(space, side->tag), k = contract_last_dim(space, CONTRACT_K);
+    int64_t line = line_of(c, side), size, readers = contract_points(space, CONTRACT_M);
 
     if (side == &c->a)
-        readers = points_of(space, CONTRACT_N);
+        readers = contract_points(space, CONTRACT_N);
     if (dim == SPACE_DIMS || k == SPACE_DIMS || space->extent[k] != c->n_k ||
         line != space->extent[dim] || readers < PACK_READERS || c->n_k < LEAST_DOT)
         return false;
     size = c->n_k * tiles_of(line, PACK_LANES) * PACK_LANES;
     return (size >= PACK_LEAST || contract_line_cost(&c->e, side, dim) > 1) &&
-           size <=
-               PACK_MOST / points_of(space, CONTRACT_BOTH) / (points_of(space, side->tag) / line);
+           size <= PACK_MOST / contract_points(space, CONTRACT_BOTH) /
+                       (contract_points(space, side->tag) / line);
 }
 
 /* What a product costs with lanes along a side, in 1024ths of one where all lanes work and load
@@ -178,7 +177,7 @@ static bool is_packed(const struct contract *c, const struct contract_side *side
 static uint64_t side_cost(const struct contract *c, const struct contract_side *side)
 {
     int64_t n = line_of(c, side), lanes = (n + LEAST_LANES - 1) / LEAST_LANES * LEAST_LANES;
-    uint32_t dim = last_dim(&c->e.space, side->tag);
+    uint32_t dim = contract_last_dim(&c->e.space, side->tag);
     uint64_t cost = 1024 * (uint64_t)lanes / (uint64_t)n;
 
     if (dim == SPACE_DIMS || side->node == BLOCK_NONE || is_packed(c, side))
@@ -191,7 +190,7 @@ static uint64_t side_cost(const struct contract *c, const struct contract_side *
 /* Likewise with lanes along k: their sums are added up at the end. */
 static uint64_t dots_cost(const struct contract *c)
 {
-    uint32_t dim = last_dim(&c->e.space, CONTRACT_K), worst, other;
+    uint32_t dim = contract_last_dim(&c->e.space, CONTRACT_K), worst, other;
 
     if (c->n_k < LEAST_DOT || c->e.space.extent[dim] != c->n_k)
         return UINT64_MAX;
@@ -222,11 +221,10 @@ static uint32_t places_for(uint32_t most, int64_t n)
     return best;
 }
 
-/* The dims around a line are the group's alone. */
-static void cut_line(struct contract *c, int64_t line)
+void contract_cut_line(struct contract *c, int64_t line)
 {
     struct space *space = &c->e.space;
-    uint32_t last = last_dim(space, c->across->tag);
+    uint32_t last = contract_last_dim(space, c->across->tag);
 
     for (uint32_t d = 0; d < last && last < SPACE_DIMS && space->extent[last] == line; d++)
         if (space->tag[d] == c->across->tag)
@@ -239,14 +237,14 @@ static void choose_lines(struct contract *c)
     int64_t line = line_of(c, c->across), others;
 
     c->packed = c->n_k && is_packed(c, c->across);
-    cut_line(c, line);
+    contract_cut_line(c, line);
     c->lanes =
         lanes_for(c->packed && target->lanes > PACK_LANES ? PACK_LANES : target->lanes, line);
     c->n_down = places_for(target->registers > 16 ? MANY_ROWS : FEW_ROWS,
-                           points_of(&c->e.space, c->down->tag));
+                           contract_points(&c->e.space, c->down->tag));
     c->n_across = 1;
-    others = points_of(&c->e.space, CONTRACT_BOTH) *
-             tiles_of(points_of(&c->e.space, c->down->tag), c->n_down);
+    others = contract_points(&c->e.space, CONTRACT_BOTH) *
+             tiles_of(contract_points(&c->e.space, c->down->tag), c->n_down);
     while (c->lanes > FEW_LANES && !c->packed &&
            tiles_of(line, c->lanes) * others < (int64_t)GROUPS_PER_UNIT * target->units)
         c->lanes /= 2;
@@ -260,15 +258,16 @@ static bool fits_tiles(const struct contract *c)
 
     return target->stages_tiles && target->group_bytes >= bytes &&
            target->most_lanes >= CONTRACT_EDGE * CONTRACT_EDGE && c->n_k >= CONTRACT_DEPTH / 2 &&
-           points_of(&c->e.space, CONTRACT_M) >= CONTRACT_EDGE &&
-           points_of(&c->e.space, CONTRACT_N) >= CONTRACT_EDGE;
+           contract_points(&c->e.space, CONTRACT_M) >= CONTRACT_EDGE &&
+           contract_points(&c->e.space, CONTRACT_N) >= CONTRACT_EDGE;
 }
 
 /* Fewer places where there would be too few groups to keep the device busy. */
 static void choose_tiles(struct contract *c)
 {
-    int64_t both = points_of(&c->e.space, CONTRACT_BOTH), m = points_of(&c->e.space, CONTRACT_M),
-            n = points_of(&c->e.space, CONTRACT_N);
+    int64_t both = contract_points(&c->e.space, CONTRACT_BOTH),
+            m = contract_points(&c->e.space, CONTRACT_M),
+            n = contract_points(&c->e.space, CONTRACT_N);
 
     c->form = CONTRACT_TILES;
     c->across = &c->b;
@@ -286,6 +285,10 @@ static void choose_form(struct contract *c)
 {
     uint64_t a = side_cost(c, &c->a), b = side_cost(c, &c->b);
 
+    if (contract_fits_slices(c)) {
+        contract_choose_slices(c);
+        return;
+    }
     if (fits_tiles(c)) {
         choose_tiles(c);
         return;
@@ -300,8 +303,8 @@ static void choose_form(struct contract *c)
     c->lanes = c->e.s->target->lanes_per_row;
     while (c->lanes > LEAST_LANES && c->n_k / c->lanes < LEAST_ROUNDS)
         c->lanes /= 2;
-    c->n_down = places_for(DOT_PLACES, points_of(&c->e.space, c->down->tag));
-    c->n_across = places_for(DOT_PLACES, points_of(&c->e.space, c->across->tag));
+    c->n_down = places_for(DOT_PLACES, contract_points(&c->e.space, c->down->tag));
+    c->n_across = places_for(DOT_PLACES, contract_points(&c->e.space, c->across->tag));
 }
 
 /* ---- aliases ---- */
@@ -371,9 +374,12 @@ static frit_status build(struct contract *c, frit_err *err)
     TRY(expr_status(&c->e, err));
     groups = c->both.count * tiles_of(c->down->points.count, contract_height(c)) *
              tiles_of(c->across->points.count, contract_width(c));
+    if (c->form == CONTRACT_SLICES)
+        groups *= c->slices.n_splits;
     if (groups > INT32_MAX)
         return fail(err, FRIT_UNSUPPORTED, "kernels: %s needs too many groups", s->module->name);
-    TRY(sched_check_rounds(s, 2 * c->k.count, err));
+    TRY(sched_check_rounds(s, 2 * c->k.count / (c->form == CONTRACT_SLICES ? c->slices.deep : 1),
+                           err));
     if (c->packed)
         contract_pack(c);
     contract_emit(c);

@@ -18,7 +18,8 @@ enum { CONTRACT_SUMS = 16 }; /* of a lane at most */
 enum contract_form {
     CONTRACT_LINES, /* lanes along `across`, each sums alone */
     CONTRACT_DOTS,  /* lanes along k, whose one dim is long: their sums are added up at the end */
-    CONTRACT_TILES  /* lanes along both; elements of both sides go through tiles of the group */
+    CONTRACT_TILES, /* lanes along both; elements of both sides go through tiles of the group */
+    CONTRACT_SLICES /* lanes along `across` and along k, which groups may share too */
 };
 
 /* TILES: lanes along each side, and k in a tile. */
@@ -29,6 +30,15 @@ struct contract_side {
     uint32_t tag;      /* of the dims that it alone has */
     const bool *loads; /* per node: one that loads what elements are made of */
     struct delinearizer points;
+};
+
+/* SLICES: a group is `wide` lanes along `across` times `deep` lanes along k. */
+struct contract_slices {
+    uint32_t wide, deep; /* powers of two */
+    bool along_k;        /* neighbours lie along k, else along `across` */
+    uint32_t steps;      /* of k whose elements are loaded before they are multiplied */
+    uint32_t n_splits;   /* groups that share a sum; over 1: a phase of its own adds them up */
+    uint32_t partial;    /* argument: their sums */
 };
 
 struct contract {
@@ -43,9 +53,11 @@ struct contract {
     struct contract_side *across, *down;
     struct delinearizer both, k;
     uint32_t lanes;
-    uint32_t n_down, n_across; /* places of a lane along each side; LINES: 1 across */
+    uint32_t n_down, n_across; /* places of a lane along each side; LINES: 1 across; SLICES: a power
+                                  of two across */
     bool packed;               /* LINES: `across` is put in order by a phase of its own */
     uint32_t pack;             /* argument: where */
+    struct contract_slices slices;
 };
 
 /* One row of ops.def: dims are appended to the space, root and the nodes of a, b and bias planned.
@@ -66,6 +78,15 @@ const struct contract_row *contract_row_of(uint32_t op);
 /* What loading elements of a side costs a line of lanes along a dim, 1 where they are neighbours:
  * the worst of its loads. */
 uint32_t contract_line_cost(const struct expr *e, const struct contract_side *side, uint32_t dim);
+/* The innermost dim of a tag; SPACE_DIMS: there is none. */
+uint32_t contract_last_dim(const struct space *space, uint32_t tag);
+int64_t contract_points(const struct space *space, uint32_t tag);
+/* Leaves the innermost dim of `across` to lanes, those around it to groups, if it has `line`
+ * points. */
+void contract_cut_line(struct contract *c, int64_t line);
+/* Whether SLICES is the form: a long sum, and few places along one side. */
+bool contract_fits_slices(const struct contract *c);
+void contract_choose_slices(struct contract *c);
 /* Of the sums. */
 enum kir_type contract_type(const struct contract *c);
 /* Places of a group along each side. */

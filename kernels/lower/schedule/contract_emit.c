@@ -10,21 +10,28 @@
 
 #include "lower/rows/rows.h"
 #include "lower/schedule/contract_pack.h"
+#include "lower/schedule/contract_slices_emit.h"
 #include "lower/schedule/contract_tile.h"
 
-enum { BLOCK = 256 };
+uint32_t work_dtype(const struct contract_emitter *w)
+{
+    static const uint32_t dtypes[KIR_TYPES] = {
+        [KIR_I32] = FRIT_I32, [KIR_I64] = FRIT_I64, [KIR_F32] = FRIT_F32, [KIR_F64] = FRIT_F64};
+
+    return dtypes[w->type];
+}
 
 /* ---- products ---- */
 
-static uint32_t element(const struct contract_emitter *w, const struct contract_side *side,
-                        uint32_t place, uint32_t mask)
+uint32_t work_element(const struct contract_emitter *w, uint32_t side, uint32_t place,
+                      uint32_t mask)
 {
     uint32_t mark = expr_mark(w->e), value;
 
     expr_mask(w->e, mask);
     if (place != KIR_NONE)
-        delinearize_set(&side->points, w->e, place);
-    value = expr_value(w->e, side->node);
+        delinearize_set(&w->side[side]->points, w->e, place);
+    value = expr_value(w->e, w->side[side]->node);
     expr_release(w->e, mark);
     return value;
 }
@@ -41,13 +48,12 @@ static void emit_products(const struct contract_emitter *w, uint32_t k, uint32_t
             across[j] = pack_element(w, k);
             continue;
         }
-        across[j] =
-            element(w, w->side[ACROSS], w->place[ACROSS][j], mask == KIR_NONE ? w->mask : mask);
+        across[j] = work_element(w, ACROSS, w->place[ACROSS][j], mask == KIR_NONE ? w->mask : mask);
         if (mask != KIR_NONE)
             across[j] = kir_emit(w->m, KIR_select, across[j], zero(w), mask);
     }
     for (uint32_t i = 0; i < w->n_places[DOWN]; i++) {
-        uint32_t down = element(w, w->side[DOWN], w->place[DOWN][i], mask);
+        uint32_t down = work_element(w, DOWN, w->place[DOWN][i], mask);
 
         if (mask != KIR_NONE)
             down = kir_emit(w->m, KIR_select, down, zero(w), mask);
@@ -111,6 +117,8 @@ static void sum_range(const struct contract_emitter *w, uint32_t begin, uint32_t
         sum_lanes(w, begin, end, sums);
     else if (w->c->form == CONTRACT_TILES)
         tile_sums(w, begin, end, sums);
+    else if (w->c->form == CONTRACT_SLICES)
+        slices_sum(w, begin, end, sums);
     else
         sum_dims(w, 0, begin, end, sums);
 }
@@ -126,16 +134,16 @@ static int64_t block_of(const struct contract_emitter *w)
     int64_t inside = w->c->n_k / range_of(w);
 
     if (w->c->form == CONTRACT_DOTS)
-        return (int64_t)BLOCK * w->c->lanes;
-    return inside >= BLOCK ? 1 : BLOCK / inside;
+        return (int64_t)CONTRACT_BLOCK * w->c->lanes;
+    return inside >= CONTRACT_BLOCK ? 1 : CONTRACT_BLOCK / inside;
 }
 
-static void sum_blocks(const struct contract_emitter *w, int64_t rounds, uint32_t full,
-                       uint32_t *sums)
+static void sum_blocks(const struct contract_emitter *w, int64_t rounds, uint32_t begin,
+                       uint32_t full, uint32_t *sums)
 {
-    uint32_t parts[CONTRACT_SUMS], begin, end;
+    uint32_t parts[CONTRACT_SUMS], end;
 
-    begin = work_loop(w, index_const(w, 0), full, (uint32_t)rounds, sums);
+    begin = work_loop(w, begin, full, (uint32_t)rounds, sums);
     end = op2(w, KIR_smin, op2(w, KIR_add, begin, index_const(w, rounds)), full);
     for (uint32_t i = 0; i < w->n; i++)
         parts[i] = zero(w);
@@ -143,6 +151,15 @@ static void sum_blocks(const struct contract_emitter *w, int64_t rounds, uint32_
     for (uint32_t i = 0; i < w->n; i++)
         parts[i] = op2(w, KIR_add, sums[i], parts[i]);
     kir_next(w->m, parts, w->n);
+}
+
+void work_range(const struct contract_emitter *w, uint32_t begin, uint32_t end, bool long_sum,
+                int64_t rounds, uint32_t *sums)
+{
+    if (is_real(w) && long_sum)
+        sum_blocks(w, rounds, begin, end, sums);
+    else
+        sum_range(w, begin, end, sums);
 }
 
 /* The last elements of k, fewer than there are lanes. */
@@ -183,10 +200,7 @@ static void emit_sums(const struct contract_emitter *w, uint32_t *sums)
     full_n = c->form == CONTRACT_DOTS ? outer / c->lanes * c->lanes : outer;
     rounds = block_of(w);
     full = sched_index(w->e->s, full_n);
-    if (is_real(w) && full_n > rounds)
-        sum_blocks(w, rounds, full, sums);
-    else
-        sum_range(w, index_const(w, 0), full, sums);
+    work_range(w, index_const(w, 0), full, full_n > rounds, rounds, sums);
     if (full_n < outer)
         sum_tail(w, full, sums);
     if (c->form == CONTRACT_DOTS)
@@ -195,7 +209,7 @@ static void emit_sums(const struct contract_emitter *w, uint32_t *sums)
 
 /* ---- results ---- */
 
-static void finish(const struct contract_emitter *w, uint32_t sum)
+void work_finish(const struct contract_emitter *w, uint32_t sum)
 {
     const struct expr_node *result = &w->e->nodes[w->c->result];
     uint32_t dtype = w->e->s->block->values[result->value].dtype;
@@ -229,7 +243,7 @@ static void emit_result(const struct contract_emitter *w, uint32_t i, uint32_t j
     if (w->c->form == CONTRACT_DOTS)
         mask = op2(w, KIR_eq, w->lane, index_const(w, 0));
     expr_mask(w->e, mask);
-    finish(w, sum);
+    work_finish(w, sum);
     for (uint32_t s = DOWN; branches && s <= ACROSS; s++)
         if (ok[s] != KIR_NONE)
             kir_end(w->m);
@@ -301,6 +315,10 @@ static void set_group(struct contract_emitter *w, uint32_t down, uint32_t across
         return;
     }
     set_places(w, DOWN, down);
+    if (w->c->form == CONTRACT_SLICES) {
+        slices_begin(w, down, across);
+        return;
+    }
     if (w->c->form == CONTRACT_DOTS)
         set_places(w, ACROSS, across);
     else
@@ -314,9 +332,10 @@ uint32_t contract_height(const struct contract *c)
 
 uint32_t contract_width(const struct contract *c)
 {
-    return c->form == CONTRACT_TILES  ? c->n_across * CONTRACT_EDGE
-           : c->form == CONTRACT_DOTS ? c->n_across
-                                      : c->lanes;
+    return c->form == CONTRACT_TILES    ? c->n_across * CONTRACT_EDGE
+           : c->form == CONTRACT_SLICES ? c->n_across * c->slices.wide
+           : c->form == CONTRACT_DOTS   ? c->n_across
+                                        : c->lanes;
 }
 
 enum kir_type contract_type(const struct contract *c)
@@ -343,6 +362,7 @@ void contract_emit(struct contract *c)
                                  .e = &c->e,
                                  .m = c->e.s->module,
                                  .mask = KIR_NONE,
+                                 .split = KIR_NONE,
                                  .n = c->n_down * c->n_across,
                                  .side = {c->down, c->across},
                                  .n_places = {c->n_down, c->n_across}};
@@ -356,9 +376,18 @@ void contract_emit(struct contract *c)
     if (c->packed)
         w.panel = pack_first(&w, group);
     across = work_part(&w, &group, tiles_of(c->across->points.count, contract_width(c)));
+    if (c->form == CONTRACT_SLICES && c->slices.n_splits > 1) {
+        w.both = work_part(&w, &group, c->both.count);
+        w.split = group;
+        group = w.both;
+    }
     delinearize_set(&c->both, w.e, group);
     set_group(&w, down, across);
     expr_hoist(w.e);
+    if (c->form == CONTRACT_SLICES) {
+        slices_emit(&w);
+        return;
+    }
     emit_sums(&w, sums);
     for (uint32_t i = 0; i < c->n_down; i++)
         for (uint32_t j = 0; j < c->n_across; j++)

@@ -6,6 +6,7 @@
 #include "lower/schedule/contract.h"
 
 enum { DOWN, ACROSS };
+enum { CONTRACT_BLOCK = 256 }; /* products */
 
 struct contract_emitter {
     struct contract *c;
@@ -26,6 +27,10 @@ struct contract_emitter {
     uint32_t end[2];    /* parameters: places that there are */
     uint32_t k_end;
     uint32_t at[2]; /* the lane's place in its row, column */
+    /* SLICES: corner[DOWN], and the lane's first place across in at[ACROSS]. */
+    uint32_t both;  /* the group's number among those of one tile */
+    uint32_t slice; /* the lane's k in a step */
+    uint32_t split; /* the group's part of k; KIR_NONE: all of it */
 };
 
 static inline uint32_t op2(const struct contract_emitter *w, enum kir_op op, uint32_t a, uint32_t b)
@@ -55,6 +60,19 @@ static inline uint32_t add_product(const struct contract_emitter *w, uint32_t su
         return kir_emit(w->m, KIR_fma, a, b, sum);
     return op2(w, KIR_add, sum, op2(w, KIR_mul, a, b));
 }
+
+/* The dtype that sums have in memory. */
+uint32_t work_dtype(const struct contract_emitter *w);
+/* A side's element at a place and the k that is set, where the mask is; KIR_NONE: the place that is
+ * set, everywhere. */
+uint32_t work_element(const struct contract_emitter *w, uint32_t side, uint32_t place,
+                      uint32_t mask);
+/* Adds the range from `begin` to `end` to the sums: as it is, or if `long_sum` by blocks of
+ * `rounds` whose sums are added up. */
+void work_range(const struct contract_emitter *w, uint32_t begin, uint32_t end, bool long_sum,
+                int64_t rounds, uint32_t *sums);
+/* Stores the result of one sum at the places that are set, where the mask is. */
+void work_finish(const struct contract_emitter *w, uint32_t sum);
 
 /* A loop that carries the sums; they are its phis.  Gives the counter. */
 uint32_t work_loop(const struct contract_emitter *w, uint32_t begin, uint32_t end, uint32_t step,

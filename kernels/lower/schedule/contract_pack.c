@@ -10,14 +10,6 @@
 
 enum { DEPTH = 32 /* of k, of a group */ };
 
-static uint32_t dtype_of(enum kir_type type)
-{
-    static const uint32_t dtypes[KIR_TYPES] = {
-        [KIR_I32] = FRIT_I32, [KIR_I64] = FRIT_I64, [KIR_F32] = FRIT_F32, [KIR_F64] = FRIT_F64};
-
-    return dtypes[type];
-}
-
 uint32_t pack_first(const struct contract_emitter *w, uint32_t panel)
 {
     uint32_t each = sched_index(w->e->s, w->c->n_k * w->c->lanes);
@@ -56,9 +48,9 @@ void contract_pack(struct contract *c)
     int64_t panels = tiles_of(line->count, c->lanes), depths = tiles_of(c->n_k, DEPTH);
     uint32_t group, begin, end, panel, place;
 
-    c->pack = kir_arg(w.m, dtype_of(w.type), KIR_READ | KIR_WRITE);
+    c->pack = kir_arg(w.m, work_dtype(&w), KIR_READ | KIR_WRITE);
     numbers->workspace_bytes = (uint64_t)(c->both.count * panels * c->n_k) * c->lanes *
-                               frit_storage_bytes(dtype_of(w.type), 1);
+                               frit_storage_bytes(work_dtype(&w), 1);
     memcpy(numbers->grid[0], (const uint32_t[3]){(uint32_t)(c->both.count * panels * depths), 1, 1},
            sizeof(numbers->grid[0]));
     group = work_begin(&w, c->lanes);

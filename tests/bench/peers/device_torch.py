@@ -60,7 +60,7 @@ def cube(n):
     return 2.0 * n**3, [(n, n), (n, n)], torch.matmul
 
 
-# name: (operations, dims of the operands, function of them)
+# name: (operations, dims of the operands, function of them, their dtype if it is not f32)
 PRODUCTS = {
     "matmul-256": cube(256),
     "matmul-512": cube(512),
@@ -69,6 +69,10 @@ PRODUCTS = {
     "matmul-turned": (2.0 * 1024**3, [(1024, 1024)] * 2, lambda a, b: a @ b.t()),
     "gemv": (2.0 * 4096**2, [(4096, 4096), (4096, 1)], torch.matmul),
     "skinny-8": (16.0 * 4096**2, [(8, 4096), (4096, 4096)], torch.matmul),
+    "skinny-8-turned": (16.0 * 4096**2, [(8, 4096), (4096, 4096)], lambda a, b: a @ b.t()),
+    "skinny-8-bf16": (16.0 * 4096**2, [(8, 4096), (4096, 4096)], torch.matmul, torch.bfloat16),
+    "skinny-1": (2.0 * 4096**2, [(1, 4096), (4096, 4096)], torch.matmul),
+    "skinny-32": (64.0 * 4096**2, [(32, 4096), (4096, 4096)], torch.matmul),
     "batched": (128.0 * 128 * 128 * 64, [(64, 128, 64), (64, 64, 128)], torch.matmul),
     "matmul-bias-gelu": (2.0 * 256**3, [(256, 256), (256, 256), (256,)],
                          lambda a, b, c: torch.nn.functional.gelu(a @ b + c)),
@@ -132,8 +136,8 @@ def main():
             matrices, run = ROWS[name]
             report(device, name, matrices * rows * columns * 4, lambda run, data=data: lambda: run(data), run, rounds)
         elif name in PRODUCTS:
-            operations, dims, run = PRODUCTS[name]
-            operands = [torch.rand(*d, device=device) * 2 - 1 for d in dims]
+            operations, dims, run, *dtype = PRODUCTS[name]
+            operands = [(torch.rand(*d, device=device) * 2 - 1).to(*(dtype or [torch.float32])) for d in dims]
             report(device, name, operations, lambda run, operands=operands: lambda: run(*operands), run, rounds)
 
 

@@ -194,6 +194,44 @@ static void test_runs(void **state)
     kir_fini(&m);
 }
 
+/* A group as a grid: low and high bits of the lane. */
+static void test_grid(void **state)
+{
+    static const char text[] = "kernel k\nparams 1\narg a0 f32 read\nphase 16\n"
+                               "%0 i32 = lane\n"
+                               "%1 i32 = const 3\n"
+                               "%2 i32 = and %0 %1\n"
+                               "%3 i32 = const 2\n"
+                               "%4 i32 = shr %0 %3\n"
+                               "%5 i32 = param 0\n"
+                               "%6 i32 = mul %4 %5\n"
+                               "%7 i32 = add %6 %2\n"
+                               "%8 i32 = add %5 %7\n"
+                               "%9 i32 = and %0 %3\n"
+                               "%10 f32 = load a0 %6\n"
+                               "%11 i32 = mul %2 %5\n"
+                               "%12 i32 = shr %8 %3\n";
+    static const uint32_t same[] = {1, 16, 1, 16, 4, 16, 4, 1, 1, 1, 4, 1, 1};
+    static const uint32_t run[] = {16, 16, 4, 16, 4, 16, 4, 4, 4, 1, 4, 1, 1};
+    static const int64_t stride[] = {1, 0, 1, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0};
+    struct facts facts;
+    struct kir_module m;
+    frit_err err = ERR_INIT;
+
+    (void)state;
+    if (kir_parse(text, sizeof(text) - 1, &m, &err))
+        fail_msg("%s", err.text);
+    assert_int_equal(facts_init(&facts, &m, 0, NULL), FRIT_OK);
+    assert_int_equal(facts.n, sizeof(same) / sizeof(same[0]));
+    for (uint32_t i = 0; i < facts.n; i++) {
+        assert_int_equal(facts.of[i].same, same[i]);
+        assert_int_equal(facts.of[i].run, run[i]);
+        assert_int_equal(facts.of[i].run_stride, stride[i]);
+    }
+    facts_fini(&facts);
+    kir_fini(&m);
+}
+
 /* ---- random modules ---- */
 
 enum { LANES = 8, VALUES = 60, ROUNDS = 3000 };
@@ -236,7 +274,7 @@ static uint32_t random_value(struct kir_module *m, struct made *made, uint32_t n
 {
     static const enum kir_op ops[] = {KIR_add,  KIR_sub, KIR_mul,  KIR_shl,    KIR_neg,
                                       KIR_xor,  KIR_and, KIR_udiv, KIR_select, KIR_first,
-                                      KIR_smin, KIR_add, KIR_sub,  KIR_mul,    KIR_exchange};
+                                      KIR_smin, KIR_add, KIR_shr,  KIR_and,    KIR_exchange};
     enum kir_type type = next_random(&made->seed, 2) ? KIR_I32 : KIR_I64;
     enum kir_type other = type == KIR_I32 ? KIR_I64 : KIR_I32;
     enum kir_op op = ops[next_random(&made->seed, sizeof(ops) / sizeof(ops[0]))];
@@ -305,6 +343,11 @@ static void check_value(const struct fact *fact, enum kir_type type, const int64
         if (fact->kind != FACT_VARYING)
             assert_int_equal(lanes[i], want);
         assert_int_equal(lanes[i], lanes[i & ~((int64_t)fact->same - 1)]);
+        want = (uint64_t)lanes[i & ~((int64_t)fact->run - 1)] +
+               (uint64_t)(i & ((int64_t)fact->run - 1)) * (uint64_t)fact->run_stride;
+        if (type == KIR_I32)
+            want = (uint64_t)(int64_t)(int32_t)(uint32_t)want;
+        assert_int_equal(lanes[i], want);
     }
 }
 
@@ -403,8 +446,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_arithmetic), cmocka_unit_test(test_conversions),
         cmocka_unit_test(test_memory),     cmocka_unit_test(test_runs),
-        cmocka_unit_test(test_loops),      cmocka_unit_test(test_random),
-        cmocka_unit_test(test_divisions),  cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_grid),       cmocka_unit_test(test_loops),
+        cmocka_unit_test(test_random),     cmocka_unit_test(test_divisions),
+        cmocka_unit_test(test_no_memory),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

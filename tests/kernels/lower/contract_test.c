@@ -101,14 +101,15 @@ static uint32_t operand(struct rig *rig, uint32_t dtype, uint32_t rank, const in
 
 struct target {
     uint32_t lanes, lanes_per_row, units;
-    bool fma, stages;
+    bool fma, stages, interleaved;
+    uint32_t near_lanes;
 };
 
-static const struct target targets[] = {{64, 64, 4, true, false},
-                                        {256, 32, 1, false, false},
-                                        {16, 16, 64, true, false},
-                                        {256, 64, 1, true, true},
-                                        {256, 64, 64, false, true}};
+static const struct target targets[] = {
+    {64, 64, 4, true, false, true, 0},      {256, 32, 1, false, false, true, 0},
+    {16, 16, 64, true, false, true, 0},     {256, 64, 1, true, true, false, 32},
+    {256, 64, 64, false, true, false, 128}, {64, 64, 4, true, false, false, 16},
+    {32, 32, 8, false, false, false, 0}};
 
 static void set_target(struct rig *rig, const struct target *target)
 {
@@ -117,6 +118,8 @@ static void set_target(struct rig *rig, const struct target *target)
     rig->target.units = target->units;
     rig->target.fma = target->fma;
     rig->target.stages_tiles = target->stages;
+    rig->target.lanes_interleaved = target->interleaved;
+    rig->target.near_lanes = target->near_lanes;
 }
 
 static void check(uint32_t dtype, const struct operands *o, const struct target *target)
@@ -214,6 +217,7 @@ static void test_packed(void **state)
 
             rig_init(&rig);
             rig.index_width = width;
+            rig.target.lanes_interleaved = true;
             a = operand(&rig, FRIT_F32, o->rank_a, o->a, o->turned & 1);
             b = operand(&rig, FRIT_F32, o->rank_b, o->b, o->turned >> 1);
             y = rig_op(&rig, FRIT_OP_matmul, 2, (struct rig_in[]){rig_value(a), rig_value(b)}, NULL,

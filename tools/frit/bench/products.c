@@ -17,6 +17,7 @@ struct product {
     const char *name;
     const char *what;
     double flops;
+    uint32_t dtype;           /* of the operands */
     frit_dims dims[OPERANDS]; /* rank 0: there are no more */
     frit_tensor *(*run)(frit_tensor *const *in);
 };
@@ -72,40 +73,70 @@ static frit_tensor *mlp(frit_tensor *const *in)
 #define CUBE(n) (2.0 * (n) * (n) * (n))
 
 static const struct product products[] = {
-    {"matmul-256", "256^3 f32", CUBE(256), SQUARE(256), matmul},
-    {"matmul-512", "512^3 f32", CUBE(512), SQUARE(512), matmul},
-    {"matmul-1024", "1024^3 f32", CUBE(1024), SQUARE(1024), matmul},
-    {"matmul-2048", "2048^3 f32", CUBE(2048), SQUARE(2048), matmul},
-    {"matmul-turned", "1024^3 f32, the second one transposed", CUBE(1024), SQUARE(1024),
+    {"matmul-256", "256^3 f32", CUBE(256), FRIT_F32, SQUARE(256), matmul},
+    {"matmul-512", "512^3 f32", CUBE(512), FRIT_F32, SQUARE(512), matmul},
+    {"matmul-1024", "1024^3 f32", CUBE(1024), FRIT_F32, SQUARE(1024), matmul},
+    {"matmul-2048", "2048^3 f32", CUBE(2048), FRIT_F32, SQUARE(2048), matmul},
+    {"matmul-turned", "1024^3 f32, the second one transposed", CUBE(1024), FRIT_F32, SQUARE(1024),
      matmul_turned},
     {"gemv",
      "4096 x 4096 f32 times a column",
      2.0 * 4096 * 4096,
+     FRIT_F32,
      {{2, {4096, 4096}}, {2, {4096, 1}}},
      matmul},
     {"skinny-8",
      "8 rows times 4096 x 4096 f32",
      16.0 * 4096 * 4096,
+     FRIT_F32,
      {{2, {8, 4096}}, {2, {4096, 4096}}},
+     matmul},
+    {"skinny-8-turned",
+     "the same, transposed in memory",
+     16.0 * 4096 * 4096,
+     FRIT_F32,
+     {{2, {8, 4096}}, {2, {4096, 4096}}},
+     matmul_turned},
+    {"skinny-8-bf16",
+     "8 rows times 4096 x 4096 bf16",
+     16.0 * 4096 * 4096,
+     FRIT_BF16,
+     {{2, {8, 4096}}, {2, {4096, 4096}}},
+     matmul},
+    {"skinny-1",
+     "1 row times 4096 x 4096 f32",
+     2.0 * 4096 * 4096,
+     FRIT_F32,
+     {{2, {1, 4096}}, {2, {4096, 4096}}},
+     matmul},
+    {"skinny-32",
+     "32 rows times 4096 x 4096 f32",
+     64.0 * 4096 * 4096,
+     FRIT_F32,
+     {{2, {32, 4096}}, {2, {4096, 4096}}},
      matmul},
     {"batched",
      "64 times 128 x 64 x 128 f32",
      128.0 * 128 * 128 * 64,
+     FRIT_F32,
      {{3, {64, 128, 64}}, {3, {64, 64, 128}}},
      matmul},
     {"matmul-bias-gelu",
      "256^3 f32",
      CUBE(256),
+     FRIT_F32,
      {{2, {256, 256}}, {2, {256, 256}}, {1, {256}}},
      matmul_bias_gelu},
     {"conv3x3",
      "64 to 64 channels, 56 x 56, 8 images f32, bias, relu",
      16.0 * 64 * 56 * 56 * 64 * 9,
+     FRIT_F32,
      {{4, {8, 64, 56, 56}}, {4, {64, 64, 3, 3}}, {1, {64}}},
      conv3x3},
     {"mlp",
      "128 rows, 784 to 512 to 10 f32",
      256.0 * 512 * (784 + 10),
+     FRIT_F32,
      {{2, {128, 784}}, {2, {784, 512}}, {1, {512}}, {2, {512, 10}}, {1, {10}}},
      mlp},
 };
@@ -140,7 +171,7 @@ static double measure(const struct bench *bench, frit_device *device, const stru
     bool good = true;
 
     for (uint32_t i = 0; i < OPERANDS && product->dims[i].rank; i++)
-        operands.in[i] = frit_random_uniform(device, FRIT_F32, product->dims[i], -1, 1);
+        operands.in[i] = frit_random_uniform(device, product->dtype, product->dims[i], -1, 1);
     n = bench_queue(bench, &job);
     for (uint32_t i = 0; i < n_rounds && good; i++) {
         times[i] = bench_run(&job, n);

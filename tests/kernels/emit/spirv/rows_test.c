@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "kernels/emit/row_types.h"
 #include "unit.h"
 
 enum { LANES = 64, GROUPS = 16, COUNT = LANES * GROUPS, SPECIALS = 32 };
@@ -145,13 +146,6 @@ static uint32_t place(struct kir_module *m)
                     KIR_NONE);
 }
 
-static uint32_t operand_type(const struct row_case *c, uint32_t i)
-{
-    char letter = kir_op_info(c->op)->operands[i];
-
-    return i == 0 || letter == 'v' || letter == 'o' ? c->type : letter == 'b' ? KIR_B : c->type;
-}
-
 static bool shifts(uint32_t op)
 {
     return op == KIR_shl || op == KIR_shr || op == KIR_sar;
@@ -171,18 +165,18 @@ static void check_row(const struct row_case *c)
     kir_init(&m, name);
     kir_phase(&m, LANES);
     for (uint32_t i = 0; i < info->n; i++) {
-        kir_arg(&m, dtype_of(operand_type(c, i)), KIR_READ);
-        fill(data[i], operand_type(c, i), i);
-        args[i] = (struct spirv_rig_arg){data[i],
-                                         COUNT * frit_dtype_bits(dtype_of(operand_type(c, i))) / 8};
+        kir_arg(&m, dtype_of(row_operand(c->op, c->type, i)), KIR_READ);
+        fill(data[i], row_operand(c->op, c->type, i), i);
+        args[i] = (struct spirv_rig_arg){
+            data[i], COUNT * frit_dtype_bits(dtype_of(row_operand(c->op, c->type, i))) / 8};
     }
     out = kir_arg(&m, dtype_of(c->result), KIR_WRITE);
     memset(data[3], 0x77, sizeof(data[3]));
     args[out] = (struct spirv_rig_arg){data[3], COUNT * frit_dtype_bits(dtype_of(c->result)) / 8};
     at = place(&m);
     for (uint32_t i = 0; i < info->n; i++)
-        v[i] =
-            kir_emit_as(&m, KIR_load, (enum kir_type)operand_type(c, i), i, at, KIR_NONE, KIR_NONE);
+        v[i] = kir_emit_as(&m, KIR_load, (enum kir_type)row_operand(c->op, c->type, i), i, at,
+                           KIR_NONE, KIR_NONE);
     if (shifts(c->op))
         v[1] = kir_emit(&m, KIR_and, v[1],
                         kir_const_i(&m, (enum kir_type)c->type, c->type == KIR_I32 ? 31 : 63),
@@ -200,53 +194,6 @@ static void check_row(const struct row_case *c)
 }
 
 /* ---- all rows ---- */
-
-static bool takes(char letter, uint32_t type)
-{
-    bool integer = type == KIR_I32 || type == KIR_I64, real = type == KIR_F32 || type == KIR_F64;
-
-    switch (letter) {
-    case 'x':
-        return true;
-    case 'a':
-        return integer || real;
-    case 'n':
-        return integer;
-    case 'f':
-        return real;
-    case 'b':
-        return type == KIR_B;
-    case 'l':
-        return !real;
-    default:
-        return false;
-    }
-}
-
-/* The type of an instruction whose operand a has this one; KIR_VOID: it is none of this test. */
-static uint32_t result_of(uint32_t op, uint32_t type)
-{
-    static const uint32_t same_bits[KIR_TYPES] = {0, 0, KIR_F32, KIR_F64, KIR_I32, KIR_I64};
-    const struct kir_op_info *info = kir_op_info(op);
-
-    if (!info->n || info->imm == KIR_IMM_ARG || info->imm == KIR_IMM_TILE ||
-        info->imm == KIR_IMM_LANES || info->imm == KIR_IMM_NUMBER || info->imm == KIR_IMM_LOOP ||
-        info->result == KIR_RESULT_NONE || op == KIR_first)
-        return KIR_VOID;
-    if (op == KIR_bits)
-        return same_bits[type];
-    if (op == KIR_mulhi || op == KIR_wrap)
-        return type == KIR_I32 ? KIR_I32 : KIR_VOID;
-    if (op == KIR_round)
-        return type == KIR_F32 ? KIR_F32 : KIR_VOID;
-    if (op == KIR_select)
-        return type;
-    if (!takes(info->operands[0], type))
-        return KIR_VOID;
-    if (info->result == KIR_RESULT_SAME)
-        return type;
-    return op >= KIR_i32 && op <= KIR_uf64 && info->type == type ? KIR_VOID : info->type;
-}
 
 /* What the device may round otherwise. */
 static uint32_t ulps_of(uint32_t op)
@@ -306,9 +253,10 @@ static void add_all(struct list *list)
 {
     for (uint32_t op = 0; op < KIR_OPS; op++) {
         for (uint32_t type = KIR_B; type <= KIR_F64; type++) {
-            struct row_case c = {op, type, result_of(op, type), 0, ulps_of(op)};
+            struct row_case c = {op, type, row_result(op, type), 0, ulps_of(op)};
 
-            if (c.result == KIR_VOID || (op == KIR_fma && vulkan_is_software(rig)))
+            if (c.result == KIR_VOID || op == KIR_scale ||
+                (op == KIR_fma && vulkan_is_software(rig)))
                 continue;
             if ((type == KIR_F64 || c.result == KIR_F64) && !vulkan_target(rig)->float64)
                 continue;

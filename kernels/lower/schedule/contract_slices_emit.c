@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Contractions whose k is shared.  A group is a grid of lanes, `wide` times `deep`, of which the
+ * neighbours lie along k or along `across`.  In a step each lane takes one k for all its places;
+ * the elements of a few steps are loaded before any is multiplied.
+ *
+ * Then lanes that lie along k add up their sums in pairs.  Where a lane still has several, it keeps
+ * half of them and gives the others to its partner: with n sums and n lanes n - 1 exchanges leave
+ * each lane one sum, at places of its own.
+ *
+ * Where groups share sums, they store theirs, and a phase of its own adds these up and goes on with
+ * what follows the contraction. */
+#include "lower/schedule/contract_slices_emit.h"
+
+#include <string.h>
+
+#include "lower/schedule/contract_emit.h"
+
+enum { MOST_STEPS = 16, JOIN_LANES = 256 };
+
+/* ---- the grid of lanes ---- */
+
+static uint32_t shift_of(uint32_t n)
+{
+    uint32_t shift = 0;
+
+    while (1u << shift < n)
+        shift++;
+    return shift;
+}
+
+/* A number modulo a power of two, and divided by it. */
+static uint32_t low_part(const struct contract_emitter *w, uint32_t number, uint32_t n)
+{
+    return op2(w, KIR_and, number, index_const(w, n - 1));
+}
+
+static uint32_t high_part(const struct contract_emitter *w, uint32_t number, uint32_t n)
+{
+    return op2(w, KIR_shr, number, index_const(w, shift_of(n)));
+}
+
+static uint32_t both_of(const struct contract_emitter *w, uint32_t a, uint32_t b)
+{
+    return a == KIR_NONE ? b : b == KIR_NONE ? a : op2(w, KIR_and, a, b);
+}
+
+static uint32_t plus(const struct contract_emitter *w, uint32_t a, int64_t b)
+{
+    return b ? op2(w, KIR_add, a, index_const(w, b)) : a;
+}
+
+void slices_begin(struct contract_emitter *w, uint32_t down, uint32_t across)
+{
+    const struct contract_slices *slices = &w->c->slices;
+    const struct delinearizer *points = &w->side[ACROSS]->points;
+    uint32_t width = slices->wide * w->c->n_across, *places = w->place[ACROSS];
+    uint32_t fast = slices->along_k ? slices->deep : slices->wide;
+    uint32_t low = low_part(w, w->lane, fast), high = high_part(w, w->lane, fast);
+
+    w->corner[DOWN] = op2(w, KIR_mul, down, index_const(w, w->c->n_down));
+    w->slice = slices->along_k ? low : high;
+    w->at[ACROSS] = op2(w, KIR_add, op2(w, KIR_mul, across, index_const(w, width)),
+                        slices->along_k ? high : low);
+    if (!slices->along_k) { /* lanes beyond the end read nothing */
+        if (points->count % slices->wide)
+            w->mask = op2(w, KIR_lt, w->at[ACROSS], sched_index(w->e->s, points->count));
+        delinearize_set(points, w->e, w->at[ACROSS]);
+        places[0] = KIR_NONE;
+        return;
+    }
+    for (uint32_t j = 0; j < w->c->n_across; j++) { /* places beyond it are read at the last one */
+        places[j] = plus(w, w->at[ACROSS], (int64_t)j * slices->wide);
+        if (points->count % width)
+            places[j] = op2(w, KIR_smin, places[j], sched_index(w->e->s, points->count - 1));
+    }
+}
+
+/* ---- sums of lanes ---- */
+
+/* At one k of a lane, of all its places. */
+struct elements {
+    uint32_t of[2][CONTRACT_SUMS];
+};
+
+/* `inside`: of lanes whose k is in the sum; others get 0. */
+static void load_step(const struct contract_emitter *w, uint32_t inside, struct elements *out)
+{
+    for (uint32_t side = ACROSS + 1; side-- > DOWN;) {
+        uint32_t mask = side == ACROSS ? both_of(w, inside, w->mask) : inside;
+
+        for (uint32_t i = 0; i < w->n_places[side]; i++) {
+            uint32_t element = work_element(w, side, w->place[side][i], mask);
+
+            if (inside != KIR_NONE)
+                element = kir_emit(w->m, KIR_select, element, zero(w), inside);
+            out->of[side][i] = element;
+        }
+    }
+}
+
+static void multiply(const struct contract_emitter *w, const struct elements *elements,
+                     uint32_t *sums)
+{
+    uint32_t n = w->n_places[ACROSS];
+
+    for (uint32_t i = 0; i < w->n; i++)
+        sums[i] = add_product(w, sums[i], elements->of[DOWN][i / n], elements->of[ACROSS][i % n]);
+}
+
+/* k from begin to end, `steps` at a time; `ends`: the last may be beyond that of k. */
+static void sum_steps(const struct contract_emitter *w, uint32_t begin, uint32_t end,
+                      uint32_t steps, bool ends, uint32_t *sums)
+{
+    uint32_t deep = w->c->slices.deep, first, next[CONTRACT_SUMS];
+    struct elements elements[MOST_STEPS];
+
+    first = work_loop(w, begin, end, deep * steps, sums);
+    first = op2(w, KIR_add, first, w->slice);
+    for (uint32_t i = 0; i < w->n; i++)
+        next[i] = sums[i];
+    for (uint32_t s = 0; s < steps; s++) {
+        uint32_t mark = expr_mark(w->e), k = plus(w, first, (int64_t)s * deep);
+
+        expr_set(w->e, w->c->k.dim[0], k);
+        load_step(w, ends ? op2(w, KIR_lt, k, w->k_end) : KIR_NONE, &elements[s]);
+        expr_release(w->e, mark);
+    }
+    for (uint32_t s = 0; s < steps; s++)
+        multiply(w, &elements[s], next);
+    kir_next(w->m, next, w->n);
+}
+
+void slices_sum(const struct contract_emitter *w, uint32_t begin, uint32_t end, uint32_t *sums)
+{
+    sum_steps(w, begin, end, w->c->slices.steps, false, sums);
+}
+
+/* Of the group's part of k.  What is left after full steps is the last part's. */
+static void sum_lanes(const struct contract_emitter *w, uint32_t *sums)
+{
+    const struct contract_slices *slices = &w->c->slices;
+    int64_t step = (int64_t)slices->steps * slices->deep, full_n = w->c->n_k / step * step;
+    int64_t part = tiles_of(full_n / step, slices->n_splits) * step;
+    int64_t block = CONTRACT_BLOCK / slices->steps * step;
+    uint32_t begin = index_const(w, 0), full = sched_index(w->e->s, full_n), end = full, rest;
+
+    for (uint32_t i = 0; i < w->n; i++)
+        sums[i] = zero(w);
+    if (w->split != KIR_NONE) {
+        begin = op2(w, KIR_mul, w->split, sched_index(w->e->s, part / step));
+        begin = op2(w, KIR_mul, begin, index_const(w, step));
+        end = op2(w, KIR_smin, op2(w, KIR_add, begin, sched_index(w->e->s, part)), full);
+    }
+    work_range(w, begin, end, part > block, block, sums);
+    if (full_n == w->c->n_k)
+        return;
+    rest = w->k_end;
+    if (w->split != KIR_NONE)
+        rest = kir_emit(w->m, KIR_select, rest, full,
+                        op2(w, KIR_eq, w->split, index_const(w, slices->n_splits - 1)));
+    sum_steps(w, full, rest, 1, w->c->n_k % slices->deep != 0, sums);
+}
+
+/* ---- sums of the group ---- */
+
+/* What a lane has when lanes have added up: sums first, first + 1, ... */
+struct held {
+    uint32_t n, first;
+    uint32_t mask; /* of lanes that have them, not another one; KIR_NONE: all */
+};
+
+/* Each lane of a pair keeps the sums of its half, of `n`; what no lane has is what the other one
+ * has. */
+static void halve(const struct contract_emitter *w, uint32_t *sums, uint32_t n, uint32_t present,
+                  uint32_t distance)
+{
+    uint32_t upper =
+        op2(w, KIR_ne, low_part(w, high_part(w, w->lane, distance), 2), index_const(w, 0));
+
+    for (uint32_t i = 0; i < n / 2; i++) {
+        uint32_t keep = sums[i], give = sums[i];
+
+        if (i + n / 2 < present) {
+            keep = kir_emit(w->m, KIR_select, sums[i + n / 2], sums[i], upper);
+            give = kir_emit(w->m, KIR_select, sums[i], sums[i + n / 2], upper);
+        }
+        give = kir_emit_imm(w->m, KIR_exchange, distance, give, KIR_NONE, KIR_NONE);
+        sums[i] = op2(w, KIR_add, keep, give);
+    }
+}
+
+static void add_lanes(const struct contract_emitter *w, uint32_t *sums, struct held *held)
+{
+    uint32_t begin = w->c->slices.along_k ? 1 : w->c->slices.wide, present = w->n, idle = 0;
+
+    held->first = index_const(w, 0);
+    held->mask = KIR_NONE;
+    held->n = 1u << shift_of(w->n);
+    for (uint32_t d = begin; d < begin * w->c->slices.deep; d *= 2) {
+        if (held->n == 1) {
+            sums[0] = op2(w, KIR_add, sums[0],
+                          kir_emit_imm(w->m, KIR_exchange, d, sums[0], KIR_NONE, KIR_NONE));
+            idle += d;
+            continue;
+        }
+        halve(w, sums, held->n, present, d);
+        held->n /= 2;
+        present = held->n;
+        held->first =
+            op2(w, KIR_add, held->first,
+                op2(w, KIR_mul, low_part(w, high_part(w, w->lane, d), 2), index_const(w, held->n)));
+    }
+    if (idle)
+        held->mask =
+            op2(w, KIR_eq, op2(w, KIR_and, w->lane, index_const(w, idle)), index_const(w, 0));
+    if (held->n > present)
+        held->n = present;
+}
+
+/* ---- results ---- */
+
+/* A lane's sum where the mask is, at its places, which are set. */
+static void store_sum(const struct contract_emitter *w, const uint32_t *places, uint32_t mask,
+                      uint32_t sum)
+{
+    uint32_t at = w->both;
+
+    if (w->split == KIR_NONE) {
+        expr_mask(w->e, mask);
+        work_finish(w, sum);
+        return;
+    }
+    at = op2(w, KIR_add, op2(w, KIR_mul, w->split, sched_index(w->e->s, w->c->both.count)), at);
+    for (uint32_t side = DOWN; side <= ACROSS; side++) {
+        at = op2(w, KIR_mul, at, sched_index(w->e->s, w->side[side]->points.count));
+        at = op2(w, KIR_add, at, places[side]);
+    }
+    kir_emit_imm(w->m, mask == KIR_NONE ? KIR_store : KIR_store_if, w->c->slices.partial, at, sum,
+                 mask);
+}
+
+/* Sum number `number` of the group's lane. */
+static void store_at(const struct contract_emitter *w, uint32_t number, uint32_t mask, uint32_t sum)
+{
+    uint32_t mark = expr_mark(w->e), n = w->c->n_across, places[2], sizes[2];
+
+    sizes[DOWN] = w->c->n_down;
+    sizes[ACROSS] = n * w->c->slices.wide;
+    places[DOWN] = op2(w, KIR_add, w->corner[DOWN], high_part(w, number, n));
+    places[ACROSS] =
+        op2(w, KIR_add, w->at[ACROSS],
+            op2(w, KIR_mul, low_part(w, number, n), index_const(w, w->c->slices.wide)));
+    if (w->n & (w->n - 1))
+        mask = both_of(w, mask, op2(w, KIR_lt, number, index_const(w, w->n)));
+    for (uint32_t side = DOWN; side <= ACROSS; side++) {
+        const struct delinearizer *points = &w->side[side]->points;
+
+        if (points->count % sizes[side])
+            mask =
+                both_of(w, mask, op2(w, KIR_lt, places[side], sched_index(w->e->s, points->count)));
+        delinearize_set(points, w->e, places[side]);
+    }
+    store_sum(w, places, mask, sum);
+    expr_release(w->e, mark);
+}
+
+/* The sums of groups that share them: [split][both][down][across]. */
+static void add_workspace(struct contract_emitter *w)
+{
+    struct contract *c = w->c;
+    int64_t total = c->both.count * c->down->points.count * c->across->points.count;
+    uint32_t dtype = work_dtype(w);
+
+    c->slices.partial = kir_arg(w->m, dtype, KIR_READ | KIR_WRITE);
+    w->e->s->numbers->workspace_bytes = frit_storage_bytes(dtype, total * c->slices.n_splits);
+}
+
+/* The phase that adds up what groups stored: a lane for each result. */
+static void join(struct contract_emitter *w)
+{
+    const struct contract *c = w->c;
+    struct sched_numbers *numbers = w->e->s->numbers;
+    int64_t total = c->both.count * c->down->points.count * c->across->points.count;
+    uint32_t number, sum, at, each, loaded;
+
+    at = work_begin(w, JOIN_LANES);
+    delinearize_phase(&w->c->down->points, w->e);
+    number = op2(w, KIR_add, op2(w, KIR_mul, at, index_const(w, JOIN_LANES)), w->lane);
+    w->mask = op2(w, KIR_lt, number, sched_index(w->e->s, total));
+    at = number;
+    delinearize_set(&c->across->points, w->e, work_part(w, &number, c->across->points.count));
+    delinearize_set(&c->down->points, w->e, work_part(w, &number, c->down->points.count));
+    delinearize_set(&c->both, w->e, number);
+    each = sched_index(w->e->s, total);
+    sum = zero(w);
+    number = kir_for(w->m, index_const(w, 0), index_const(w, c->slices.n_splits), 1);
+    sum = kir_phi(w->m, sum);
+    loaded = kir_emit_as(w->m, KIR_load_if, w->type, c->slices.partial,
+                         op2(w, KIR_add, at, op2(w, KIR_mul, number, each)), w->mask, zero(w));
+    loaded = op2(w, KIR_add, sum, loaded);
+    kir_next(w->m, &loaded, 1);
+    expr_mask(w->e, w->mask);
+    work_finish(w, sum);
+    memcpy(numbers->grid[1], (const uint32_t[3]){(uint32_t)tiles_of(total, JOIN_LANES), 1, 1},
+           sizeof(numbers->grid[1]));
+}
+
+void slices_emit(struct contract_emitter *w)
+{
+    uint32_t sums[CONTRACT_SUMS];
+    struct held held;
+
+    w->k_end = sched_index(w->e->s, w->c->n_k);
+    if (w->split != KIR_NONE)
+        add_workspace(w);
+    sum_lanes(w, sums);
+    add_lanes(w, sums, &held);
+    for (uint32_t i = 0; i < held.n; i++)
+        store_at(w, plus(w, held.first, i), held.mask, sums[i]);
+    if (w->split != KIR_NONE)
+        join(w);
+}
