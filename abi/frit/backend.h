@@ -2,8 +2,8 @@
 /* A driver: devices, memory, queues, and programs for single ops.
  *
  * Required slots: enumerate device_open device_close alloc free write read submit wait supports
- * op_program. `self` of the first two is the plugin instance, of all others the device that
- * device_open returned.
+ * op_program. `self` of the first two and of compute_info is the plugin instance, of all others the
+ * device that device_open returned.
  *
  * Queues.  A device has one from the start, whose handle is NULL, and as many more as queue_create
  * makes.  Each runs what it is given in order and counts a timeline of its own: submit, write and
@@ -108,6 +108,15 @@ typedef struct frit_driver_info {
     uint32_t reason; /* FRIT_REASON_*: why there are no devices, 0 if there are */
     frit_str detail; /* in words, e.g. the loader's message; lives as long as the instance */
 } frit_driver_info;
+
+/* What runs the kernels of a device. */
+typedef struct frit_compute_info {
+    uint32_t struct_size;
+    uint32_t is_slow; /* 1: another way, which this machine or its user may have, is several times
+                       * as fast; `text` says what is missing */
+    frit_str text;    /* for people: "LLVM 19", "interpreter: no libLLVM"; lives as long as the
+                       * instance */
+} frit_compute_info;
 
 /* ---- memory and transfers ---- */
 
@@ -361,6 +370,11 @@ typedef struct frit_backend {
      * nothing of a heap.  FRIT_UNSUPPORTED: not these bytes; the host copies them. */
     frit_status (*import_host)(void *self, const frit_import_desc *desc, frit_allocation *out,
                                frit_err *err);
+    /* [any] +mayblock  NULL: nothing to say.  Describes what device `index` of enumerate computes
+     * with; may open libraries to find out, which is why enumerate does not.  `instance` is the
+     * plugin's. */
+    frit_status (*compute_info)(void *instance, uint32_t index, frit_compute_info *out,
+                                frit_err *err);
 } frit_backend;
 
 FRIT_STATIC_ASSERT(sizeof(frit_heap) == 40, "0.2");
@@ -374,5 +388,7 @@ FRIT_STATIC_ASSERT(FRIT_END_OF(frit_backend, kernel_unload) == 136, "0.2");
 FRIT_STATIC_ASSERT(sizeof(frit_import_desc) == 24, "0.2");
 FRIT_STATIC_ASSERT(FRIT_END_OF(frit_backend, heap_budget) == 160, "0.2");
 FRIT_STATIC_ASSERT(FRIT_END_OF(frit_backend, import_host) == 168, "0.2");
+FRIT_STATIC_ASSERT(sizeof(frit_compute_info) == 24, "0.2");
+FRIT_STATIC_ASSERT(FRIT_END_OF(frit_backend, compute_info) == 176, "0.2");
 
 #endif

@@ -100,6 +100,27 @@ frit_status frit_device_info_at(frit_host *host, uint64_t index, frit_device_des
     return copy_sized(out, &desc, sizeof(desc));
 }
 
+frit_status frit_device_compute(frit_host *host, uint64_t index, frit_compute_desc *out,
+                                frit_err *err)
+{
+    frit_compute_info info = {.struct_size = sizeof(info)};
+    const struct device_entry *entry;
+    const frit_backend *backend;
+
+    if (!host || !out || !host->registry || index >= registry_n_devices(host->registry))
+        return fail(err, FRIT_INVALID, "no device has number %llu", (unsigned long long)index);
+    entry = registry_device_at(host->registry, (uint32_t)index);
+    backend = &entry->plugin->backend;
+    if (backend->compute_info)
+        TRY(fail_from(
+            err, backend->compute_info(entry->plugin->instance, entry->info->index, &info, err),
+            "compute_info"));
+    frit_compute_desc desc = {.text = text_of(info.text), .is_slow = info.is_slow != 0};
+
+    return copy_sized(out, &desc, sizeof(desc)) ? fail(err, FRIT_INVALID, "no struct_size")
+                                                : FRIT_OK;
+}
+
 frit_status frit_plugin_at(frit_host *host, uint64_t index, frit_plugin_desc *out)
 {
     const struct plugin *plugin;

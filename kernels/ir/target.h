@@ -7,6 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "ir/tuning.h"
+
 struct kir_target {
     uint32_t lanes;         /* of a group for streaming work, a power of two */
     uint32_t lanes_per_row; /* of a group that works on one row together */
@@ -32,6 +34,7 @@ struct kir_target {
     bool denormals;        /* are kept */
     bool atomic_f32;
     uint32_t store_bytes; /* the least that is stored without touching its neighbours */
+    struct kir_tuning tuning;
 };
 
 #endif

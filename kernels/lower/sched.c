@@ -55,9 +55,16 @@ uint32_t sched_lanes(uint32_t most, int64_t n)
     return most;
 }
 
-uint32_t sched_spread(const struct kir_target *target, uint32_t lanes, int64_t n)
+struct kir_tuning sched_tuning(const struct sched *s)
 {
-    while (lanes > SCHED_MANY_ROWS && n / lanes < target->units)
+    return kir_tuning_filled(&s->target->tuning, s->target->rereads_are_cached);
+}
+
+uint32_t sched_spread(const struct sched *s, uint32_t lanes, int64_t n)
+{
+    const uint32_t least = sched_tuning(s).many_rows;
+
+    while (lanes > least && n / lanes < s->target->units)
         lanes /= 2;
     return lanes;
 }

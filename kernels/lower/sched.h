@@ -57,16 +57,16 @@ struct sched {
  * completes. */
 frit_status sched_check_rounds(const struct sched *s, int64_t rounds, frit_err *err);
 
-enum {
-    SCHED_MIN_LANES = 16, /* the smallest group */
-    SCHED_MANY_ROWS = 64  /* with as many rows, each gets a lane */
-};
+enum { SCHED_MIN_LANES = 16 /* the smallest group */ };
+
+/* The thresholds of the target, with defaults in place of 0. */
+struct kir_tuning sched_tuning(const struct sched *s);
 
 /* The smallest group, `most` lanes halved repeatedly, that holds `n` items; at least
  * SCHED_MIN_LANES. */
 uint32_t sched_lanes(uint32_t most, int64_t n);
 /* Reduces the lanes of a group while `n` items make too few groups to keep the device busy. */
-uint32_t sched_spread(const struct kir_target *target, uint32_t lanes, int64_t n);
+uint32_t sched_spread(const struct sched *s, uint32_t lanes, int64_t n);
 
 /* Bytes that the launch moves, counting each element of an argument once. */
 uint64_t sched_bytes(const struct sched *s);

@@ -104,6 +104,14 @@ frit_status device_open(void *self, uint32_t index, const frit_open_params *para
     return FRIT_OK;
 }
 
+frit_status device_compute_info(void *self, uint32_t index, frit_compute_info *out, frit_err *err)
+{
+    (void)index;
+    (void)err;
+    jit_describe(&((struct instance *)self)->jit, out);
+    return FRIT_OK;
+}
+
 void device_close(void *self)
 {
     struct device *device = self;

@@ -48,7 +48,7 @@ static frit_status read_options(struct jit *jit, frit_err *err)
 static void refuse(struct jit *jit, frit_status status, const char *why)
 {
     jit->refused = status;
-    snprintf(jit->reason, sizeof jit->reason, "no machine code: %.200s", why);
+    snprintf(jit->reason, sizeof jit->reason, "%.200s", why);
 }
 
 frit_status jit_init(struct jit *jit, const struct plug *plug, enum tile_level level, frit_err *err)
@@ -93,10 +93,8 @@ static void open_library(struct jit *jit)
     uint64_t begun = plug_begin(jit->plug);
     frit_status status = llvm_open(jit->path[0] ? jit->path : NULL, &jit->llvm, &why);
 
-    if (status) {
+    if (status)
         refuse(jit, status, why.text);
-        say(jit, FRIT_LOG_INFO, jit->reason);
-    }
     if (begun)
         plug_end(jit->plug, begun, FRIT_STR("open LLVM"));
 }
@@ -110,7 +108,30 @@ frit_status jit_open(struct jit *jit, frit_err *err)
         open_library(jit);
     status = jit->refused;
     pthread_mutex_unlock(&jit->lock);
-    return status ? plug_fail(jit->plug, err, status, "%s", jit->reason) : FRIT_OK;
+    return status ? plug_fail(jit->plug, err, status, "no machine code: %s", jit->reason) : FRIT_OK;
+}
+
+/* Inside the lock, once: the text is read without it. */
+static void describe(struct jit *jit, bool by_option)
+{
+    if (by_option)
+        snprintf(jit->compute, sizeof jit->compute, "interpreter, as its options say");
+    else if (jit->refused)
+        snprintf(jit->compute, sizeof jit->compute, "interpreter: %s", jit->reason);
+    else
+        snprintf(jit->compute, sizeof jit->compute, "LLVM %u", llvm_major(jit->llvm));
+}
+
+void jit_describe(struct jit *jit, frit_compute_info *out)
+{
+    const bool by_option = jit->mode == JIT_NEVER;
+
+    out->is_slow = !by_option && jit_open(jit, NULL);
+    pthread_mutex_lock(&jit->lock);
+    if (!jit->compute[0])
+        describe(jit, by_option);
+    pthread_mutex_unlock(&jit->lock);
+    out->text = (frit_str){jit->compute, strlen(jit->compute)};
 }
 
 /* ---- what is kept ---- */
@@ -179,6 +200,17 @@ static void keep(struct jit *jit, const struct jit_job *job, const void *blob, s
 
 /* ---- making ---- */
 
+/* The first time that code is wanted and there is no library for it. */
+static void warn_once(struct jit *jit)
+{
+    char text[sizeof jit->reason + 64];
+
+    if (atomic_exchange(&jit->has_warned, true))
+        return;
+    snprintf(text, sizeof text, "kernels are interpreted, which is slow: %s", jit->reason);
+    say(jit, FRIT_LOG_WARN, text);
+}
+
 frit_status jit_compile(struct jit *jit, const struct jit_job *job, struct object **out,
                         frit_err *err)
 {
@@ -190,8 +222,10 @@ frit_status jit_compile(struct jit *jit, const struct jit_job *job, struct objec
     void *blob;
 
     *out = NULL;
-    if (status)
+    if (status) {
+        warn_once(jit);
         return status;
+    }
     begun = plug_begin(plug);
     status = llvm_compile(jit->llvm, job->module, &jit->cpu, job->level, &blob, &n_blob, &why);
     if (begun)

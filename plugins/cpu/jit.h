@@ -11,6 +11,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 
 #include "emit/llvm/llvm.h"
 #include "emit/tile/tile.h"
@@ -33,6 +34,8 @@ struct jit {
     struct llvm *llvm;    /* NULL: not opened */
     frit_status refused;  /* for `reason`; FRIT_OK: not tried */
     char reason[256];
+    char compute[300];                     /* see jit_describe; "": not written yet */
+    atomic_bool has_warned;                /* that kernels are interpreted */
     atomic_uint_least64_t compiled, found; /* modules */
 };
 
@@ -45,6 +48,10 @@ void jit_fini(struct jit *jit);
 /* Opens the library, once.  FRIT_UNSUPPORTED: there is none, or the processor has not even the
  * least set; the same each time. */
 frit_status jit_open(struct jit *jit, frit_err *err);
+
+/* Describes what runs modules; opens the library unless an option says that they are interpreted.
+ */
+void jit_describe(struct jit *jit, frit_compute_info *out);
 
 /* A module to be compiled, how well, and the name of its code. */
 struct jit_job {

@@ -134,18 +134,17 @@ static void plugin_close(void *self)
 
 /* ---- the tables ---- */
 
-static const frit_backend backend = {
-    HOSTED_BACKEND_SLOTS,
-    .driver_name = FRIT_STR_INIT("cpu"),
-    .enumerate = device_enumerate,
-    .device_open = device_open,
-    .device_close = device_close,
-    .alloc = buffer_alloc,
-    .supports = op_supports,
-    .op_program = op_create,
-    .queue_create = device_queue_create,
-    .queue_destroy = device_queue_destroy,
-};
+static const frit_backend backend = {.driver_name = FRIT_STR_INIT("cpu"),
+                                     .enumerate = device_enumerate,
+                                     .device_open = device_open,
+                                     .device_close = device_close,
+                                     .alloc = buffer_alloc,
+                                     .supports = op_supports,
+                                     .op_program = op_create,
+                                     .queue_create = device_queue_create,
+                                     .queue_destroy = device_queue_destroy,
+                                     .compute_info = device_compute_info,
+                                     HOSTED_BACKEND_SLOTS};
 
 static const void *plugin_interface(void *instance, frit_str id)
 {

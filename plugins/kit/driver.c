@@ -137,11 +137,14 @@ void kit_improved(const struct kit_device *device)
 
 static frit_backend backend_of(const struct kit_driver *driver)
 {
-    return (frit_backend){
-        HOSTED_BACKEND_SLOTS,         .driver_name = driver->name,  .enumerate = device_enumerate,
-        .device_open = device_open,   .device_close = device_close, .alloc = hosted_alloc,
-        .supports = program_supports, .op_program = program_create,
-    };
+    return (frit_backend){.driver_name = driver->name,
+                          .enumerate = device_enumerate,
+                          .device_open = device_open,
+                          .device_close = device_close,
+                          .alloc = hosted_alloc,
+                          .supports = program_supports,
+                          .op_program = program_create,
+                          HOSTED_BACKEND_SLOTS};
 }
 
 /* Rows and fusers that need code have somebody to make it. */

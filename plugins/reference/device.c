@@ -55,6 +55,16 @@ frit_status device_open(void *self, uint32_t index, const frit_open_params *para
     return FRIT_OK;
 }
 
+frit_status device_compute_info(void *self, uint32_t index, frit_compute_info *out, frit_err *err)
+{
+    (void)self;
+    (void)index;
+    (void)err;
+    out->is_slow = 1;
+    out->text = FRIT_STR("plain loops, op by op");
+    return FRIT_OK;
+}
+
 void device_close(void *self)
 {
     struct device *device = self;

@@ -14,6 +14,8 @@ frit_status device_enumerate(void *instance, frit_device_info *out, uint64_t str
                              frit_err *err);
 frit_status device_open(void *instance, uint32_t index, const frit_open_params *params, void **out,
                         frit_err *err);
+frit_status device_compute_info(void *instance, uint32_t index, frit_compute_info *out,
+                                frit_err *err);
 void device_close(void *self);
 
 #endif

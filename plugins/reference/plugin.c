@@ -40,12 +40,15 @@ static void plugin_close(void *self)
 
 static const void *plugin_interface(void *instance, frit_str id)
 {
-    static const frit_backend backend = {
-        HOSTED_BACKEND_SLOTS,          .driver_name = FRIT_STR_INIT("reference"),
-        .enumerate = device_enumerate, .device_open = device_open,
-        .device_close = device_close,  .alloc = hosted_alloc,
-        .supports = program_supports,  .op_program = program_create,
-    };
+    static const frit_backend backend = {.driver_name = FRIT_STR_INIT("reference"),
+                                         .enumerate = device_enumerate,
+                                         .device_open = device_open,
+                                         .device_close = device_close,
+                                         .alloc = hosted_alloc,
+                                         .supports = program_supports,
+                                         .op_program = program_create,
+                                         .compute_info = device_compute_info,
+                                         HOSTED_BACKEND_SLOTS};
 
     (void)instance;
     if (plug_is(id, FRIT_STR(FRIT_BACKEND)))

@@ -155,6 +155,18 @@ frit_status device_enumerate(void *self, frit_device_info *out, uint64_t stride,
     return FRIT_OK;
 }
 
+frit_status device_compute_info(void *self, uint32_t index, frit_compute_info *out, frit_err *err)
+{
+    const struct instance *instance = self;
+
+    if (index >= instance->n_adapters)
+        return plug_fail(&instance->plug, err, FRIT_INVALID, "there is no device %u, only %u",
+                         index, instance->n_adapters);
+    out->is_slow = instance->adapters[index].type == FRIT_DEVICE_SOFTWARE;
+    out->text = text(instance->adapters[index].driver_version);
+    return FRIT_OK;
+}
+
 /* ---- open and close ---- */
 
 static frit_status load_functions(struct device *device, frit_err *err)

@@ -38,12 +38,14 @@ struct device {
     uint64_t cached_bytes; /* size of the pipeline cache in the host's disk cache; 0: none */
 };
 
-/* Slots `enumerate`, `device_open` and `device_close` of frit.backend/1. */
+/* Slots `enumerate`, `device_open`, `compute_info` and `device_close` of frit.backend/1. */
 frit_status device_enumerate(void *instance, frit_device_info *out, uint64_t stride,
                              uint32_t capacity, uint32_t *count, frit_driver_info *driver,
                              frit_err *err);
 frit_status device_open(void *instance, uint32_t index, const frit_open_params *params, void **out,
                         frit_err *err);
+frit_status device_compute_info(void *instance, uint32_t index, frit_compute_info *out,
+                                frit_err *err);
 void device_close(void *self);
 
 #endif

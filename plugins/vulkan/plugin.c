@@ -162,6 +162,7 @@ static const void *plugin_interface(void *instance, frit_str id)
         .kernel_load = foreign_load,
         .kernel_unload = foreign_unload,
         .heap_budget = buffer_budget,
+        .compute_info = device_compute_info,
     };
 
     static const frit_fuser_table fuser = {

@@ -6,10 +6,20 @@ mlp=$PWD/tools/models/digits-mlp.frit
 plugin=$build/lib/frit/plugins/libfrit-reference.so
 
 # ---- devices
-expect 0 '^[* ] reference:0 ' '' "$frit" devices
-expect 0 '^    capabilities' '' "$frit" devices -v
+expect 0 '^[* ] reference:0 .*\[plain loops' '*' "$frit" devices
+expect 0 '^    capabilities' '*' "$frit" devices -v
 expect 0 '"name": "reference:0"' '' "$frit" devices --json
 expect_json
+
+# what devices compute with, and a warning where the default one lacks something
+printf '[plugin.cpu]\noption.llvm = /nowhere/libLLVM.so\n' >"$scratch/slow.ini"
+expect 0 '^\* cpu:0 .*\[interpreter: .*/nowhere/libLLVM' '^frit: warning: the default device, cpu:0, computes slowly: interpreter: ' \
+  env FRIT_DEVICE=cpu FRIT_CONFIG="$scratch/slow.ini" "$frit" devices
+[ "$(wc -l <"$scratch/err")" = 1 ] || complain "not one warning" "devices"
+expect 0 '"compute": "interpreter: .*/nowhere' '' env FRIT_DEVICE=cpu FRIT_CONFIG="$scratch/slow.ini" "$frit" devices --json
+grep -q '"slow": true' "$scratch/out" || complain "no device is slow" "devices --json"
+printf '[plugin.cpu]\noption.tier = 0\n' >"$scratch/chosen.ini"
+expect 0 '^\* cpu:0 .*\[interpreter, as its options say\]' '' env FRIT_DEVICE=cpu FRIT_CONFIG="$scratch/chosen.ini" "$frit" devices
 expect 1 '' 'nope:0' env FRIT_DEVICE=nope:0 "$frit" run "$mlp"
 expect 1 '' 'no-driver|no loaded plugin|no driver' env FRIT_DEVICE=nope:0 "$frit" run "$mlp"
 expect 1 '' 'reference:7' "$frit" run "$mlp" --device reference:7

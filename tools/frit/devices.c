@@ -16,6 +16,16 @@ static bool device_at(frit_host *host, uint64_t index, frit_device_desc *out)
     return frit_device_info_at(host, index, out) == FRIT_OK;
 }
 
+/* What runs its kernels, "" where the driver does not say. */
+static frit_compute_desc compute_at(frit_host *host, uint64_t index, const frit_device_desc *device)
+{
+    frit_compute_desc compute = {.struct_size = sizeof(compute), .text = ""};
+
+    if (!device->reason && frit_device_compute(host, index, &compute, NULL))
+        compute.text = "";
+    return compute;
+}
+
 static bool plugin_at(frit_host *host, uint64_t index, frit_plugin_desc *out)
 {
     *out = (frit_plugin_desc){.struct_size = sizeof(*out)};
@@ -52,7 +62,7 @@ static void show_details(const frit_device_desc *device)
     printf("    %-16s 0x%" PRIx64 "\n", "capabilities", device->caps);
 }
 
-static void show_device(const frit_device_desc *device, bool verbose)
+static void show_device(const frit_device_desc *device, const char *compute, bool verbose)
 {
     char memory[16] = "-";
 
@@ -61,6 +71,8 @@ static void show_device(const frit_device_desc *device, bool verbose)
     if (device->memory_bytes)
         term_bytes(device->memory_bytes, memory);
     printf(" %-12s %10s  %s", device->type, memory, device->label);
+    if (*compute)
+        printf(" [%s]", compute);
     if (device->reason)
         printf(" (%s)", session_reason(device->reason));
     fputc('\n', stdout);
@@ -87,6 +99,14 @@ static void show_plugin(const frit_plugin_desc *plugin, bool verbose)
     }
 }
 
+/* A program that names no device runs on the default one. */
+static void warn_if_slow(const frit_device_desc *device, const frit_compute_desc *compute)
+{
+    if (device->is_default && compute->is_slow)
+        fprintf(stderr, "frit: warning: the default device, %s, computes slowly: %s\n",
+                device->name, compute->text);
+}
+
 static void show_all(frit_host *host, bool verbose)
 {
     frit_device_desc device;
@@ -94,10 +114,13 @@ static void show_all(frit_host *host, bool verbose)
     bool any = false, preferred = false;
 
     for (uint64_t i = 0; device_at(host, i, &device); i++) {
+        const frit_compute_desc compute = compute_at(host, i, &device);
+
         if (!any)
             term_paint(stdout, PAINT_HEAD, 0, "Devices in order of preference");
         fputs(any ? "" : "\n", stdout);
-        show_device(&device, verbose);
+        show_device(&device, compute.text, verbose);
+        warn_if_slow(&device, &compute);
         any = true;
         preferred |= device.is_default != 0;
     }
@@ -124,6 +147,8 @@ static void print_json(frit_host *host)
     json_text(&json, "version", frit_version());
     json_list(&json, "devices");
     for (uint64_t i = 0; device_at(host, i, &device); i++) {
+        const frit_compute_desc compute = compute_at(host, i, &device);
+
         json_object(&json, NULL);
         json_text(&json, "name", device.name);
         json_text(&json, "label", device.label);
@@ -138,6 +163,8 @@ static void print_json(frit_host *host)
         json_uint(&json, "link_bytes_per_s", device.link_bytes_per_s);
         json_uint(&json, "link_latency_ns", device.link_latency_ns);
         json_uint(&json, "capabilities", device.caps);
+        json_text(&json, "compute", compute.text);
+        json_bool(&json, "slow", compute.is_slow != 0);
         json_text(&json, "reason", session_reason(device.reason));
         json_bool(&json, "default", device.is_default != 0);
         json_close(&json);
@@ -178,8 +205,10 @@ const struct command devices_command = {
     .args = "",
     .details = "With --json: version; devices {name, label, plugin, type, id, driver_version,\n"
                "runtime_path, pci, memory_bytes, cache_bytes, link_bytes_per_s, link_latency_ns,\n"
-               "capabilities, reason, default}; plugins {id, path, version, origin, devices,\n"
-               "reason, detail}.  The reason is \"none\" if it is usable.",
+               "capabilities, compute, slow, reason, default}; plugins {id, path, version,\n"
+               "origin, devices, reason, detail}.  In brackets, and in compute, is what runs a\n"
+               "device's kernels; slow is true if something that it names would make it several\n"
+               "times as fast.  The reason is \"none\" if it is usable.",
     .options = (const struct option[]){{"--verbose", NULL, "all details", 'v', false},
                                        {"--json", NULL, "print JSON", 0, false},
                                        {0}},

@@ -8,7 +8,8 @@
  * Errors.  A function that makes a tensor always returns one.  If it fails, the tensor carries the
  * error, ops on it return the same error, and frit_tensor_status and frit_tensor_error report it.
  * Every other function that can fail returns a status and has a frit_err as its last argument: the
- * caller's, which may be NULL and is written only on failure.
+ * caller's, which may be NULL and is written only on failure.  Functions that end in `_at` and
+ * describe one of several have none: their only failure is an index beyond the last.
  *
  * Ownership.  A new tensor belongs to the calling thread's open scope on its device; without an
  * open scope it belongs to the caller, who releases it with frit_release.  Releasing a handle
@@ -169,6 +170,19 @@ typedef struct frit_device_desc {
 
 /* The device at `index` in the order of preference; FRIT_INVALID beyond the last. */
 frit_status frit_device_info_at(frit_host *host, uint64_t index, frit_device_desc *out);
+
+/* What runs the kernels of a device. */
+typedef struct frit_compute_desc {
+    uint64_t struct_size;
+    const char *text; /* "LLVM 19", "interpreter: no libLLVM"; "": the driver does not say */
+    uint32_t is_slow; /* 1: something that `text` names would make it several times as fast */
+    uint32_t reserved;
+} frit_compute_desc;
+
+/* For the device at `index` of frit_device_info_at.  The driver may open libraries to find out.
+ * FRIT_INVALID beyond the last. */
+FRIT_NODISCARD frit_status frit_device_compute(frit_host *host, uint64_t index,
+                                               frit_compute_desc *out, frit_err *err);
 
 /* A plugin file that was found, loaded or not. */
 typedef struct frit_plugin_desc {

@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include <frit/status.h>
 
@@ -40,6 +41,8 @@ void llvm_close(struct llvm *llvm);
 
 /* The library's file name, a word for caches. */
 const char *llvm_version(const struct llvm *llvm);
+/* The number in that name, such as 19; 0: it has none. */
+uint32_t llvm_major(const struct llvm *llvm);
 
 /* This machine's, with its best set; false: it lacks even the least. */
 bool llvm_cpu_find(struct llvm_cpu *out);

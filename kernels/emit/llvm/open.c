@@ -97,6 +97,13 @@ const char *llvm_version(const struct llvm *llvm)
     return slash ? slash + 1 : llvm->name;
 }
 
+uint32_t llvm_major(const struct llvm *llvm)
+{
+    const char *name = llvm_version(llvm);
+
+    return (uint32_t)strtoul(name + strcspn(name, "0123456789"), NULL, 10);
+}
+
 /* AMD's divide fast enough: divide.c made layernorm slower there, and softmax faster on Intel's by
  * 1.14. */
 bool llvm_cpu_find(struct llvm_cpu *out)

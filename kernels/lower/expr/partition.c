@@ -1,43 +1,42 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "lower/expr/partition.h"
 
-enum {
-    MIN_LINE = 64, /* the least innermost extent that is divided by itself */
-    WASTE = 8,     /* a group size is chosen if at most 1 / WASTE of the lanes idle */
-    SMALL = 8      /* ratio of the two group sizes of spaces that share a module */
-};
-
 /* The group size for `n` points: along one dim (`line`) the largest that leaves few lanes idle. */
-static uint32_t choose_lanes(uint32_t most, int64_t n, bool line)
+static uint32_t choose_lanes(const struct kir_tuning *tuning, uint32_t most, int64_t n, bool line)
 {
     uint32_t lanes = most;
 
-    while (lanes > MIN_LINE && line && (n + lanes - 1) / lanes * lanes - n > n / WASTE)
+    while (lanes > tuning->line && line &&
+           (n + lanes - 1) / lanes * lanes - n > n / tuning->idle_part)
         lanes /= 2;
     return sched_lanes(lanes, n);
 }
 
 /* One of only two group sizes, so that few modules serve all spaces. */
-static uint32_t shared_lanes(uint32_t most, int64_t n)
+static uint32_t shared_lanes(const struct kir_tuning *tuning, uint32_t most, int64_t n)
 {
-    return n <= most / 2 && most / SMALL >= SCHED_MIN_LANES ? most / SMALL : most;
+    const uint32_t small = most / tuning->shared_ratio;
+
+    return n <= most / 2 && small >= SCHED_MIN_LANES ? small : most;
 }
 
 void partition_init(struct partition *partition, const struct expr *e,
                     const struct delinearizer *points, uint32_t most)
 {
+    const struct kir_tuning tuning = sched_tuning(e->s);
     int64_t inner = points->n > 1 ? e->space.extent[points->dim[points->n - 1]] : 0, lines = 1;
 
     *partition = (struct partition){.points = *points, .inner = BLOCK_NONE, .n = points->count};
-    if (inner >= MIN_LINE) {
+    if (inner >= tuning.line) {
         lines = points->count / inner;
         partition->inner = partition->points.dim[--partition->points.n];
         partition->n = inner;
     }
     partition->shared = e->s->shared;
-    partition->lanes = partition->shared && partition->inner == BLOCK_NONE
-                           ? shared_lanes(most, partition->n)
-                           : choose_lanes(most, partition->n, partition->inner != BLOCK_NONE);
+    partition->lanes =
+        partition->shared && partition->inner == BLOCK_NONE
+            ? shared_lanes(&tuning, most, partition->n)
+            : choose_lanes(&tuning, most, partition->n, partition->inner != BLOCK_NONE);
     partition->blocks = (partition->n + partition->lanes - 1) / partition->lanes;
     partition->groups = lines * partition->blocks;
 }

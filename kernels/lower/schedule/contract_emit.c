@@ -134,8 +134,8 @@ static int64_t block_of(const struct contract_emitter *w)
     int64_t inside = w->c->n_k / range_of(w);
 
     if (w->c->form == CONTRACT_DOTS)
-        return (int64_t)CONTRACT_BLOCK * w->c->lanes;
-    return inside >= CONTRACT_BLOCK ? 1 : CONTRACT_BLOCK / inside;
+        return (int64_t)SUM_BLOCK_CONTRACT * w->c->lanes;
+    return inside >= SUM_BLOCK_CONTRACT ? 1 : SUM_BLOCK_CONTRACT / inside;
 }
 
 static void sum_blocks(const struct contract_emitter *w, int64_t rounds, uint32_t begin,

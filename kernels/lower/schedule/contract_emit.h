@@ -4,9 +4,9 @@
 #define LOWER_CONTRACT_EMIT_H
 
 #include "lower/schedule/contract.h"
+#include "lower/sum_blocks.h"
 
 enum { DOWN, ACROSS };
-enum { CONTRACT_BLOCK = 256 }; /* products */
 
 struct contract_emitter {
     struct contract *c;

@@ -141,7 +141,7 @@ static void sum_lanes(const struct contract_emitter *w, uint32_t *sums)
     const struct contract_slices *slices = &w->c->slices;
     int64_t step = (int64_t)slices->steps * slices->deep, full_n = w->c->n_k / step * step;
     int64_t part = tiles_of(full_n / step, slices->n_splits) * step;
-    int64_t block = CONTRACT_BLOCK / slices->steps * step;
+    int64_t block = SUM_BLOCK_CONTRACT / slices->steps * step;
     uint32_t begin = index_const(w, 0), full = sched_index(w->e->s, full_n), end = full, rest;
 
     for (uint32_t i = 0; i < w->n; i++)

@@ -15,11 +15,11 @@
 #include "lower/expr/delinearize.h"
 #include "lower/rows/lower_cast.h"
 #include "lower/rows/rows.h"
+#include "lower/sum_blocks.h"
 #include "math/math.h"
 
 enum {
     QUALITY = 900,
-    BLOCK = 64,         /* elements that one accumulator sums */
     MAX_LINE = 1 << 27, /* so that 9 n fits an I32 */
     PARTS = 2,          /* the real and the imaginary one */
     STATES = PARTS + 1
@@ -296,12 +296,13 @@ static void emit_line(struct fft *f)
 
     clear_sums(f);
     f->state[f->n_sums] = zero;
-    if (f->n_used <= BLOCK) {
+    if (f->n_used <= SUM_BLOCK_FFT) {
         emit_block(f, zero, end);
         return;
     }
-    from = open_loop(f, zero, end, BLOCK, phis);
-    to = kir_binary(f->m, KIR_smin, kir_binary(f->m, KIR_add, from, kir_index(f->m, BLOCK)), end);
+    from = open_loop(f, zero, end, SUM_BLOCK_FFT, phis);
+    to = kir_binary(f->m, KIR_smin, kir_binary(f->m, KIR_add, from, kir_index(f->m, SUM_BLOCK_FFT)),
+                    end);
     clear_sums(f);
     emit_block(f, from, to);
     for (uint32_t i = 0; i < f->n_sums; i++)
@@ -377,7 +378,7 @@ static frit_status build(struct fft *f, frit_err *err)
     f->lanes = sched_lanes(s->target->lanes, f->outer.count);
     if (f->outer.count / f->lanes >= INT32_MAX)
         return fail(err, FRIT_UNSUPPORTED, "kernels: %s needs too many groups", s->module->name);
-    TRY(sched_check_rounds(s, f->n_used + f->n_used / BLOCK + 1, err));
+    TRY(sched_check_rounds(s, f->n_used + f->n_used / SUM_BLOCK_FFT + 1, err));
     emit(f);
     for (uint32_t i = 0; i < s->block->n_outputs; i++)
         s->numbers->alias[i] = expr_alias(&f->e, i);

@@ -18,10 +18,7 @@
 #include "lower/rows/rows.h"
 #include "lower/schedule/map.h"
 
-enum {
-    MANY_GROUPS = 64, /* from so many groups on, full ones have code of their own */
-    QUALITY = 950
-};
+enum { QUALITY = 950 };
 
 /* ---- matching ---- */
 
@@ -319,9 +316,9 @@ static void find_block_pieces(struct expr *e, const struct partition *partition,
     uint32_t inner = e->space.n_dims - 1, n_pieces, mark;
     const struct space_expr *at = expr_join_coord(e, 0, &n_pieces);
 
-    if (!at || e->n_stores > 1 || partition->groups < MANY_GROUPS || partition->blocks == 1 ||
-        (partition->inner == BLOCK_NONE && e->space.n_dims > 1) || at->k[inner] < 0 ||
-        at->k[inner] > 1)
+    if (!at || e->n_stores > 1 || partition->groups < sched_tuning(e->s).full_groups ||
+        partition->blocks == 1 || (partition->inner == BLOCK_NONE && e->space.n_dims > 1) ||
+        at->k[inner] < 0 || at->k[inner] > 1)
         return;
     for (uint32_t v = SPACE_DIMS; v < SPACE_VARS; v++)
         if (at->k[v])
@@ -373,7 +370,7 @@ static void emit_block(struct expr *e, const struct partition *partition, const 
         emit_stores(e, pieces, KIR_NONE);
         return;
     }
-    if (partition->groups >= MANY_GROUPS && partition->blocks > 1) {
+    if (partition->groups >= sched_tuning(e->s).full_groups && partition->blocks > 1) {
         lanes = kir_index(m, partition->lanes);
         last = kir_binary(m, KIR_add, span->first, lanes);
         last = kir_binary(m, KIR_le, last, partition->end);

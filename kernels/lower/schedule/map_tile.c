@@ -10,11 +10,6 @@
 #include "lower/schedule/map.h"
 
 enum {
-    MAX_SIDE = 64,
-    MIN_SIDE = 16,
-    MIN_EXTENT = 32, /* of either dim */
-    MIN_POINTS = 1 << 14,
-    FAR_BYTES = 64, /* stride from which neighbours share no cache line */
     MAX_TILES = 4,
     MAX_ROUNDS = 8 /* over the square that are unrolled */
 };
@@ -41,6 +36,7 @@ struct tiled {
 static uint32_t across_of(const struct expr *e, const struct expr_node *node)
 {
     const int64_t bytes = (int64_t)frit_storage_bytes(e->s->block->values[node->value].dtype, 1);
+    const struct kir_tuning tuning = sched_tuning(e->s);
     uint32_t inner = e->space.n_dims - 1;
     int64_t step = llabs(node->at.k[inner]);
 
@@ -48,8 +44,8 @@ static uint32_t across_of(const struct expr *e, const struct expr_node *node)
         if (node->at.k[v])
             return inner;
     for (uint32_t d = 0; d < inner; d++)
-        if (step * bytes >= FAR_BYTES && llabs(node->at.k[d]) == 1 &&
-            e->space.extent[d] >= MIN_EXTENT)
+        if (step * bytes >= tuning.far_bytes && llabs(node->at.k[d]) == 1 &&
+            e->space.extent[d] >= tuning.tile_extent)
             return d;
     return inner;
 }
@@ -106,13 +102,15 @@ static uint32_t tile_bytes(const struct tiled *t)
 static bool plan(struct tiled *t)
 {
     const struct kir_target *target = t->e->s->target;
+    const struct kir_tuning tuning = sched_tuning(t->e->s);
     const struct space *space = &t->e->space;
     int64_t count = 1;
     bool *unconditional;
 
     for (uint32_t d = 0; d < space->n_dims; d++)
         count *= space->extent[d];
-    if (space->n_dims < 2 || count < MIN_POINTS || space->extent[t->inner] < MIN_EXTENT)
+    if (space->n_dims < 2 || count < tuning.tile_points ||
+        space->extent[t->inner] < tuning.tile_extent)
         return false;
     unconditional = find_unconditional(t->e);
     if (!unconditional) {
@@ -121,12 +119,13 @@ static bool plan(struct tiled *t)
     }
     find_loads(t, unconditional);
     free(unconditional);
-    for (t->side = MAX_SIDE; t->side >= MIN_SIDE && tile_bytes(t) > target->group_bytes;)
+    for (t->side = tuning.tile_side;
+         t->side >= tuning.tile_least_side && tile_bytes(t) > target->group_bytes;)
         t->side /= 2;
     t->lanes = target->rereads_are_cached || target->lanes < t->side ? t->side : target->lanes;
     if (t->lanes > t->side * t->side)
         t->lanes = t->side * t->side;
-    return t->n && t->side >= MIN_SIDE;
+    return t->n && t->side >= tuning.tile_least_side;
 }
 
 /* ---- emitting ---- */

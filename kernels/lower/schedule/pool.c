@@ -12,11 +12,11 @@
 #include "lower/expr/anchor.h"
 #include "lower/expr/delinearize.h"
 #include "lower/rows/rows.h"
+#include "lower/sum_blocks.h"
 
 enum {
     QUALITY = 900,
     SPATIAL = 3, /* maximum number of spatial dims */
-    BLOCK = 32,  /* elements that one accumulator sums */
     STATES = 2
 };
 
@@ -328,13 +328,14 @@ static void emit_window(struct pool_schedule *p, uint32_t dim)
         emit_taps(p, dim, zero, p->extents[dim]);
         return;
     }
-    if (p->e.space.extent[p->dims[dim]] <= BLOCK) {
+    if (p->e.space.extent[p->dims[dim]] <= SUM_BLOCK_POOL) {
         emit_partial_sum(p, dim, zero, p->extents[dim]);
         return;
     }
-    counter = open_loop(p, zero, p->extents[dim], BLOCK);
+    counter = open_loop(p, zero, p->extents[dim], SUM_BLOCK_POOL);
     memcpy(was, p->state, sizeof(was));
-    end = kir_binary(p->m, KIR_smin, kir_binary(p->m, KIR_add, counter, kir_index(p->m, BLOCK)),
+    end = kir_binary(p->m, KIR_smin,
+                     kir_binary(p->m, KIR_add, counter, kir_index(p->m, SUM_BLOCK_POOL)),
                      p->extents[dim]);
     emit_partial_sum(p, dim, counter, end);
     close_loop(p, was);

@@ -8,15 +8,7 @@
 #include "lower/rows/rows.h"
 #include "lower/schedule/row.h"
 
-enum {
-    QUALITY = 900,
-    SHORT_ROW = 32,     /* faster by one lane than by a group */
-    SHORT_COLUMN = 256, /* elements of a row that one lane folds rather than several */
-    LONG_CHUNK =
-        1024, /* elements of a chunk from which on the cost of combining chunks is negligible */
-    MAX_CHUNKS = 4096, /* of all rows together, unless chunks cannot become larger */
-    MAX_RESIDENT = 8   /* elements per lane that stay in registers */
-};
+enum { QUALITY = 900 };
 
 /* ---- accepting ---- */
 
@@ -207,16 +199,17 @@ static bool any_full(const struct row_schedule *row)
  * not split.  Where rows stay in caches a chunk has what fits there. */
 static int64_t choose_chunk(const struct row_schedule *row, int64_t blocks)
 {
-    static const int64_t least[2][2] = {[ROW_GROUP] = {4096, 16384}, [ROW_LANE] = {32, 512}};
     const struct kir_target *target = row->e.s->target;
-    int64_t chunk = least[row->form][target->rereads_are_cached];
+    const struct kir_tuning tuning = sched_tuning(row->e.s);
+    int64_t chunk = row->form == ROW_LANE ? tuning.row_lane_chunk : tuning.row_group_chunk;
 
-    if (row->form == ROW_LANE && !target->rereads_are_cached && row->n_row <= SHORT_COLUMN)
-        return SHORT_COLUMN;
-    if (row->form == ROW_LANE && !target->rereads_are_cached)
-        while (chunk < LONG_CHUNK && row->n_row / (2 * chunk) * blocks >= target->units / 2)
+    if (row->form == ROW_LANE && tuning.short_column_chunk &&
+        row->n_row <= tuning.short_column_chunk)
+        return tuning.short_column_chunk;
+    if (row->form == ROW_LANE)
+        while (chunk < tuning.long_chunk && row->n_row / (2 * chunk) * blocks >= target->units / 2)
             chunk *= 2;
-    while ((row->n_row / chunk + 1) * blocks > MAX_CHUNKS && chunk < INT32_MAX / 2)
+    while ((row->n_row / chunk + 1) * blocks > tuning.most_chunk && chunk < INT32_MAX / 2)
         chunk *= 2;
     return chunk;
 }
@@ -226,8 +219,8 @@ static int64_t choose_chunk(const struct row_schedule *row, int64_t blocks)
  * rows, if there are enough of them. */
 static int64_t choose_splits(struct row_schedule *row)
 {
-    /* rows that keep a device busy without being split */
-    static const int64_t enough[2][2] = {[ROW_GROUP] = {2048, 64}, [ROW_LANE] = {65536, 1024}};
+    const struct kir_tuning tuning = sched_tuning(row->e.s);
+    const int64_t enough = row->form == ROW_LANE ? tuning.row_lane_enough : tuning.row_group_enough;
     const struct kir_target *target = row->e.s->target;
     int64_t blocks = row->outer.count, splits;
     uint32_t passes = row->n_levels + any_full(row);
@@ -238,7 +231,7 @@ static int64_t choose_splits(struct row_schedule *row)
     splits = (row->n_row + row->chunk - 1) / row->chunk;
     if (splits < 2 || !target->i64 || row->n_levels + passes > SCHED_PHASES)
         return 1;
-    return row->outer.count < enough[row->form][target->rereads_are_cached] ||
+    return row->outer.count < enough ||
                    (target->rereads_are_cached && (passes == 1 || row->in_lockstep))
                ? splits
                : 1;
@@ -271,20 +264,22 @@ static void choose_form(struct row_schedule *row)
 {
     const struct space *space = &row->e.space;
     const struct kir_target *target = row->e.s->target;
+    const struct kir_tuning tuning = sched_tuning(row->e.s);
     bool across = space->n_dims && space->tag[space->n_dims - 1] == ROW_OUTER;
     int64_t n_outer = row->outer.count;
 
-    row->form =
-        n_outer >= SCHED_MANY_ROWS && (across || row->n_row <= SHORT_ROW) ? ROW_LANE : ROW_GROUP;
-    row->in_lockstep =
-        row->form == ROW_LANE && row->n_row > SHORT_ROW && across && target->lanes_interleaved;
+    row->form = n_outer >= tuning.many_rows && (across || row->n_row <= tuning.short_row)
+                    ? ROW_LANE
+                    : ROW_GROUP;
+    row->in_lockstep = row->form == ROW_LANE && row->n_row > tuning.short_row && across &&
+                       target->lanes_interleaved;
     row->splits = choose_splits(row);
-    row_partition(
-        row, row->form == ROW_LANE
-                 ? sched_spread(target, sched_lanes(lane_rows(row), n_outer), n_outer * row->splits)
-                 : sched_lanes(target->lanes_per_row, row->n_row));
-    if (row->form == ROW_GROUP && row->splits == 1 && !target->rereads_are_cached &&
-        row->n_row <= (int64_t)MAX_RESIDENT * row->lanes)
+    row_partition(row, row->form == ROW_LANE
+                           ? sched_spread(row->e.s, sched_lanes(lane_rows(row), n_outer),
+                                          n_outer * row->splits)
+                           : sched_lanes(target->lanes_per_row, row->n_row));
+    if (row->form == ROW_GROUP && row->splits == 1 &&
+        row->n_row <= (int64_t)tuning.resident * row->lanes)
         row->resident = (uint32_t)((row->n_row + row->lanes - 1) / row->lanes);
 }
 

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rounds over the elements of rows.  Blocks of BLOCK rounds are folded by themselves and their
- * results combined, so that the rounding error of a sum grows slowly.  The order depends only on
- * the sizes of the launch. */
+/* Rounds over the elements of rows.  Blocks of SUM_BLOCK_ROW rounds are folded by themselves and
+ * their results combined, so that the rounding error of a sum grows slowly.  The order depends only
+ * on the sizes of the launch. */
 #include "lower/schedule/row_rounds.h"
 
 #include "lower/schedule/row_emit.h"
 #include "lower/schedule/row_save.h"
 
 #include "lower/rows/rows.h"
+#include "lower/sum_blocks.h"
 
-enum { BLOCK = 64, PREFETCH = 4 /* rounds whose loads are issued together */ };
+enum { PREFETCH = 4 /* rounds whose loads are issued together */ };
 
 /* ---- states of all folds of a pass ---- */
 
@@ -247,7 +248,7 @@ static void emit_rounds(struct row_emitter *w, uint32_t begin, uint32_t end)
 
 static void emit_blocks(struct row_emitter *w, const struct row_region *region)
 {
-    uint32_t step = round_step(w) * BLOCK, phis[ROW_STATES] = {0}, begin, end;
+    uint32_t step = round_step(w) * SUM_BLOCK_ROW, phis[ROW_STATES] = {0}, begin, end;
 
     begin = loop_open(w, region->begin, region->full, step, phis);
     end = kir_binary(w->m, KIR_add, begin, kir_index(w->m, step));
@@ -300,7 +301,7 @@ struct row_region region_whole(const struct row_emitter *w, int64_t n)
     int64_t step = round_step(w), full = n / step * step;
     struct row_region region = {.begin = kir_index(w->m, 0),
                                 .tail = full<n, .rounds = full> 0,
-                                .blocks = full / step > BLOCK};
+                                .blocks = full / step > SUM_BLOCK_ROW};
 
     region.full = full ? sched_index(w->e->s, full) : region.begin;
     region.end = region.tail ? sched_index(w->e->s, n) : region.full;
@@ -314,7 +315,7 @@ struct row_region region_chunk(const struct row_emitter *w, uint32_t begin)
     uint32_t chunk = kir_binary(w->m, KIR_add, begin, kir_index(w->m, row->chunk));
     struct row_region region = {
         .begin = begin,
-        .tail = full<row->n_row, .rounds = true, .blocks = row->chunk / step> BLOCK};
+        .tail = full<row->n_row, .rounds = true, .blocks = row->chunk / step> SUM_BLOCK_ROW};
 
     region.full = kir_binary(w->m, KIR_smin, sched_index(w->e->s, full), chunk);
     region.end = region.full;

@@ -7,10 +7,7 @@
 #include "lower/schedule/row_emit.h"
 #include "lower/schedule/row_rounds.h"
 
-enum {
-    MIN_COST = 8,
-    /* instructions, as many as a load and a store of a tile cost */ TILE_BYTES = 8
-};
+enum { TILE_BYTES = 8 };
 
 static bool can_save(const struct row_emitter *w, uint32_t node)
 {
@@ -86,7 +83,8 @@ void save_round(struct row_emitter *w, uint32_t element)
         if (s->first != w->pass || s->last == w->pass)
             continue;
         value = expr_value(w->e, i);
-        if (s->tile == KIR_NONE && phase->n - before >= MIN_COST && count <= w->tile_capacity) {
+        if (s->tile == KIR_NONE && phase->n - before >= sched_tuning(w->e->s).save_cost &&
+            count <= w->tile_capacity) {
             s->tile = kir_tile(w->m, KIR_GROUP, kir_type_at(w->m, value), count);
             w->tile_capacity -= count;
         }

@@ -264,7 +264,7 @@ static uint32_t parts_lanes(const struct row_schedule *row)
 
     if (row->form == ROW_GROUP)
         return row->lanes;
-    return sched_spread(target, sched_lanes(target->lanes, row->outer.count), row->outer.count);
+    return sched_spread(row->e.s, sched_lanes(target->lanes, row->outer.count), row->outer.count);
 }
 
 void row_emit_split(struct row_emitter *w)

@@ -17,16 +17,7 @@
 #include "base/fail.h"
 #include "lower/rows/rows.h"
 
-enum {
-    QUALITY = 900,
-    SHORT_ROW = 32,      /* faster by one lane than by a group */
-    GROUP_CHUNK = 16384, /* least elements of a chunk where groups scan rows */
-    LANE_CHUNK = 512,    /* the same where lanes scan rows */
-    MAX_SPLITS = 512,
-    FEW_CACHED =
-        64,   /* rows, in units of groups, below which they are split, on targets that cache rows */
-    FEW = 512 /* the same on other targets */
-};
+enum { QUALITY = 900 };
 
 /* ---- matching ---- */
 
@@ -111,24 +102,26 @@ static void choose_form(struct scan *scan)
 {
     const struct space *space = &scan->e.space;
     const struct kir_target *target = scan->e.s->target;
+    const struct kir_tuning tuning = sched_tuning(scan->e.s);
     bool across = space->n_dims && space->tag[space->n_dims - 1] == SCAN_OUTER;
     int64_t n_outer = scan->outer.count, pieces;
 
-    scan->form =
-        scan->n_row <= SHORT_ROW || (n_outer >= SCHED_MANY_ROWS && across) ? SCAN_LANE : SCAN_GROUP;
+    scan->form = scan->n_row <= tuning.short_row || (n_outer >= tuning.many_rows && across)
+                     ? SCAN_LANE
+                     : SCAN_GROUP;
     scan->lanes = scan->form == SCAN_LANE
-                      ? sched_spread(target, sched_lanes(target->lanes, n_outer), n_outer)
+                      ? sched_spread(scan->e.s, sched_lanes(target->lanes, n_outer), n_outer)
                       : sched_lanes(target->lanes_per_row, scan->n_row);
     if (scan->form == SCAN_LANE) {
         partition_init(&scan->partition, &scan->e, &scan->outer, scan->lanes);
         scan->lanes = scan->partition.lanes;
     }
-    scan->chunk = scan->form == SCAN_LANE ? LANE_CHUNK : GROUP_CHUNK;
-    pieces = scan->form == SCAN_LANE ? n_outer / SCHED_MANY_ROWS : n_outer;
+    scan->chunk = scan->form == SCAN_LANE ? tuning.scan_lane_chunk : tuning.scan_group_chunk;
+    pieces = scan->form == SCAN_LANE ? n_outer / tuning.many_rows : n_outer;
     scan->splits = 1;
-    if (scan->n_row < 2 * scan->chunk || pieces >= (target->rereads_are_cached ? FEW_CACHED : FEW))
+    if (scan->n_row < 2 * scan->chunk || pieces >= tuning.scan_enough)
         return;
-    while (scan->n_row / scan->chunk > MAX_SPLITS)
+    while (scan->n_row / scan->chunk > tuning.scan_most_chunk)
         scan->chunk *= 2;
     scan->splits = (scan->n_row + scan->chunk - 1) / scan->chunk;
 }

@@ -4,8 +4,8 @@
  * A round handles one element per lane along a row.  In a group, lanes scan their elements by
  * shifts of 1, 2, 4, ... lanes.  The last lane then passes its value to all lanes through a tile
  * with two elements, which rounds use alternately, so that one barrier per round is enough.  Where
- * F32 is accumulated, the carry is added to a base after every BLOCK rounds and reset, so that
- * rounding errors grow slowly:
+ * F32 is accumulated, the carry is added to a base after every SUM_BLOCK_SCAN rounds and reset, so
+ * that rounding errors grow slowly:
  *
  *     result = base o (carry o scan within the group) */
 #include "lower/schedule/scan.h"
@@ -13,15 +13,14 @@
 #include <string.h>
 
 #include "lower/rows/rows.h"
-
-enum { BLOCK = 64 };
+#include "lower/sum_blocks.h"
 
 /* A region of a row, as values of the module: full rounds cover begin .. full, a masked round full
  * .. end. */
 struct scan_region {
     uint32_t begin, full, end;
     bool rounds; /* there are full rounds */
-    bool blocks; /* there may be more than BLOCK rounds, and F32 is accumulated */
+    bool blocks; /* there may be more than SUM_BLOCK_SCAN rounds, and F32 is accumulated */
     bool tail;   /* full .. end may have elements */
 };
 
@@ -176,7 +175,7 @@ static void emit_rounds(struct scan_emitter *w, uint32_t begin, uint32_t end)
 
 static void emit_blocks(struct scan_emitter *w, const struct scan_region *region)
 {
-    int64_t step = step_of(w) * BLOCK;
+    int64_t step = step_of(w) * SUM_BLOCK_SCAN;
     uint32_t begin = kir_for(w->m, region->begin, region->full, (uint32_t)step), end, next;
 
     w->base = kir_phi(w->m, w->base);
@@ -259,7 +258,7 @@ static struct scan_region row_region(const struct scan_emitter *w)
     int64_t n = w->scan->n_row, step = step_of(w), full = n / step * step;
     struct scan_region region = {.begin = kir_index(w->m, 0),
                                  .rounds = full > 0,
-                                 .blocks = state_type(w) == KIR_F32 && full / step > BLOCK,
+                                 .blocks = state_type(w) == KIR_F32 && full / step > SUM_BLOCK_SCAN,
                                  .tail = full < n};
 
     region.full = full ? sched_index(w->e->s, full) : region.begin;
@@ -282,7 +281,8 @@ static struct scan_region chunk_region(const struct scan_emitter *w, uint32_t sp
     const struct scan *scan = w->scan;
     int64_t step = step_of(w), full = scan->n_row / step * step;
     struct scan_region region = {.rounds = true,
-                                 .blocks = state_type(w) == KIR_F32 && scan->chunk / step > BLOCK,
+                                 .blocks = state_type(w) == KIR_F32 &&
+                                           scan->chunk / step > SUM_BLOCK_SCAN,
                                  .tail = full < scan->n_row};
 
     region.begin = kir_binary(w->m, KIR_mul, split, kir_index(w->m, scan->chunk));
@@ -330,7 +330,7 @@ static void close_fold(const struct scan_emitter *w, uint32_t value)
 static uint32_t emit_total(struct scan_emitter *w, uint32_t begin)
 {
     int64_t chunk = w->scan->chunk, step = step_of(w);
-    int64_t span = chunk < step * BLOCK ? chunk : step * BLOCK;
+    int64_t span = chunk < step * SUM_BLOCK_SCAN ? chunk : step * SUM_BLOCK_SCAN;
     uint32_t block, total, element, mark, next;
 
     next = kir_binary(w->m, KIR_add, begin, kir_index(w->m, chunk));

@@ -19,14 +19,7 @@
 #include "base/fail.h"
 #include "lower/rows/rows.h"
 
-enum {
-    QUALITY = 900,
-    MIN_LANES = 16,
-    /* Estimated cost for a group to ... */
-    LINE_STEP = 16, /* apply a step in memory */
-    OWNER_STEP = 2, /* check a step */
-    PASS = 4        /* visit an element of y in another phase */
-};
+enum { QUALITY = 900, MIN_LANES = 16 };
 
 /* ---- matching ---- */
 
@@ -169,10 +162,12 @@ static int64_t groups_of(const struct scatter *sc, int64_t n)
 
 static enum scatter_form choose_form(const struct scatter *sc)
 {
-    int64_t steps = sc->n_lines ? sc->n_steps : 0, pass = groups_of(sc, sc->n_y) * PASS;
-    int64_t lines = groups_of(sc, sc->n_lines) * LINE_STEP + pass / (steps + 1);
+    const struct kir_tuning cost = sched_tuning(sc->s);
+    int64_t steps = sc->n_lines ? sc->n_steps : 0;
+    int64_t pass = groups_of(sc, sc->n_y) * cost.scatter_pass;
+    int64_t lines = groups_of(sc, sc->n_lines) * cost.scatter_step + pass / (steps + 1);
 
-    return groups_of(sc, sc->n_y) * OWNER_STEP <= lines ? SCATTER_OWNER : SCATTER_LINES;
+    return groups_of(sc, sc->n_y) * cost.scatter_check <= lines ? SCATTER_OWNER : SCATTER_LINES;
 }
 
 /* ---- planning ---- */

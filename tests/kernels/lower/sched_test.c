@@ -231,6 +231,42 @@ static frit_status try_sums(int64_t rows, uint32_t most_rounds)
     return status;
 }
 
+/* ---- tuning ---- */
+
+/* Phases of the kernel that sums the elements of each row of 4 x 9000. */
+static uint32_t phases_of_sum(uint32_t chunk)
+{
+    const frit_attrs_reduce attrs = {
+        .struct_size = sizeof(attrs), .axes = {.count = 1, .axis = {1}}, .keep = 1};
+    struct rig rig;
+    uint32_t x, n;
+
+    rig_init(&rig);
+    rig.target.rereads_are_cached = true;
+    rig.target.tuning.row_group_chunk = chunk;
+    x = rig_input(&rig, FRIT_F32, 2, (const int64_t[]){4, 9000});
+    (void)rig_op(&rig, FRIT_OP_sum, 1, (struct rig_in[]){rig_value(x)}, &attrs, FRIT_F32, 2,
+                 (const int64_t[]){4, 1});
+    assert_int_equal(rig_try(&rig, &sched_row), FRIT_OK);
+    n = rig.module.n_phases;
+    rig_fini(&rig);
+    return n;
+}
+
+/* A threshold that the driver sets takes the place of the default, which depends on the target. */
+static void test_tuning(void **state)
+{
+    const struct kir_tuning zeros = {0}, set = {.scan_enough = 7};
+
+    (void)state;
+    assert_int_equal(kir_tuning_filled(&zeros, false).scan_enough, 512);
+    assert_int_equal(kir_tuning_filled(&zeros, true).scan_enough, 64);
+    assert_int_equal(kir_tuning_filled(&set, true).scan_enough, 7);
+    assert_int_equal(kir_tuning_filled(&set, true).short_row, 32);
+    assert_int_equal(phases_of_sum(0), 1);
+    assert_int_equal(phases_of_sum(1000), 2);
+}
+
 static void test_long_loops(void **state)
 {
     (void)state;
@@ -244,7 +280,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_divide),     cmocka_unit_test(test_words),
         cmocka_unit_test(test_marks),      cmocka_unit_test(test_rounds),
-        cmocka_unit_test(test_long_loops),
+        cmocka_unit_test(test_long_loops), cmocka_unit_test(test_tuning),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,6 +4,7 @@
  * test calls for it. */
 #include <pthread.h>
 #include <sched.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "addition.h"
@@ -480,6 +481,34 @@ static void without_a_library(void **state)
     assert_int_equal(rig->live, 0);
 }
 
+/* Whether the device of a plugin with these options says that it is slow; `text` gets the words. */
+static bool is_slow(struct host *host, const char *tier, const char *llvm, char *text)
+{
+    frit_compute_info info = {.struct_size = sizeof info};
+    struct rig *rig = &host->rig;
+
+    live(host, tier, llvm);
+    assert_int_equal(rig->backend->compute_info(rig->instance, 0, &info, &rig->err), FRIT_OK);
+    snprintf(text, 300, "%.*s", (int)info.text.len, info.text.ptr);
+    rig_close(rig);
+    return info.is_slow;
+}
+
+static void it_says_what_it_computes_with(void **state)
+{
+    struct host *host = *state;
+    char text[300];
+
+    assert_true(is_slow(host, "auto", NOWHERE, text));
+    assert_non_null(strstr(text, "interpreter: "));
+    assert_non_null(strstr(text, NOWHERE));
+    assert_false(is_slow(host, "0", NOWHERE, text)); /* as was wanted */
+    assert_string_equal(text, "interpreter, as its options say");
+    need_llvm(host);
+    assert_false(is_slow(host, "auto", NULL, text));
+    assert_int_equal(strncmp(text, "LLVM 1", 6), 0);
+}
+
 static void what_nobody_wants_is_not_compiled(void **state)
 {
     struct host *host = *state;
@@ -541,6 +570,7 @@ static void closed_while_it_compiles(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(it_says_what_it_computes_with, begin, end),
         cmocka_unit_test_setup_teardown(what_was_kept_needs_no_library, begin, end),
         cmocka_unit_test_setup_teardown(code_of_one_set_is_none_of_anothers, begin, end),
         cmocka_unit_test_setup_teardown(damaged_code_is_made_again, begin, end),
