@@ -140,7 +140,7 @@ void emit_plan(struct expr *e)
             emit->leaf[i].node = e->space.leaf[i].source;
         else if (e->space.leaf[i].kind != SPACE_BOUND)
             emit->leaf[i].index = add_index(emit, &e->space.leaf[i].of);
-    e->s->module->wide = e->s->sig->index_width > 32 || max_points(e) > MAX_NARROW;
+    e->s->module->wide |= e->s->sig->index_width > 32 || max_points(e) > MAX_NARROW;
     for (uint32_t i = 0; i < emit->n_indices; i++)
         e->s->module->wide |= exceeds_narrow(&e->space, &emit->indices[i].at);
     if (e->s->module->wide && !e->s->target->i64)

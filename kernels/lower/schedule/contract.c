@@ -7,6 +7,7 @@
 
 #include "base/fail.h"
 #include "lower/rows/rows.h"
+#include "lower/schedule/contract_pad.h"
 
 enum {
     QUALITY = 850,
@@ -117,8 +118,13 @@ static bool is_gathered(const struct expr *e, const struct expr_node *load, uint
     return load->at.k[dim] < -1 || load->at.k[dim] > 1;
 }
 
-uint32_t contract_line_cost(const struct expr *e, const struct contract_side *side, uint32_t dim)
+uint32_t contract_line_cost(const struct contract *c, const struct contract_side *side,
+                            uint32_t dim)
 {
+    const struct expr *e = &c->e;
+
+    if (side == &c->b && c->pad.used)
+        return pad_is_line(c, dim) ? 1 : GATHER_COST;
     for (uint32_t n = 0; n <= side->node; n++)
         if (side->loads[n] && is_gathered(e, &e->nodes[n], dim))
             return GATHER_COST;
@@ -163,11 +169,11 @@ static bool is_packed(const struct contract *c, const struct contract_side *side
 
     if (side == &c->a)
         readers = contract_points(space, CONTRACT_N);
-    if (dim == SPACE_DIMS || k == SPACE_DIMS || space->extent[k] != c->n_k ||
+    if (c->pad.used || dim == SPACE_DIMS || k == SPACE_DIMS || space->extent[k] != c->n_k ||
         line != space->extent[dim] || readers < PACK_READERS || c->n_k < LEAST_DOT)
         return false;
     size = c->n_k * tiles_of(line, PACK_LANES) * PACK_LANES;
-    return (size >= PACK_LEAST || contract_line_cost(&c->e, side, dim) > 1) &&
+    return (size >= PACK_LEAST || contract_line_cost(c, side, dim) > 1) &&
            size <= PACK_MOST / contract_points(space, CONTRACT_BOTH) /
                        (contract_points(space, side->tag) / line);
 }
@@ -180,11 +186,11 @@ static uint64_t side_cost(const struct contract *c, const struct contract_side *
     uint32_t dim = contract_last_dim(&c->e.space, side->tag);
     uint64_t cost = 1024 * (uint64_t)lanes / (uint64_t)n;
 
-    if (dim == SPACE_DIMS || side->node == BLOCK_NONE || is_packed(c, side))
+    if (dim == SPACE_DIMS || !c->n_k || is_packed(c, side))
         return cost;
     if (n != c->e.space.extent[dim])
         return cost * GATHER_COST;
-    return cost * contract_line_cost(&c->e, side, dim);
+    return cost * contract_line_cost(c, side, dim);
 }
 
 /* Likewise with lanes along k: their sums are added up at the end. */
@@ -194,8 +200,8 @@ static uint64_t dots_cost(const struct contract *c)
 
     if (c->n_k < LEAST_DOT || c->e.space.extent[dim] != c->n_k)
         return UINT64_MAX;
-    worst = contract_line_cost(&c->e, &c->a, dim);
-    other = contract_line_cost(&c->e, &c->b, dim);
+    worst = contract_line_cost(c, &c->a, dim);
+    other = contract_line_cost(c, &c->b, dim);
     return 2048 * (uint64_t)(worst > other ? worst : other);
 }
 
@@ -312,7 +318,11 @@ static void choose_form(struct contract *c)
 /* What is multiplied is read by many groups, at any time. */
 static void find_aliases(const struct contract *c)
 {
-    uint64_t read = c->n_k ? c->e.nodes[c->a.node].inputs | c->e.nodes[c->b.node].inputs : 0;
+    uint64_t read = 0;
+
+    if (c->n_k)
+        read = c->e.nodes[c->a.node].inputs |
+               (c->pad.used ? c->pad.e.nodes[c->pad.node].inputs : c->e.nodes[c->b.node].inputs);
 
     for (uint32_t i = 0; i < c->e.n_stores; i++) {
         uint32_t output = c->e.stores[i].output;
@@ -345,11 +355,13 @@ static frit_status plan(struct contract *c, frit_err *err)
     if (!c->e.status)
         anchor_stores(&c->anchor, &c->e, &c->root);
     expr_settle(&c->e);
+    pad_settle(c);
     TRY(expr_status(&c->e, err));
     c->result = anchor_result(&c->anchor, &c->e, 0);
     if (c->n_k) {
         find_loads(c, &c->a);
-        find_loads(c, &c->b);
+        if (!c->pad.used)
+            find_loads(c, &c->b);
     }
     return expr_status(&c->e, err);
 }
@@ -382,9 +394,11 @@ static frit_status build(struct contract *c, frit_err *err)
                            err));
     if (c->packed)
         contract_pack(c);
+    if (c->pad.used)
+        pad_emit(c);
     contract_emit(c);
     TRY(expr_status(&c->e, err));
-    memcpy(numbers->grid[c->packed], (const uint32_t[3]){(uint32_t)groups, 1, 1},
+    memcpy(numbers->grid[c->packed || c->pad.used], (const uint32_t[3]){(uint32_t)groups, 1, 1},
            sizeof(numbers->grid[0]));
     find_aliases(c);
     numbers->bytes = sched_bytes(s);
@@ -411,6 +425,7 @@ static frit_status contract_build(struct sched *s, frit_err *err)
     } else {
         status = fail_memory(err, s->block->n_values * sizeof(uint32_t));
     }
+    pad_fini(&c);
     expr_fini(&c.e);
     return status;
 }

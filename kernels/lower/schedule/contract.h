@@ -41,6 +41,16 @@ struct contract_slices {
     uint32_t partial;    /* argument: their sums */
 };
 
+/* A copy of what side b is made of, with zeros around. */
+struct contract_pad {
+    bool used;
+    struct expr e; /* of the copy */
+    uint32_t node; /* of it: the elements */
+    uint32_t at;   /* coordinate of the contraction's expr: where in the copy an element is */
+    int64_t count; /* elements of the copy */
+    uint32_t arg;  /* argument: the copy */
+};
+
 struct contract {
     struct expr e;
     struct anchor anchor;
@@ -57,6 +67,7 @@ struct contract {
                                   of two across */
     bool packed;               /* LINES: `across` is put in order by a phase of its own */
     uint32_t pack;             /* argument: where */
+    struct contract_pad pad;   /* b.node is BLOCK_NONE then */
     struct contract_slices slices;
 };
 
@@ -77,7 +88,8 @@ const struct contract_row *contract_row_of(uint32_t op);
 
 /* What loading elements of a side costs a line of lanes along a dim, 1 where they are neighbours:
  * the worst of its loads. */
-uint32_t contract_line_cost(const struct expr *e, const struct contract_side *side, uint32_t dim);
+uint32_t contract_line_cost(const struct contract *c, const struct contract_side *side,
+                            uint32_t dim);
 /* The innermost dim of a tag; SPACE_DIMS: there is none. */
 uint32_t contract_last_dim(const struct space *space, uint32_t tag);
 int64_t contract_points(const struct space *space, uint32_t tag);

@@ -10,6 +10,7 @@
 
 #include "lower/rows/rows.h"
 #include "lower/schedule/contract_pack.h"
+#include "lower/schedule/contract_pad.h"
 #include "lower/schedule/contract_slices_emit.h"
 #include "lower/schedule/contract_tile.h"
 
@@ -31,7 +32,8 @@ uint32_t work_element(const struct contract_emitter *w, uint32_t side, uint32_t 
     expr_mask(w->e, mask);
     if (place != KIR_NONE)
         delinearize_set(&w->side[side]->points, w->e, place);
-    value = expr_value(w->e, w->side[side]->node);
+    value = w->c->pad.used && w->side[side] == &w->c->b ? pad_element(w, mask)
+                                                        : expr_value(w->e, w->side[side]->node);
     expr_release(w->e, mark);
     return value;
 }

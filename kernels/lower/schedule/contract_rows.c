@@ -4,6 +4,13 @@
  * place within it together, 0 outside of x. */
 #include "lower/schedule/contract.h"
 
+#include "lower/schedule/contract_pad.h"
+
+enum {
+    PAD_READERS = 8,    /* outputs that read an element of the copy, at least */
+    PAD_MOST = 1 << 28, /* its elements */
+};
+
 /* Operand 2, of rank 1, where there is one: along one coordinate of the result. */
 static void plan_bias(struct contract *c, const struct block_op *op, const struct space_expr *along)
 {
@@ -170,6 +177,38 @@ static void conv_window(struct conv *conv, struct contract *c)
     }
 }
 
+/* Whether x is better copied with zeros around it: many read it, each in several windows, on lanes
+ * that are parts of vectors. */
+static bool wants_pad(const struct conv *conv, const struct contract *c)
+{
+    const struct kir_target *target = c->e.s->target;
+    int64_t window = c->n_k / conv->w[1], count = conv->x[0] * conv->x[1];
+    bool padded = false;
+
+    for (uint32_t d = 2; d < conv->rank; d++) {
+        int64_t last = (conv->y[d] - 1) * or_one(conv->attrs->stride[d - 2]) +
+                       (conv->w[d] - 1) * or_one(conv->attrs->dilation[d - 2]);
+
+        padded = padded || conv->of_x.at[d].c < 0 || last + conv->of_x.at[d].c >= conv->x[d];
+        count *= last < PAD_MOST && count < PAD_MOST ? last + 1 : 1;
+    }
+    return padded && window > 1 && conv->y[1] / conv->groups >= PAD_READERS && count < PAD_MOST &&
+           target->lanes_interleaved && !target->stages_tiles;
+}
+
+static void plan_pad(struct conv *conv, struct contract *c, uint32_t x)
+{
+    int64_t before[FRIT_MAX_RANK] = {0}, dims[FRIT_MAX_RANK] = {conv->x[0], conv->x[1]};
+
+    for (uint32_t d = 2; d < conv->rank; d++) {
+        before[d] = conv->attrs->padding[d - 2];
+        conv->of_x.at[d].c = 0;
+        dims[d] = (conv->y[d] - 1) * or_one(conv->attrs->stride[d - 2]) +
+                  (conv->w[d] - 1) * or_one(conv->attrs->dilation[d - 2]) + 1;
+    }
+    pad_plan(c, x, before, dims, &conv->of_x);
+}
+
 static bool plan_conv(struct contract *c, const struct block_op *op)
 {
     struct conv conv;
@@ -182,8 +221,11 @@ static bool plan_conv(struct contract *c, const struct block_op *op)
     if (c->n_k == 0)
         return true;
     c->a.node = expr_node(&c->e, op->in[1].value, &conv.of_w);
-    c->b.node =
-        expr_guard(&c->e, op->in[0].value, &conv.of_x, (struct expr_fill){.scalar = BLOCK_NONE});
+    if (wants_pad(&conv, c))
+        plan_pad(&conv, c, op->in[0].value);
+    else
+        c->b.node = expr_guard(&c->e, op->in[0].value, &conv.of_x,
+                               (struct expr_fill){.scalar = BLOCK_NONE});
     return true;
 }
 

@@ -37,7 +37,7 @@ bool contract_fits_slices(const struct contract *c)
 
 static bool is_line(const struct contract *c, const struct contract_side *side, uint32_t dim)
 {
-    return dim != SPACE_DIMS && contract_line_cost(&c->e, side, dim) == 1;
+    return dim != SPACE_DIMS && contract_line_cost(c, side, dim) == 1;
 }
 
 /* Bytes of the widest elements that a side is made of. */

@@ -72,8 +72,8 @@ static bool runs_along_k(const struct contract_emitter *w, const struct contract
 {
     const struct delinearizer *k = &w->c->k, *own = &side->points;
 
-    return k->n && contract_line_cost(w->e, side, k->dim[k->n - 1]) == 1 &&
-           (!own->n || contract_line_cost(w->e, side, own->dim[own->n - 1]) > 1);
+    return k->n && contract_line_cost(w->c, side, k->dim[k->n - 1]) == 1 &&
+           (!own->n || contract_line_cost(w->c, side, own->dim[own->n - 1]) > 1);
 }
 
 /* Fills a side's tile, from k on. */

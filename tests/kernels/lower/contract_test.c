@@ -501,6 +501,8 @@ static void check_conv(uint32_t dtype, const struct window *w, const struct targ
         (struct rig_in[]){rig_value(x), rig_value(weights), rig_value(biased ? bias : RIG_ABSENT)},
         &w->attrs, dtype, rank, y_dims);
     rig_run(&rig, &sched_contract);
+    if (target->interleaved && w->outputs >= 8 && w->attrs.padding[w->rank - 1] && w->k[0] > 1)
+        assert_int_equal(rig.module.n_phases, 2);
     for (int64_t i = 0; i < rig_count(&rig, y); i++) {
         int64_t place[FRIT_MAX_RANK];
         double want;
@@ -546,6 +548,14 @@ static void test_conv(void **state)
          {4, 5, 6},
          {3, 2, 3},
          CONV(.padding = {1, 0, 2}, .dilation = {1, 2, 1}, .groups = 2)},
+        /* Enough outputs for a copy with zeros around it. */
+        {2, 2, 1, 3, 9, {6, 20}, {3, 3}, CONV(.padding = {1, 1})},
+        {2, 1, 2, 2, 8, {7, 33}, {3, 3}, CONV(.stride = {2, 2}, .padding = {1, 2}, .groups = 2)},
+        {2, 2, 1, 2, 8, {4, 5}, {2, 3}, CONV(.padding = {0, 1})},
+        {2, 1, 1, 3, 8, {1, 20}, {3, 3}, CONV(.padding = {1, 1})},
+        {1, 2, 1, 1, 8, {40}, {40}, CONV(.padding = {20})},
+        {1, 3, 1, 2, 17, {5}, {3}, CONV(.padding = {4})},
+        {3, 1, 1, 2, 8, {3, 4, 18}, {2, 3, 3}, CONV(.padding = {1, 1, 1}, .dilation = {1, 1, 2})},
     };
     static const uint32_t dtypes[] = {FRIT_F32, FRIT_F64, FRIT_F16, FRIT_BF16};
 
@@ -590,6 +600,38 @@ static void test_linear(void **state)
         }
 }
 
+/* relu(conv(neg x)), on a copy of neg x with zeros around it. */
+static void test_around_conv(void **state)
+{
+    static const int64_t x_dims[] = {2, 3, 6, 20}, w_dims[] = {8, 3, 3, 3}, dims[] = {2, 8, 6, 20};
+    static const frit_attrs_conv attrs = CONV(.padding = {1, 1});
+    const struct window window = {2, 2, 1, 3, 8, {6, 20}, {3, 3}, CONV(.padding = {1, 1})};
+    uint32_t x, w, y, z;
+    struct rig rig;
+
+    (void)state;
+    rig_init(&rig);
+    rig.target.lanes_interleaved = true;
+    x = operand(&rig, FRIT_F32, 4, x_dims, true);
+    w = operand(&rig, FRIT_F32, 4, w_dims, false);
+    y = rig_op(&rig, FRIT_OP_neg, 1, (struct rig_in[]){rig_value(x)}, NULL, FRIT_F32, 4, x_dims);
+    y = rig_op(&rig, FRIT_OP_conv, 3,
+               (struct rig_in[]){rig_value(y), rig_value(w), rig_value(RIG_ABSENT)}, &attrs,
+               FRIT_F32, 4, dims);
+    z = rig_op(&rig, FRIT_OP_relu, 1, (struct rig_in[]){rig_value(y)}, NULL, FRIT_F32, 4, dims);
+    rig_run(&rig, &sched_contract);
+    assert_int_equal(rig.module.n_phases, 2);
+    for (int64_t i = 0; i < rig_count(&rig, z); i++) {
+        int64_t place[FRIT_MAX_RANK];
+
+        place_of(&rig.values[z], i, place);
+        same("conv", FRIT_F32, i, rig_get_real(&rig, z, i),
+             fmax(0, -conv_at(&rig, &window, x, w, place)), 1);
+    }
+    rig_scarce(&rig, &sched_contract, 10);
+    rig_fini(&rig);
+}
+
 /* By lines, put in order first, and by tiles of the group. */
 static void test_no_memory(void **state)
 {
@@ -620,9 +662,10 @@ int main(void)
         cmocka_unit_test(test_batches),       cmocka_unit_test(test_nothing),
         cmocka_unit_test(test_around),        cmocka_unit_test(test_elsewhere),
         cmocka_unit_test(test_costly_before), cmocka_unit_test(test_long_sum),
-        cmocka_unit_test(test_conv),          cmocka_unit_test(test_linear),
-        cmocka_unit_test(test_packed),        cmocka_unit_test(test_many_ways),
-        cmocka_unit_test(test_wide),          cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_conv),          cmocka_unit_test(test_around_conv),
+        cmocka_unit_test(test_linear),        cmocka_unit_test(test_packed),
+        cmocka_unit_test(test_many_ways),     cmocka_unit_test(test_wide),
+        cmocka_unit_test(test_no_memory),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Padding: a copy of a side's operand, with what was done to it before, in which all elements that
+ * are multiplied lie, zeros around them too.  So sums neither test places nor mask loads: where a
+ * processor's vectors are lanes, a mask costs as much as the product.
+ *
+ * The copy has a space of its own.  A group copies a matrix, the last two dims, line by line.
+ * Behind the copy there is memory for the lanes of a line that reach beyond its end. */
+#include "lower/schedule/contract_pad.h"
+
+#include <string.h>
+
+#include "lower/schedule/contract_emit.h"
+
+enum { MATRIX = CONTRACT_BOTH, ROW = CONTRACT_M, COLUMN = CONTRACT_N };
+
+void pad_plan(struct contract *c, uint32_t value, const int64_t *before, const int64_t *dims,
+              const struct space_map *at)
+{
+    struct contract_pad *pad = &c->pad;
+    struct space_map from = {.rank = at->rank};
+    struct space_expr offset = {0};
+    int64_t stride = 1;
+
+    expr_init(&pad->e, c->e.s);
+    pad->used = true;
+    for (uint32_t d = 0; d < at->rank; d++) {
+        uint32_t last = at->rank - 1 - d;
+
+        from.at[d] = space_dim(&pad->e.space, dims[d], last > 1 ? MATRIX : last ? ROW : COLUMN);
+        from.at[d].c -= before[d];
+    }
+    for (uint32_t d = at->rank; d-- > 0; stride *= dims[d])
+        space_add(&offset, &at->at[d], stride);
+    pad->count = stride;
+    pad->node = expr_guard(&pad->e, value, &from, (struct expr_fill){.scalar = BLOCK_NONE});
+    pad->at = expr_coord(&c->e, &offset);
+}
+
+void pad_settle(struct contract *c)
+{
+    if (!c->pad.used)
+        return;
+    expr_settle(&c->pad.e);
+    if (c->pad.e.status)
+        expr_fail(&c->e, c->pad.e.status);
+}
+
+void pad_fini(struct contract *c)
+{
+    if (c->pad.used)
+        expr_fini(&c->pad.e);
+}
+
+/* ---- emitting ---- */
+
+bool pad_is_line(const struct contract *c, uint32_t dim)
+{
+    int64_t k = c->e.coords[c->pad.at].k[dim];
+
+    return k >= -1 && k <= 1;
+}
+
+/* Lanes along the innermost dim may go on behind the end of their line. */
+static bool reads_beyond(const struct contract *c)
+{
+    return c->form == CONTRACT_LINES && c->across == &c->b && c->b.points.n == 1;
+}
+
+uint32_t pad_element(const struct contract_emitter *w, uint32_t mask)
+{
+    uint32_t at = expr_coord_value(w->e, w->c->pad.at), arg = w->c->pad.arg;
+
+    if (mask == KIR_NONE || reads_beyond(w->c))
+        return kir_emit_as(w->m, KIR_load, w->type, arg, at, KIR_NONE, KIR_NONE);
+    return kir_emit_as(w->m, KIR_load_if, w->type, arg, at, mask, zero(w));
+}
+
+static void add_copy(struct contract *c, const struct contract_emitter *w)
+{
+    int64_t beyond = 0;
+
+    if (reads_beyond(c))
+        beyond = c->lanes * c->e.coords[c->pad.at].k[c->b.points.dim[0]];
+    c->pad.arg = kir_arg(w->m, work_dtype(w), KIR_READ | KIR_WRITE);
+    w->e->s->numbers->workspace_bytes =
+        frit_storage_bytes(work_dtype(w), c->pad.count + (beyond < 0 ? 0 : beyond));
+}
+
+/* The lines of a matrix from number `first` of the copy on. */
+static void copy_lines(const struct contract_emitter *w, const struct delinearizer *rows,
+                       uint32_t first, uint32_t width)
+{
+    uint32_t end = sched_index(w->e->s, rows->count), row, at;
+
+    row = kir_for(w->m, index_const(w, 0), end, 1);
+    delinearize_set(rows, w->e, row);
+    at = op2(w, KIR_add, first, op2(w, KIR_mul, row, width));
+    kir_emit_imm(w->m, w->mask == KIR_NONE ? KIR_store : KIR_store_if, w->c->pad.arg, at,
+                 expr_value(w->e, w->c->pad.node), w->mask);
+    kir_next(w->m, NULL, 0);
+}
+
+void pad_emit(struct contract *c)
+{
+    struct contract_emitter w = {
+        .c = c, .e = &c->pad.e, .m = c->e.s->module, .type = contract_type(c), .mask = KIR_NONE};
+    struct sched *s = c->e.s;
+    struct delinearizer matrices, rows, columns;
+    uint32_t lanes, group, column, width, first;
+    int64_t tiles;
+
+    add_copy(c, &w);
+    delinearize_init(&matrices, w.e, MATRIX);
+    delinearize_init(&rows, w.e, ROW);
+    delinearize_init(&columns, w.e, COLUMN);
+    lanes = sched_lanes(s->target->lanes, columns.count);
+    tiles = tiles_of(columns.count, lanes);
+    memcpy(s->numbers->grid[0], (const uint32_t[3]){(uint32_t)(matrices.count * tiles), 1, 1},
+           sizeof(s->numbers->grid[0]));
+    kir_phase(w.m, lanes);
+    expr_phase(w.e);
+    delinearize_phase(&matrices, w.e);
+    w.lane = sched_wide(s, kir_emit(w.m, KIR_lane, KIR_NONE, KIR_NONE, KIR_NONE));
+    group = sched_wide(s, kir_emit_imm(w.m, KIR_group, 0, KIR_NONE, KIR_NONE, KIR_NONE));
+    column = op2(&w, KIR_mul, work_part(&w, &group, tiles), index_const(&w, lanes));
+    column = op2(&w, KIR_add, column, w.lane);
+    width = sched_index(s, columns.count);
+    if (columns.count % lanes)
+        w.mask = op2(&w, KIR_lt, column, width);
+    delinearize_set(&columns, w.e, column);
+    delinearize_set(&matrices, w.e, group);
+    expr_mask(w.e, w.mask);
+    expr_hoist(w.e);
+    first = op2(&w, KIR_mul, group, sched_index(s, rows.count * columns.count));
+    copy_lines(&w, &rows, op2(&w, KIR_add, first, column), width);
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Padding. */
+#ifndef SCHEDULE_CONTRACT_PAD_H
+#define SCHEDULE_CONTRACT_PAD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "lower/space/space.h"
+
+struct contract;
+struct contract_emitter;
+
+/* Plans a copy of a value with dims `dims` whose element at `place` is that at `place - before`,
+ * 0 where there is none, and side b as the elements of the copy at `at`, which is inside it. */
+void pad_plan(struct contract *c, uint32_t value, const int64_t *before, const int64_t *dims,
+              const struct space_map *at);
+/* Ends planning. */
+void pad_settle(struct contract *c);
+void pad_fini(struct contract *c);
+/* Whether neighbours along a dim are neighbours in the copy, or the same element. */
+bool pad_is_line(const struct contract *c, uint32_t dim);
+/* Emits the phase that copies, with its grid and workspace. */
+void pad_emit(struct contract *c);
+/* The element of side b at the dims that are set, where the mask is; elsewhere any number. */
+uint32_t pad_element(const struct contract_emitter *w, uint32_t mask);
+
+#endif
