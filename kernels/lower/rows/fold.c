@@ -82,12 +82,12 @@ static struct fold_state highest(const struct fold *fold)
 
 static uint32_t most(const struct fold *fold, uint32_t a, uint32_t b)
 {
-    return lower_most(fold->m, fold->dtype, a, b);
+    return lower_max(fold->m, fold->dtype, a, b);
 }
 
 static uint32_t least(const struct fold *fold, uint32_t a, uint32_t b)
 {
-    return lower_least(fold->m, fold->dtype, a, b);
+    return lower_min(fold->m, fold->dtype, a, b);
 }
 
 /* ---- argmax, argmin: the value, then its number; ties take the first, the first NaN wins ---- */
