@@ -8,6 +8,9 @@
 /* A thread has LANES_PER_THREAD lanes, so that it loads 16 bytes of 32-bit elements at once. */
 enum { MAX_THREADS = 1024, LANES_PER_THREAD = 4, MAX_BINDINGS = 64, GROUPS_PER_PROCESSOR = 4 };
 
+/* Of a slab of rows that a lane keeps in registers, as of the driver vulkan. */
+enum { SLAB_BYTES = 64 };
+
 enum { EXCHANGE_BYTES = 8 /* of shared memory, for a lane of those that exchange values */ };
 
 void target_fill_text(const struct adapter *adapter, struct ctext_target *out)
@@ -28,7 +31,7 @@ void target_fill_kernels(const struct adapter *adapter, struct kir_target *out)
     *out = (struct kir_target){
         .lanes = TARGET_LANES,
         .lanes_per_row = TARGET_LANES,
-        .most_lanes = TARGET_LANES,
+        .most_lanes = TARGET_MOST_LANES,
         .near_lanes = (uint32_t)adapter->attributes[ATTRIBUTE_WARP_SIZE] * LANES_PER_THREAD,
         .units = (uint32_t)adapter->attributes[ATTRIBUTE_MULTIPROCESSORS] * GROUPS_PER_PROCESSOR,
         .group_bytes =
