@@ -7,6 +7,18 @@
 #include "base/fail.h"
 #include "lower/schedule/contract.h"
 
+/* One float type for all. */
+static bool types_fit(const struct block *block, const struct block_op *op)
+{
+    const uint32_t dtype = block->values[op->out[0]].dtype;
+    const enum kir_type type = kir_type_of(dtype);
+
+    for (uint32_t i = 0; i < op->n_in; i++)
+        if (op->in[i].kind == FRIT_OPERAND_TENSOR && block->values[op->in[i].value].dtype != dtype)
+            return false;
+    return type == KIR_F32 || type == KIR_F64;
+}
+
 uint32_t contract_product_find(const struct block *block)
 {
     uint32_t found = BLOCK_NONE;
@@ -20,7 +32,7 @@ uint32_t contract_product_find(const struct block *block)
     }
     if (block->n_outputs != 1 || found == BLOCK_NONE ||
         block->ops[found].out[0] != block->outputs[0] || block->ops[found].id == FRIT_OP_conv ||
-        block->ops[found].n_scalars)
+        block->ops[found].n_scalars || !types_fit(block, &block->ops[found]))
         return BLOCK_NONE;
     return found;
 }
@@ -208,17 +220,6 @@ static void find_align(const struct contract *c, const struct block_op *op,
     p->align = align;
 }
 
-static bool types_fit(const struct block *block, const struct block_op *op)
-{
-    const uint32_t dtype = block->values[op->out[0]].dtype;
-    const enum kir_type type = kir_type_of(dtype);
-
-    for (uint32_t i = 0; i < op->n_in; i++)
-        if (op->in[i].kind == FRIT_OPERAND_TENSOR && block->values[op->in[i].value].dtype != dtype)
-            return false;
-    return type == KIR_F32 || type == KIR_F64;
-}
-
 static frit_status plan(struct contract *c, const struct block_op *op, struct contract_product *out,
                         frit_err *err)
 {
@@ -256,8 +257,6 @@ frit_status contract_product_plan(const struct sched *s, uint32_t op, struct con
     frit_status status;
 
     *out = (struct contract_product){0};
-    if (!types_fit(s->block, &s->block->ops[op]))
-        return fail(err, FRIT_UNSUPPORTED, "kernels: a product of several types");
     kir_init(&module, "product"); /* nothing is emitted */
     own.module = &module;
     own.numbers = &numbers;
