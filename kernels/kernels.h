@@ -26,9 +26,10 @@ struct kernels_matrix {
 /* For each batch: c[i][j] = sum over l < k of a[i][l] * b[l][j], plus bias[j].  A dim of one
  * element has any steps. */
 struct kernels_product {
-    uint32_t dtype; /* of all operands: a float */
-    bool has_bias;  /* a vector of n elements without gaps */
-    uint32_t align; /* bytes: every operand's first element, and of each batch, is so aligned */
+    uint32_t dtype;  /* of a and b: a float */
+    uint32_t result; /* of c and bias: the same, or F32 where that has 16 bits */
+    bool has_bias;   /* a vector of n elements without gaps */
+    uint32_t align;  /* bytes: every operand's first element, and of each batch, is so aligned */
     int64_t m, n, k, batch[KERNELS_BATCHES];
     struct kernels_matrix a, b, c;
 };

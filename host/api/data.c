@@ -6,6 +6,8 @@
 #include "api/report.h"
 #include "api/tensor.h"
 #include "base/fail.h"
+#include "device/device.h"
+#include "device/watch.h"
 #include "file/npy.h"
 #include "graph/dtype.h"
 #include "memory/buffer.h"

@@ -10,6 +10,7 @@
 
 #include "api/call.h"
 #include "api/host.h"
+#include "device/device.h"
 #include "device/watch.h"
 #include "record/alias.h"
 #include "record/binding.h"

@@ -5,6 +5,8 @@
 #include "api/host.h"
 #include "api/report.h"
 #include "base/fail.h"
+#include "device/device.h"
+#include "load/registry.h"
 #include "record/binding.h"
 #include "run/drain.h"
 #include "run/rank.h"

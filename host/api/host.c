@@ -8,15 +8,21 @@
 #include <string.h>
 
 #include <frit/inspect.h>
+#include <frit/program.h>
 
 #include "api/report.h"
 #include "api/trace.h"
 #include "base/fail.h"
 #include "base/log.h"
 #include "base/timeline.h"
+#include "base/versioned.h"
+#include "conf/conf.h"
+#include "device/device.h"
 #include "device/wait.h"
+#include "device/watch.h"
 #include "load/device.h"
 #include "load/pick.h"
+#include "load/registry.h"
 #include "record/binding.h"
 #include "record/stream.h"
 #include "run/drain.h"

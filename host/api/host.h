@@ -4,8 +4,12 @@
 #define API_HOST_H
 
 #include <pthread.h>
+#include <stdbool.h>
 
-#include "load/registry.h"
+#include <frit/frit.h>
+
+struct conf;
+struct registry;
 
 struct frit_host {
     struct conf *conf;

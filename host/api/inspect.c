@@ -12,7 +12,10 @@
 #include "api/report.h"
 #include "base/array.h"
 #include "base/fail.h"
+#include "device/device.h"
+#include "device/watch.h"
 #include "graph/text/text.h"
+#include "load/registry.h"
 #include "memory/memory.h"
 #include "plan/program.h"
 #include "record/stream.h"
@@ -215,7 +218,7 @@ static void saw_run(struct watcher *watcher, const struct run *run)
 
 /* ---- start and stop ---- */
 
-static void look(frit_device *device, uint64_t *tensors, uint64_t *buffers, uint64_t *bytes)
+static void read_usage(frit_device *device, uint64_t *tensors, uint64_t *buffers, uint64_t *bytes)
 {
     struct memory_stats memory;
 
@@ -236,8 +239,8 @@ frit_status frit_inspect_start(frit_device *device, frit_err *err)
         return fail_memory(err, sizeof(*inspection));
     pthread_mutex_init(&inspection->lock, NULL);
     inspection->watcher.ran = saw_run;
-    look(device, &inspection->about.tensors_before, &inspection->about.buffers_before,
-         &inspection->about.bytes_before);
+    read_usage(device, &inspection->about.tensors_before, &inspection->about.buffers_before,
+               &inspection->about.bytes_before);
     if (watch_add(&device->watch, WATCH_INSPECT, &inspection->watcher))
         return FRIT_OK;
     frit_inspection_free(inspection);
@@ -258,8 +261,8 @@ frit_status frit_inspect_stop(frit_device *device, frit_inspection **out, frit_e
     if (!inspection)
         return fail(err, FRIT_INVALID, "inspect_stop: %s is not being inspected",
                     device->entry->name);
-    look(device, &inspection->about.tensors_after, &inspection->about.buffers_after,
-         &inspection->about.bytes_after);
+    read_usage(device, &inspection->about.tensors_after, &inspection->about.buffers_after,
+               &inspection->about.bytes_after);
     inspection->about.n_runs = inspection->n_runs;
     if (inspection->failed)
         st = fail_memory(err, 0);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Ops by name: finds the op, fills the record of its attributes, and calls it. */
+#include <frit/custom.h>
 #include <frit/op_table.h>
 
 #include <inttypes.h>
@@ -9,6 +10,7 @@
 #include "api/call.h"
 #include "base/fail.h"
 #include "base/str.h"
+#include "graph/custom.h"
 #include "graph/op.h"
 #include "graph/scalar.h"
 

@@ -22,6 +22,8 @@
 #include "base/array.h"
 #include "base/fail.h"
 #include "base/map.h"
+#include "device/device.h"
+#include "device/watch.h"
 #include "file/npy.h"
 #include "graph/text/text.h"
 #include "load/registry.h"

@@ -8,7 +8,8 @@
 struct conf;
 struct conf_sources;
 
-/* Puts the file that FRIT_CONFIG names, or the user's and the system's. */
+/* Adds the values of the file that FRIT_CONFIG names; without it, of the user's file and the
+ * system's. */
 frit_status files_read(struct conf *conf, const struct conf_sources *sources, frit_err *err);
 
 #endif

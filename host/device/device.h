@@ -13,7 +13,9 @@
 
 #include "base/versioned.h"
 #include "device/cache.h"
+#include "device/drain_cause.h"
 #include "device/effects.h"
+#include "device/fallback_kind.h"
 #include "device/queue.h"
 #include "device/watch.h"
 
@@ -59,17 +61,6 @@ struct device_config {
     uint32_t n_natives; /* 0: the device is shared by name */
     /* Runs what is queued in a stream whose thread has ended. */
     void (*run_orphan)(struct stream *stream);
-};
-
-enum drain_cause { DRAIN_READ, DRAIN_SYNC, DRAIN_SHARE, DRAIN_FULL, DRAIN_SCOPE, DRAIN_CAUSES };
-
-/* What ran instead of a program that refused or failed. */
-enum fallback {
-    FALLBACK_CANDIDATE,  /* the program's next candidate */
-    FALLBACK_OPS,        /* the ops of a block, one by one */
-    FALLBACK_DECOMPOSED, /* what a composite op stands for */
-    FALLBACK_DEVICE,     /* another device */
-    FALLBACKS
 };
 
 struct device_counters {

@@ -88,7 +88,7 @@ const char *label_text(struct labels *labels, uint32_t number)
     return label ? label->text : NULL;
 }
 
-bool label_first(struct labels *labels, uint32_t number, enum fallback kind)
+bool label_is_first(struct labels *labels, uint32_t number, enum fallback kind)
 {
     struct label *label = label_at(labels, number);
     uint32_t mark = (uint32_t)MARK_LOGGED << kind;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names of what a device runs, numbered, so that a number that travels with a command can be turned
- * into words when the command fails later.
+/* Numbered names of programs and ops.  A command carries the number, so that a message can name
+ * what failed when the command fails later.
  *
- * At most LABELS_MAX different texts; what comes after them has no number.  A number and its text
- * are good as long as the device.  Threads: any. */
+ * At most LABELS_MAX different texts get a number.  Numbers and texts are valid as long as the
+ * device.  Threads: any. */
 #ifndef DEVICE_LABEL_H
 #define DEVICE_LABEL_H
 
@@ -24,6 +24,6 @@ uint32_t label_of(struct labels *labels, const char *text);
 const char *label_text(struct labels *labels, uint32_t number);
 
 /* True the first time for this label and kind. */
-bool label_first(struct labels *labels, uint32_t number, enum fallback kind);
+bool label_is_first(struct labels *labels, uint32_t number, enum fallback kind);
 
 #endif

@@ -22,6 +22,7 @@
 #define DEVICE_LINEAGE_H
 
 #include "device/device.h"
+#include "device/lineage_batch.h"
 
 struct buffer;
 struct failure;
@@ -29,11 +30,6 @@ struct lineage;
 
 frit_status lineage_create(frit_device *device, struct lineage **out, frit_err *err);
 void lineage_destroy(struct lineage *lineage); /* NULL does nothing */
-
-/* The launches that one submit hands over.  All zero is empty. */
-struct lineage_batch {
-    uint64_t first, last; /* numbers; those of other batches may lie between; first 0: none */
-};
 
 /* ---- entering launches: between lineage_enter and lineage_leave ---- */
 

@@ -15,6 +15,7 @@
 #include "base/str.h"
 #include "device/cache.h"
 #include "device/prepared_cache.h"
+#include "graph/custom.h"
 #include "plan/relative.h"
 
 /* What a driver's program costs beside what the host has of it, which only the driver knows. */

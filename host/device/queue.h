@@ -19,6 +19,7 @@
 #include <frit/capture.h>
 #include <frit/frit.h>
 
+#include "device/submit_after.h"
 #include "memory/point.h"
 
 struct device_queue {
@@ -45,12 +46,6 @@ uint32_t queue_of_stream(const frit_device *device, uint32_t ordinal);
 /* The newest value of each queue. */
 void device_submitted(const frit_device *device, struct points *out);
 uint64_t device_submits(const frit_device *device);
-
-/* What a submit runs behind, beside what its queue has. */
-struct submit_after {
-    struct points points;
-    bool effects; /* it has some, which follow those of all submits before it (effects.h) */
-};
 
 /* One call of the driver's submit: hands `cmds` over and gives the point that they reach. */
 frit_status device_submit(frit_device *device, uint32_t queue, const frit_cmd *cmds, uint32_t count,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "device/support.h"
 
+#include "device/device.h"
 #include "device/programs.h"
 #include "graph/decompose/decompose.h"
 

@@ -3,8 +3,10 @@
 #ifndef DEVICE_SUPPORT_H
 #define DEVICE_SUPPORT_H
 
-#include "device/device.h"
-#include "graph/graph.h"
+#include <frit/frit.h>
+#include <frit/op_table.h>
+
+struct graph;
 
 /* For f32, or the row's first type; whether the core ops of a composite one have programs is not
  * looked at. */

@@ -3,6 +3,8 @@
 #ifndef GRAPH_ATTRS_H
 #define GRAPH_ATTRS_H
 
+#include <frit/custom.h>
+
 #include "graph/op.h"
 
 /* Room for any record. */

@@ -3,6 +3,8 @@
 #ifndef GRAPH_CUSTOM_CALL_H
 #define GRAPH_CUSTOM_CALL_H
 
+#include <frit/custom.h>
+
 #include "graph/op.h"
 
 /* A call with the memory it points to, but for the attributes. */

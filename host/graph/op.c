@@ -9,6 +9,7 @@
 #include "base/fail.h"
 #include "base/str.h"
 #include "graph/attrs.h"
+#include "graph/custom.h"
 #include "graph/dtype.h"
 #include "graph/scalar.h"
 #include "graph/shape/shape.h"
@@ -32,6 +33,11 @@ const frit_op_info *op_row(uint32_t op)
     const frit_op_info *row = frit_op_info_at(op);
 
     return row ? row : custom_row(op);
+}
+
+const frit_record_info *op_custom_record(const frit_op_info *row)
+{
+    return custom_record(row->record);
 }
 
 const frit_op_info *op_find(frit_str name)

@@ -8,13 +8,10 @@
 
 #include <stdbool.h>
 
-#include <frit/op.h>
-#include <frit/op_table.h>
 #include <string.h>
 
+#include <frit/op_table.h>
 #include <frit/status.h>
-
-#include "graph/custom.h"
 
 /* Element type and dims of a value. */
 struct op_type {
@@ -66,11 +63,12 @@ frit_status op_type_check(const struct op_type *type, frit_err *err);
 
 /* The row of an id, one of ops.def or a custom op's; NULL if there is none. */
 const frit_op_info *op_row(uint32_t op);
-/* What its attributes are. */
+/* What its attributes are; op_custom_record is for rows of custom ops. */
+const frit_record_info *op_custom_record(const frit_op_info *row);
 static inline const frit_record_info *op_record(const frit_op_info *row)
 {
     return row->record < FRIT_RECORD_COUNT ? frit_record_info_at(row->record)
-                                           : custom_record(row->record);
+                                           : op_custom_record(row);
 }
 /* The row of a name, NULL if there is none. */
 const frit_op_info *op_find(frit_str name);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Buffers: pieces of chunks with two counts; small ones wait on shelves for their next use. */
+/* Buffers: pieces of chunks with two reference counts.  Small ones that nobody owns are kept on
+ * shelves, which are free lists, for their next use. */
 #include "memory/buffer.h"
 
 #include "memory/adopted.h"
@@ -51,8 +52,8 @@ void memory_clear_shelves(struct memory *memory)
         clear_shelf(memory, &memory->shelves[i]);
 }
 
-/* One from the shelf whose piece has exactly the size, or NULL.  What lies on a shelf counts as a
- * buffer, for the peak; memory_stats takes it off. */
+/* Takes a buffer whose piece has exactly the size from the shelf; NULL: there is none.  Buffers on
+ * shelves stay in the count of buffers, for its peak; memory_stats subtracts them. */
 static struct buffer *unshelve(struct memory *memory, uint64_t bytes)
 {
     struct shelf *shelf = shelf_mine(memory);
@@ -72,8 +73,10 @@ static struct buffer *unshelve(struct memory *memory, uint64_t bytes)
     return buffer;
 }
 
-/* The last one is the next to be taken, but for one at the start of a chunk, which always is:
- * programs are prepared for operands that begin there, so it should not wander. */
+/* Puts the buffer on the shelf; false: it is too large, or the shelf is full.  The buffer that was
+ * put there last is taken first, but one at the start of a chunk is taken before all others: a
+ * value that had it gets it again, and programs prepared for operands at the start of a chunk stay
+ * usable. */
 static bool shelve(struct memory *memory, struct buffer *buffer)
 {
     struct shelf *shelf = shelf_mine(memory);
@@ -262,7 +265,7 @@ void buffer_uses(const struct buffer *buffer, bool reads, struct points *points)
 
     if (!piece)
         return;
-    /* The last write of a whole need not be behind those of its parts. */
+    /* With parts, the last write of the whole buffer may be older than those of its parts. */
     if (reads && !atomic_load_explicit(&piece->has_parts, memory_order_relaxed)) {
         points_add(points, atomic_load_explicit(&buffer->last_write, memory_order_acquire));
         return;
@@ -291,7 +294,8 @@ static void visit(struct buffer *buffer, void (*fn)(struct buffer *buffer, void 
         fn(buffer, ctx);
 }
 
-/* A buffer leaves its piece or its list inside the lock, or goes on a shelf inside the shelf's. */
+/* Holds all locks during the visit: buffers are removed under the memory's lock, and put on a shelf
+ * under the shelf's. */
 void memory_each_buffer(struct memory *memory, void (*fn)(struct buffer *buffer, void *ctx),
                         void *ctx)
 {

@@ -8,7 +8,10 @@
 #ifndef MEMORY_DERIVED_H
 #define MEMORY_DERIVED_H
 
-#include "memory/memory.h"
+#include <frit/types.h>
+
+struct buffer;
+struct memory;
 
 /* What is derived, and from which elements of the buffer.  Compared as bytes: begin with zeros. */
 struct derived_key {

@@ -15,6 +15,7 @@
 #include "base/array.h"
 #include "base/fail.h"
 #include "plan/intern.h"
+#include "plan/plan.h"
 #include "plan/table.h"
 
 enum { SLAB_NODES = 32, NODE_ALIGN = 64 };

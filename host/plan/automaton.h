@@ -17,14 +17,14 @@
 #ifndef PLAN_AUTOMATON_H
 #define PLAN_AUTOMATON_H
 
-#include "plan/plan.h"
+#include <stdbool.h>
+#include <stddef.h>
 
-struct op_key {
-    uint64_t word[4];
-};
+#include <frit/status.h>
 
-struct automaton;
-struct automaton_node;
+#include "plan/walker.h"
+
+struct plan;
 
 frit_status automaton_create(uint64_t store_bytes, struct automaton **out, frit_err *err);
 void automaton_destroy(struct automaton *automaton); /* no walker may be left; NULL does nothing */
@@ -40,15 +40,6 @@ struct automaton_stats {
     uint64_t store_bytes;         /* as created */
 };
 void automaton_stats(struct automaton *automaton, struct automaton_stats *out);
-
-/* A position in the trie.  All zeros: not initialised. */
-struct walker {
-    struct automaton *automaton;
-    struct automaton_generation *generation; /* referenced by this walker, like the previous one */
-    struct automaton_node *node;             /* NULL: a node could not be allocated */
-    uint64_t serial;                         /* of the generation; unique in the automaton */
-    uint32_t depth;                          /* number of ops since the root */
-};
 
 /* Starts at the root of the newest generation. */
 void walker_init(struct walker *walker, struct automaton *automaton);

@@ -20,9 +20,15 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include <frit/op_table.h>
+
 #include "base/fail.h"
 #include "base/str.h"
+#include "graph/custom.h"
+#include "graph/op.h"
+#include "plan/plan.h"
 #include "plan/program.h"
+#include "plan/relative.h"
 
 enum {
     BLOB_VERSION = 1,

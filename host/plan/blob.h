@@ -6,6 +6,8 @@
 
 #include "plan/store.h"
 
+struct str;
+
 /* Appends a plan.  FRIT_UNSUPPORTED for plans that cannot be saved: `passing` plans, programs
  * without to_state, custom ops without a name. */
 frit_status blob_write(const struct plan *plan, const struct store_context *context,

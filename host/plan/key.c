@@ -11,7 +11,14 @@
 
 #include <string.h>
 
+#include <frit/op.h>
+#include <frit/op_table.h>
+
 #include "base/str.h"
+#include "graph/custom.h"
+#include "graph/op.h"
+#include "plan/automaton.h"
+#include "plan/walker.h"
 
 enum {
     FORM_PACKED = 1,

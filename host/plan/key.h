@@ -9,7 +9,14 @@
 #ifndef PLAN_KEY_H
 #define PLAN_KEY_H
 
-#include "plan/automaton.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <frit/types.h>
+
+struct op_key;
+struct walker;
 
 /* Dtype, rank, and extents by their number in the segment (0 and 1 are sizes). */
 struct key_type {

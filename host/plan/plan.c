@@ -7,9 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <frit/op_table.h>
+
 #include "base/fail.h"
 #include "base/str.h"
+#include "graph/op.h"
 #include "plan/program.h"
+#include "plan/relative.h"
 #include "plan/verify.h"
 
 enum { LABEL_OPS = 12 }; /* ops that a label names */

@@ -9,12 +9,14 @@
 #define PLAN_PLAN_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 
-#include <frit/fuser.h>
+#include <frit/program.h>
 
-#include "plan/relative.h"
+#include "base/arena.h"
 
 struct program;
+struct relative;
 struct str;
 
 /* Why a block did not grow. */

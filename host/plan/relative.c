@@ -6,10 +6,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <frit/op_table.h>
+
 #include "base/array.h"
 #include "base/fail.h"
 #include "base/str.h"
+#include "graph/custom.h"
 #include "graph/dtype.h"
+#include "graph/graph.h"
+#include "graph/op.h"
 
 void relative_fini(struct relative *relative)
 {

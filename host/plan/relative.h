@@ -6,12 +6,16 @@
 #ifndef PLAN_RELATIVE_H
 #define PLAN_RELATIVE_H
 
+#include <stdbool.h>
+
+#include <frit/op_table.h>
 #include <frit/program.h>
 
-#include "graph/graph.h"
+#include "base/arena.h"
 
+struct graph;
+struct op_type;
 struct str;
-struct arena;
 
 /* All zeros: empty. */
 struct relative {

@@ -16,6 +16,7 @@
 #include "plan/blob.h"
 #include "plan/database.h"
 #include "plan/key.h"
+#include "plan/plan.h"
 
 enum { FILE_FACTOR = 4, SAVED_NUMBER = 1 };
 

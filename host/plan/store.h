@@ -10,6 +10,8 @@
 #ifndef PLAN_STORE_H
 #define PLAN_STORE_H
 
+#include <frit/fuser.h>
+
 #include "plan/automaton.h"
 
 struct store_fuser {

@@ -2,9 +2,13 @@
 /* Simulates lifetimes: executes an order of ops on states instead of values. */
 #include "plan/verify.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 
+#include <frit/op_table.h>
+
 #include "base/fail.h"
+#include "graph/op.h"
 #include "plan/plan.h"
 
 enum life { EXTERNAL, PENDING, ALIVE, DEAD };

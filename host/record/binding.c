@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A thread's list of bindings, one per device that it used.  Who owns a stream changes under the
- * device's lock. */
+/* A thread's list of bindings, one per device that it used.  The owner of a stream changes under
+ * the device's lock only. */
 #include "record/binding.h"
 
 #include <stdlib.h>
@@ -20,7 +20,7 @@ _Thread_local struct binding *binding_used;
 static pthread_key_t at_thread_end;
 static pthread_once_t key_once = PTHREAD_ONCE_INIT;
 
-/* What its scopes own belongs to the program from now on. */
+/* Tensors that its open scopes own belong to the program from now on. */
 static void binding_destroy(struct binding *binding)
 {
     for (uint32_t i = 0; i < binding->scopes.count; i++) {
@@ -35,7 +35,7 @@ static void binding_destroy(struct binding *binding)
     free(binding);
 }
 
-/* Nobody's from now on, if it still is on the device where the thread met it. */
+/* The thread gives up the stream, unless the stream has moved to another device meanwhile. */
 static void abandon(struct stream *stream, uint64_t device_id)
 {
     if (stream && atomic_load(&stream->device_id) == device_id && home_is_mine(&stream->home))
@@ -115,7 +115,8 @@ static struct binding *binding_add(void)
     return binding;
 }
 
-/* Bindings to devices that are closed go; `binding_used` may be one. */
+/* Destroys the bindings to closed devices.  `binding_used` may point to one of them, so it is
+ * reset. */
 static void sweep(void)
 {
     uint32_t kept = 0;

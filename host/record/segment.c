@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "plan/key.h"
 #include "record/alias.h"
 #include "tensor/slot.h"
 
@@ -277,12 +278,13 @@ bool segment_key(struct segment *segment, uint32_t number, const struct segment_
                  struct walker *walker, struct op_key *key)
 {
     const struct recorded_op *record = segment->ops[number];
+    const struct key_form expanded = {form ? form->bytes : NULL, form ? form->n_bytes : 0};
     struct key_operand fixed_in[FIXED], *in = fixed_in;
     struct key_type fixed_types[FIXED], *types = fixed_types;
     struct key_parts parts = {.op = record->op,
                               .attrs_id = record->attrs_id,
                               .attrs = record->attrs,
-                              .form = form ? &form->key : NULL,
+                              .form = form ? &expanded : NULL,
                               .n_in = record->n_in,
                               .n_types = record->end - record->first,
                               .n_dead = record->n_dead};

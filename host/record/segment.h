@@ -14,11 +14,19 @@
 #ifndef RECORD_SEGMENT_H
 #define RECORD_SEGMENT_H
 
-#include "plan/key.h"
+#include <stdbool.h>
 
-struct slot;
+#include <frit/types.h>
+
+#include "base/arena.h"
+
 struct alias;
-struct arena;
+struct automaton_node;
+struct key_type;
+struct op_key;
+struct op_type;
+struct slot;
+struct walker;
 
 #define SEGMENT_EXTERNAL UINT32_MAX
 
@@ -152,7 +160,8 @@ static inline void segment_bury(struct segment *segment, uint32_t value)
 /* What a composite op that the driver does not claim is expanded into: its relative form, and the
  * extents above 1 that appear in the expanded ops so far. */
 struct segment_form {
-    struct key_form key;
+    const void *bytes; /* see key_form */
+    size_t n_bytes;
     const int64_t *extents;
     uint32_t n_extents;
 };

@@ -8,6 +8,7 @@
 #include "base/versioned.h"
 #include "device/device.h"
 #include "device/watch.h"
+#include "plan/automaton.h"
 #include "record/alias.h"
 #include "record/binding.h"
 #include "tensor/failure.h"

@@ -12,6 +12,7 @@
 #ifndef RECORD_STREAM_H
 #define RECORD_STREAM_H
 
+#include "plan/walker.h"
 #include "record/alias.h"
 #include "record/segments.h"
 

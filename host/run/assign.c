@@ -12,8 +12,13 @@
 
 #include "base/fail.h"
 #include "device/prepared.h"
+#include "graph/graph.h"
 #include "memory/buffer.h"
+#include "memory/memory.h"
+#include "run/batch.h"
+#include "run/frame_batch.h"
 #include "run/item.h"
+#include "run/launch.h"
 #include "run/mirror.h"
 #include "run/run_frame.h"
 #include "tensor/failure.h"

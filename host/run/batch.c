@@ -6,8 +6,12 @@
 
 #include "base/array.h"
 #include "base/fail.h"
+#include "device/device.h"
+#include "device/lineage.h"
 #include "device/prepared.h"
+#include "device/queue.h"
 #include "memory/buffer.h"
+#include "memory/memory.h"
 #include "plan/program.h"
 #include "tensor/failure.h"
 

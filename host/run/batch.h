@@ -8,9 +8,14 @@
 #ifndef RUN_BATCH_H
 #define RUN_BATCH_H
 
+#include <stdbool.h>
+
+#include <frit/backend.h>
+#include <frit/frit.h>
+
 #include "base/arena.h"
-#include "device/lineage.h"
-#include "device/queue.h"
+#include "device/lineage_batch.h"
+#include "device/submit_after.h"
 #include "memory/derived.h"
 
 struct prepared;

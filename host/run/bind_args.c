@@ -10,10 +10,16 @@
 #include <string.h>
 
 #include "base/fail.h"
+#include "device/device.h"
 #include "device/prepared.h"
+#include "graph/graph.h"
 #include "memory/buffer.h"
+#include "memory/memory.h"
+#include "run/batch.h"
 #include "run/bind_derived.h"
 #include "run/bound_plan.h"
+#include "run/frame.h"
+#include "run/launch.h"
 #include "run/mirror.h"
 
 struct extent launch_extent(const struct value *value)

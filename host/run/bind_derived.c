@@ -7,9 +7,15 @@
 #include <string.h>
 
 #include "base/fail.h"
+#include "device/device.h"
 #include "device/prepared.h"
 #include "memory/buffer.h"
+#include "memory/memory.h"
+#include "run/batch.h"
 #include "run/bind_args.h"
+#include "run/frame.h"
+#include "run/launch_parts.h"
+#include "tensor/value.h"
 
 void derived_key_of(const frit_derived_spec *spec, const struct value *operand,
                     struct derived_key *out)

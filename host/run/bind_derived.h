@@ -4,7 +4,15 @@
 #ifndef RUN_BIND_DERIVED_H
 #define RUN_BIND_DERIVED_H
 
-#include "run/launch_parts.h"
+#include <stdbool.h>
+
+#include <frit/program.h>
+
+#include "memory/derived.h"
+
+struct buffer;
+struct launch;
+struct value;
 
 /* One derived memory of a launch. */
 struct derived_use {

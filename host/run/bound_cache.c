@@ -3,6 +3,11 @@
  * first. */
 #include "run/bound_cache.h"
 
+#include <frit/frit.h>
+
+#include "device/device.h"
+#include "plan/plan.h"
+
 /* Ends a bound plan that no cache has any more, with its reference to the plan. */
 static void end(struct bound_plan *bound, struct plan *plan)
 {

@@ -5,6 +5,8 @@
 #ifndef RUN_BOUND_CACHE_H
 #define RUN_BOUND_CACHE_H
 
+#include <frit/frit.h>
+
 #include "run/bound_plan.h"
 
 /* A loop that goes through more different bindings than this runs them step by step. */

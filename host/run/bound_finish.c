@@ -3,7 +3,12 @@
  * submits, addresses, scalars. */
 #include "run/bound_finish.h"
 
+#include "graph/graph.h"
 #include "memory/buffer.h"
+#include "memory/memory.h"
+#include "record/segment.h"
+#include "run/explore.h"
+#include "run/run.h"
 
 /* ---- values and buffers ---- */
 

@@ -6,12 +6,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/arena.h"
 #include "base/array.h"
 #include "device/prepared_cache.h"
+#include "graph/graph.h"
+#include "memory/memory.h"
+#include "record/segment.h"
 #include "run/bind_args.h"
 #include "run/bind_derived.h"
 #include "run/capture.h"
 #include "run/collective.h"
+#include "run/explore.h"
+#include "run/launch_parts.h"
 
 /* ---- life ---- */
 

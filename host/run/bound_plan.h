@@ -15,9 +15,15 @@
 #ifndef RUN_BOUND_PLAN_H
 #define RUN_BOUND_PLAN_H
 
+#include <frit/backend.h>
+#include <frit/program.h>
+
+#include "device/cache.h"
+#include "graph/op.h"
 #include "memory/derived.h"
-#include "run/explore.h"
+#include "plan/plan.h"
 #include "run/launch_scalars.h"
+#include "tensor/layout.h"
 
 #define BOUND_NOWHERE UINT32_MAX
 
@@ -135,6 +141,9 @@ struct bound_list {
 
 struct collective_call;
 struct capture;
+struct explorer;
+struct run_value;
+struct segment;
 
 struct bound_plan {
     struct cache_entry entry; /* first; of the device's cache, while a bound_cache has it */

@@ -4,9 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <frit/capture.h>
+
 #include "base/array.h"
+#include "device/device.h"
 #include "device/profile.h"
 #include "device/retired.h"
+#include "memory/memory.h"
+#include "run/bound_plan.h"
 
 /* What a driver keeps of a command, in bytes: the host cannot know. */
 enum { DRIVER_BYTES = 1024 };

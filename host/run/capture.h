@@ -15,7 +15,13 @@
 #ifndef RUN_CAPTURE_H
 #define RUN_CAPTURE_H
 
-#include "run/bound_plan.h"
+#include <stdbool.h>
+
+#include <frit/backend.h>
+#include <frit/frit.h>
+
+struct bound_plan;
+struct points;
 
 /* Replays of a bound plan before it is recorded. */
 enum { CAPTURE_AFTER = 3 };

@@ -5,8 +5,10 @@
 #ifndef RUN_DRAIN_H
 #define RUN_DRAIN_H
 
-#include "device/device.h"
-#include "record/binding.h"
+#include "device/drain_cause.h"
+#include "record/stream.h"
+
+struct binding;
 
 /* Inside the lock, by a thread that records into the stream: the deaths known of the last op are
  * final now; matches the op, and runs the plan that the automaton or the search gives.  May leave

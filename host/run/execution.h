@@ -5,7 +5,11 @@
 #ifndef RUN_EXECUTION_H
 #define RUN_EXECUTION_H
 
+#include <frit/status.h>
+
 #include "run/bound_cache.h"
+#include "run/explore.h"
+#include "run/run.h"
 
 struct assignment;
 struct segment;

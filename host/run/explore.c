@@ -8,10 +8,13 @@
 #include "base/fail.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "device/device.h"
 #include "device/programs.h"
 #include "graph/decompose/decompose.h"
 #include "plan/program.h"
 #include "record/alias.h"
+#include "record/segment.h"
+#include "run/run.h"
 #include "search/fuser.h"
 #include "tensor/slot.h"
 
@@ -391,7 +394,8 @@ frit_status explorer_form(struct explorer *e, frit_device *device, const struct 
     relative_write(&e->relative, number ? e->call_end[number - 1] : 0, e->call_end[number], bytes);
     if (bytes->failed)
         return fail_memory(err, bytes->length);
-    *form = (struct segment_form){.key = {bytes->text, bytes->length},
+    *form = (struct segment_form){.bytes = bytes->text,
+                                  .n_bytes = bytes->length,
                                   .extents = e->relative.extents,
                                   .n_extents = e->relative.n_extents};
     return FRIT_OK;

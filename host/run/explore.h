@@ -7,13 +7,18 @@
 #ifndef RUN_EXPLORE_H
 #define RUN_EXPLORE_H
 
-#include "run/period.h"
-#include "run/run.h"
+#include <frit/frit.h>
 
+#include "graph/graph.h"
+#include "plan/relative.h"
+#include "run/period.h"
+
+struct plan;
+struct run_op;
 struct search;
 struct segment;
 struct segment_form;
-struct plan;
+struct str;
 
 /* All zero is empty. */
 struct explorer {

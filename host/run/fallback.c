@@ -6,6 +6,8 @@
 #include "base/log.h"
 #include "device/label.h"
 #include "run/bound_plan.h"
+#include "run/frame.h"
+#include "run/run.h"
 
 /* Texts of log messages, by kind. */
 static const struct {
@@ -32,12 +34,13 @@ void fallback_note(struct frame *frame, enum fallback kind, const char *why)
 void fallback_fault(frit_device *device, const char *label, const frit_err *why)
 {
     atomic_fetch_add(&device->count.faults, 1);
-    if (label_first(device->labels, label_of(device->labels, label), FALLBACKS))
+    if (label_is_first(device->labels, label_of(device->labels, label), FALLBACKS))
         log_write(FRIT_LOG_WARN, "stream", "%s: %s: a fault of the driver: %s", device->name, label,
                   why->text);
 }
 
-void fallback_tell(struct frame *frame, const char *label, enum fallback kind, const frit_err *why)
+void fallback_report(struct frame *frame, const char *label, enum fallback kind,
+                     const frit_err *why)
 {
     frit_device *device = frame->device;
 
@@ -52,7 +55,7 @@ void fallback_tell(struct frame *frame, const char *label, enum fallback kind, c
     atomic_fetch_add(&device->count.fallbacks[kind], 1);
     if (why->status == FRIT_INTERNAL && kind <= FALLBACK_OPS)
         fallback_fault(device, label, why);
-    if (label_first(device->labels, label_of(device->labels, label), kind))
+    if (label_is_first(device->labels, label_of(device->labels, label), kind))
         log_write(FRIT_LOG_DEBUG, "stream", "%s: %s: %s: %s", device->name, label,
                   kinds[kind].instead, why->text);
 }

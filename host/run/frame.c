@@ -3,8 +3,15 @@
 
 #include "base/array.h"
 #include "base/fail.h"
+#include "device/device.h"
+#include "device/lineage.h"
+#include "graph/graph.h"
 #include "memory/buffer.h"
+#include "memory/memory.h"
+#include "plan/plan.h"
+#include "run/batch.h"
 #include "run/bound_plan.h"
+#include "run/frame_batch.h"
 #include "tensor/failure.h"
 
 enum { REUSE_BYTES = 1 << 16 }; /* less is not worth the BARRIER that using it again costs */

@@ -10,7 +10,6 @@
 #ifndef RUN_FRAME_H
 #define RUN_FRAME_H
 
-#include "run/batch.h"
 #include "run/run.h"
 
 struct arena;
@@ -35,15 +34,6 @@ struct cursor {
     uint32_t step;
     uint32_t op; /* of the step, where its ops run one by one */
     bool by_ops;
-};
-
-struct run_scratch {
-    struct batch batch;
-    struct change *log;
-    uint32_t n_log, log_capacity;
-    struct cursor *items; /* steps and ops of steps that are in the batch */
-    uint32_t n_items, items_capacity;
-    struct arena arena; /* of the outermost frame */
 };
 
 /* A step of either kind of frame. */
@@ -132,14 +122,6 @@ void frame_fail(struct frame *frame, uint32_t value, struct failure *failure);
 
 /* The item at the cursor is in the batch.  False without memory. */
 bool frame_note_item(struct frame *frame);
-
-/* A state to come back to. */
-struct frame_mark {
-    struct batch_mark batch;
-    uint32_t n_log, n_items;
-};
-struct frame_mark frame_mark(const struct frame *frame);
-void frame_undo(struct frame *frame, const struct frame_mark *mark);
 
 /* A submit went through: what is dead goes back. */
 void frame_commit(struct frame *frame);

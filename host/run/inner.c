@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/fail.h"
+#include "device/device.h"
 #include "device/effects.h"
 #include "device/wait.h"
 #include "graph/decompose/decompose.h"

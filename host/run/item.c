@@ -3,13 +3,19 @@
 
 #include "base/fail.h"
 #include "base/log.h"
+#include "device/device.h"
+#include "device/lineage.h"
 #include "device/programs.h"
 #include "graph/decompose/decompose.h"
 #include "memory/buffer.h"
+#include "memory/memory.h"
+#include "plan/plan.h"
 #include "plan/program.h"
+#include "run/batch.h"
 #include "run/bound_plan.h"
 #include "run/collective.h"
 #include "run/fallback.h"
+#include "run/frame_batch.h"
 #include "run/inner.h"
 #include "run/item_collective.h"
 #include "run/launch.h"
@@ -258,7 +264,7 @@ static bool run_block(struct frame *frame, const struct frame_step *step)
     }
     if (!st)
         return true;
-    fallback_tell(frame, step->label, FALLBACK_OPS, &err);
+    fallback_report(frame, step->label, FALLBACK_OPS, &err);
     frame->at.by_ops = true;
     return false;
 }
@@ -364,11 +370,11 @@ static void run_instead(struct frame *frame, uint32_t number, struct attempt *at
         return;
     if (composite) {
         if (attempt->claimed)
-            fallback_tell(frame, name, FALLBACK_DECOMPOSED, err);
+            fallback_report(frame, name, FALLBACK_DECOMPOSED, err);
         attempt->status = inner_decomposed(frame, number, err);
     }
     if (attempt->status && !launch_lacked_memory(attempt->status) && fallback && !frame->borrowed) {
-        fallback_tell(frame, name, FALLBACK_DEVICE, err);
+        fallback_report(frame, name, FALLBACK_DEVICE, err);
         attempt->status = inner_elsewhere(frame, number, err);
     }
 }

@@ -2,6 +2,7 @@
 #include "run/item_collective.h"
 
 #include "base/fail.h"
+#include "graph/graph.h"
 #include "memory/buffer.h"
 #include "run/bound_plan.h"
 #include "run/collective.h"

@@ -4,6 +4,9 @@
 #include <stdlib.h>
 
 #include "device/device.h"
+#include "plan/plan.h"
+#include "record/segment.h"
+#include "record/stream.h"
 
 enum {
     RUNS = 64,          /* that are kept: the longest period */

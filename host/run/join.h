@@ -14,7 +14,12 @@
 #ifndef RUN_JOIN_H
 #define RUN_JOIN_H
 
-#include "record/stream.h"
+#include "plan/automaton.h"
+
+struct join;
+struct plan;
+struct segment;
+struct stream;
 
 enum {
     JOIN_PERIODS = 3,    /* so often it came */

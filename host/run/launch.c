@@ -8,15 +8,51 @@
 #include "base/fail.h"
 #include "device/label.h"
 #include "device/limits.h"
+#include "device/lineage.h"
 #include "device/prepared.h"
 #include "device/programs.h"
 #include "plan/program.h"
 #include "run/assign.h"
+#include "run/batch.h"
 #include "run/bind_args.h"
 #include "run/bind_derived.h"
 #include "run/bound_plan.h"
+#include "run/frame.h"
+#include "run/frame_batch.h"
 #include "run/launch_parts.h"
 #include "run/prepare.h"
+#include "tensor/value.h"
+
+struct launch_call launch_call_of_block(struct frame *frame, const struct frame_step *step)
+{
+    return (struct launch_call){.frame = frame,
+                                .program = step->program,
+                                .label = step->label,
+                                .block = true,
+                                .ops = step->ops,
+                                .n_ops = step->n_ops,
+                                .n_in = step->n_in,
+                                .n_out = step->n_out,
+                                .in = step->in,
+                                .out = step->out};
+}
+
+uint64_t launch_align(const struct launch *l)
+{
+    const frit_device_info *info = l->frame->device->info;
+
+    return info->align_bytes ? info->align_bytes : 64;
+}
+
+uint32_t launch_align_log2(const struct launch *l, uint64_t offset)
+{
+    return (uint32_t)__builtin_ctzll(offset | launch_align(l));
+}
+
+const struct value *launch_value(const struct launch *l, uint32_t index)
+{
+    return index < l->call->n_in ? &l->in[index] : &l->out[index - l->call->n_in];
+}
 
 /* ---- the command ---- */
 

@@ -5,7 +5,17 @@
 #ifndef RUN_LAUNCH_H
 #define RUN_LAUNCH_H
 
-#include "run/frame.h"
+#include <stdbool.h>
+
+#include <frit/backend.h>
+#include <frit/frit.h>
+
+struct buffer;
+struct frame;
+struct frame_step;
+struct prepared_cache;
+struct program;
+struct value;
 
 struct launch_call {
     struct frame *frame;
@@ -22,20 +32,7 @@ struct launch_call {
 };
 
 /* That of a step with a program, but for its cache. */
-static inline struct launch_call launch_call_of_block(struct frame *frame,
-                                                      const struct frame_step *step)
-{
-    return (struct launch_call){.frame = frame,
-                                .program = step->program,
-                                .label = step->label,
-                                .block = true,
-                                .ops = step->ops,
-                                .n_ops = step->n_ops,
-                                .n_in = step->n_in,
-                                .n_out = step->n_out,
-                                .in = step->in,
-                                .out = step->out};
-}
+struct launch_call launch_call_of_block(struct frame *frame, const struct frame_step *step);
 
 /* Adds a copy of the frame's value of this number under other strides (NULL: dense), by the
  * driver's program of the row `copy`.  The copy dies with this item. */

@@ -3,7 +3,8 @@
 #ifndef RUN_LAUNCH_PARTS_H
 #define RUN_LAUNCH_PARTS_H
 
-#include "run/launch.h"
+#include <frit/program.h>
+
 #include "run/launch_scalars.h"
 
 struct buffer;
@@ -43,23 +44,11 @@ struct extent {
 };
 
 /* The alignment of a place in a block of driver memory that is known whatever block it is. */
-static inline uint64_t launch_align(const struct launch *l)
-{
-    const frit_device_info *info = l->frame->device->info;
-
-    return info->align_bytes ? info->align_bytes : 64;
-}
-
-static inline uint32_t launch_align_log2(const struct launch *l, uint64_t offset)
-{
-    return (uint32_t)__builtin_ctzll(offset | launch_align(l));
-}
+uint64_t launch_align(const struct launch *l);
+uint32_t launch_align_log2(const struct launch *l, uint64_t offset);
 
 /* Operands, then outputs. */
-static inline const struct value *launch_value(const struct launch *l, uint32_t index)
-{
-    return index < l->call->n_in ? &l->in[index] : &l->out[index - l->call->n_in];
-}
+const struct value *launch_value(const struct launch *l, uint32_t index);
 
 /* Gathers scalars, types and dense layouts of outputs, and memory for the rest. */
 frit_status launch_init(struct launch *l, frit_err *err);

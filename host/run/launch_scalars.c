@@ -4,10 +4,13 @@
 #include <math.h>
 #include <string.h>
 
+#include <frit/program.h>
+
 #include "base/arena.h"
 #include "base/fail.h"
 #include "graph/graph.h"
 #include "record/segment.h"
+#include "run/run.h"
 
 static uint8_t class_of_real(double x)
 {

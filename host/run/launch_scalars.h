@@ -4,13 +4,17 @@
 #ifndef RUN_LAUNCH_SCALARS_H
 #define RUN_LAUNCH_SCALARS_H
 
-#include "run/run.h"
+#include <stdbool.h>
 
-struct recorded_op;
+#include <frit/status.h>
+#include <frit/types.h>
+
+struct arena;
 struct graph;
 struct graph_op;
 struct graph_value;
-struct arena;
+struct recorded_op;
+struct run_op;
 
 /* Lies in the arena it was gathered into. */
 struct launch_scalars {

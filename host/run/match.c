@@ -4,6 +4,11 @@
 #include "base/fail.h"
 #include "base/str.h"
 #include "graph/decompose/decompose.h"
+#include "plan/automaton.h"
+#include "plan/key.h"
+#include "plan/walker.h"
+#include "record/segment.h"
+#include "run/explore.h"
 
 /* The walker goes where it was after the last op of the confirmed prefix. */
 static bool take_prefix(struct segment *segment, struct walker *walker)

@@ -7,10 +7,14 @@
 #ifndef RUN_MATCH_H
 #define RUN_MATCH_H
 
-#include "run/explore.h"
+#include <stdbool.h>
 
+#include <frit/frit.h>
+
+struct explorer;
 struct segment;
 struct segment_form;
+struct walker;
 
 /* Takes predicted ops; false: the next op is not one, and has to be keyed. */
 bool match_predicted(struct segment *segment, struct walker *walker);

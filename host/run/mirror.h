@@ -13,6 +13,8 @@
 
 #include "run/transfer.h"
 
+struct stream;
+
 /* An operand on its way to the fallback device. */
 struct mirror_read {
     struct value value; /* at home */

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 
 #include "base/array.h"
+#include "graph/op.h"
+#include "record/segment.h"
 
 void period_fini(struct period *period)
 {

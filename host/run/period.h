@@ -9,7 +9,10 @@
 #ifndef RUN_PERIOD_H
 #define RUN_PERIOD_H
 
-#include "record/segment.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+struct segment;
 
 enum {
     PERIODIC_OPS = 64, /* a segment that repeats itself gets at least so many */

@@ -4,9 +4,13 @@
 #include <stdlib.h>
 
 #include "base/fail.h"
+#include "device/device.h"
 #include "memory/buffer.h"
 #include "memory/memory.h"
+#include "record/binding.h"
 #include "run/drain.h"
+#include "run/explore.h"
+#include "run/run.h"
 #include "tensor/failure.h"
 
 static bool meet(const struct buffer *a, const struct buffer *b)

@@ -9,9 +9,13 @@
 #ifndef RUN_PREASSIGN_H
 #define RUN_PREASSIGN_H
 
-#include "run/explore.h"
+#include <frit/frit.h>
 
+struct buffer;
+struct explorer;
+struct run_value;
 struct segment;
+struct slot;
 struct stream;
 
 /* The tensor's elements shall lie densely at byte `offset` of the buffer, which is on its device.

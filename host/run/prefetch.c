@@ -3,10 +3,19 @@
 
 #include <string.h>
 
+#include "device/device.h"
 #include "device/programs.h"
 #include "plan/plan.h"
 #include "plan/program.h"
+#include "run/batch.h"
+#include "run/frame.h"
+#include "run/frame_batch.h"
+#include "run/launch.h"
+#include "run/launch_parts.h"
 #include "run/prepare.h"
+#include "run/run.h"
+#include "tensor/layout.h"
+#include "tensor/value.h"
 
 /* A launch to come, of a frame whose values are predicted. */
 struct coming {

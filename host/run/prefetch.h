@@ -8,7 +8,10 @@
 #ifndef RUN_PREFETCH_H
 #define RUN_PREFETCH_H
 
-#include "run/launch_parts.h"
+#include <stdbool.h>
+
+struct frame;
+struct launch;
 
 /* Queues the compiles of all programs of the frame's plan. */
 void prefetch_programs(struct frame *frame);

@@ -10,9 +10,14 @@
 #include <string.h>
 
 #include "base/fail.h"
+#include "device/device.h"
 #include "device/prepared_cache.h"
 #include "graph/graph.h"
+#include "memory/memory.h"
+#include "run/batch.h"
 #include "run/fallback.h"
+#include "run/frame_batch.h"
+#include "run/launch.h"
 #include "run/prefetch.h"
 
 /* Between the ops of a block: what takes longer to write and read than a program to compile. */
@@ -220,7 +225,7 @@ static frit_status prepare_first(struct launch *l, const struct candidates *orde
         busy |= st == FRIT_BUSY;
         frame_undo(l->frame, &mark);
         if (i + 1 < order->count)
-            fallback_tell(l->frame, l->call->label, FALLBACK_CANDIDATE, i ? &later : err);
+            fallback_report(l->frame, l->call->label, FALLBACK_CANDIDATE, i ? &later : err);
     }
     return busy ? FRIT_BUSY : st;
 }

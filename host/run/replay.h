@@ -5,9 +5,12 @@
 #ifndef RUN_REPLAY_H
 #define RUN_REPLAY_H
 
+#include <stdbool.h>
+
 #include "run/preassign.h"
 
 struct bound_plan;
+struct failure;
 
 /* Outside, after replay_matches: whether no failed command that is known wrote an operand, and no
  * block of the plan has failed; with such a block it is spoiled. */

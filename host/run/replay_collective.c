@@ -3,6 +3,7 @@
 
 #include "base/fail.h"
 #include "device/lineage.h"
+#include "run/bound_plan.h"
 #include "run/collective.h"
 #include "tensor/failure.h"
 

@@ -3,7 +3,10 @@
 #ifndef RUN_REPLAY_COLLECTIVE_H
 #define RUN_REPLAY_COLLECTIVE_H
 
-#include "run/bound_plan.h"
+#include <frit/frit.h>
+
+struct bound_plan;
+struct failure;
 
 /* Runs the one at launch `number`; where it fails its result is spoiled, and *late gets the failure
  * unless it has one. */

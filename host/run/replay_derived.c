@@ -2,7 +2,10 @@
 /* A launch uses what an earlier launch of the same replay fills only where a submit's end or a
  * BARRIER stands between them: where the recorded run had none, each fills memory of its own. */
 #include "run/replay_derived.h"
+#include "device/device.h"
 #include "memory/buffer.h"
+#include "memory/derived.h"
+#include "run/bound_plan.h"
 
 #include <string.h>
 

@@ -4,7 +4,9 @@
 #ifndef RUN_REPLAY_DERIVED_H
 #define RUN_REPLAY_DERIVED_H
 
-#include "run/bound_plan.h"
+#include <frit/frit.h>
+
+struct bound_plan;
 
 /* Finds or allocates all of it, each with one owner more.  A failure leaves nothing. */
 frit_status replay_take_derived(struct bound_plan *bound, frit_device *device, frit_err *err);

@@ -3,7 +3,9 @@
 
 #include "device/label.h"
 #include "device/lineage.h"
+#include "memory/memory.h"
 #include "plan/program.h"
+#include "run/bound_plan.h"
 #include "tensor/failure.h"
 
 /* ---- operands that are written over ---- */

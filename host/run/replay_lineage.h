@@ -4,8 +4,12 @@
 #ifndef RUN_REPLAY_LINEAGE_H
 #define RUN_REPLAY_LINEAGE_H
 
-#include "run/bound_plan.h"
+#include <stdbool.h>
 
+#include <frit/frit.h>
+
+struct bound_plan;
+struct failure;
 struct lineage_batch;
 
 /* Before the launches are entered, and when the first submit was refused: who wrote the operands

@@ -4,7 +4,9 @@
 #include <string.h>
 
 #include "memory/buffer.h"
+#include "memory/memory.h"
 #include "record/alias.h"
+#include "record/segment.h"
 #include "tensor/slot.h"
 
 static bool same_scalars(const struct same_record *same, const struct recorded_op *record)

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "run/route.h"
 
+#include "device/device.h"
 #include "device/programs.h"
 #include "graph/decompose/decompose.h"
+#include "memory/memory.h"
 #include "plan/plan.h"
 #include "run/collective.h"
+#include "run/frame_batch.h"
 
 /* Prices are times in ps, from what drivers report of their links.  Between two devices without a
  * link the host copies at the rate of one thread, about 10 GB/s, and an op on the fallback device

@@ -9,8 +9,12 @@
 #ifndef RUN_RUN_H
 #define RUN_RUN_H
 
-#include "device/device.h"
+#include <frit/frit.h>
+
 #include "tensor/value.h"
+
+struct failure;
+struct graph;
 
 /* One value of the expanded segment. */
 struct run_value {

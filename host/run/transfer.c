@@ -4,7 +4,10 @@
 #include <stdlib.h>
 
 #include "base/fail.h"
+#include "device/device.h"
+#include "device/lineage.h"
 #include "device/programs.h"
+#include "device/queue.h"
 #include "device/staging.h"
 #include "device/wait.h"
 #include "load/registry.h"

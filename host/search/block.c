@@ -4,9 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <frit/op_table.h>
+
 #include "base/array.h"
 #include "base/fail.h"
 #include "base/log.h"
+#include "graph/op.h"
 #include "plan/program.h"
 #include "search/score.h"
 

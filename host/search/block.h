@@ -6,16 +6,20 @@
 #ifndef SEARCH_BLOCK_H
 #define SEARCH_BLOCK_H
 
+#include <stdbool.h>
+
+#include "plan/relative.h"
 #include "search/search.h"
 
 /* State of a value during a search.  Blocks are bits, numbered as in pass.h. */
 struct search_value {
     uint64_t readers, maker; /* blocks that read it, and the block that makes it */
     uint32_t last;           /* 1 + the last op that uses or makes it; 0: none */
-    uint32_t read, made; /* number of the last tally that counted it as an operand, as a result */
-    uint32_t seen;       /* number of the last tallied op that read it */
-    uint32_t from,
-        to; /* during ordering: 1 + the op of the range that makes it, that ends it; 0: none */
+    uint32_t read;           /* the last tally that counted it as an operand */
+    uint32_t made;           /* the last tally that counted it as a result */
+    uint32_t seen;           /* the last tallied op that read it */
+    uint32_t from; /* while ops are ordered: 1 + the op that makes it; 0: none in the range */
+    uint32_t to;   /* likewise: 1 + the last op that uses it */
     bool dead;
 };
 
@@ -25,11 +29,12 @@ struct search_ctx {
     struct relative ops; /* pushed ops: shallow copies, each death at the value's last use */
     struct search_value *values;
     uint32_t values_capacity;
-    uint32_t tally, tallied; /* last number of a tally, of a tallied op */
-    uint64_t work;           /* pushes to fusers since the reset */
-    uint32_t n_taken;        /* 1 + the last op that a pass took since the reset */
-    struct spare *spares;    /* per fuser: unused clones, in the prototype's state */
-    struct arena arena;      /* for results */
+    uint32_t tally;       /* tallies are numbered: the last number */
+    uint32_t tallied;     /* tallied ops likewise */
+    uint64_t work;        /* pushes to fusers since the reset */
+    uint32_t n_taken;     /* 1 + the last op that a pass took since the reset */
+    struct spare *spares; /* per fuser: unused clones, in the prototype's state */
+    struct arena arena;   /* for results */
     struct search_stats stats;
 };
 
@@ -44,14 +49,15 @@ struct block_fuser {
     frit_fuser_state state;
 };
 
-/* Tensors read and written, if ops run singly (`apart`) and as one program (`together`), and
- * launches if they run singly.  Only tensors with more than one element count. */
+/* The costs of some ops.  Only tensors with more than one element count. */
 struct tally {
-    int32_t apart, together, launches;
+    int32_t apart;    /* tensors that are read and written if each op runs by itself */
+    int32_t together; /* the same if the ops run as one program */
+    int32_t launches; /* if each op runs by itself */
 };
 
-/* The last smaller, unrelated block that merging with this one did not pay for.  As long as this
- * block has the same ops, larger blocks of that kind are not tried. */
+/* The last attempt to merge this block with an unrelated smaller one that did not pay.  As long as
+ * this block has the same ops, larger blocks of the same kind are not tried. */
 struct merge_refusal {
     uint32_t by; /* number of this block's ops then; 0: there was no refusal */
     uint32_t n_ops;

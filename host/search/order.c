@@ -5,8 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <frit/op_table.h>
+
 #include "base/array.h"
 #include "base/fail.h"
+#include "graph/op.h"
 #include "plan/program.h"
 
 struct sorting {

@@ -8,8 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <frit/op_table.h>
+
 #include "base/array.h"
 #include "base/fail.h"
+#include "graph/op.h"
+#include "search/block.h"
 
 static bool is_open(const struct pass *pass, uint32_t block)
 {

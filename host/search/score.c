@@ -4,8 +4,11 @@
  * tallies are computed once, when an op is added. */
 #include "search/score.h"
 
+#include <frit/op_table.h>
+
 #include "search/block.h"
 
+#include "graph/op.h"
 #include "search/dag.h"
 
 enum { TENSOR_POINTS = 100, LAUNCH_POINTS = 10 };

@@ -16,6 +16,7 @@
 #include "base/array.h"
 #include "base/fail.h"
 #include "plan/program.h"
+#include "plan/relative.h"
 #include "plan/verify.h"
 #include "search/order.h"
 #include "search/pass.h"

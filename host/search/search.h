@@ -9,6 +9,7 @@
 #define SEARCH_SEARCH_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 
 #include <frit/fuser.h>
 

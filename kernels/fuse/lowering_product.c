@@ -42,7 +42,7 @@ static frit_status add_product(struct lowering *l, const struct contract_product
         .workspace = {KERNELS_WORKSPACE, 0},
     };
     if (plan->product.has_bias)
-        launch->bias = place_of(l, plan->bias, plan->bias_first, dtype);
+        launch->bias = place_of(l, plan->bias, plan->bias_first, plan->product.result);
     TRY(device->product_plan(device->self, &launch->product, &launch->plan,
                              &launch->workspace_bytes, err));
     l->out->workspace_bytes = launch->workspace_bytes;

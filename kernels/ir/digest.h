@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The name of a module's code: equal for modules that do the same by the same instructions, else
- * not, in any process.  The kernel's name is no part of it. */
+/* A digest of a module, the same in every process: equal if and only if the modules have the same
+ * instructions, arguments and parameters.  Names do not count. */
 #ifndef KIR_DIGEST_H
 #define KIR_DIGEST_H
 

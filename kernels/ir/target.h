@@ -16,6 +16,7 @@ struct kir_target {
     uint32_t near_lanes;    /* neighbours that exchange values at little cost; 0: all do */
     uint32_t units;         /* groups that run at the same time, about */
     uint32_t group_bytes;   /* of group tiles */
+    uint32_t lane_bytes;    /* that group_bytes has less for each lane of a group above `lanes` */
     uint32_t registers;     /* that hold values of several lanes; 0: each lane has its own */
     uint32_t bindings;      /* arguments of a kernel at most */
     uint32_t launch_args;   /* of a launch over several spaces at most, all together; 0: no limit */

@@ -72,7 +72,7 @@ static struct pair to_pair(const struct kit *kit, uint32_t high, uint32_t low)
                         kit_mul(kit, rest, kit_f(kit, ldexp(1, 2 - 2 * width))));
 }
 
-static struct reduced_angle turned_far(const struct kit *kit, uint32_t bits)
+static struct reduced_angle reduce_far(const struct kit *kit, uint32_t bits)
 {
     const struct split *pi_2 = &split_pi_2[kit->wide];
     int64_t one = INT64_C(1) << kit->man;
@@ -95,7 +95,7 @@ static struct reduced_angle turned_far(const struct kit *kit, uint32_t bits)
 
 static struct reduced_angle reduced_angle(const struct kit *kit, uint32_t magnitude)
 {
-    struct reduced_angle far = turned_far(kit, kit_bits(kit, magnitude));
+    struct reduced_angle far = reduce_far(kit, kit_bits(kit, magnitude));
     uint32_t near = kit_lt(kit, magnitude, kit_f(kit, 0.78));
 
     return (struct reduced_angle){

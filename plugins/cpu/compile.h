@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Code for a module. */
+/* Compiling modules: kernel code for the interpreter, or machine code. */
 #ifndef CPU_COMPILE_H
 #define CPU_COMPILE_H
 
@@ -17,7 +17,7 @@ frit_status module_compile(void *self, struct kir_module *module, const uint8_t 
                            const frit_cancel *cancel, void **code, frit_err *err);
 void module_release(void *self, void *code);
 uint32_t module_generation(void *self, void *code);
-/* Machine code, or NULL: the tile interpreter is to run it.  It will take about `ns`. */
+/* Machine code for a launch that takes the interpreter about `ns`; NULL: interpret it. */
 const struct object *module_object(struct module_code *code, uint64_t ns);
 
 #endif

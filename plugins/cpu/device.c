@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The one device: all processors of the process together.  A launch uses them all unless one on
- * another queue does, and its own thread alone then. */
+/* The one device: all processors of the process together.  A launch runs on all of them; if a
+ * launch of another queue has them already, it runs on the submitting thread alone. */
 #include "device.h"
 
 #include <string.h>
@@ -9,9 +9,9 @@
 #include "cpu.h"
 #include "launch.h"
 
-/* Groups are as wide as pays for walking through their code once, and so narrow that their values
- * stay in the first cache.  A row's group is a few vectors: what they do not hold is looped over.
- */
+/* LANES is large enough to spread the cost of interpreting a step over many elements, and small
+ * enough for the values of a group to stay in the L1 cache.  A group that works on one row has
+ * ROW_LANES, a few vectors, and loops over the rest of the row. */
 enum { LANES = 512, ROW_LANES = 64, MOST_LANES = 2048, GROUP_BYTES = 65536, VECTOR_BYTES = 64 };
 
 frit_status device_enumerate(void *self, frit_device_info *out, uint64_t stride, uint32_t capacity,
@@ -129,7 +129,7 @@ struct queue {
     struct launcher launcher;
 };
 
-/* One does what the other kind does, too. */
+/* Every queue runs commands of all kinds: `desc` does not matter. */
 frit_status device_queue_create(void *self, const frit_queue_desc *desc, frit_queue **out,
                                 frit_err *err)
 {

@@ -60,9 +60,9 @@ struct jit_job {
     enum llvm_level level;
 };
 
-/* Code that was kept, NULL where there is none that is whole. */
+/* Code from the cache; NULL: there is none, or it is damaged. */
 struct object *jit_find(struct jit *jit, const struct jit_job *job);
-/* Compiles and keeps. */
+/* Compiles, and adds the code to the cache. */
 frit_status jit_compile(struct jit *jit, const struct jit_job *job, struct object **out,
                         frit_err *err);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Launches: phase after phase, the groups of a phase spread over the host's threads.
  *
- * Groups share nothing but stores that one leaves to the next on its thread, so results do not
- * depend on who runs them.  A phase that is done before another thread could help runs on the
- * calling one. */
+ * Groups share no data, so results do not depend on the thread that runs a group.  (A group may
+ * leave deferred stores to the next group of its thread; their addresses go with them.)  A phase
+ * that is too short to be shared with other threads runs on the calling thread. */
 #include "launch.h"
 
 #include <assert.h>
@@ -15,7 +15,8 @@
 #include "emit/llvm/blob.h"
 #include "util/memory.h"
 
-/* What a thread has to be given to be worth its while, and what a nanosecond is good for. */
+/* GRAIN_NS: the least work, by estimate, for which another thread is used.  The others: what one
+ * thread does in a nanosecond. */
 enum { GRAIN_NS = 5000, BYTES_PER_NS = 16, FLOPS_PER_NS = 16, WORK_PER_NS = 32 };
 
 struct phase_run {
@@ -26,12 +27,12 @@ struct phase_run {
     const uint32_t *grid;
     const uint32_t *first; /* groups before each space; NULL: there is one */
     uint32_t n_spaces, n_words, n_args;
-    bool streams;                     /* stores go around the caches */
+    bool non_temporal;                /* stores bypass the caches */
     const struct tile_bounds *bounds; /* NULL: nothing is checked */
     atomic_uint_least64_t *outside;   /* elements that were not within bounds */
 };
 
-/* ---- room ---- */
+/* ---- memory ---- */
 
 static bool grow_words(struct launch_memory *memory, const struct instance *instance, uint32_t n)
 {
@@ -101,7 +102,7 @@ void launcher_fini(struct launcher *launcher)
 
 /* ---- phases ---- */
 
-/* Behind stores around the caches, whose order is not kept. */
+/* Orders non-temporal stores before what follows. */
 static void fence(void)
 {
 #ifdef __x86_64__
@@ -126,7 +127,7 @@ static uint64_t run_group(const struct phase_run *run, uint32_t space, const uin
     return 0;
 }
 
-/* The space that a group is in: the last one that begins at it or before, and has groups. */
+/* The space that a group belongs to: the last one whose first group is not after it. */
 static uint32_t find_space(const struct phase_run *run, uint64_t group)
 {
     uint32_t low = 0, high = run->n_spaces;
@@ -166,7 +167,7 @@ static void run_groups(void *ctx, uint64_t first, uint64_t end, uint32_t thread)
     const uint32_t *grid = run->grid;
     uint64_t outside = 0;
     uint32_t group[4] = {(uint32_t)(first % grid[0]), (uint32_t)(first / grid[0] % grid[1]),
-                         (uint32_t)(first / grid[0] / grid[1]), run->streams};
+                         (uint32_t)(first / grid[0] / grid[1]), run->non_temporal};
 
     for (; first < end; first++) {
         outside += run_group(run, 0, group, thread);
@@ -178,13 +179,14 @@ static void run_groups(void *ctx, uint64_t first, uint64_t end, uint32_t thread)
         group[1] = 0;
         group[2]++;
     }
-    if (run->streams)
+    if (run->non_temporal)
         fence();
     if (outside)
         atomic_fetch_add(run->outside, outside);
 }
 
-/* How long a phase takes on one thread, about: by what the launch is to do, or by its code. */
+/* Estimates how long a phase takes on one thread: the larger of two estimates, by the bytes and
+ * flops of the launch and by the instructions of the code. */
 static uint64_t estimate_ns(const struct kernels_launch *made, uint64_t groups,
                             const struct phase_code *phase)
 {
@@ -214,10 +216,10 @@ static uint64_t groups_of(const uint32_t *grid)
     return (uint64_t)grid[0] * grid[1] * grid[2];
 }
 
-/* Whether it writes more than the second caches hold several times over, nothing of it where it
- * reads: that is in a cache anyway. */
-static bool streams(const struct launcher *launcher, const frit_launch *launch,
-                    const struct kernels_launch *made)
+/* Whether stores should bypass the caches: the launch writes several times as much as the L2 caches
+ * hold, and nothing of it to memory that it reads, since that is in a cache already. */
+static bool is_non_temporal(const struct launcher *launcher, const frit_launch *launch,
+                            const struct kernels_launch *made)
 {
     const struct module_code *code = made->code;
     uint64_t bytes = 0;
@@ -256,24 +258,25 @@ static uint64_t run_phases(const struct launcher *launcher, const frit_launch *l
                                       .n_spaces = made->n_spaces,
                                       .n_words = made->n_words,
                                       .n_args = made->n_args,
-                                      .streams = object && streams(launcher, launch, made),
+                                      .non_temporal =
+                                          object && is_non_temporal(launcher, launch, made),
                                       .bounds = instance->check ? launcher->memory.bounds : NULL,
                                       .outside = &outside};
         uint64_t groups = groups_of(run.grid);
 
         assert(run.tile || run.code);
-        for (uint32_t t = 0; run.streams && t < instance->threads; t++)
+        for (uint32_t t = 0; run.non_temporal && t < instance->threads; t++)
             object_begin(run.code, run.scratch[t]);
         if (groups > 0)
             run_phase(instance, &run, groups, estimate_ns(made, groups, &code->phases[i]));
-        for (uint32_t t = 0; run.streams && t < instance->threads; t++)
+        for (uint32_t t = 0; run.non_temporal && t < instance->threads; t++)
             object_finish(run.code, run.scratch[t]);
     }
     return outside;
 }
 
-/* The machine code that the launch is to run, NULL: the tile interpreter does. */
-static const struct object *choose(const struct kernels_launch *made)
+/* The machine code that the launch runs; NULL: it is interpreted. */
+static const struct object *choose_code(const struct kernels_launch *made)
 {
     struct module_code *code = made->code;
     uint64_t ns = 0;
@@ -338,7 +341,7 @@ static frit_status run_kernel(struct launcher *launcher, const frit_launch *laun
                               const struct kernels_launch *made, uint64_t *outside, frit_err *err)
 {
     const struct instance *instance = launcher->instance;
-    const struct object *object = choose(made);
+    const struct object *object = choose_code(made);
 
     if (!grow_args(&launcher->memory, instance, made->n_spaces * made->n_args) ||
         !grow_scratch(&launcher->memory, instance, scratch_of(made->code, object)))

@@ -17,7 +17,7 @@
 #include "target.h"
 
 enum {
-    KEPT_MAGIC = 0x314b4346,       /* "FCK1": layout of struct kept */
+    KEPT_MAGIC = 0x324b4346,       /* "FCK2": layout of struct kept */
     PLAIN_SHARED_BYTES = 48 << 10, /* a kernel of CUDA that needs more has to say so */
     ATTRIBUTE_DYNAMIC_SHARED = 8,  /* CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES */
     MAX_PHASES = 256
@@ -28,7 +28,18 @@ struct kept {
     uint32_t magic;
     uint32_t n_phases;
     uint32_t by_value, same_unaligned;
+    uint64_t checksum; /* of what follows: the runtime trusts a code object */
 };
+
+/* FNV-1a. */
+static uint64_t checksum_of(const void *bytes, uint64_t n)
+{
+    uint64_t hash = 0xcbf29ce484222325;
+
+    for (uint64_t i = 0; i < n; i++)
+        hash = (hash ^ ((const uint8_t *)bytes)[i]) * 0x100000001b3;
+    return hash;
+}
 
 /* ---- the run-time compiler ---- */
 
@@ -84,6 +95,10 @@ frit_status compile_text(struct device *device, const char *name, const char *te
     options[n++] = arch;
     for (const char *const *option = vendor.options + 1; *option; option++)
         options[n++] = *option;
+    if (vendor.minimal_option &&
+        device->instance->compiler_version[0] * 100 + device->instance->compiler_version[1] >=
+            vendor.minimal_since)
+        options[n++] = vendor.minimal_option;
     result = api->CreateProgram(&program, text, name, 0, NULL, NULL);
     if (!result)
         result = api->CompileProgram(program, n, options);
@@ -107,16 +122,13 @@ frit_status compile_text(struct device *device, const char *name, const char *te
 static void dump(const struct device *device, const char *name, const struct str *text)
 {
     const frit_str folder = device->instance->options.dump;
-    uint64_t hash = 0xcbf29ce484222325; /* FNV-1a */
     char path[512];
     FILE *file;
 
     if (folder.len == 0)
         return;
-    for (size_t i = 0; i < text->length; i++)
-        hash = (hash ^ (uint8_t)text->text[i]) * 0x100000001b3;
     snprintf(path, sizeof path, "%.*s/%s-%016" PRIx64 ".txt", (int)folder.len, folder.ptr, name,
-             hash);
+             checksum_of(text->text, text->length));
     file = fopen(path, "wbxe");
     if (file) {
         (void)!fwrite(text->text, 1, text->length, file);
@@ -158,7 +170,9 @@ static struct kept *find_kept(struct device *device, const struct kernel_code *c
                                                  &key, sizeof key, &bytes, n_bytes, NULL))
         return NULL;
     kept = bytes;
-    if (!kept || (*n_bytes > head && kept->magic == KEPT_MAGIC && kept->n_phases == code->n_phases))
+    if (!kept ||
+        (*n_bytes > head && kept->magic == KEPT_MAGIC && kept->n_phases == code->n_phases &&
+         kept->checksum == checksum_of(kept + 1, *n_bytes - sizeof *kept)))
         return kept;
     hip_free(instance, bytes);
     return NULL;
@@ -189,9 +203,13 @@ static struct kept *make_kept(const struct device *device, const struct kernel_c
     made = hip_alloc(device->instance, *n_bytes + 1);
     if (!made)
         return NULL;
-    *made = (struct kept){KEPT_MAGIC, code->n_phases, kernels->by_value, kernels->same_unaligned};
+    *made = (struct kept){.magic = KEPT_MAGIC,
+                          .n_phases = code->n_phases,
+                          .by_value = kernels->by_value,
+                          .same_unaligned = kernels->same_unaligned};
     memcpy(made + 1, phases, n_phase_bytes);
     memcpy((char *)(made + 1) + n_phase_bytes, object, n_object);
+    made->checksum = checksum_of(made + 1, n_phase_bytes + n_object);
     return made;
 }
 

@@ -214,7 +214,7 @@ static gpu_result make_layouts(const struct products_api *api, const struct kern
 
     if (!result)
         result = make_layout(api, &plan->a, p->dtype, a, p->batch[i], p->a.batch[i]);
-    return result ? result : make_layout(api, &plan->c, p->dtype, &c, p->batch[i], p->c.batch[i]);
+    return result ? result : make_layout(api, &plan->c, p->result, &c, p->batch[i], p->c.batch[i]);
 }
 
 static gpu_result set_number(const struct products_api *api, void *desc, int attribute, int number)
@@ -293,7 +293,7 @@ static frit_status fill_plan(struct device *device, const struct kernels_product
     plan->n_loops = strided_batch(p) ? p->batch[0] : 1;
     plan->step_a = (uint64_t)p->a.batch[0] * each;
     plan->step_b = (uint64_t)p->b.batch[0] * each;
-    plan->step_c = (uint64_t)p->c.batch[0] * each;
+    plan->step_c = (uint64_t)p->c.batch[0] * frit_storage_bytes(p->result, 1);
     result = make_desc(api, p, a, b, plan);
     if (!result)
         result = make_layouts(api, p, a, b, plan);

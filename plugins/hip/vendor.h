@@ -65,6 +65,8 @@ struct vendor {
     void *launch_end;             /* ends a list of GPU_LAUNCH_* */
     enum ctext_dialect dialect;
     const char *const *options; /* of the run-time compiler, beside the architecture */
+    const char *minimal_option; /* which makes compiles faster; NULL: there is none */
+    int minimal_since;          /* 100 * major + minor of the compiler that has it */
     const frit_str *formats;    /* of kernels of other plugins */
     uint32_t n_formats;
     const struct products_vendor *products;

@@ -12,6 +12,10 @@
  * of 32-bit elements at once. */
 enum { MAX_LANES = 1024, LANES_PER_THREAD = 4 };
 
+/* Lanes of the largest groups, and bytes of a slab of rows that a lane keeps in registers: 512
+ * threads of 64 words, for which a GPU's multiprocessor has room beside what else they compute. */
+enum { MOST_LANES = 2048, SLAB_BYTES = 64 };
+
 /* Bytes of shared memory that the emitter uses for each lane when lanes exchange values. */
 enum { EXCHANGE_BYTES = 12 };
 
@@ -92,9 +96,9 @@ void target_fill_spirv(const struct adapter *adapter, struct spirv_target *out)
     fill_floats(adapter, out);
 }
 
-static uint32_t group_lanes(const struct spirv_target *target)
+static uint32_t group_lanes(const struct spirv_target *target, uint32_t most)
 {
-    return min_u32(MAX_LANES, target->most_threads * LANES_PER_THREAD);
+    return min_u32(most, target->most_threads * LANES_PER_THREAD);
 }
 
 uint32_t target_max_lanes(const struct adapter *adapter)
@@ -102,7 +106,7 @@ uint32_t target_max_lanes(const struct adapter *adapter)
     struct spirv_target target;
 
     target_fill_spirv(adapter, &target);
-    return group_lanes(&target);
+    return group_lanes(&target, MOST_LANES);
 }
 
 /* Whether Fma rounds once.  Vulkan allows both; true for Vulkan drivers that are known to compile
@@ -115,16 +119,18 @@ static bool has_fused_fma(const struct adapter *adapter)
 void target_fill_kernels(const struct adapter *adapter, const struct spirv_target *target,
                          struct kir_target *out)
 {
-    const uint32_t lanes = group_lanes(target);
+    const uint32_t lanes = group_lanes(target, MAX_LANES);
     const uint32_t exchanged = lanes * EXCHANGE_BYTES;
 
     *out = (struct kir_target){
         .lanes = lanes,
         .lanes_per_row = lanes,
-        .most_lanes = lanes,
+        .most_lanes = group_lanes(target, MOST_LANES),
         .near_lanes = target->subgroup * LANES_PER_THREAD, /* lanes of one subgroup */
         .units = adapter->type == FRIT_DEVICE_SOFTWARE ? SOFTWARE_UNITS : GPU_UNITS,
         .group_bytes = target->shared_bytes > exchanged ? target->shared_bytes - exchanged : 0,
+        .lane_bytes = EXCHANGE_BYTES,
+        .tuning = {.slab_bytes = SLAB_BYTES},
         .stages_tiles = adapter->type != FRIT_DEVICE_SOFTWARE,
         .bindings = MAX_BINDINGS,
         .launch_args = MAX_LAUNCH_ARGS,

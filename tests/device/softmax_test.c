@@ -139,7 +139,7 @@ static void check_sizes(struct rig *rig, int64_t rows, int64_t cols, const float
 
 static void test_softmax_of_all_shapes(void **state)
 {
-    static const int64_t rows[] = {1, 7, 64, 64 * K}, cols[] = {1, 31, K, 64 * K, M};
+    static const int64_t rows[] = {1, 7, 64, 64 * K}, cols[] = {1, 31, K, 4 * K, 64 * K, M};
     const char *wanted = getenv("FRIT_TEST_LONG");
     int64_t most = wanted && strcmp(wanted, "1") == 0 ? 64 * M : 2 * M;
     float *numbers = rig_numbers((uint64_t)most);

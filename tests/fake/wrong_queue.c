@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A second queue.  Where there is one, the first holds its last copies and fills back until
- * somebody comes to it or waits for it, so that a wait which is not heard shows. */
+ * somebody comes to it or waits for it, so that an ignored wait shows. */
 #include "wrong_queue.h"
 
 enum { HELD = 1024 };

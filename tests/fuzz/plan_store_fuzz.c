@@ -16,6 +16,7 @@
 #include "plan/blob.h"
 #include "plan/database.h"
 #include "plan/key.h"
+#include "plan/plan.h"
 #include "plan/verify.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -8,7 +8,7 @@
 #include "graph/dtype.h"
 #include "graph/scalar.h"
 
-term b_n(double value)
+term b_number(double value)
 {
     return b_scalar(scalar_f(value));
 }
@@ -78,15 +78,15 @@ UNARY(floor)
 UNARY(not )
 UNARY(copy)
 
-/* Numbers from attributes may be beyond the type that is computed in; there they are infinite, as
- * what comes of them would be. */
+/* A number from an attribute may exceed the largest value of the dtype that the ops compute in:
+ * then it becomes infinite, as the result of an op with it would be. */
 static void round_scalar(const struct build *b, term *x)
 {
     double value = scalar_number(&x->scalar);
 
     if (x->kind == FRIT_OPERAND_SCALAR && x->scalar.kind == FRIT_SCALAR_F64 && isfinite(value) &&
         dtype_class(b->dtype) == FRIT_DTYPE_FLOAT && isinf(scalar_round(value, b->dtype)))
-        *x = b_n(scalar_round(value, b->dtype));
+        *x = b_number(scalar_round(value, b->dtype));
 }
 
 static term binary(struct build *b, uint32_t op, term x, term y)
@@ -126,7 +126,7 @@ term b_where(struct build *b, term mask, term x, term y)
     return b_op(b, FRIT_OP_where, 3, (const term[]){mask, x, y}, NULL);
 }
 
-/* ---- the others ---- */
+/* ---- other rows ---- */
 
 static frit_dims dims_of(uint32_t rank, const int64_t *dims)
 {
@@ -202,7 +202,7 @@ term b_pad(struct build *b, term x, const int64_t *low, const int64_t *high, con
                                   .high = dims_of(high ? rank : 0, high),
                                   .inner = dims_of(inner ? rank : 0, inner)};
 
-    return b_op(b, FRIT_OP_pad, 2, (const term[]){x, b_n(0)}, &attrs);
+    return b_op(b, FRIT_OP_pad, 2, (const term[]){x, b_number(0)}, &attrs);
 }
 
 term b_cat(struct build *b, uint32_t n, const term *xs, uint32_t axis)
@@ -226,12 +226,12 @@ term b_scatter(struct build *b, const term in[3], uint32_t axis, int64_t update)
     return b_op(b, FRIT_OP_scatter, 3, in, &attrs);
 }
 
-term b_count(struct build *b, int64_t n)
+term b_arange(struct build *b, int64_t n)
 {
     const frit_attrs_init attrs = {
         .struct_size = sizeof(attrs), .dtype = FRIT_I64, .dims = {.rank = 1, .dim = {n}}};
 
-    return b_op(b, FRIT_OP_arange, 2, (const term[]){b_n(0), b_n(1)}, &attrs);
+    return b_op(b, FRIT_OP_arange, 2, (const term[]){b_number(0), b_number(1)}, &attrs);
 }
 
 term b_reduce(struct build *b, uint32_t op, term x, const frit_axes *axes, bool keep)
@@ -241,9 +241,9 @@ term b_reduce(struct build *b, uint32_t op, term x, const frit_axes *axes, bool 
     return b_op(b, op, 1, &x, &attrs);
 }
 
-term b_over(struct build *b, term x, term y)
+term b_divide(struct build *b, term x, term y)
 {
-    return b->dtype == FRIT_F64 ? b_div(b, x, y) : b_mul(b, x, b_div(b, b_n(1), y));
+    return b->dtype == FRIT_F64 ? b_div(b, x, y) : b_mul(b, x, b_div(b, b_number(1), y));
 }
 
 term b_mean(struct build *b, term x, const frit_axes *axes, bool keep)
@@ -253,5 +253,5 @@ term b_mean(struct build *b, term x, const frit_axes *axes, bool keep)
 
     for (int64_t i = 0; i < axes->count; i++)
         count *= (double)type.dims[axes->axis[i]];
-    return b_div(b, b_reduce(b, FRIT_OP_sum, x, axes, keep), b_n(count));
+    return b_div(b, b_reduce(b, FRIT_OP_sum, x, axes, keep), b_number(count));
 }

@@ -29,7 +29,7 @@ bool b_has(const struct build *b, uint32_t index);
 struct op_type b_type(const struct build *b, term x);
 
 /* A number as a scalar operand; whole numbers do for integer types. */
-term b_n(double value);
+term b_number(double value);
 term b_scalar(frit_scalar scalar);
 
 /* Any row; NULL attributes are all defaults. */
@@ -73,7 +73,7 @@ term b_where(struct build *b, term mask, term x, term y);
 
 /* x / y where y has a number per row: a division for each of these, a product for each of x; f64 is
  * for who wants the last bit. */
-term b_over(struct build *b, term x, term y);
+term b_divide(struct build *b, term x, term y);
 
 /* ---- the others ---- */
 
@@ -100,7 +100,7 @@ term b_reduce(struct build *b, uint32_t op, term x, const frit_axes *axes, bool 
 /* scatter with `update` (FRIT_CHOICE_update_*). */
 term b_scatter(struct build *b, const term in[3], uint32_t axis, int64_t update);
 /* 0, 1, .. n - 1, of type i64. */
-term b_count(struct build *b, int64_t n);
+term b_arange(struct build *b, int64_t n);
 /* The sum over axes divided by the count, in the type of x. */
 term b_mean(struct build *b, term x, const frit_axes *axes, bool keep);
 

@@ -7,6 +7,7 @@
 
 #include "base/fail.h"
 #include "graph/attrs.h"
+#include "graph/custom.h"
 #include "graph/decompose/build.h"
 #include "graph/scalar.h"
 #include "graph/shape/shape.h"

@@ -2,7 +2,9 @@
 /* attention as two products with a softmax in between.
  *
  * The heads of q that share one of k and v are neighbours, so that their queries are rows of one
- * product; for mask and bias the scores stand as [.., heads, queries, keys]. */
+ * product; for mask and bias the scores stand as [.., heads, queries, keys].  Of narrow types the
+ * scores and the softmax are computed in f32, and the weights are rounded to the type, so that both
+ * products have narrow operands. */
 #include <math.h>
 #include <string.h>
 
@@ -50,9 +52,9 @@ static term scores(struct build *b, const struct attention *a)
     term q = as_rows(b, a, b_in(b, 0), size);
     term s = b_matmul(b, q, b_swap_last(b, b_in(b, 1)));
 
-    s = b_mul(b, s, b_n(attrs->scale != 0 ? attrs->scale : 1 / sqrt((double)size)));
+    s = b_mul(b, s, b_number(attrs->scale != 0 ? attrs->scale : 1 / sqrt((double)size)));
     if (attrs->softcap != 0)
-        s = b_mul(b, b_tanh(b, b_div(b, s, b_n(attrs->softcap))), b_n(attrs->softcap));
+        s = b_mul(b, b_tanh(b, b_div(b, s, b_number(attrs->softcap))), b_number(attrs->softcap));
     s = b_reshape(b, s, a->rank, a->scores);
     return b_has(b, 4) ? b_add(b, s, b_in(b, 4)) : s;
 }
@@ -60,10 +62,10 @@ static term scores(struct build *b, const struct attention *a)
 /* Keys beyond a query's own position, both counted from the end: [queries, keys]. */
 static term later_keys(struct build *b, const struct attention *a)
 {
-    term query = b_reshape(b, b_count(b, a->queries), 2, (const int64_t[]){a->queries, 1});
-    term own = b_add(b, query, b_n((double)(a->keys - a->queries)));
+    term query = b_reshape(b, b_arange(b, a->queries), 2, (const int64_t[]){a->queries, 1});
+    term own = b_add(b, query, b_number((double)(a->keys - a->queries)));
 
-    return b_lt(b, own, b_count(b, a->keys));
+    return b_lt(b, own, b_arange(b, a->keys));
 }
 
 /* What is hidden from each query, absent if nothing is. */
@@ -85,15 +87,26 @@ static term weights(struct build *b, const struct attention *a)
     bool some_hidden = hidden.kind != FRIT_OPERAND_ABSENT, maybe_none = some_hidden || b_has(b, 4);
 
     if (some_hidden)
-        s = b_where(b, hidden, b_n(-INFINITY), s);
+        s = b_where(b, hidden, b_number(-INFINITY), s);
     largest = b_reduce(b, FRIT_OP_max, s, &last, true);
     if (maybe_none)
-        largest = b_where(b, b_eq(b, largest, b_n(-INFINITY)), b_n(0), largest);
+        largest = b_where(b, b_eq(b, largest, b_number(-INFINITY)), b_number(0), largest);
     e = b_exp(b, b_sub(b, s, largest));
     sum = b_reduce(b, FRIT_OP_sum, e, &last, true);
     if (maybe_none)
-        sum = b_where(b, b_eq(b, sum, b_n(0)), b_n(1), sum);
-    return b_over(b, e, sum);
+        sum = b_where(b, b_eq(b, sum, b_number(0)), b_number(1), sum);
+    return b_divide(b, e, sum);
+}
+
+/* Operands of the scores, in the type in which to compute. */
+static void widen_scores(struct build *b)
+{
+    static const uint32_t wide[] = {0, 1, 4}; /* q, k, bias */
+
+    b->dtype = frit_dtype_info_of(b->dtype).compute;
+    for (uint32_t i = 0; i < sizeof(wide) / sizeof(wide[0]); i++)
+        if (b_has(b, wide[i]))
+            b->in[wide[i]] = b_cast(b, b_in(b, wide[i]), b->dtype);
 }
 
 term decompose_attention(struct build *b)
@@ -103,8 +116,9 @@ term decompose_attention(struct build *b)
     term w;
 
     if (k->dims[k->rank - 2] == 0)
-        return b_full(b, b->dtype, b_n(0).scalar, b->out.rank, b->out.dims);
+        return b_full(b, b->dtype, b_number(0).scalar, b->out.rank, b->out.dims);
     a = dims_of(b);
-    w = as_rows(b, &a, weights(b, &a), a.keys);
+    widen_scores(b);
+    w = as_rows(b, &a, b_cast(b, weights(b, &a), b->out.dtype), a.keys);
     return b_reshape(b, b_matmul(b, w, b_in(b, 2)), a.rank, b->out.dims);
 }

@@ -3,8 +3,11 @@
  * like any other. */
 #include <string.h>
 
+#include <frit/custom.h>
+
 #include "base/fail.h"
 #include "graph/attrs.h"
+#include "graph/custom.h"
 #include "graph/custom_call.h"
 #include "graph/decompose/decompose.h"
 #include "graph/shape/shape_custom.h"

@@ -26,13 +26,13 @@ static term tap_places(struct build *b, const struct deform *d, int dim)
     const int64_t tap_dims[5] = {1, dim ? 1 : high, dim ? wide : 1, 1, 1};
     const int64_t window_dims[2] = {dim ? 1 : rows, dim ? columns : 1};
     const int64_t points[3] = {d->s.items, d->s.points, 1};
-    term tap = b_mul(b, b_count(b, d->w[2 + dim]), b_n((double)d->attrs->dilation[dim]));
-    term window = b_mul(b, b_count(b, d->y[2 + dim]), b_n((double)d->attrs->stride[dim]));
+    term tap = b_mul(b, b_arange(b, d->w[2 + dim]), b_number((double)d->attrs->dilation[dim]));
+    term window = b_mul(b, b_arange(b, d->y[2 + dim]), b_number((double)d->attrs->stride[dim]));
     term offset =
         b_reshape(b, b_in(b, 1), 6, (const int64_t[]){d->s.items, high, wide, 2, rows, columns});
 
     tap = b_reshape(b, tap, 5, tap_dims);
-    window = b_sub(b, window, b_n((double)d->attrs->padding[dim]));
+    window = b_sub(b, window, b_number((double)d->attrs->padding[dim]));
     tap = b_add(b, tap, b_reshape(b, window, 2, window_dims));
     offset = b_reshape(b, b_slice(b, offset, 3, dim, dim + 1), 5,
                        (const int64_t[]){d->s.items, high, wide, rows, columns});
@@ -112,7 +112,7 @@ static term gradient_x(struct build *b, const struct deform *d, term reach)
     struct op_type index;
 
     share = b_mul(b, share, beside_pairs(b, d, reach));
-    in[0] = b_full(b, b->dtype, b_n(0).scalar, 3, planes);
+    in[0] = b_full(b, b->dtype, b_number(0).scalar, 3, planes);
     in[1] = sample_index(b, &d->s, d->line, true);
     index = b_type(b, in[1]);
     in[2] = b_reshape(b, share, 3, index.dims);
@@ -123,7 +123,7 @@ static term gradient_x(struct build *b, const struct deform *d, term reach)
 static term gradient_place(struct build *b, const struct deform *d, term reach, int dim)
 {
     const int64_t line[3] = {d->s.items, d->s.points, 2};
-    term rise = b_sub(b, b_mul(b, b_count(b, 2), b_n(2)), b_n(1)), slope;
+    term rise = b_sub(b, b_mul(b, b_arange(b, 2), b_number(2)), b_number(1)), slope;
 
     rise = b_expand(b, b_cast(b, rise, b->dtype), 3, line);
     slope = sample_pairs(b, &d->s, b_mul, dim ? d->line[0].weight : rise,

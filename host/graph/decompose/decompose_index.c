@@ -64,7 +64,7 @@ static term count_up(struct build *b, int64_t n)
     const frit_attrs_init attrs = {.struct_size = sizeof(attrs),
                                    .dtype = n <= INT32_MAX ? FRIT_I32 : FRIT_I64,
                                    .dims = {.rank = 1, .dim = {n}}};
-    const term start_step[2] = {b_n(0), b_n(1)};
+    const term start_step[2] = {b_number(0), b_number(1)};
 
     return b_op(b, FRIT_OP_arange, 2, start_step, &attrs);
 }
@@ -154,7 +154,7 @@ static term row_numbers(struct build *b, uint32_t k, bool reading)
     const struct op_type *x = operand(b, 0), *index = operand(b, 1);
     int64_t table[2] = {op_elements(index) / k, k}, one = table[0];
     bool wide = as_rows(x, k).dims[0] > INT32_MAX;
-    term all = b_reshape(b, b_in(b, 1), 2, table), number = b_n(0), valid = b_n(1);
+    term all = b_reshape(b, b_in(b, 1), 2, table), number = b_number(0), valid = b_number(1);
 
     if (wide)
         all = b_cast(b, all, FRIT_I64);
@@ -163,16 +163,16 @@ static term row_numbers(struct build *b, uint32_t k, bool reading)
         term extent = b_scalar(scalar_i(x->dims[j]));
 
         if (reading) {
-            c = b_minimum(b, b_maximum(b, c, b_n(0)), b_scalar(scalar_i(x->dims[j] - 1)));
+            c = b_minimum(b, b_maximum(b, c, b_number(0)), b_scalar(scalar_i(x->dims[j] - 1)));
         } else {
-            term inside = b_le(b, b_n(0), c);
+            term inside = b_le(b, b_number(0), c);
 
             inside = b_and(b, inside, b_lt(b, c, extent));
             valid = j ? b_and(b, valid, inside) : inside;
         }
         number = j ? b_add(b, b_mul(b, number, extent), c) : c;
     }
-    return reading ? number : b_where(b, valid, number, b_n(-1));
+    return reading ? number : b_where(b, valid, number, b_number(-1));
 }
 
 static uint32_t coordinates(const struct build *b)
@@ -232,7 +232,7 @@ term decompose_slice_assign(struct build *b)
     const struct op_type *values = operand(b, 1);
     frit_attrs_axes backwards;
     frit_attrs_pad pad = slice_places(b, &backwards);
-    term padded[2] = {b_in(b, 1), b_n(0)}, mask[2] = {b_n(0), b_n(0)};
+    term padded[2] = {b_in(b, 1), b_number(0)}, mask[2] = {b_number(0), b_number(0)};
 
     if (shape_empty(values))
         return b_copy(b, b_in(b, 0));

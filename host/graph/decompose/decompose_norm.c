@@ -46,10 +46,10 @@ static term truth(struct build *b, uint32_t op, double identity)
 
     for (int64_t i = 0; i < a->axes.count; i++) {
         if (operand(b, 0)->dims[a->axes.axis[i]] == 0)
-            return b_full(b, FRIT_BOOL, b_n(identity).scalar, b->out.rank, b->out.dims);
+            return b_full(b, FRIT_BOOL, b_number(identity).scalar, b->out.rank, b->out.dims);
     }
     if (operand(b, 0)->dtype != FRIT_BOOL)
-        x = b_not(b, b_eq(b, x, b_n(0)));
+        x = b_not(b, b_eq(b, x, b_number(0)));
     return b_reduce(b, op, x, &a->axes, a->keep);
 }
 
@@ -83,7 +83,7 @@ static term softmax(struct build *b, term x)
     frit_axes axes = one_axis(b);
     term e = b_exp(b, shifted(b, x, &axes));
 
-    return b_over(b, e, b_reduce(b, FRIT_OP_sum, e, &axes, true));
+    return b_divide(b, e, b_reduce(b, FRIT_OP_sum, e, &axes, true));
 }
 
 term decompose_softmax(struct build *b)
@@ -108,7 +108,7 @@ term decompose_log_softmax(struct build *b)
 
 static term over_root(struct build *b, term x, term mean_square, double eps)
 {
-    return b_over(b, x, b_sqrt(b, b_add(b, mean_square, b_n(eps))));
+    return b_divide(b, x, b_sqrt(b, b_add(b, mean_square, b_number(eps))));
 }
 
 static term normalised(struct build *b, term x, const frit_axes *axes, double eps)

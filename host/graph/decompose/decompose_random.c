@@ -17,9 +17,9 @@ static term words(struct build *b, uint32_t dtype, uint32_t rank, const int64_t 
 static term uniform(struct build *b, uint32_t dtype, uint32_t rank, const int64_t *dims)
 {
     bool f64 = dtype == FRIT_F64;
-    term w = b_shr(b, words(b, f64 ? FRIT_U64 : FRIT_U32, rank, dims), b_n(f64 ? 11 : 8));
+    term w = b_shr(b, words(b, f64 ? FRIT_U64 : FRIT_U32, rank, dims), b_number(f64 ? 11 : 8));
 
-    return b_mul(b, b_cast(b, w, f64 ? FRIT_F64 : FRIT_F32), b_n(f64 ? 0x1p-53 : 0x1p-24));
+    return b_mul(b, b_cast(b, w, f64 ? FRIT_F64 : FRIT_F32), b_number(f64 ? 0x1p-53 : 0x1p-24));
 }
 
 static double number(const struct build *b, uint32_t index)
@@ -34,7 +34,7 @@ term decompose_random_uniform(struct build *b)
 
     if (b->out.dtype != FRIT_F64)
         span = (float)number(b, 1) - (float)low;
-    return b_cast(b, b_add(b, b_mul(b, u, b_n(span)), b_n(low)), b->out.dtype);
+    return b_cast(b, b_add(b, b_mul(b, u, b_number(span)), b_number(low)), b->out.dtype);
 }
 
 /* Box-Muller over pairs of uniforms in the last dim. */
@@ -45,12 +45,12 @@ term decompose_random_normal(struct build *b)
     int64_t flat = 2 * pairs[0];
     term uv = uniform(b, b->out.dtype, 2, pairs);
     term u = b_slice(b, uv, 1, 0, 1), v = b_slice(b, uv, 1, 1, 2);
-    term r = b_sqrt(b, b_mul(b, b_log1p(b, b_neg(b, u)), b_n(-2)));
-    term angle = b_mul(b, v, b_n(two_pi));
+    term r = b_sqrt(b, b_mul(b, b_log1p(b, b_neg(b, u)), b_number(-2)));
+    term angle = b_mul(b, v, b_number(two_pi));
     term even = b_mul(b, r, b_cos(b, angle)), odd = b_mul(b, r, b_sin(b, angle));
     const term both[2] = {even, odd};
     term g = b_slice(b, b_reshape(b, b_cat(b, 2, both, 1), 1, &flat), 0, 0, count);
-    term y = b_add(b, b_mul(b, g, b_n(number(b, 1))), b_n(number(b, 0)));
+    term y = b_add(b, b_mul(b, g, b_number(number(b, 1))), b_number(number(b, 0)));
 
     return b_reshape(b, b_cast(b, y, b->out.dtype), b->out.rank, b->out.dims);
 }

@@ -77,7 +77,7 @@ static term read_along(struct build *b, const struct reads *r, term x)
 
     x = reshaped(b, b_select(b, x, flat(b, r, r->index), r->axis), &to);
     if (is_there(r->there))
-        x = b_where(b, beside(b, r, r->there, &from), x, b_n(0));
+        x = b_where(b, beside(b, r, r->there, &from), x, b_number(0));
     if (is_there(r->weight))
         x = b_mul(b, x, beside(b, r, r->weight, &from));
     x = b_reduce(b, FRIT_OP_sum, x, &taps, true);
@@ -105,8 +105,8 @@ static term spread_along(struct build *b, const struct reads *r, term grad)
     if (is_there(r->weight))
         grad = b_mul(b, grad, beside(b, r, r->weight, &from));
     if (is_there(r->there))
-        index = b_where(b, r->there, index, b_n(-1));
-    in[0] = b_full(b, b->dtype, b_n(0).scalar, to.rank, to.dims);
+        index = b_where(b, r->there, index, b_number(-1));
+    in[0] = b_full(b, b->dtype, b_number(0).scalar, to.rank, to.dims);
     in[1] = b_expand(b, reshaped(b, flat(b, r, index), &column), line.rank, line.dims);
     in[2] = reshaped(b, b_expand(b, grad, taps.rank, taps.dims), &line);
     return b_scatter(b, in, r->axis, FRIT_CHOICE_update_add);
@@ -117,37 +117,37 @@ static term spread_along(struct build *b, const struct reads *r, term grad)
 /* The places as a column; a * place + c. */
 static term places(struct build *b, const struct reads *r, int64_t a, int64_t c)
 {
-    term i = b_reshape(b, b_count(b, r->size), 2, (const int64_t[]){r->size, 1});
+    term i = b_reshape(b, b_arange(b, r->size), 2, (const int64_t[]){r->size, 1});
 
-    return b_add(b, b_mul(b, i, b_n((double)a)), b_n((double)c));
+    return b_add(b, b_mul(b, i, b_number((double)a)), b_number((double)c));
 }
 
 static term at_most(struct build *b, term x, int64_t most)
 {
-    return b_minimum(b, x, b_n((double)most));
+    return b_minimum(b, x, b_number((double)most));
 }
 
 static term at_least(struct build *b, term x, int64_t least)
 {
-    return b_maximum(b, x, b_n((double)least));
+    return b_maximum(b, x, b_number((double)least));
 }
 
 /* Reads the elements from `start` up to `end`, two columns of integers that may lie outside of x.
  */
 static void read_ranges(struct build *b, struct reads *r, term start, term end)
 {
-    term step = b_reshape(b, b_count(b, r->taps), 2, (const int64_t[]){1, r->taps});
+    term step = b_reshape(b, b_arange(b, r->taps), 2, (const int64_t[]){1, r->taps});
     term index = b_add(b, start, step), inside = b_lt(b, index, at_most(b, end, r->extent));
 
-    r->there = b_and(b, inside, b_le(b, b_n(0), index));
+    r->there = b_and(b, inside, b_le(b, b_number(0), index));
     r->index = at_least(b, at_most(b, index, r->extent - 1), 0);
 }
 
 static void adaptive_reads(struct build *b, struct reads *r, uint32_t i)
 {
     int64_t size = r->size ? r->size : 1; /* of nothing: no place, but a divisor */
-    term start = b_div(b, places(b, r, r->extent, 0), b_n((double)size));
-    term end = b_div(b, places(b, r, r->extent, r->extent + size - 1), b_n((double)size));
+    term start = b_div(b, places(b, r, r->extent, 0), b_number((double)size));
+    term end = b_div(b, places(b, r, r->extent, r->extent + size - 1), b_number((double)size));
 
     (void)i;
     r->taps = r->extent / size + 2;
@@ -162,7 +162,7 @@ static void window_reads(struct build *b, struct reads *r, uint32_t i)
     term start = places(b, r, a->stride[i], -padding), end;
 
     r->taps = a->kernel[i];
-    end = at_most(b, b_add(b, start, b_n((double)r->taps)), r->extent + padding);
+    end = at_most(b, b_add(b, start, b_number((double)r->taps)), r->extent + padding);
     read_ranges(b, r, start, end);
     if (a->exclude_pad) {
         start = at_least(b, start, 0);
@@ -181,11 +181,11 @@ static void point_reads(struct build *b, struct reads *r, int64_t mode, bool ali
 
     if (mode == FRIT_CHOICE_resample_bilinear)
         above = at_least(b, above, 0);
-    rest = b_rem(b, above, b_n((double)below));
-    whole = b_div(b, b_sub(b, above, rest), b_n((double)below));
+    rest = b_rem(b, above, b_number((double)below));
+    whole = b_div(b, b_sub(b, above, rest), b_number((double)below));
     r->taps = taps_count(mode);
     r->index = at_least(b, at_most(b, b_add(b, whole, step), n - 1), 0);
-    rest = b_div(b, b_cast(b, rest, b->dtype), b_n((double)below));
+    rest = b_div(b, b_cast(b, rest, b->dtype), b_number((double)below));
     r->weight = taps_weights(b, mode, rest, step);
 }
 
@@ -200,7 +200,7 @@ static void interpolate_reads(struct build *b, struct reads *r, uint32_t i)
         return;
     }
     r->taps = 1;
-    r->index = b_div(b, places(b, r, 2 * r->extent, half), b_n(2 * (double)r->size));
+    r->index = b_div(b, places(b, r, 2 * r->extent, half), b_number(2 * (double)r->size));
 }
 
 /* ---- rows ---- */
@@ -272,7 +272,7 @@ term decompose_max_pool_backward(struct build *b)
         plane[2] *= x->dims[d];
         windows[2] *= grad->dims[d];
     }
-    in[0] = b_full(b, b->dtype, b_n(0).scalar, 3, plane);
+    in[0] = b_full(b, b->dtype, b_number(0).scalar, 3, plane);
     in[1] = b_reshape(b, b_in(b, 2), 3, windows);
     in[2] = b_reshape(b, b_in(b, 1), 3, windows);
     return b_reshape(b, b_scatter(b, in, 2, FRIT_CHOICE_update_add), x->rank, x->dims);

@@ -17,7 +17,7 @@ static int64_t pairs_of(const struct sampling *s)
 
 static term clamped(struct build *b, term x, double low, double high)
 {
-    return b_minimum(b, b_maximum(b, x, b_n(low)), b_n(high));
+    return b_minimum(b, b_maximum(b, x, b_number(low)), b_number(high));
 }
 
 /* Mirrored at `low` and `low + span` as often as it takes. */
@@ -26,16 +26,16 @@ static term reflected(struct build *b, term at, double low, double span)
     term away, round;
 
     if (span == 0)
-        return b_mul(b, at, b_n(0));
-    away = b_rem(b, b_sub(b, at, b_n(low)), b_n(2 * span));
-    round = b_sub(b, b_n(2 * span), away);
-    return b_add(b, b_minimum(b, away, round), b_n(low));
+        return b_mul(b, at, b_number(0));
+    away = b_rem(b, b_sub(b, at, b_number(low)), b_number(2 * span));
+    round = b_sub(b, b_number(2 * span), away);
+    return b_add(b, b_minimum(b, away, round), b_number(low));
 }
 
 /* NaN as another number. */
 static term without_nan(struct build *b, term x, double instead)
 {
-    return b_where(b, b_eq(b, x, x), x, b_n(instead));
+    return b_where(b, b_eq(b, x, x), x, b_number(instead));
 }
 
 /* The place in a plane that stands for one along a dim. */
@@ -76,8 +76,8 @@ struct sample_line sample_line(struct build *b, const struct sampling *s, term a
         line.weight = taps_weights(b, s->mode, b_sub(b, at, first), step);
     }
     if (is_zeros(s)) {
-        line.there = b_lt(b, near, b_n((double)extent));
-        line.there = b_and(b, line.there, b_le(b, b_n(0), near));
+        line.there = b_lt(b, near, b_number((double)extent));
+        line.there = b_and(b, line.there, b_le(b, b_number(0), near));
         near = clamped(b, near, 0, (double)(extent - 1));
     } else {
         near = moved_inside(b, s, near, extent);
@@ -109,11 +109,12 @@ term sample_index(struct build *b, const struct sampling *s, const struct sample
                   bool writing)
 {
     int64_t all[3] = {s->items, 1, s->points * pairs_of(s)};
-    term rows = b_mul(b, line[0].index, b_n((double)s->extent[1]));
+    term rows = b_mul(b, line[0].index, b_number((double)s->extent[1]));
     term index = sample_pairs(b, s, b_add, rows, line[1].index);
 
     if (writing && is_zeros(s))
-        index = b_where(b, sample_pairs(b, s, b_and, line[0].there, line[1].there), index, b_n(-1));
+        index = b_where(b, sample_pairs(b, s, b_and, line[0].there, line[1].there), index,
+                        b_number(-1));
     index = b_reshape(b, index, 3, all);
     all[1] = s->channels;
     return b_expand(b, index, 3, all);
@@ -128,13 +129,13 @@ term sample_values(struct build *b, const struct sampling *s, term x,
     term values;
 
     if (planes[2] == 0)
-        return b_full(b, b->dtype, b_n(0).scalar, 4, dims);
+        return b_full(b, b->dtype, b_number(0).scalar, 4, dims);
     x = b_reshape(b, x, 3, planes);
     values = b_op(b, FRIT_OP_gather, 2, (const term[]){x, sample_index(b, s, line, false)}, &attrs);
     values = b_reshape(b, values, 4, dims);
     if (!is_zeros(s))
         return values;
-    return b_where(b, sample_pairs(b, s, b_and, line[0].there, line[1].there), values, b_n(0));
+    return b_where(b, sample_pairs(b, s, b_and, line[0].there, line[1].there), values, b_number(0));
 }
 
 term sample_sum(struct build *b, const struct sampling *s, term values,
@@ -155,10 +156,10 @@ static term grid_places(struct build *b, const struct sampling *s, uint32_t k, i
     const int64_t dims[3] = {s->items, s->points, 1};
     term at = b_reshape(b, b_slice(b, b_in(b, 1), 3, k, k + 1), 3, dims);
 
-    at = b_add(b, at, b_n(1));
+    at = b_add(b, at, b_number(1));
     if (s->align_corners)
-        return b_mul(b, at, b_n((double)(extent - 1) / 2));
-    return b_mul(b, b_sub(b, b_mul(b, at, b_n((double)extent)), b_n(1)), b_n(0.5));
+        return b_mul(b, at, b_number((double)(extent - 1) / 2));
+    return b_mul(b, b_sub(b, b_mul(b, at, b_number((double)extent)), b_number(1)), b_number(0.5));
 }
 
 term decompose_grid_sample(struct build *b)

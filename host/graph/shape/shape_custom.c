@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/fail.h"
+#include "graph/custom.h"
 #include "graph/custom_call.h"
 #include "graph/shape/shape.h"
 

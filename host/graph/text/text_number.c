@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers as text, whatever the locale: parsing takes the C locale, printing puts the point back.
- */
+/* Numbers as text, independent of the locale: parsing uses the C locale; printing replaces the
+ * locale's decimal point. */
 #include "graph/text/text_number.h"
 
 #include <errno.h>
@@ -109,7 +109,7 @@ const char *number_parse(frit_str text, frit_scalar *out)
     return integer ? NULL : parse_float(copy, negative, out);
 }
 
-/* Whatever stands between the digits is the locale's point. */
+/* What stands between the digits is the decimal point of the locale. */
 static void add_with_point(struct str *out, const char *text)
 {
     static const char plain[] = "0123456789+-e";
@@ -122,7 +122,7 @@ static void add_with_point(struct str *out, const char *text)
         str_add(out, ".0", 2);
 }
 
-/* Whether the digits are taken for the value where the type's precision is put on them. */
+/* Whether the digits, read again and rounded to the dtype, give the value. */
 static bool is_same(const char *text, double value, uint32_t dtype)
 {
     double read = strtod(text, NULL);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/fail.h"
+#include "graph/custom.h"
 #include "graph/scalar.h"
 #include "graph/text/text_attrs.h"
 #include "graph/text/text_input.h"

@@ -74,8 +74,8 @@ static void print_dims(const struct field *f, const void *at)
     print_list(f->out, dims->dim, dims->rank);
 }
 
-/* As many as the first operand has spatial dims: x [n, c, ..spatial] in every row with such a
- * field; in a custom op all that are not 0. */
+/* Prints one number per spatial dim of the first operand, which is x[n, c, spatial...] in every
+ * core row with such a field; more if later numbers are not 0, which happens in custom ops. */
 static void print_vec(const struct field *f, const void *at)
 {
     const int64_t *vec = at;
@@ -121,7 +121,7 @@ static void (*const printers[])(const struct field *f, const void *at) = {
     [FRIT_ATTR_SLICES] = print_slices, [FRIT_ATTR_REAL] = print_real,
 };
 
-/* Whether leaving the field out gives it back. */
+/* Whether the field may be left out: parsing the text gives the same value. */
 static bool is_default(const frit_field_info *info, const void *at)
 {
     static const unsigned char zeroes[sizeof(frit_slices)];
@@ -231,7 +231,7 @@ static void print_source(const struct graph *graph, uint32_t value, struct str *
     print_text(out, "\n");
 }
 
-/* Whether the op's results, all of them, are the graph's next outputs; how many. */
+/* The number of the op's results if all of them are the next outputs of the graph, else 0. */
 static uint32_t next_outputs(const struct graph *graph, const struct graph_op *op, uint32_t next)
 {
     uint32_t n = 0;

@@ -41,7 +41,7 @@ static void place_tiles(struct make *m)
 
         if (tile->space == KIR_LANE)
             each *= m->code->lanes;
-        m->tiles[i] = make_room(m, each * tile->count, TILE_ALIGN);
+        m->tiles[i] = make_space(m, each * tile->count, TILE_ALIGN);
     }
 }
 
@@ -50,10 +50,10 @@ static void place_fixed(struct make *m)
 {
     struct tile_code *code = m->code;
 
-    make_room(m, 16, 8); /* the group's coordinates */
+    make_space(m, 16, 8); /* the group's coordinates */
     code->n_words = m->module->n_params;
-    code->words = make_room(m, 8 * (uint64_t)code->n_words, 8);
-    code->consts = make_room(m, 16 * (uint64_t)m->phase->n, 8);
+    code->words = make_space(m, 8 * (uint64_t)code->n_words, 8);
+    code->consts = make_space(m, 16 * (uint64_t)m->phase->n, 8);
 }
 
 /* ---- the whole ---- */
@@ -98,7 +98,7 @@ static frit_status make_all(struct make *m, frit_err *err)
     place_tiles(m);
     for (uint32_t i = 0; i < m->phase->n && !m->failed; i++)
         make_inst(m, i);
-    m->code->scratch = (size_t)make_room(m, 0, TILE_ALIGN);
+    m->code->scratch = (size_t)make_space(m, 0, TILE_ALIGN);
     if (m->failed)
         return fail_memory(err, m->code->n_steps * sizeof(*m->code->steps));
     if (!m->code->scratch)

@@ -22,7 +22,7 @@ struct value {
     uint32_t spare; /* phi: where its next value waits for the others */
 };
 
-struct constant_pool {
+struct register_pool {
     uint32_t n, capacity;
     uint32_t *regs;
 };
@@ -36,7 +36,7 @@ struct make {
     struct live live;
     struct value *values;
     uint32_t *dying;               /* by instruction: the first value that is needed until there */
-    struct constant_pool pools[2]; /* registers that are free, of 4-byte and 8-byte lanes */
+    struct register_pool pools[2]; /* registers that are free, of 4-byte and 8-byte lanes */
     uint32_t *tiles;               /* where they are */
     uint64_t end;                  /* of scratch so far */
     bool failed;                   /* there was no memory */

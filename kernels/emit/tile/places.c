@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Places in scratch.  Single elements and constants have places of their own; registers are taken
- * from two pools, one for each size of lane, last given back first. */
+/* Places in scratch memory.  Constants and single elements never share a place.  Registers, which
+ * hold an element per lane, are reused: two pools, one for each element size, keep those that are
+ * free. */
 #include "emit/tile/places.h"
 
 #include "base/array.h"
@@ -9,7 +10,7 @@
 
 #define MOST_SCRATCH ((uint64_t)1 << 30)
 
-uint32_t make_room(struct make *m, uint64_t bytes, uint64_t align)
+uint32_t make_space(struct make *m, uint64_t bytes, uint64_t align)
 {
     uint64_t at = (m->end + align - 1) / align * align;
 
@@ -21,12 +22,12 @@ uint32_t make_room(struct make *m, uint64_t bytes, uint64_t align)
     return (uint32_t)at;
 }
 
-uint32_t make_one(struct make *m)
+uint32_t make_uniform(struct make *m)
 {
-    return make_room(m, 8, 8);
+    return make_space(m, 8, 8);
 }
 
-/* Room for all constants was made before the first step. */
+/* The space for all constants was reserved before the first step. */
 uint32_t make_const(struct make *m, uint64_t bits)
 {
     struct tile_code *code = m->code;
@@ -40,20 +41,20 @@ uint32_t make_const(struct make *m, uint64_t bits)
     return code->consts + 8 * code->n_consts++;
 }
 
-uint32_t make_reg(struct make *m, uint32_t type)
+uint32_t make_take_reg(struct make *m, uint32_t type)
 {
-    struct constant_pool *pool = &m->pools[make_is_wide(type)];
+    struct register_pool *pool = &m->pools[make_is_wide(type)];
 
     if (pool->n)
         return pool->regs[--pool->n];
-    return make_room(m, TILE_HEAD + (uint64_t)m->code->lanes * (make_is_wide(type) ? 8 : 4),
-                     TILE_ALIGN) +
+    return make_space(m, TILE_HEAD + (uint64_t)m->code->lanes * (make_is_wide(type) ? 8 : 4),
+                      TILE_ALIGN) +
            TILE_HEAD;
 }
 
-void make_free(struct make *m, uint32_t type, uint32_t reg)
+void make_put_reg(struct make *m, uint32_t type, uint32_t reg)
 {
-    struct constant_pool *pool = &m->pools[make_is_wide(type)];
+    struct register_pool *pool = &m->pools[make_is_wide(type)];
 
     if (!array_grow(&pool->regs, &pool->capacity, pool->n, 1, sizeof(*pool->regs)))
         m->failed = true;
@@ -68,7 +69,7 @@ void make_release(struct make *m, uint32_t at)
         bool owns = value->form == FORM_LANES || value->form == FORM_RANGE || value->lanes;
 
         if (value->needed && owns && !make_in_phi(m, v))
-            make_free(m, make_type(m, v), value->reg);
+            make_put_reg(m, make_type(m, v), value->reg);
     }
     m->dying[at] = KIR_NONE;
 }

@@ -9,11 +9,11 @@ struct make;
 struct tile_step;
 
 /* Room in scratch. */
-uint32_t make_room(struct make *m, uint64_t bytes, uint64_t align);
-uint32_t make_one(struct make *m);
+uint32_t make_space(struct make *m, uint64_t bytes, uint64_t align);
+uint32_t make_uniform(struct make *m);
 uint32_t make_const(struct make *m, uint64_t bits);
-uint32_t make_reg(struct make *m, uint32_t type);
-void make_free(struct make *m, uint32_t type, uint32_t reg);
+uint32_t make_take_reg(struct make *m, uint32_t type);
+void make_put_reg(struct make *m, uint32_t type, uint32_t reg);
 /* Frees the registers of values that are needed until `at`, once. */
 void make_release(struct make *m, uint32_t at);
 void make_step(struct make *m, const struct tile_step *step);

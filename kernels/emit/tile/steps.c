@@ -44,10 +44,10 @@ static uint32_t result(struct make *m, uint32_t at)
 
     if (value->form == FORM_LANES || value->form == FORM_RANGE) {
         value->reg = make_in_phi(m, at) ? value_of(m, m->live.place[at])->reg
-                                        : make_reg(m, make_type(m, at));
+                                        : make_take_reg(m, make_type(m, at));
         return value->reg;
     }
-    return value->one = make_one(m);
+    return value->one = make_uniform(m);
 }
 
 /* ---- copies ---- */
@@ -257,7 +257,7 @@ static void place_in_lanes(struct make *m, struct tile_step *step, uint32_t type
     if (step->way == TILE_LINEAR)
         return;
     count = make_const(m, lanes);
-    out = make_reg(m, type);
+    out = make_take_reg(m, type);
     make_step(m, &(struct tile_step){.kind = STEP_LOOP,
                                      .n = lanes,
                                      .out = out,
@@ -265,7 +265,7 @@ static void place_in_lanes(struct make *m, struct tile_step *step, uint32_t type
                                      .b = count,
                                      .c = count,
                                      .loop = m->loops->loop[KIR_mul][type][TILE_ONE_B]});
-    numbers = make_reg(m, type);
+    numbers = make_take_reg(m, type);
     make_step(m, &(struct tile_step){.kind = STEP_LOOP,
                                      .n = lanes,
                                      .out = numbers,
@@ -279,7 +279,7 @@ static void place_in_lanes(struct make *m, struct tile_step *step, uint32_t type
                                      .b = numbers,
                                      .c = out,
                                      .loop = m->loops->loop[KIR_add][type][0]});
-    make_free(m, type, numbers);
+    make_put_reg(m, type, numbers);
     step->a = out;
 }
 
@@ -321,7 +321,7 @@ static void offset_done(struct make *m, uint32_t at, const struct tile_step *ste
     const struct value *offset = value_of(m, inst_of(m, at)->a[0]);
 
     if (step->way != TILE_LINEAR && step->a != offset->reg)
-        make_free(m, make_type(m, inst_of(m, at)->a[0]), step->a);
+        make_put_reg(m, make_type(m, inst_of(m, at)->a[0]), step->a);
 }
 
 static void set_mask(struct make *m, struct tile_step *step, uint32_t mask)
@@ -381,12 +381,12 @@ static void make_store(struct make *m, uint32_t at)
     if (mask != KIR_NONE)
         set_mask(m, &step, mask);
     if (spread) {
-        step.b = make_reg(m, type);
+        step.b = make_take_reg(m, type);
         copy(m, type, step.b, from->one, true, step.n);
     }
     make_step(m, &step);
     if (spread)
-        make_free(m, type, step.b);
+        make_put_reg(m, type, step.b);
     offset_done(m, at, &step);
 }
 
@@ -403,7 +403,7 @@ static void make_for(struct make *m, uint32_t at)
 
         result(m, phi);
         if (value->lanes)
-            value->reg = make_reg(m, make_type(m, phi));
+            value->reg = make_take_reg(m, make_type(m, phi));
         carry_value(m, phi, inst_of(m, phi)->a[0]);
     }
     value_of(m, at)->reg = m->code->n_steps;
@@ -434,7 +434,7 @@ static void make_next(struct make *m, uint32_t at)
 
         if (!is_phi_of(m, links[i], loop))
             continue;
-        phi->spare = lanes ? make_reg(m, make_type(m, first + i)) : make_one(m);
+        phi->spare = lanes ? make_take_reg(m, make_type(m, first + i)) : make_uniform(m);
         copy(m, make_type(m, first + i), phi->spare, lanes ? from->reg : from->one, false,
              lanes ? m->code->lanes : 1);
     }
@@ -452,7 +452,7 @@ static void make_next(struct make *m, uint32_t at)
             continue;
         carry(m, first + i, phi->spare, lanes);
         if (lanes)
-            make_free(m, make_type(m, first + i), phi->spare);
+            make_put_reg(m, make_type(m, first + i), phi->spare);
     }
     make_step(
         m, &(struct tile_step){.kind = STEP_NEXT,
@@ -499,7 +499,7 @@ void make_inst(struct make *m, uint32_t at)
     (makers[inst_of(m, at)->op] ? makers[inst_of(m, at)->op] : make_loop)(m, at);
     if (value->lanes && inst_of(m, at)->op != KIR_phi) {
         if (value->form == FORM_LINE)
-            value->reg = make_reg(m, make_type(m, at));
+            value->reg = make_take_reg(m, make_type(m, at));
         fill(m, at);
     }
     make_release(m, at);

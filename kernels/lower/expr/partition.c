@@ -20,14 +20,15 @@ static uint32_t shared_lanes(const struct kir_tuning *tuning, uint32_t most, int
     return n <= most / 2 && small >= SCHED_MIN_LANES ? small : most;
 }
 
-void partition_init(struct partition *partition, const struct expr *e,
-                    const struct delinearizer *points, uint32_t most)
+/* The innermost dim is divided by itself if its extent is at least `line`. */
+static void init(struct partition *partition, const struct expr *e,
+                 const struct delinearizer *points, uint32_t most, int64_t line)
 {
     const struct kir_tuning tuning = sched_tuning(e->s);
     int64_t inner = points->n > 1 ? e->space.extent[points->dim[points->n - 1]] : 0, lines = 1;
 
     *partition = (struct partition){.points = *points, .inner = BLOCK_NONE, .n = points->count};
-    if (inner >= tuning.line) {
+    if (inner >= line) {
         lines = points->count / inner;
         partition->inner = partition->points.dim[--partition->points.n];
         partition->n = inner;
@@ -39,6 +40,18 @@ void partition_init(struct partition *partition, const struct expr *e,
             : choose_lanes(&tuning, most, partition->n, partition->inner != BLOCK_NONE);
     partition->blocks = (partition->n + partition->lanes - 1) / partition->lanes;
     partition->groups = lines * partition->blocks;
+}
+
+void partition_init(struct partition *partition, const struct expr *e,
+                    const struct delinearizer *points, uint32_t most)
+{
+    init(partition, e, points, most, sched_tuning(e->s).line);
+}
+
+void partition_init_columns(struct partition *partition, const struct expr *e,
+                            const struct delinearizer *points, uint32_t columns)
+{
+    init(partition, e, points, columns, columns);
 }
 
 static bool has_inner_blocks(const struct partition *partition)

@@ -32,6 +32,10 @@ struct span {
 /* Divides the points into groups of `most` lanes or fewer. */
 void partition_init(struct partition *partition, const struct expr *e,
                     const struct delinearizer *points, uint32_t most);
+/* Divides the points into groups of `columns` or fewer, which is a power of two: along the
+ * innermost dim if that is as long. */
+void partition_init_columns(struct partition *partition, const struct expr *e,
+                            const struct delinearizer *points, uint32_t columns);
 /* Emits the parameters; once per phase. */
 void partition_phase(struct partition *partition, struct expr *e);
 struct span partition_span(const struct partition *partition, const struct expr *e, uint32_t group,

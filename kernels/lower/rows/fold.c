@@ -6,6 +6,7 @@
 #include <frit/op_table.h>
 
 #include "lower/rows/rows.h"
+#include "math/math.h"
 
 static struct fold_state single(uint32_t value)
 {
@@ -81,12 +82,12 @@ static struct fold_state highest(const struct fold *fold)
 
 static uint32_t most(const struct fold *fold, uint32_t a, uint32_t b)
 {
-    return lower_most(fold->m, fold->dtype, a, b);
+    return lower_max(fold->m, fold->dtype, a, b);
 }
 
 static uint32_t least(const struct fold *fold, uint32_t a, uint32_t b)
 {
-    return lower_least(fold->m, fold->dtype, a, b);
+    return lower_min(fold->m, fold->dtype, a, b);
 }
 
 /* ---- argmax, argmin: the value, then its number; ties take the first, the first NaN wins ---- */
@@ -128,7 +129,8 @@ static struct fold_state pick(const struct fold *fold, const struct fold_state *
                                 kir_select(fold->m, take, b->part[1], a->part[1])}};
 }
 
-uint32_t fold_number_of(const struct fold *fold, const struct fold_state *state, uint32_t value)
+/* The number where the state has the value, else the identity's. */
+static uint32_t number_at(const struct fold *fold, const struct fold_state *state, uint32_t value)
 {
     uint32_t own = state->part[0], has = kir_binary(fold->m, KIR_eq, own, value);
 
@@ -137,15 +139,91 @@ uint32_t fold_number_of(const struct fold *fold, const struct fold_state *state,
     return kir_select(fold->m, has, state->part[1], no_number(fold));
 }
 
+/* ---- max, and the sum of exponentials relative to it ---- */
+
+static struct fold_state lowest_and_zero(const struct fold *fold)
+{
+    return (struct fold_state){{end_of(fold, true), lower_const(fold->m, fold->dtype, 0)}};
+}
+
+/* exp(x), and 1 where `same`: there x may be NaN, a difference of infinities. */
+static uint32_t scale(const struct fold *fold, uint32_t x, uint32_t same)
+{
+    return kir_select(fold->m, same, lower_const(fold->m, fold->dtype, 1),
+                      math_exp(fold->m, fold->target, x));
+}
+
+/* One exponential, of minus the distance of the maxima, serves whichever sum is rescaled. */
+static struct fold_state combine_rescaled(const struct fold *fold, const struct fold_state *a,
+                                          const struct fold_state *b)
+{
+    struct kir_module *m = fold->m;
+    uint32_t above = kir_binary(m, KIR_sub, b->part[0], a->part[0]);
+    uint32_t less = kir_unary(m, KIR_neg, kir_unary(m, KIR_abs, above));
+    uint32_t by = scale(fold, less, kir_binary(m, KIR_eq, a->part[0], b->part[0]));
+    uint32_t is_above = kir_binary(m, KIR_lt, a->part[0], b->part[0]);
+    uint32_t scaled = kir_select(m, is_above, a->part[1], b->part[1]);
+    uint32_t kept = kir_select(m, is_above, b->part[1], a->part[1]);
+
+    scaled = kir_binary(m, KIR_mul, scaled, by);
+    return (struct fold_state){
+        {most(fold, a->part[0], b->part[0]), kir_binary(m, KIR_add, kept, scaled)}};
+}
+
+const struct fold_row fold_max_exp_sum = {
+    .id = FRIT_OP_max,
+    .n_parts = 2,
+    .rescaled = true,
+    .identity = lowest_and_zero,
+    .combine = combine_rescaled,
+    .merge = most,
+};
+
+uint32_t fold_result_sum(const struct fold *fold, const struct fold_state *state)
+{
+    uint32_t zero = kir_binary(fold->m, KIR_sub, state->part[0], state->part[0]);
+
+    return kir_binary(fold->m, KIR_add, state->part[1], zero);
+}
+
+/* ---- second parts ---- */
+
+struct fold_state fold_element(const struct fold *fold, uint32_t value, uint32_t number)
+{
+    struct fold_state state = single(value);
+
+    if (fold->row->indexed)
+        state.part[1] = number;
+    if (fold->row->rescaled)
+        state.part[1] = lower_const(fold->m, fold->dtype, 1);
+    return state;
+}
+
+uint32_t fold_second_of(const struct fold *fold, const struct fold_state *state, uint32_t value)
+{
+    uint32_t own = state->part[0], less, same;
+
+    if (!fold->row->rescaled)
+        return number_at(fold, state, value);
+    same = kir_binary(fold->m, KIR_eq, own, value);
+    less = kir_binary(fold->m, KIR_sub, own, value);
+    return kir_binary(fold->m, KIR_mul, state->part[1], scale(fold, less, same));
+}
+
+uint32_t fold_merge_seconds(const struct fold *fold, uint32_t a, uint32_t b)
+{
+    return kir_binary(fold->m, fold->row->rescaled ? KIR_add : KIR_smin, a, b);
+}
+
 /* ---- the table ---- */
 
 static const struct fold_row rows[] = {
-    {FRIT_OP_sum, 1, false, false, zero, combine_values, sum},
-    {FRIT_OP_prod, 1, false, false, one, combine_values, product},
-    {FRIT_OP_max, 1, false, false, lowest, combine_values, most},
-    {FRIT_OP_min, 1, false, false, highest, combine_values, least},
-    {FRIT_OP_argmax, 2, true, false, lowest_at, pick, most},
-    {FRIT_OP_argmin, 2, true, true, highest_at, pick, least},
+    {FRIT_OP_sum, 1, false, false, false, zero, combine_values, sum},
+    {FRIT_OP_prod, 1, false, false, false, one, combine_values, product},
+    {FRIT_OP_max, 1, false, false, false, lowest, combine_values, most},
+    {FRIT_OP_min, 1, false, false, false, highest, combine_values, least},
+    {FRIT_OP_argmax, 2, true, false, false, lowest_at, pick, most},
+    {FRIT_OP_argmin, 2, true, true, false, highest_at, pick, least},
 };
 
 const struct fold_row *fold_row_of(uint32_t op)
@@ -174,5 +252,5 @@ uint32_t fold_result(const struct fold *fold, const struct fold_state *state)
 
 enum kir_type fold_part_type(const struct fold *fold, uint32_t part)
 {
-    return part ? fold->number : kir_type_of(fold->dtype);
+    return part && fold->row->indexed ? fold->number : kir_type_of(fold->dtype);
 }

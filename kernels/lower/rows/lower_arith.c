@@ -142,7 +142,7 @@ uint32_t lower_is_inf(const struct lower *l)
 
 uint32_t lower_relu(const struct lower *l)
 {
-    return lower_most(l->m, l->dtype, l->in[0], number(l, 0));
+    return lower_max(l->m, l->dtype, l->in[0], number(l, 0));
 }
 
 /* ---- two ---- */
@@ -171,12 +171,12 @@ uint32_t lower_div(const struct lower *l)
 
 uint32_t lower_maximum(const struct lower *l)
 {
-    return lower_most(l->m, l->dtype, l->in[0], l->in[1]);
+    return lower_max(l->m, l->dtype, l->in[0], l->in[1]);
 }
 
 uint32_t lower_minimum(const struct lower *l)
 {
-    return lower_least(l->m, l->dtype, l->in[0], l->in[1]);
+    return lower_min(l->m, l->dtype, l->in[0], l->in[1]);
 }
 
 uint32_t lower_and(const struct lower *l)
@@ -267,7 +267,7 @@ uint32_t lower_mask_fill(const struct lower *l)
 
 uint32_t lower_clamp(const struct lower *l)
 {
-    return lower_least(l->m, l->dtype, lower_most(l->m, l->dtype, l->in[0], l->in[1]), l->in[2]);
+    return lower_min(l->m, l->dtype, lower_max(l->m, l->dtype, l->in[0], l->in[1]), l->in[2]);
 }
 
 uint32_t lower_hard_sigmoid(const struct lower *l)

@@ -108,14 +108,14 @@ static uint32_t by_kind(struct kir_module *m, uint32_t dtype, const enum kir_op 
     return kir_binary(m, ops[kind], a, b);
 }
 
-uint32_t lower_least(struct kir_module *m, uint32_t dtype, uint32_t a, uint32_t b)
+uint32_t lower_min(struct kir_module *m, uint32_t dtype, uint32_t a, uint32_t b)
 {
     static const enum kir_op ops[4] = {KIR_fmin, KIR_smin, KIR_umin, KIR_and};
 
     return by_kind(m, dtype, ops, a, b);
 }
 
-uint32_t lower_most(struct kir_module *m, uint32_t dtype, uint32_t a, uint32_t b)
+uint32_t lower_max(struct kir_module *m, uint32_t dtype, uint32_t a, uint32_t b)
 {
     static const enum kir_op ops[4] = {KIR_fmax, KIR_smax, KIR_umax, KIR_or};
 

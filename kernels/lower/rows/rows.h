@@ -103,8 +103,8 @@ bool lower_is_float(uint32_t dtype);
 bool lower_is_unsigned(uint32_t dtype); /* integers, not bool */
 /* a < b, the smaller, the larger; of bool too; NaN wins. */
 uint32_t lower_less(struct kir_module *m, uint32_t dtype, uint32_t a, uint32_t b);
-uint32_t lower_least(struct kir_module *m, uint32_t dtype, uint32_t a, uint32_t b);
-uint32_t lower_most(struct kir_module *m, uint32_t dtype, uint32_t a, uint32_t b);
+uint32_t lower_min(struct kir_module *m, uint32_t dtype, uint32_t a, uint32_t b);
+uint32_t lower_max(struct kir_module *m, uint32_t dtype, uint32_t a, uint32_t b);
 
 #define LOWER_ROW(name, RESULT, AT, SCALARS, COST) uint32_t lower_##name(const struct lower *l);
 #define LOWER_VIEW(name, COUNT) \

@@ -85,21 +85,25 @@ static bool contract_match(struct matcher *m, const struct block *block)
     return anchor_match(m, block, contract_takes);
 }
 
-static bool contract_takes_args(const struct block *block, uint32_t number)
+/* A cast of a float to the type that it is computed in changes no value. */
+static bool widens(const struct block *block, const struct block_op *op)
 {
-    return multiplies(block, number) && anchor_reads_args(block, number);
+    return op->id == FRIT_OP_cast && op->in[0].kind == FRIT_OPERAND_TENSOR &&
+           op->out[0] != BLOCK_NONE && kir_is_half(block->values[op->in[0].value].dtype) &&
+           block->values[op->out[0]].dtype == FRIT_F32;
 }
 
-/* Views, then the contraction. */
+/* Views and casts that widen, then the contraction. */
 static bool contract_match_alone(struct matcher *m, const struct block *block)
 {
     const struct anchor *anchor = m->state;
     const struct block_op *op = &block->ops[m->n_ops];
     const frit_op_info *info = frit_op_info_at(op->id);
 
-    if (anchor->found || (!contract_row_of(op->id) && (!info || info->cls != FRIT_CLASS_VIEW)))
+    if (anchor->found ||
+        (!contract_row_of(op->id) && !widens(block, op) && (!info || info->cls != FRIT_CLASS_VIEW)))
         return false;
-    return anchor_match(m, block, contract_takes_args);
+    return anchor_match(m, block, multiplies);
 }
 
 /* ---- how lanes lie ---- */

@@ -37,6 +37,7 @@ struct contract_slices {
     uint32_t wide, deep; /* powers of two */
     bool along_k;        /* neighbours lie along k, else along `across` */
     uint32_t steps;      /* of k whose elements are loaded before they are multiplied */
+    bool loads_ahead;    /* those of the next steps are loaded before these are multiplied */
     uint32_t n_splits;   /* groups that share a sum; over 1: a phase of its own adds them up */
     uint32_t partial;    /* argument: their sums */
 };

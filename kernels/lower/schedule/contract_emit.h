@@ -28,9 +28,10 @@ struct contract_emitter {
     uint32_t k_end;
     uint32_t at[2]; /* the lane's place in its row, column */
     /* SLICES: corner[DOWN], and the lane's first place across in at[ACROSS]. */
-    uint32_t both;  /* the group's number among those of one tile */
-    uint32_t slice; /* the lane's k in a step */
-    uint32_t split; /* the group's part of k; KIR_NONE: all of it */
+    uint32_t both;   /* the group's number among those of one tile */
+    uint32_t slice;  /* the lane's k in a step */
+    uint32_t split;  /* the group's part of k; KIR_NONE: all of it */
+    uint32_t k_full; /* k up to where steps are full */
 };
 
 static inline uint32_t op2(const struct contract_emitter *w, enum kir_op op, uint32_t a, uint32_t b)

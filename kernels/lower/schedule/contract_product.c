@@ -39,10 +39,24 @@ uint32_t contract_product_find(const struct block *block)
 
 /* ---- operands ---- */
 
-/* A load whose offset is linear in the space's dims; NULL: the node is something else. */
-static const struct expr_node *linear_load(const struct expr *e, uint32_t number)
+/* The node, or what it is a cast of. */
+static const struct expr_node *before_cast(const struct expr *e, uint32_t number)
 {
     const struct expr_node *node = number == BLOCK_NONE ? NULL : &e->nodes[number];
+    const struct block *block = e->s->block;
+    uint32_t maker = node ? block->values[node->value].maker : BLOCK_NONE;
+
+    if (node && node->kind == EXPR_OP && maker != BLOCK_NONE &&
+        block->ops[maker].id == FRIT_OP_cast && node->in[0] != BLOCK_NONE)
+        return &e->nodes[node->in[0]];
+    return node;
+}
+
+/* A load whose offset is linear in the space's dims, behind a cast or not; NULL: the node is
+ * something else. */
+static const struct expr_node *linear_load(const struct expr *e, uint32_t number)
+{
+    const struct expr_node *node = before_cast(e, number);
 
     if (!node || node->kind != EXPR_LOAD || e->s->block->values[node->value].maker != BLOCK_NONE)
         return NULL;
@@ -50,6 +64,11 @@ static const struct expr_node *linear_load(const struct expr *e, uint32_t number
         if (node->at.k[SPACE_DIMS + i])
             return NULL;
     return node;
+}
+
+static uint32_t dtype_of(const struct expr *e, const struct expr_node *load)
+{
+    return e->s->block->values[load->value].dtype;
 }
 
 static uint32_t input_of(const struct expr *e, const struct expr_node *load)
@@ -149,7 +168,7 @@ static bool plan_bias(const struct contract *c, const struct product_plan *p,
     out->bias = BLOCK_NONE;
     if (c->bias == BLOCK_NONE)
         return true;
-    if (!load || n > 1)
+    if (!load || n > 1 || dtype_of(&c->e, load) != p->product->result)
         return false;
     for (uint32_t d = 0; d < c->e.space.n_dims; d++)
         if (load->at.k[d] != (n && d == dims[0] ? 1 : 0))
@@ -162,6 +181,15 @@ static bool plan_bias(const struct contract *c, const struct product_plan *p,
 
 /* ---- the plan ---- */
 
+/* The result has the operands' type, or is what narrow operands are computed in. */
+static bool types_fit(uint32_t dtype, uint32_t result)
+{
+    const enum kir_type type = kir_type_of(dtype);
+
+    return (type == KIR_F32 || type == KIR_F64) &&
+           (dtype == result || (kir_is_half(dtype) && result == FRIT_F32));
+}
+
 static bool take(const struct contract *c, uint32_t coord, struct contract_product *out)
 {
     const struct expr_node *a = linear_load(&c->e, c->a.node), *b = linear_load(&c->e, c->b.node);
@@ -171,6 +199,10 @@ static bool take(const struct contract *c, uint32_t coord, struct contract_produ
         return false;
     p.a = &a->at;
     p.b = &b->at;
+    out->product.dtype = dtype_of(&c->e, a);
+    if (dtype_of(&c->e, b) != out->product.dtype ||
+        !types_fit(out->product.dtype, out->product.result))
+        return false;
     out->a = input_of(&c->e, a);
     out->b = input_of(&c->e, b);
     out->a_first = a->at.c;
@@ -206,7 +238,7 @@ static void find_align(const struct contract *c, const struct block_op *op,
 {
     const struct block_value *result = &c->e.s->block->values[op->out[0]];
     struct kernels_product *p = &out->product;
-    const int64_t each = (int64_t)frit_storage_bytes(p->dtype, 1);
+    const int64_t each = (int64_t)frit_storage_bytes(p->result, 1);
     uint32_t align = 256;
 
     align = operand_align(c, align, out->a, out->a_first, p->a.batch);
@@ -238,7 +270,7 @@ static frit_status plan(struct contract *c, const struct block_op *op, struct co
     coord = expr_coord(&c->e, &linear);
     expr_settle(&c->e);
     TRY(expr_status(&c->e, err));
-    out->product.dtype = c->e.s->block->values[op->out[0]].dtype;
+    out->product.result = c->e.s->block->values[op->out[0]].dtype;
     if (!take(c, coord, out))
         return fail(err, FRIT_UNSUPPORTED, "kernels: not a product of matrices in arguments");
     find_align(c, op, out);

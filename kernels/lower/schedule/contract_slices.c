@@ -18,6 +18,7 @@ enum {
     FEWEST_STEPS = 2,    /* likewise where adding up costs least */
     ALONG_PLACES = 4,    /* places across, of a lane along k */
     LOADS = 16,          /* of a lane along k before it multiplies */
+    AHEAD_DOWN = 8,      /* more leave no registers to load ahead */
     SPLIT_GROUPS = 64,   /* with fewer, groups share sums */
     SPLIT_STEPS = 64,    /* of a lane, that are worth a phase more */
     LARGE_DOWN = 4       /* places that are read badly, and matter */
@@ -120,6 +121,7 @@ static void choose_across(struct contract *c)
     while (slices->deep > 1 && c->n_k / slices->deep < LEAST_STEPS)
         slices->deep /= 2;
     slices->steps = c->n_down <= 2 ? 8 : c->n_down <= 8 ? 4 : 2;
+    slices->loads_ahead = c->n_down <= AHEAD_DOWN;
 }
 
 /* Neighbours along k: those that exchange values at little cost, more where groups are few. */
@@ -144,6 +146,7 @@ static void choose_along(struct contract *c)
         slices->wide /= 2;
         slices->deep *= 2;
     }
+    slices->loads_ahead = true;
     slices->steps = LOADS / (c->n_down + c->n_across);
     if (slices->steps < 2)
         slices->steps = 2;

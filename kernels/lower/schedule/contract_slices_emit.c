@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Contractions whose k is shared.  A group is a grid of lanes, `wide` times `deep`, of which the
  * neighbours lie along k or along `across`.  In a step each lane takes one k for all its places;
- * the elements of a few steps are loaded before any is multiplied.
+ * the elements of a few steps are loaded before any is multiplied, and where registers allow while
+ * those of the steps before are.
  *
  * Then lanes that lie along k add up their sums in pairs.  Where a lane still has several, it keeps
  * half of them and gives the others to its partner: with n sums and n lanes n - 1 exchanges leave
@@ -11,11 +12,12 @@
  * what follows the contraction. */
 #include "lower/schedule/contract_slices_emit.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "lower/schedule/contract_emit.h"
 
-enum { MOST_STEPS = 16, JOIN_LANES = 256 };
+enum { MOST_STEPS = 16, MOST_CARRIED = 64, JOIN_LANES = 256 };
 
 /* ---- the grid of lanes ---- */
 
@@ -107,42 +109,97 @@ static void multiply(const struct contract_emitter *w, const struct elements *el
         sums[i] = add_product(w, sums[i], elements->of[DOWN][i / n], elements->of[ACROSS][i % n]);
 }
 
-/* k from begin to end, `steps` at a time; `ends`: the last may be beyond that of k. */
+/* The elements of `steps` steps from the lane's k `first` on; `ends`: the last may be beyond that
+ * of k. */
+static void load_steps(const struct contract_emitter *w, uint32_t first, uint32_t steps, bool ends,
+                       struct elements *out)
+{
+    for (uint32_t s = 0; s < steps; s++) {
+        uint32_t mark = expr_mark(w->e), k = plus(w, first, (int64_t)s * w->c->slices.deep);
+
+        expr_set(w->e, w->c->k.dim[0], k);
+        load_step(w, ends ? op2(w, KIR_lt, k, w->k_end) : KIR_NONE, &out[s]);
+        expr_release(w->e, mark);
+    }
+}
+
+/* k from begin to end, `steps` at a time. */
 static void sum_steps(const struct contract_emitter *w, uint32_t begin, uint32_t end,
                       uint32_t steps, bool ends, uint32_t *sums)
 {
-    uint32_t deep = w->c->slices.deep, first, next[CONTRACT_SUMS];
+    uint32_t k = work_loop(w, begin, end, w->c->slices.deep * steps, sums), next[CONTRACT_SUMS];
     struct elements elements[MOST_STEPS];
 
-    first = work_loop(w, begin, end, deep * steps, sums);
-    first = op2(w, KIR_add, first, w->slice);
     for (uint32_t i = 0; i < w->n; i++)
         next[i] = sums[i];
-    for (uint32_t s = 0; s < steps; s++) {
-        uint32_t mark = expr_mark(w->e), k = plus(w, first, (int64_t)s * deep);
-
-        expr_set(w->e, w->c->k.dim[0], k);
-        load_step(w, ends ? op2(w, KIR_lt, k, w->k_end) : KIR_NONE, &elements[s]);
-        expr_release(w->e, mark);
-    }
+    load_steps(w, op2(w, KIR_add, k, w->slice), steps, ends, elements);
     for (uint32_t s = 0; s < steps; s++)
         multiply(w, &elements[s], next);
     kir_next(w->m, next, w->n);
 }
 
+/* Where the elements of all steps are; returns how many. */
+static uint32_t list_steps(const struct contract_emitter *w, struct elements *elements,
+                           uint32_t **out)
+{
+    uint32_t n = 0;
+
+    for (uint32_t s = 0; s < w->c->slices.steps; s++)
+        for (uint32_t side = DOWN; side <= ACROSS; side++)
+            for (uint32_t i = 0; i < w->n_places[side]; i++)
+                out[n++] = &elements[s].of[side][i];
+    assert(n <= MOST_CARRIED);
+    return n;
+}
+
+/* A round multiplies what the one before it loaded, and loads what the next one multiplies, so that
+ * memory works all the time: compilers in drivers were seen to move loads down to where their
+ * values are used, out of a loop they cannot.  The last round loads its own elements again. */
+static void sum_ahead(const struct contract_emitter *w, uint32_t begin, uint32_t end,
+                      uint32_t *sums)
+{
+    uint32_t steps = w->c->slices.steps, step = steps * w->c->slices.deep, n, last, k;
+    uint32_t *now[MOST_CARRIED], *later[MOST_CARRIED], next[CONTRACT_SUMS + MOST_CARRIED];
+    struct elements elements[MOST_STEPS], ahead[MOST_STEPS];
+
+    n = list_steps(w, elements, now);
+    (void)list_steps(w, ahead, later);
+    last = op2(w, KIR_sub, w->k_full, index_const(w, step));
+    k = op2(w, KIR_smin, begin, last);
+    load_steps(w, op2(w, KIR_add, k, w->slice), steps, false, elements);
+    k = work_loop(w, begin, end, step, sums);
+    for (uint32_t i = 0; i < n; i++)
+        *now[i] = kir_phi(w->m, *now[i]);
+    k = op2(w, KIR_smin, plus(w, k, step), last);
+    load_steps(w, op2(w, KIR_add, k, w->slice), steps, false, ahead);
+    for (uint32_t i = 0; i < w->n; i++)
+        next[i] = sums[i];
+    for (uint32_t s = 0; s < steps; s++)
+        multiply(w, &elements[s], next);
+    for (uint32_t i = 0; i < n; i++)
+        next[w->n + i] = *later[i];
+    kir_next(w->m, next, w->n + n);
+}
+
 void slices_sum(const struct contract_emitter *w, uint32_t begin, uint32_t end, uint32_t *sums)
 {
-    sum_steps(w, begin, end, w->c->slices.steps, false, sums);
+    if (w->c->slices.loads_ahead)
+        sum_ahead(w, begin, end, sums);
+    else
+        sum_steps(w, begin, end, w->c->slices.steps, false, sums);
 }
 
 /* Of the group's part of k.  What is left after full steps is the last part's. */
-static void sum_lanes(const struct contract_emitter *w, uint32_t *sums)
+static void sum_lanes(struct contract_emitter *w, uint32_t *sums)
 {
     const struct contract_slices *slices = &w->c->slices;
     int64_t step = (int64_t)slices->steps * slices->deep, full_n = w->c->n_k / step * step;
     int64_t part = tiles_of(full_n / step, slices->n_splits) * step;
     int64_t block = SUM_BLOCK_CONTRACT / slices->steps * step;
-    uint32_t begin = index_const(w, 0), full = sched_index(w->e->s, full_n), end = full, rest;
+    uint32_t begin = index_const(w, 0), full, end, rest;
+
+    full = op2(w, KIR_mul, sched_index(w->e->s, full_n / step), index_const(w, step));
+    w->k_full = end = full;
 
     for (uint32_t i = 0; i < w->n; i++)
         sums[i] = zero(w);

@@ -3,7 +3,7 @@
  * and neighbours along another dim, `across`.  A group has a square of these two dims.  It reads
  * transposed operands along `across` into tiles and, after a barrier, visits the square along the
  * innermost dim.  A line of a tile is one element longer than the square, which avoids bank
- * conflicts. */
+ * conflicts.  Other operands are loaded before the barrier too, so that one wait is enough. */
 #include <stdlib.h>
 
 #include "lower/expr/delinearize.h"
@@ -11,7 +11,8 @@
 
 enum {
     MAX_TILES = 4,
-    MAX_ROUNDS = 8 /* over the square that are unrolled */
+    MAX_ROUNDS = 8, /* over the square that are unrolled */
+    MAX_DIRECT = 2  /* other operands that are loaded before the barrier */
 };
 
 enum { OUTSIDE, INSIDE }; /* tags: dims that are not, or are, of the square */
@@ -21,6 +22,8 @@ struct tiled {
     struct kir_module *m;
     uint32_t inner, across; /* dims */
     uint32_t n, node[MAX_TILES], tile[MAX_TILES];
+    uint32_t n_direct, direct[MAX_DIRECT]; /* loads before the barrier, if lines are unrolled */
+    uint32_t loaded[MAX_ROUNDS][MAX_DIRECT];
     uint32_t side, lanes;
     struct delinearizer outer;
     uint32_t begin[2]; /* the group's square: along the innermost dim, along `across` */
@@ -67,6 +70,14 @@ static bool *find_unconditional(const struct expr *e)
     return unconditional;
 }
 
+static bool is_tiled(const struct tiled *t, uint32_t node)
+{
+    for (uint32_t i = 0; i < t->n; i++)
+        if (t->node[i] == node)
+            return true;
+    return false;
+}
+
 static void find_loads(struct tiled *t, const bool *unconditional)
 {
     for (uint32_t i = 0; i < t->e->n_nodes && t->n < MAX_TILES; i++) {
@@ -79,6 +90,9 @@ static void find_loads(struct tiled *t, const bool *unconditional)
         t->across = across;
         t->node[t->n++] = i;
     }
+    for (uint32_t i = 0; i < t->e->n_nodes && t->n_direct < MAX_DIRECT; i++)
+        if (unconditional[i] && t->e->nodes[i].kind == EXPR_LOAD && !is_tiled(t, i))
+            t->direct[t->n_direct++] = i;
 }
 
 static enum kir_type tile_type(const struct tiled *t, uint32_t i)
@@ -192,8 +206,26 @@ static uint32_t set_point(const struct tiled *t, uint32_t line, uint32_t along)
     return mask;
 }
 
+static bool is_unrolled(const struct tiled *t)
+{
+    return t->side / (t->lanes / t->side) <= MAX_ROUNDS;
+}
+
+/* Loads operands that need no tile, if lines are unrolled. */
+static void load_direct(struct tiled *t, const uint32_t *lines, uint32_t n)
+{
+    for (uint32_t k = 0; k < n && is_unrolled(t); k++) {
+        uint32_t mark = expr_mark(t->e);
+
+        expr_mask(t->e, set_point(t, lines[k], 0));
+        for (uint32_t i = 0; i < t->n_direct; i++)
+            t->loaded[k][i] = expr_value(t->e, t->direct[i]);
+        expr_release(t->e, mark);
+    }
+}
+
 /* Reads lines along `across` into the tiles. */
-static void read_lines(const struct tiled *t, const uint32_t *lines, uint32_t n)
+static void read_lines(struct tiled *t, const uint32_t *lines, uint32_t n)
 {
     uint32_t value[MAX_ROUNDS][MAX_TILES];
 
@@ -205,6 +237,7 @@ static void read_lines(const struct tiled *t, const uint32_t *lines, uint32_t n)
             value[k][i] = expr_value(t->e, t->node[i]);
         expr_release(t->e, mark);
     }
+    load_direct(t, lines, n);
     for (uint32_t k = 0; k < n; k++) {
         uint32_t at = kir_binary(t->m, KIR_mul, lines[k], kir_const_i(t->m, KIR_I32, t->side + 1));
 
@@ -234,7 +267,7 @@ static void bind_tiles(const struct tiled *t, uint32_t line)
 
 /* Stores lines along the innermost dim, with operands from the tiles.  Computes all values before
  * the first store, so that other loads do not wait for stores. */
-static void store_lines(const struct tiled *t, const uint32_t *lines, uint32_t n)
+static void store_lines(struct tiled *t, const uint32_t *lines, uint32_t n)
 {
     uint32_t value[MAX_ROUNDS][SCHED_OUTPUTS] = {0}, mark;
 
@@ -242,6 +275,8 @@ static void store_lines(const struct tiled *t, const uint32_t *lines, uint32_t n
         mark = expr_mark(t->e);
         expr_mask(t->e, set_point(t, lines[k], 0));
         bind_tiles(t, lines[k]);
+        for (uint32_t i = 0; i < t->n_direct && is_unrolled(t); i++)
+            expr_bind(t->e, t->direct[i], t->loaded[k][i]);
         for (uint32_t i = 0; i < t->e->n_stores; i++)
             value[k][i] = expr_value(t->e, t->e->stores[i].node);
         expr_release(t->e, mark);
@@ -258,12 +293,12 @@ static void store_lines(const struct tiled *t, const uint32_t *lines, uint32_t n
 }
 
 /* Emits code for all lines of the square, as many at once as the group has lanes for. */
-static void each_line(const struct tiled *t,
-                      void (*emit)(const struct tiled *t, const uint32_t *lines, uint32_t n))
+static void each_line(struct tiled *t,
+                      void (*emit)(struct tiled *t, const uint32_t *lines, uint32_t n))
 {
     uint32_t step = t->lanes / t->side, lines[MAX_ROUNDS], n = 0;
 
-    if (t->side / step > MAX_ROUNDS) {
+    if (!is_unrolled(t)) {
         lines[0] =
             kir_for(t->m, kir_const_i(t->m, KIR_I32, 0), kir_const_i(t->m, KIR_I32, t->side), step);
         lines[0] = kir_binary(t->m, KIR_add, lines[0], t->major);

@@ -267,7 +267,7 @@ static void accumulate(struct pool_schedule *p)
     if (p->index != BLOCK_NONE)
         accumulate_indexed(p, value);
     else if (p->fold == POOL_MAX)
-        p->state[0] = lower_most(p->m, p->dtype, value, p->state[0]);
+        p->state[0] = lower_max(p->m, p->dtype, value, p->state[0]);
     else
         p->state[0] = kir_binary(p->m, KIR_add, p->state[0], value);
 }

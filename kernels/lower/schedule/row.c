@@ -7,6 +7,7 @@
 #include "base/fail.h"
 #include "lower/rows/rows.h"
 #include "lower/schedule/row.h"
+#include "lower/schedule/row_slab.h"
 
 enum { QUALITY = 900 };
 
@@ -77,11 +78,12 @@ static void plan_folds(struct row_schedule *row)
 
         if (!fold)
             continue;
-        row->folds[row->n_folds++] =
-            (struct row_fold){.fold = {fold, row->e.s->module, block->values[op->in[0].value].dtype,
-                                       row->n_row < INT32_MAX ? KIR_I32 : KIR_I64},
-                              .node = expr_node(&row->e, op->in[0].value, &row->root),
-                              .value = op->out[0]};
+        row->folds[row->n_folds++] = (struct row_fold){
+            .fold = {fold, row->e.s->module, block->values[op->in[0].value].dtype,
+                     row->n_row < INT32_MAX ? KIR_I32 : KIR_I64, row->e.s->target},
+            .beside = BLOCK_NONE,
+            .node = expr_node(&row->e, op->in[0].value, &row->root),
+            .value = op->out[0]};
     }
 }
 
@@ -160,10 +162,58 @@ static void find_node(struct row_schedule *row, uint32_t number)
     }
 }
 
+/* The kind of op that computes the node of a float, F32 or F64; FRIT_OP_LIMIT: none does. */
+static uint32_t float_op(const struct row_schedule *row, uint32_t node)
+{
+    const struct block *block = row->e.s->block;
+    const struct block_value *value =
+        node == BLOCK_NONE ? NULL : &block->values[row->e.nodes[node].value];
+
+    if (!value || row->e.nodes[node].kind != EXPR_OP ||
+        (value->dtype != FRIT_F32 && value->dtype != FRIT_F64))
+        return FRIT_OP_LIMIT;
+    return block->ops[value->maker].id;
+}
+
+/* The fold x_max = max(x) before fold number `i` where that is the sum of exp(x - x_max). */
+static uint32_t max_beside(const struct row_schedule *row, uint32_t i)
+{
+    const struct expr_node *nodes = row->e.nodes;
+    uint32_t exponential = row->folds[i].node, difference, x, most;
+
+    if (row->folds[i].fold.row->id != FRIT_OP_sum || float_op(row, exponential) != FRIT_OP_exp)
+        return BLOCK_NONE;
+    difference = nodes[exponential].in[0];
+    if (float_op(row, difference) != FRIT_OP_sub)
+        return BLOCK_NONE;
+    x = nodes[difference].in[0];
+    most = nodes[difference].in[1];
+    for (uint32_t k = 0; k < i && most != BLOCK_NONE; k++)
+        if (row->folds[k].fold.row == fold_row_of(FRIT_OP_max) && row->folds[k].node == x &&
+            nodes[most].kind == EXPR_EXTERNAL && nodes[most].value == row->folds[k].value)
+            return k;
+    return BLOCK_NONE;
+}
+
+static void set_level(struct row_schedule *row, struct row_fold *fold)
+{
+    fold->level = row->level[fold->node] + 1;
+    if (row->rescales)
+        fold->beside = max_beside(row, (uint32_t)(fold - row->folds));
+    if (fold->beside != BLOCK_NONE) {
+        row->folds[fold->beside].fold.row = &fold_max_exp_sum;
+        fold->level = row->folds[fold->beside].level;
+    }
+    if (fold->level > row->n_levels)
+        row->n_levels = fold->level;
+}
+
 /* Nodes are in topological order, and a fold's elements precede its result. */
 static void find_levels(struct row_schedule *row)
 {
     uint32_t next = 0;
+
+    row->n_levels = 0;
 
     row->level = arena_array(&row->e.arena, row->e.n_nodes + 1u, sizeof(*row->level));
     row->varies = arena_array(&row->e.arena, row->e.n_nodes + 1u, sizeof(*row->varies));
@@ -178,10 +228,28 @@ static void find_levels(struct row_schedule *row)
             find_node(row, next);
         if (i == row->n_folds)
             break;
-        row->folds[i].level = row->level[row->folds[i].node] + 1;
-        if (row->folds[i].level > row->n_levels)
-            row->n_levels = row->folds[i].level;
+        set_level(row, &row->folds[i]);
     }
+}
+
+bool *row_needs(struct row_schedule *row, uint32_t pass)
+{
+    const struct expr *e = &row->e;
+    bool *needed = arena_array(&row->e.arena, e->n_nodes + 1u, sizeof(*needed));
+
+    for (uint32_t i = 0; needed && i < row->n_folds; i++)
+        needed[row->folds[i].node] |=
+            row->folds[i].level == pass + 1 && row->folds[i].beside == BLOCK_NONE;
+    for (uint32_t i = 0; needed && i < e->n_stores; i++)
+        needed[e->stores[i].node] |= row->full[i] && row->level[e->stores[i].node] == pass;
+    for (uint32_t i = e->n_nodes; needed && i-- > 0;) {
+        const struct expr_node *node = &e->nodes[i];
+
+        for (uint32_t k = 0; needed[i] && node->kind == EXPR_OP && k < node->n_in; k++)
+            if (node->in[k] != BLOCK_NONE)
+                needed[node->in[k]] = true;
+    }
+    return needed;
 }
 
 /* ---- the form ---- */
@@ -192,6 +260,11 @@ static bool any_full(const struct row_schedule *row)
         if (row->full[i])
             return true;
     return false;
+}
+
+uint32_t row_passes(const struct row_schedule *row)
+{
+    return row->n_levels + any_full(row);
 }
 
 /* Elements of a chunk.  Where each lane has a row, every chunk leaves one partial result per lane
@@ -223,7 +296,7 @@ static int64_t choose_splits(struct row_schedule *row)
     const int64_t enough = row->form == ROW_LANE ? tuning.row_lane_enough : tuning.row_group_enough;
     const struct kir_target *target = row->e.s->target;
     int64_t blocks = row->outer.count, splits;
-    uint32_t passes = row->n_levels + any_full(row);
+    uint32_t passes = row_passes(row);
 
     if (row->form == ROW_LANE)
         blocks = (blocks + target->lanes - 1) / target->lanes;
@@ -258,6 +331,7 @@ void row_partition(struct row_schedule *row, uint32_t lanes)
         lanes = row->partition.lanes;
     }
     row->lanes = lanes;
+    row->lanes_per_row = row->form == ROW_LANE ? 1 : lanes;
 }
 
 static void choose_form(struct row_schedule *row)
@@ -268,6 +342,9 @@ static void choose_form(struct row_schedule *row)
     bool across = space->n_dims && space->tag[space->n_dims - 1] == ROW_OUTER;
     int64_t n_outer = row->outer.count;
 
+    row->resident = 0;
+    if (across && n_outer >= tuning.many_rows && row->n_row > tuning.short_row && slab_plan(row))
+        return;
     row->form = n_outer >= tuning.many_rows && (across || row->n_row <= tuning.short_row)
                     ? ROW_LANE
                     : ROW_GROUP;
@@ -279,8 +356,17 @@ static void choose_form(struct row_schedule *row)
                                           n_outer * row->splits)
                            : sched_lanes(target->lanes_per_row, row->n_row));
     if (row->form == ROW_GROUP && row->splits == 1 &&
-        row->n_row <= (int64_t)tuning.resident * row->lanes)
+        row->n_row <= (int64_t)tuning.resident * row->lanes) {
         row->resident = (uint32_t)((row->n_row + row->lanes - 1) / row->lanes);
+        row->unmasked = (uint32_t)(row->n_row / row->lanes);
+    }
+}
+
+/* Whether each pass reads the row from memory. */
+static bool reads_again(const struct row_schedule *row)
+{
+    return !row->e.s->target->rereads_are_cached && !row->resident &&
+           row->n_row > sched_tuning(row->e.s).short_row;
 }
 
 /* ---- aliases ---- */
@@ -307,7 +393,7 @@ static void find_aliases(struct row_schedule *row)
 
         if (row->full[i])
             alias &= ~inputs_of_later_passes(row, row->level[store->node]);
-        else if (row->form == ROW_GROUP || row->splits > 1)
+        else if (row->form != ROW_LANE || row->splits > 1)
             alias = 0; /* one lane stores what other lanes or groups may still load */
         row->e.s->numbers->alias[store->output] = alias;
     }
@@ -329,9 +415,9 @@ static bool is_empty(const struct row_schedule *row)
 /* An upper bound of a lane's loop rounds in one phase. */
 static int64_t rounds_of(const struct row_schedule *row)
 {
-    int64_t lanes = row->form == ROW_GROUP ? row->lanes : 1;
+    int64_t lanes = row->lanes_per_row;
     int64_t n = row->splits > 1 ? row->chunk : row->n_row;
-    int64_t passes = row->splits > 1 ? 1 : (int64_t)row->n_levels + any_full(row);
+    int64_t passes = row->splits > 1 ? 1 : row_passes(row);
 
     return passes * ((n + lanes - 1) / lanes) + row->splits;
 }
@@ -354,6 +440,12 @@ static frit_status build(struct row_schedule *row, frit_err *err)
     delinearize_init(&row->outer, &row->e, ROW_OUTER);
     delinearize_init(&row->inner, &row->e, ROW_INNER);
     choose_form(row);
+    if (reads_again(row)) {
+        row->rescales = true;
+        find_levels(row);
+        TRY(expr_status(&row->e, err));
+        choose_form(row);
+    }
     if (row->outer.count * row->splits > INT32_MAX)
         return fail(err, FRIT_UNSUPPORTED, "kernels: %s has too many rows", s->module->name);
     TRY(sched_check_rounds(s, rounds_of(row), err));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The row schedule: row.c plans, row_emit.h emits.
+/* The row schedule: row.c and row_slab.c plan, row_emit.h emits.
  *
  * The space has the dims of the root of the block's labels (label.h); the folded dims are tagged
  * ROW_INNER.  A fold's level is 1 + the highest level of the folds that its elements depend on.
@@ -15,19 +15,21 @@
 #include "lower/schedule/label.h"
 
 enum { ROW_OUTER, ROW_INNER };
-enum { ROW_FOLDS = 32 };
+enum { ROW_FOLDS = 32, ROW_RESIDENT = 32 /* elements per lane in registers at most */ };
 
 /* How rows are divided among lanes. */
 enum row_form {
     ROW_GROUP, /* a group works on one row */
-    ROW_LANE   /* each lane has a row of its own */
+    ROW_LANE,  /* each lane has a row of its own */
+    ROW_SLAB   /* a group works on adjacent rows, several lanes on each; see row_slab.c */
 };
 
 struct row_fold {
     struct fold fold;
-    uint32_t node;           /* node of the elements */
-    uint32_t value;          /* the result, a value of the block */
-    uint32_t level;          /* 1 or more */
+    uint32_t node;   /* node of the elements */
+    uint32_t value;  /* the result, a value of the block */
+    uint32_t level;  /* 1 or more */
+    uint32_t beside; /* number of the fold that computes it besides its own; BLOCK_NONE: none */
     struct fold_state state; /* during emission */
 };
 
@@ -39,21 +41,27 @@ struct row_schedule {
     int64_t n_row; /* elements of a row, may be 0 */
     uint32_t n_levels;
     uint32_t n_folds;
+    bool rescales; /* a sum of exponentials relative to a maximum is folded beside that */
     struct row_fold folds[ROW_FOLDS];
     uint32_t *level; /* per node: the level of the last fold that it depends on, or 0 */
     bool *varies;    /* per node: whether it varies along the row */
     bool *full;      /* per store: whether it has an element per element of the row */
     enum row_form form;
     bool in_lockstep; /* ROW_LANE: lanes with adjacent rows visit each element at the same time */
-    uint32_t lanes;
-    struct partition partition; /* ROW_LANE: divides rows among lanes */
+    uint32_t lanes, lanes_per_row;
+    struct partition partition; /* ROW_LANE, ROW_SLAB: divides rows among lanes, or sets of them */
     int64_t splits,
         chunk; /* groups per row, and elements of a row per group; splits 1: rows are not split */
     uint32_t resident; /* elements per lane that stay in registers from pass to pass; 0: none */
+    uint32_t unmasked; /* that many of them are in the row in every lane */
 };
 
 /* Divides the rows among groups of `lanes` lanes or fewer. */
 void row_partition(struct row_schedule *row, uint32_t lanes);
+/* Per node: whether a pass needs its elements; NULL without memory. */
+bool *row_needs(struct row_schedule *row, uint32_t pass);
+/* Number of passes over a row. */
+uint32_t row_passes(const struct row_schedule *row);
 /* Emits all phases and fills the grid and the workspace. */
 void row_emit(struct row_schedule *row);
 

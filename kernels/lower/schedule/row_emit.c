@@ -15,16 +15,32 @@ uint32_t phase_group(const struct row_emitter *w)
     return sched_wide(w->e->s, kir_emit_imm(w->m, KIR_group, 0, KIR_NONE, KIR_NONE, KIR_NONE));
 }
 
+/* In a slab, neighbouring lanes have neighbouring rows. */
+static void phase_lane(struct row_emitter *w)
+{
+    uint32_t lane = kir_emit(w->m, KIR_lane, KIR_NONE, KIR_NONE, KIR_NONE), column = lane;
+
+    if (w->row->form == ROW_SLAB) {
+        int64_t rows = w->row->partition.lanes;
+
+        column = kir_binary(w->m, KIR_and, lane, kir_const_i(w->m, KIR_I32, rows - 1));
+        lane = kir_binary(w->m, KIR_shr, lane,
+                          kir_const_i(w->m, KIR_I32, __builtin_ctzll((uint64_t)rows)));
+    }
+    w->column = sched_wide(w->e->s, column);
+    w->lane = lane == column ? w->column : sched_wide(w->e->s, lane);
+}
+
 void phase_begin(struct row_emitter *w)
 {
     kir_phase(w->m, w->row->lanes);
     expr_phase(w->e);
-    if (w->row->form == ROW_LANE)
-        partition_phase(&w->row->partition, w->e);
-    else
+    if (w->row->form == ROW_GROUP)
         delinearize_phase(&w->row->outer, w->e);
+    else
+        partition_phase(&w->row->partition, w->e);
     delinearize_phase(&w->row->inner, w->e);
-    w->lane = sched_wide(w->e->s, kir_emit(w->m, KIR_lane, KIR_NONE, KIR_NONE, KIR_NONE));
+    phase_lane(w);
     w->lane_0 = kir_binary(w->m, KIR_eq, w->lane, kir_index(w->m, 0));
     w->mask = KIR_NONE;
 }
@@ -44,8 +60,8 @@ void rows_set(struct row_emitter *w, uint32_t block)
     const struct partition *partition = &w->row->partition;
 
     w->rows = block;
-    if (w->row->form == ROW_LANE) {
-        struct span span = partition_span(partition, w->e, block, w->lane);
+    if (w->row->form != ROW_GROUP) {
+        struct span span = partition_span(partition, w->e, block, w->column);
 
         w->mask = partition_mask(partition, w->e, &span);
         if (w->row->splits > 1)
@@ -62,6 +78,13 @@ void rows_set(struct row_emitter *w, uint32_t block)
 int64_t rows_blocks(const struct row_schedule *row)
 {
     return row->form == ROW_GROUP ? row->outer.count : row->partition.groups;
+}
+
+uint32_t rows_result(const struct row_emitter *w, const struct row_fold *fold)
+{
+    const struct row_fold *of = fold->beside == BLOCK_NONE ? fold : &w->row->folds[fold->beside];
+
+    return of == fold ? fold_result(&of->fold, &of->state) : fold_result_sum(&of->fold, &of->state);
 }
 
 void rows_bind(const struct row_emitter *w, const struct row_fold *fold, uint32_t value)
@@ -85,7 +108,7 @@ void rows_store(const struct row_emitter *w)
     for (uint32_t i = 0; i < w->e->n_stores; i++)
         if (!w->row->full[i])
             expr_value(w->e, w->e->stores[i].node);
-    expr_mask(w->e, w->row->form == ROW_GROUP ? w->lane_0 : w->mask);
+    expr_mask(w->e, w->row->form == ROW_LANE ? w->mask : mask_both(w, w->mask, w->lane_0));
     for (uint32_t i = 0; i < w->e->n_stores; i++)
         if (!w->row->full[i])
             expr_emit_store(w->e, i);
@@ -120,9 +143,8 @@ static void emit_one_phase(struct row_emitter *w)
         region_emit(w, &region);
         lanes_combine(w);
         for (uint32_t i = 0; i < w->row->n_folds; i++)
-            if (pass_has_fold(w, &w->row->folds[i]))
-                rows_bind(w, &w->row->folds[i],
-                          fold_result(&w->row->folds[i].fold, &w->row->folds[i].state));
+            if (pass_has_result(w, &w->row->folds[i]))
+                rows_bind(w, &w->row->folds[i], rows_result(w, &w->row->folds[i]));
     }
     rows_store(w);
     phase_end(w, rows_blocks(w->row));

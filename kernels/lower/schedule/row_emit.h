@@ -28,11 +28,12 @@ struct row_emitter {
     struct row_schedule *row;
     struct expr *e;
     struct kir_module *m;
-    uint32_t lane;   /* the lane's number, in the index type */
-    uint32_t lane_0; /* B: the lane's number is 0; it stores for its group */
+    uint32_t lane;   /* the lane's number among those of its row, in the index type */
+    uint32_t lane_0; /* B: that number is 0; the lane stores for its row */
+    uint32_t column; /* ROW_LANE, ROW_SLAB: number of the lane's row among those of the group */
     uint32_t rows;   /* number of the lane's row, if rows are split */
     uint32_t n_rows; /* number of rows, if rows are split */
-    uint32_t mask;   /* ROW_LANE: B, the lane has a row; KIR_NONE: every lane has one */
+    uint32_t mask;   /* B: the lane has a row; KIR_NONE: every lane has one */
     uint32_t pass;
     uint32_t *resident; /* values of nodes for each resident element; NULL: none are resident */
     const bool *needs;  /* per node: needed by the current pass; set if elements are prefetched */
@@ -42,10 +43,22 @@ struct row_emitter {
     uint32_t tile_capacity;  /* elements that further tiles may have */
 };
 
-/* Whether the current pass computes the fold. */
-static inline bool pass_has_fold(const struct row_emitter *w, const struct row_fold *fold)
+/* a and b; KIR_NONE is true. */
+static inline uint32_t mask_both(const struct row_emitter *w, uint32_t a, uint32_t b)
+{
+    return a == KIR_NONE ? b : b == KIR_NONE ? a : kir_binary(w->m, KIR_and, a, b);
+}
+
+/* Whether the current pass has the fold's result at its end. */
+static inline bool pass_has_result(const struct row_emitter *w, const struct row_fold *fold)
 {
     return fold->level == w->pass + 1;
+}
+
+/* Whether the current pass computes the fold, for itself. */
+static inline bool pass_has_fold(const struct row_emitter *w, const struct row_fold *fold)
+{
+    return pass_has_result(w, fold) && fold->beside == BLOCK_NONE;
 }
 
 /* ---- row_emit.c ---- */
@@ -60,6 +73,8 @@ void rows_set(struct row_emitter *w, uint32_t block);
 int64_t rows_blocks(const struct row_schedule *row);
 /* Emits the nodes that are constant along the row and known in this pass. */
 void rows_constant(const struct row_emitter *w);
+/* The fold's result, once the states of all lanes are combined. */
+uint32_t rows_result(const struct row_emitter *w, const struct row_fold *fold);
 /* Binds the fold's result to a value. */
 void rows_bind(const struct row_emitter *w, const struct row_fold *fold, uint32_t value);
 /* Stores the outputs that have one element per row. */

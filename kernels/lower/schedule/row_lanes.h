@@ -5,7 +5,7 @@
 
 struct row_emitter;
 
-/* Combines the states of all lanes of the group; afterwards they are uniform. */
+/* Combines the states of all lanes with the same row, which have equal states afterwards. */
 void lanes_combine(const struct row_emitter *w);
 
 #endif

@@ -88,13 +88,12 @@ static uint32_t number_of(const struct row_emitter *w, const struct row_fold *fo
     return kir_unary(w->m, wanted == KIR_I64 ? KIR_i64 : KIR_i32, element);
 }
 
-static void fold_element(const struct row_emitter *w, struct row_fold *fold, uint32_t element,
-                         uint32_t mask)
+static void combine_element(const struct row_emitter *w, struct row_fold *fold, uint32_t element,
+                            uint32_t mask)
 {
-    struct fold_state state = {{expr_value(w->e, fold->node), KIR_NONE}};
+    uint32_t number = fold->fold.row->indexed ? number_of(w, fold, element) : KIR_NONE;
+    struct fold_state state = fold_element(&fold->fold, expr_value(w->e, fold->node), number);
 
-    if (fold->fold.row->indexed)
-        state.part[1] = number_of(w, fold, element);
     state = states_masked(w, fold, state, mask);
     fold->state = fold->fold.row->combine(&fold->fold, &fold->state, &state);
 }
@@ -121,12 +120,12 @@ static void emit_round(struct row_emitter *w, uint32_t element, uint32_t mask)
 {
     uint32_t mark = expr_mark(w->e);
 
-    expr_mask(w->e, mask == KIR_NONE ? w->mask : mask);
+    expr_mask(w->e, mask_both(w, w->mask, mask));
     delinearize_set(&w->row->inner, w->e, element);
     save_round(w, element);
     for (uint32_t i = 0; i < w->row->n_folds; i++)
         if (pass_has_fold(w, &w->row->folds[i]))
-            fold_element(w, &w->row->folds[i], element, mask);
+            combine_element(w, &w->row->folds[i], element, mask);
     emit_full_stores(w);
     expr_release(w->e, mark);
 }
@@ -135,12 +134,12 @@ static void emit_round(struct row_emitter *w, uint32_t element, uint32_t mask)
 
 uint32_t round_step(const struct row_emitter *w)
 {
-    return w->row->form == ROW_GROUP ? w->row->lanes : 1;
+    return w->row->lanes_per_row;
 }
 
 uint32_t round_element(const struct row_emitter *w, uint32_t counter)
 {
-    return w->row->form == ROW_GROUP ? kir_binary(w->m, KIR_add, counter, w->lane) : counter;
+    return w->row->form == ROW_LANE ? counter : kir_binary(w->m, KIR_add, counter, w->lane);
 }
 
 uint32_t loop_open(const struct row_emitter *w, uint32_t begin, uint32_t end, uint32_t step,
@@ -187,7 +186,7 @@ static bool is_cheap(const struct row_emitter *w)
  * if its state is in memory, in each round.  Not done if memory is missing. */
 static void prefetch_begin(struct row_emitter *w)
 {
-    w->needs = w->row->form == ROW_LANE ? pass_needs(w, w->pass) : NULL;
+    w->needs = w->row->form == ROW_LANE ? row_needs(w->row, w->pass) : NULL;
     w->prefetched = NULL;
     if (w->needs && (!w->e->s->target->rereads_are_cached || is_cheap(w)))
         w->prefetched =
@@ -259,41 +258,68 @@ static void emit_blocks(struct row_emitter *w, const struct row_region *region)
     loop_close(w, phis);
 }
 
-/* One resident element: binds the values that are known of it and records new ones. */
+/* Sets the element and binds the values that are known of it. */
+static void set_resident(const struct row_emitter *w, const uint32_t *known, uint32_t element,
+                         uint32_t mask)
+{
+    expr_mask(w->e, mask_both(w, w->mask, mask));
+    delinearize_set(&w->row->inner, w->e, element);
+    for (uint32_t i = 0; i < w->e->n_nodes; i++)
+        if (known[i] != KIR_NONE && expr_emitted(w->e, i) == KIR_NONE)
+            expr_bind(w->e, i, known[i]);
+}
+
+/* Loads what the pass reads of one resident element. */
+static void load_resident(const struct row_emitter *w, uint32_t *known, uint32_t element,
+                          uint32_t mask)
+{
+    uint32_t mark = expr_mark(w->e);
+
+    set_resident(w, known, element, mask);
+    for (uint32_t i = 0; i < w->e->n_nodes; i++)
+        if (is_read(w, i))
+            known[i] = expr_value(w->e, i);
+    expr_release(w->e, mark);
+}
+
+/* One resident element: uses the values that are known of it and records new ones. */
 static void emit_resident(const struct row_emitter *w, uint32_t *known, uint32_t element,
                           uint32_t mask)
 {
     uint32_t mark = expr_mark(w->e);
 
-    expr_mask(w->e, mask);
-    delinearize_set(&w->row->inner, w->e, element);
-    for (uint32_t i = 0; i < w->e->n_nodes; i++)
-        if (known[i] != KIR_NONE && expr_emitted(w->e, i) == KIR_NONE)
-            expr_bind(w->e, i, known[i]);
+    set_resident(w, known, element, mask);
     for (uint32_t i = 0; i < w->row->n_folds; i++)
         if (pass_has_fold(w, &w->row->folds[i]))
-            fold_element(w, &w->row->folds[i], element, mask);
+            combine_element(w, &w->row->folds[i], element, mask);
     emit_full_stores(w);
     for (uint32_t i = 0; i < w->e->n_nodes; i++)
         known[i] = w->row->varies[i] ? expr_emitted(w->e, i) : KIR_NONE;
     expr_release(w->e, mark);
 }
 
-/* Folds a whole row whose elements are resident. */
-static void emit_all_resident(const struct row_emitter *w)
+/* Folds a whole row whose elements are resident.  All loads are issued before the first element is
+ * folded or stored. */
+static void emit_all_resident(struct row_emitter *w)
 {
     const struct row_schedule *row = w->row;
+    uint32_t element[ROW_RESIDENT], mask[ROW_RESIDENT];
 
     states_identity(w);
+    w->needs = row_needs(w->row, w->pass);
     for (uint32_t k = 0; k < row->resident; k++) {
-        uint32_t element = w->lane, mask = KIR_NONE;
-
+        element[k] = w->lane;
+        mask[k] = KIR_NONE;
         if (k)
-            element = kir_binary(w->m, KIR_add, element, kir_index(w->m, (int64_t)k * row->lanes));
-        if ((int64_t)(k + 1) * row->lanes > row->n_row)
-            mask = kir_binary(w->m, KIR_lt, element, sched_index(w->e->s, row->n_row));
-        emit_resident(w, w->resident + (size_t)k * w->e->n_nodes, element, mask);
+            element[k] = kir_binary(w->m, KIR_add, w->lane,
+                                    kir_index(w->m, (int64_t)k * row->lanes_per_row));
+        if (k >= row->unmasked)
+            mask[k] = kir_binary(w->m, KIR_lt, element[k], sched_index(w->e->s, row->n_row));
+        if (w->needs)
+            load_resident(w, w->resident + (size_t)k * w->e->n_nodes, element[k], mask[k]);
     }
+    for (uint32_t k = 0; k < row->resident; k++)
+        emit_resident(w, w->resident + (size_t)k * w->e->n_nodes, element[k], mask[k]);
 }
 
 struct row_region region_whole(const struct row_emitter *w, int64_t n)
@@ -352,23 +378,4 @@ bool pass_has_rounds(const struct row_emitter *w)
         if (stores_in_pass(w, i))
             return true;
     return false;
-}
-
-bool *pass_needs(const struct row_emitter *w, uint32_t pass)
-{
-    const struct row_schedule *row = w->row;
-    bool *needed = arena_array(&w->e->arena, w->e->n_nodes + 1u, sizeof(*needed));
-
-    for (uint32_t i = 0; needed && i < row->n_folds; i++)
-        needed[row->folds[i].node] |= row->folds[i].level == pass + 1;
-    for (uint32_t i = 0; needed && i < w->e->n_stores; i++)
-        needed[w->e->stores[i].node] |= row->full[i] && row->level[w->e->stores[i].node] == pass;
-    for (uint32_t i = w->e->n_nodes; needed && i-- > 0;) {
-        const struct expr_node *node = &w->e->nodes[i];
-
-        for (uint32_t k = 0; needed[i] && node->kind == EXPR_OP && k < node->n_in; k++)
-            if (node->in[k] != BLOCK_NONE)
-                needed[node->in[k]] = true;
-    }
-    return needed;
 }

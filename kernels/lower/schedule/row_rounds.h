@@ -36,7 +36,5 @@ struct row_region region_chunk(const struct row_emitter *w, uint32_t begin);
 void region_emit(struct row_emitter *w, const struct row_region *region);
 /* Whether the pass needs to visit elements. */
 bool pass_has_rounds(const struct row_emitter *w);
-/* Per node: whether a pass needs its elements; NULL without memory. */
-bool *pass_needs(const struct row_emitter *w, uint32_t pass);
 
 #endif

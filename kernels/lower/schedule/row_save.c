@@ -29,7 +29,7 @@ static uint32_t tile_count(const struct row_schedule *row)
 
 void save_begin(struct row_emitter *w)
 {
-    const struct row_schedule *row = w->row;
+    struct row_schedule *row = w->row;
     const struct kir_target *target = w->e->s->target;
 
     w->saved = NULL;
@@ -40,7 +40,7 @@ void save_begin(struct row_emitter *w)
     for (uint32_t i = 0; w->saved && i < w->e->n_nodes; i++)
         w->saved[i] = (struct row_saved){UINT32_MAX, 0, KIR_NONE};
     for (uint32_t pass = 0; w->saved && pass <= row->n_levels; pass++) {
-        const bool *needed = pass_needs(w, pass);
+        const bool *needed = row_needs(row, pass);
 
         for (uint32_t i = 0; needed && i < w->e->n_nodes; i++) {
             if (!needed[i] || !can_save(w, i))

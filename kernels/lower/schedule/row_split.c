@@ -228,9 +228,9 @@ static void emit_parts(struct row_emitter *w)
         const struct row_fold *fold = &w->row->folds[i];
         uint32_t value;
 
-        if (!pass_has_fold(w, fold))
+        if (!pass_has_result(w, fold))
             continue;
-        value = fold_result(&fold->fold, &fold->state);
+        value = rows_result(w, fold);
         rows_bind(w, fold, value);
         store_word(w, result_word(w, i), value);
     }

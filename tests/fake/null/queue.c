@@ -17,7 +17,7 @@
 enum work_kind { WORK_COPY, WORK_FILL, WORK_LAUNCH, WORK_BARRIER, WORK_TIMESTAMP };
 
 /* A command with addresses. */
-struct work {
+struct queued_cmd {
     enum work_kind kind;
     uint32_t pattern_bytes;
     uint64_t pattern;
@@ -31,12 +31,12 @@ struct node {
     uint64_t value;
     uint32_t n_work;
     bool is_transfer;
-    struct work work[];
+    struct queued_cmd work[];
 };
 
 /* ---- doing ---- */
 
-static void work_run(const struct device *device, const struct work *work)
+static void work_run(const struct device *device, const struct queued_cmd *work)
 {
     if (!work->to)
         return;
@@ -60,11 +60,11 @@ static uint64_t next_random(uint64_t *state)
     return *state;
 }
 
-static void shuffle(struct work *work, uint32_t n, uint64_t *state)
+static void shuffle(struct queued_cmd *work, uint32_t n, uint64_t *state)
 {
     for (uint32_t i = n; i > 1; i--) {
         uint32_t other = (uint32_t)(next_random(state) % i);
-        struct work kept = work[other];
+        struct queued_cmd kept = work[other];
 
         work[other] = work[i - 1];
         work[i - 1] = kept;
@@ -240,7 +240,7 @@ static struct node *node_create(struct device *device, uint32_t n_work, uint64_t
                                 frit_err *err)
 {
     struct node *node =
-        null_alloc(device->instance, sizeof *node + n_work * sizeof(struct work) + n_bytes);
+        null_alloc(device->instance, sizeof *node + n_work * sizeof(struct queued_cmd) + n_bytes);
 
     if (node)
         *node = (struct node){.n_work = n_work};
@@ -384,10 +384,10 @@ frit_status queue_write(void *self, const frit_transfer *to, const void *from, u
     memcpy(node->work + 1, from, to->bytes);
     derived_written(device, to->memory, to->offset, to->bytes);
     node->is_transfer = true;
-    node->work[0] = (struct work){.kind = WORK_COPY,
-                                  .to = address(to->memory, to->offset),
-                                  .from = (const char *)(node->work + 1),
-                                  .bytes = to->bytes};
+    node->work[0] = (struct queued_cmd){.kind = WORK_COPY,
+                                        .to = address(to->memory, to->offset),
+                                        .from = (const char *)(node->work + 1),
+                                        .bytes = to->bytes};
     *value = queue_take(device, node, NULL, 0, 0);
     return FRIT_OK;
 }
@@ -407,20 +407,20 @@ frit_status queue_read(void *self, const frit_transfer *from, void *into, uint64
         return FRIT_NO_HOST_MEMORY;
     data = address(from->memory, from->offset);
     node->is_transfer = true;
-    node->work[0] = (struct work){.kind = data ? WORK_COPY : WORK_FILL,
-                                  .pattern_bytes = 1,
-                                  .to = into,
-                                  .from = data,
-                                  .bytes = from->bytes};
+    node->work[0] = (struct queued_cmd){.kind = data ? WORK_COPY : WORK_FILL,
+                                        .pattern_bytes = 1,
+                                        .to = into,
+                                        .from = data,
+                                        .bytes = from->bytes};
     *value = queue_take(device, node, NULL, 0, 0);
     return FRIT_OK;
 }
 
 /* ---- submit ---- */
 
-static struct work work_of(const frit_cmd *cmd)
+static struct queued_cmd work_of(const frit_cmd *cmd)
 {
-    struct work work = {.kind = WORK_BARRIER, .bytes = cmd->bytes};
+    struct queued_cmd work = {.kind = WORK_BARRIER, .bytes = cmd->bytes};
 
     if (cmd->kind == FRIT_CMD_COPY) {
         work.kind = WORK_COPY;
@@ -452,7 +452,7 @@ static uint64_t run_inline(struct device *device, const frit_cmd *cmds, uint32_t
     value = ++queue->issued;
     tally(device, value, cmds, count, stride);
     for (uint32_t i = 0; i < count; i++) {
-        struct work work = work_of(cmd_at(cmds, stride, i));
+        struct queued_cmd work = work_of(cmd_at(cmds, stride, i));
 
         work_run(device, &work);
     }

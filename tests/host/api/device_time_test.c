@@ -13,6 +13,7 @@
 #include "api/host.h"
 #include "api/plugin_rig.h"
 #include "fake/null/stats.h"
+#include "load/registry.h"
 
 enum { STEPS = 50, SIDE = 64 };
 

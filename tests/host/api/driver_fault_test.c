@@ -12,6 +12,7 @@
 
 #include "api/host.h"
 #include "fake/null/stats.h"
+#include "load/registry.h"
 
 enum { MAX_SETTINGS = 12, N_RESULTS = 4 };
 

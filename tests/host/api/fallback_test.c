@@ -7,6 +7,7 @@
 #include "api/host.h"
 #include "device/device.h"
 #include "fake/null/stats.h"
+#include "load/registry.h"
 
 static const float four[4] = {1, 2, 3, 4};
 

@@ -89,13 +89,13 @@ static frit_tensor *softmax(const struct style *style, frit_tensor *x)
     return y;
 }
 
-struct work {
+struct workload {
     const char *name;
     frit_tensor *(*record)(const struct style *style, frit_tensor *x);
     uint32_t n_ops;
 };
 
-static const struct work works[] = {{"chain", chain, CHAIN}, {"softmax", softmax, SOFTMAX}};
+static const struct workload workloads[] = {{"chain", chain, CHAIN}, {"softmax", softmax, SOFTMAX}};
 
 /* ---- endings: what makes it run ---- */
 
@@ -154,7 +154,7 @@ static frit_tensor *input(struct plugin_rig *rig)
     return frit_from_host(rig->dev, FRIT_F32, FRIT_SHAPE(ROWS, COLUMNS), data, sizeof(data));
 }
 
-static frit_tensor *record(struct plugin_rig *rig, const struct work *work,
+static frit_tensor *record(struct plugin_rig *rig, const struct workload *work,
                            const struct style *style, frit_tensor *x)
 {
     frit_scope scope = {0};
@@ -168,8 +168,8 @@ static frit_tensor *record(struct plugin_rig *rig, const struct work *work,
     return y;
 }
 
-static void count_round(struct plugin_rig *rig, const struct work *work, const struct style *style,
-                        const struct ending *ending, frit_tensor *x)
+static void count_round(struct plugin_rig *rig, const struct workload *work,
+                        const struct style *style, const struct ending *ending, frit_tensor *x)
 {
     frit_stats before, after;
     uint64_t launches, allocs;
@@ -191,7 +191,7 @@ static void count_round(struct plugin_rig *rig, const struct work *work, const s
 }
 
 /* The first step is one block that reads x and stores the last value. */
-static void expect_block(const frit_inspection *seen, const struct work *work)
+static void expect_block(const frit_inspection *seen, const struct workload *work)
 {
     frit_step_desc step = {.struct_size = sizeof(step)};
 
@@ -203,7 +203,7 @@ static void expect_block(const frit_inspection *seen, const struct work *work)
     assert_int_equal(step.out[0], work->n_ops);
 }
 
-static void look_at(struct plugin_rig *rig, const struct work *work, const struct style *style,
+static void look_at(struct plugin_rig *rig, const struct workload *work, const struct style *style,
                     const struct ending *ending, frit_tensor *x)
 {
     frit_run_desc run = {.struct_size = sizeof(run)};
@@ -226,7 +226,7 @@ static void look_at(struct plugin_rig *rig, const struct work *work, const struc
     frit_release(y);
 }
 
-static void expect_one(const struct work *work, const struct style *style,
+static void expect_one(const struct workload *work, const struct style *style,
                        const struct ending *ending)
 {
     struct plugin_rig rig;
@@ -242,7 +242,7 @@ static void expect_one(const struct work *work, const struct style *style,
     rig_close(&rig);
 }
 
-static void all_styles(const struct work *work)
+static void all_styles(const struct workload *work)
 {
     for (int s = 0; s < N_STYLES; s++) {
         for (size_t e = 0; e < sizeof(endings) / sizeof(endings[0]); e++)
@@ -253,13 +253,13 @@ static void all_styles(const struct work *work)
 static void a_chain_stores_one_output(void **state)
 {
     (void)state;
-    all_styles(&works[0]);
+    all_styles(&workloads[0]);
 }
 
 static void a_softmax_stores_one_output(void **state)
 {
     (void)state;
-    all_styles(&works[1]);
+    all_styles(&workloads[1]);
 }
 
 int main(void)

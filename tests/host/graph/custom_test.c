@@ -5,8 +5,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <frit/custom.h>
+
 #include "base/str.h"
 #include "failing_alloc.h"
+#include "graph/custom.h"
 #include "graph/op.h"
 
 static frit_status infer(const void *self, const frit_custom_call *call, frit_custom_type *out,

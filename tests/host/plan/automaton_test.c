@@ -9,6 +9,7 @@
 
 #include "failing_alloc.h"
 #include "host/plan/rig.h"
+#include "plan/plan.h"
 
 enum { BIG = 1 << 28, THREADS = 4 };
 

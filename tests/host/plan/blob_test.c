@@ -5,6 +5,7 @@
 #include "base/str.h"
 #include "host/plan/rig.h"
 #include "plan/blob.h"
+#include "plan/plan.h"
 #include "plan/program.h"
 
 /* Bytes that are not as they were written are refused, whichever. */

@@ -6,7 +6,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <frit/op.h>
+
+#include "plan/automaton.h"
 #include "plan/key.h"
+#include "plan/walker.h"
 
 enum { MOST = 12, ROUNDS = 20000 };
 

@@ -6,6 +6,7 @@
 
 #include "plan/plan.h"
 #include "plan/program.h"
+#include "plan/relative.h"
 #include "plan/verify.h"
 
 /* ---- a program that is never launched ---- */

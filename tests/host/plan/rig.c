@@ -2,10 +2,16 @@
 #include "host/plan/rig.h"
 
 #include "base/str.h"
+#include "graph/graph.h"
+#include "graph/op.h"
+#include "plan/plan.h"
 #include "plan/program.h"
+#include "plan/relative.h"
 #include "unit.h"
 
 #include <string.h>
+
+#include <frit/op_table.h>
 
 atomic_int rig_live_programs;
 

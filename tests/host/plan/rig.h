@@ -3,7 +3,12 @@
 #ifndef TESTS_PLAN_RIG_H
 #define TESTS_PLAN_RIG_H
 
+#include <stdatomic.h>
+
 #include "plan/store.h"
+
+struct program;
+struct relative;
 
 /* A chain of `n_ops` unary ops, the values between them dead.  `rows` says which ones: bit i of it
  * for op i.  With a program all ops are one step, else each is one. */

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "plan/key.h"
+#include "plan/plan.h"
 #include "plan/program.h"
 
 enum { BIG = 1 << 28 };

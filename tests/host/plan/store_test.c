@@ -14,6 +14,7 @@
 #include "base/str.h"
 #include "failing_alloc.h"
 #include "host/plan/store_rig.h"
+#include "plan/plan.h"
 #include "plan/program.h"
 
 /* All answers of the ways as text. */

@@ -11,6 +11,7 @@
 
 #include "device/device.h"
 #include "record/alias.h"
+#include "record/binding.h"
 #include "run/drain.h"
 
 static const float six[6] = {1, 2, 3, 4, 5, 6};

@@ -6,6 +6,7 @@
 
 #include <frit/frit.h>
 
+#include "device/device.h"
 #include "run/drain.h"
 #include "run/driver.h"
 

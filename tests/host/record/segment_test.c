@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "failing_alloc.h"
+#include "plan/automaton.h"
+#include "plan/key.h"
 #include "record/alias.h"
 #include "record/segment.h"
 #include "run/drain.h"

@@ -4,6 +4,7 @@
 
 #include <frit/frit.h>
 
+#include "record/binding.h"
 #include "run/drain.h"
 
 static const float six[] = {1, 2, 3, 4, 5, 6};

@@ -10,8 +10,11 @@
 #include <frit/frit.h>
 
 #include "base/fail.h"
+#include "device/device.h"
 #include "memory/buffer.h"
+#include "plan/automaton.h"
 #include "plan/program.h"
+#include "record/binding.h"
 #include "run/drain.h"
 
 static const float six[6] = {1, 2, 3, 4, 5, 6};

@@ -4,10 +4,13 @@
 #include <string.h>
 
 #include "base/fail.h"
+#include "device/device.h"
 #include "device/wait.h"
+#include "graph/graph.h"
 #include "memory/buffer.h"
 #include "memory/memory.h"
 #include "plan/program.h"
+#include "plan/relative.h"
 #include "run/transfer.h"
 #include "tensor/failure.h"
 

@@ -4,6 +4,7 @@
 #ifndef TESTS_STREAM_BENCH_H
 #define TESTS_STREAM_BENCH_H
 
+#include "graph/graph.h"
 #include "run/driver.h"
 #include "run/run.h"
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where values lie: memory that is used again, and outputs in the memory of operands. */
+#include "device/device.h"
 #include "memory/buffer.h"
 #include "memory/memory.h"
 #include "run/bench.h"

@@ -7,6 +7,8 @@
 
 #include <frit/frit.h>
 
+#include "device/device.h"
+#include "device/queue.h"
 #include "run/capture.h"
 
 /* Runs of a plan before it is recorded: the first, which is bound, and replays. */

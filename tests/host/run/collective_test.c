@@ -10,6 +10,7 @@
 #include <frit/frit.h>
 #include <frit/inspect.h>
 
+#include "device/device.h"
 #include "failing_alloc.h"
 #include "run/drain.h"
 

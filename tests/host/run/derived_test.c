@@ -8,6 +8,7 @@
 
 #include <frit/frit.h>
 
+#include "device/device.h"
 #include "failing_alloc.h"
 #include "memory/memory.h"
 #include "run/drain.h"

@@ -8,7 +8,9 @@
 #include <frit/frit.h>
 
 #include "base/str.h"
+#include "device/device.h"
 #include "failing_alloc.h"
+#include "record/binding.h"
 #include "run/drain.h"
 #include "run/explore.h"
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/fail.h"
+#include "device/device.h"
 
 enum { NO_VALUE = -2, SCALAR = -1, MOST_DEAD = 64 };
 

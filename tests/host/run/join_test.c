@@ -7,6 +7,7 @@
 
 #include <frit/frit.h>
 
+#include "device/queue.h"
 #include "run/capture.h"
 #include "run/join.h"
 

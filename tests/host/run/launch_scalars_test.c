@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include <frit/program.h>
+
 #include "graph/attrs.h"
 #include "record/segment.h"
 #include "run/launch_scalars.h"

@@ -6,6 +6,7 @@
 
 #include <frit/frit.h>
 
+#include "device/device.h"
 #include "device/programs.h"
 #include "memory/memory.h"
 #include "plan/program.h"

@@ -4,6 +4,7 @@
 
 #include <frit/frit.h>
 
+#include "device/device.h"
 #include "run/bench.h"
 
 enum { N = 256, BYTES = N * sizeof(float) };

@@ -8,6 +8,8 @@
 
 #include <frit/frit.h>
 
+#include "device/device.h"
+#include "device/fallback_kind.h"
 #include "failing_alloc.h"
 #include "memory/buffer.h"
 #include "memory/memory.h"

@@ -8,8 +8,12 @@
 
 #include <frit/frit.h>
 
+#include "device/device.h"
+#include "device/queue.h"
 #include "failing_alloc.h"
 #include "memory/buffer.h"
+#include "memory/memory.h"
+#include "record/binding.h"
 #include "run/bound_plan.h"
 #include "run/drain.h"
 

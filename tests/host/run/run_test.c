@@ -4,6 +4,7 @@
 
 #include "run/bench.h"
 
+#include "device/device.h"
 #include "device/wait.h"
 #include "failing_alloc.h"
 

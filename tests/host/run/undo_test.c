@@ -2,6 +2,7 @@
 /* What a refused submit leaves: failures and last writes as they were before. */
 #include <string.h>
 
+#include "device/device.h"
 #include "device/wait.h"
 #include "failing_alloc.h"
 #include "memory/memory.h"

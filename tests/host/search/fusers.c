@@ -6,6 +6,7 @@
 
 #include "base/fail.h"
 #include "base/str.h"
+#include "graph/op.h"
 
 enum { MAX_OPS = 2048, MAX_ALIVE = 64 };
 

@@ -6,6 +6,7 @@
 
 #include "base/fail.h"
 #include "failing_alloc.h"
+#include "plan/relative.h"
 
 static struct rule rules[] = {
     {.name = "linked", .kind = RULE_LINKED, .quality = 1000},

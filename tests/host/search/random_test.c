@@ -9,6 +9,8 @@
 #include <string.h>
 
 #include "base/fail.h"
+#include "graph/op.h"
+#include "plan/relative.h"
 
 enum { MAX_OPS = 48, MAX_VALUES = 80, EXTERNALS = 4 };
 

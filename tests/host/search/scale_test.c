@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "base/fail.h"
+#include "plan/relative.h"
+#include "search/search.h"
 
 enum { SMALLEST = 512, LARGEST = 1024, TEXT = 1 << 17 };
 

@@ -4,10 +4,14 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <frit/op_table.h>
+
 #include "base/array.h"
 #include "base/fail.h"
 #include "base/str.h"
+#include "graph/op.h"
 #include "plan/program.h"
+#include "plan/relative.h"
 
 struct search_stats rig_stats;
 

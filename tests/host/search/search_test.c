@@ -6,6 +6,7 @@
 
 #include "base/fail.h"
 #include "base/log.h"
+#include "plan/relative.h"
 
 #define CHAIN(limit)                                                         \
     {                                                                        \

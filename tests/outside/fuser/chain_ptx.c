@@ -55,23 +55,29 @@ static void add_address(struct text *text, uint32_t arg)
     add(text, "add.u64 %%d3, %%d3, %%d1;\n");
 }
 
-/* Each op rounds by itself, as one that runs alone. */
+/* The instructions of an op: $0 stands for the register of the result, $1 and $2 for those of the
+ * operands.  Each op rounds by itself, as one that runs alone; of relu NaN stays. */
+static const struct {
+    uint32_t op;
+    const char *instructions;
+} rows[] = {{FRIT_OP_neg, "neg.f32 $0, $1;\n"},
+            {FRIT_OP_add, "add.rn.f32 $0, $1, $2;\n"},
+            {FRIT_OP_sub, "sub.rn.f32 $0, $1, $2;\n"},
+            {FRIT_OP_mul, "mul.rn.f32 $0, $1, $2;\n"},
+            {FRIT_OP_relu, "setp.gtu.f32 %p1, $1, 0f00000000;\n"
+                           "selp.f32 $0, $1, 0f00000000, %p1;\n"}};
+
 static void add_op(struct text *text, const struct block_op *op)
 {
-    const uint32_t to = op->out, a = op->in[0], b = op->in[1];
+    const uint32_t values[] = {op->out, op->in[0], op->in[1]};
 
-    if (op->row->op == FRIT_OP_neg) {
-        add(text, "neg.f32 %%v%u, %%v%u;\n", to, a);
-    } else if (op->row->op == FRIT_OP_relu) { /* NaN stays */
-        add(text, "setp.gtu.f32 %%p1, %%v%u, 0f00000000;\n", a);
-        add(text, "selp.f32 %%v%u, %%v%u, 0f00000000, %%p1;\n", to, a);
-    } else {
-        add(text, "%s.rn.f32 %%v%u, %%v%u, %%v%u;\n",
-            op->row->op == FRIT_OP_add   ? "add"
-            : op->row->op == FRIT_OP_sub ? "sub"
-                                         : "mul",
-            to, a, b);
-    }
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        for (const char *at = rows[i].instructions; rows[i].op == op->row->op && *at; at++) {
+            if (*at == '$')
+                add(text, "%%v%u", values[*++at - '0']);
+            else
+                add(text, "%c", *at);
+        }
 }
 
 uint32_t chain_ptx(const struct program *program, char bytes[CHAIN_PTX_BYTES])

@@ -263,12 +263,14 @@ static uint64_t stride(uint64_t few)
     return getenv("FRIT_TEST_LONG") ? 1 : few;
 }
 
-/* Makes every step-th call of one of the libraries fail.  Returns how many failures were reported.
- */
-static int fail_each_call(struct fake_gpu *library, int result, uint64_t step)
+/* Makes one call after the other fail, of many of the same function in turn a few.  Returns how
+ * many failures were reported. */
+static int fail_each_call(struct fake_gpu *library, int result)
 {
+    const uint64_t longest = stride(16);
+    const char *last = NULL;
+    uint64_t n = 0, step = 1;
     int reports = 0;
-    uint64_t n = 0;
 
     do {
         struct rig rig = {0};
@@ -287,6 +289,8 @@ static int fail_each_call(struct fake_gpu *library, int result, uint64_t step)
         rig_close(&rig);
         expect_no_device();
         fake_expect_nothing_alive();
+        step = library->failed_name == last && step < longest ? step * 2 : 1;
+        last = library->failed_name;
     } while (library->calls >= n);
     library->failing_call = 0;
     runtime->reset();
@@ -296,13 +300,13 @@ static int fail_each_call(struct fake_gpu *library, int result, uint64_t step)
 static void each_call_finds_no_memory(void **state)
 {
     (void)state;
-    assert_true(fail_each_call(runtime, OUT_OF_MEMORY, 1) > 60);
+    assert_true(fail_each_call(runtime, OUT_OF_MEMORY) > 30);
 }
 
 static void each_call_finds_the_device_lost(void **state)
 {
     (void)state;
-    assert_true(fail_each_call(runtime, LOST, stride(3)) > 20);
+    assert_true(fail_each_call(runtime, LOST) > 30);
 }
 
 static void each_call_of_the_compiler_fails(void **state)
@@ -310,7 +314,7 @@ static void each_call_of_the_compiler_fails(void **state)
     (void)state;
     if (compiler == runtime)
         skip();
-    assert_true(fail_each_call(compiler, OUT_OF_MEMORY, 1) > 4);
+    assert_true(fail_each_call(compiler, OUT_OF_MEMORY) > 4);
 }
 
 /* Each operation fails when it runs. */

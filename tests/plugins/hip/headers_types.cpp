@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The types of plugins/hip/syms.def held against the headers of HIP 5.2: as many arguments, and each
-// passed alike.  HIP_ROWS, which the build writes from syms.def, has a ROW(ours, theirs) for each
-// function: its type, and the vendor's name.
+// The types of plugins/hip/syms.def held against the headers of HIP 5.2: as many arguments, and
+// each passed alike.  HIP_ROWS, which the build writes from syms.def, has a ROW(ours, theirs) for
+// each function: its type, and the vendor's name.
 #define __HIP_PLATFORM_AMD__ 1
 #include <hip/hip_runtime_api.h>
 #include <hip/hiprtc.h>
@@ -12,20 +12,22 @@ extern "C" {
 #include "hip/api.h"
 }
 
-// C++ has overloads of these.
-static constexpr auto c_hipMalloc = static_cast<hipError_t (*)(void **, size_t)>(hipMalloc);
-static constexpr auto c_hipHostMalloc =
-    static_cast<hipError_t (*)(void **, size_t, unsigned)>(hipHostMalloc);
+// C++ has overloads of these.  Only the types are used.
+extern const decltype(static_cast<hipError_t (*)(void **, size_t)>(hipMalloc)) c_hipMalloc;
+extern const decltype(static_cast<hipError_t (*)(void **, size_t, unsigned)>(hipHostMalloc))
+    c_hipHostMalloc;
 #define hipMalloc     c_hipMalloc
 #define hipHostMalloc c_hipHostMalloc
 
 // Integers, enumerations and pointers of one size are passed alike.
-template <class T> constexpr bool in_register = std::is_integral_v<T> || std::is_enum_v<T> || std::is_pointer_v<T>;
-template <class A, class B> constexpr bool passed_alike = in_register<A> && in_register<B> && sizeof(A) == sizeof(B);
+template <class T>
+constexpr bool in_register = std::is_integral_v<T> || std::is_enum_v<T> || std::is_pointer_v<T>;
+template <class A, class B>
+constexpr bool passed_alike = in_register<A> &&in_register<B> && sizeof(A) == sizeof(B);
 
-template <class Ours, class Theirs> struct alike : std::false_type {};
-template <class R, class... A, class S, class... B>
-struct alike<R(A...), S(B...)> {
+template <class Ours, class Theirs> struct alike : std::false_type {
+};
+template <class R, class... A, class S, class... B> struct alike<R(A...), S(B...)> {
     static constexpr bool value = [] {
         if constexpr (sizeof...(A) == sizeof...(B))
             return passed_alike<R, S> && (passed_alike<A, B> && ...);

@@ -234,7 +234,8 @@ const struct command bench_command = {
         "Devices that are programs leave large products out, and so does --quick; its figures\n"
         "are of small sizes and few rounds, and say little.\n"
         "\n"
-        "The device `null` comes with the tests.  Exit code 0 whatever the figures are.\n"
+        "The device `null` is built with Frit, but not installed.  Exit code 0 whatever the "
+        "figures are.\n"
         "With --json an object a line: suite, row, case, device, threads, ops, streams,\n"
         "plans, and the figures of the row, each with KEY_target where there is one.",
     .options =

@@ -30,7 +30,8 @@ int stage_open(struct stage *stage, const struct bench *bench, const struct stag
     if (frit_host_open(&params, &stage->host, &err))
         return failed(bench->in, "%s", err.text);
     if (frit_device_open(stage->host, "null:0", &stage->device, &err))
-        return failed(bench->in, "%s\nIt comes with the tests; see --plugin.", err.text);
+        return failed(bench->in, "%s\nIt is built with Frit, but not installed; see --plugin.",
+                      err.text);
     mix_weights(stage->device, form->mix, stage->weights);
     return stage_check(stage);
 }

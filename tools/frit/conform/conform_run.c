@@ -20,7 +20,7 @@ struct child {
     int from;
     char text[4096];
     size_t used;
-    double heard;     /* when the last line came */
+    double last_line; /* when the last line came */
     bool late;        /* it was ended because none came */
     size_t next, end; /* cases: the next one to get a verdict, and behind the last */
 };
@@ -46,7 +46,7 @@ static bool child_start(struct crowd *crowd, struct child *child, size_t first, 
     }
     fflush(NULL);
     *child = (struct child){
-        .pid = fork(), .from = ends[0], .heard = term_clock(), .next = first, .end = end};
+        .pid = fork(), .from = ends[0], .last_line = term_clock(), .next = first, .end = end};
     if (child->pid < 0) {
         perror("frit conform: fork");
         close(ends[0]);
@@ -100,7 +100,7 @@ static bool child_read(struct crowd *crowd, struct child *child)
         return false;
     child->used += (size_t)got;
     child->text[child->used] = '\0';
-    child->heard = term_clock();
+    child->last_line = term_clock();
     for (; (end = strchr(line, '\n')); line = end + 1) {
         *end = '\0';
         take_line(crowd, child, line);
@@ -154,15 +154,15 @@ static bool replace(struct crowd *crowd, struct child *child)
     return !more;
 }
 
-/* Waits until one says something or is late, and hears all that do. */
-static bool hear(struct crowd *crowd)
+/* Waits until a child has written something or is late; reads what all children have written. */
+static bool read_lines(struct crowd *crowd)
 {
     struct pollfd events[CONFORM_JOBS];
     double now = term_clock(), timeout = crowd->options->timeout, left = timeout;
 
     for (size_t i = 0; i < crowd->n; i++) {
         events[i] = (struct pollfd){.fd = crowd->at[i].from, .events = POLLIN};
-        left = fmin(left, crowd->at[i].heard + timeout - now);
+        left = fmin(left, crowd->at[i].last_line + timeout - now);
     }
     if (poll(events, crowd->n, left > 0 ? (int)(left * 1e3) + 1 : 0) < 0)
         return errno == EINTR;
@@ -170,7 +170,7 @@ static bool hear(struct crowd *crowd)
     for (size_t i = crowd->n; i-- > 0;) { /* backwards: the last takes the place of who ends */
         struct child *child = &crowd->at[i];
 
-        if (events[i].revents ? child_read(crowd, child) : now < child->heard + timeout)
+        if (events[i].revents ? child_read(crowd, child) : now < child->last_line + timeout)
             continue;
         child->late = !events[i].revents;
         if (child->late)
@@ -196,7 +196,7 @@ bool conform_run(const struct conform_options *options, const struct conform_cas
             crowd.n += fine;
             begun = end;
         }
-        fine = fine && hear(&crowd);
+        fine = fine && read_lines(&crowd);
     }
     for (size_t i = 0; i < crowd.n; i++) {
         kill(crowd.at[i].pid, SIGKILL);

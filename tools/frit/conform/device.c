@@ -159,8 +159,8 @@ static frit_status out_of_memory(const struct conform_options *options, const st
 
 /* ---- many opens ---- */
 
-/* What a process has; each may only grow while something new is kept. */
-struct holdings {
+/* Resources of the process: a leak makes one of them grow with each open. */
+struct resources {
     uint64_t bytes, files, threads;
 };
 
@@ -177,10 +177,10 @@ static uint64_t entries_of(const char *path)
     return n;
 }
 
-static struct holdings holdings(void)
+static struct resources resources_now(void)
 {
-    struct holdings held = {.files = entries_of("/proc/self/fd"),
-                            .threads = entries_of("/proc/self/task")};
+    struct resources held = {.files = entries_of("/proc/self/fd"),
+                             .threads = entries_of("/proc/self/task")};
     FILE *file = fopen("/proc/self/statm", "r");
     uint64_t pages = 0;
 
@@ -191,11 +191,11 @@ static struct holdings holdings(void)
     return held;
 }
 
-static frit_status compare_holdings(const struct holdings *before, uint64_t opens,
-                                    char reason[CONFORM_REASON])
+static frit_status compare_resources(const struct resources *before, uint64_t opens,
+                                     char reason[CONFORM_REASON])
 {
     enum { SLACK = 1 << 20, EACH = 2048 };
-    const struct holdings after = holdings();
+    const struct resources after = resources_now();
     char text[16];
 
     if (after.files > before->files + 2)
@@ -223,7 +223,7 @@ static frit_status many_opens(const struct conform_options *options, const struc
                                      .settings = options->settings,
                                      .n_settings = options->n_settings};
     double end = term_clock() + options->timeout / 3;
-    struct holdings before = {0};
+    struct resources before = {0};
     frit_host *host = NULL;
     frit_device *device;
     frit_status status = frit_host_open(&params, &host, &err);
@@ -232,7 +232,7 @@ static frit_status many_opens(const struct conform_options *options, const struc
     (void)lab;
     for (; n < rounds && !status && (n < warm + 2 || term_clock() < end); n++) {
         if (n == warm)
-            before = holdings();
+            before = resources_now();
         status = frit_device_open(host, options->device, &device, &err);
         if (status)
             break;
@@ -242,7 +242,7 @@ static frit_status many_opens(const struct conform_options *options, const struc
     if (status && !*reason)
         lab_tell(status, err.text, reason);
     if (!status)
-        status = compare_holdings(&before, n - warm, reason);
+        status = compare_resources(&before, n - warm, reason);
     frit_host_close(host);
     return status;
 }
