@@ -15,7 +15,7 @@ struct contract_product {
 };
 
 /* The number of the op of a closed block whose result is the only output and a product of matrices
- * of one float type; BLOCK_NONE: it has none, several, or another contraction. */
+ * of floats; BLOCK_NONE: it has none, several, or another contraction. */
 uint32_t contract_product_find(const struct block *block);
 /* Sets `out` to the product of op number `op`, whose result is dense.  FRIT_UNSUPPORTED if an
  * operand is computed in the block, or is not a matrix of equal steps.  `s` needs no module. */

@@ -109,27 +109,27 @@ bool product_has_matrix(const struct product *p, const struct matrix *matrix)
     const uint64_t elements = (uint64_t)(p->batches - 1) * (uint64_t)matrix->batch_step +
                               (matrix->columns - 1) * (uint64_t)matrix->leading + matrix->rows;
 
-    return p->has_memory(matrix->at, elements * product_type_bytes(p->type));
+    return p->has_memory(matrix->at, elements * product_type_bytes(matrix->type));
 }
 
 static void check_memory(const struct product *p)
 {
     if (!product_has_matrix(p, &p->a) || !product_has_matrix(p, &p->b) ||
         !product_has_matrix(p, &p->d) ||
-        (p->bias && !p->has_memory(p->bias, (uint64_t)p->m * product_type_bytes(p->type))) ||
+        (p->bias && !p->has_memory(p->bias, (uint64_t)p->m * product_type_bytes(p->d.type))) ||
         (p->workspace_bytes && !p->has_memory(p->workspace, p->workspace_bytes)))
         call_is_wrong("a product of memory that was freed meanwhile");
 }
 
 /* ---- the product ---- */
 
-static double element(const struct product *p, const struct matrix *matrix, int64_t batch,
-                      int64_t row, int64_t column)
+static double element(const struct matrix *matrix, int64_t batch, int64_t row, int64_t column)
 {
     const int64_t across = matrix->transposed ? row : column,
                   along = matrix->transposed ? column : row;
 
-    return load(p->type, matrix->at, batch * matrix->batch_step + across * matrix->leading + along);
+    return load(matrix->type, matrix->at,
+                batch * matrix->batch_step + across * matrix->leading + along);
 }
 
 static double sum(const struct product *p, int64_t batch, int64_t row, int64_t column)
@@ -138,14 +138,14 @@ static double sum(const struct product *p, int64_t batch, int64_t row, int64_t c
     float narrow = 0;
 
     for (int64_t l = 0; l < p->k; l++) {
-        const double a = element(p, &p->a, batch, row, l), b = element(p, &p->b, batch, l, column);
+        const double a = element(&p->a, batch, row, l), b = element(&p->b, batch, l, column);
 
-        if (p->type == PRODUCT_F64)
+        if (p->d.type == PRODUCT_F64)
             wide += a * b;
         else
             narrow += (float)a * (float)b;
     }
-    return p->type == PRODUCT_F64 ? wide : (double)narrow;
+    return p->d.type == PRODUCT_F64 ? wide : (double)narrow;
 }
 
 void product_run(const void *data)
@@ -159,6 +159,6 @@ void product_run(const void *data)
     for (int64_t batch = 0; batch < p->batches; batch++)
         for (int64_t column = 0; column < p->n; column++)
             for (int64_t row = 0; row < p->m; row++)
-                store(p->type, p->d.at, batch * p->d.batch_step + column * p->d.leading + row,
-                      sum(p, batch, row, column) + (p->bias ? load(p->type, p->bias, row) : 0));
+                store(p->d.type, p->d.at, batch * p->d.batch_step + column * p->d.leading + row,
+                      sum(p, batch, row, column) + (p->bias ? load(p->d.type, p->bias, row) : 0));
 }

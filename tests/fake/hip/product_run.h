@@ -14,14 +14,14 @@ struct matrix {
     uint64_t at, rows, columns;
     int64_t leading;    /* elements between columns */
     int64_t batch_step; /* elements between batches */
-    bool transposed;    /* op() */
+    int type;
+    bool transposed; /* op() */
 };
 
 struct product {
-    int type;
     int64_t m, n, k, batches;
     struct matrix a, b, d;
-    uint64_t bias; /* a number per row of d; 0: none */
+    uint64_t bias; /* a number of d's type per row of d; 0: none */
     uint64_t workspace, workspace_bytes;
     bool (*has_memory)(uint64_t address, uint64_t bytes);
 };

@@ -71,7 +71,6 @@ struct object {
             uint64_t bias;
         } desc;
         struct {
-            int type;
             struct matrix matrix;
             int32_t batches;
         } layout;
@@ -226,14 +225,13 @@ gpu_result fake_DescSetAttribute(void *desc, int attribute, const void *value, s
 
 gpu_result fake_LayoutCreate(void **out, int type, uint64_t rows, uint64_t columns, int64_t leading)
 {
+    const struct matrix matrix = {
+        .rows = rows, .columns = columns, .leading = leading, .type = type};
+
     must_be(product_type_bytes(type), "an unknown type");
     must_be(rows && columns && rows <= INT32_MAX && columns <= INT32_MAX, "extents of a layout");
     must_be(leading > 0 && (uint64_t)leading >= rows, "columns that overlap");
-    return create("LayoutCreate", LAYOUT,
-                  &(struct object){.layout = {.type = type,
-                                              .matrix = {0, rows, columns, leading, 0, false},
-                                              .batches = 1}},
-                  out);
+    return create("LayoutCreate", LAYOUT, &(struct object){.layout = {matrix, 1}}, out);
 }
 
 gpu_result fake_LayoutDestroy(void *layout)
@@ -303,8 +301,7 @@ static struct product product_of(const struct object *desc, const struct object 
                                  const struct object *b, const struct object *c,
                                  const struct object *d)
 {
-    struct product p = {.type = d->layout.type,
-                        .batches = d->layout.batches,
+    struct product p = {.batches = d->layout.batches,
                         .a = a->layout.matrix,
                         .b = b->layout.matrix,
                         .d = d->layout.matrix,
@@ -316,8 +313,10 @@ static struct product product_of(const struct object *desc, const struct object 
     p.n = (int64_t)d->layout.matrix.columns;
     p.k = (int64_t)(p.a.transposed ? p.a.rows : p.a.columns);
     must_be(c == d, "c and d have different layouts");
-    must_be(a->layout.type == p.type && b->layout.type == p.type, "several types");
-    must_be((p.type == PRODUCT_F64) == (desc->desc.compute == COMPUTE_F64), "the type of sums");
+    must_be(p.a.type == p.b.type, "a and b of several types");
+    must_be(p.d.type == p.a.type || (p.d.type == PRODUCT_F32 && p.a.type != PRODUCT_F64),
+            "a result of another type");
+    must_be((p.d.type == PRODUCT_F64) == (desc->desc.compute == COMPUTE_F64), "the type of sums");
     must_be(a->layout.batches == p.batches && b->layout.batches == p.batches,
             "several numbers of batches");
     must_be((int64_t)(p.a.transposed ? p.a.columns : p.a.rows) == p.m, "rows of a");
@@ -332,8 +331,8 @@ static uint64_t hash_of(const struct product *p, const struct object *desc)
 {
     const struct matrix *const matrices[] = {&p->a, &p->b, &p->d};
     uint64_t hash = 0xcbf29ce484222325;
-    uint64_t numbers[5 + 3 * 3] = {(uint64_t)p->type, (uint64_t)p->k, (uint64_t)p->batches,
-                                   (uint64_t)desc->desc.epilogue};
+    uint64_t numbers[5 + 3 * 3] = {(uint64_t)(p->a.type * 16 + p->d.type), (uint64_t)p->k,
+                                   (uint64_t)p->batches, (uint64_t)desc->desc.epilogue};
     uint32_t n = 4;
 
     for (int i = 0; i < 3; i++) {
@@ -368,7 +367,7 @@ gpu_result fake_GetHeuristic(void *handle, void *desc, void *a, void *b, void *c
     if (result)
         return result;
     if (fake_gpu.has_no_algorithm ||
-        (p.type == PRODUCT_F64 && description->desc.epilogue == EPILOGUE_BIAS))
+        (p.d.type == PRODUCT_F64 && description->desc.epilogue == EPILOGUE_BIAS))
         return NOT_SUPPORTED;
     out.algorithm.problem = hash_of(&p, description);
     out.algorithm.magic = MAGIC;
@@ -383,11 +382,11 @@ gpu_result fake_GetHeuristic(void *handle, void *desc, void *a, void *b, void *c
 
 static void check_aligned(const struct product *p, const struct algorithm *algorithm)
 {
-    const uint64_t at[] = {p->a.at, p->b.at, p->d.at};
+    const struct matrix *const matrices[] = {&p->a, &p->b, &p->d};
 
     for (int i = 0; i < 3; i++)
-        must_be(at[i] % product_type_bytes(p->type) == 0 &&
-                    at[i] % (UINT64_C(1) << algorithm->align_log2[i]) == 0,
+        must_be(matrices[i]->at % product_type_bytes(matrices[i]->type) == 0 &&
+                    matrices[i]->at % (UINT64_C(1) << algorithm->align_log2[i]) == 0,
                 "an address is less aligned than the preference says");
 }
 
@@ -400,7 +399,7 @@ static void check_memory(const struct product *p, const struct object *desc)
     must_be(product_has_matrix(p, &p->d), "d is not all in memory of the device");
     must_be((p->bias != 0) == (desc->desc.epilogue == EPILOGUE_BIAS),
             "a bias without its epilogue");
-    must_be(!p->bias || p->has_memory(p->bias, (uint64_t)p->m * product_type_bytes(p->type)),
+    must_be(!p->bias || p->has_memory(p->bias, (uint64_t)p->m * product_type_bytes(p->d.type)),
             "the bias is not all in memory of the device");
     must_be(!p->workspace_bytes || (p->workspace % WORKSPACE_ALIGN == 0 &&
                                     p->has_memory(p->workspace, p->workspace_bytes)),
@@ -424,7 +423,7 @@ static void count(const struct product *p)
             fprintf(file, "%s ", has[i] ? words[i] : "-");
     }
     if (file) {
-        fprintf(file, "type %d\n", p->type);
+        fprintf(file, "type %d %d\n", p->a.type, p->d.type);
         fclose(file);
     }
 }
@@ -453,7 +452,7 @@ gpu_result fake_Matmul(void *handle, void *desc, const void *alpha, const void *
     struct algorithm chosen;
 
     must_be(use(handle, HANDLE)->handle.context == runtime->current(), "another current device");
-    must_be(is_number(p.type, alpha, 1) && is_number(p.type, beta, 0),
+    must_be(is_number(p.d.type, alpha, 1) && is_number(p.d.type, beta, 0),
             "alpha is not 1, beta not 0");
     must_be(algorithm && c == d, "no algorithm, or c is not d");
     memcpy(&chosen, algorithm, sizeof chosen);

@@ -39,6 +39,7 @@ static void expect_product(const struct row *row, const struct kernels_product *
         expect_step(row, "c.batch", batch[i], got->c.batch[i], want->c.batch[i]);
     }
     assert_int_equal(got->has_bias, want->has_bias);
+    assert_int_equal(got->result, got->dtype);
     if (want->align)
         assert_int_equal(got->align, want->align);
     assert_int_equal(got->dtype,

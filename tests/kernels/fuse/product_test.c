@@ -70,6 +70,33 @@ static void test_a_view_in_the_block(void **state)
     rig_destroy(&p.program);
 }
 
+/* Casts of narrow operands to f32, too: the library reads what is narrow. */
+static void test_casts_in_the_block(void **state)
+{
+    static const frit_attrs_cast to_f32 = {.struct_size = sizeof(to_f32), .dtype = FRIT_F32};
+    struct library *library = *state;
+    struct op_program p = {0};
+    struct rig_ops ops = {0};
+
+    for (uint32_t i = 0; i < 2; i++) {
+        frit_operand narrow = matrix(i);
+
+        narrow.dtype = FRIT_BF16;
+        rig_unary(&ops, FRIT_OP_cast, narrow, matrix(i + 2), NULL);
+        ops.op[i].attrs = &to_f32;
+    }
+    rig_binary(&ops, FRIT_OP_matmul, matrix(2), matrix(3), matrix(4), RIG_DEAD(2, 3));
+    p.program = rig_program(&library->rig, "contract", &ops);
+    rig_sign(&p.sig, 2, 1, 0, 2, square);
+    p.sig.args[0].dtype = p.sig.args[1].dtype = FRIT_BF16;
+    assert_int_equal(product_prepare(&p, product_candidate(&p.program)), FRIT_OK);
+    product_launch(&p, NULL);
+    assert_non_null(p.kernel.product);
+    assert_int_equal(p.kernel.product->product.dtype, FRIT_BF16);
+    assert_int_equal(p.kernel.product->product.result, FRIT_F32);
+    rig_destroy(&p.program);
+}
+
 static uint32_t accepted_by(struct rig *rig, const struct rig_ops *ops)
 {
     enum { CAPACITY = 16 };
@@ -255,6 +282,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_a_view_in_the_block, product_setup, product_teardown),
+        cmocka_unit_test_setup_teardown(test_casts_in_the_block, product_setup, product_teardown),
         cmocka_unit_test_setup_teardown(test_what_is_fused, product_setup, product_teardown),
         cmocka_unit_test_setup_teardown(test_without_a_library, product_setup, product_teardown),
         cmocka_unit_test_setup_teardown(test_other_programs, product_setup, product_teardown),

@@ -13,7 +13,7 @@ case $what in
     ;;
   device) expect 0 '*' '*' "$@" ;;
 esac
-for kind in '^product:60' batches:10 bias:8 transposed:10 workspace:10 'type 0$:10' 'type 1$:4' 'type 2$:4' 'type 14$:4'; do
+for kind in '^product:60' batches:10 bias:8 transposed:10 workspace:10 'type 0 0:10' 'type 1 1:4' 'type 2 2:4' 'type 14 14:4'; do
   found=$(grep -c -- "${kind%:*}" "$scratch/products")
   [ "$found" -ge "${kind#*:}" ] || complain "$found products with ${kind%:*} instead of ${kind#*:} or more" "$what"
 done
