@@ -55,8 +55,8 @@ struct kernels_device {
      * text, with its version, is the candidate's identity. */
     const char *library;
     /* Chooses how the library computes a product; workspace_bytes is what it needs.  The caller
-     * owns the plan until `product_release`.  FRIT_UNSUPPORTED: other candidates are better or the
-     * library cannot.  Any thread. */
+     * owns the plan until `product_release`.  FRIT_UNSUPPORTED: a kernel is better or the library
+     * cannot; the program's first schedule takes its place.  Any thread. */
     frit_status (*product_plan)(void *self, const struct kernels_product *product, void **plan,
                                 uint64_t *workspace_bytes, frit_err *err);
     void (*product_release)(void *self, void *plan);

@@ -67,6 +67,19 @@ static void compute_digest(struct lowering *l)
     memcpy(l->out->digest, digest.digest, KIR_DIGEST);
 }
 
+/* A product that the library leaves to kernels is one of the first schedule: for the host this is
+ * no candidate that failed. */
+static frit_status lower(struct lowering *l, frit_err *err)
+{
+    frit_status st = l->schedule ? FRIT_UNSUPPORTED : lowering_product(l, err);
+
+    if (st != FRIT_UNSUPPORTED)
+        return st;
+    if (!l->schedule)
+        l->schedule = l->program->schedules[0];
+    return l->schedule->of_components ? lowering_components(l, err) : lowering_whole(l, err);
+}
+
 frit_status prepared_create(const struct program *program, uint32_t candidate,
                             const frit_signature *sig, struct prepared **out, frit_err *err)
 {
@@ -81,9 +94,7 @@ frit_status prepared_create(const struct program *program, uint32_t candidate,
     l.out->outputs = arena_array(&l.out->arena, program->n_out + 1u, sizeof(*l.out->outputs));
     st = l.out->outputs ? lowering_extents(&l, err) : fail_memory(err, sizeof(*l.out->outputs));
     if (!st)
-        st = !l.schedule                 ? lowering_product(&l, err)
-             : l.schedule->of_components ? lowering_components(&l, err)
-                                         : lowering_whole(&l, err);
+        st = lower(&l, err);
     if (!st)
         st = list_phases(l.out, err);
     if (!st) {

@@ -141,6 +141,8 @@ static frit_status read_options(const frit_host_root *host, const frit_host_opti
         status = table->get_str(host->self, FRIT_STR("compiler"), &out->compiler, err);
     if (!status)
         status = table->get_str(host->self, FRIT_STR("products"), &out->products, err);
+    if (!status)
+        status = table->get_i64(host->self, FRIT_STR("min_product"), &out->min_product, err);
     return status ? status : table->get_str(host->self, FRIT_STR("dump"), &out->dump, err);
 }
 
@@ -255,6 +257,14 @@ static const frit_option options[] = {
         .default_value = FRIT_STR_INIT(""),
         .meaning = FRIT_STR_INIT("file name of the vendor's library for matrix products; empty: "
                                  "the versions that are known; none: kernels only"),
+    },
+    {
+        .struct_size = sizeof(frit_option),
+        .type = FRIT_OPTION_I64,
+        .name = FRIT_STR_INIT("min_product"),
+        .default_value = FRIT_STR_INIT("262144"),
+        .meaning = FRIT_STR_INIT("number of multiplications from which on the library computes a "
+                                 "matrix product; kernels compute those with fewer"),
     },
     {
         .struct_size = sizeof(frit_option),

@@ -19,10 +19,11 @@ struct adapter;
 
 /* Values of the plugin's options. */
 struct options {
-    frit_str library;  /* file name of the runtime; empty: the usual ones */
-    frit_str compiler; /* likewise of the run-time compiler */
-    frit_str products; /* likewise of the library for products; "none": it is not used */
-    frit_str dump;     /* folder to which the texts of kernels are written; empty: none */
+    frit_str library;    /* file name of the runtime; empty: the usual ones */
+    frit_str compiler;   /* likewise of the run-time compiler */
+    frit_str products;   /* likewise of the library for products; "none": it is not used */
+    int64_t min_product; /* multiplications from which on products go to that library */
+    frit_str dump;       /* folder to which the texts of kernels are written; empty: none */
 };
 
 /* Constant after the first enumerate that succeeded. */

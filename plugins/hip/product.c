@@ -21,7 +21,6 @@
 #include "vendor.h"
 
 enum {
-    LEAST_PRODUCTS = 1 << 18, /* multiplications; below, a kernel that is fused is better */
     MAX_WORKSPACE_BYTES = 32 << 20,
     MAX_RESULT_BYTES = 128, /* of a heuristic's result */
     TYPE_F32 = 0,
@@ -254,12 +253,13 @@ static gpu_result set_preference(const struct products_api *api, void *preferenc
     return result;
 }
 
-/* The library's first choice. */
+/* The library's first choice; *found is 0 if there is none. */
 static gpu_result find_algorithm(const struct products_api *api, void *handle, uint32_t align,
                                  struct plan *plan, int *found)
 {
     void *preference = NULL;
-    uint64_t workspace;
+    const char *const best = (const char *)plan->algorithm;
+    int32_t state;
     gpu_result result = api->PreferenceCreate(&preference);
 
     *found = 0;
@@ -270,10 +270,10 @@ static gpu_result find_algorithm(const struct products_api *api, void *handle, u
                                    preference, 1, plan->algorithm, found);
     if (preference)
         (void)api->PreferenceDestroy(preference);
-    memcpy(&workspace, (const char *)plan->algorithm + vendor.products->result_workspace,
-           sizeof workspace);
-    plan->workspace_bytes = workspace;
-    return result;
+    memcpy(&plan->workspace_bytes, best + vendor.products->result_workspace,
+           sizeof plan->workspace_bytes);
+    memcpy(&state, best + vendor.products->result_state, sizeof state);
+    return result ? result : state;
 }
 
 static frit_status fill_plan(struct device *device, const struct kernels_product *p,
@@ -306,17 +306,26 @@ static frit_status fill_plan(struct device *device, const struct kernels_product
 }
 
 /* The one place that decides between the library and the kernels of the kernel compiler, until
- * candidates are measured: products with fewer multiplications than LEAST_PRODUCTS, or with more
- * than MAX_LOOPS calls, are left to the kernels. */
-static bool is_worthwhile(const struct kernels_product *p)
+ * candidates are measured: products with few multiplications, for which a kernel is better, or with
+ * more than MAX_LOOPS calls, are left to the kernels. */
+static bool is_worthwhile(const struct device *device, const struct kernels_product *p)
 {
     enum { MAX_LOOPS = 64 };
     const double n =
         (double)p->m * (double)p->n * (double)p->k * (double)p->batch[0] * (double)p->batch[1];
 
-    return n >= LEAST_PRODUCTS && (!strided_batch(p) || p->batch[0] <= MAX_LOOPS) &&
+    return n >= (double)device->instance->options.min_product &&
+           (!strided_batch(p) || p->batch[0] <= MAX_LOOPS) &&
            p->batch[strided_batch(p)] <= INT32_MAX && p->m <= INT32_MAX && p->n <= INT32_MAX &&
            p->k <= INT32_MAX;
+}
+
+/* The libraries do not define negative steps between batches. */
+static bool has_forward_batches(const struct kernels_product *p)
+{
+    const uint32_t i = strided_batch(p);
+
+    return p->batch[i] == 1 || (p->a.batch[i] >= 0 && p->b.batch[i] >= 0 && p->c.batch[i] >= 0);
 }
 
 static frit_status product_plan(void *self, const struct kernels_product *product, void **out,
@@ -329,7 +338,7 @@ static frit_status product_plan(void *self, const struct kernels_product *produc
     struct scope scope;
     frit_status status;
 
-    if (!is_worthwhile(p) || (p->n > 1 && p->c.column != 1) ||
+    if (!is_worthwhile(device, p) || !has_forward_batches(p) || (p->n > 1 && p->c.column != 1) ||
         !find_form(p->n, p->k, p->b.column, p->b.row, &b) ||
         !find_form(p->k, p->m, p->a.column, p->a.row, &a))
         return plug_fail(&device->instance->plug, err, FRIT_UNSUPPORTED,

@@ -42,8 +42,9 @@ struct products_vendor {
     int layout_batches, layout_batch_step;              /* and of a layout */
     int max_workspace;                                  /* and of a preference */
     int min_aligns; /* of a preference, the first of four: alignments of operands; 0: none */
-    uint32_t result_bytes, result_workspace; /* of a heuristic's result: size, offset of a size_t;
-                                                the algorithm is at its start */
+    /* Of a heuristic's result: its size, the offset of a size_t, and of an int that is 0 if the
+     * algorithm can be used; the algorithm is at its start. */
+    uint32_t result_bytes, result_workspace, result_state;
 };
 
 /* What is to be restored when a function of the driver returns; see scope.h. */

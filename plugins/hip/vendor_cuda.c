@@ -69,6 +69,7 @@ static const struct products_vendor products = {
     .min_aligns = 5,
     .result_bytes = 96,
     .result_workspace = 64,
+    .result_state = 72,
 };
 
 const struct vendor vendor = {

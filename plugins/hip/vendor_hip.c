@@ -91,6 +91,7 @@ static const struct products_vendor products = {
     .max_workspace = 1,
     .result_bytes = 56,
     .result_workspace = 24,
+    .result_state = 32,
 };
 
 const struct vendor vendor = {

@@ -7,6 +7,13 @@
 #include "base/fail.h"
 #include "lower/schedule/contract.h"
 
+static bool is_float(uint32_t dtype)
+{
+    const enum kir_type type = kir_type_of(dtype);
+
+    return type == KIR_F32 || type == KIR_F64;
+}
+
 uint32_t contract_product_find(const struct block *block)
 {
     uint32_t found = BLOCK_NONE;
@@ -20,7 +27,7 @@ uint32_t contract_product_find(const struct block *block)
     }
     if (block->n_outputs != 1 || found == BLOCK_NONE ||
         block->ops[found].out[0] != block->outputs[0] || block->ops[found].id == FRIT_OP_conv ||
-        block->ops[found].n_scalars)
+        block->ops[found].n_scalars || !is_float(block->values[block->outputs[0]].dtype))
         return BLOCK_NONE;
     return found;
 }
@@ -172,10 +179,7 @@ static bool plan_bias(const struct contract *c, const struct product_plan *p,
 /* The result has the operands' type, or is what narrow operands are computed in. */
 static bool types_fit(uint32_t dtype, uint32_t result)
 {
-    const enum kir_type type = kir_type_of(dtype);
-
-    return (type == KIR_F32 || type == KIR_F64) &&
-           (dtype == result || (kir_is_half(dtype) && result == FRIT_F32));
+    return is_float(dtype) && (dtype == result || (kir_is_half(dtype) && result == FRIT_F32));
 }
 
 static bool take(const struct contract *c, uint32_t coord, struct contract_product *out)

@@ -14,8 +14,8 @@ struct contract_product {
     int64_t a_first, b_first, bias_first; /* element offsets of their first elements */
 };
 
-/* The number of the op of a closed block whose result is the only output and a product of matrices;
- * BLOCK_NONE: it has none, several, or another contraction. */
+/* The number of the op of a closed block whose result is the only output and a product of matrices
+ * of floats; BLOCK_NONE: it has none, several, or another contraction. */
 uint32_t contract_product_find(const struct block *block);
 /* Sets `out` to the product of op number `op`, whose result is dense.  FRIT_UNSUPPORTED if an
  * operand is computed in the block, or is not a matrix of equal steps.  `s` needs no module. */

@@ -55,6 +55,8 @@ __attribute__((constructor)) static void setup(void)
     reset();
     fake_gpu.reset = reset;
     fake_gpu.hold = stream_hold;
+    fake_gpu.enqueue = work_enqueue;
+    fake_gpu.has_memory = memory_is_device;
     context_setup(&fake_gpu);
 }
 

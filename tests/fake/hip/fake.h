@@ -23,10 +23,22 @@ enum fake_kind {
     FAKE_GRAPH_EXEC,
     FAKE_PROGRAM,
     FAKE_CONTEXT, /* retentions of primary contexts */
+    FAKE_PRODUCT, /* handles, descriptions, layouts and preferences of the library for products */
     FAKE_KINDS
 };
 
-/* Settings start as FRIT_FAKE_GPU_NAME in the environment says, for the names in brackets. */
+/* Products of matrices that were enqueued or captured, which are counted by what they have. */
+enum fake_product_kind {
+    FAKE_PRODUCT_ANY,
+    FAKE_PRODUCT_BATCHES,
+    FAKE_PRODUCT_BIAS,
+    FAKE_PRODUCT_TRANSPOSED,
+    FAKE_PRODUCT_WORKSPACE,
+    FAKE_PRODUCT_KINDS
+};
+
+/* Each library has one: the runtime, the compiler and the library for products; what it has not is
+ * 0.  Settings start as FRIT_FAKE_GPU_NAME in the environment says, for the names in brackets. */
 struct fake_gpu {
     /* ---- settings ---- */
     _Atomic uint32_t n_devices; /* (DEVICES) */
@@ -39,12 +51,19 @@ struct fake_gpu {
     _Atomic int failing_result;    /* its result */
     _Atomic uint64_t failing_work; /* number of the operation that fails when it runs; 0: none */
     _Atomic int failing_work_result;
+    _Atomic bool has_no_algorithm; /* for any product */
+    _Atomic int algorithm_state;   /* of each algorithm; not 0: it cannot be used */
     /* ---- counters ---- */
-    _Atomic uint64_t calls;          /* of the library, as the numbers above count them */
-    _Atomic uint64_t works;          /* operations that have run */
+    _Atomic uint64_t calls; /* of the library, as the numbers above count them */
+    _Atomic uint64_t works; /* operations that have run */
+    _Atomic uint64_t products[FAKE_PRODUCT_KINDS];
     const char *_Atomic failed_name; /* of the call that was made to fail */
     _Atomic int64_t alive[FAKE_KINDS];
     /* ---- functions ---- */
+    /* For the library for products: enqueues a call of `run` with a copy of the data; whether
+     * memory of the device has this range. */
+    int (*enqueue)(void *stream, void (*run)(const void *data), const void *data, uint64_t bytes);
+    bool (*has_memory)(uint64_t address, uint64_t bytes);
     void (*hold)(bool held); /* while held, streams do not run */
     void *(*current)(void);  /* the calling thread's: CUDA: context; HIP: device + 1 */
     uint32_t (*depth)(void); /* CUDA: contexts on the calling thread's stack */

@@ -10,6 +10,7 @@ enum work_kind {
     WORK_COPY,
     WORK_SET,
     WORK_KERNEL,
+    WORK_CALL,   /* of a function of another library */
     WORK_RECORD, /* of an event */
     WORK_WAIT,   /* for one */
     WORK_GRAPH
@@ -36,6 +37,11 @@ struct work {
             uint32_t grid[3], group[3], shared_bytes, n_words;
             uint64_t *words; /* owned */
         } kernel;
+        struct {
+            void (*run)(const void *data);
+            void *data; /* owned */
+            size_t bytes;
+        } call;
         struct {
             gpu_event event;
             uint64_t number; /* of the event's records */
@@ -96,6 +102,8 @@ void event_unref_locked(gpu_event event);
 
 /* Runs an operation, without the lock. */
 gpu_result work_run(const struct work *work);
+/* The slot of struct fake_gpu. */
+int work_enqueue(void *stream, void (*run)(const void *data), const void *data, uint64_t bytes);
 /* Frees what it owns. */
 void work_fini(struct work *work);
 /* A deep copy of a list. */

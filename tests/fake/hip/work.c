@@ -84,6 +84,9 @@ gpu_result work_run(const struct work *work)
     case WORK_KERNEL:
         run_kernel(work);
         break;
+    case WORK_CALL:
+        work->call.run(work->call.data);
+        break;
     case WORK_GRAPH:
         for (const struct work *w = work->graph.exec->first; w; w = w->next)
             (void)work_run(w);
@@ -101,10 +104,20 @@ void work_fini(struct work *work)
 {
     if (work->kind == WORK_COPY && work->copy.owns_from)
         free((void *)(uintptr_t)work->copy.from);
+    if (work->kind == WORK_CALL)
+        free(work->call.data);
     if (work->kind == WORK_KERNEL) {
         free(work->kernel.words);
         module_unref(work->kernel.function->module);
     }
+}
+
+static void *copy_of(const void *from, size_t bytes)
+{
+    void *to = must_alloc(bytes);
+
+    memcpy(to, from, bytes);
+    return to;
 }
 
 struct work *work_copy_list(const struct work *first)
@@ -117,10 +130,12 @@ struct work *work_copy_list(const struct work *first)
         *copy = *w;
         copy->next = NULL;
         if (w->kind == WORK_KERNEL) {
-            copy->kernel.words = must_alloc(w->kernel.n_words * sizeof(uint64_t));
-            memcpy(copy->kernel.words, w->kernel.words, w->kernel.n_words * sizeof(uint64_t));
+            copy->kernel.words =
+                copy_of(w->kernel.words, w->kernel.n_words * sizeof *w->kernel.words);
             module_ref(w->kernel.function->module);
         }
+        if (w->kind == WORK_CALL)
+            copy->call.data = copy_of(w->call.data, w->call.bytes);
         *end = copy;
         end = &copy->next;
     }
@@ -158,8 +173,7 @@ gpu_result fake_MemcpyHtoDAsync(gpu_ptr to, const void *from, size_t bytes, gpu_
         return push_copy(stream, (void *)(uintptr_t)to, from, bytes);
     if (stream->capture)
         return FAKE_CAPTURE_UNSUPPORTED;
-    copy = must_alloc(bytes);
-    memcpy(copy, from, bytes);
+    copy = copy_of(from, bytes);
     return stream_push(stream, &(struct work){.kind = WORK_COPY,
                                               .copy = {.to = (void *)(uintptr_t)to,
                                                        .from = copy,
@@ -281,8 +295,20 @@ gpu_result fake_LaunchKernel(gpu_function function, unsigned grid_x, unsigned gr
     result = check_launch(&work);
     if (result)
         return result;
-    work.kernel.words = must_alloc(bytes);
-    memcpy(work.kernel.words, words, bytes);
+    work.kernel.words = copy_of(words, bytes);
     module_ref(function->module);
     return stream_push(stream, &work);
+}
+
+/* ---- calls ---- */
+
+int work_enqueue(void *stream, void (*run)(const void *data), const void *data, uint64_t bytes)
+{
+    gpu_result result = stream_begin("a call of another library", stream);
+
+    return result ? result
+                  : stream_push(stream, &(struct work){.kind = WORK_CALL,
+                                                       .call = {.run = run,
+                                                                .data = copy_of(data, bytes),
+                                                                .bytes = bytes}});
 }

@@ -87,7 +87,7 @@ static frit_status get_text(void *self, frit_str key, frit_str *out, frit_err *e
                    {"dump", rig->dump, ""},
                    {"library", rig->library, fake_file(library, RIG_LIBRARY)},
                    {"compiler", rig->compiler, fake_file(compiler, RIG_COMPILER)},
-                   {"products", NULL, "none"}};
+                   {"products", rig->products, "none"}};
     const char *text = NULL;
 
     (void)err;
@@ -96,6 +96,16 @@ static frit_status get_text(void *self, frit_str key, frit_str *out, frit_err *e
             text = options[i].given ? options[i].given : options[i].usual;
     assert_non_null(text);
     *out = (frit_str){text, strlen(text)};
+    return FRIT_OK;
+}
+
+static frit_status get_i64(void *self, frit_str key, int64_t *out, frit_err *err)
+{
+    const struct rig *rig = self;
+
+    (void)err;
+    assert_true(is(key, "min_product"));
+    *out = rig->min_product;
     return FRIT_OK;
 }
 
@@ -161,8 +171,10 @@ static const void *get_interface(void *self, frit_str id)
                                         .mem_alloc = alloc_memory,
                                         .mem_free = free_memory,
                                         .now_ns = now_ns};
-    static const frit_host_options options = {
-        .struct_size = sizeof options, .get_str = get_text, .get_bool = get_bool};
+    static const frit_host_options options = {.struct_size = sizeof options,
+                                              .get_str = get_text,
+                                              .get_i64 = get_i64,
+                                              .get_bool = get_bool};
 
     static const frit_host_cache cache = {
         .struct_size = sizeof cache, .get = cache_get, .put = cache_put};

@@ -16,8 +16,10 @@
 
 struct rig {
     const char *loader, *staging, *dump, *library, *compiler; /* options; NULL: the default */
+    const char *products;                                     /* likewise; NULL: "none" */
     bool no_validation;
-    void *cached; /* the host's disk cache: the last bytes that the plugin put */
+    int64_t min_product; /* an option */
+    void *cached;        /* the host's disk cache: the last bytes that the plugin put */
     uint64_t n_cached;
     int gets, puts; /* calls of the disk cache */
     const frit_plugin *plugin;

@@ -12,13 +12,19 @@ bool fake_is_cuda(void)
     return strcmp(RIG_DRIVER, "cuda") == 0;
 }
 
-static void *open_library(const char *name)
+static void write_path(char path[512], const char *name)
 {
     const char *build = getenv("FRIT_TEST_BUILD");
+
+    snprintf(path, 512, "%s/tests/fake/%s", build ? build : "build", name);
+}
+
+static void *open_library(const char *name)
+{
     char path[512];
     void *library;
 
-    snprintf(path, sizeof path, "%s/tests/fake/%s", build ? build : "build", name);
+    write_path(path, name);
     library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!library)
         fail_msg("%s", dlerror());
@@ -43,6 +49,24 @@ struct fake_gpu *fake_open_compiler(void)
     return find(*RIG_COMPILER ? RIG_COMPILER : RIG_LIBRARY, FAKE_GPU);
 }
 
+static const char *products_name(void)
+{
+    return fake_is_cuda() ? "libfake-cublasLt.so" : "libfake-hipblaslt.so";
+}
+
+struct fake_gpu *fake_open_products(void)
+{
+    return find(products_name(), FAKE_GPU);
+}
+
+const char *fake_products_file(void)
+{
+    static char path[512];
+
+    write_path(path, products_name());
+    return path;
+}
+
 void *fake_find(const char *hip, const char *cuda)
 {
     return find(RIG_LIBRARY, fake_is_cuda() ? cuda : hip);
@@ -51,11 +75,11 @@ void *fake_find(const char *hip, const char *cuda)
 void fake_expect_nothing_alive(void)
 {
     static const char *const names[FAKE_KINDS] = {
-        "memory", "pinned memory",     "streams",  "events",  "modules",
-        "graphs", "executable graphs", "programs", "contexts"};
-    const struct fake_gpu *libraries[] = {fake_open(), fake_open_compiler()};
+        "memory", "pinned memory",     "streams",  "events",   "modules",
+        "graphs", "executable graphs", "programs", "contexts", "objects for products"};
+    const struct fake_gpu *libraries[] = {fake_open(), fake_open_compiler(), fake_open_products()};
 
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < 3; i++)
         for (int kind = 0; kind < FAKE_KINDS; kind++)
             if (libraries[i]->alive[kind])
                 fail_msg("%lld %s are left", (long long)libraries[i]->alive[kind], names[kind]);

@@ -10,6 +10,9 @@ bool fake_is_cuda(void);
 /* The library, and that of the compiler if it is another one; else the same. */
 struct fake_gpu *fake_open(void);
 struct fake_gpu *fake_open_compiler(void);
+/* The library for products, without `reset`, and its file name. */
+struct fake_gpu *fake_open_products(void);
+const char *fake_products_file(void);
 /* A function of the library by its two names. */
 void *fake_find(const char *hip, const char *cuda);
 /* Fails the test if the runtime has objects that nobody destroyed. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the compiler needs of the runtime where it is a library of its own: NVRTC. */
+/* What libraries beside the runtime need of it: NVRTC and the libraries for products. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>

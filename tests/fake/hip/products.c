@@ -1,0 +1,474 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The vendors' libraries for products of matrices, on the streams of the fake runtime.  A call that
+ * the vendors leave undefined, or refuse because its caller has made a mistake, ends the process;
+ * what a correct caller has to expect is returned. */
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "product_run.h"
+#include "runtime.h"
+
+#define PRODUCTS(member, hip, cuda, ...) DECLARE(member, FAKE_NAME(hip, cuda), __VA_ARGS__)
+#include "hip/syms.def"
+
+/* Numbers of the libraries.  hipBLASLt has no attributes for alignments. */
+enum {
+    COMPUTE_F32 = FAKE_NAME(2, 68),
+    COMPUTE_F64 = FAKE_NAME(7, 70),
+    OP_N = FAKE_NAME(111, 0),
+    OP_T = FAKE_NAME(112, 1),
+    DESC_OP_A = FAKE_NAME(0, 3),
+    DESC_OP_B = FAKE_NAME(1, 4),
+    DESC_EPILOGUE = FAKE_NAME(2, 7),
+    DESC_BIAS = FAKE_NAME(3, 8),
+    LAYOUT_BATCHES = FAKE_NAME(0, 5),
+    LAYOUT_BATCH_STEP = FAKE_NAME(1, 6),
+    PREFERENCE_WORKSPACE = 1,
+    PREFERENCE_ALIGN = FAKE_NAME(1000, 5), /* of a; those of b, c and d follow */
+    USUAL_ALIGN_LOG2 = FAKE_NAME(0, 8),
+    EPILOGUE_DEFAULT = 1,
+    EPILOGUE_BIAS = 4,
+    NOT_SUPPORTED = FAKE_NAME(7, 15) /* a result */
+};
+
+/* A heuristic's result; the algorithm is the part that Matmul takes. */
+struct algorithm {
+    uint64_t problem; /* hash of what it was found for */
+    uint8_t align_log2[4];
+    uint32_t magic;
+#ifdef FAKE_HIP
+    uint64_t max_workspace;
+#else
+    uint64_t reserved[6];
+#endif
+};
+
+struct heuristic_result {
+    struct algorithm algorithm;
+    uint64_t workspace_bytes;
+    int state;
+    float waves;
+    int reserved[4];
+};
+
+_Static_assert(sizeof(struct heuristic_result) == FAKE_NAME(56, 96), "");
+
+/* ---- objects ---- */
+
+enum object_kind { HANDLE = 0x48414e44, DESC, LAYOUT, PREFERENCE };
+enum { MAGIC = 0x414c474f, ALIGNS = 4, MAX_ALIGN_LOG2 = 8 };
+
+struct object {
+    uint32_t kind; /* 0: destroyed */
+    union {
+        struct {
+            void *context; /* the thread's that created it */
+        } handle;
+        struct {
+            int compute, op_a, op_b, epilogue;
+            uint64_t bias;
+        } desc;
+        struct {
+            struct matrix matrix;
+            int32_t batches;
+        } layout;
+        struct {
+            uint64_t workspace_bytes;
+            uint8_t align_log2[ALIGNS];
+        } preference;
+    };
+};
+
+/* ---- the runtime ---- */
+
+static struct fake_gpu *runtime;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+/* The runtime of the process, which lies beside this library and is loaded already. */
+static void find_runtime(void)
+{
+    static const char *const names[] = {FAKE_NAME("amdhip64-6", "cuda"),
+                                        FAKE_NAME("amdhip64-5", "cuda")};
+    char path[1024];
+    Dl_info self;
+
+    for (size_t i = 0; i < sizeof names / sizeof *names && !runtime; i++) {
+        const char *slash;
+        void *library;
+
+        if (!dladdr(&once, &self) || !(slash = strrchr(self.dli_fname, '/')))
+            break;
+        snprintf(path, sizeof path, "%.*s/libfake-%s.so", (int)(slash - self.dli_fname),
+                 self.dli_fname, names[i]);
+        library = dlopen(path, RTLD_NOW | RTLD_NOLOAD);
+        runtime = library ? dlsym(library, FAKE_GPU) : NULL;
+    }
+    if (!runtime)
+        call_is_wrong("a library for products without its runtime");
+}
+
+static gpu_result create(const char *name, enum object_kind kind, const struct object *from,
+                         void **out)
+{
+    gpu_result result = call_begin(name);
+    struct object *made;
+
+    pthread_once(&once, find_runtime);
+    if (result)
+        return result;
+    made = must_alloc(sizeof *made);
+    *made = *from;
+    made->kind = kind;
+    *out = made;
+    fake_gpu.alive[FAKE_PRODUCT]++;
+    return GPU_SUCCESS;
+}
+
+static struct object *use(void *object, enum object_kind kind)
+{
+    struct object *used = object;
+
+    if (!used || used->kind != kind)
+        call_is_wrong("%p is no object of kind %d of the library for products", object, (int)kind);
+    return used;
+}
+
+/* What is destroyed is destroyed even if the call reports an error. */
+static gpu_result destroy(const char *name, void *object, enum object_kind kind)
+{
+    gpu_result result = call_begin(name);
+
+    use(object, kind)->kind = 0;
+    free(object);
+    fake_gpu.alive[FAKE_PRODUCT]--;
+    return result;
+}
+
+static void must_be(bool is, const char *what)
+{
+    if (!is)
+        call_is_wrong("a product: %s", what);
+}
+
+/* Copies an attribute, which must have this size. */
+static void take(void *to, size_t size, const void *from, size_t bytes)
+{
+    must_be(from && bytes == size, "an attribute of another size");
+    memcpy(to, from, size);
+}
+
+static int take_i32(const void *from, size_t bytes)
+{
+    int32_t value;
+
+    take(&value, sizeof value, from, bytes);
+    return value;
+}
+
+gpu_result fake_Create(void **out)
+{
+    pthread_once(&once, find_runtime);
+    must_be(runtime->current(), "no current device");
+    return create("Create", HANDLE, &(struct object){.handle = {runtime->current()}}, out);
+}
+
+gpu_result fake_Destroy(void *handle)
+{
+    must_be(use(handle, HANDLE)->handle.context == runtime->current(), "another current device");
+    return destroy("Destroy", handle, HANDLE);
+}
+
+gpu_result fake_DescCreate(void **out, int compute, int scale)
+{
+    must_be((compute == COMPUTE_F32 && scale == PRODUCT_F32) ||
+                (compute == COMPUTE_F64 && scale == PRODUCT_F64),
+            "unknown types of a description");
+    return create("DescCreate", DESC,
+                  &(struct object){.desc = {compute, OP_N, OP_N, EPILOGUE_DEFAULT, 0}}, out);
+}
+
+gpu_result fake_DescDestroy(void *desc)
+{
+    return destroy("DescDestroy", desc, DESC);
+}
+
+gpu_result fake_DescSetAttribute(void *desc, int attribute, const void *value, size_t bytes)
+{
+    struct object *o = use(desc, DESC);
+    gpu_result result = call_begin("DescSetAttribute");
+
+    if (result)
+        return result;
+    switch (attribute) {
+    case DESC_OP_A:
+    case DESC_OP_B:
+        *(attribute == DESC_OP_A ? &o->desc.op_a : &o->desc.op_b) = take_i32(value, bytes);
+        must_be((o->desc.op_a == OP_N || o->desc.op_a == OP_T) &&
+                    (o->desc.op_b == OP_N || o->desc.op_b == OP_T),
+                "neither transposed nor not");
+        break;
+    case DESC_EPILOGUE:
+        o->desc.epilogue = take_i32(value, bytes);
+        must_be(o->desc.epilogue == EPILOGUE_DEFAULT || o->desc.epilogue == EPILOGUE_BIAS,
+                "an unknown epilogue");
+        break;
+    case DESC_BIAS:
+        take(&o->desc.bias, sizeof o->desc.bias, value, bytes);
+        break;
+    default:
+        call_is_wrong("a product: attribute %d of a description", attribute);
+    }
+    return GPU_SUCCESS;
+}
+
+gpu_result fake_LayoutCreate(void **out, int type, uint64_t rows, uint64_t columns, int64_t leading)
+{
+    const struct matrix matrix = {
+        .rows = rows, .columns = columns, .leading = leading, .type = type};
+
+    must_be(product_type_bytes(type), "an unknown type");
+    must_be(rows && columns && rows <= INT32_MAX && columns <= INT32_MAX, "extents of a layout");
+    must_be(leading > 0 && (uint64_t)leading >= rows, "columns that overlap");
+    return create("LayoutCreate", LAYOUT, &(struct object){.layout = {matrix, 1}}, out);
+}
+
+gpu_result fake_LayoutDestroy(void *layout)
+{
+    return destroy("LayoutDestroy", layout, LAYOUT);
+}
+
+gpu_result fake_LayoutSetAttribute(void *layout, int attribute, const void *value, size_t bytes)
+{
+    struct object *o = use(layout, LAYOUT);
+    gpu_result result = call_begin("LayoutSetAttribute");
+
+    if (result)
+        return result;
+    if (attribute == LAYOUT_BATCHES) {
+        o->layout.batches = take_i32(value, bytes);
+        must_be(o->layout.batches > 0, "no batches");
+    } else if (attribute == LAYOUT_BATCH_STEP) {
+        take(&o->layout.matrix.batch_step, sizeof o->layout.matrix.batch_step, value, bytes);
+        must_be(o->layout.matrix.batch_step >= 0, "a negative step between batches");
+    } else {
+        call_is_wrong("a product: attribute %d of a layout", attribute);
+    }
+    return GPU_SUCCESS;
+}
+
+gpu_result fake_PreferenceCreate(void **out)
+{
+    struct object from = {0};
+
+    memset(from.preference.align_log2, USUAL_ALIGN_LOG2, ALIGNS);
+    return create("PreferenceCreate", PREFERENCE, &from, out);
+}
+
+gpu_result fake_PreferenceDestroy(void *preference)
+{
+    return destroy("PreferenceDestroy", preference, PREFERENCE);
+}
+
+gpu_result fake_PreferenceSetAttribute(void *preference, int attribute, const void *value,
+                                       size_t bytes)
+{
+    struct object *o = use(preference, PREFERENCE);
+    gpu_result result = call_begin("PreferenceSetAttribute");
+
+    if (result)
+        return result;
+    if (attribute == PREFERENCE_WORKSPACE) {
+        take(&o->preference.workspace_bytes, sizeof o->preference.workspace_bytes, value, bytes);
+    } else if (attribute >= PREFERENCE_ALIGN && attribute < PREFERENCE_ALIGN + ALIGNS) {
+        const int align = take_i32(value, bytes);
+
+        must_be(align > 0 && align <= 1 << MAX_ALIGN_LOG2 && !(align & (align - 1)),
+                "an alignment that is no power of two");
+        o->preference.align_log2[attribute - PREFERENCE_ALIGN] =
+            (uint8_t)__builtin_ctz((unsigned)align);
+    } else {
+        call_is_wrong("a product: attribute %d of a preference", attribute);
+    }
+    return GPU_SUCCESS;
+}
+
+/* ---- products ---- */
+
+/* What a description and layouts say. */
+static struct product product_of(const struct object *desc, const struct object *a,
+                                 const struct object *b, const struct object *c,
+                                 const struct object *d)
+{
+    struct product p = {.batches = d->layout.batches,
+                        .a = a->layout.matrix,
+                        .b = b->layout.matrix,
+                        .d = d->layout.matrix,
+                        .has_memory = runtime->has_memory};
+
+    p.a.transposed = desc->desc.op_a == OP_T;
+    p.b.transposed = desc->desc.op_b == OP_T;
+    p.m = (int64_t)d->layout.matrix.rows;
+    p.n = (int64_t)d->layout.matrix.columns;
+    p.k = (int64_t)(p.a.transposed ? p.a.rows : p.a.columns);
+    must_be(c == d, "c and d have different layouts");
+    must_be(p.a.type == p.b.type, "a and b of several types");
+    must_be(p.d.type == p.a.type || (p.d.type == PRODUCT_F32 && p.a.type != PRODUCT_F64),
+            "a result of another type");
+    must_be((p.d.type == PRODUCT_F64) == (desc->desc.compute == COMPUTE_F64), "the type of sums");
+    must_be(a->layout.batches == p.batches && b->layout.batches == p.batches,
+            "several numbers of batches");
+    must_be((int64_t)(p.a.transposed ? p.a.columns : p.a.rows) == p.m, "rows of a");
+    must_be((int64_t)(p.b.transposed ? p.b.columns : p.b.rows) == p.k, "rows of b");
+    must_be((int64_t)(p.b.transposed ? p.b.rows : p.b.columns) == p.n, "columns of b");
+    must_be(p.batches == 1 || p.d.batch_step > 0, "batches with the same result");
+    return p;
+}
+
+/* FNV-1a of the numbers that an algorithm depends on. */
+static uint64_t hash_of(const struct product *p, const struct object *desc)
+{
+    const struct matrix *const matrices[] = {&p->a, &p->b, &p->d};
+    uint64_t hash = 0xcbf29ce484222325;
+    uint64_t numbers[5 + 3 * 3] = {(uint64_t)(p->a.type * 16 + p->d.type), (uint64_t)p->k,
+                                   (uint64_t)p->batches, (uint64_t)desc->desc.epilogue};
+    uint32_t n = 4;
+
+    for (int i = 0; i < 3; i++) {
+        numbers[n++] = matrices[i]->rows * 2 + matrices[i]->transposed;
+        numbers[n++] = (uint64_t)matrices[i]->leading;
+        numbers[n++] = (uint64_t)matrices[i]->batch_step;
+    }
+    for (uint32_t i = 0; i < n; i++)
+        hash = (hash ^ numbers[i]) * 0x100000001b3;
+    return hash ^ hash >> 32;
+}
+
+/* A third of all products needs a workspace. */
+static uint64_t workspace_of(uint64_t problem)
+{
+    return problem % 3 == 0 ? 256 + problem % 5000 : 0;
+}
+
+/* cuBLASLt has no bias in f64. */
+gpu_result fake_GetHeuristic(void *handle, void *desc, void *a, void *b, void *c, void *d,
+                             void *preference, int requested, void *results, int *found)
+{
+    gpu_result result = call_begin("GetHeuristic");
+    const struct object *description = use(desc, DESC), *preferred = use(preference, PREFERENCE);
+    const struct product p =
+        product_of(description, use(a, LAYOUT), use(b, LAYOUT), use(c, LAYOUT), use(d, LAYOUT));
+    struct heuristic_result out = {.state = fake_gpu.algorithm_state};
+
+    must_be(use(handle, HANDLE)->handle.context == runtime->current(), "another current device");
+    must_be(requested > 0 && results && found, "no place for results");
+    *found = 0;
+    if (result)
+        return result;
+    if (fake_gpu.has_no_algorithm ||
+        (p.d.type == PRODUCT_F64 && description->desc.epilogue == EPILOGUE_BIAS))
+        return NOT_SUPPORTED;
+    out.algorithm.problem = hash_of(&p, description);
+    out.algorithm.magic = MAGIC;
+    memcpy(out.algorithm.align_log2, preferred->preference.align_log2, ALIGNS);
+    out.workspace_bytes = workspace_of(out.algorithm.problem);
+    if (out.workspace_bytes > preferred->preference.workspace_bytes)
+        return GPU_SUCCESS; /* none was found */
+    memcpy(results, &out, sizeof out);
+    *found = 1;
+    return GPU_SUCCESS;
+}
+
+static void check_aligned(const struct product *p, const struct algorithm *algorithm)
+{
+    const struct matrix *const matrices[] = {&p->a, &p->b, &p->d};
+
+    for (int i = 0; i < 3; i++)
+        must_be(matrices[i]->at % product_type_bytes(matrices[i]->type) == 0 &&
+                    matrices[i]->at % (UINT64_C(1) << algorithm->align_log2[i]) == 0,
+                "an address is less aligned than the preference says");
+}
+
+static void check_memory(const struct product *p, const struct object *desc)
+{
+    enum { WORKSPACE_ALIGN = 16 };
+
+    must_be(product_has_matrix(p, &p->a), "a is not all in memory of the device");
+    must_be(product_has_matrix(p, &p->b), "b is not all in memory of the device");
+    must_be(product_has_matrix(p, &p->d), "d is not all in memory of the device");
+    must_be((p->bias != 0) == (desc->desc.epilogue == EPILOGUE_BIAS),
+            "a bias without its epilogue");
+    must_be(!p->bias || p->has_memory(p->bias, (uint64_t)p->m * product_type_bytes(p->d.type)),
+            "the bias is not all in memory of the device");
+    must_be(!p->workspace_bytes || (p->workspace % WORKSPACE_ALIGN == 0 &&
+                                    p->has_memory(p->workspace, p->workspace_bytes)),
+            "the workspace is not in memory of the device");
+}
+
+/* Counts the product, and appends a line of words about it to the file FAKE_GPU_PRODUCTS. */
+static void count(const struct product *p)
+{
+    static const char *const words[FAKE_PRODUCT_KINDS] = {"product", "batches", "bias",
+                                                          "transposed", "workspace"};
+    const bool has[FAKE_PRODUCT_KINDS] = {true, p->batches > 1, p->bias != 0,
+                                          p->a.transposed || p->b.transposed,
+                                          p->workspace_bytes != 0};
+    const char *path = getenv("FAKE_GPU_PRODUCTS");
+    FILE *file = path ? fopen(path, "a") : NULL;
+
+    for (int i = 0; i < FAKE_PRODUCT_KINDS; i++) {
+        fake_gpu.products[i] += has[i];
+        if (file)
+            fprintf(file, "%s ", has[i] ? words[i] : "-");
+    }
+    if (file) {
+        fprintf(file, "type %d %d\n", p->a.type, p->d.type);
+        fclose(file);
+    }
+}
+
+static bool is_number(int type, const void *at, double number)
+{
+    float f32;
+    double f64;
+
+    memcpy(&f32, at, sizeof f32);
+    if (type != PRODUCT_F64)
+        return (double)f32 == number;
+    memcpy(&f64, at, sizeof f64);
+    return f64 == number;
+}
+
+gpu_result fake_Matmul(void *handle, void *desc, const void *alpha, const void *a, void *layout_a,
+                       const void *b, void *layout_b, const void *beta, const void *c,
+                       void *layout_c, void *d, void *layout_d, const void *algorithm,
+                       void *workspace, size_t workspace_bytes, gpu_stream stream)
+{
+    gpu_result result = call_begin("Matmul");
+    const struct object *description = use(desc, DESC);
+    struct product p = product_of(description, use(layout_a, LAYOUT), use(layout_b, LAYOUT),
+                                  use(layout_c, LAYOUT), use(layout_d, LAYOUT));
+    struct algorithm chosen;
+
+    must_be(use(handle, HANDLE)->handle.context == runtime->current(), "another current device");
+    must_be(is_number(p.d.type, alpha, 1) && is_number(p.d.type, beta, 0),
+            "alpha is not 1, beta not 0");
+    must_be(algorithm && c == d, "no algorithm, or c is not d");
+    memcpy(&chosen, algorithm, sizeof chosen);
+    must_be(chosen.magic == MAGIC && chosen.problem == hash_of(&p, description),
+            "an algorithm for something else");
+    p.a.at = (uintptr_t)a;
+    p.b.at = (uintptr_t)b;
+    p.d.at = (uintptr_t)d;
+    p.bias = description->desc.bias;
+    p.workspace = (uintptr_t)workspace;
+    p.workspace_bytes = workspace_of(chosen.problem);
+    must_be(workspace_bytes >= p.workspace_bytes, "a workspace that is too small");
+    check_aligned(&p, &chosen);
+    check_memory(&p, description);
+    if (result)
+        return result;
+    count(&p);
+    return runtime->enqueue(stream, product_run, &p, sizeof p);
+}

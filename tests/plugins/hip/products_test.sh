@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Products by the fake library: `conform DRIVER`, whose rows with products have no failed case, or `device COMMAND...`.  In both the
+# library must have computed at least 60 products, 10 of each kind.
+. "$(dirname "$0")/../../tools/expect.sh"
+what=$1
+shift
+export FAKE_GPU_PRODUCTS=$scratch/products
+case $what in
+  conform)
+    expect 0 ' [1-9][0-9]{2} passed, 0 failed, 0 skipped; .* 0 fallback, 0 failed$' '*' "$frit" conform "$1" --quick \
+      -f 'matmul*' -f 'linear*' -f 'attention*'
+    ;;
+  device) expect 0 '*' '*' "$@" ;;
+esac
+for kind in '^product:60' batches:10 bias:8 transposed:10 workspace:10 'type 0 0:10' 'type 1 1:4' 'type 2 2:4' 'type 14 14:4'; do
+  found=$(grep -c -- "${kind%:*}" "$scratch/products")
+  [ "$found" -ge "${kind#*:}" ] || complain "$found products with ${kind%:*} instead of ${kind#*:} or more" "$what"
+done
+finish
