@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Modules: code objects of the run-time compiler, or texts (text.h). */
+/* Modules: code objects of the run-time compiler, PTX, or C text that begins with a function. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "image.h"
 #include "jit.h"
+#include "ptx.h"
 #include "runtime.h"
 #include "text.h"
 
@@ -64,14 +65,22 @@ static struct jit *load_text(const char *text)
     return jit;
 }
 
+/* Other bytes have no end that could be found. */
+static bool is_text(const char *code)
+{
+    return ptx_is(code) || strncmp(code, "void ", 5) == 0;
+}
+
 static gpu_result load(const char *code, struct jit **out)
 {
     struct image image;
 
-    if (strncmp(code, IMAGE_MAGIC, sizeof image.magic) != 0) {
+    if (is_text(code)) {
         *out = load_text(code);
         return *out ? GPU_SUCCESS : FAKE_INVALID_IMAGE;
     }
+    if (strncmp(code, IMAGE_MAGIC, sizeof image.magic) != 0)
+        return FAKE_INVALID_IMAGE;
     memcpy(&image, code, sizeof image);
     if (strcmp(image.arch, IMAGE_ARCH) != 0)
         return FAKE_NO_BINARY;

@@ -331,6 +331,34 @@ static void as_many_queues_as_there_are(void **state)
         rig->backend->queue_destroy(rig->device, queues[n]);
 }
 
+/* A queue that is destroyed, and a device that is closed, end their work first: its data come from
+ * memory of the queue. */
+static void queues_end_with_work(void **state)
+{
+    enum { BYTES = 1 << 20, LATE_NS = 20000000 };
+    const frit_queue_desc desc = {.struct_size = sizeof desc};
+    struct rig *rig = *state;
+    frit_allocation memory = rig_alloc(rig, BYTES);
+    char *data = calloc(1, BYTES);
+    uint64_t value;
+
+    assert_non_null(data);
+    fake->late_ns = LATE_NS;
+    for (int i = 0; i < 5; i++) {
+        frit_transfer to = {.struct_size = sizeof to, .memory = memory.memory, .bytes = BYTES};
+
+        assert_int_equal(rig->backend->queue_create(rig->device, &desc, &to.queue, &rig->err),
+                         FRIT_OK);
+        data[BYTES - 1] = (char)(i + 1);
+        assert_int_equal(rig->backend->write(rig->device, &to, data, &value, &rig->err), FRIT_OK);
+        rig->backend->queue_destroy(rig->device, to.queue);
+        rig_read(rig, memory.memory, BYTES - 1, data, 1);
+        assert_int_equal(data[0], i + 1);
+    }
+    free(data);
+    rig->backend->free(rig->device, memory.memory);
+}
+
 /* Nothing runs while the streams are held: waits time out, and submissions do not block. */
 static void late_work(void **state)
 {
@@ -770,6 +798,7 @@ int main(void)
         RIG_TEST(alignments),
         RIG_TEST(queues_wait_for_each_other),
         RIG_TEST(as_many_queues_as_there_are),
+        RIG_TEST(queues_end_with_work),
         RIG_TEST(late_work),
         cmocka_unit_test(lost_when_it_runs),
         cmocka_unit_test(the_calling_threads_device_stays),
