@@ -282,12 +282,13 @@ static void test_an_effect_elsewhere_comes_after_those_here(void **state)
 {
     struct driver helper = {.inline_queue = true, .on_submit = on_submit};
     struct late late = {.overtaking = 0};
+    frit_device *fallback = driver_device(&helper, 100);
     frit_tensor *x, *y;
 
     (void)state;
     the_late = &late;
     open_late(&late);
-    late.f.device->fallback = driver_device(&helper, 100);
+    late.f.device->fallback = fallback;
     x = make(late.f.device, 1), y = make(late.f.device, 2);
     run_on_second_queue(&late, x);
     late.f.driver.refuse[0] = driver_effect_op();
@@ -296,6 +297,7 @@ static void test_an_effect_elsewhere_comes_after_those_here(void **state)
     assert_int_equal(helper.n_effects, 1);
     frit_release(x), frit_release(y);
     close_late(&late);
+    device_close(fallback);
 }
 
 static void test_a_collective_comes_after_effects(void **state)
