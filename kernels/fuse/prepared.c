@@ -67,8 +67,8 @@ static void compute_digest(struct lowering *l)
     memcpy(l->out->digest, digest.digest, KIR_DIGEST);
 }
 
-/* A product that the library leaves to kernels is one of the first schedule: for the host this is no
- * candidate that failed. */
+/* A product that the library leaves to kernels is one of the first schedule: for the host this is
+ * no candidate that failed. */
 static frit_status lower(struct lowering *l, frit_err *err)
 {
     frit_status st = l->schedule ? FRIT_UNSUPPORTED : lowering_product(l, err);
