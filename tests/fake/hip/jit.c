@@ -14,8 +14,11 @@
 #include <time.h>
 #include <unistd.h>
 
+/* The code has pages of its own, which cannot be accessed once it is unloaded. */
 struct jit {
     TCCState *state;
+    void *pages;
+    size_t bytes;
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -186,38 +189,50 @@ void *jit_compile(const char *text, size_t *n_bytes, char **log)
 
 /* ---- loading ---- */
 
-static bool load_object(TCCState *state, const void *object, size_t n_bytes)
+static bool add_object(TCCState *state, const void *object, size_t n_bytes)
 {
     char name[64];
     int file = open_file(name);
-    bool loaded =
+    bool added =
         file >= 0 && write(file, object, n_bytes) == (ssize_t)n_bytes && !tcc_add_file(state, name);
 
     if (file >= 0)
         close(file);
-    for (size_t i = 0; i < sizeof functions / sizeof *functions && loaded; i++)
-        loaded = !tcc_add_symbol(state, functions[i].name,
-                                 (const void *)(uintptr_t)functions[i].function);
-    return loaded && !tcc_relocate(state, TCC_RELOCATE_AUTO);
+    for (size_t i = 0; i < sizeof functions / sizeof *functions && added; i++)
+        added = !tcc_add_symbol(state, functions[i].name,
+                                (const void *)(uintptr_t)functions[i].function);
+    return added;
+}
+
+static bool place(struct jit *jit)
+{
+    const int bytes = tcc_relocate(jit->state, NULL);
+
+    if (bytes <= 0)
+        return false;
+    jit->bytes = (size_t)bytes;
+    jit->pages = mmap(NULL, jit->bytes, PROT_READ | PROT_WRITE | PROT_EXEC,
+                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return jit->pages != MAP_FAILED && !tcc_relocate(jit->state, jit->pages);
 }
 
 struct jit *jit_load(const void *object, size_t n_bytes)
 {
     struct jit *jit = calloc(1, sizeof *jit);
     char *log = NULL;
+    bool loaded;
 
     pthread_mutex_lock(&lock);
     jit->state = new_state(TCC_OUTPUT_MEMORY, &log);
-    if (!jit->state || !load_object(jit->state, object, n_bytes)) {
-        fprintf(stderr, "fake GPU: %s", log ? log : "cannot load a module\n");
-        if (jit->state)
-            tcc_delete(jit->state);
-        free(jit);
-        jit = NULL;
-    } else {
+    loaded = jit->state && add_object(jit->state, object, n_bytes) && place(jit);
+    if (jit->state)
         tcc_set_error_func(jit->state, NULL, NULL);
-    }
     pthread_mutex_unlock(&lock);
+    if (!loaded) {
+        fprintf(stderr, "fake GPU: %s", log ? log : "cannot load a module\n");
+        jit_unload(jit);
+        jit = NULL;
+    }
     free(log);
     return jit;
 }
@@ -235,7 +250,10 @@ void *jit_symbol(struct jit *jit, const char *name)
 void jit_unload(struct jit *jit)
 {
     pthread_mutex_lock(&lock);
-    tcc_delete(jit->state);
+    if (jit->state)
+        tcc_delete(jit->state);
+    if (jit->pages && jit->pages != MAP_FAILED)
+        munmap(jit->pages, jit->bytes);
     pthread_mutex_unlock(&lock);
     free(jit);
 }

@@ -2,7 +2,7 @@
 /* The threads start with the first stream and never end: the library stays in the process. */
 #include "stream.h"
 
-#include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -200,11 +200,20 @@ static _Noreturn void *serve(void *none)
     }
 }
 
+/* Signals of faults stay blocked in the threads, so that a kernel's fault ends the process:
+ * handlers of test frameworks are for the test's own thread. */
 static void start_threads(void)
 {
     pthread_condattr_t attributes;
+    sigset_t faults, before;
     pthread_t thread;
 
+    sigemptyset(&faults);
+    sigaddset(&faults, SIGSEGV);
+    sigaddset(&faults, SIGBUS);
+    sigaddset(&faults, SIGILL);
+    sigaddset(&faults, SIGFPE);
+    pthread_sigmask(SIG_BLOCK, &faults, &before);
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_cond_init(&work_is_there, &attributes);
@@ -212,6 +221,7 @@ static void start_threads(void)
     for (int i = 0; i < THREADS; i++)
         if (pthread_create(&thread, NULL, serve, NULL) || pthread_detach(thread))
             call_is_wrong("cannot start a thread");
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
 void stream_hold(bool held)
