@@ -32,12 +32,12 @@ void segment_reset(struct segment *segment, uint64_t epoch)
     segment->epoch = epoch;
 }
 
-enum { MOST_MISPREDICTED = 64 }; /* then the memory of records that are no more is given back */
+enum { MAX_MISPREDICTED = 64 }; /* then the memory of records that are no more is given back */
 
 void segment_rewind(struct segment *segment, uint64_t most)
 {
     segment->n_mispredicted += segment->n_predicted > segment->n_matched;
-    if (segment->n_mispredicted >= MOST_MISPREDICTED) {
+    if (segment->n_mispredicted >= MAX_MISPREDICTED) {
         segment_reset(segment, 0);
         return;
     }

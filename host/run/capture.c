@@ -19,7 +19,7 @@ enum { DRIVER_BYTES = 1024 };
 /* Recordings of a submit in which places that differed so far are parameters, and all others are
  * constant; the next one has all as parameters. */
 enum {
-    MOST_LEARNING = 6,
+    MAX_LEARNING = 6,
     LASTING = 256 /* replays of a recording after which these are counted anew */
 };
 
@@ -178,7 +178,7 @@ static bool add_number(struct captured_submit *submit, uint32_t command, uint32_
 
 static bool is_varying(const struct captured_submit *submit, uint32_t place)
 {
-    return submit->n_recordings >= MOST_LEARNING || submit->varies[place];
+    return submit->n_recordings >= MAX_LEARNING || submit->varies[place];
 }
 
 static bool add_place(struct captured_submit *submit, uint32_t command, uint32_t kind,
@@ -320,7 +320,7 @@ static bool has_moved(const struct place *place)
 /* Whether every constant place is where it was recorded. */
 static bool stays(const struct captured_submit *submit, const frit_device *device)
 {
-    if (submit->frees != memory_frees(device->memory) && submit->n_recordings <= MOST_LEARNING)
+    if (submit->frees != memory_frees(device->memory) && submit->n_recordings <= MAX_LEARNING)
         return false;
     for (uint32_t i = 0; i < submit->n_places; i++) {
         if (has_moved(&submit->places[i]))

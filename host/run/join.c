@@ -9,10 +9,10 @@
 #include "record/stream.h"
 
 enum {
-    RUNS = 64,          /* that are kept: the longest period */
-    SEQUENCES = 8,      /* of one stream */
-    MOST_FAILURES = 16, /* then a sequence is not joined again */
-    MOST_UNBOUND = 64   /* runs as one that are no replays, in turn */
+    RUNS = 64,         /* that are kept: the longest period */
+    SEQUENCES = 8,     /* of one stream */
+    MAX_FAILURES = 16, /* then a sequence is not joined again */
+    MAX_UNBOUND = 64   /* runs as one that are no replays, in turn */
 };
 
 /* One run of the stream.  Plan 0: it was not a replay, and equals no other. */
@@ -133,10 +133,10 @@ static void add_sequence(struct join *join, uint32_t period, uint32_t n_parts, u
 
     for (uint32_t n = 1; n <= n_parts; n++)
         n_calls += run_before(join, n)->n_calls;
-    if (n_parts < 2 || n_calls >= max_ops || n_calls > JOIN_MOST_OPS)
+    if (n_parts < 2 || n_calls >= max_ops || n_calls > JOIN_MAX_OPS)
         return;
     sequence = sequence_for(join, first->plan);
-    if (!sequence || sequence->failures >= MOST_FAILURES || sequence->joined ||
+    if (!sequence || sequence->failures >= MAX_FAILURES || sequence->joined ||
         join->repeats[period - 1] < ((uint64_t)(JOIN_PERIODS - 1) * period) << sequence->failures)
         return;
     *sequence = (struct sequence){.plan = first->plan,
@@ -174,7 +174,7 @@ static void note_joined(struct sequence *sequence, uint32_t n_calls, uint64_t pl
         return;
     sequence->learnt = true;
     sequence->unbound = plan ? 0 : sequence->unbound + 1;
-    if (sequence->unbound == MOST_UNBOUND)
+    if (sequence->unbound == MAX_UNBOUND)
         fail(sequence);
 }
 

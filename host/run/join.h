@@ -22,8 +22,8 @@ struct segment;
 struct stream;
 
 enum {
-    JOIN_PERIODS = 3,    /* so often it came */
-    JOIN_MOST_OPS = 2048 /* of all parts */
+    JOIN_PERIODS = 3,   /* so often it came */
+    JOIN_MAX_OPS = 2048 /* of all parts */
 };
 
 void join_destroy(struct join *join); /* NULL does nothing */

@@ -72,8 +72,8 @@ static frit_status check_nesting(struct verify *v)
             open = v->scope[open];
             depth--;
         } else if (op == KIR_for || op == KIR_if) {
-            if (depth == KIR_MOST_DEPTH)
-                return bad(v, "is nested deeper than %u", KIR_MOST_DEPTH);
+            if (depth == KIR_MAX_DEPTH)
+                return bad(v, "is nested deeper than %u", KIR_MAX_DEPTH);
             open = i;
             depth++;
         } else if (v->inst->pair != KIR_NONE) {
@@ -372,8 +372,8 @@ static frit_status check_uniform(struct verify *v)
 
 static frit_status check_phase_head(struct verify *v)
 {
-    if (!is_power_of_two(v->phase->lanes) || v->phase->lanes > KIR_MOST_LANES)
-        return bad(v, "%u lanes are no power of two up to %u", v->phase->lanes, KIR_MOST_LANES);
+    if (!is_power_of_two(v->phase->lanes) || v->phase->lanes > KIR_MAX_LANES)
+        return bad(v, "%u lanes are no power of two up to %u", v->phase->lanes, KIR_MAX_LANES);
     for (uint32_t i = 0; i < v->phase->n_tiles; i++) {
         const struct kir_tile *tile = &v->phase->tiles[i];
 
@@ -407,7 +407,7 @@ static bool is_word(const char *name)
 {
     size_t length = strlen(name);
 
-    return length > 0 && length <= KIR_MOST_NAME &&
+    return length > 0 && length <= KIR_MAX_NAME &&
            strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-+") ==
                length;
 }

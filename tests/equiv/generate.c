@@ -177,7 +177,7 @@ static struct shape random_shape(struct generator *g)
             if (chance_of(&g->chance, 2))
                 shape.code[d] = DIM_ZERO;
         }
-    } while (shape_most(&shape) > MOST_ELEMENTS / 4);
+    } while (shape_most(&shape) > MAX_ELEMENTS / 4);
     return shape;
 }
 

@@ -5,7 +5,7 @@
 
 #include "script.h"
 
-enum { MOST_ELEMENTS = 1200, MOST_LEVEL = 24, NO_LEVEL = 127 };
+enum { MAX_ELEMENTS = 1200, MAX_LEVEL = 24, NO_LEVEL = 127 };
 
 struct generator {
     struct script *script;

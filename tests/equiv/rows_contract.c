@@ -21,7 +21,7 @@ bool generate_matmul(struct generator *g)
         return false;
     shape = g->script->vars[a].shape;
     shape.code[shape.rank - 1] = g->script->vars[b].shape.code[1];
-    if (shape_most(&shape) > MOST_ELEMENTS)
+    if (shape_most(&shape) > MAX_ELEMENTS)
         return false;
     action.n_in = 2;
     action.in[0] = use(g, a);
@@ -63,7 +63,7 @@ bool generate_max_pool(struct generator *g)
 
 static bool can_halve(const struct var *var)
 {
-    return has_elements(var) && var->level <= MOST_LEVEL - 10;
+    return has_elements(var) && var->level <= MAX_LEVEL - 10;
 }
 
 /* Back again, of both parts or of one of them twice. */

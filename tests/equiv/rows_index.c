@@ -122,7 +122,7 @@ static bool choose_update(struct generator *g, struct action *action, const stru
     *level = x->level > values->level ? x->level : values->level;
     if (action->step == FRIT_CHOICE_update_add) {
         *level += 11;
-        return !real || *level <= MOST_LEVEL;
+        return !real || *level <= MAX_LEVEL;
     }
     return action->step != FRIT_CHOICE_update_mul || !real || values->level == 0;
 }
@@ -162,7 +162,7 @@ bool generate_scatter(struct generator *g)
 
 static bool starts_with_one(const struct var *var)
 {
-    return var->shape.code[0] == DIM_ONE && shape_most(&var->shape) <= MOST_ELEMENTS / 2;
+    return var->shape.code[0] == DIM_ONE && shape_most(&var->shape) <= MAX_ELEMENTS / 2;
 }
 
 bool same_type(const struct var *a, const struct var *b)

@@ -8,7 +8,7 @@ bool generate_unary(struct generator *g)
         {FRIT_OP_abs, NUMBERS, NO_LEVEL, -1, true},
         {FRIT_OP_neg, NUMBERS, NO_LEVEL, -1, false},
         {FRIT_OP_relu, NUMBERS, NO_LEVEL, -1, true},
-        {FRIT_OP_square, NUMBERS, MOST_LEVEL / 2, -2, true},
+        {FRIT_OP_square, NUMBERS, MAX_LEVEL / 2, -2, true},
         {FRIT_OP_exp, REALS, 3, 12, true},
         {FRIT_OP_tanh, REALS, NO_LEVEL, 0, false},
         {FRIT_OP_sigmoid, REALS, NO_LEVEL, 0, true},
@@ -87,7 +87,7 @@ static bool goes_with(const struct var *a, const struct var *b)
     struct shape shape;
 
     return a->dtype == b->dtype && shape_broadcast(&a->shape, &b->shape, &shape) &&
-           shape_most(&shape) <= MOST_ELEMENTS;
+           shape_most(&shape) <= MAX_ELEMENTS;
 }
 
 /* Two operands of one type, one of them perhaps a scalar; gives what they broadcast to. */
@@ -122,18 +122,18 @@ static bool two_operands(struct generator *g, uint32_t dtypes, int most, struct 
 bool generate_binary(struct generator *g)
 {
     static const struct map_row rows[] = {
-        {FRIT_OP_add, NUMBERS, MOST_LEVEL, -1, false},
-        {FRIT_OP_add, NUMBERS, MOST_LEVEL, -1, false},
-        {FRIT_OP_sub, NUMBERS, MOST_LEVEL, -1, false},
-        {FRIT_OP_mul, NUMBERS, MOST_LEVEL / 2, -2, false},
-        {FRIT_OP_mul, NUMBERS, MOST_LEVEL / 2, -2, false},
-        {FRIT_OP_div, NUMBERS, MOST_LEVEL / 2, MOST_LEVEL, false},
+        {FRIT_OP_add, NUMBERS, MAX_LEVEL, -1, false},
+        {FRIT_OP_add, NUMBERS, MAX_LEVEL, -1, false},
+        {FRIT_OP_sub, NUMBERS, MAX_LEVEL, -1, false},
+        {FRIT_OP_mul, NUMBERS, MAX_LEVEL / 2, -2, false},
+        {FRIT_OP_mul, NUMBERS, MAX_LEVEL / 2, -2, false},
+        {FRIT_OP_div, NUMBERS, MAX_LEVEL / 2, MAX_LEVEL, false},
         {FRIT_OP_maximum, NUMBERS | BIT(FRIT_BOOL), NO_LEVEL, -1, false},
         {FRIT_OP_minimum, NUMBERS | BIT(FRIT_BOOL), NO_LEVEL, -1, false},
         {FRIT_OP_and, LOGICS, NO_LEVEL, -1, false},
         {FRIT_OP_or, LOGICS, NO_LEVEL, -1, false},
         {FRIT_OP_xor, LOGICS, NO_LEVEL, -1, false},
-        {FRIT_OP_hypot, REALS, MOST_LEVEL / 2, -2, true},
+        {FRIT_OP_hypot, REALS, MAX_LEVEL / 2, -2, true},
     };
     const struct map_row *row = &rows[chance_below(&g->chance, sizeof(rows) / sizeof(rows[0]))];
     struct action action = begin_op(g, row->op, ATTR_NONE);
@@ -178,7 +178,7 @@ bool generate_choose(struct generator *g)
 
     if (mask == NO_VAR || !two_operands(g, ANY, NO_LEVEL, &action, &out) ||
         !shape_broadcast(&g->script->vars[mask].shape, &out.shape, &shape) ||
-        shape_most(&shape) > MOST_ELEMENTS || (fill && action.in[0].var == NO_VAR))
+        shape_most(&shape) > MAX_ELEMENTS || (fill && action.in[0].var == NO_VAR))
         return false;
     first = action.in[0];
     second = action.in[1];

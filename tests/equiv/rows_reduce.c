@@ -26,14 +26,10 @@ static struct shape reduced(const struct shape *shape, const struct action *acti
 bool generate_reduce(struct generator *g)
 {
     static const struct map_row rows[] = {
-        {FRIT_OP_sum, NUMBERS, MOST_LEVEL, 10, false},
-        {FRIT_OP_sum, NUMBERS, MOST_LEVEL, 10, false},
-        {FRIT_OP_mean, REALS, MOST_LEVEL, 0, false},
-        {FRIT_OP_max, ANY, NO_LEVEL, 0, false},
-        {FRIT_OP_min, ANY, NO_LEVEL, 0, false},
-        {FRIT_OP_var, REALS, MOST_LEVEL / 2, 12, true},
-        {FRIT_OP_any, ANY, NO_LEVEL, 0, false},
-        {FRIT_OP_argmax, ANY, NO_LEVEL, 0, false},
+        {FRIT_OP_sum, NUMBERS, MAX_LEVEL, 10, false}, {FRIT_OP_sum, NUMBERS, MAX_LEVEL, 10, false},
+        {FRIT_OP_mean, REALS, MAX_LEVEL, 0, false},   {FRIT_OP_max, ANY, NO_LEVEL, 0, false},
+        {FRIT_OP_min, ANY, NO_LEVEL, 0, false},       {FRIT_OP_var, REALS, MAX_LEVEL / 2, 12, true},
+        {FRIT_OP_any, ANY, NO_LEVEL, 0, false},       {FRIT_OP_argmax, ANY, NO_LEVEL, 0, false},
     };
     const struct map_row *row = &rows[chance_below(&g->chance, 8)];
     struct want want = {.dtypes = row->dtypes,
@@ -76,7 +72,7 @@ bool generate_along_axis(struct generator *g)
     static const struct map_row rows[] = {
         {FRIT_OP_softmax, REALS, NO_LEVEL, 0, true},
         {FRIT_OP_log_softmax, REALS, NO_LEVEL, 8, false},
-        {FRIT_OP_cumsum, NUMBERS, MOST_LEVEL, 10, false},
+        {FRIT_OP_cumsum, NUMBERS, MAX_LEVEL, 10, false},
         {FRIT_OP_softmin, REALS, NO_LEVEL, 0, true},
         {FRIT_OP_cummax, NUMBERS, NO_LEVEL, -1, false},
         {FRIT_OP_cummin, NUMBERS, NO_LEVEL, -1, false},

@@ -150,7 +150,7 @@ static bool expand(struct generator *g)
             shape.code[d] = codes[chance_below(&g->chance, sizeof(codes))];
     if (shape.rank < 4 && chance_of(&g->chance, 40))
         insert_dim(&shape, 0, codes[chance_below(&g->chance, sizeof(codes))]);
-    return shape_most(&shape) <= MOST_ELEMENTS && view(g, &action, x, &shape);
+    return shape_most(&shape) <= MAX_ELEMENTS && view(g, &action, x, &shape);
 }
 
 /* One dim of a slice: the form, and the code of what is left. */
@@ -230,7 +230,7 @@ static bool unfold(struct generator *g)
         *code = DIM_ONE;
     }
     insert_dim(&shape, shape.rank, action.with);
-    return shape_most(&shape) <= MOST_ELEMENTS && view(g, &action, x, &shape);
+    return shape_most(&shape) <= MAX_ELEMENTS && view(g, &action, x, &shape);
 }
 
 static bool squeeze(struct generator *g)

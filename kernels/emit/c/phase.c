@@ -322,7 +322,7 @@ static void write_function(struct writer *w, uint32_t phase)
 static frit_status prepare(struct writer *w, const struct phase_text *text, uint32_t phase,
                            frit_err *err)
 {
-    const struct shape_target target = {text->target->most_threads, text->target->warp,
+    const struct shape_target target = {text->target->max_threads, text->target->warp,
                                         text->aligned};
     bool *crosses;
 

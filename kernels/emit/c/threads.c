@@ -24,7 +24,7 @@ static uint32_t least(uint32_t a, uint32_t b)
 
 /* Up to this many bytes there are two areas for exchanges: more would cost groups that run at the
  * same time. */
-enum { MOST_DOUBLE = 4096 };
+enum { MAX_DOUBLE = 4096 };
 
 /* ---- tiles ---- */
 
@@ -171,7 +171,7 @@ void threads_declare(struct writer *w)
     w->exchange[0] = place;
     place += exchange_bytes(w);
     w->exchange[1] = w->exchange[0];
-    if (place - w->exchange[0] <= MOST_DOUBLE) {
+    if (place - w->exchange[0] <= MAX_DOUBLE) {
         w->exchange[1] = place;
         place += place - w->exchange[0];
     }

@@ -13,7 +13,7 @@
 #include "emit/llvm/llvm.h"
 #include "emit/llvm/regions.h"
 
-enum { LL_MOST_UNITS = 8, LL_MOST_WIDTH = 16 };
+enum { LL_MAX_UNITS = 8, LL_MAX_WIDTH = 16 };
 
 /* Calls a function of the builder. */
 #define BUILD(l, name, ...) ((l)->api->Build##name((l)->builder, __VA_ARGS__, ""))

@@ -9,7 +9,7 @@
 #include "emit/spirv/emit.h"
 #include "emit/spirv/value.h"
 
-enum { ACCESS_MOST = 16 }; /* elements: 16 bytes of the smallest */
+enum { ACCESS_MAX = 16 }; /* elements: 16 bytes of the smallest */
 
 /* One access: `n` lanes from `first` on. */
 struct access {
@@ -147,7 +147,7 @@ static uint32_t all_of(struct emit *e, const struct access *a, bool *same)
 /* Lanes first .. first + n of a chunk under conditions into `out`, packed. */
 static void load_where(struct emit *e, const struct access *a, uint32_t *out)
 {
-    uint32_t narrow[ACCESS_MOST], from, all;
+    uint32_t narrow[ACCESS_MAX], from, all;
     struct region region;
     bool same;
 
@@ -176,7 +176,7 @@ static void load_where(struct emit *e, const struct access *a, uint32_t *out)
 
 static void load_chunk(struct emit *e, const struct access *a, uint32_t at)
 {
-    uint32_t out[ACCESS_MOST];
+    uint32_t out[ACCESS_MAX];
 
     if (a->condition == KIR_NONE)
         load_now(e, a, out);
@@ -215,7 +215,7 @@ void access_load(struct emit *e, uint32_t at)
 
 static void store_now(struct emit *e, const struct access *a)
 {
-    uint32_t type = access_type(e, a), bits = word_bits(a), words[ACCESS_MOST] = {0}, raw, part,
+    uint32_t type = access_type(e, a), bits = word_bits(a), words[ACCESS_MAX] = {0}, raw, part,
              value;
 
     for (uint32_t j = 0; j < a->n; j++) {

@@ -282,7 +282,7 @@ static int64_t choose_chunk(const struct row_schedule *row, int64_t blocks)
     if (row->form == ROW_LANE)
         while (chunk < tuning.long_chunk && row->n_row / (2 * chunk) * blocks >= target->units / 2)
             chunk *= 2;
-    while ((row->n_row / chunk + 1) * blocks > tuning.most_chunk && chunk < INT32_MAX / 2)
+    while ((row->n_row / chunk + 1) * blocks > tuning.max_chunk && chunk < INT32_MAX / 2)
         chunk *= 2;
     return chunk;
 }
@@ -316,7 +316,7 @@ static int64_t choose_splits(struct row_schedule *row)
 static uint32_t lane_rows(const struct row_schedule *row)
 {
     const struct kir_target *target = row->e.s->target;
-    uint32_t most = row->in_lockstep && row->splits > 1 ? target->most_lanes : target->lanes;
+    uint32_t most = row->in_lockstep && row->splits > 1 ? target->max_lanes : target->lanes;
     uint32_t lanes = most;
 
     while (lanes > target->lanes && row->outer.count % lanes)

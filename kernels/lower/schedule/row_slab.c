@@ -94,7 +94,7 @@ static uint32_t loaded_bytes(const struct row_schedule *row)
 }
 
 /* The most elements that a lane may have. */
-static uint32_t most_elements(struct row_schedule *row)
+static uint32_t max_elements(struct row_schedule *row)
 {
     const struct kir_tuning tuning = sched_tuning(row->e.s);
     uint32_t bytes = resident_bytes(row), cost = element_cost(row), most;
@@ -130,7 +130,7 @@ static uint32_t choose_columns(const struct row_schedule *row, int64_t slices)
     const struct kir_tuning tuning = sched_tuning(row->e.s);
     uint32_t bytes = loaded_bytes(row), best = 0;
 
-    for (uint32_t lanes = target->lanes / 2; lanes <= target->most_lanes; lanes *= 2) {
+    for (uint32_t lanes = target->lanes / 2; lanes <= target->max_lanes; lanes *= 2) {
         int64_t columns = lanes / slices;
 
         if (target->near_lanes && columns > target->near_lanes)
@@ -153,7 +153,7 @@ bool slab_plan(struct row_schedule *row)
 
     if (!sched_tuning(row->e.s).slab_bytes || row_passes(row) < 2)
         return false;
-    most = most_elements(row);
+    most = max_elements(row);
     if (!most)
         return false;
     while (slices * most < row->n_row)

@@ -138,7 +138,7 @@ void rig_init(struct rig *rig)
 {
     *rig = (struct rig){.device = {.target = {.lanes = 32,
                                               .lanes_per_row = 32,
-                                              .most_lanes = 256,
+                                              .max_lanes = 256,
                                               .units = 4,
                                               .group_bytes = 32768,
                                               .fma = true,

@@ -263,13 +263,13 @@ static void test_refused(void **state)
     rig_init(&rig);
     assert_int_equal(try_forward(&rig, 200, 200, true), FRIT_UNSUPPORTED);
     rig_init(&rig);
-    rig.target.most_rounds = 204;
+    rig.target.max_rounds = 204;
     assert_int_equal(try_forward(&rig, 200, 200, false), FRIT_OK);
     rig_init(&rig);
-    rig.target.most_rounds = 203;
+    rig.target.max_rounds = 203;
     assert_int_equal(try_forward(&rig, 200, 200, false), FRIT_UNSUPPORTED);
     rig_init(&rig);
-    rig.target.most_rounds = 100;
+    rig.target.max_rounds = 100;
     assert_int_equal(try_forward(&rig, 2, (1 << 27) + 1, false), FRIT_UNSUPPORTED);
 }
 

@@ -286,7 +286,7 @@ static void across(const int64_t *dims, uint32_t dtype, uint32_t lanes, bool til
     rig_init(&rig);
     rig.target.rereads_are_cached = lanes == 0;
     rig.target.lanes = lanes ? lanes : 64;
-    rig.target.most_lanes = 1024;
+    rig.target.max_lanes = 1024;
     x = rig_input(&rig, dtype, 3, turned);
     w = rig_input(&rig, dtype, 2, dims + 1);
     fill(&rig, x, 7);

@@ -8,7 +8,7 @@
 
 #include "lower/sched.h"
 
-enum { RIG_VALUES = 64, RIG_OPS = 48, RIG_SCALARS = 32, RIG_BOUNDS = 256, RIG_MOST = 1 << 28 };
+enum { RIG_VALUES = 64, RIG_OPS = 48, RIG_SCALARS = 32, RIG_BOUNDS = 256, RIG_MAX = 1 << 28 };
 
 #define RIG_NONE   UINT32_MAX
 #define RIG_ABSENT (UINT32_MAX - 1)
@@ -18,7 +18,7 @@ struct rig_value {
     int64_t dims[FRIT_MAX_RANK], strides[FRIT_MAX_RANK];
     uint32_t maker, last_use; /* ops */
     bool keep;
-    char *data; /* of `elements`; element 0 at `origin`; NULL: more than RIG_MOST */
+    char *data; /* of `elements`; element 0 at `origin`; NULL: more than RIG_MAX */
     int64_t elements, origin;
 };
 

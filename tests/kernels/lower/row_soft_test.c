@@ -7,7 +7,7 @@
 #include "kernels/lower/scarce.h"
 #include "unit.h"
 
-enum { RANK = 3, LANES = 64, MOST_LANES = 256, SLAB_BYTES = 64 };
+enum { RANK = 3, LANES = 64, MAX_LANES = 256, SLAB_BYTES = 64 };
 
 /* Softmax over dim 1. */
 struct soft {
@@ -32,7 +32,7 @@ static void soft_init(struct soft *s, uint32_t dtype, const int64_t *dims, uint3
 
     rig_init(rig);
     rig->target.lanes = LANES;
-    rig->target.most_lanes = MOST_LANES;
+    rig->target.max_lanes = MAX_LANES;
     rig->target.near_lanes = near;
     rig->target.tuning.slab_bytes = SLAB_BYTES;
     s->attrs = (frit_attrs_reduce){.struct_size = sizeof(s->attrs), .keep = true};

@@ -189,7 +189,7 @@ static void test_split(void **state)
         check_on(NULL, how, FRIT_F32, 2, (const int64_t[]){2600, 70}, 0, 2);
         check_on(NULL, how, FRIT_I32, 2, (const int64_t[]){1024, 64}, 0, 2);
     }
-    rig.target.lanes = rig.target.lanes_per_row = rig.target.most_lanes = 512;
+    rig.target.lanes = rig.target.lanes_per_row = rig.target.max_lanes = 512;
     check_on(&rig.target, SUM, FRIT_F32, 1, (const int64_t[]){50000}, 0, 2);
     check_on(&rig.target, SUM, FRIT_F32, 2, (const int64_t[]){4, 30000}, 1, 1);
     rig.target.rereads_are_cached = true;

@@ -240,10 +240,10 @@ static void test_refused(void **state)
     rig_init(&rig);
     assert_int_equal(try_sort(&rig, 100, true), FRIT_UNSUPPORTED);
     rig_init(&rig);
-    rig.target.most_rounds = 56;
+    rig.target.max_rounds = 56;
     assert_int_equal(try_sort(&rig, 100, false), FRIT_OK);
     rig_init(&rig);
-    rig.target.most_rounds = 55;
+    rig.target.max_rounds = 55;
     assert_int_equal(try_sort(&rig, 100, false), FRIT_UNSUPPORTED);
     rig_init(&rig);
     assert_int_equal(try_sort(&rig, (1 << 23) + 1, false), FRIT_UNSUPPORTED);
