@@ -46,7 +46,7 @@ const frit_derived_spec *prepared_derived(const struct prepared *prepared, uint3
 /* Whether the program would answer better now. */
 bool prepared_is_outdated(const struct prepared *prepared);
 
-/* Calls prepare.  `*compile`: the result has to be compiled before it is used.  NULL without
+/* Calls prepare.  `*compile`: the result has to be compiled before it is used.  NULL if out of
  * memory. */
 struct prepared *prepared_create(frit_device *device, struct program *program,
                                  const struct prepare_query *query, bool *compile);

@@ -38,7 +38,7 @@ frit_status binding_enter(frit_device *device, struct stream *stream, struct str
                           frit_err *err);
 
 /* Inside the lock of the binding's stream: a slot for an output; it belongs to the innermost scope.
- * NULL without memory. */
+ * NULL if out of memory. */
 static inline struct slot *binding_create_output(struct binding *binding, uint32_t op,
                                                  const struct op_type *type)
 {

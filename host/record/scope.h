@@ -29,7 +29,7 @@ uint64_t scope_begin(struct binding *binding);
 /* Releases what the scopes from this depth on own; false for a scope that is not open. */
 bool scope_leave(struct binding *binding, uint64_t depth);
 /* Registers a new slot with the innermost scope, if one is open; inside the slot's lock.  False
- * without memory. */
+ * if out of memory. */
 bool scope_add_entry(struct scopes *scopes, struct slot *slot);
 static inline bool scope_add(struct scopes *scopes, struct slot *slot)
 {

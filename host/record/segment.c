@@ -196,8 +196,8 @@ bool segment_append(struct segment *segment, const struct segment_call *call)
     return true;
 }
 
-/* Without memory the death is not recorded: the value is computed and dropped when the segment has
- * run. */
+/* If out of memory, the death is not recorded: the value is computed and dropped when the segment
+ * has run. */
 void segment_bury_more(struct segment *segment, struct recorded_op *record, uint32_t value)
 {
     if (record->confirmed)

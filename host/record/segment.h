@@ -139,7 +139,7 @@ static inline struct recorded_op *segment_predicted(const struct segment *segmen
 {
     return segment->n_ops < segment->n_predicted ? segment->ops[segment->n_ops] : NULL;
 }
-/* False without memory, and nothing changed. */
+/* False if out of memory, and nothing changed. */
 bool segment_append(struct segment *segment, const struct segment_call *call);
 /* A value that was made here died: the death is noted with the last op.  Where the key of that op
  * is taken already (a call that failed closed it), it is not noted: the value is computed, and
@@ -166,11 +166,11 @@ struct segment_form {
     uint32_t n_extents;
 };
 /* The exact key of op `number`, which has got its last death; the keys of the ops before it are
- * taken.  `form` NULL: the op is not expanded.  False without memory. */
+ * taken.  `form` NULL: the op is not expanded.  False if out of memory. */
 bool segment_key(struct segment *segment, uint32_t number, const struct segment_form *form,
                  struct walker *walker, struct op_key *key);
 /* Appends the ops of `from` from number `first` on, with new numbers; values that earlier ops make
- * become external.  False without memory, and `to` is as before. */
+ * become external.  False if out of memory, and `to` is as before. */
 bool segment_move(struct segment *to, const struct segment *from, uint32_t first);
 /* Gives back the holds of all values. */
 void segment_release(struct segment *segment);

@@ -20,7 +20,7 @@ struct segments {
     uint64_t turn;        /* counts the runs */
 };
 
-/* Makes two segments and returns the first, to record into; NULL without memory. */
+/* Makes two segments and returns the first, to record into; NULL if out of memory. */
 struct segment *segments_init(struct segments *segments);
 /* Frees all; their values are no longer held. */
 void segments_fini(struct segments *segments);

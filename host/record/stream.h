@@ -115,7 +115,7 @@ static inline void stream_switch(struct stream *stream, struct segment *to)
 }
 
 /* Inside the lock, after the last op was settled: appends an op; `out` gets a slot per wanted
- * output.  False without memory, and nothing changed. */
+ * output.  False if out of memory, and nothing changed. */
 bool stream_append(struct binding *binding, struct segment_call *call, struct slot **out);
 
 /* Inside the lock, by the owner: the value of a slot of the stream, without owners now, died; if

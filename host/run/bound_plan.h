@@ -178,13 +178,13 @@ struct bound_plan {
     bool joined;         /* while it is replayed: launches are one submit, up to a collective */
 };
 
-/* NULL without memory. */
+/* NULL if out of memory. */
 struct bound_plan *bound_plan_create(uint32_t n_values);
 void bound_plan_destroy(struct bound_plan *bound); /* NULL does nothing */
 /* Bytes of host memory. */
 uint64_t bound_plan_bytes(const struct bound_plan *bound);
 
-/* Into the bound plan's arena.  NULL without memory: it is spoiled then. */
+/* Into the bound plan's arena.  NULL if out of memory: it is spoiled then. */
 void *bound_plan_copy(struct bound_plan *bound, const void *from, size_t count, size_t bytes);
 
 /* ---- recording, from inside a run; NULL does nothing ---- */

@@ -153,7 +153,7 @@ static struct capture *capture_create(uint32_t n_launches)
 
 /* ---- parameters ---- */
 
-/* False without memory, as all that follow. */
+/* False if out of memory, as all that follow. */
 static bool add_param(struct captured_submit *submit, uint32_t command, uint32_t kind,
                       uint32_t index, uint64_t bytes)
 {

@@ -21,7 +21,7 @@
 /* ---- the lazy way ---- */
 
 /* Inside the lock, with the baton: takes the segment off the stream, but for the ops after the
- * first `n_calls`, which begin the next segment.  Without memory for that everything is taken. */
+ * first `n_calls`, which begin the next segment.  If out of memory, everything is taken. */
 static void detach(struct stream *stream, uint32_t n_calls, struct execution *f)
 {
     uint32_t n_left = stream->segment->n_ops - n_calls;

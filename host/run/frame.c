@@ -173,7 +173,7 @@ void frame_bury(struct frame *frame, uint32_t value)
     frame->values[value].value.buffer = NULL;
 }
 
-/* Without memory for the log it cannot be undone: then a value that could be computed after all
+/* If the log is out of memory it cannot be undone: then a value that could be computed after all
  * stays failed. */
 void frame_fail(struct frame *frame, uint32_t value, struct failure *failure)
 {

@@ -120,7 +120,7 @@ void frame_bury(struct frame *frame, uint32_t value); /* made ones with a buffer
 /* Adds a reference. */
 void frame_fail(struct frame *frame, uint32_t value, struct failure *failure);
 
-/* The item at the cursor is in the batch.  False without memory. */
+/* The item at the cursor is in the batch.  False if out of memory. */
 bool frame_note_item(struct frame *frame);
 
 /* A submit went through: what is dead goes back. */

@@ -484,7 +484,7 @@ static bool run_single(struct frame *frame, const struct frame_step *step)
 
 /* ---- the end of an item ---- */
 
-/* A value whose last use is over; without memory for the log it stays until the end of the frame.
+/* A value whose last use is over; if the log is out of memory it stays until the end of the frame.
  */
 static void bury(struct frame *frame, uint32_t value)
 {

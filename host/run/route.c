@@ -306,7 +306,7 @@ static bool has_lacking(const struct route *r)
     return false;
 }
 
-/* Without memory everything runs where it can. */
+/* If out of memory, everything runs where it can. */
 static void decide(struct frame *frame)
 {
     struct arena *arena = &frame->scratch->arena;

@@ -125,7 +125,7 @@ bool kir_is_half(uint32_t dtype);
 void kir_init(struct kir_module *module, const char *name);
 void kir_fini(struct kir_module *module);
 
-/* ---- building; what is appended goes to the last phase.  Without memory `failed` is set, every
+/* ---- building; what is appended goes to the last phase.  If out of memory, `failed` is set, every
  * call is harmless and gives KIR_NONE or 0. ---- */
 
 uint32_t kir_arg(struct kir_module *module, uint32_t dtype, uint32_t access);

@@ -6,7 +6,7 @@
 
 #include "base/fail.h"
 
-/* Returns the array with capacity for one more element; NULL without memory.  A replaced array
+/* Returns the array with capacity for one more element; NULL if out of memory.  A replaced array
  * stays in the arena. */
 static void *grow(struct arena *arena, void *array, uint32_t n, uint32_t *capacity, size_t item)
 {

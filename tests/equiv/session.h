@@ -54,7 +54,7 @@ struct difference {
     const struct script *script;
 };
 
-/* Plays a session and compares; false where a device could not be opened, or without memory. */
+/* Plays a session and compares; false where a device could not be opened, or if out of memory. */
 bool session_run(struct tester *tester, const struct session *session,
                  struct difference *difference);
 /* Closes the devices of the sides and of the measure. */

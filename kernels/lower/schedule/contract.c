@@ -39,7 +39,7 @@ static void mark_operands(const struct block_op *op, bool *needed)
 }
 
 /* Whether all that an op's operands are made of in the block may be done again and again; false
- * without memory too. */
+ * if out of memory too. */
 static bool made_cheaply(const struct block *block, uint32_t number)
 {
     bool *needed = calloc(block->n_values + 1u, sizeof(*needed)), cheap = needed != NULL;

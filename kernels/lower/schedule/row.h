@@ -58,7 +58,7 @@ struct row_schedule {
 
 /* Divides the rows among groups of `lanes` lanes or fewer. */
 void row_partition(struct row_schedule *row, uint32_t lanes);
-/* Per node: whether a pass needs its elements; NULL without memory. */
+/* Per node: whether a pass needs its elements; NULL if out of memory. */
 bool *row_needs(struct row_schedule *row, uint32_t pass);
 /* Number of passes over a row. */
 uint32_t row_passes(const struct row_schedule *row);

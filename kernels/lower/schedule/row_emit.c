@@ -117,7 +117,7 @@ void rows_store(const struct row_emitter *w)
 
 /* ---- one phase ---- */
 
-/* Without memory no elements are resident. */
+/* If out of memory, no elements are resident. */
 static void resident_begin(struct row_emitter *w)
 {
     size_t n = (size_t)w->row->resident * w->e->n_nodes;

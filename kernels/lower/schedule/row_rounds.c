@@ -170,7 +170,7 @@ static void emit_lockstep(const struct row_emitter *w)
         kir_emit(w->m, KIR_barrier, KIR_NONE, KIR_NONE, KIR_NONE);
 }
 
-/* Whether the pass computes little more than its loads; true if memory is missing. */
+/* Whether the pass computes little more than its loads; true if out of memory. */
 static bool is_cheap(const struct row_emitter *w)
 {
     const struct block *block = w->e->s->block;
@@ -183,7 +183,7 @@ static bool is_cheap(const struct row_emitter *w)
 }
 
 /* Decides whether to prefetch: a lane with a row of its own would otherwise wait for each load, or,
- * if its state is in memory, in each round.  Not done if memory is missing. */
+ * if its state is in memory, in each round.  Not done if out of memory. */
 static void prefetch_begin(struct row_emitter *w)
 {
     w->needs = w->row->form == ROW_LANE ? row_needs(w->row, w->pass) : NULL;

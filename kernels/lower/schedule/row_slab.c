@@ -36,7 +36,7 @@ static void find_later(const struct row_schedule *row, uint32_t pass, const bool
     }
 }
 
-/* The most bytes of an element's values that one pass leaves to later ones; 0 without memory. */
+/* The most bytes of an element's values that one pass leaves to later ones; 0 if out of memory. */
 static uint32_t resident_bytes(struct row_schedule *row)
 {
     uint32_t n = row->e.n_nodes, most = 0;

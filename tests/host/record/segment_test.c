@@ -358,7 +358,7 @@ static void test_old_deaths_are_not_moved(void **state)
     end(x), end(y), end(z);
 }
 
-/* ---- without memory ---- */
+/* ---- out of memory ---- */
 
 static void test_an_append_without_memory_changes_nothing(void **state)
 {

@@ -245,7 +245,7 @@ struct arrays {
     int64_t wanted_strides[FRIT_MAX_RANK];
 };
 
-/* Output 0 and all arrays, empty; NULL without memory. */
+/* Output 0 and all arrays, empty; NULL if out of memory. */
 static struct arrays *arrays_create(struct driver_program *program, const frit_signature *sig,
                                     frit_launch_spec *out)
 {

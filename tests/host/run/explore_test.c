@@ -213,7 +213,7 @@ static void test_a_plan_must_fit(void **state)
     rig_close(&first);
 }
 
-/* ---- without memory ---- */
+/* ---- out of memory ---- */
 
 static void test_every_allocation_fails(void **state)
 {

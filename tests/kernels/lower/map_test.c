@@ -670,7 +670,7 @@ static void test_wide(void **state)
     rig_fini(&rig);
 }
 
-/* ---- without memory ---- */
+/* ---- out of memory ---- */
 
 static void test_no_memory(void **state)
 {

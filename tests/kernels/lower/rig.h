@@ -78,7 +78,7 @@ uint32_t rig_second(struct rig *rig, uint32_t dtype, uint32_t rank, const int64_
 /* Its last value is not forgotten after its last use: it is an output. */
 void rig_keep(struct rig *rig, uint32_t value);
 
-/* How many of the block's first ops the schedule covers; 0 without memory too. */
+/* How many of the block's first ops the schedule covers; 0 if out of memory too. */
 uint32_t rig_match(const struct schedule *schedule, const struct block *block, bool *open);
 /* Pushes, closes, lowers and verifies all; FRIT_UNSUPPORTED where the schedule says so. */
 frit_status rig_build(struct rig *rig, const struct schedule *schedule);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lowering without memory, for tests that are linked with failing_alloc.h. */
+/* Lowering out of memory, for tests that are linked with failing_alloc.h. */
 #ifndef TESTS_LOWER_SCARCE_H
 #define TESTS_LOWER_SCARCE_H
 

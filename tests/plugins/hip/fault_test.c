@@ -401,8 +401,8 @@ static void each_host_allocation_fails_once(void **state)
     assert_true(n > 12); /* instance, adapters, device, queues, buffers, code, recording */
 }
 
-/* The step may also succeed or return FRIT_UNSUPPORTED: a schedule without memory refuses the op,
- * and another one may accept it.  Returns how often there was no memory. */
+/* The step may also succeed or return FRIT_UNSUPPORTED: a schedule that is out of memory refuses
+ * the op, and another one may accept it.  Returns how often there was no memory. */
 static int fail_each_malloc(struct rig *rig, frit_status (*step)(struct rig *rig))
 {
     bool hit = true;

@@ -194,7 +194,7 @@ static void each_host_allocation_fails_once(void **state)
 
 /* Runs a step repeatedly, each time with the next malloc failing, until none fails.  Returns how
  * often the step returned FRIT_NO_HOST_MEMORY.  It may also succeed or return FRIT_UNSUPPORTED: a
- * schedule without memory refuses the op, and another one may accept it. */
+ * schedule that is out of memory refuses the op, and another one may accept it. */
 static int fail_each_malloc(struct rig *rig, frit_status (*step)(struct rig *rig))
 {
     bool hit = true;
