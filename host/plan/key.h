@@ -56,9 +56,9 @@ struct key_parts {
     uint32_t wanted; /* bit k: output k is requested */
     const struct key_operand *in;
     const struct key_type
-        *types;            /* of new values in order of their numbers: new operands, then outputs */
-    uint32_t first_packed; /* packed type of the first tensor operand; 0: none */
-    uint32_t *dead;        /* numbers, in any order; sorted in place by key_make */
+        *types; /* of new values in order of their numbers: new operands, then outputs */
+    uint32_t first_tensor_type; /* key_type.packed of the first tensor operand; 0: none */
+    uint32_t *dead;             /* numbers, in any order; sorted in place by key_make */
 };
 
 /* Returns false if out of memory. */

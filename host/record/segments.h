@@ -17,7 +17,7 @@ struct segments {
     struct segment *all[SEGMENTS_MAX];
     uint32_t count;
     struct segment *last; /* that ran */
-    uint64_t turn;        /* counts the runs */
+    uint64_t n_runs;
 };
 
 /* Makes two segments and returns the first, to record into; NULL if out of memory. */

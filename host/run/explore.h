@@ -54,8 +54,8 @@ frit_status explorer_lazy(struct explorer *explorer, frit_device *device,
                           const struct segment *segment, uint32_t n_calls, struct plan **plan,
                           frit_err *err);
 /* The plan over all of them. */
-frit_status explorer_sync(struct explorer *explorer, frit_device *device,
-                          const struct segment *segment, struct plan **plan, frit_err *err);
+frit_status explorer_whole(struct explorer *explorer, frit_device *device,
+                           const struct segment *segment, struct plan **plan, frit_err *err);
 /* Each op by itself, in order. */
 frit_status explorer_unfused(struct explorer *explorer, frit_device *device,
                              const struct segment *segment, uint32_t n_calls, struct plan **plan,

@@ -16,7 +16,7 @@
 
 #include "plan/automaton.h"
 
-struct join;
+struct plan_join; /* of one stream: its last runs, and the sequences found in them */
 struct plan;
 struct segment;
 struct stream;
@@ -26,7 +26,7 @@ enum {
     JOIN_MAX_OPS = 2048 /* of all parts */
 };
 
-void join_destroy(struct join *join); /* NULL does nothing */
+void join_destroy(struct plan_join *join); /* NULL does nothing */
 
 /* After a run, with the baton: of the first `n_calls` ops of a segment, by the plan of this serial
  * as it ran before, or (0) in another way. */

@@ -169,9 +169,9 @@ static struct stream *open_busy(frit_device *device, frit_tensor *x, frit_tensor
     struct stream *stream, *before;
 
     assert_int_equal(stream_open(device, &stream, NULL), FRIT_OK);
-    assert_int_equal(binding_enter(device, stream, &before, NULL), FRIT_OK);
+    assert_int_equal(binding_set_stream(device, stream, &before, NULL), FRIT_OK);
     *y = frit_neg(x);
-    assert_int_equal(binding_enter(device, before, &before, NULL), FRIT_OK);
+    assert_int_equal(binding_set_stream(device, before, &before, NULL), FRIT_OK);
     return stream;
 }
 

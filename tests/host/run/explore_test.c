@@ -59,7 +59,7 @@ static struct plan *explore(struct rig *rig)
 {
     struct plan *plan;
 
-    assert_int_equal(explorer_sync(&rig->explorer, rig->device, segment_of(rig), &plan, NULL),
+    assert_int_equal(explorer_whole(&rig->explorer, rig->device, segment_of(rig), &plan, NULL),
                      FRIT_OK);
     return plan;
 }
@@ -229,7 +229,7 @@ static void test_every_allocation_fails(void **state)
         frit_status st;
 
         failing_alloc_arm(n);
-        st = explorer_sync(&explorer, rig.device, segment_of(&rig), &plan, NULL);
+        st = explorer_whole(&explorer, rig.device, segment_of(&rig), &plan, NULL);
         hit = failing_alloc_disarm();
         assert_true(hit || st == FRIT_OK);
         assert_true(st == FRIT_OK || st == FRIT_NO_HOST_MEMORY);
