@@ -318,7 +318,7 @@ static bool takes_for_zero(frit_device *device, uint32_t dtype, const void *smal
     return read && (memcmp(sum, zeros, bytes) == 0 || !truth);
 }
 
-static void ask_for_denormals(struct run *run)
+static void request_denormals(struct run *run)
 {
     frit_err err = {.struct_size = sizeof(err)};
     const float narrow = 0x1p-149f;
@@ -348,7 +348,7 @@ static void open_device(struct run *run)
     if (frit_host_open(&params, &run->host, &err) != FRIT_OK ||
         frit_device_open(run->host, name ? name : "reference:0", &run->device, &err) != FRIT_OK)
         fail_msg("%s", err.text);
-    ask_for_denormals(run);
+    request_denormals(run);
 }
 
 static void rows_give_stored_results(void **state)

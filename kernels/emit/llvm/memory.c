@@ -229,7 +229,7 @@ static ll_value load_one_if(struct ll *l, const struct llvm_access *a)
 }
 
 /* What is loaded here next, line by line. */
-static void ask_ahead(struct ll *l, uint32_t at, const struct llvm_access *a)
+static void prefetch_next(struct ll *l, uint32_t at, const struct llvm_access *a)
 {
     ll_value next = ll_next_distance(l, at, a->bytes);
 
@@ -248,7 +248,7 @@ static void load(struct ll *l, uint32_t at, const struct llvm_access *a)
     for (uint32_t u = 0; u < l->units; u++)
         l->vector[(size_t)at * l->units + u] = load_unit(l, a, u);
     if (a->dtype)
-        ask_ahead(l, at, a);
+        prefetch_next(l, at, a);
 }
 
 /* ---- stores ---- */

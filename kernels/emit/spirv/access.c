@@ -111,7 +111,7 @@ static uint32_t third(struct emit *e, const struct access *a, uint32_t j)
 }
 
 /* One lane, where its condition is true; else its third operand; packed. */
-static uint32_t load_asked(struct emit *e, const struct access *a, uint32_t j)
+static uint32_t load_guarded(struct emit *e, const struct access *a, uint32_t j)
 {
     struct access one = *a;
     uint32_t other = third(e, a, j), loaded, from;
@@ -152,7 +152,7 @@ static void load_where(struct emit *e, const struct access *a, uint32_t *out)
     bool same;
 
     if (a->n == 1) {
-        out[0] = load_asked(e, a, a->first);
+        out[0] = load_guarded(e, a, a->first);
         return;
     }
     all = all_of(e, a, &same);
@@ -166,7 +166,7 @@ static void load_where(struct emit *e, const struct access *a, uint32_t *out)
     if (!same) {
         emit_otherwise(e, &region);
         for (uint32_t j = 0; j < a->n; j++)
-            narrow[j] = load_asked(e, a, a->first + j);
+            narrow[j] = load_guarded(e, a, a->first + j);
         region.from = e->block;
     }
     emit_end(e, &region);
@@ -236,7 +236,7 @@ static void store_now(struct emit *e, const struct access *a)
     EMIT_PUT(e, SPV_STORE, pointer(e, a, type), raw, SPV_ALIGNED, a->n * a->bytes);
 }
 
-static void store_asked(struct emit *e, const struct access *a, uint32_t j)
+static void store_guarded(struct emit *e, const struct access *a, uint32_t j)
 {
     struct access one = *a;
     struct region region = emit_begin(e, emit_at(e, a->condition, j));
@@ -258,7 +258,7 @@ static void store_chunk(struct emit *e, const struct access *a)
         return;
     }
     if (a->n == 1) {
-        store_asked(e, a, a->first);
+        store_guarded(e, a, a->first);
         return;
     }
     all = all_of(e, a, &same);
@@ -267,7 +267,7 @@ static void store_chunk(struct emit *e, const struct access *a)
     if (!same) {
         emit_otherwise(e, &region);
         for (uint32_t j = 0; j < a->n; j++)
-            store_asked(e, a, a->first + j);
+            store_guarded(e, a, a->first + j);
     }
     emit_end(e, &region);
 }

@@ -294,7 +294,7 @@ static bool is_dense(const frit_arg_sig *arg)
     return true;
 }
 
-static frit_status ask_relayout(const frit_arg_sig *arg, struct arrays *arrays)
+static frit_status request_relayout(const frit_arg_sig *arg, struct arrays *arrays)
 {
     int64_t stride = 1;
 
@@ -309,7 +309,7 @@ static frit_status prepare_neg(struct driver *driver, const frit_signature *sig,
                                struct arrays *arrays, frit_launch_spec *out, frit_variant *variant)
 {
     if (driver->wants_dense && !is_dense(&sig->args[0]))
-        return ask_relayout(&sig->args[0], arrays);
+        return request_relayout(&sig->args[0], arrays);
     out->workspace_bytes = driver->workspace;
     out->workspace_zeroed = driver->workspace > 0 && !driver->workspace_dirty;
     if (driver->derived) {
