@@ -45,7 +45,7 @@ struct ll {
     struct facts facts;
     struct regions regions;
     ll_value function, words, group, scratch;
-    ll_value streams;      /* B: stores may go around the caches */
+    ll_value streams;      /* KIR_B: stores may go around the caches */
     ll_value *args;        /* addresses */
     ll_value *scalar;      /* per value */
     ll_value *vector;      /* per value and unit */

@@ -24,9 +24,10 @@ static void find_later(const struct row_schedule *row, uint32_t pass, const bool
 {
     for (uint32_t i = 0; i < row->n_folds; i++)
         later[row->folds[i].node] |=
-            row->folds[i].level - 1 > pass && row->folds[i].beside == BLOCK_NONE;
+            row->folds[i].level - 1 > pass && row->folds[i].computed_by == BLOCK_NONE;
     for (uint32_t i = 0; i < row->e.n_stores; i++)
-        later[row->e.stores[i].node] |= row->full[i] && row->level[row->e.stores[i].node] > pass;
+        later[row->e.stores[i].node] |=
+            row->whole_rows[i] && row->level[row->e.stores[i].node] > pass;
     for (uint32_t i = row->e.n_nodes; i-- > 0;) {
         const struct expr_node *node = &row->e.nodes[i];
 
@@ -118,7 +119,7 @@ static bool tiles_fit(const struct row_schedule *row, uint32_t lanes, uint32_t c
     if (lanes > target->lanes)
         bytes = (uint64_t)(lanes - target->lanes) * target->lane_bytes;
     for (uint32_t i = 0; i < row->n_folds && near < lanes; i++)
-        bytes += row->folds[i].fold.row->n_parts * (lanes / near) * columns * WORD_BYTES;
+        bytes += row->folds[i].fold.kind->n_parts * (lanes / near) * columns * WORD_BYTES;
     return bytes <= target->group_bytes;
 }
 
@@ -162,7 +163,7 @@ bool slab_plan(struct row_schedule *row)
     if (!columns)
         return false;
     row->form = ROW_SLAB;
-    row->splits = 1;
+    row->n_chunks = 1;
     partition_init_columns(&row->partition, &row->e, &row->outer, columns);
     row->lanes_per_row = (uint32_t)slices;
     row->lanes = row->partition.lanes * row->lanes_per_row;
