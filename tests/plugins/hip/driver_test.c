@@ -10,8 +10,8 @@
 #include <frit/native.h>
 #include <frit/profile.h>
 
+#include "add.h"
 #include "fake.h"
-#include "op.h"
 
 static struct fake_gpu *fake;
 

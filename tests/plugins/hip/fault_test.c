@@ -8,9 +8,9 @@
 #include <frit/capture.h>
 #include <frit/profile.h>
 
+#include "add.h"
 #include "failing_alloc.h"
 #include "fake.h"
-#include "op.h"
 
 enum { N = 3000, BYTES = 1 << 14, OUT_OF_MEMORY = 2, LOST = 700 };
 enum { DEVICE = 1 /* not the one that is current anyway */ };
