@@ -32,7 +32,7 @@ void buffer_uses(const struct buffer *buffer, bool reads, struct points *points)
 /* A command that reaches this point uses the buffer. */
 void buffer_use(const struct buffer *buffer, uint64_t point);
 /* Calls `fn` for each buffer with memory and an owner or a pin; none of them ends meanwhile.  `fn`
- * may mark it, and must not call this room. */
+ * may mark it, and must not call functions of this folder. */
 void memory_each_buffer(struct memory *memory, void (*fn)(struct buffer *buffer, void *ctx),
                         void *ctx);
 /* Takes the mirror over; false if there is one already, which stays. */

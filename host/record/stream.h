@@ -2,7 +2,7 @@
 /* Lazy queues: one per thread and device, or as many as a program opens, or one for all threads
  * (option [stream] single).
  *
- * A stream has a lock, which guards what this room holds (segments, matching state, slots), and a
+ * A stream has a lock, which guards what this folder holds (segments, matching state, slots), and a
  * baton, which guards what `run/` does with them.  To run: take the baton, detach the segment under
  * the lock, leave the lock, call the driver.  Nobody waits for a lock or baton while inside a lock;
  * a plan never waits for another stream.

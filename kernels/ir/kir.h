@@ -120,7 +120,7 @@ const char *kir_type_name(uint32_t type);
 /* Of a value loaded from memory of this dtype; KIR_VOID: there is none. */
 enum kir_type kir_type_of(uint32_t dtype);
 /* A float of 16 bits: computed as F32 and rounded where it is stored. */
-bool kir_is_half(uint32_t dtype);
+bool kir_is_16_bit_float(uint32_t dtype);
 
 void kir_init(struct kir_module *module, const char *name);
 void kir_fini(struct kir_module *module);

@@ -233,8 +233,9 @@ static bool narrow_is_right(const struct kir_inst *inst)
 {
     int64_t imm = (int64_t)inst->imm;
 
-    return inst->op == KIR_wrap ? imm == 8 || imm == -8 || imm == 16 || imm == -16
-                                : inst->imm < FRIT_DTYPE_LIMIT && kir_is_half((uint32_t)inst->imm);
+    return inst->op == KIR_wrap
+               ? imm == 8 || imm == -8 || imm == 16 || imm == -16
+               : inst->imm < FRIT_DTYPE_LIMIT && kir_is_16_bit_float((uint32_t)inst->imm);
 }
 
 static frit_status check_imm(struct verify *v)

@@ -94,7 +94,8 @@ static uint32_t least(const struct fold *fold, uint32_t a, uint32_t b)
 
 static uint32_t no_number(const struct fold *fold)
 {
-    return kir_const_i(fold->m, fold->number, fold->number == KIR_I32 ? INT32_MAX : INT64_MAX);
+    return kir_const_i(fold->m, fold->number_type,
+                       fold->number_type == KIR_I32 ? INT32_MAX : INT64_MAX);
 }
 
 static struct fold_state lowest_at(const struct fold *fold)
@@ -199,7 +200,7 @@ struct fold_state fold_element(const struct fold *fold, uint32_t value, uint32_t
     return state;
 }
 
-uint32_t fold_second_of(const struct fold *fold, const struct fold_state *state, uint32_t value)
+uint32_t fold_second_part(const struct fold *fold, const struct fold_state *state, uint32_t value)
 {
     uint32_t own = state->part[0], less, same;
 
@@ -210,7 +211,7 @@ uint32_t fold_second_of(const struct fold *fold, const struct fold_state *state,
     return kir_binary(fold->m, KIR_mul, state->part[1], scale(fold, less, same));
 }
 
-uint32_t fold_merge_seconds(const struct fold *fold, uint32_t a, uint32_t b)
+uint32_t fold_merge_second_parts(const struct fold *fold, uint32_t a, uint32_t b)
 {
     return kir_binary(fold->m, fold->kind->rescaled ? KIR_add : KIR_smin, a, b);
 }
@@ -240,8 +241,8 @@ static uint32_t number_of(const struct fold *fold, uint32_t number)
 {
     uint32_t none = kir_binary(fold->m, KIR_eq, number, no_number(fold));
 
-    number = kir_select(fold->m, none, kir_const_i(fold->m, fold->number, 0), number);
-    return fold->number == KIR_I64 ? number : kir_unary(fold->m, KIR_i64, number);
+    number = kir_select(fold->m, none, kir_const_i(fold->m, fold->number_type, 0), number);
+    return fold->number_type == KIR_I64 ? number : kir_unary(fold->m, KIR_i64, number);
 }
 
 uint32_t fold_result(const struct fold *fold, const struct fold_state *state)
@@ -253,5 +254,5 @@ uint32_t fold_result(const struct fold *fold, const struct fold_state *state)
 
 enum kir_type fold_part_type(const struct fold *fold, uint32_t part)
 {
-    return part && fold->kind->indexed ? fold->number : kir_type_of(fold->dtype);
+    return part && fold->kind->indexed ? fold->number_type : kir_type_of(fold->dtype);
 }

@@ -28,8 +28,8 @@ struct fold_state {
 struct fold {
     const struct fold_kind *kind;
     struct kir_module *m;
-    uint32_t dtype;       /* of the elements */
-    enum kir_type number; /* of elements, for an indexed fold: I32 if it can hold all, else I64 */
+    uint32_t dtype;            /* of the elements */
+    enum kir_type number_type; /* of element numbers, for an indexed fold: I32 if that is enough */
     const struct kir_target *target;
 };
 
@@ -56,9 +56,9 @@ extern const struct fold_kind fold_max_exp_sum;
 struct fold_state fold_element(const struct fold *fold, uint32_t value, uint32_t number);
 /* The state's part 1, given that the values of all lanes merged to `value`: the number, or the
  * identity's if the state's value is another; the sum, rescaled to `value`. */
-uint32_t fold_second_of(const struct fold *fold, const struct fold_state *state, uint32_t value);
+uint32_t fold_second_part(const struct fold *fold, const struct fold_state *state, uint32_t value);
 /* Combines two such parts, in any order. */
-uint32_t fold_merge_seconds(const struct fold *fold, uint32_t a, uint32_t b);
+uint32_t fold_merge_second_parts(const struct fold *fold, uint32_t a, uint32_t b);
 /* The value, of the type of the op's result. */
 uint32_t fold_result(const struct fold *fold, const struct fold_state *state);
 /* The sum of fold_max_exp_sum; NaN where the maximum is not finite. */

@@ -89,7 +89,7 @@ static bool contract_match(struct matcher *m, const struct block *block)
 static bool widens(const struct block *block, const struct block_op *op)
 {
     return op->id == FRIT_OP_cast && op->in[0].kind == FRIT_OPERAND_TENSOR &&
-           op->out[0] != BLOCK_NONE && kir_is_half(block->values[op->in[0].value].dtype) &&
+           op->out[0] != BLOCK_NONE && kir_is_16_bit_float(block->values[op->in[0].value].dtype) &&
            block->values[op->out[0]].dtype == FRIT_F32;
 }
 

@@ -81,7 +81,7 @@ struct fold_state state_masked(const struct row_emitter *w, const struct row_fol
 static uint32_t element_number(const struct row_emitter *w, const struct row_fold *fold,
                                uint32_t element)
 {
-    enum kir_type has = kir_index_type(w->m), wanted = fold->fold.number;
+    enum kir_type has = kir_index_type(w->m), wanted = fold->fold.number_type;
 
     if (has == wanted)
         return element;

@@ -37,7 +37,7 @@ static void reset(void)
     fake_gpu.compute_mode = 0;
     fake_gpu.failing_call = fake_gpu.failing_work = 0;
     fake_gpu.failing_result = fake_gpu.failing_work_result = 0;
-    fake_gpu.calls = fake_gpu.works = 0;
+    fake_gpu.calls = fake_gpu.n_operations = 0;
     fake_gpu.failed_name = NULL;
     for (int i = 0; i < FAKE_MAX_DEVICES; i++)
         contexts[i].fatal = 0;
@@ -55,7 +55,7 @@ __attribute__((constructor)) static void setup(void)
     reset();
     fake_gpu.reset = reset;
     fake_gpu.hold = stream_hold;
-    fake_gpu.enqueue = work_enqueue;
+    fake_gpu.enqueue = operation_enqueue;
     fake_gpu.has_memory = memory_is_device;
     context_setup(&fake_gpu);
 }

@@ -54,8 +54,8 @@ struct fake_gpu {
     _Atomic bool has_no_algorithm; /* for any product */
     _Atomic int algorithm_state;   /* of each algorithm; not 0: it cannot be used */
     /* ---- counters ---- */
-    _Atomic uint64_t calls; /* of the library, as the numbers above count them */
-    _Atomic uint64_t works; /* operations that have run */
+    _Atomic uint64_t calls;        /* of the library, as the numbers above count them */
+    _Atomic uint64_t n_operations; /* operations that have run */
     _Atomic uint64_t products[FAKE_PRODUCT_KINDS];
     const char *_Atomic failed_name; /* of the call that was made to fail */
     _Atomic int64_t alive[FAKE_KINDS];

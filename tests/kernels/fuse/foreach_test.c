@@ -105,12 +105,12 @@ static void step_init(struct step *s, uint32_t rank, const int64_t *dims, uint32
 /* Three inputs a step, then two outputs a step: in order of first use and of making. */
 static void sign(struct rig_sig *sig, const struct step *steps, uint32_t n)
 {
-    rig_sign(sig, 3 * n, 2 * n, 2 * n, 0, NULL);
+    rig_signature(sig, 3 * n, 2 * n, 2 * n, 0, NULL);
     for (uint32_t i = 0; i < n; i++) {
         const struct step *s = &steps[i];
         struct rig_sig one;
 
-        rig_sign(&one, 3, 2, 0, s->rank, s->dims);
+        rig_signature(&one, 3, 2, 0, s->rank, s->dims);
         if (s->across) {
             one.args[0].strides[0] = 1;
             one.args[0].strides[1] = s->dims[0];
@@ -352,7 +352,7 @@ static void test_shared_operands(void **state)
     rig_binary(&ops, FRIT_OP_add, rig_tensor(0, 1), rig_tensor(1, 1), rig_tensor(2, 1), NULL);
     rig_unary(&ops, FRIT_OP_neg, rig_tensor(0, 1), rig_tensor(3, 1), NULL);
     program = rig_program(rig, "foreach", &ops);
-    rig_sign(&sig, 2, 2, 0, 1, (const int64_t[]){8});
+    rig_signature(&sig, 2, 2, 0, 1, (const int64_t[]){8});
     rig_prepare(&program, &sig, &spec, &variant);
     assert_int_equal(spec.outputs[0].n_alias, 1);
     assert_int_equal(spec.outputs[0].alias[0], 1);

@@ -4,7 +4,7 @@
 #include <math.h>
 
 #include "kernels/lower/ctc_rig.h"
-#include "kernels/lower/scarce.h"
+#include "kernels/lower/fail_allocations.h"
 #include "unit.h"
 
 enum { MAX_STEPS = 8, CLASSES = CTC_CLASSES };
@@ -166,7 +166,7 @@ static void test_no_memory(void **state)
         c.gradient = i;
         ctc_twice(&rig, ctc_rig(&rig, &c, in));
         rig_run(&rig, &sched_ctc);
-        rig_scarce(&rig, &sched_ctc, 10);
+        rig_fail_allocations(&rig, &sched_ctc, 10);
         rig_fini(&rig);
     }
 }

@@ -3,7 +3,7 @@
  * result alone, sums in F32, ops behind it and views before. */
 #include <math.h>
 
-#include "kernels/lower/scarce.h"
+#include "kernels/lower/fail_allocations.h"
 #include "unit.h"
 
 static const double TAU = 6.28318530717958647692528676655900577;
@@ -288,7 +288,7 @@ static void test_no_memory(void **state)
     rig_op(&rig, FRIT_OP_exp, 1, (struct rig_in[]){rig_value(y)}, NULL, FRIT_F32, 2,
            (const int64_t[]){2, 198});
     rig_run(&rig, &sched_fft);
-    rig_scarce(&rig, &sched_fft, 10);
+    rig_fail_allocations(&rig, &sched_fft, 10);
     rig_fini(&rig);
 }
 

@@ -8,7 +8,7 @@
 #include "ir/facts.h"
 #include "ir/text.h"
 #include "ir/verify.h"
-#include "kernels/lower/scarce.h"
+#include "kernels/lower/fail_allocations.h"
 #include "unit.h"
 
 static void fill(struct rig *rig, uint32_t value, int64_t scale)
@@ -688,7 +688,7 @@ static void test_no_memory(void **state)
                FRIT_F32, 2, dims);
     op1(&rig, FRIT_OP_exp, y, NULL, 2, dims);
     rig_run(&rig, &sched_map);
-    rig_scarce(&rig, &sched_map, 10);
+    rig_fail_allocations(&rig, &sched_map, 10);
     failing_alloc_arm(0);
     assert_int_equal(match_block(&sched_map, &rig.block, &x, &open, NULL), FRIT_NO_HOST_MEMORY);
     assert_true(failing_alloc_disarm());

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "kernels/lower/scarce.h"
+#include "kernels/lower/fail_allocations.h"
 #include "unit.h"
 
 static void fill(struct rig *rig, uint32_t value)
@@ -579,7 +579,7 @@ static void test_no_memory(void **state)
                FRIT_F32, 2, dims[k]);
         rig_run(&rig, &sched_row);
         assert_int_equal(rig.module.n_phases > 1, k);
-        rig_scarce(&rig, &sched_row, 10);
+        rig_fail_allocations(&rig, &sched_row, 10);
         rig_fini(&rig);
     }
 }

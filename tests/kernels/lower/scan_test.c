@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "kernels/lower/scarce.h"
+#include "kernels/lower/fail_allocations.h"
 #include "unit.h"
 
 enum { SUM, PROD, MOST, LEAST };
@@ -419,7 +419,7 @@ static void test_no_memory(void **state)
     y = rig_op(&rig, FRIT_OP_cumsum, 1, (struct rig_in[]){rig_value(x)}, &attrs, FRIT_F32, 2, dims);
     rig_op(&rig, FRIT_OP_exp, 1, (struct rig_in[]){rig_value(y)}, NULL, FRIT_F32, 2, dims);
     rig_run(&rig, &sched_scan);
-    rig_scarce(&rig, &sched_scan, 10);
+    rig_fail_allocations(&rig, &sched_scan, 10);
     rig_fini(&rig);
 }
 

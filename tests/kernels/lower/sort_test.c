@@ -3,7 +3,7 @@
  * of runs that are merged once and more often, ops behind it and views before. */
 #include <math.h>
 
-#include "kernels/lower/scarce.h"
+#include "kernels/lower/fail_allocations.h"
 #include "unit.h"
 
 static frit_attrs_sort sort_attrs(int64_t axis, bool descending)
@@ -263,7 +263,7 @@ static void test_no_memory(void **state)
     rig_second(&rig, FRIT_I64, 2, dims);
     rig_op(&rig, FRIT_OP_exp, 1, (struct rig_in[]){rig_value(y)}, NULL, FRIT_F32, 2, dims);
     rig_run(&rig, &sched_sort);
-    rig_scarce(&rig, &sched_sort, 10);
+    rig_fail_allocations(&rig, &sched_sort, 10);
     rig_fini(&rig);
 }
 

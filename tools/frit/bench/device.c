@@ -222,7 +222,7 @@ int bench_device(const struct bench *bench, const char *name)
 {
     struct plot plot = {.title = name};
     struct device_stage stage;
-    int status = bench_check(bench, row_at);
+    int status = bench_check_filters(bench, row_at);
 
     if (status != CLI_FINE)
         return status;

@@ -494,7 +494,7 @@ static int run_loop(const struct bench *bench, const struct program_row *row)
 
 int bench_programs(const struct bench *bench)
 {
-    int status = bench_check(bench, row_at);
+    int status = bench_check_filters(bench, row_at);
 
     for (int i = 0; i < N_PROGRAMS && status == CLI_FINE; i++) {
         const struct program_row *row = &program_rows[i];
