@@ -13,7 +13,7 @@ enum play_precision {
 };
 
 struct play_params {
-    enum play_precision as;
+    enum play_precision precision;
     uint32_t variant; /* of extents, and of the slices */
     uint32_t round;   /* data and scalars */
     uint32_t errors;  /* PLAY_DISTURBED: which ones */

@@ -338,7 +338,7 @@ static void each_operation_fails(void **state)
         reports += status != FRIT_OK;
         rig_close(&rig);
         fake_expect_nothing_alive();
-    } while (runtime->works >= n);
+    } while (runtime->n_operations >= n);
     runtime->reset();
     assert_true(reports > 8);
 }
