@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Partitions the points of some dims among groups of lanes, one point per lane.  If the innermost
  * dim is long, it is divided into blocks: the lanes of a group have that dim's coordinates in a row
- * and share those of all other dims.  Otherwise the row-major numbers of all points are divided
- * into blocks, and each lane computes its coordinates by division. */
+ * and share those of all other dims; a short one may leave a group room for several such lines of
+ * lanes.  Otherwise the row-major numbers of all points are divided into blocks, and each lane
+ * computes its coordinates by division. */
 #ifndef LOWER_PARTITION_H
 #define LOWER_PARTITION_H
 
@@ -15,9 +16,12 @@ struct partition {
     int64_t blocks;             /* of `lanes` points: along that dim, or all */
     int64_t groups;
     uint32_t lanes;
+    uint32_t lines;  /* of `inner` that a group has, a power of two: lanes / lines lanes on each */
+    int64_t n_lines; /* of all groups */
     bool shared; /* see sched.h: the module does not depend on the number of blocks being 1 */
     /* parameters of the phase */
     uint32_t end;      /* n; KIR_NONE: all blocks are full */
+    uint32_t line_end; /* n_lines; KIR_NONE: all groups have as many lines */
     uint32_t n_blocks; /* with by_blocks: if `inner` has several blocks */
     struct sched_divisor by_blocks;
 };
@@ -32,6 +36,9 @@ struct span {
 /* Divides the points into groups of `most` lanes or fewer. */
 void partition_init(struct partition *partition, const struct expr *e,
                     const struct delinearizer *points, uint32_t most);
+/* Puts several lines into a group if one would leave it small, as long as there are groups for the
+ * whole device.  Then no dim is uniform in a group. */
+void partition_gather_lines(struct partition *partition, const struct expr *e);
 /* Divides the points into groups of `columns` or fewer, which is a power of two: along the
  * innermost dim if that is as long. */
 void partition_init_columns(struct partition *partition, const struct expr *e,
@@ -43,6 +50,8 @@ struct span partition_span(const struct partition *partition, const struct expr 
 /* B: the lane has a point; KIR_NONE: every lane has one. */
 uint32_t partition_mask(const struct partition *partition, const struct expr *e,
                         const struct span *span);
+/* Whether every lane of every group has a point. */
+bool partition_is_full(const struct partition *partition);
 /* The row-major number of the lane's point among all points. */
 uint32_t partition_number(const struct partition *partition, const struct expr *e,
                           const struct span *span);

@@ -366,7 +366,7 @@ static void emit_block(struct expr *e, const struct partition *partition, const 
     struct kir_module *m = e->s->module;
     uint32_t last, lanes;
 
-    if (partition->end == KIR_NONE) {
+    if (partition_is_full(partition)) {
         emit_stores(e, pieces, KIR_NONE);
         return;
     }
@@ -415,6 +415,7 @@ static int64_t emit_partitioned(struct expr *e)
 
     delinearize_init(&all, e, 0);
     partition_init(&partition, e, &all, e->s->target->lanes);
+    partition_gather_lines(&partition, e);
     emit_map(e, &partition);
     return partition.groups;
 }
