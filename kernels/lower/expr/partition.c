@@ -27,8 +27,8 @@ static void init(struct partition *partition, const struct expr *e,
     const struct kir_tuning tuning = sched_tuning(e->s);
     int64_t inner = points->n > 1 ? e->space.extent[points->dim[points->n - 1]] : 0, lines = 1;
 
-    *partition = (struct partition){
-        .points = *points, .inner = BLOCK_NONE, .n = points->count, .lines = 1};
+    *partition =
+        (struct partition){.points = *points, .inner = BLOCK_NONE, .n = points->count, .spans = 1};
     if (inner >= line) {
         lines = points->count / inner;
         partition->inner = partition->points.dim[--partition->points.n];
@@ -41,7 +41,7 @@ static void init(struct partition *partition, const struct expr *e,
             : choose_lanes(&tuning, most, partition->n, partition->inner != BLOCK_NONE);
     partition->blocks = (partition->n + partition->lanes - 1) / partition->lanes;
     partition->groups = lines * partition->blocks;
-    partition->n_lines = lines;
+    partition->n_spans = partition->groups;
 }
 
 void partition_init(struct partition *partition, const struct expr *e,
@@ -56,25 +56,22 @@ void partition_init_columns(struct partition *partition, const struct expr *e,
     init(partition, e, points, columns, columns);
 }
 
-void partition_gather_lines(struct partition *partition, const struct expr *e)
+void partition_gather(struct partition *partition, const struct expr *e)
 {
-    const uint32_t least = sched_tuning(e->s).group_least;
-    uint32_t lines = 1;
+    const uint32_t spans = sched_tuning(e->s).group_least / partition->lanes;
 
-    if (partition->inner == BLOCK_NONE || partition->blocks > 1 || partition->shared)
+    if (partition->inner == BLOCK_NONE || partition->shared || spans < 2 ||
+        partition->n_spans / spans < e->s->target->units)
         return;
-    while (2 * lines * partition->lanes <= least &&
-           partition->n_lines / (2 * lines) >= e->s->target->units)
-        lines *= 2;
-    partition->lines = lines;
-    partition->lanes *= lines;
-    partition->groups = (partition->n_lines + lines - 1) / lines;
+    partition->spans = spans;
+    partition->lanes *= spans;
+    partition->groups = (partition->n_spans + spans - 1) / spans;
 }
 
-/* Lanes on one line. */
-static uint32_t columns_of(const struct partition *partition)
+/* Lanes on one block. */
+static uint32_t span_lanes(const struct partition *partition)
 {
-    return partition->lanes / partition->lines;
+    return partition->lanes / partition->spans;
 }
 
 static bool has_inner_blocks(const struct partition *partition)
@@ -86,39 +83,38 @@ void partition_phase(struct partition *partition, struct expr *e)
 {
     delinearize_phase(&partition->points, e);
     partition->end =
-        partition->n % columns_of(partition) ? sched_index(e->s, partition->n) : KIR_NONE;
-    partition->line_end = partition->n_lines % partition->lines
-                              ? sched_index(e->s, partition->n_lines)
-                              : KIR_NONE;
+        partition->n % span_lanes(partition) ? sched_index(e->s, partition->n) : KIR_NONE;
+    partition->span_end =
+        partition->n_spans % partition->spans ? sched_index(e->s, partition->n_spans) : KIR_NONE;
     if (!has_inner_blocks(partition))
         return;
     partition->n_blocks = sched_index(e->s, partition->blocks);
     partition->by_blocks = sched_divisor(e->s, partition->blocks);
 }
 
-/* The span of a lane where a group has several lines. */
-static struct span span_of_lines(const struct partition *partition, const struct expr *e,
-                                 uint32_t group, uint32_t lane)
+/* Splits a group of several spans: the number of the lane's span, and *lane in it. */
+static uint32_t split_group(const struct partition *partition, const struct expr *e, uint32_t group,
+                            uint32_t *lane)
 {
-    const uint32_t columns = columns_of(partition);
+    const uint32_t lanes = span_lanes(partition);
     struct kir_module *m = e->s->module;
-    uint32_t line = kir_binary(m, KIR_shr, lane, kir_index(m, __builtin_ctz(columns)));
+    uint32_t own = kir_binary(m, KIR_shr, *lane, kir_index(m, __builtin_ctz(lanes)));
 
-    return (struct span){
-        .line = kir_binary(m, KIR_add,
-                           kir_binary(m, KIR_mul, group, kir_index(m, partition->lines)), line),
-        .first = KIR_NONE,
-        .element = kir_binary(m, KIR_and, lane, kir_index(m, columns - 1))};
+    *lane = kir_binary(m, KIR_and, *lane, kir_index(m, lanes - 1));
+    return kir_binary(m, KIR_add, kir_binary(m, KIR_mul, group, kir_index(m, partition->spans)),
+                      own);
 }
 
 struct span partition_span(const struct partition *partition, const struct expr *e, uint32_t group,
                            uint32_t lane)
 {
     struct kir_module *m = e->s->module;
-    struct span span = {.line = KIR_NONE, .first = KIR_NONE, .element = lane};
+    struct span span = {.line = KIR_NONE, .first = KIR_NONE};
 
-    if (partition->lines > 1)
-        return span_of_lines(partition, e, group, lane);
+    if (partition->spans > 1)
+        group = split_group(partition, e, group, &lane);
+    span.number = group;
+    span.element = lane;
     if (partition->inner != BLOCK_NONE)
         span.line = group;
     if (has_inner_blocks(partition)) {
@@ -127,7 +123,7 @@ struct span partition_span(const struct partition *partition, const struct expr 
                            kir_binary(e->s->module, KIR_mul, span.line, partition->n_blocks));
     }
     if (partition->blocks > 1 || (partition->shared && partition->inner == BLOCK_NONE)) {
-        span.first = kir_binary(e->s->module, KIR_mul, group, kir_index(m, partition->lanes));
+        span.first = kir_binary(e->s->module, KIR_mul, group, kir_index(m, span_lanes(partition)));
         span.element = kir_binary(e->s->module, KIR_add, span.first, lane);
     }
     return span;
@@ -137,19 +133,19 @@ uint32_t partition_mask(const struct partition *partition, const struct expr *e,
                         const struct span *span)
 {
     struct kir_module *m = e->s->module;
-    uint32_t mask = KIR_NONE, lines;
+    uint32_t mask = KIR_NONE, has_span;
 
     if (partition->end != KIR_NONE)
         mask = kir_binary(m, KIR_lt, span->element, partition->end);
-    if (partition->line_end == KIR_NONE)
+    if (partition->span_end == KIR_NONE)
         return mask;
-    lines = kir_binary(m, KIR_lt, span->line, partition->line_end);
-    return mask == KIR_NONE ? lines : kir_binary(m, KIR_and, mask, lines);
+    has_span = kir_binary(m, KIR_lt, span->number, partition->span_end);
+    return mask == KIR_NONE ? has_span : kir_binary(m, KIR_and, mask, has_span);
 }
 
 bool partition_is_full(const struct partition *partition)
 {
-    return partition->end == KIR_NONE && partition->line_end == KIR_NONE;
+    return partition->end == KIR_NONE && partition->span_end == KIR_NONE;
 }
 
 uint32_t partition_number(const struct partition *partition, const struct expr *e,
