@@ -17,8 +17,8 @@ struct launch_target;
 
 struct products {
     struct products_api api;
-    void *library;      /* from dlopen, never closed; NULL: not installed */
-    char identity[160]; /* name and version */
+    void *library;                           /* from dlopen, never closed; NULL: not installed */
+    char identity[64], reduced_identity[64]; /* name and version, see kernels.h */
     pthread_mutex_t lock;
     bool has_lock;
     void *handle; /* of the library, created by the first plan; guarded by the lock */
