@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "api/call.h"
-#include "api/host.h"
 #include "device/device.h"
 #include "device/watch.h"
 #include "record/alias.h"

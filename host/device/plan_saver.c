@@ -19,6 +19,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "conf/conf.h"
+#include "device/device.h"
 #include "exec/worker.h"
 #include "load/registry.h"
 #include "plan/store.h"

@@ -5,9 +5,14 @@
 #define DEVICE_PREPARED_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
+
+#include <frit/frit.h>
+#include <frit/program.h>
 
 #include "device/retired.h"
-#include "plan/program.h"
+
+struct program;
 
 /* One result.  Counted; constant once it is compiled.  The spec is released when the last reference
  * is gone and nothing that was launched with it is pending. */

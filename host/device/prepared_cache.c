@@ -16,6 +16,7 @@
 #include "base/map.h"
 #include "device/cache.h"
 #include "exec/job_queue.h"
+#include "plan/program.h"
 
 enum { LAUNCH_NS = 5000 }; /* of host and device together: its order of magnitude */
 

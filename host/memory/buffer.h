@@ -26,6 +26,8 @@ void buffer_unpin(struct buffer *buffer);
 uint32_t buffer_owners(const struct buffer *buffer);
 uint32_t buffer_pins(const struct buffer *buffer);
 bool buffer_is_persistent(const struct buffer *buffer);
+/* Whether uses of the buffer are kept: not where the device has one queue. */
+bool buffer_keeps_uses(const struct buffer *buffer);
 /* Adds the points that a command has to wait for before it writes into the buffer, or (`reads`)
  * before it reads what was written there.  Parts of one buffer wait for each other. */
 void buffer_uses(const struct buffer *buffer, bool reads, struct points *points);

@@ -11,12 +11,11 @@
 #include "device/prepared_cache.h"
 #include "graph/graph.h"
 #include "memory/memory.h"
-#include "record/segment.h"
+#include "plan/program.h"
 #include "run/bind_args.h"
 #include "run/bind_derived.h"
 #include "run/capture.h"
 #include "run/collective.h"
-#include "run/explore.h"
 #include "run/launch_parts.h"
 
 /* ---- life ---- */

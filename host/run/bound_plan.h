@@ -18,10 +18,10 @@
 #include <frit/backend.h>
 #include <frit/program.h>
 
+#include "base/arena.h"
 #include "device/cache.h"
 #include "graph/op.h"
 #include "memory/derived.h"
-#include "plan/plan.h"
 #include "run/launch_scalars.h"
 #include "tensor/layout.h"
 
@@ -141,6 +141,7 @@ struct bound_list {
 };
 
 struct collective_call;
+struct plan;
 struct capture;
 struct explorer;
 struct run_value;

@@ -5,6 +5,7 @@
 
 #include "base/fail.h"
 #include "base/timeline.h"
+#include "device/device.h"
 #include "device/plan_saver.h"
 #include "device/wait.h"
 #include "plan/plan.h"

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/fail.h"
+#include "device/device.h"
 #include "device/label.h"
 #include "device/limits.h"
 #include "device/lineage.h"
@@ -140,7 +141,7 @@ static uint64_t enter_lineage(struct launch *l)
                                               call->block ? &call->program->disabled : NULL};
     uint64_t cookie;
 
-    if (!lineage_is_needed(device))
+    if (!device_needs_lineage(device))
         return launch.label;
     l->batch->lineage = lineage;
     lineage_enter(lineage);
@@ -165,7 +166,7 @@ void launch_enter_copy(struct frame *frame, const struct buffer *from, struct bu
     struct batch *batch = &frame->scratch->batch;
     const struct lineage_launch launch = {.stream = frame->stream};
 
-    if (!lineage_is_needed(device))
+    if (!device_needs_lineage(device))
         return;
     batch->lineage = device->lineage;
     lineage_enter(device->lineage);

@@ -14,6 +14,7 @@
 #include "device/prepared_cache.h"
 #include "graph/graph.h"
 #include "memory/memory.h"
+#include "plan/program.h"
 #include "run/batch.h"
 #include "run/fallback.h"
 #include "run/frame_batch.h"

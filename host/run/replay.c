@@ -13,6 +13,7 @@
 #include "device/prepared.h"
 #include "device/profile.h"
 #include "device/queue.h"
+#include "device/submit_after.h"
 #include "memory/buffer.h"
 #include "memory/memory.h"
 #include "record/segment.h"

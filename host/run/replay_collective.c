@@ -2,6 +2,7 @@
 #include "run/replay_collective.h"
 
 #include "base/fail.h"
+#include "device/device.h"
 #include "device/lineage.h"
 #include "run/bound_plan.h"
 #include "run/collective.h"

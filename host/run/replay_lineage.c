@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "run/replay_lineage.h"
 
+#include "device/device.h"
 #include "device/label.h"
 #include "device/lineage.h"
 #include "memory/memory.h"
@@ -12,7 +13,7 @@
 
 void replay_note_writers(struct bound_plan *bound, frit_device *device)
 {
-    if (!lineage_is_needed(device))
+    if (!device_needs_lineage(device))
         return;
     for (uint32_t i = 0; i < bound->external.count; i++) {
         struct bound_value *value = &bound->values[bound->external.list[i]];
@@ -24,7 +25,7 @@ void replay_note_writers(struct bound_plan *bound, frit_device *device)
 
 void replay_restore_writers(struct bound_plan *bound, frit_device *device)
 {
-    if (!lineage_is_needed(device))
+    if (!device_needs_lineage(device))
         return;
     for (uint32_t i = 0; i < bound->external.count; i++) {
         struct bound_value *value = &bound->values[bound->external.list[i]];
@@ -77,7 +78,7 @@ static void enter_launch(struct bound_launch *l, struct lineage *lineage, uint32
 void replay_enter(struct bound_plan *bound, frit_device *device, uint32_t from, uint32_t end,
                   uint32_t stream, struct lineage_batch *batch)
 {
-    if (!lineage_is_needed(device))
+    if (!device_needs_lineage(device))
         return;
     lineage_enter(device->lineage);
     for (uint32_t i = from; i < end; i++)

@@ -16,6 +16,7 @@
 #include "run/bind_args.h"
 #include "run/launch_parts.h"
 #include "run/mirror.h"
+#include "run/run.h"
 #include "tensor/failure.h"
 
 static uint64_t value_bytes(const struct value *value)

@@ -2,13 +2,16 @@
 /* Failures that are reported late, twice, without a number or by two threads at once; and code that
  * gets better during prepare. */
 #include "base/fail.h"
+#include "device/device.h"
 #include "device/lineage.h"
+#include "device/lineage_batch.h"
 #include "device/prepared.h"
 #include "device/prepared_cache.h"
 #include "device/programs.h"
 #include "device/wait.h"
 #include "memory/buffer.h"
 #include "memory/memory.h"
+#include "plan/program.h"
 #include "run/driver.h"
 #include "tensor/failure.h"
 #include <pthread.h>

@@ -5,6 +5,7 @@
 #include "run/bench.h"
 
 #include "base/fail.h"
+#include "device/device.h"
 #include "device/lineage.h"
 #include "device/wait.h"
 #include "memory/buffer.h"
