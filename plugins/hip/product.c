@@ -93,25 +93,57 @@ static void name_library(struct products *products, const int version[3])
              name, version[0], version[1], version[2]);
 }
 
-static frit_status product_plan(void *self, struct kernels_product_launch *out, frit_err *err);
-static void product_release(void *self, void *plan);
-
-void products_open(struct device *device)
+/* Sets the device's library; it remains NULL if none is installed. */
+static void *load_library(void *arg)
 {
+    struct device *device = arg;
     struct products *products = &device->products;
     const frit_str chosen = device->instance->options.products;
     char file[256];
-    int version[3];
 
-    if (plug_is(chosen, FRIT_STR("none")) || pthread_mutex_init(&products->lock, NULL))
-        return;
-    products->has_lock = true;
     snprintf(file, sizeof file, "%.*s", (int)chosen.len, chosen.ptr ? chosen.ptr : "");
     if (chosen.len)
         products->library = dlopen(file, RTLD_LAZY | RTLD_LOCAL);
     for (const char *const *name = vendor.products->libraries;
          *name && !products->library && !chosen.len; name++)
         products->library = dlopen(*name, RTLD_LAZY | RTLD_LOCAL);
+    return NULL;
+}
+
+static bool is_wanted(const struct device *device)
+{
+    return !plug_is(device->instance->options.products, FRIT_STR("none"));
+}
+
+void products_load(struct device *device)
+{
+    struct products *products = &device->products;
+
+    products->is_loading =
+        is_wanted(device) && !pthread_create(&products->loader, NULL, load_library, device);
+}
+
+void products_wait(struct device *device)
+{
+    if (device->products.is_loading)
+        pthread_join(device->products.loader, NULL);
+    device->products.is_loading = false;
+}
+
+static frit_status product_plan(void *self, struct kernels_product_launch *out, frit_err *err);
+static void product_release(void *self, void *plan);
+
+void products_open(struct device *device)
+{
+    struct products *products = &device->products;
+    int version[3];
+
+    if (!is_wanted(device) || pthread_mutex_init(&products->lock, NULL))
+        return;
+    products->has_lock = true;
+    if (!products->is_loading)
+        load_library(device);
+    products_wait(device);
     if (!products->library || !load_functions(&products->api, products->library) ||
         !read_version(device, version))
         return;
