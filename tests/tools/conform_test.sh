@@ -91,11 +91,20 @@ expect 1 '' 'conform: nosuch: ' "$frit" conform nosuch
 expect 1 '' 'fake-plain.so: it is no plugin: ' "$frit" conform "$fakes/libfake-plain.so" --filter add
 expect 1 '' 'conform: .*open-fails.so: .*the moon is not full' "$frit" conform "$fakes/libfrit-fake-open-fails.so" --filter add
 expect 1 '' 'fake-crashes.so: it was not opened: it crashed: Aborted' "$frit" conform "$wrongs/libfrit-fake-crashes.so"
-# A plugin that crashes while custom ops are listed is reported before the first case.
-expect 1 '^$' '^frit conform: the ops of plugins cannot be listed: it crashed: Aborted$' "$frit" conform reference --quick --filter neg \
+# A plugin beside the driver that crashes is reported before the first case.
+expect 1 '^$' '^frit conform: reference: it was not opened: it crashed: Aborted$' "$frit" conform reference --quick --filter neg \
   --set "plugin.fake-crashes.library=$wrongs/libfrit-fake-crashes.so"
 expect 0 ' 0 failed, ' '' "$frit" conform reference --quick --filter sum --set frit.threads=1
-expect 1 'not absolute|threads' '*' "$frit" conform reference --quick --filter 'sum/f32/*' --set frit.threads=-1
+expect 1 '' 'conform: reference: no host opens: .*threads' "$frit" conform reference --quick --filter 'sum/f32/*' --set frit.threads=-1
+
+# Only its options make the second device: they count where the driver is looked up, and where its plugin is opened again.
+expect 1 '' 'conform: fake:1: ' "$frit" conform fake:1 --filter memory/places --set "plugin.fake-good.library=$fakes/libfrit-fake-good.so"
+expect 0 '^fake:1: 1 cases .*: 1 passed' 'warn fake: ' "$frit" conform fake:1 --filter memory/places \
+  --set "plugin.fake-good.library=$fakes/libfrit-fake-good.so" --set plugin.fake-good.option.devices=2
+printf '[plugin.fake-good]\nlibrary = %s\noption.devices = 2\n' "$fakes/libfrit-fake-good.so" >"$scratch/two.ini"
+expect 0 '^fake:1: 1 cases .*: 1 passed' 'warn fake: ' env FRIT_CONFIG="$scratch/two.ini" "$frit" conform fake:1 --filter memory/places
+expect 1 '' 'fake-good.so: bad-option: .*option.devices' "$frit" conform "$fakes/libfrit-fake-good.so" --filter memory/places \
+  --set plugin.fake-good.option.devices=many
 
 # The driver with nothing wrong, and one wrong thing each.
 expect 0 ' 0 failed, .* 4 native' '*' "$frit" conform "$wrongs/libfrit-fake-four.so" --quick

@@ -278,7 +278,7 @@ static int find_device(const struct invocation *in, struct conform_options *opti
 {
     char reason[CONFORM_REASON];
 
-    if (!conform_find(in->args[0], found, reason))
+    if (!conform_find(options, in->args[0], found, reason))
         return failed(in, "%s: %s", in->args[0], reason);
     if (*found->section)
         options->settings[options->n_settings++] =
