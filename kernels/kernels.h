@@ -29,9 +29,25 @@ struct kernels_product {
     uint32_t dtype;  /* of a and b: a float */
     uint32_t result; /* of c and bias: the same, or F32 where that has 16 bits */
     bool has_bias;   /* a vector of n elements without gaps */
+    bool is_reduced; /* operands of F32 may be rounded to 10 bits of fraction (tf32) */
     uint32_t align;  /* bytes: every operand's first element, and of each batch, is so aligned */
     int64_t m, n, k, batch[KERNELS_BATCHES];
     struct kernels_matrix a, b, c;
+};
+
+/* The place of a product's operand. */
+struct kernels_place {
+    uint32_t arg;   /* index in frit_launch.args, or KERNELS_WORKSPACE */
+    uint64_t first; /* bytes from the argument's element 0, or from the workspace's start */
+};
+
+/* A product of a launch, with how the library computes it. */
+struct kernels_product_launch {
+    struct kernels_product product;
+    struct kernels_place a, b, c, bias, workspace;
+    void *plan;
+    uint64_t workspace_bytes; /* that the plan needs */
+    uint64_t algorithm;       /* identifies the algorithm among those of the library's version */
 };
 
 /* ---- devices ---- */
@@ -54,11 +70,12 @@ struct kernels_device {
     /* A library for products, which becomes a candidate of programs that have one; NULL: none.  Its
      * text, with its version, is the candidate's identity. */
     const char *library;
-    /* Chooses how the library computes a product; workspace_bytes is what it needs.  The caller
-     * owns the plan until `product_release`.  FRIT_UNSUPPORTED: a kernel is better or the library
-     * cannot; the program's first schedule takes its place.  Any thread. */
-    frit_status (*product_plan)(void *self, const struct kernels_product *product, void **plan,
-                                uint64_t *workspace_bytes, frit_err *err);
+    /* Likewise of the library where products may be reduced; NULL: it cannot reduce them. */
+    const char *reduced_library;
+    /* Chooses how the library computes out->product: sets `plan`, which the caller owns until
+     * `product_release`, `workspace_bytes` and `algorithm`.  FRIT_UNSUPPORTED: a kernel is better
+     * or the library cannot.  Any thread. */
+    frit_status (*product_plan)(void *self, struct kernels_product_launch *out, frit_err *err);
     void (*product_release)(void *self, void *plan);
     struct codes *codes; /* compiled code by digest, shared by all programs; set by kernels_open */
 };
@@ -93,20 +110,6 @@ frit_status kernels_op(const struct kernels_device *device, const frit_op_desc *
 /* Implementation of the slot `supports` of frit_backend. */
 frit_status kernels_supports(const struct kernels_device *device, const frit_op_desc *ops,
                              uint32_t count, uint32_t stride, uint64_t *bits, frit_err *err);
-
-/* The place of a product's operand. */
-struct kernels_place {
-    uint32_t arg;   /* index in frit_launch.args, or KERNELS_WORKSPACE */
-    uint64_t first; /* bytes from the argument's element 0, or from the workspace's start */
-};
-
-/* A product of a launch. */
-struct kernels_product_launch {
-    struct kernels_product product;
-    void *plan;
-    struct kernels_place a, b, c, bias, workspace;
-    uint64_t workspace_bytes; /* that the plan needs */
-};
 
 /* One kernel of a launch, over one space or several; spaces are independent and run in any order.
  * A launch runs its kernels one after another.  All pointers are borrowed and valid until the

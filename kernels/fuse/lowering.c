@@ -126,15 +126,37 @@ frit_status lowering_add_body(struct lowering *l, const struct sched *s, struct 
     return FRIT_OK;
 }
 
+/* Identifies what the library computes, and how. */
+static void product_digest(const struct kernels_product_launch *launch, uint8_t out[KIR_DIGEST])
+{
+    const struct kernels_product *p = &launch->product;
+    const struct kernels_matrix *const matrices[] = {&p->a, &p->b, &p->c};
+    int64_t numbers[9 + KERNELS_BATCHES + 3 * (2 + KERNELS_BATCHES)] = {
+        p->dtype,      p->result, p->has_bias,
+        p->is_reduced, p->align,  p->m,
+        p->n,          p->k,      (int64_t)launch->algorithm};
+    uint32_t n = 9;
+    XXH128_canonical_t digest;
+
+    for (uint32_t i = 0; i < KERNELS_BATCHES; i++)
+        numbers[n++] = p->batch[i];
+    for (uint32_t i = 0; i < 3; i++) {
+        numbers[n++] = matrices[i]->row;
+        numbers[n++] = matrices[i]->column;
+        for (uint32_t k = 0; k < KERNELS_BATCHES; k++)
+            numbers[n++] = matrices[i]->batch[k];
+    }
+    XXH128_canonicalFromHash(&digest, XXH3_128bits(numbers, sizeof(numbers)));
+    memcpy(out, digest.digest, KIR_DIGEST);
+}
+
 frit_status lowering_add_product(struct lowering *l, struct kernels_product_launch *product,
                                  frit_err *err)
 {
     struct prepared *p = l->out;
-    XXH128_canonical_t digest;
 
     TRY(grow_bodies(l, err));
-    XXH128_canonicalFromHash(&digest, XXH3_128bits(&product->product, sizeof(product->product)));
-    memcpy(l->digests[p->n_bodies], digest.digest, KIR_DIGEST);
+    product_digest(product, l->digests[p->n_bodies]);
     p->bodies[p->n_bodies++] = (struct body){.product = product};
     return FRIT_OK;
 }

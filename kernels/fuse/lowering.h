@@ -13,7 +13,8 @@ struct prepared_space;
 /* State while a block is lowered; `arena` has temporary arrays. */
 struct lowering {
     const struct program *program;
-    const struct schedule *schedule;
+    const struct schedule *schedule; /* NULL: the vendor's library */
+    bool is_reduced;                 /* it may reduce products */
     const frit_signature *sig;
     int64_t *extents;
     struct arena arena;

@@ -24,6 +24,22 @@ static frit_status check_result(const struct lowering *l, frit_err *err)
     return FRIT_OK;
 }
 
+/* A product that may be reduced, but which the library does not reduce, is an exact one. */
+static frit_status choose(const struct lowering *l, struct kernels_product_launch *launch,
+                          frit_err *err)
+{
+    const struct kernels_device *device = l->program->device;
+    frit_status st = FRIT_UNSUPPORTED;
+
+    launch->product.is_reduced = l->is_reduced && launch->product.dtype == FRIT_F32;
+    if (launch->product.is_reduced)
+        st = device->product_plan(device->self, launch, err);
+    if (st != FRIT_UNSUPPORTED)
+        return st;
+    launch->product.is_reduced = false;
+    return device->product_plan(device->self, launch, err);
+}
+
 static frit_status add_product(struct lowering *l, const struct contract_product *plan,
                                frit_err *err)
 {
@@ -43,8 +59,7 @@ static frit_status add_product(struct lowering *l, const struct contract_product
     };
     if (plan->product.has_bias)
         launch->bias = place_of(l, plan->bias, plan->bias_first, plan->product.result);
-    TRY(device->product_plan(device->self, &launch->product, &launch->plan,
-                             &launch->workspace_bytes, err));
+    TRY(choose(l, launch, err));
     l->out->workspace_bytes = launch->workspace_bytes;
     st = lowering_add_product(l, launch, err);
     if (st)

@@ -83,7 +83,11 @@ static frit_status lower(struct lowering *l, frit_err *err)
 frit_status prepared_create(const struct program *program, uint32_t candidate,
                             const frit_signature *sig, struct prepared **out, frit_err *err)
 {
-    struct lowering l = {.program = program, .schedule = program->schedules[candidate], .sig = sig};
+    struct lowering l = {.program = program,
+                         .schedule = program->schedules[candidate],
+                         .is_reduced =
+                             program->candidates[candidate].numeric_class == FRIT_NUMERIC_REDUCED,
+                         .sig = sig};
     frit_status st;
 
     *out = NULL;

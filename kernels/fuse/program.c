@@ -53,17 +53,36 @@ static uint32_t other_candidates_class(const struct block *block)
     return FRIT_NUMERIC_EXACT;
 }
 
-static void add_candidate(struct program *p, const struct schedule *schedule)
+/* `schedule` is NULL for a candidate of the vendor's library. */
+static void add_candidate(struct program *p, const struct schedule *schedule, const char *identity,
+                          uint32_t numeric_class)
 {
     uint32_t i = p->n_candidates++;
 
     p->schedules[i] = schedule;
-    p->candidates[i] = (frit_candidate){
-        .struct_size = sizeof(frit_candidate),
-        .version = PROGRAM_VERSION,
-        .numeric_class = i ? other_candidates_class(&p->block) : FRIT_NUMERIC_EXACT,
-        .identity = str_of(schedule ? schedule->name : p->device->library),
-    };
+    p->candidates[i] = (frit_candidate){.struct_size = sizeof(frit_candidate),
+                                        .version = PROGRAM_VERSION,
+                                        .numeric_class = numeric_class,
+                                        .identity = str_of(identity)};
+}
+
+static void add_schedule(struct program *p, const struct schedule *schedule)
+{
+    add_candidate(p, schedule, schedule->name,
+                  p->n_candidates ? other_candidates_class(&p->block) : FRIT_NUMERIC_EXACT);
+}
+
+/* The library, and where the result is of F32 the library with reduced products. */
+static void add_library(struct program *p)
+{
+    const struct kernels_device *device = p->device;
+
+    p->product = device->library ? contract_product_find(&p->block) : BLOCK_NONE;
+    if (p->product == BLOCK_NONE)
+        return;
+    if (device->reduced_library && p->block.values[p->block.outputs[0]].dtype == FRIT_F32)
+        add_candidate(p, NULL, device->reduced_library, FRIT_NUMERIC_REDUCED);
+    add_candidate(p, NULL, device->library, other_candidates_class(&p->block));
 }
 
 static frit_status accepts_whole(const struct schedule *schedule, const struct block *block,
@@ -80,26 +99,24 @@ static frit_status accepts_whole(const struct schedule *schedule, const struct b
 
 static frit_status choose_candidates(struct program *p, const struct schedule *first, frit_err *err)
 {
-    p->schedules = arena_array(&p->block.arena, n_schedules + 1, sizeof(const struct schedule *));
-    p->candidates = arena_array(&p->block.arena, n_schedules + 1, sizeof(*p->candidates));
+    p->schedules = arena_array(&p->block.arena, n_schedules + 2, sizeof(const struct schedule *));
+    p->candidates = arena_array(&p->block.arena, n_schedules + 2, sizeof(*p->candidates));
     if (!p->schedules || !p->candidates)
         return fail_memory(err, n_schedules * sizeof(*p->candidates));
-    p->product = p->device->library ? contract_product_find(&p->block) : BLOCK_NONE;
     if (first)
-        add_candidate(p, first);
+        add_schedule(p, first);
     for (uint32_t i = 0; i < n_schedules; i++) {
         bool accepts = false;
 
         if (!first || strcmp(schedules[i]->name, first->name) != 0)
             TRY(accepts_whole(schedules[i], &p->block, &accepts, err));
         if (accepts)
-            add_candidate(p, schedules[i]);
+            add_schedule(p, schedules[i]);
     }
     if (!p->n_candidates)
         return fail(err, FRIT_UNSUPPORTED, "no schedule accepts these ops");
     p->name = p->schedules[0]->name;
-    if (p->product != BLOCK_NONE)
-        add_candidate(p, NULL);
+    add_library(p);
     return FRIT_OK;
 }
 
@@ -232,13 +249,16 @@ static frit_status slot_compile(void *self, uint32_t candidate, const frit_varia
     return st;
 }
 
-/* The library first: for which products it is better than a schedule the driver's plan decides. */
+/* The library first: for which products it is better than a schedule the driver's plan decides.
+ * Reduced products are the fastest. */
 static int32_t slot_priority(void *self, uint32_t candidate, const frit_signature *sig)
 {
     const struct program *p = self;
 
     (void)sig;
-    return !p->schedules[candidate];
+    if (p->schedules[candidate])
+        return 0;
+    return p->candidates[candidate].numeric_class == FRIT_NUMERIC_REDUCED ? 2 : 1;
 }
 
 static void slot_destroy(void *self)

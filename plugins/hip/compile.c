@@ -31,16 +31,6 @@ struct kept {
     uint64_t checksum; /* of what follows: the runtime trusts a code object */
 };
 
-/* FNV-1a. */
-static uint64_t checksum_of(const void *bytes, uint64_t n)
-{
-    uint64_t hash = 0xcbf29ce484222325;
-
-    for (uint64_t i = 0; i < n; i++)
-        hash = (hash ^ ((const uint8_t *)bytes)[i]) * 0x100000001b3;
-    return hash;
-}
-
 /* ---- the run-time compiler ---- */
 
 static frit_status fail_compile(struct device *device, const char *name, gpu_program program,
@@ -128,7 +118,7 @@ static void dump(const struct device *device, const char *name, const struct str
     if (folder.len == 0)
         return;
     snprintf(path, sizeof path, "%.*s/%s-%016" PRIx64 ".txt", (int)folder.len, folder.ptr, name,
-             checksum_of(text->text, text->length));
+             hip_checksum(text->text, text->length));
     file = fopen(path, "wbxe");
     if (file) {
         (void)!fwrite(text->text, 1, text->length, file);
@@ -172,7 +162,7 @@ static struct kept *find_kept(struct device *device, const struct kernel_code *c
     kept = bytes;
     if (!kept ||
         (*n_bytes > head && kept->magic == KEPT_MAGIC && kept->n_phases == code->n_phases &&
-         kept->checksum == checksum_of(kept + 1, *n_bytes - sizeof *kept)))
+         kept->checksum == hip_checksum(kept + 1, *n_bytes - sizeof *kept)))
         return kept;
     hip_free(instance, bytes);
     return NULL;
@@ -209,7 +199,7 @@ static struct kept *make_kept(const struct device *device, const struct kernel_c
                           .same_unaligned = kernels->same_unaligned};
     memcpy(made + 1, phases, n_phase_bytes);
     memcpy((char *)(made + 1) + n_phase_bytes, object, n_object);
-    made->checksum = checksum_of(made + 1, n_phase_bytes + n_object);
+    made->checksum = hip_checksum(made + 1, n_phase_bytes + n_object);
     return made;
 }
 

@@ -125,6 +125,16 @@ void hip_free(const struct instance *instance, void *memory)
     plug_free(&instance->plug, memory);
 }
 
+/* FNV-1a. */
+uint64_t hip_checksum(const void *bytes, uint64_t n)
+{
+    uint64_t hash = 0xcbf29ce484222325;
+
+    for (uint64_t i = 0; i < n; i++)
+        hash = (hash ^ ((const uint8_t *)bytes)[i]) * 0x100000001b3;
+    return hash;
+}
+
 uint64_t hip_now_ns(const struct instance *instance)
 {
     return instance->plug.core->now_ns(instance->plug.host->self);

@@ -60,6 +60,8 @@ void hip_copy_err(const struct instance *instance, frit_err *err, const frit_err
 void *hip_alloc(const struct instance *instance, uint64_t bytes);
 void hip_free(const struct instance *instance, void *memory); /* NULL does nothing */
 
+uint64_t hip_checksum(const void *bytes, uint64_t n);
+
 /* The host's monotonic clock in nanoseconds. */
 uint64_t hip_now_ns(const struct instance *instance);
 

@@ -6,9 +6,7 @@
 
 #include <dlfcn.h>
 #include <limits.h>
-#include <link.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "adapter.h"
@@ -31,7 +29,10 @@ enum {
 };
 
 struct plan {
-    void *desc, *b, *a, *c; /* description and layouts, in the order of the library */
+    void *desc;           /* description */
+    pthread_mutex_t lock; /* of the description's bias, see enqueue_all */
+    bool has_lock;
+    void *b, *a, *c; /* layouts, in the order of the library */
     uint64_t algorithm[MAX_RESULT_BYTES / sizeof(uint64_t)];
     uint64_t workspace_bytes;
     int64_t n_loops;                 /* products that are enqueued one by one */
@@ -41,55 +42,114 @@ struct plan {
 
 /* ---- the library ---- */
 
-static const char *load_functions(struct products_api *api, void *library)
+/* NULL, also if the vendor has no such function. */
+static void *find(void *library, const char *hip, const char *cuda)
 {
-    const char *missing = NULL;
+    const char *name = vendor.dialect == CTEXT_HIP ? hip : cuda;
 
-#define PRODUCTS(member, hip, cuda, ...)                                                   \
-    *(void **)&api->member = dlsym(library, vendor.dialect == CTEXT_HIP ? (hip) : (cuda)); \
-    if (!api->member)                                                                      \
-        missing = #member;
+    return *name ? dlsym(library, name) : NULL;
+}
+
+/* Whether the library has all functions. */
+static bool load_functions(struct products_api *api, void *library)
+{
+    bool has_all = true;
+
+#define PRODUCTS(member, hip, cuda, ...)               \
+    *(void **)&api->member = find(library, hip, cuda); \
+    has_all &= api->member || !*(vendor.dialect == CTEXT_HIP ? (hip) : (cuda));
 #include "syms.def"
-    return missing;
+    return has_all;
 }
 
-/* The file's real name contains the version. */
-static void name_library(struct products *products)
-{
-    struct link_map *map = NULL;
-    char path[PATH_MAX] = "";
-    const char *file;
+static frit_status open_handle(struct device *device, void **out, frit_err *err);
 
-    if (dlinfo(products->library, RTLD_DI_LINKMAP, &map) || !map || !realpath(map->l_name, path))
-        path[0] = 0;
-    file = strrchr(path, '/');
-    snprintf(products->identity, sizeof products->identity, "%s %.120s", vendor.products->name,
-             file ? file + 1 : "");
+/* Sets major, minor and patch.  HIP's library needs a handle for that. */
+static bool read_version(struct device *device, int out[3])
+{
+    const struct products_api *api = &device->products.api;
+    void *handle;
+    int number;
+
+    if (api->GetProperty)
+        return !api->GetProperty(0, &out[0]) && !api->GetProperty(1, &out[1]) &&
+               !api->GetProperty(2, &out[2]);
+    if (open_handle(device, &handle, NULL) || api->GetVersion(handle, &number))
+        return false;
+    out[0] = number / 100000;
+    out[1] = number / 100 % 1000;
+    out[2] = number % 100;
+    return true;
 }
 
-static frit_status product_plan(void *self, const struct kernels_product *product, void **plan,
-                                uint64_t *workspace_bytes, frit_err *err);
-static void product_release(void *self, void *plan);
-
-void products_open(struct device *device)
+/* The algorithm is the first one of the library's heuristic, which its version decides. */
+static void name_library(struct products *products, const int version[3])
 {
+    const char *name = vendor.products->name;
+
+    snprintf(products->identity, sizeof products->identity, "%s %d.%d.%d", name, version[0],
+             version[1], version[2]);
+    snprintf(products->reduced_identity, sizeof products->reduced_identity, "%s %d.%d.%d tf32",
+             name, version[0], version[1], version[2]);
+}
+
+/* Sets the device's library; it remains NULL if none is installed. */
+static void *load_library(void *arg)
+{
+    struct device *device = arg;
     struct products *products = &device->products;
     const frit_str chosen = device->instance->options.products;
     char file[256];
 
-    if (plug_is(chosen, FRIT_STR("none")) || pthread_mutex_init(&products->lock, NULL))
-        return;
-    products->has_lock = true;
     snprintf(file, sizeof file, "%.*s", (int)chosen.len, chosen.ptr ? chosen.ptr : "");
     if (chosen.len)
         products->library = dlopen(file, RTLD_LAZY | RTLD_LOCAL);
     for (const char *const *name = vendor.products->libraries;
          *name && !products->library && !chosen.len; name++)
         products->library = dlopen(*name, RTLD_LAZY | RTLD_LOCAL);
-    if (!products->library || load_functions(&products->api, products->library))
+    return NULL;
+}
+
+static bool is_wanted(const struct device *device)
+{
+    return !plug_is(device->instance->options.products, FRIT_STR("none"));
+}
+
+void products_load(struct device *device)
+{
+    struct products *products = &device->products;
+
+    products->is_loading =
+        is_wanted(device) && !pthread_create(&products->loader, NULL, load_library, device);
+}
+
+void products_wait(struct device *device)
+{
+    if (device->products.is_loading)
+        pthread_join(device->products.loader, NULL);
+    device->products.is_loading = false;
+}
+
+static frit_status product_plan(void *self, struct kernels_product_launch *out, frit_err *err);
+static void product_release(void *self, void *plan);
+
+void products_open(struct device *device)
+{
+    struct products *products = &device->products;
+    int version[3];
+
+    if (!is_wanted(device) || pthread_mutex_init(&products->lock, NULL))
         return;
-    name_library(products);
+    products->has_lock = true;
+    if (!products->is_loading)
+        load_library(device);
+    products_wait(device);
+    if (!products->library || !load_functions(&products->api, products->library) ||
+        !read_version(device, version))
+        return;
+    name_library(products, version);
     device->kernels.library = products->identity;
+    device->kernels.reduced_library = products->reduced_identity;
     device->kernels.product_plan = product_plan;
     device->kernels.product_release = product_release;
 }
@@ -168,6 +228,8 @@ static void plan_destroy(struct device *device, struct plan *plan)
 {
     const struct products_api *api = &device->products.api;
 
+    if (plan->has_lock)
+        pthread_mutex_destroy(&plan->lock);
     if (plan->desc)
         (void)api->DescDestroy(plan->desc);
     if (plan->a)
@@ -228,7 +290,10 @@ static gpu_result make_desc(const struct products_api *api, const struct kernels
                             const struct form *a, const struct form *b, struct plan *plan)
 {
     const struct products_vendor *v = vendor.products;
-    gpu_result result = api->DescCreate(&plan->desc, plan->is_f64 ? v->compute_f64 : v->compute_f32,
+    gpu_result result = api->DescCreate(&plan->desc,
+                                        plan->is_f64    ? v->compute_f64
+                                        : p->is_reduced ? v->compute_tf32
+                                                        : v->compute_f32,
                                         plan->is_f64 ? TYPE_F64 : TYPE_F32);
 
     if (!result)
@@ -289,6 +354,9 @@ static frit_status fill_plan(struct device *device, const struct kernels_product
 
     if (status)
         return status;
+    plan->has_lock = !pthread_mutex_init(&plan->lock, NULL);
+    if (!plan->has_lock)
+        return plug_fail(&device->instance->plug, err, FRIT_IO, "cannot create a mutex");
     plan->is_f64 = p->dtype == FRIT_F64;
     plan->n_loops = strided_batch(p) ? p->batch[0] : 1;
     plan->step_a = (uint64_t)p->a.batch[0] * each;
@@ -328,11 +396,10 @@ static bool has_forward_batches(const struct kernels_product *p)
     return p->batch[i] == 1 || (p->a.batch[i] >= 0 && p->b.batch[i] >= 0 && p->c.batch[i] >= 0);
 }
 
-static frit_status product_plan(void *self, const struct kernels_product *product, void **out,
-                                uint64_t *workspace_bytes, frit_err *err)
+static frit_status product_plan(void *self, struct kernels_product_launch *out, frit_err *err)
 {
     struct device *device = self;
-    const struct kernels_product *p = product;
+    const struct kernels_product *p = &out->product;
     struct form a, b;
     struct plan *plan;
     struct scope scope;
@@ -356,8 +423,9 @@ static frit_status product_plan(void *self, const struct kernels_product *produc
         plan_destroy(device, plan);
         return status;
     }
-    *out = plan;
-    *workspace_bytes = plan->workspace_bytes;
+    out->plan = plan;
+    out->workspace_bytes = plan->workspace_bytes;
+    out->algorithm = hip_checksum(plan->algorithm, vendor.products->result_workspace);
     return FRIT_OK;
 }
 
@@ -379,23 +447,33 @@ static gpu_result enqueue_one(const struct launch_target *target, const struct p
         (void *)words[PRODUCT_WORKSPACE], plan->workspace_bytes, target->stream);
 }
 
+/* The bias is a part of the description, so products of one plan are enqueued one after another. */
+static gpu_result enqueue_all(const struct launch_target *target, struct plan *plan,
+                              const uint64_t *words)
+{
+    const struct products_api *api = &target->device->products.api;
+    const uint64_t bias = words[PRODUCT_BIAS];
+    gpu_result result = 0;
+
+    if (bias) {
+        pthread_mutex_lock(&plan->lock);
+        result = api->DescSetAttribute(plan->desc, vendor.products->desc_bias, &bias, sizeof bias);
+    }
+    for (int64_t i = 0; i < plan->n_loops && !result; i++)
+        result = enqueue_one(target, plan, words, (uint64_t)i);
+    if (bias)
+        pthread_mutex_unlock(&plan->lock);
+    return result;
+}
+
 frit_status product_enqueue(const struct launch_target *target,
                             const struct kernels_product_launch *product, const uint64_t *words,
                             frit_err *err)
 {
-    struct products *products = &target->device->products;
-    const struct plan *plan = product->plan;
-    const uint64_t bias = words[PRODUCT_BIAS];
-    gpu_result result = 0;
+    gpu_result result = enqueue_all(target, product->plan, words);
 
-    pthread_mutex_lock(&products->lock); /* the bias is a part of the description */
-    if (bias)
-        result = products->api.DescSetAttribute(plan->desc, vendor.products->desc_bias, &bias,
-                                                sizeof bias);
-    for (int64_t i = 0; i < plan->n_loops && !result; i++)
-        result = enqueue_one(target, plan, words, (uint64_t)i);
-    pthread_mutex_unlock(&products->lock);
     return result ? plug_fail(&target->device->instance->plug, err, FRIT_INTERNAL,
-                              "%s: a product failed with error %d", products->identity, result)
+                              "%s: a product failed with error %d",
+                              target->device->products.identity, result)
                   : FRIT_OK;
 }

@@ -17,13 +17,19 @@ struct launch_target;
 
 struct products {
     struct products_api api;
-    void *library;      /* from dlopen, never closed; NULL: not installed */
-    char identity[160]; /* name and version */
+    void *library;                           /* from dlopen, never closed; NULL: not installed */
+    char identity[64], reduced_identity[64]; /* name and version, see kernels.h */
+    pthread_t loader;                        /* opens the library while `is_loading` */
+    bool is_loading;
     pthread_mutex_t lock;
     bool has_lock;
     void *handle; /* of the library, created by the first plan; guarded by the lock */
 };
 
+/* Starts to load the library, which takes half as long as creating a context, on a thread that
+ * products_wait ends. */
+void products_load(struct device *device);
+void products_wait(struct device *device);
 /* Opens the library and makes it a candidate of the device's programs, unless it is missing. */
 void products_open(struct device *device);
 /* The device must be entered. */

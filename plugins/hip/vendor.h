@@ -34,9 +34,9 @@ enum attribute {
 
 /* Numbers of the library for products: attributes, types and layouts of structs. */
 struct products_vendor {
-    const char *name;             /* in identities of candidates */
-    const char *const *libraries; /* NULL behind the last; the first that opens */
-    int compute_f32, compute_f64; /* kinds of arithmetic */
+    const char *name;                           /* in identities of candidates */
+    const char *const *libraries;               /* NULL behind the last; the first that opens */
+    int compute_f32, compute_tf32, compute_f64; /* kinds of arithmetic */
     int op_n, op_t;
     int desc_op_a, desc_op_b, desc_epilogue, desc_bias; /* attributes of a description */
     int layout_batches, layout_batch_step;              /* and of a layout */

@@ -56,6 +56,7 @@ static const struct products_vendor products = {
     .name = "cublaslt",
     .libraries = product_libraries,
     .compute_f32 = 68,
+    .compute_tf32 = 77,
     .compute_f64 = 70,
     .op_n = 0,
     .op_t = 1,

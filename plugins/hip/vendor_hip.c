@@ -79,6 +79,7 @@ static const struct products_vendor products = {
     .name = "hipblaslt",
     .libraries = product_libraries,
     .compute_f32 = 2,
+    .compute_tf32 = 6,
     .compute_f64 = 7,
     .op_n = 111,
     .op_t = 112,

@@ -34,6 +34,7 @@ enum fake_product_kind {
     FAKE_PRODUCT_BIAS,
     FAKE_PRODUCT_TRANSPOSED,
     FAKE_PRODUCT_WORKSPACE,
+    FAKE_PRODUCT_TF32,
     FAKE_PRODUCT_KINDS
 };
 
@@ -53,6 +54,8 @@ struct fake_gpu {
     _Atomic int failing_work_result;
     _Atomic bool has_no_algorithm; /* for any product */
     _Atomic int algorithm_state;   /* of each algorithm; not 0: it cannot be used */
+    _Atomic bool has_no_tf32;      /* no algorithm for products of reduced f32 */
+    _Atomic int patch;             /* last number of the version of the library for products */
     /* ---- counters ---- */
     _Atomic uint64_t calls; /* of the library, as the numbers above count them */
     _Atomic uint64_t works; /* operations that have run */

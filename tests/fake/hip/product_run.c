@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plain loops; sums in f32, of f64 in f64, rounded once. */
+/* Plain loops; sums in f32, of f64 in f64, rounded once; operands of f32 as tf32 if that is wanted.
+ */
 #include "product_run.h"
 
 #include <math.h>
@@ -132,6 +133,15 @@ static double element(const struct matrix *matrix, int64_t batch, int64_t row, i
                 batch * matrix->batch_step + across * matrix->leading + along);
 }
 
+/* Rounded to 10 bits of fraction, to nearest, ties away from 0. */
+static float tf32(float value)
+{
+    uint32_t bits;
+
+    memcpy(&bits, &value, sizeof bits);
+    return f32_of_bits(isfinite(value) ? (bits + 0x1000) & ~UINT32_C(0x1fff) : bits);
+}
+
 static double sum(const struct product *p, int64_t batch, int64_t row, int64_t column)
 {
     double wide = 0;
@@ -142,6 +152,8 @@ static double sum(const struct product *p, int64_t batch, int64_t row, int64_t c
 
         if (p->d.type == PRODUCT_F64)
             wide += a * b;
+        else if (p->is_tf32)
+            narrow += tf32((float)a) * tf32((float)b);
         else
             narrow += (float)a * (float)b;
     }

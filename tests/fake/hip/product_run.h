@@ -20,6 +20,7 @@ struct matrix {
 
 struct product {
     int64_t m, n, k, batches;
+    bool is_tf32; /* a and b, of f32, are rounded to tf32 */
     struct matrix a, b, d;
     uint64_t bias; /* a number of d's type per row of d; 0: none */
     uint64_t workspace, workspace_bytes;

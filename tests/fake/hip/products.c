@@ -16,6 +16,7 @@
 /* Numbers of the libraries.  hipBLASLt has no attributes for alignments. */
 enum {
     COMPUTE_F32 = FAKE_NAME(2, 68),
+    COMPUTE_TF32 = FAKE_NAME(6, 77),
     COMPUTE_F64 = FAKE_NAME(7, 70),
     OP_N = FAKE_NAME(111, 0),
     OP_T = FAKE_NAME(112, 1),
@@ -174,6 +175,27 @@ gpu_result fake_Create(void **out)
     return create("Create", HANDLE, &(struct object){.handle = {runtime->current()}}, out);
 }
 
+/* 1.2 or 13.1, and the last number that is set. */
+#ifdef FAKE_HIP
+gpu_result fake_GetVersion(void *handle, int *version)
+{
+    gpu_result result = call_begin("GetVersion");
+
+    (void)use(handle, HANDLE);
+    *version = 100200 + fake_gpu.patch;
+    return result;
+}
+#else
+gpu_result fake_GetProperty(int property, int *value)
+{
+    gpu_result result = call_begin("GetProperty");
+
+    must_be(property >= 0 && property < 3, "an unknown property");
+    *value = property == 0 ? 13 : property == 1 ? 1 : fake_gpu.patch;
+    return result;
+}
+#endif
+
 gpu_result fake_Destroy(void *handle)
 {
     must_be(use(handle, HANDLE)->handle.context == runtime->current(), "another current device");
@@ -182,7 +204,7 @@ gpu_result fake_Destroy(void *handle)
 
 gpu_result fake_DescCreate(void **out, int compute, int scale)
 {
-    must_be((compute == COMPUTE_F32 && scale == PRODUCT_F32) ||
+    must_be(((compute == COMPUTE_F32 || compute == COMPUTE_TF32) && scale == PRODUCT_F32) ||
                 (compute == COMPUTE_F64 && scale == PRODUCT_F64),
             "unknown types of a description");
     return create("DescCreate", DESC,
@@ -307,6 +329,7 @@ static struct product product_of(const struct object *desc, const struct object 
                         .d = d->layout.matrix,
                         .has_memory = runtime->has_memory};
 
+    p.is_tf32 = desc->desc.compute == COMPUTE_TF32;
     p.a.transposed = desc->desc.op_a == OP_T;
     p.b.transposed = desc->desc.op_b == OP_T;
     p.m = (int64_t)d->layout.matrix.rows;
@@ -316,6 +339,7 @@ static struct product product_of(const struct object *desc, const struct object 
     must_be(p.a.type == p.b.type, "a and b of several types");
     must_be(p.d.type == p.a.type || (p.d.type == PRODUCT_F32 && p.a.type != PRODUCT_F64),
             "a result of another type");
+    must_be(!p.is_tf32 || p.a.type == PRODUCT_F32, "other operands than f32 as tf32");
     must_be((p.d.type == PRODUCT_F64) == (desc->desc.compute == COMPUTE_F64), "the type of sums");
     must_be(a->layout.batches == p.batches && b->layout.batches == p.batches,
             "several numbers of batches");
@@ -326,14 +350,18 @@ static struct product product_of(const struct object *desc, const struct object 
     return p;
 }
 
-/* FNV-1a of the numbers that an algorithm depends on. */
+/* FNV-1a of the numbers that an algorithm depends on, with the version of the library. */
 static uint64_t hash_of(const struct product *p, const struct object *desc)
 {
     const struct matrix *const matrices[] = {&p->a, &p->b, &p->d};
     uint64_t hash = 0xcbf29ce484222325;
-    uint64_t numbers[5 + 3 * 3] = {(uint64_t)(p->a.type * 16 + p->d.type), (uint64_t)p->k,
-                                   (uint64_t)p->batches, (uint64_t)desc->desc.epilogue};
-    uint32_t n = 4;
+    uint64_t numbers[6 + 3 * 3] = {(uint64_t)(p->a.type * 16 + p->d.type),
+                                   (uint64_t)p->k,
+                                   (uint64_t)p->batches,
+                                   (uint64_t)desc->desc.epilogue,
+                                   (uint64_t)desc->desc.compute,
+                                   (uint64_t)fake_gpu.patch};
+    uint32_t n = 6;
 
     for (int i = 0; i < 3; i++) {
         numbers[n++] = matrices[i]->rows * 2 + matrices[i]->transposed;
@@ -366,7 +394,7 @@ gpu_result fake_GetHeuristic(void *handle, void *desc, void *a, void *b, void *c
     *found = 0;
     if (result)
         return result;
-    if (fake_gpu.has_no_algorithm ||
+    if (fake_gpu.has_no_algorithm || (p.is_tf32 && fake_gpu.has_no_tf32) ||
         (p.d.type == PRODUCT_F64 && description->desc.epilogue == EPILOGUE_BIAS))
         return NOT_SUPPORTED;
     out.algorithm.problem = hash_of(&p, description);
@@ -409,11 +437,14 @@ static void check_memory(const struct product *p, const struct object *desc)
 /* Counts the product, and appends a line of words about it to the file FAKE_GPU_PRODUCTS. */
 static void count(const struct product *p)
 {
-    static const char *const words[FAKE_PRODUCT_KINDS] = {"product", "batches", "bias",
-                                                          "transposed", "workspace"};
-    const bool has[FAKE_PRODUCT_KINDS] = {true, p->batches > 1, p->bias != 0,
+    static const char *const words[FAKE_PRODUCT_KINDS] = {"product",    "batches",   "bias",
+                                                          "transposed", "workspace", "tf32"};
+    const bool has[FAKE_PRODUCT_KINDS] = {true,
+                                          p->batches > 1,
+                                          p->bias != 0,
                                           p->a.transposed || p->b.transposed,
-                                          p->workspace_bytes != 0};
+                                          p->workspace_bytes != 0,
+                                          p->is_tf32};
     const char *path = getenv("FAKE_GPU_PRODUCTS");
     FILE *file = path ? fopen(path, "a") : NULL;
 

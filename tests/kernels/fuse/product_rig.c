@@ -5,10 +5,10 @@
 
 /* ---- the library ---- */
 
-static frit_status product_plan(void *self, const struct kernels_product *product, void **plan,
-                                uint64_t *workspace_bytes, frit_err *err)
+static frit_status product_plan(void *self, struct kernels_product_launch *out, frit_err *err)
 {
     struct library *library = self;
+    const struct kernels_product *product = &out->product;
 
     (void)err;
     library->n_calls++;
@@ -16,11 +16,14 @@ static frit_status product_plan(void *self, const struct kernels_product *produc
     assert_true(product->batch[0] > 0 && product->batch[1] > 0 && product->align > 0);
     if (library->refusal)
         return library->refusal;
-    *plan = malloc(1); /* the leak checker and free find what is not released once */
-    if (!*plan)
+    if (product->is_reduced && library->reduced_refusal)
+        return library->reduced_refusal;
+    out->plan = malloc(1); /* the leak checker and free find what is not released once */
+    if (!out->plan)
         return FRIT_NO_HOST_MEMORY;
     library->n_plans++;
-    *workspace_bytes = PRODUCT_WORKSPACE_BYTES;
+    out->workspace_bytes = PRODUCT_WORKSPACE_BYTES;
+    out->algorithm = library->algorithm;
     return FRIT_OK;
 }
 
@@ -122,20 +125,32 @@ frit_status product_make(struct library *library, const struct row *row, struct 
     return kernels_op(&library->rig.device, &op, &out->program, NULL);
 }
 
-uint32_t product_candidate(const frit_program *program)
+/* Number of a candidate, which must be `from_last` places before the last one. */
+static uint32_t find_candidate(const frit_program *program, const char *identity,
+                               uint32_t numeric_class, uint32_t from_last)
 {
     frit_program_info info = {.struct_size = sizeof(info)};
     uint32_t found = UINT32_MAX;
 
     assert_int_equal(program->table->describe(program->self, &info, NULL), FRIT_OK);
     for (uint32_t i = 0; i < info.n_candidates; i++)
-        if (info.candidates[i].identity.len == strlen(LIBRARY) &&
-            memcmp(info.candidates[i].identity.ptr, LIBRARY, strlen(LIBRARY)) == 0) {
-            assert_int_equal(i, info.n_candidates - 1);
-            assert_int_equal(info.candidates[i].numeric_class, FRIT_NUMERIC_REORDERED);
+        if (info.candidates[i].identity.len == strlen(identity) &&
+            memcmp(info.candidates[i].identity.ptr, identity, strlen(identity)) == 0) {
+            assert_int_equal(i, info.n_candidates - 1 - from_last);
+            assert_int_equal(info.candidates[i].numeric_class, numeric_class);
             found = i;
         }
     return found;
+}
+
+uint32_t product_candidate(const frit_program *program)
+{
+    return find_candidate(program, LIBRARY, FRIT_NUMERIC_REORDERED, 0);
+}
+
+uint32_t product_reduced_candidate(const frit_program *program)
+{
+    return find_candidate(program, REDUCED_LIBRARY, FRIT_NUMERIC_REDUCED, 1);
 }
 
 frit_status product_prepare(struct op_program *p, uint32_t candidate)

@@ -5,7 +5,8 @@
 
 #include "kernels/fuse/rig.h"
 
-#define LIBRARY "toy 1.0"
+#define LIBRARY         "toy 1.0"
+#define REDUCED_LIBRARY "toy 1.0 reduced"
 
 enum { PRODUCT_WORKSPACE_BYTES = 192, PRODUCT_ELEMENTS = 1 << 14 /* of each argument */ };
 
@@ -13,7 +14,9 @@ struct library {
     struct rig rig;
     uint32_t n_plans, n_released; /* how many were made and released */
     uint32_t n_calls;
-    frit_status refusal; /* of every product; 0: none is refused */
+    frit_status refusal;         /* of every product; 0: none is refused */
+    frit_status reduced_refusal; /* of every reduced one */
+    uint64_t algorithm;          /* of every plan */
 };
 
 /* Fixtures of tests, whose state is a struct library.  A plan that is left fails the test. */
@@ -50,6 +53,8 @@ struct op_program {
 frit_status product_make(struct library *library, const struct row *row, struct op_program *out);
 /* Number of the library's candidate, which must be the last; UINT32_MAX: the program has none. */
 uint32_t product_candidate(const frit_program *program);
+/* Likewise of the candidate with reduced products, which must precede it. */
+uint32_t product_reduced_candidate(const frit_program *program);
 /* Prepares and compiles. */
 frit_status product_prepare(struct op_program *p, uint32_t candidate);
 /* Sets `launch` and `kernel` of what was prepared; `args` may be NULL. */

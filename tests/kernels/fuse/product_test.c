@@ -78,6 +78,7 @@ static void test_casts_in_the_block(void **state)
     struct op_program p = {0};
     struct rig_ops ops = {0};
 
+    library->rig.device.reduced_library = REDUCED_LIBRARY;
     for (uint32_t i = 0; i < 2; i++) {
         frit_operand narrow = matrix(i);
 
@@ -94,6 +95,9 @@ static void test_casts_in_the_block(void **state)
     assert_non_null(p.kernel.product);
     assert_int_equal(p.kernel.product->product.dtype, FRIT_BF16);
     assert_int_equal(p.kernel.product->product.result, FRIT_F32);
+    assert_int_equal(product_prepare(&p, product_reduced_candidate(&p.program)), FRIT_OK);
+    product_launch(&p, NULL);
+    assert_false(p.kernel.product->product.is_reduced);
     rig_destroy(&p.program);
 }
 
@@ -257,6 +261,94 @@ static void test_variants(void **state)
     rig_destroy(&p.program);
 }
 
+/* And on the library's algorithm. */
+static void test_algorithms(void **state)
+{
+    struct library *library = *state;
+    struct op_program p[2];
+
+    for (uint32_t i = 0; i < 2; i++) {
+        library->algorithm = 7 + i;
+        assert_int_equal(product_make(library, &dense, &p[i]), FRIT_OK);
+        assert_int_equal(product_prepare(&p[i], product_candidate(&p[i].program)), FRIT_OK);
+    }
+    assert_memory_not_equal(p[0].variant.bytes, p[1].variant.bytes, p[0].variant.n_bytes);
+    for (uint32_t i = 0; i < 2; i++)
+        rig_destroy(&p[i].program);
+}
+
+/* ---- reduced products ---- */
+
+/* A candidate of its own, preferred to the exact one, whose variants are never the exact one's. */
+static void test_reduced(void **state)
+{
+    struct library *library = *state;
+    uint32_t exact, reduced;
+    frit_variant variant;
+    struct op_program p;
+
+    library->rig.device.reduced_library = REDUCED_LIBRARY;
+    assert_int_equal(product_make(library, &dense, &p), FRIT_OK);
+    exact = product_candidate(&p.program);
+    reduced = product_reduced_candidate(&p.program);
+    assert_int_not_equal(reduced, UINT32_MAX);
+    assert_true(p.program.table->priority(p.program.self, reduced, &p.sig.sig) >
+                p.program.table->priority(p.program.self, exact, &p.sig.sig));
+    assert_int_equal(product_prepare(&p, exact), FRIT_OK);
+    product_launch(&p, NULL);
+    assert_false(p.kernel.product->product.is_reduced);
+    variant = p.variant;
+    assert_int_equal(product_prepare(&p, reduced), FRIT_OK);
+    product_launch(&p, NULL);
+    assert_true(p.kernel.product->product.is_reduced);
+    assert_int_equal(library->n_plans, 2);
+    assert_memory_not_equal(variant.bytes, p.variant.bytes, variant.n_bytes);
+    rig_destroy(&p.program);
+}
+
+/* Where the library does not reduce a product it computes the exact one. */
+static void test_reduced_refusals(void **state)
+{
+    static const frit_status refusals[] = {FRIT_UNSUPPORTED, FRIT_INTERNAL};
+    struct library *library = *state;
+    struct op_program p;
+
+    library->rig.device.reduced_library = REDUCED_LIBRARY;
+    for (int i = 0; i < 2; i++) {
+        library->reduced_refusal = refusals[i];
+        assert_int_equal(product_make(library, &dense, &p), FRIT_OK);
+        assert_int_equal(product_prepare(&p, product_reduced_candidate(&p.program)),
+                         i ? FRIT_INTERNAL : FRIT_OK);
+        if (!i) {
+            product_launch(&p, NULL);
+            assert_non_null(p.kernel.product);
+            assert_false(p.kernel.product->product.is_reduced);
+        }
+        rig_destroy(&p.program);
+    }
+}
+
+/* Only operands of f32 can be reduced. */
+static void test_reduced_dtypes(void **state)
+{
+    static const uint32_t dtypes[] = {FRIT_F64, FRIT_BF16, FRIT_F16, FRIT_F32};
+    struct library *library = *state;
+
+    library->rig.device.reduced_library = REDUCED_LIBRARY;
+    for (int i = 0; i < 4; i++) {
+        struct row row = dense;
+        struct op_program p;
+
+        for (int k = 0; k < 3; k++)
+            row.tensor[k].dtype = dtypes[i];
+        assert_int_equal(product_make(library, &row, &p), FRIT_OK);
+        assert_int_not_equal(product_candidate(&p.program), UINT32_MAX);
+        assert_int_equal(product_reduced_candidate(&p.program) != UINT32_MAX,
+                         dtypes[i] == FRIT_F32);
+        rig_destroy(&p.program);
+    }
+}
+
 static void test_no_memory(void **state)
 {
     struct library *library = *state;
@@ -290,6 +382,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_refusals, product_setup, product_teardown),
         cmocka_unit_test_setup_teardown(test_specs, product_setup, product_teardown),
         cmocka_unit_test_setup_teardown(test_variants, product_setup, product_teardown),
+        cmocka_unit_test_setup_teardown(test_algorithms, product_setup, product_teardown),
+        cmocka_unit_test_setup_teardown(test_reduced, product_setup, product_teardown),
+        cmocka_unit_test_setup_teardown(test_reduced_refusals, product_setup, product_teardown),
+        cmocka_unit_test_setup_teardown(test_reduced_dtypes, product_setup, product_teardown),
         cmocka_unit_test_setup_teardown(test_no_memory, product_setup, product_teardown),
     };
 

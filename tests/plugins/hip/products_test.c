@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Products by the vendor's library: submitted, recorded with operands that stay and that move,
  * refused and failing; and drivers without the library. */
+#include <stdio.h>
 #include <string.h>
 
 #include <frit/capture.h>
@@ -21,6 +22,7 @@ struct linear {
     frit_program program;
     frit_launch_spec spec;
     frit_variant variant;
+    bool is_reduced;    /* by the candidate with reduced products */
     uint32_t candidate; /* the library's; 0: there is none */
     frit_allocation memory[ARGS], workspace;
     frit_arg args[ARGS];
@@ -58,17 +60,28 @@ static frit_status make_program(struct rig *rig, struct linear *l)
     return rig->backend->op_program(rig->device, &op, &l->program, &rig->err);
 }
 
+/* The identity of a candidate of the library. */
+static void write_identity(char to[64], bool is_reduced)
+{
+    snprintf(to, 64, "%s.%d%s", fake_is_cuda() ? "cublaslt 13.1" : "hipblaslt 1.2",
+             (int)library->patch, is_reduced ? " tf32" : "");
+}
+
 static uint32_t find_candidate(const struct linear *l)
 {
-    const char *const name = fake_is_cuda() ? "cublaslt libfake" : "hipblaslt libfake";
     frit_program_info info = {.struct_size = sizeof info};
     const struct frit_program_table *table = l->program.table;
+    char identity[64];
 
+    write_identity(identity, l->is_reduced);
     assert_int_equal(table->describe(l->program.self, &info, NULL), FRIT_OK);
     for (uint32_t i = 0; i < info.n_candidates; i++)
-        if (info.candidates[i].identity.len > strlen(name) &&
-            strncmp(info.candidates[i].identity.ptr, name, strlen(name)) == 0)
+        if (info.candidates[i].identity.len == strlen(identity) &&
+            memcmp(info.candidates[i].identity.ptr, identity, strlen(identity)) == 0) {
+            assert_int_equal(info.candidates[i].numeric_class,
+                             l->is_reduced ? FRIT_NUMERIC_REDUCED : FRIT_NUMERIC_REORDERED);
             return i;
+        }
     return 0;
 }
 
@@ -127,12 +140,13 @@ static void fill_launch(struct linear *l)
         (frit_cmd){.struct_size = sizeof l->cmd, .kind = FRIT_CMD_LAUNCH, .launch = &l->launch};
 }
 
-/* Everything but the operands' numbers; the first failure.  linear_close in any case. */
+/* Everything but the operands' numbers; `is_reduced` is set.  The first failure; linear_close in
+ * any case. */
 static frit_status linear_open(struct rig *rig, struct linear *l, int64_t m, int64_t n, int64_t k)
 {
     frit_status status;
 
-    *l = (struct linear){.m = m, .n = n, .k = k};
+    *l = (struct linear){.m = m, .n = n, .k = k, .is_reduced = l->is_reduced};
     status = make_program(rig, l);
     if (!status)
         status = prepare(rig, l);
@@ -217,7 +231,8 @@ static void reset(void)
     runtime->reset();
     library->failing_call = library->calls = 0;
     library->failing_result = library->algorithm_state = 0;
-    library->has_no_algorithm = false;
+    library->has_no_algorithm = library->has_no_tf32 = false;
+    library->patch = 0;
     for (int i = 0; i < FAKE_PRODUCT_KINDS; i++)
         library->products[i] = 0;
 }
@@ -241,9 +256,9 @@ static int close_rig(void **state)
 }
 
 /* Opens, runs and checks a product; returns the first failure. */
-static frit_status run_linear(struct rig *rig, int64_t m, int64_t n, int64_t k)
+static frit_status run_candidate(struct rig *rig, bool is_reduced, int64_t m, int64_t n, int64_t k)
 {
-    struct linear l;
+    struct linear l = {.is_reduced = is_reduced};
     uint64_t value;
     frit_status status = linear_open(rig, &l, m, n, k);
 
@@ -258,6 +273,11 @@ static frit_status run_linear(struct rig *rig, int64_t m, int64_t n, int64_t k)
         expect_result(rig, &l, l.memory[Y].memory, 1, 1);
     linear_close(rig, &l);
     return status;
+}
+
+static frit_status run_linear(struct rig *rig, int64_t m, int64_t n, int64_t k)
+{
+    return run_candidate(rig, false, m, n, k);
 }
 
 /* ---- the library computes ---- */
@@ -302,6 +322,43 @@ static void products_without_algorithm(void **state)
     assert_int_equal(library->products[FAKE_PRODUCT_ANY], 1);
 }
 
+/* Only the candidate with reduced products computes with tf32; where the library has no algorithm
+ * for that it computes with f32. */
+static void products_are_reduced(void **state)
+{
+    assert_int_equal(run_candidate(*state, false, 16, 24, 16), FRIT_OK);
+    assert_int_equal(library->products[FAKE_PRODUCT_ANY], 1);
+    assert_int_equal(library->products[FAKE_PRODUCT_TF32], 0);
+    assert_int_equal(run_candidate(*state, true, 16, 24, 16), FRIT_OK);
+    assert_int_equal(library->products[FAKE_PRODUCT_ANY], 2);
+    assert_int_equal(library->products[FAKE_PRODUCT_TF32], 1);
+    library->has_no_tf32 = true;
+    assert_int_equal(run_candidate(*state, true, 16, 24, 16), FRIT_OK);
+    assert_int_equal(library->products[FAKE_PRODUCT_ANY], 3);
+    assert_int_equal(library->products[FAKE_PRODUCT_TF32], 1);
+}
+
+/* Another version has another identity, and an algorithm of its own another variant. */
+static void identities(void **state)
+{
+    struct rig *rig = *state;
+    frit_variant variant[2];
+
+    for (int i = 0; i < 2; i++) {
+        struct linear l = {0};
+
+        rig_close(rig);
+        library->patch = i * 4;
+        *rig = (struct rig){.products = fake_products_file(), .min_product = 1};
+        rig_open(rig);
+        assert_int_equal(linear_open(rig, &l, 8, 12, 16), FRIT_OK);
+        assert_int_not_equal(l.candidate, 0);
+        variant[i] = l.variant;
+        linear_close(rig, &l);
+    }
+    assert_memory_not_equal(variant[0].bytes, variant[1].bytes, variant[0].n_bytes);
+}
+
 /* ---- no library ---- */
 
 static void expect_kernels(const char *products)
@@ -328,7 +385,7 @@ static void without_library(void **state)
 /* ---- failures ---- */
 
 /* Each call of the library fails once: a product is left to a kernel or fails clearly, nothing is
- * leaked, and the next one works. */
+ * leaked, and the next one works.  The library is not used where its first calls fail. */
 static void each_call_fails(void **state)
 {
     int n_failed = 0, n_kernels = 0;
@@ -337,12 +394,13 @@ static void each_call_fails(void **state)
     for (uint64_t n = 1;; n++) {
         struct rig rig = {.products = fake_products_file(), .min_product = 1};
         frit_status status;
-        bool hit;
+        bool hit, is_used;
 
         reset();
-        rig_open(&rig);
         library->failing_call = n;
         library->failing_result = 14;
+        rig_open(&rig);
+        is_used = library->calls < n;
         status = run_linear(&rig, 16, 24, 16);
         hit = library->calls >= n;
         if (status && (status != FRIT_INTERNAL || !strstr(rig.err.text, "error 14")))
@@ -353,7 +411,7 @@ static void each_call_fails(void **state)
         status = run_linear(&rig, 16, 24, 16);
         if (status)
             fail_msg("behind call %d: status %d, '%s'", (int)n, status, rig.err.text);
-        assert_true(library->products[FAKE_PRODUCT_ANY] > 0);
+        assert_int_equal(library->products[FAKE_PRODUCT_ANY] > 0, is_used);
         rig_close(&rig);
         fake_expect_nothing_alive();
         if (!hit)
@@ -396,7 +454,7 @@ static void open_both(struct rig *rig, struct linear both[2])
     bool has[2] = {false, false};
 
     for (int64_t k = 8; !has[0] || !has[1]; k++) {
-        struct linear l;
+        struct linear l = {0};
 
         assert_true(k < 40);
         assert_int_equal(linear_open(rig, &l, 8, 12, k), FRIT_OK);
@@ -550,6 +608,8 @@ int main(void)
         RIG_TEST(products_run),
         RIG_TEST(small_products_are_left_to_kernels),
         RIG_TEST(products_without_algorithm),
+        RIG_TEST(products_are_reduced),
+        RIG_TEST(identities),
         cmocka_unit_test(without_library),
         cmocka_unit_test(each_call_fails),
         RIG_TEST(recorded_in_place),

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Products by the fake library: `conform DRIVER`, whose rows with products have no failed case, or `device COMMAND...`.  In both the
-# library must have computed at least 60 products, 10 of each kind.
+# library must have computed at least 60 products, 10 of each kind, none with tf32.  With FRIT_FUSION_NUMERIC=reduced all products of
+# f32 are with tf32, and no other.
 . "$(dirname "$0")/../../tools/expect.sh"
 what=$1
 shift
@@ -13,6 +14,9 @@ case $what in
     ;;
   device) expect 0 '*' '*' "$@" ;;
 esac
+forbidden=tf32
+[ "${FRIT_FUSION_NUMERIC:-}" = reduced ] && forbidden='tf32 type [^0]|- type 0 0'
+grep -Eq -- "$forbidden" "$scratch/products" && complain "products with '$forbidden'" "$what"
 for kind in '^product:60' batches:10 bias:8 transposed:10 workspace:10 'type 0 0:10' 'type 1 1:4' 'type 2 2:4' 'type 14 14:4'; do
   found=$(grep -c -- "${kind%:*}" "$scratch/products")
   [ "$found" -ge "${kind#*:}" ] || complain "$found products with ${kind%:*} instead of ${kind#*:} or more" "$what"
