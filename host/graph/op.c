@@ -35,6 +35,13 @@ const frit_op_info *op_row(uint32_t op)
     return row ? row : custom_row(op);
 }
 
+bool op_is_view(uint32_t op)
+{
+    const frit_op_info *row = op_row(op);
+
+    return row && row->cls == FRIT_CLASS_VIEW;
+}
+
 const frit_record_info *op_custom_record(const frit_op_info *row)
 {
     return custom_record(row->record);

@@ -63,6 +63,8 @@ frit_status op_type_check(const struct op_type *type, frit_err *err);
 
 /* The row of an id, one of ops.def or a custom op's; NULL if there is none. */
 const frit_op_info *op_row(uint32_t op);
+/* Whether there is such a row, of a view. */
+bool op_is_view(uint32_t op);
 /* What its attributes are; op_custom_record is for rows of custom ops. */
 const frit_record_info *op_custom_record(const frit_op_info *row);
 static inline const frit_record_info *op_record(const frit_op_info *row)

@@ -106,13 +106,12 @@ static void init_memory(const struct plan *plan, struct verify_memory *memory)
         memory->base[v] = v;
     for (uint32_t i = 0; i < plan->n_ops; i++) {
         const frit_op_desc *op = &plan->ops[i];
-        const frit_op_info *row = op_row(op->id);
 
         for (uint32_t k = 0; k < op->n_out; k++) {
             if (op->out[k].kind == FRIT_OPERAND_TENSOR)
                 memory->made[op->out[k].value] = true;
         }
-        if (row && row->cls == FRIT_CLASS_VIEW)
+        if (op_is_view(op->id))
             memory->base[op->out[0].value] = op->in[0].value;
     }
 }

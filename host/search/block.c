@@ -353,6 +353,75 @@ frit_status block_finish(struct search_ctx *ctx, struct block *block, struct pro
     return FRIT_OK;
 }
 
+/* ---- other blocks of these ops ---- */
+
+static void update_open(struct search_ctx *ctx, struct block *block)
+{
+    block->open = any_open(ctx, block);
+    block->end = block->open ? PLAN_END_ALL : PLAN_END_CLOSED;
+}
+
+/* Pushes all ops of a block whose clones have none yet. */
+static void push_all(struct search_ctx *ctx, struct block *block)
+{
+    for (uint32_t k = 0; k < ctx->config.n_fusers; k++) {
+        if (block->fusers[k].clone)
+            push_from(ctx, block, k, 0);
+    }
+    update_open(ctx, block);
+    block_tally(ctx, block, 0);
+}
+
+/* Whether an op of the block makes the operand; ctx->values[].made has the number `tally` for those
+ * that do. */
+static bool reads_made(const struct search_ctx *ctx, const frit_op_desc *op, uint32_t tally)
+{
+    for (uint32_t k = 0; k < op->n_in; k++) {
+        if (op->in[k].kind == FRIT_OPERAND_TENSOR && ctx->values[op->in[k].value].made == tally)
+            return true;
+    }
+    return false;
+}
+
+/* Copies the ops to `to`, which has room for them, but the views of values from outside. */
+static void copy_without_views(struct search_ctx *ctx, const struct block *from, struct block *to)
+{
+    uint32_t tally = ++ctx->tally;
+
+    for (uint32_t i = 0; i < from->n_ops; i++) {
+        const frit_op_desc *op = &ctx->ops.ops[from->ops[i]];
+
+        if (op_is_view(op->id) && !reads_made(ctx, op, tally))
+            continue;
+        to->ops[to->n_ops++] = from->ops[i];
+        for (uint32_t k = 0; k < op->n_out; k++) {
+            if (op->out[k].kind == FRIT_OPERAND_TENSOR)
+                ctx->values[op->out[k].value].made = tally;
+        }
+    }
+}
+
+frit_status block_without_views(struct search_ctx *ctx, struct block *block, struct block **out,
+                                frit_err *err)
+{
+    struct block *bare;
+
+    *out = NULL;
+    TRY(block_create(ctx, block->number, &bare, err));
+    if (!reserve(bare, block->n_ops)) {
+        block_destroy(ctx, bare);
+        return fail_memory(err, block->n_ops * sizeof(*block->ops));
+    }
+    copy_without_views(ctx, block, bare);
+    if (!bare->n_ops || bare->n_ops == block->n_ops) {
+        block_destroy(ctx, bare);
+        return FRIT_OK;
+    }
+    push_all(ctx, bare);
+    *out = bare;
+    return FRIT_OK;
+}
+
 /* ---- merging ---- */
 
 static int compare_ops(const void *a, const void *b)
@@ -379,12 +448,6 @@ static uint64_t score_apart(struct search_ctx *ctx, struct block *a, struct bloc
     block_refresh(ctx, a);
     block_refresh(ctx, b);
     return (uint64_t)block_best(ctx, a, &fuser) + block_best(ctx, b, &fuser);
-}
-
-static void update_open(struct search_ctx *ctx, struct block *block)
-{
-    block->open = any_open(ctx, block);
-    block->end = block->open ? PLAN_END_ALL : PLAN_END_CLOSED;
 }
 
 /* Removes the ops from number `n_ops` on; fusers that were closed before have not received them. */
@@ -450,12 +513,7 @@ frit_status block_interleave(struct search_ctx *ctx, struct block *block, struct
         return fail_memory(err, block->n_ops * sizeof(*block->ops));
     }
     interleave(both, block, other);
-    for (uint32_t k = 0; k < ctx->config.n_fusers; k++) {
-        if (both->fusers[k].clone)
-            push_from(ctx, both, k, 0);
-    }
-    update_open(ctx, both);
-    block_tally(ctx, both, 0);
+    push_all(ctx, both);
     *merged = is_gain(ctx, both, apart, strict);
     if (*merged) {
         old = *block;

@@ -98,6 +98,10 @@ frit_status block_append(struct search_ctx *ctx, struct block *block, struct blo
 /* As block_append, with all ops in program order. */
 frit_status block_interleave(struct search_ctx *ctx, struct block *block, struct block *other,
                              bool strict, bool *merged, frit_err *err);
+/* The block without the views of values from outside of it, which then may run before it; *out is
+ * NULL if there are none, or nothing else. */
+frit_status block_without_views(struct search_ctx *ctx, struct block *block, struct block **out,
+                                frit_err *err);
 
 /* Returns the score of the best ready fuser, whose number is *fuser; 0 if none saves anything. */
 uint32_t block_best(const struct search_ctx *ctx, const struct block *block, uint32_t *fuser);

@@ -25,13 +25,6 @@ static bool is_full(const frit_operand *operand)
     return false;
 }
 
-static bool is_view(const frit_op_desc *op)
-{
-    const frit_op_info *row = op_row(op->id);
-
-    return row && row->cls == FRIT_CLASS_VIEW;
-}
-
 /* State of a tally; `known`: the set, of at most one block, whose values are marked. */
 struct tallying {
     struct search_ctx *ctx;
@@ -107,7 +100,7 @@ void block_tally(struct search_ctx *ctx, struct block *block, uint32_t first)
     ctx->tally++;
     for (uint32_t i = first; i < block->n_ops; i++) {
         const frit_op_desc *op = &ctx->ops.ops[block->ops[i]];
-        bool view = is_view(op);
+        bool view = op_is_view(op->id);
 
         sum.launches += !view;
         count_reads(&t, op, view);

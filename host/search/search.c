@@ -216,13 +216,12 @@ bool search_open(const struct search *search)
 /* ---- finding ---- */
 
 /* Adds a chunk for a block: its program, or its first op singly. */
-static frit_status close_block(struct search *search, struct block *block, frit_err *err)
+static frit_status add_chunk(struct search *search, struct block *block, frit_err *err)
 {
     struct search_ctx *ctx = &search->ctx;
     struct plan_block found = {.ops = block->ops, .n_ops = 1, .end = block->end};
     frit_status st;
 
-    block_refresh(ctx, block);
     TRY(block_finish(ctx, block, &found.program, &found.n_ops, &found.score, err));
     if (!found.program) {
         found = (struct plan_block){.ops = block->ops, .n_ops = 1, .end = PLAN_END_SINGLE};
@@ -234,6 +233,25 @@ static frit_status close_block(struct search *search, struct block *block, frit_
     st = chunks_add(ctx, &search->chunks, &found, err);
     if (st)
         program_unref(found.program);
+    return st;
+}
+
+/* Adds a chunk for the block, or for what is left without its first views if that saves more: then
+ * these become holes.  No fuser depends on where views of unrelated values were recorded, nor needs
+ * the sizes that only they have. */
+static frit_status close_block(struct search *search, struct block *block, frit_err *err)
+{
+    struct search_ctx *ctx = &search->ctx;
+    uint32_t fuser;
+    struct block *bare;
+    bool better;
+    frit_status st;
+
+    block_refresh(ctx, block);
+    TRY(block_without_views(ctx, block, &bare, err));
+    better = bare && block_best(ctx, bare, &fuser) > block_best(ctx, block, &fuser);
+    st = add_chunk(search, better ? bare : block, err);
+    block_destroy(ctx, bare);
     return st;
 }
 

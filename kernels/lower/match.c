@@ -40,7 +40,7 @@ void matcher_reset(struct matcher *matcher)
         memset(matcher->output_slot, 0,
                matcher->output_slot_capacity * sizeof(*matcher->output_slot));
     matcher->n_ops = matcher->n_values = matcher->n_inputs = 0;
-    matcher->n_hidden_extents = matcher->n_outputs = 0;
+    matcher->n_hidden_extents = matcher->n_reshapes = matcher->n_outputs = 0;
     matcher->closed = matcher->no_memory = matcher->fits = false;
 }
 
@@ -117,6 +117,47 @@ static void remove_output(struct matcher *m, const struct block *block, uint32_t
     uncount_extents(m, &block->values[value]);
 }
 
+/* ---- hidden extents ---- */
+
+/* Hidden extents that reshapes determine. */
+struct solved {
+    const struct matcher *m;
+    uint32_t n, extent[MATCH_RESHAPES];
+};
+
+static bool is_known(const void *ctx, uint32_t extent)
+{
+    const struct solved *solved = ctx;
+
+    if (extent < 2 || solved->m->extent_uses[extent] != 1)
+        return true;
+    for (uint32_t i = 0; i < solved->n; i++)
+        if (solved->extent[i] == extent)
+            return true;
+    return false;
+}
+
+/* Whether the sizes of all extents follow from those of inputs and outputs. */
+static bool extents_follow(const struct matcher *m, const struct block *block)
+{
+    struct solved solved = {.m = m};
+
+    if (m->n_hidden_extents > m->n_reshapes)
+        return false;
+    for (uint32_t before = 0; solved.n < m->n_hidden_extents; before = solved.n) {
+        for (uint32_t i = 0; i < m->n_reshapes; i++) {
+            uint32_t extent =
+                block_solved_by(block, &block->ops[m->reshapes[i]], is_known, &solved);
+
+            if (extent != BLOCK_NONE)
+                solved.extent[solved.n++] = extent;
+        }
+        if (solved.n == before)
+            return false;
+    }
+    return true;
+}
+
 /* ---- ops ---- */
 
 static bool match_op(struct matcher *m, const struct block *block)
@@ -134,6 +175,8 @@ static bool match_op(struct matcher *m, const struct block *block)
             add_value(m, block, op->out[i]);
     for (uint32_t i = 0; i < op->n_dead; i++)
         remove_output(m, block, op->dead[i]);
+    if (op->id == FRIT_OP_reshape && m->n_reshapes < MATCH_RESHAPES)
+        m->reshapes[m->n_reshapes++] = m->n_ops;
     return m->n_outputs <= MATCH_MAX_LIVE || m->schedule->of_components;
 }
 
@@ -155,7 +198,7 @@ void matcher_push(struct matcher *matcher, const struct block *block)
         return;
     }
     m->n_ops++;
-    m->fits = outputs_fit(m) && !m->n_hidden_extents && m->schedule->fits(m, block);
+    m->fits = outputs_fit(m) && extents_follow(m, block) && m->schedule->fits(m, block);
 }
 
 frit_status match_block(const struct schedule *schedule, const struct block *block,

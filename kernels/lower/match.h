@@ -12,6 +12,8 @@
 /* Values that may be live at once: about as many as a kernel keeps in registers.  A schedule of
  * components makes a kernel of each component and has its own limits. */
 enum { MATCH_MAX_LIVE = 32 };
+/* Reshapes of a block that may determine extents which neither an input nor an output has. */
+enum { MATCH_RESHAPES = 16 };
 
 struct schedule;
 
@@ -23,9 +25,10 @@ struct matcher {
     bool fits;                   /* one program can cover the n_ops ops */
     uint32_t n_values, n_inputs; /* values of those ops; the ones that no op makes */
     uint32_t n_hidden_extents; /* extents of those values that neither an input nor an output has */
-    uint32_t n_outputs;        /* live values that the ops make */
-    uint32_t *outputs;         /* values, in no particular order */
-    uint32_t *output_slot;     /* per value: 1 + its index in `outputs`; 0: none */
+    uint32_t n_reshapes, reshapes[MATCH_RESHAPES]; /* the first ones: ops */
+    uint32_t n_outputs;                            /* live values that the ops make */
+    uint32_t *outputs;                             /* values, in no particular order */
+    uint32_t *output_slot; /* per value: 1 + its index in `outputs`; 0: none */
     uint32_t outputs_capacity, output_slot_capacity;
     uint32_t
         *extent_uses; /* per extent: 1 + number of uses by inputs and outputs; 0: no value has it */

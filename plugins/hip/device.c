@@ -223,6 +223,7 @@ static frit_status open_all(struct device *device, const frit_open_params *param
     status = native_adopt(device, params, &stream, err);
     if (status)
         return status;
+    products_load(device);
     result = device->context_is_adopted ? GPU_SUCCESS : vendor.open(device);
     if (result)
         return hip_fail(device->instance, err, result, "opening %s", device->adapter->name);
@@ -279,6 +280,7 @@ void device_close(void *self)
     struct device *device = self;
     struct scope scope;
 
+    products_wait(device);
     if (device->loss.has_thread)
         pthread_join(device->loss.thread, NULL);
     if (device->is_entered) {

@@ -32,12 +32,11 @@ gpu_result products_need_handle(struct products *products)
     return result;
 }
 
-static void close_library(struct products *products)
+static void close_handle(struct products *products)
 {
     if (products->handle)
         (void)products->library->functions->destroy(products, products->handle);
     products->handle = NULL;
-    products->library = NULL;
 }
 
 /* The algorithm is the library's own choice, which follows from its version. */
@@ -55,8 +54,8 @@ static bool name_library(struct products *products)
     return true;
 }
 
-/* Opens a library by `file`, or if that is "" by the first of its files that opens. */
-static bool open_library(struct products *products, const struct product_library *library,
+/* Loads a library by `file`, or if that is "" the first of its files that opens. */
+static bool load_library(struct products *products, const struct product_library *library,
                          const char *file)
 {
     const char *const given[] = {file, NULL};
@@ -64,28 +63,54 @@ static bool open_library(struct products *products, const struct product_library
 
     for (const char *const *name = *file ? given : library->files; *name && !opened; name++)
         opened = dlopen(*name, RTLD_LAZY | RTLD_LOCAL); /* never closed */
-    if (!opened || !library->functions->load(products, opened))
-        return false;
-    products->library = library;
-    if (name_library(products))
-        return true;
-    close_library(products);
-    return false;
+    return opened && library->functions->load(products, opened);
 }
 
-/* The option is empty, a library's name, or the name of a file, which contains the library's. */
-static bool open_chosen(struct products *products, const char *option)
+/* Sets `library` to the first one from `from` on that loads and that the option allows: it is
+ * empty, a library's name, or the name of a file, which contains the library's. */
+static void load_first(struct device *device, const struct product_library *from)
 {
-    for (const struct product_library *library = vendor.product_libraries; library->name;
-         library++) {
-        const bool is_name = strcmp(option, library->name) == 0;
-        const char *slash = strrchr(option, '/');
+    struct products *products = &device->products;
+    const frit_str chosen = device->instance->options.products;
+    char option[256];
+    const char *slash;
 
-        if ((!*option || strcasestr(slash ? slash : option, library->name)) &&
-            open_library(products, library, is_name ? "" : option))
-            return true;
+    snprintf(option, sizeof option, "%.*s", (int)chosen.len, chosen.ptr ? chosen.ptr : "");
+    slash = strrchr(option, '/');
+    for (products->library = from; products->library->name; products->library++) {
+        const char *name = products->library->name;
+
+        if ((!*option || strcasestr(slash ? slash : option, name)) &&
+            load_library(products, products->library, strcmp(option, name) == 0 ? "" : option))
+            return;
     }
-    return false;
+    products->library = NULL;
+}
+
+static void *load_any(void *arg)
+{
+    load_first(arg, vendor.product_libraries);
+    return NULL;
+}
+
+static bool is_wanted(const struct device *device)
+{
+    return !plug_is(device->instance->options.products, FRIT_STR("none"));
+}
+
+void products_load(struct device *device)
+{
+    struct products *products = &device->products;
+
+    products->is_loading =
+        is_wanted(device) && !pthread_create(&products->loader, NULL, load_any, device);
+}
+
+void products_wait(struct device *device)
+{
+    if (device->products.is_loading)
+        pthread_join(device->products.loader, NULL);
+    device->products.is_loading = false;
 }
 
 static frit_status product_plan(void *self, struct kernels_product_launch *out, frit_err *err);
@@ -94,14 +119,18 @@ static void product_release(void *self, void *plan);
 void products_open(struct device *device)
 {
     struct products *products = &device->products;
-    const frit_str chosen = device->instance->options.products;
-    char option[256];
 
-    if (plug_is(chosen, FRIT_STR("none")) || pthread_mutex_init(&products->lock, NULL))
+    if (!is_wanted(device) || pthread_mutex_init(&products->lock, NULL))
         return;
     products->has_lock = true;
-    snprintf(option, sizeof option, "%.*s", (int)chosen.len, chosen.ptr ? chosen.ptr : "");
-    if (!open_chosen(products, option))
+    if (!products->is_loading)
+        load_any(device);
+    products_wait(device);
+    while (products->library && !name_library(products)) {
+        close_handle(products);
+        load_first(device, products->library + 1);
+    }
+    if (!products->library)
         return;
     device->kernels.library = products->identity;
     if (products->library->functions->can_reduce)
@@ -114,7 +143,7 @@ void products_close(struct device *device)
 {
     struct products *products = &device->products;
 
-    close_library(products);
+    close_handle(products);
     if (products->has_lock)
         pthread_mutex_destroy(&products->lock);
 }

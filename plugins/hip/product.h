@@ -21,11 +21,17 @@ struct products {
     struct lt_api lt;                      /* of cuBLASLt or hipBLASLt */
     struct rocblas_api rocblas;
     char identity[64], reduced_identity[64]; /* name and version, see kernels.h */
-    pthread_mutex_t lock;                    /* of the handle */
+    pthread_t loader;                        /* loads the library while `is_loading` */
+    bool is_loading;
+    pthread_mutex_t lock; /* of the handle */
     bool has_lock;
     void *handle; /* of the library, created when it is needed first */
 };
 
+/* Starts to load the library, which takes half as long as creating a context, on a thread that
+ * products_wait ends. */
+void products_load(struct device *device);
+void products_wait(struct device *device);
 /* Opens the library and makes it a candidate of the device's programs, unless it is missing.  The
  * device must be entered. */
 void products_open(struct device *device);

@@ -8,7 +8,8 @@
 /* A thread has LANES_PER_THREAD lanes, so that it loads 16 bytes of 32-bit elements at once. */
 enum { MAX_THREADS = 1024, LANES_PER_THREAD = 4, MAX_BINDINGS = 64, GROUPS_PER_PROCESSOR = 4 };
 
-/* Of a slab of rows that a lane keeps in registers, as of the driver vulkan. */
+/* Of a slab of rows that a lane keeps in registers: 512 threads of 64 words, for which a
+ * multiprocessor has room beside what else they compute. */
 enum { SLAB_BYTES = 64 };
 
 enum { EXCHANGE_BYTES = 8 /* of shared memory, for a lane of those that exchange values */ };
@@ -36,6 +37,8 @@ void target_fill_kernels(const struct adapter *adapter, struct kir_target *out)
         .units = (uint32_t)adapter->attributes[ATTRIBUTE_MULTIPROCESSORS] * GROUPS_PER_PROCESSOR,
         .group_bytes =
             (uint32_t)adapter->attributes[ATTRIBUTE_SHARED_BYTES] - TARGET_LANES * EXCHANGE_BYTES,
+        .lane_bytes = EXCHANGE_BYTES,
+        .tuning = {.slab_bytes = SLAB_BYTES},
         .stages_tiles = true,
         .bindings = MAX_BINDINGS,
         .launch_args = TARGET_MAX_ARGS,

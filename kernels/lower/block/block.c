@@ -524,6 +524,85 @@ static frit_status extents_of(const struct block_value *value, const frit_arg_si
     return FRIT_OK;
 }
 
+/* How often a value has an extent that is not known; *extent becomes the last such one. */
+static uint32_t count_unknown(const struct block_value *value, block_known *known, const void *ctx,
+                              uint32_t *extent)
+{
+    uint32_t n = 0;
+
+    for (uint32_t d = 0; d < value->rank; d++) {
+        if (known(ctx, value->extent[d]))
+            continue;
+        *extent = value->extent[d];
+        n++;
+    }
+    return n;
+}
+
+static bool has_zero(const struct block_value *value)
+{
+    for (uint32_t d = 0; d < value->rank; d++)
+        if (value->extent[d] == 0)
+            return true;
+    return false;
+}
+
+uint32_t block_solved_by(const struct block *block, const struct block_op *op, block_known *known,
+                         const void *ctx)
+{
+    const struct block_value *from, *to;
+    uint32_t extent = BLOCK_NONE;
+
+    if (op->id != FRIT_OP_reshape || op->out[0] == BLOCK_NONE ||
+        op->in[0].kind != FRIT_OPERAND_TENSOR)
+        return BLOCK_NONE;
+    from = &block->values[op->in[0].value];
+    to = &block->values[op->out[0]];
+    if (has_zero(from) || has_zero(to) ||
+        count_unknown(from, known, ctx, &extent) + count_unknown(to, known, ctx, &extent) != 1)
+        return BLOCK_NONE;
+    return extent;
+}
+
+static bool is_set(const void *ctx, uint32_t extent)
+{
+    return ((const int64_t *)ctx)[extent] >= 0;
+}
+
+static int64_t known_count(const struct block_value *value, const int64_t *extents)
+{
+    int64_t count = 1;
+
+    for (uint32_t d = 0; d < value->rank; d++)
+        if (extents[value->extent[d]] >= 0)
+            count *= extents[value->extent[d]];
+    return count;
+}
+
+/* Sets the extents that reshapes determine, in any order of ops. */
+static frit_status solve_extents(const struct block *block, int64_t *extents, frit_err *err)
+{
+    for (bool solved = true; solved;) {
+        solved = false;
+        for (uint32_t i = 0; i < block->n_ops; i++) {
+            const struct block_op *op = &block->ops[i];
+            uint32_t extent = block_solved_by(block, op, is_set, extents);
+            int64_t from, to;
+
+            if (extent == BLOCK_NONE)
+                continue;
+            from = known_count(&block->values[op->in[0].value], extents);
+            to = known_count(&block->values[op->out[0]], extents);
+            if (from < to ? !from || to % from : !to || from % to)
+                return fail(err, FRIT_INVALID, "kernels: a reshape of %lld elements to %lld",
+                            (long long)from, (long long)to);
+            extents[extent] = from < to ? to / from : from / to;
+            solved = true;
+        }
+    }
+    return FRIT_OK;
+}
+
 frit_status block_extents(const struct block *block, const frit_signature *sig, int64_t *extents,
                           frit_err *err)
 {
@@ -539,6 +618,7 @@ frit_status block_extents(const struct block *block, const frit_signature *sig, 
     for (uint32_t i = 0; i < block->n_outputs; i++)
         TRY(extents_of(&block->values[block->outputs[i]], frit_arg_sig_at(sig, sig->n_in + i),
                        extents, err));
+    TRY(solve_extents(block, extents, err));
     for (uint32_t i = 0; i < block->n_extents; i++)
         if (extents[i + 2] < 0)
             return fail(err, FRIT_UNSUPPORTED, "kernels: no argument has extent %u of the block",

@@ -88,8 +88,14 @@ bool block_is_output(const struct block *block, uint32_t value, uint32_t n_ops);
 /* Serialises a closed block: blocks of equal ops give equal bytes. */
 void block_write(const struct block *block, struct str *out);
 
-/* Computes the size of each extent from the arguments' dims; FRIT_UNSUPPORTED if no argument has an
- * extent.  `extents` has n_extents + 2 elements. */
+/* Whether the size of an extent is known; `ctx` is the caller's. */
+typedef bool block_known(const void *ctx, uint32_t extent);
+/* The extent that follows from the others of a reshape, since both sides have as many elements;
+ * BLOCK_NONE: the op is no reshape, or none follows. */
+uint32_t block_solved_by(const struct block *block, const struct block_op *op, block_known *known,
+                         const void *ctx);
+/* Computes the size of each extent from the arguments' dims and from reshapes; FRIT_UNSUPPORTED if
+ * an extent follows from neither.  `extents` has n_extents + 2 elements. */
 frit_status block_extents(const struct block *block, const frit_signature *sig, int64_t *extents,
                           frit_err *err);
 

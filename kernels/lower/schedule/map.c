@@ -317,8 +317,9 @@ static void find_block_pieces(struct expr *e, const struct partition *partition,
     const struct space_expr *at = expr_join_coord(e, 0, &n_pieces);
 
     if (!at || e->n_stores > 1 || partition->groups < sched_tuning(e->s).full_groups ||
-        partition->blocks == 1 || (partition->inner == BLOCK_NONE && e->space.n_dims > 1) ||
-        at->k[inner] < 0 || at->k[inner] > 1)
+        partition->blocks == 1 || partition->spans > 1 ||
+        (partition->inner == BLOCK_NONE && e->space.n_dims > 1) || at->k[inner] < 0 ||
+        at->k[inner] > 1)
         return;
     for (uint32_t v = SPACE_DIMS; v < SPACE_VARS; v++)
         if (at->k[v])
@@ -366,11 +367,12 @@ static void emit_block(struct expr *e, const struct partition *partition, const 
     struct kir_module *m = e->s->module;
     uint32_t last, lanes;
 
-    if (partition->end == KIR_NONE) {
+    if (partition_is_full(partition)) {
         emit_stores(e, pieces, KIR_NONE);
         return;
     }
-    if (partition->groups >= sched_tuning(e->s).full_groups && partition->blocks > 1) {
+    if (partition->groups >= sched_tuning(e->s).full_groups && partition->blocks > 1 &&
+        partition->spans == 1) {
         lanes = kir_index(m, partition->lanes);
         last = kir_binary(m, KIR_add, span->first, lanes);
         last = kir_binary(m, KIR_le, last, partition->end);
@@ -412,9 +414,12 @@ static int64_t emit_partitioned(struct expr *e)
 {
     struct delinearizer all;
     struct partition partition;
+    uint32_t n_pieces;
 
     delinearize_init(&all, e, 0);
     partition_init(&partition, e, &all, e->s->target->lanes);
+    if (!expr_join_coord(e, 0, &n_pieces)) /* a piece is a group's */
+        partition_gather(&partition, e);
     emit_map(e, &partition);
     return partition.groups;
 }

@@ -334,6 +334,18 @@ void row_partition(struct row_schedule *row, uint32_t lanes)
     row->lanes_per_row = row->form == ROW_LANE ? 1 : lanes;
 }
 
+/* Lanes of a group with a row.  Near ones combine what they have without a barrier: where all can
+ * keep a row and there are rows for the whole device, they are enough. */
+static uint32_t group_lanes(const struct row_schedule *row)
+{
+    const struct kir_target *target = row->e.s->target;
+    const uint32_t near = target->near_lanes, resident = sched_tuning(row->e.s).resident;
+    const bool enough = near && row->n_row <= (int64_t)near * resident && row->splits == 1 &&
+                        row->outer.count >= target->units;
+
+    return sched_lanes(enough ? near : target->lanes_per_row, row->n_row);
+}
+
 static void choose_form(struct row_schedule *row)
 {
     const struct space *space = &row->e.space;
@@ -354,7 +366,7 @@ static void choose_form(struct row_schedule *row)
     row_partition(row, row->form == ROW_LANE
                            ? sched_spread(row->e.s, sched_lanes(lane_rows(row), n_outer),
                                           n_outer * row->splits)
-                           : sched_lanes(target->lanes_per_row, row->n_row));
+                           : group_lanes(row));
     if (row->form == ROW_GROUP && row->splits == 1 &&
         row->n_row <= (int64_t)tuning.resident * row->lanes) {
         row->resident = (uint32_t)((row->n_row + row->lanes - 1) / row->lanes);

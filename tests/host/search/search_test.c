@@ -117,6 +117,26 @@ static void e6_score_decides(void **state)
     EXPECT(greedy, 5, "neg 0 > 1; reshape 1 > 2 ! 1; exp 2 > 3 ! 2", "greedy(0 1 2)");
 }
 
+/* Views of values from outside run by themselves where a fuser saves more without them, wherever
+ * they were recorded; others stay. */
+static void first_views_may_be_left_out(void **state)
+{
+    struct rule rules[] = {{.name = "pair",
+                            .kind = RULE_SEQUENCE,
+                            .quality = 1000,
+                            .sequence = {FRIT_OP_exp, FRIT_OP_add}}};
+    struct rule greedy[] = {{.name = "greedy", .kind = RULE_GREEDY, .quality = 1000}};
+
+    (void)state;
+    EXPECT(rules, 5, "reshape 0 > 1; reshape 0 > 2; exp 2 > 3; add 3 1 > 4 ! 3", "0 1 pair(2 3)");
+    EXPECT(rules, 5, "reshape 0 > 1; exp 5 > 3; reshape 0 > 2; add 3 2 > 4 ! 3 0", "0 2 pair(1 3)");
+    EXPECT(rules, 5, "exp 0 > 1; reshape 1 > 2; add 2 1 > 4 ! 2", "0 1 2");
+    EXPECT(greedy, 5, "exp 0 > 1; reshape 5 > 2; add 1 2 > 4 ! 1 2", "greedy(0 1 2)");
+    /* A view that lives on would be stored. */
+    EXPECT(greedy, 5, "exp 0 > 1; reshape 5 > 2; add 1 2 > 4 ! 1", "1 greedy(0 2)");
+    EXPECT(chain, 5, "exp 0 > 1; reshape 5 > 2; add 1 2 > 4 ! 1 2", "1 chain(0 2)");
+}
+
 static void e7_short_programs(void **state)
 {
     struct rule rules[] = {{.name = "pair",
@@ -385,6 +405,7 @@ int main(void)
         cmocka_unit_test(e4_death_after_reads),
         cmocka_unit_test(e5_merge_hides_nothing),
         cmocka_unit_test(e6_score_decides),
+        cmocka_unit_test(first_views_may_be_left_out),
         cmocka_unit_test(e7_short_programs),
         cmocka_unit_test(fusers_are_tried_again),
         cmocka_unit_test(e8_order_is_simulated),

@@ -246,6 +246,39 @@ static void test_unknown_extent(void **state)
     rig_fini(&rig);
 }
 
+/* y = neg(reshape(z, [2, 6, 4]))[transposed] back to a line of z [.., 6 * 4]: only the last dim of
+ * the reshape is in no argument, and follows. */
+static void test_solved_extent(void **state)
+{
+    const int64_t line[] = {5, 24}, split[] = {5, 6, 4}, turned[] = {5, 4, 6};
+    const frit_attrs_swap swap = {.struct_size = sizeof(swap), .axis = 1, .with = 2};
+    frit_arg_sig args[3] = {{.dtype = FRIT_F32, .rank = 2, .dims = {5, 24}},
+                            {.dtype = FRIT_F32, .rank = 1, .dims = {6}},
+                            {.dtype = FRIT_F32, .rank = 2, .dims = {5, 24}}};
+    frit_signature sig = {.n_in = 2, .n_out = 1, .arg_stride = sizeof(args[0]), .args = args};
+    int64_t extents[8];
+    struct rig rig;
+    uint32_t x, w, y;
+
+    (void)state;
+    rig_init(&rig);
+    x = rig_input(&rig, FRIT_F32, 2, line);
+    w = rig_input(&rig, FRIT_F32, 1, split + 1);
+    y = rig_op(&rig, FRIT_OP_reshape, 1, (struct rig_in[]){rig_value(x)}, NULL, FRIT_F32, 3, split);
+    y = rig_op(&rig, FRIT_OP_transpose, 1, (struct rig_in[]){rig_value(y)}, &swap, FRIT_F32, 3,
+               turned);
+    y = rig_op(&rig, FRIT_OP_add, 2, (struct rig_in[]){rig_value(y), rig_value(w)}, NULL, FRIT_F32,
+               3, turned);
+    y = rig_op(&rig, FRIT_OP_reshape, 1, (struct rig_in[]){rig_value(y)}, NULL, FRIT_F32, 2, line);
+    rig_op(&rig, FRIT_OP_neg, 1, (struct rig_in[]){rig_value(y)}, NULL, FRIT_F32, 2, line);
+    rig_run(&rig, &sched_map);
+    assert_int_equal(block_extents(&rig.block, &sig, extents, NULL), FRIT_OK);
+    assert_int_equal(extents[rig.block.values[1].extent[2]], 4);
+    args[0].dims[1] = args[2].dims[1] = 25;
+    assert_int_equal(block_extents(&rig.block, &sig, extents, NULL), FRIT_INVALID);
+    rig_fini(&rig);
+}
+
 /* ---- what is refused ---- */
 
 static void test_refused(void **state)
@@ -332,8 +365,8 @@ int main(void)
         cmocka_unit_test(test_numbers),        cmocka_unit_test(test_cut),
         cmocka_unit_test(test_cut_extents),    cmocka_unit_test(test_copy),
         cmocka_unit_test(test_bytes),          cmocka_unit_test(test_extents),
-        cmocka_unit_test(test_unknown_extent), cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_unknown_extent), cmocka_unit_test(test_solved_extent),
+        cmocka_unit_test(test_refused),        cmocka_unit_test(test_no_memory),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -186,7 +186,8 @@ static char *module_text(uint32_t form, const int64_t *dims, uint32_t *n_divisio
     uint32_t x, y;
 
     rig_init(&rig);
-    if (form == SPLIT) { /* a dim that the result has as three */
+    rig.target.tuning.group_least = 1; /* a line each, whatever their number */
+    if (form == SPLIT) {               /* a dim that the result has as three */
         x = rig_laid(&rig, FRIT_F32, 1, &line, NULL, 1, 2);
         x = op1(&rig, FRIT_OP_reshape, x, NULL, 3, dims);
     } else if (form == ROW) {
@@ -235,6 +236,40 @@ static void test_modules(void **state)
         free(a);
         free(b);
     }
+}
+
+/* y = -x, with dims of x in another order, by groups of several blocks; the last may have fewer. */
+static void check_spans(int64_t lines, int64_t line, uint32_t lanes, bool masked)
+{
+    static const uint32_t order[] = {1, 0, 2};
+    const int64_t dims[] = {2, lines, line};
+    struct rig rig;
+    uint32_t x, y, n_masked = 0;
+
+    rig_init(&rig);
+    rig.target.units = 4;
+    rig.target.tuning.group_least = lanes;
+    x = rig_laid(&rig, FRIT_F32, 3, dims, order, 0, 1);
+    fill(&rig, x, 11);
+    y = op1(&rig, FRIT_OP_neg, x, NULL, 3, dims);
+    rig_run(&rig, &sched_map);
+    assert_int_equal(rig.module.phases[0].lanes, lanes);
+    for (uint32_t i = 0; i < rig.module.phases[0].n; i++)
+        n_masked += rig.module.phases[0].inst[i].op == KIR_store_if;
+    assert_int_equal(n_masked, masked);
+    for (int64_t i = 0; i < rig_count(&rig, y); i++)
+        assert_true(rig_get_real(&rig, y, i) == -rig_get_real(&rig, x, i));
+    rig_fini(&rig);
+}
+
+static void test_spans(void **state)
+{
+    (void)state;
+    check_spans(32, 64, 256, false);
+    check_spans(33, 64, 256, true);
+    check_spans(33, 70, 512, true);
+    check_spans(32, 150, 256, true);
+    check_spans(7, 64, 64, false); /* too few lines to share groups */
 }
 
 /* A contiguous operand is read at the element's number, whatever the dims are split for. */
@@ -699,16 +734,17 @@ static void test_no_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_chain),      cmocka_unit_test(test_rows),
-        cmocka_unit_test(test_empty),      cmocka_unit_test(test_far_index),
-        cmocka_unit_test(test_cross),      cmocka_unit_test(test_modules),
-        cmocka_unit_test(test_contiguous), cmocka_unit_test(test_masks),
-        cmocka_unit_test(test_alias),      cmocka_unit_test(test_alias_join),
-        cmocka_unit_test(test_accepts),    cmocka_unit_test(test_extents),
-        cmocka_unit_test(test_malformed),  cmocka_unit_test(test_targets),
-        cmocka_unit_test(test_wide),       cmocka_unit_test(test_no_memory),
-        cmocka_unit_test(test_sizes),      cmocka_unit_test(test_many_sizes),
-        cmocka_unit_test(test_across),     cmocka_unit_test(test_across_kinds),
+        cmocka_unit_test(test_chain),        cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_empty),        cmocka_unit_test(test_far_index),
+        cmocka_unit_test(test_cross),        cmocka_unit_test(test_modules),
+        cmocka_unit_test(test_spans),        cmocka_unit_test(test_contiguous),
+        cmocka_unit_test(test_masks),        cmocka_unit_test(test_alias),
+        cmocka_unit_test(test_alias_join),   cmocka_unit_test(test_accepts),
+        cmocka_unit_test(test_extents),      cmocka_unit_test(test_malformed),
+        cmocka_unit_test(test_targets),      cmocka_unit_test(test_wide),
+        cmocka_unit_test(test_no_memory),    cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_many_sizes),   cmocka_unit_test(test_across),
+        cmocka_unit_test(test_across_kinds),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
