@@ -17,8 +17,9 @@ enum {
     TYPE_F32 = 0,
     TYPE_F64 = 1,
     TYPE_F16 = 2,
-    TYPE_BF16 = 14,   /* of both vendors */
-    EPILOGUE_BIAS = 4 /* likewise */
+    TYPE_BF16 = 14,    /* of both vendors */
+    EPILOGUE_BIAS = 4, /* likewise */
+    REDUCE_IN_COMPUTE_TYPE = 2
 };
 
 struct lt_plan {
@@ -151,16 +152,22 @@ static gpu_result make_desc(const struct lt_api *api, struct lt_plan *plan)
     return result;
 }
 
-static gpu_result set_preference(const struct lt_api *api, void *preference, uint32_t align)
+/* Parts of sums are never added up in a result's 16 bits. */
+static gpu_result set_preference(const struct lt_api *api, void *preference,
+                                 const struct product_problem *p)
 {
     const struct lt_numbers *v = vendor.lt;
     const uint64_t workspace = MAX_WORKSPACE_BYTES;
+    const uint32_t reductions = REDUCE_IN_COMPUTE_TYPE;
     gpu_result result =
         api->PreferenceSetAttribute(preference, v->max_workspace, &workspace, sizeof workspace);
 
-    for (uint32_t i = 0; v->min_aligns && i < 4 && !result; i++)
+    if (!result && v->reductions && frit_storage_bytes(p->result, 1) < sizeof(float))
         result =
-            api->PreferenceSetAttribute(preference, v->min_aligns + (int)i, &align, sizeof align);
+            api->PreferenceSetAttribute(preference, v->reductions, &reductions, sizeof reductions);
+    for (uint32_t i = 0; v->min_aligns && i < 4 && !result; i++)
+        result = api->PreferenceSetAttribute(preference, v->min_aligns + (int)i, &p->align,
+                                             sizeof p->align);
     return result;
 }
 
@@ -175,7 +182,7 @@ static gpu_result find_algorithm(const struct lt_api *api, void *handle, struct 
 
     *found = 0;
     if (!result)
-        result = set_preference(api, preference, plan->plan.problem.align);
+        result = set_preference(api, preference, &plan->plan.problem);
     if (!result)
         result = api->GetHeuristic(handle, plan->desc, plan->a, plan->b, plan->c, plan->c,
                                    preference, 1, plan->algorithm, found);

@@ -40,6 +40,7 @@ struct lt_numbers {
     int desc_op_a, desc_op_b, desc_epilogue, desc_bias; /* attributes of a description */
     int layout_batches, layout_batch_step;              /* and of a layout */
     int max_workspace;                                  /* and of a preference */
+    int reductions; /* of a preference: how parts of sums are added up, a mask; 0: none */
     int min_aligns; /* of a preference, the first of four: alignments of operands; 0: none */
     /* Of a heuristic's result: its size, the offset of a size_t, and of an int that is 0 if the
      * algorithm can be used; the algorithm is at its start. */

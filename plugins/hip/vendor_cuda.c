@@ -71,6 +71,7 @@ static const struct lt_numbers lt = {
     .layout_batches = 5,
     .layout_batch_step = 6,
     .max_workspace = 1,
+    .reductions = 3,
     .min_aligns = 5,
     .result_bytes = 96,
     .result_workspace = 64,

@@ -12,7 +12,7 @@
 #define LT(member, hip, cuda, ...) DECLARE(member, FAKE_NAME(hip, cuda), __VA_ARGS__)
 #include "hip/syms.def"
 
-/* Numbers of the libraries.  hipBLASLt has no attributes for alignments. */
+/* Numbers of the libraries.  hipBLASLt has no attributes for alignments and reductions. */
 enum {
     COMPUTE_F32 = FAKE_NAME(2, 68),
     COMPUTE_TF32 = FAKE_NAME(6, 77),
@@ -26,6 +26,9 @@ enum {
     LAYOUT_BATCHES = FAKE_NAME(0, 5),
     LAYOUT_BATCH_STEP = FAKE_NAME(1, 6),
     PREFERENCE_WORKSPACE = 1,
+    PREFERENCE_REDUCTIONS = FAKE_NAME(1001, 3),
+    REDUCE_IN_COMPUTE_TYPE = 2,
+    REDUCE_IN_ANY = 7,
     PREFERENCE_ALIGN = FAKE_NAME(1000, 5), /* of a; those of b, c and d follow */
     USUAL_ALIGN_LOG2 = FAKE_NAME(0, 8),
     EPILOGUE_DEFAULT = 1,
@@ -78,6 +81,7 @@ struct object {
         struct {
             uint64_t workspace_bytes;
             uint8_t align_log2[ALIGNS];
+            int reductions; /* a mask */
         } preference;
     };
 };
@@ -251,7 +255,7 @@ gpu_result fake_LayoutSetAttribute(void *layout, int attribute, const void *valu
 
 gpu_result fake_PreferenceCreate(void **out)
 {
-    struct object from = {0};
+    struct object from = {.preference = {.reductions = REDUCE_IN_ANY}};
 
     memset(from.preference.align_log2, USUAL_ALIGN_LOG2, ALIGNS);
     return create("PreferenceCreate", PREFERENCE, &from, out);
@@ -272,6 +276,8 @@ gpu_result fake_PreferenceSetAttribute(void *preference, int attribute, const vo
         return result;
     if (attribute == PREFERENCE_WORKSPACE) {
         take(&o->preference.workspace_bytes, sizeof o->preference.workspace_bytes, value, bytes);
+    } else if (attribute == PREFERENCE_REDUCTIONS) {
+        o->preference.reductions = take_i32(value, bytes);
     } else if (attribute >= PREFERENCE_ALIGN && attribute < PREFERENCE_ALIGN + ALIGNS) {
         const int align = take_i32(value, bytes);
 
@@ -337,6 +343,9 @@ gpu_result fake_GetHeuristic(void *handle, void *desc, void *a, void *b, void *c
 
     must_be(use(handle, HANDLE)->handle.context == product_runtime()->current(),
             "another current device");
+    must_be(FAKE_NAME(true, false) || product_type_bytes(p.d.type) > 2 ||
+                preferred->preference.reductions == REDUCE_IN_COMPUTE_TYPE,
+            "parts of sums may be rounded to 16 bits");
     must_be(requested > 0 && results && found, "no place for results");
     *found = 0;
     if (result)
