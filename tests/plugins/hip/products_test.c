@@ -277,6 +277,7 @@ static void library_by_name(void **state)
 /* Of two libraries that are installed the first one is used, unless the other is chosen. */
 static void two_libraries(void **state)
 {
+    struct rig rig = {.products = "", .min_product = 1};
     struct fake_gpu *second;
 
     (void)state;
@@ -288,6 +289,14 @@ static void two_libraries(void **state)
     assert_int_equal(second->calls, 0);
     expect_kernels("rocblas"); /* by the candidate that this test does not choose */
     assert_int_not_equal(second->calls, 0);
+    /* Nor if that one cannot be used: its first call creates the handle. */
+    reset();
+    second->calls = 0;
+    library->failing_call = 1;
+    library->failing_result = 14;
+    rig_open(&rig);
+    assert_int_not_equal(second->calls, 0);
+    rig_close(&rig);
 }
 
 /* ---- failures ---- */
