@@ -40,10 +40,15 @@ static frit_status enumerate(struct rig *rig)
     frit_status status =
         rig->backend->enumerate(rig->instance, infos, sizeof *infos, 2, &count, &driver, &rig->err);
 
-    if (!status && (count <= DEVICE || infos[DEVICE].reason)) { /* also a way to report a failure */
-        snprintf(rig->err.text, sizeof rig->err.text, "%s",
-                 count ? infos[DEVICE].name.ptr : driver.detail.ptr);
+    if (!status && count < 2) { /* also a way to report a failure */
+        snprintf(rig->err.text, sizeof rig->err.text, "%s", driver.detail.ptr);
         return FRIT_IO;
+    }
+    for (int i = 0; i < 2 && !status; i++) { /* and so is this */
+        if (!infos[i].reason)
+            continue;
+        snprintf(rig->err.text, sizeof rig->err.text, "%s", infos[i].name.ptr);
+        status = FRIT_IO;
     }
     return status;
 }
