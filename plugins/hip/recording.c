@@ -3,50 +3,14 @@
 
 #include <string.h>
 
-#include "compile.h"
 #include "device.h"
 #include "gpu/arg_block.h"
 #include "gpu/capture.h"
 #include "launch.h"
 #include "plugin.h"
+#include "recording_graph.h"
 #include "scope.h"
 #include "submit.h"
-#include "target.h"
-
-/* The block of a kernel whose words change: where it lies in the words of the capture and in the
- * region. */
-struct changing_block {
-    uint64_t first_word, region_word, n_words;
-};
-
-/* A part of a recording: a graph, or a product whose operands move, which a graph cannot contain.
- */
-struct segment {
-    gpu_graph_exec graph; /* NULL: a product, or nothing */
-    const struct captured_kernel *product;
-};
-
-struct frit_recording {
-    struct capture capture;
-    frit_queue *queue;
-    struct segment *segments; /* owned */
-    uint32_t n_segments;
-    frit_memory region;              /* device memory; zeroed where nothing changes */
-    uint64_t *region_words;          /* what a replay writes to it; owned */
-    struct changing_block *changing; /* owned */
-    uint32_t n_changing;
-    uint64_t n_region_words;
-};
-
-/* Whether the kernel reads its block in the region. */
-static bool is_changing(const struct captured_kernel *kernel)
-{
-    const struct kernel_code *code = kernel->launch.code;
-
-    if (kernel->launch.product)
-        return false;
-    return kernel->addresses_change || kernel->params_change || !code->by_value;
-}
 
 /* ---- making ---- */
 
@@ -78,7 +42,7 @@ static frit_status lay_out(struct device *device, frit_recording *recording, fri
         const uint64_t end =
             i + 1 < capture->n_kernels ? capture->kernels[i + 1].first_word : capture->n_words;
 
-        if (!is_changing(kernel))
+        if (!graph_is_changing(kernel))
             continue;
         recording->changing[recording->n_changing++] = (struct changing_block){
             kernel->first_word, recording->n_region_words, end - kernel->first_word};
@@ -95,178 +59,13 @@ static frit_status lay_out(struct device *device, frit_recording *recording, fri
                          &recording->region, err);
 }
 
-/* Enqueues a kernel on the stream that is captured.  `region_word` counts through the region. */
-static frit_status capture_kernel(const struct launch_target *target,
-                                  const frit_recording *recording,
-                                  const struct captured_kernel *kernel,
-                                  const struct changing_block *changing, frit_err *err)
-{
-    const uint64_t *words = recording->capture.words + kernel->first_word;
-    const struct arg_block block = arg_block_layout(&kernel->launch);
-    const uint32_t aligned = kernel->aligned ? FORM_ALIGNED : 0;
-    uint64_t reference[ARG_BLOCK_REFERENCE];
-    const struct code_form *form;
-    uint32_t n = block.n_words;
-    frit_status status = compile_form(target->device, kernel->launch.code,
-                                      aligned | (changing ? FORM_BY_ADDRESS : 0), &form, err);
-
-    if (status)
-        return status;
-    if (changing) {
-        n = arg_block_refer(&block, &kernel->launch,
-                            recording->region.address + changing->region_word * sizeof(uint64_t),
-                            reference);
-        words = reference;
-    }
-    return launch_phases(target, &kernel->launch, form, words, n, err);
-}
-
-/* ---- segments ---- */
-
-/* What is captured at present. */
-struct capturing {
-    struct launch_target target;
-    frit_recording *recording;
-    uint32_t n_captured; /* commands of the open graph */
-};
-
-static frit_status begin_graph(struct capturing *c, frit_err *err)
-{
-    struct device *device = c->target.device;
-    gpu_result result = device->api->StreamBeginCapture(c->target.stream, GPU_CAPTURE_RELAXED);
-
-    c->n_captured = 0;
-    return result ? device_fail(device, result, "capturing a stream", err) : FRIT_OK;
-}
-
-/* Ends the open graph, which becomes a segment unless it is empty or `status` is a failure. */
-static frit_status end_graph(struct capturing *c, frit_status status, frit_err *err)
-{
-    struct device *device = c->target.device;
-    frit_recording *recording = c->recording;
-    gpu_graph graph = NULL;
-    gpu_result result = device->api->StreamEndCapture(c->target.stream, &graph);
-
-    if (!status && !result && c->n_captured) {
-        result = device->api->GraphInstantiate(&recording->segments[recording->n_segments].graph,
-                                               graph, 0);
-        recording->n_segments += !result;
-    }
-    if (graph)
-        (void)device->api->GraphDestroy(graph);
-    return status || !result ? status : device_fail(device, result, "making a graph", err);
-}
-
-/* A product with moving operands stands between two graphs. */
-static frit_status add_product_segment(struct capturing *c, const struct captured_kernel *kernel,
-                                       frit_err *err)
-{
-    frit_recording *recording = c->recording;
-    frit_status status = end_graph(c, FRIT_OK, err);
-
-    if (!status)
-        recording->segments[recording->n_segments++].product = kernel;
-    return status ? status : begin_graph(c, err);
-}
-
-static frit_status capture_launch(struct capturing *c, const struct captured_launch *launch,
-                                  const struct changing_block **changing, frit_err *err)
-{
-    const struct capture *capture = &c->recording->capture;
-    const struct captured_kernel *kernel = capture->kernels + launch->first_kernel;
-    frit_status status = FRIT_OK;
-
-    for (uint32_t k = 0; k < launch->n_kernels && !status; k++, kernel++) {
-        const bool changes = is_changing(kernel);
-
-        if (kernel->launch.product && kernel->addresses_change) {
-            status = add_product_segment(c, kernel, err);
-            continue;
-        }
-        if (kernel->launch.product)
-            status = product_enqueue(&c->target, kernel->launch.product,
-                                     capture->words + kernel->first_word, err);
-        else
-            status =
-                capture_kernel(&c->target, c->recording, kernel, changes ? *changing : NULL, err);
-        *changing += changes;
-        c->n_captured++;
-    }
-    return status;
-}
-
-static frit_status capture_commands(struct capturing *c, frit_err *err)
-{
-    frit_recording *recording = c->recording;
-    const struct changing_block *changing = recording->changing;
-    const struct captured_launch *launch = recording->capture.launches;
-    frit_status status = FRIT_OK;
-
-    for (uint32_t i = 0; i < recording->capture.n_cmds && !status; i++) {
-        const frit_cmd *cmd = &recording->capture.cmds[i];
-
-        c->n_captured += cmd->kind == FRIT_CMD_COPY || cmd->kind == FRIT_CMD_FILL;
-        if (cmd->kind == FRIT_CMD_COPY)
-            status = submit_copy(recording->queue, c->target.stream, cmd, err);
-        else if (cmd->kind == FRIT_CMD_FILL)
-            status = submit_fill(recording->queue, c->target.stream, cmd, err);
-        else if (cmd->kind == FRIT_CMD_LAUNCH)
-            status = capture_launch(c, launch++, &changing, err);
-    }
-    return status;
-}
-
-/* Compiles what the kernels need before the capture begins, in which the runtime allows less. */
-static frit_status make_forms(struct device *device, const frit_recording *recording, frit_err *err)
-{
-    const struct capture *capture = &recording->capture;
-    const struct code_form *form;
-    frit_status status = FRIT_OK;
-
-    for (uint32_t i = 0; i < capture->n_kernels && !status; i++) {
-        const struct captured_kernel *kernel = &capture->kernels[i];
-
-        if (!kernel->launch.product)
-            status = compile_form(device, kernel->launch.code,
-                                  (kernel->aligned ? FORM_ALIGNED : 0) |
-                                      (is_changing(kernel) ? FORM_BY_ADDRESS : 0),
-                                  &form, err);
-    }
-    return status;
-}
-
-static frit_status make_segments(struct device *device, frit_recording *recording, frit_err *err)
-{
-    struct capturing c = {.target = {.device = device}, .recording = recording};
-    gpu_result result;
-    frit_status status;
-
-    recording->segments =
-        hip_alloc(device->instance,
-                  (2 * (uint64_t)recording->capture.n_kernels + 2) * sizeof *recording->segments);
-    if (!recording->segments)
-        return plug_fail(&device->instance->plug, err, FRIT_NO_HOST_MEMORY,
-                         "no memory for a recording");
-    result = device->api->StreamCreate(&c.target.stream, GPU_STREAM_NON_BLOCKING);
-    if (result)
-        return device_fail(device, result, "creating a stream", err);
-    status = begin_graph(&c, err);
-    if (!status)
-        status = end_graph(&c, capture_commands(&c, err), err);
-    (void)device->api->StreamDestroy(c.target.stream);
-    return status;
-}
-
 static void destroy(struct device *device, frit_recording *recording)
 {
-    for (uint32_t i = 0; i < recording->n_segments; i++)
-        if (recording->segments[i].graph)
-            (void)device->api->GraphExecDestroy(recording->segments[i].graph);
+    graph_destroy_all(device, recording);
     buffer_destroy(device, &recording->region);
     capture_fini(&recording->capture);
     hip_free(device->instance, recording->region_words);
     hip_free(device->instance, recording->changing);
-    hip_free(device->instance, recording->segments);
     hip_free(device->instance, recording);
 }
 
@@ -286,9 +85,7 @@ static frit_status create(struct device *device, frit_queue *queue,
     if (!status)
         status = lay_out(device, made, err);
     if (!status)
-        status = make_forms(device, made, err);
-    if (!status)
-        status = make_segments(device, made, err);
+        status = graph_make_segments(device, made, err);
     if (status)
         destroy(device, made);
     else
@@ -361,17 +158,22 @@ static frit_status write_region(struct frit_queue *queue, frit_recording *record
     return result ? device_fail(queue->device, result, "copying arguments", err) : FRIT_OK;
 }
 
+static frit_status enqueue_graph(struct frit_queue *queue, gpu_graph_exec graph, frit_err *err)
+{
+    gpu_result result = queue->device->api->GraphLaunch(graph, queue->stream);
+
+    return result ? device_fail(queue->device, result, "launching a graph", err) : FRIT_OK;
+}
+
 static frit_status enqueue_segment(struct frit_queue *queue, const frit_recording *recording,
                                    const struct segment *segment, frit_err *err)
 {
     const struct launch_target target = {queue->device, queue->stream};
-    gpu_result result;
 
     if (segment->product)
         return product_enqueue(&target, segment->product->launch.product,
                                recording->capture.words + segment->product->first_word, err);
-    result = queue->device->api->GraphLaunch(segment->graph, queue->stream);
-    return result ? device_fail(queue->device, result, "launching a graph", err) : FRIT_OK;
+    return enqueue_graph(queue, segment->graph, err);
 }
 
 /* Needs the lock.  A failure after the first segment is reported by wait, for the value. */
@@ -380,12 +182,15 @@ static frit_status replay(struct frit_queue *queue, frit_recording *recording, c
 {
     struct fault fault = {.err = {.struct_size = sizeof fault.err}};
     frit_status status = capture_patch(&recording->capture, params, &queue->buffer, err);
+    gpu_graph_exec whole = status ? NULL : graph_find_placed(queue->device, recording);
 
     if (!status && recording->n_region_words)
         status = write_region(queue, recording, err);
     if (status)
         return status;
-    for (uint32_t i = 0; i < recording->n_segments && !status; i++)
+    if (whole)
+        status = enqueue_graph(queue, whole, &fault.err);
+    for (uint32_t i = 0; i < recording->n_segments && !status && !whole; i++)
         status = enqueue_segment(queue, recording, &recording->segments[i], &fault.err);
     fault.err.status = status;
     return queue_signal(queue, status ? &fault : NULL, value, err);
