@@ -439,7 +439,7 @@ static void lost_when_it_runs(void **state)
     memory = rig_alloc(&rig, 64).memory;
     rig_wait(&rig, fill_on(&rig, NULL, memory, 1, NULL, 0));
     fake->failing_work_result = 700;
-    fake->failing_work = fake->n_operations + 1;
+    fake->failing_operation = fake->n_operations + 1;
     value = fill_on(&rig, NULL, memory, 2, NULL, 0);
     assert_int_equal(rig.backend->wait(rig.device, NULL, value, UINT64_MAX, &failure, &rig.err),
                      FRIT_DEVICE_LOST);
