@@ -54,6 +54,28 @@ expect 0 '"failed": 0,' '' "$frit" conform reference --quick --filter matmul --j
 expect_json conform
 grep -q '<testcase classname="matmul" name="matmul/f32/odd/dense"/>' "$scratch/junit.xml" || complain "no such case" junit
 
+# Shards together have every case once, in the order of the whole, and each has its part of every row.
+names() { sed -n 's/^# \([^ ]*\)\(:.*\)\?$/\1/p'; }
+shards() { for k in $(seq "$1"); do "$frit" conform reference --list "${@:2}" --shard "$k/$1" | names | tee "$scratch/shard-$k"; done; }
+names <"$scratch/list" >"$scratch/whole"
+[ "$(wc -l <"$scratch/whole")" -gt 40000 ] && [ -z "$(sort "$scratch/whole" | uniq -d)" ] || complain "cannot find the names" "conform --list"
+shards 7 | sort | cmp - <(sort "$scratch/whole") || complain "other cases than the whole" "conform --shard K/7"
+grep -Fxf "$scratch/shard-3" "$scratch/whole" | cmp - "$scratch/shard-3" || complain "another order than the whole" "conform --shard 3/7"
+grep -c '^conv/' "$scratch"/shard-* | sed 's/.*://' | sort -n | sed -n '1p;$p' | { read -r least && read -r most && [ $((most - least)) -le 2 ]; } ||
+  complain "one has many more cases of conv than another" "conform --shard K/7"
+"$frit" conform reference --list --quick | names | sort >"$scratch/whole"
+shards 4 --quick | sort | cmp - "$scratch/whole" || complain "other cases than the whole" "conform --quick --shard K/4"
+for k in 1 2 3; do
+  expect 0 "^reference:0, shard $k/3: .* 0 failed" "$calm" "$frit" conform reference --quick --filter 'm*/f32/*' --shard $k/3 --junit "$scratch/shard.xml"
+  grep '^<testcase' "$scratch/shard.xml" >>"$scratch/shards.xml"
+done
+sort "$scratch/shards.xml" | cmp - <(grep '^<testcase' "$scratch/1.xml" | sort) || complain "other verdicts than the whole" "conform --shard K/3"
+expect 0 '"shards": 2,' '' "$frit" conform reference --filter 'neg/f32/odd/dense' --shard 2/2 --json
+grep -q '"shard": 2,' "$scratch/out" && grep -q '"cases": [01],' "$scratch/out" || complain "no word of it" "conform --shard --json"
+for text in 0/4 5/4 4 1/1001 a/b; do
+  expect 2 '' "--shard wants K/N, from 1/N to N/N with N at most 1000, not '$text'" "$frit" conform reference --shard $text
+done
+
 expect 2 '' "no case is named 'nothing'" "$frit" conform reference --filter nothing
 expect 2 '' "no case is named 'nothing'" "$frit" conform reference --filter neg --filter nothing
 
@@ -69,11 +91,20 @@ expect 1 '' 'conform: nosuch: ' "$frit" conform nosuch
 expect 1 '' 'fake-plain.so: it is no plugin: ' "$frit" conform "$fakes/libfake-plain.so" --filter add
 expect 1 '' 'conform: .*open-fails.so: .*the moon is not full' "$frit" conform "$fakes/libfrit-fake-open-fails.so" --filter add
 expect 1 '' 'fake-crashes.so: it was not opened: it crashed: Aborted' "$frit" conform "$wrongs/libfrit-fake-crashes.so"
-# A plugin that crashes while custom ops are listed is reported before the first case.
-expect 1 '^$' '^frit conform: the ops of plugins cannot be listed: it crashed: Aborted$' "$frit" conform reference --quick --filter neg \
+# A plugin beside the driver that crashes is reported before the first case.
+expect 1 '^$' '^frit conform: reference: it was not opened: it crashed: Aborted$' "$frit" conform reference --quick --filter neg \
   --set "plugin.fake-crashes.library=$wrongs/libfrit-fake-crashes.so"
 expect 0 ' 0 failed, ' '' "$frit" conform reference --quick --filter sum --set frit.threads=1
-expect 1 'not absolute|threads' '*' "$frit" conform reference --quick --filter 'sum/f32/*' --set frit.threads=-1
+expect 1 '' 'conform: reference: no host opens: .*threads' "$frit" conform reference --quick --filter 'sum/f32/*' --set frit.threads=-1
+
+# Only its options make the second device: they count where the driver is looked up, and where its plugin is opened again.
+expect 1 '' 'conform: fake:1: ' "$frit" conform fake:1 --filter memory/places --set "plugin.fake-good.library=$fakes/libfrit-fake-good.so"
+expect 0 '^fake:1: 1 cases .*: 1 passed' 'warn fake: ' "$frit" conform fake:1 --filter memory/places \
+  --set "plugin.fake-good.library=$fakes/libfrit-fake-good.so" --set plugin.fake-good.option.devices=2
+printf '[plugin.fake-good]\nlibrary = %s\noption.devices = 2\n' "$fakes/libfrit-fake-good.so" >"$scratch/two.ini"
+expect 0 '^fake:1: 1 cases .*: 1 passed' 'warn fake: ' env FRIT_CONFIG="$scratch/two.ini" "$frit" conform fake:1 --filter memory/places
+expect 1 '' 'fake-good.so: bad-option: .*option.devices' "$frit" conform "$fakes/libfrit-fake-good.so" --filter memory/places \
+  --set plugin.fake-good.option.devices=many
 
 # The driver with nothing wrong, and one wrong thing each.
 expect 0 ' 0 failed, .* 4 native' '*' "$frit" conform "$wrongs/libfrit-fake-four.so" --quick

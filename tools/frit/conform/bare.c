@@ -93,34 +93,38 @@ bool bare_has_option(const struct bare *bare, const char *name)
     return find_option(bare->plugin, (frit_str){name, strlen(name)}) != NULL;
 }
 
-/* A setting of the command line for this plugin, else the default. */
-static frit_status get_str(void *self, frit_str key, frit_str *out, frit_err *err)
+/* The value that libfrit would pass: that of the command line, the environment or a file, else the
+ * default.  FRIT_INVALID if the plugin declares no such option of that type. */
+static frit_status get_typed(void *self, frit_str key, uint32_t type, frit_str *out, frit_err *err)
 {
     const struct bare *bare = self;
     const frit_option *option = find_option(bare->plugin, key);
+    frit_config_desc value = {.struct_size = sizeof(value)};
     char section[CONFORM_NAME], name[CONFORM_NAME];
 
-    if (!option)
+    if (!option || option->type != type)
         return core_err_set(self, err, FRIT_INVALID, 0, FRIT_STR("an option without declaration"));
     snprintf(section, sizeof(section), "plugin.%.*s", (int)bare->plugin->id.len,
              bare->plugin->id.ptr);
     snprintf(name, sizeof(name), "option.%.*s", (int)key.len, key.ptr);
     *out = option->default_value;
-    for (size_t i = 0; i < bare->options->n_settings; i++) {
-        const frit_setting *setting = &bare->options->settings[i];
-
-        if (strcmp(setting->section, section) == 0 && strcmp(setting->key, name) == 0)
-            *out = (frit_str){setting->value, strlen(setting->value)};
-    }
+    for (uint64_t i = 0; frit_config_at(bare->host, i, &value) == FRIT_OK; i++)
+        if (strcmp(value.section, section) == 0 && strcmp(value.key, name) == 0)
+            *out = (frit_str){value.value, strlen(value.value)};
     if (bare->extra && is(key, bare->extra->key))
         *out = (frit_str){bare->extra->value, strlen(bare->extra->value)};
     return FRIT_OK;
 }
 
-static frit_status get_text(void *self, frit_str key, char text[64], frit_err *err)
+static frit_status get_str(void *self, frit_str key, frit_str *out, frit_err *err)
+{
+    return get_typed(self, key, FRIT_OPTION_STR, out, err);
+}
+
+static frit_status get_text(void *self, frit_str key, uint32_t type, char text[64], frit_err *err)
 {
     frit_str value;
-    frit_status status = get_str(self, key, &value, err);
+    frit_status status = get_typed(self, key, type, &value, err);
 
     if (!status)
         snprintf(text, 64, "%.*s", (int)value.len, value.ptr);
@@ -130,27 +134,30 @@ static frit_status get_text(void *self, frit_str key, char text[64], frit_err *e
 static frit_status get_i64(void *self, frit_str key, int64_t *out, frit_err *err)
 {
     char text[64] = "";
-    frit_status status = get_text(self, key, text, err);
+    frit_status status = get_text(self, key, FRIT_OPTION_I64, text, err);
 
-    *out = strtoll(text, NULL, 10);
+    if (!status)
+        *out = strtoll(text, NULL, 10);
     return status;
 }
 
 static frit_status get_f64(void *self, frit_str key, double *out, frit_err *err)
 {
     char text[64] = "";
-    frit_status status = get_text(self, key, text, err);
+    frit_status status = get_text(self, key, FRIT_OPTION_F64, text, err);
 
-    *out = strtod(text, NULL);
+    if (!status)
+        *out = strtod(text, NULL);
     return status;
 }
 
 static frit_status get_bool(void *self, frit_str key, uint32_t *out, frit_err *err)
 {
     char text[64] = "";
-    frit_status status = get_text(self, key, text, err);
+    frit_status status = get_text(self, key, FRIT_OPTION_BOOL, text, err);
 
-    *out = strcmp(text, "yes") == 0;
+    if (!status)
+        *out = strcmp(text, "yes") == 0;
     return status;
 }
 
@@ -259,6 +266,7 @@ frit_status bare_open(struct bare *bare, const struct conform_options *options,
     frit_status status;
 
     bare->options = options;
+    bare->host = lab->host;
     bare->reason = reason;
     bare->memo = lab->memo;
     bare->err = (frit_err){.struct_size = sizeof(bare->err)};

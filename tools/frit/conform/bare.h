@@ -19,6 +19,7 @@
 
 struct bare {
     const struct conform_options *options;
+    frit_host *host;           /* libfrit's, by which options of plugins are looked up */
     const frit_setting *extra; /* NULL, or an option's value that beats all others */
     const frit_plugin *plugin;
     frit_host_root root;

@@ -12,6 +12,7 @@
 #include "conform/find.h"
 #include "conform/program.h"
 #include "conform/report.h"
+#include "conform/shard.h"
 #include "invocation.h"
 #include "term.h"
 
@@ -109,6 +110,17 @@ static int take_jobs(const struct invocation *in, struct conform_options *option
     return CLI_FINE;
 }
 
+static int take_shard(const struct invocation *in, struct conform_shard *shard)
+{
+    const char *text = invocation_value(in, "--shard");
+
+    *shard = (struct conform_shard){1, 1};
+    if (text && !conform_shard_parse(text, shard))
+        return misused(in, "--shard wants K/N, from 1/N to N/N with N at most %d, not '%s'",
+                       CONFORM_SHARDS, text);
+    return CLI_FINE;
+}
+
 /* Nothing but the driver computes, compiled now and as it will be, in memory that holds NaN. */
 static int take_options(const struct invocation *in, struct conform_options *options)
 {
@@ -134,7 +146,7 @@ static int take_options(const struct invocation *in, struct conform_options *opt
             add_setting(in, options, (char *)in->given[i].value))
             return CLI_MISUSED;
     }
-    return take_jobs(in, options);
+    return take_shard(in, &options->shard) ? CLI_MISUSED : take_jobs(in, options);
 }
 
 /* A row's name, or a pattern for names of cases. */
@@ -183,6 +195,7 @@ static int make_cases(const struct invocation *in, const struct conform_options 
     char reason[CONFORM_REASON];
     struct conform_row row;
     bool good = conform_checks_add(cases);
+    int status;
 
     for (size_t i = 0; good && conform_row_at(i, &row); i++)
         good = conform_cases_add(cases, &row, options->quick);
@@ -190,7 +203,9 @@ static int make_cases(const struct invocation *in, const struct conform_options 
         return failed(in, "no memory");
     if (!conform_customs_add(options, cases, customs, reason))
         return failed(in, "%s", reason);
-    return invocation_has(in, "--filter") ? keep(in, cases) : CLI_FINE;
+    status = invocation_has(in, "--filter") ? keep(in, cases) : CLI_FINE;
+    conform_shard_keep(cases, &options->shard);
+    return status;
 }
 
 static void list(const struct conform_cases *cases)
@@ -232,8 +247,9 @@ static int report_all(const struct invocation *in, const struct conform_report *
 static int run_cases(const struct invocation *in, struct conform_options *options,
                      const struct conform_cases *cases)
 {
-    struct gathering g = {.report = {.device = options->device, .cases = cases},
-                          .fail_fast = invocation_has(in, "--fail-fast")};
+    struct gathering g = {
+        .report = {.device = options->device, .shard = options->shard, .cases = cases},
+        .fail_fast = invocation_has(in, "--fail-fast")};
     double start = term_clock();
     int status;
 
@@ -262,7 +278,7 @@ static int find_device(const struct invocation *in, struct conform_options *opti
 {
     char reason[CONFORM_REASON];
 
-    if (!conform_find(in->args[0], found, reason))
+    if (!conform_find(options, in->args[0], found, reason))
         return failed(in, "%s: %s", in->args[0], reason);
     if (*found->section)
         options->settings[options->n_settings++] =
@@ -332,14 +348,19 @@ const struct command conform_command = {
         "Floats are right when they are as near to the exact value as those of `reference`, plus\n"
         "some units in the last place that the row allows; everything else bit for bit.\n"
         "\n"
-        "With --json: driver; cases, passed, failed, skipped, not_run; rows, rows_native,\n"
-        "rows_decomposed, rows_host, rows_fallback, rows_refused, rows_failed; seconds; table\n"
-        "{row, element types: one of these words, or partial}; failures {case, reason}; skips\n"
-        "{case, reason}.",
+        "--shard K/N runs part K of N.  The parts take about equally long, and together they run\n"
+        "each case once if all other options are the same: for a device that can be used only\n"
+        "some minutes at a time.  Each part has cases of all rows, and opens the device for each.\n"
+        "\n"
+        "With --json: driver; shard, shards; cases, passed, failed, skipped, not_run; rows,\n"
+        "rows_native, rows_decomposed, rows_host, rows_fallback, rows_refused, rows_failed;\n"
+        "seconds; table {row, element types: one of these words, or partial}; failures {case,\n"
+        "reason}; skips {case, reason}.",
     .options =
         (const struct option[]){
             {"--quick", NULL, "fewer shapes and layouts", 'q', false},
             {"--filter", "F", "a row, or a pattern: 'add/f32/*'", 'f', true},
+            {"--shard", "K/N", "part K of N of the cases, from 1 to N", 0, false},
             {"--fail-fast", NULL, "stop at the first failure", 0, false},
             {"--isolate", NULL, "a process for each case", 0, false},
             {"--jobs", "N", "processes at once; as many as processors, up to 4", 'j', false},
@@ -351,7 +372,8 @@ const struct command conform_command = {
             {0}},
     .examples =
         (const char *const[]){"conform cpu --quick", "conform ./libfrit-mine.so --filter matmul",
-                              "conform vulkan:0 --filter '*/f16/*' --junit report.xml", NULL},
+                              "conform vulkan:0 --filter '*/f16/*' --junit report.xml",
+                              "conform cuda --shard 2/8", NULL},
     .min_args = 1,
     .max_args = 1,
     .run = run,

@@ -143,12 +143,18 @@ static inline bool conform_passes(enum conform_verdict verdict)
     return verdict > VERDICT_REFUSED && verdict < VERDICT_FALLBACK;
 }
 
+/* Part `number` of `count` of a run, 1 <= number <= count. */
+struct conform_shard {
+    uint32_t number, count;
+};
+
 struct conform_options {
     const char *device;
     frit_setting settings[CONFORM_SETTINGS];
     size_t n_settings;
     double timeout; /* seconds for one case */
     size_t jobs;    /* children at once, 1..CONFORM_JOBS */
+    struct conform_shard shard;
     bool isolate;
     bool quick;
 };
@@ -191,6 +197,7 @@ struct conform_note {
 
 struct conform_report {
     const char *device;
+    struct conform_shard shard;
     const struct conform_cases *cases;
     enum conform_verdict *verdicts; /* one per case */
     struct conform_note *notes;     /* in the order of the cases */

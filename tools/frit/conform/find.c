@@ -25,16 +25,23 @@ static void log_nothing(void *ctx, uint32_t level, const char *topic, const char
     (void)text;
 }
 
-/* Opens a host without logging: the caller reports the failure. */
-static frit_host *open_with(const frit_setting *setting)
+/* Opens a host with the settings of the run and one more, without logging: the caller reports the
+ * failure.  NULL after a line with the reason. */
+static frit_host *open_with(const struct conform_options *options, const frit_setting *setting,
+                            FILE *out)
 {
+    frit_setting settings[CONFORM_SETTINGS + 1];
     const frit_host_params params = {.struct_size = sizeof(params),
-                                     .settings = setting,
-                                     .n_settings = setting != NULL,
+                                     .settings = settings,
+                                     .n_settings = options->n_settings + 1,
                                      .log = log_nothing};
+    frit_err err = {.struct_size = sizeof(err)};
     frit_host *host = NULL;
 
-    if (frit_host_open(&params, &host, NULL)) {
+    memcpy(settings, options->settings, options->n_settings * sizeof(settings[0]));
+    settings[options->n_settings] = *setting;
+    if (frit_host_open(&params, &host, &err)) {
+        fprintf(out, "reason no host opens: %s\n", err.text);
         frit_host_close(host);
         return NULL;
     }
@@ -53,7 +60,7 @@ static bool plugin_of(frit_host *host, const char *path, frit_plugin_desc *out)
 
 /* The configuration section of a file must have the plugin's id, so the file is first opened under
  * another name, to read its id. */
-static void find_file(const char *name, FILE *out)
+static void find_file(const struct conform_options *options, const char *name, FILE *out)
 {
     char path[PATH_MAX], section[CONFORM_NAME];
     frit_setting setting = {"plugin.conform", "library", path};
@@ -65,17 +72,20 @@ static void find_file(const char *name, FILE *out)
         fprintf(out, "reason %s\n", strerror(errno));
         return;
     }
-    host = open_with(&setting);
-    if (!host || !plugin_of(host, path, &plugin) || !*plugin.id) {
-        fprintf(out, "reason it is no plugin: %s\n", host ? plugin.reason_name : "no host opens");
+    host = open_with(options, &setting, out);
+    if (!host)
+        return;
+    if (!plugin_of(host, path, &plugin) || !*plugin.id) {
+        fprintf(out, "reason it is no plugin: %s\n", plugin.reason_name);
         return;
     }
     snprintf(section, sizeof(section), "plugin.%s", plugin.id);
     setting.section = section;
-    host = open_with(&setting);
-    if (!host || !plugin_of(host, path, &plugin) || plugin.reason) {
-        fprintf(out, "reason %s: %s\n", host ? plugin.reason_name : "no host",
-                host ? plugin.detail : "");
+    host = open_with(options, &setting, out);
+    if (!host)
+        return;
+    if (!plugin_of(host, path, &plugin) || plugin.reason) {
+        fprintf(out, "reason %s: %s\n", plugin.reason_name, plugin.detail);
         return;
     }
     for (uint64_t i = 0; frit_device_info_at(host, i, &device) == FRIT_OK; i++) {
@@ -87,16 +97,16 @@ static void find_file(const char *name, FILE *out)
     fprintf(out, "reason it has no usable device: %s\n", plugin.detail);
 }
 
-static void find_device(const char *name, FILE *out)
+static void find_device(const struct conform_options *options, const char *name, FILE *out)
 {
     frit_err err = {.struct_size = sizeof(err)};
     const frit_setting only = {"frit", "device", name};
-    frit_host *host = open_with(&only);
+    frit_host *host = open_with(options, &only, out);
     frit_device *device;
 
     if (!host)
-        fprintf(out, "reason no host opens\n");
-    else if (frit_device_open(host, name, &device, &err))
+        return;
+    if (frit_device_open(host, name, &device, &err))
         fprintf(out, "reason %s\n", err.text);
     else
         fprintf(out, "device %s\n", frit_device_name(device));
@@ -179,6 +189,7 @@ const char *conform_ended(int status, char reason[CONFORM_REASON])
 }
 
 struct finding {
+    const struct conform_options *options;
     const char *name;
     struct conform_found *out;
     char *reason;
@@ -189,9 +200,9 @@ static void find(void *ctx, FILE *to)
     const struct finding *finding = ctx;
 
     if (is_file(finding->name))
-        find_file(finding->name, to);
+        find_file(finding->options, finding->name, to);
     else
-        find_device(finding->name, to);
+        find_device(finding->options, finding->name, to);
 }
 
 static void take_lines(void *ctx, FILE *from)
@@ -203,9 +214,10 @@ static void take_lines(void *ctx, FILE *from)
         take_line(line, finding->out, finding->reason);
 }
 
-bool conform_find(const char *name, struct conform_found *out, char reason[CONFORM_REASON])
+bool conform_find(const struct conform_options *options, const char *name,
+                  struct conform_found *out, char reason[CONFORM_REASON])
 {
-    struct finding finding = {name, out, reason};
+    struct finding finding = {options, name, out, reason};
     char ended[CONFORM_REASON];
     int status = 0;
 

@@ -9,10 +9,12 @@
 #include "conform/conform.h"
 
 struct conform_found;
+struct conform_options;
 
-/* Finds what DRIVER, DEVICE or a plugin's file means, in a child, since plugins may crash.  False
- * with a reason. */
-bool conform_find(const char *name, struct conform_found *out, char reason[CONFORM_REASON]);
+/* Finds what DRIVER, DEVICE or a plugin's file means with the settings of the run, in a child,
+ * since plugins may crash.  False with a reason. */
+bool conform_find(const struct conform_options *options, const char *name,
+                  struct conform_found *out, char reason[CONFORM_REASON]);
 /* Calls `send` in a child process and `receive` in this one with what the child writes.  `*status`
  * is the child's, as waitpid gives it.  Returns false and sets errno if the child or the pipe
  * cannot be made. */

@@ -197,21 +197,32 @@ static void show_notes(const struct conform_report *report, FILE *out)
     }
 }
 
+/* ", shard 2/8", or nothing of a whole run. */
+static const char *shard_text(const struct conform_report *report, char text[32])
+{
+    text[0] = '\0';
+    if (report->shard.count > 1)
+        snprintf(text, 32, ", shard %" PRIu32 "/%" PRIu32, report->shard.number,
+                 report->shard.count);
+    return text;
+}
+
 void conform_report_text(const struct conform_report *report, FILE *out)
 {
     struct totals totals = totals_of(report);
-    char time[16];
+    char time[16], shard[32];
 
     if (totals.n_rows)
         show_table(report, out);
     show_notes(report, out);
     fprintf(out,
-            "\n%s: %zu cases in %s: %" PRIu64 " passed, %" PRIu64 " failed, %" PRIu64
+            "\n%s%s: %zu cases in %s: %" PRIu64 " passed, %" PRIu64 " failed, %" PRIu64
             " skipped; %" PRIu64 " rows: %" PRIu64 " native, %" PRIu64 " decomposed, %" PRIu64
             " host, %" PRIu64 " fallback, %" PRIu64 " failed\n",
-            report->device, report->n_run, term_seconds(report->seconds, time), passed(&totals),
-            totals.cases[VERDICT_FAILED], skipped(&totals), totals.n_rows,
-            totals.rows[VERDICT_NATIVE], totals.rows[VERDICT_DECOMPOSED], totals.rows[VERDICT_HOST],
+            report->device, shard_text(report, shard), report->n_run,
+            term_seconds(report->seconds, time), passed(&totals), totals.cases[VERDICT_FAILED],
+            skipped(&totals), totals.n_rows, totals.rows[VERDICT_NATIVE],
+            totals.rows[VERDICT_DECOMPOSED], totals.rows[VERDICT_HOST],
             totals.rows[VERDICT_FALLBACK], totals.rows[VERDICT_FAILED]);
     if (totals.rows[VERDICT_REFUSED])
         fprintf(out, "%" PRIu64 " more rows take none of the operands that were tried\n",
@@ -265,6 +276,8 @@ void conform_report_json(const struct conform_report *report, FILE *out)
 
     json_begin(&json, out);
     json_text(&json, "driver", report->device);
+    json_uint(&json, "shard", report->shard.number);
+    json_uint(&json, "shards", report->shard.count);
     json_uint(&json, "cases", report->cases->count);
     json_uint(&json, "passed", passed(&totals));
     json_uint(&json, "failed", totals.cases[VERDICT_FAILED]);
@@ -308,16 +321,17 @@ bool conform_report_junit(const struct conform_report *report, const char *path)
     struct totals totals = totals_of(report);
     FILE *out = fopen(path, "w");
     size_t note = 0;
-    char name[CONFORM_NAME];
+    char name[CONFORM_NAME], shard[32];
     bool good;
 
     if (!out)
         return false;
     fprintf(out,
-            "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"frit conform %s\" "
+            "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"frit conform %s%s\" "
             "tests=\"%zu\" failures=\"%" PRIu64 "\" skipped=\"%" PRIu64 "\" time=\"%.3f\">\n",
-            report->device, report->cases->count, totals.cases[VERDICT_FAILED],
-            skipped(&totals) + totals.cases[VERDICT_NONE], report->seconds);
+            report->device, shard_text(report, shard), report->cases->count,
+            totals.cases[VERDICT_FAILED], skipped(&totals) + totals.cases[VERDICT_NONE],
+            report->seconds);
     for (size_t i = 0; i < report->cases->count; i++) {
         const struct conform_case *one = &report->cases->at[i];
 
