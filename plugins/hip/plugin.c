@@ -14,6 +14,7 @@
 #include "device.h"
 #include "foreign.h"
 #include "native.h"
+#include "peer.h"
 #include "program.h"
 #include "queue.h"
 #include "recording.h"
@@ -214,6 +215,7 @@ static const void *plugin_interface(void *instance, frit_str id)
         .queue_destroy = queue_destroy,
         .heap_budget = buffer_budget,
         .compute_info = device_compute_info,
+        .copy_from = peer_copy,
     };
     static const frit_fuser_table fuser = {
         KERNELS_FUSER_SLOTS,
