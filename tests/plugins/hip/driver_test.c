@@ -738,25 +738,6 @@ static void kernels_that_are_refused(void **state)
 
 /* ---- kept code ---- */
 
-static void run_add(struct rig *rig)
-{
-    frit_allocation memory = rig_alloc(rig, 64);
-    const struct vector vectors[3] = {{memory.memory, 0}, {memory.memory, 0}, {memory.memory, 32}};
-    const float numbers[4] = {1, 10, 100, 1000};
-    float got[4];
-    struct add add;
-
-    rig_write(rig, memory.memory, 0, numbers, sizeof numbers);
-    if (add_open(rig, &add, vectors, 4))
-        fail_msg("%s", rig->err.text);
-    rig_run(rig, &add.cmd, 1);
-    rig_read(rig, memory.memory, 32, got, sizeof got);
-    for (int i = 0; i < 4; i++)
-        assert_true(got[i] == 2 * numbers[i]);
-    add_close(&add);
-    rig->backend->free(rig->device, memory.memory);
-}
-
 static void reopen(struct rig *rig)
 {
     rig->backend->device_close(rig->device);
@@ -768,18 +749,18 @@ static void code_is_kept(void **state)
 {
     struct rig *rig = *state;
 
-    run_add(rig);
+    add_run(rig, 4);
     assert_int_equal(rig->puts, 1);
     reopen(rig);
-    run_add(rig);
+    add_run(rig, 4);
     assert_int_equal(rig->puts, 1);
     memset((char *)rig->cached + 20, 0x5a, rig->n_cached - 20);
     reopen(rig);
-    run_add(rig);
+    add_run(rig, 4);
     assert_int_equal(rig->puts, 2);
     memset(rig->cached, 0x5a, rig->n_cached);
     reopen(rig);
-    run_add(rig);
+    add_run(rig, 4);
     assert_int_equal(rig->puts, 3);
 }
 
