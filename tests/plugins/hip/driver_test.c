@@ -11,6 +11,7 @@
 #include <frit/profile.h>
 
 #include "fake.h"
+#include "hip/plugin.h"
 #include "op.h"
 
 static struct fake_gpu *fake;
@@ -764,6 +765,29 @@ static void code_is_kept(void **state)
     assert_int_equal(rig->puts, 3);
 }
 
+/* Kept code that is no ELF file never reaches the runtime, which would take a text, though its
+ * checksum is right. */
+static void other_formats_are_compiled_anew(void **state)
+{
+    enum { CHECKSUM = 16, CHECKED = 24 }; /* places in struct kept of compile.c */
+    static const char text[] =
+        "void k_0(const u64 *params, const u32 *group, void *shared)\n{\n}\n";
+    struct rig *rig = *state;
+    uint64_t checksum;
+    char *code;
+
+    add_run(rig, 4);
+    assert_int_equal(rig->puts, 1);
+    code = memmem(rig->cached, rig->n_cached, "\177ELF", 4);
+    assert_non_null(code);
+    memcpy(code, text, sizeof text);
+    checksum = hip_checksum((char *)rig->cached + CHECKED, rig->n_cached - CHECKED);
+    memcpy((char *)rig->cached + CHECKSUM, &checksum, sizeof checksum);
+    reopen(rig);
+    add_run(rig, 4);
+    assert_int_equal(rig->puts, 2);
+}
+
 #define RIG_TEST(test) cmocka_unit_test_setup_teardown(test, open_rig, close_rig)
 
 int main(void)
@@ -789,6 +813,7 @@ int main(void)
         RIG_TEST(kernels_of_other_plugins),
         RIG_TEST(kernels_that_are_refused),
         RIG_TEST(code_is_kept),
+        RIG_TEST(other_formats_are_compiled_anew),
     };
 
     fake = fake_open();
