@@ -38,6 +38,7 @@ struct loss {
 
 /* An open device.  Constant while it is open, except the queues and what has a lock. */
 struct device {
+    struct kernels_device kernels; /* the first member: see gpu/program.h */
     const struct instance *instance;
     const struct api *api;
     const struct adapter *adapter;
@@ -53,7 +54,6 @@ struct device {
     struct builtins builtins;
     struct products products;
     struct ctext_target text;
-    struct kernels_device kernels;
 };
 
 /* Slots `enumerate`, `compute_info`, `device_open` and `device_close` of frit.backend/1. */

@@ -4,17 +4,16 @@
 #include "plugin.h"
 
 #include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
-#include <string.h>
 
 #include <frit/plugin.h>
+
+#include "gpu/program.h"
 
 #include "buffer.h"
 #include "device.h"
 #include "foreign.h"
 #include "native.h"
-#include "program.h"
 #include "queue.h"
 #include "recording.h"
 #include "submit.h"
@@ -102,29 +101,6 @@ frit_status hip_fail(const struct instance *instance, frit_err *err, gpu_result 
                      result);
 }
 
-void hip_copy_err(const struct instance *instance, frit_err *err, const frit_err *from)
-{
-    (void)instance->plug.core->err_set(instance->plug.host->self, err, from->status,
-                                       from->native_code,
-                                       (frit_str){from->text, strlen(from->text)});
-}
-
-/* ---- host memory, clock ---- */
-
-void *hip_alloc(const struct instance *instance, uint64_t bytes)
-{
-    void *memory = plug_alloc(&instance->plug, bytes, _Alignof(max_align_t));
-
-    if (memory)
-        memset(memory, 0, bytes);
-    return memory;
-}
-
-void hip_free(const struct instance *instance, void *memory)
-{
-    plug_free(&instance->plug, memory);
-}
-
 /* FNV-1a. */
 uint64_t hip_checksum(const void *bytes, uint64_t n)
 {
@@ -133,11 +109,6 @@ uint64_t hip_checksum(const void *bytes, uint64_t n)
     for (uint64_t i = 0; i < n; i++)
         hash = (hash ^ ((const uint8_t *)bytes)[i]) * 0x100000001b3;
     return hash;
-}
-
-uint64_t hip_now_ns(const struct instance *instance)
-{
-    return instance->plug.core->now_ns(instance->plug.host->self);
 }
 
 /* ---- the instance ---- */
@@ -158,25 +129,23 @@ static frit_status read_options(const frit_host_root *host, const frit_host_opti
 
 static frit_status plugin_open(const frit_host_root *host, void **out, frit_err *err)
 {
-    const frit_host_options *table =
-        plug_table(host, FRIT_STR(FRIT_HOST_OPTIONS), FRIT_END_OF(frit_host_options, get_bool));
+    const frit_host_options *options;
     struct instance instance = {0}, *made;
     frit_status status = plug_init(&instance.plug, vendor.name, host);
 
     *out = NULL;
     if (status)
         return status;
-    if (!table)
-        return plug_fail(&instance.plug, err, FRIT_INCOMPATIBLE,
-                         "the host has no table " FRIT_HOST_OPTIONS);
-    status = read_options(host, table, &instance.options, err);
+    options = plug_options(&instance.plug, FRIT_END_OF(frit_host_options, get_bool), err);
+    if (!options)
+        return FRIT_INCOMPATIBLE;
+    status = read_options(host, options, &instance.options, err);
     if (status)
         return status;
     instance.cache = plug_table(host, FRIT_STR(FRIT_HOST_CACHE), FRIT_END_OF(frit_host_cache, put));
-    made = hip_alloc(&instance, sizeof instance);
+    made = plug_new(&instance.plug, sizeof *made, "the plugin's instance", err);
     if (!made)
-        return plug_fail(&instance.plug, err, FRIT_NO_HOST_MEMORY,
-                         "no memory for the plugin's instance");
+        return FRIT_NO_HOST_MEMORY;
     *made = instance;
     *out = made;
     return FRIT_OK;
@@ -215,11 +184,6 @@ static const void *plugin_interface(void *instance, frit_str id)
         .heap_budget = buffer_budget,
         .compute_info = device_compute_info,
     };
-    static const frit_fuser_table fuser = {
-        KERNELS_FUSER_SLOTS,
-        .prototypes = program_prototypes,
-        .from_state = program_from_state,
-    };
     static const frit_capture_table capture = {
         .struct_size = sizeof(frit_capture_table),
         .record = recording_create,
@@ -231,16 +195,16 @@ static const void *plugin_interface(void *instance, frit_str id)
     static const frit_native_table native = {.struct_size = sizeof(frit_native_table),
                                              .get = native_get};
 
+    static const struct plug_interface offered[] = {
+        {FRIT_STR_INIT(FRIT_BACKEND), &backend},
+        {FRIT_STR_INIT(FRIT_FUSER_TABLE), &program_fuser_table},
+        {FRIT_STR_INIT(FRIT_CAPTURE_TABLE), &capture},
+        {FRIT_STR_INIT(FRIT_PROFILE_TABLE), &profile},
+        {FRIT_STR_INIT(FRIT_NATIVE_TABLE), &native},
+    };
+
     (void)instance;
-    if (plug_is(id, FRIT_STR(FRIT_BACKEND)))
-        return &backend;
-    if (plug_is(id, FRIT_STR(FRIT_CAPTURE_TABLE)))
-        return &capture;
-    if (plug_is(id, FRIT_STR(FRIT_PROFILE_TABLE)))
-        return &profile;
-    if (plug_is(id, FRIT_STR(FRIT_NATIVE_TABLE)))
-        return &native;
-    return plug_is(id, FRIT_STR(FRIT_FUSER_TABLE)) ? &fuser : NULL;
+    return plug_find_interface(offered, sizeof offered / sizeof *offered, id);
 }
 
 static const frit_option options[] = {

@@ -4,16 +4,16 @@
 
 #include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
 
 #include <frit/plugin.h>
+
+#include "gpu/program.h"
 
 #include "buffer.h"
 #include "capture.h"
 #include "device.h"
 #include "foreign.h"
 #include "loader.h"
-#include "program.h"
 #include "queue.h"
 #include "replay.h"
 #include "submit.h"
@@ -64,32 +64,6 @@ frit_status vulkan_fail(const struct instance *instance, frit_err *err, VkResult
     va_end(args);
     return plug_fail(&instance->plug, err, row->status, "%s: %s (VkResult %d)", text, row->name,
                      result);
-}
-
-void vulkan_copy_err(const struct instance *instance, frit_err *err, const frit_err *from)
-{
-    (void)instance->plug.core->err_set(instance->plug.host->self, err, from->status,
-                                       from->native_code,
-                                       (frit_str){from->text, strlen(from->text)});
-}
-
-void *vulkan_alloc(const struct instance *instance, uint64_t bytes)
-{
-    void *memory = plug_alloc(&instance->plug, bytes, _Alignof(max_align_t));
-
-    if (memory)
-        memset(memory, 0, bytes);
-    return memory;
-}
-
-void vulkan_free(const struct instance *instance, void *memory)
-{
-    plug_free(&instance->plug, memory);
-}
-
-uint64_t vulkan_now_ns(const struct instance *instance)
-{
-    return instance->plug.core->now_ns(instance->plug.host->self);
 }
 
 static frit_status read_options(const frit_host_root *host, const frit_host_options *table,
@@ -164,13 +138,6 @@ static const void *plugin_interface(void *instance, frit_str id)
         .heap_budget = buffer_budget,
         .compute_info = device_compute_info,
     };
-
-    static const frit_fuser_table fuser = {
-        KERNELS_FUSER_SLOTS,
-        .prototypes = program_prototypes,
-        .from_state = program_from_state,
-    };
-
     static const frit_capture_table capture = {
         .struct_size = sizeof(frit_capture_table),
         .record = capture_record,
@@ -180,14 +147,15 @@ static const void *plugin_interface(void *instance, frit_str id)
     static const frit_profile_table profile = {.struct_size = sizeof(frit_profile_table),
                                                .clock = timestamps_clock};
 
+    static const struct plug_interface offered[] = {
+        {FRIT_STR_INIT(FRIT_BACKEND), &backend},
+        {FRIT_STR_INIT(FRIT_FUSER_TABLE), &program_fuser_table},
+        {FRIT_STR_INIT(FRIT_CAPTURE_TABLE), &capture},
+        {FRIT_STR_INIT(FRIT_PROFILE_TABLE), &profile},
+    };
+
     (void)instance;
-    if (plug_is(id, FRIT_STR(FRIT_BACKEND)))
-        return &backend;
-    if (plug_is(id, FRIT_STR(FRIT_CAPTURE_TABLE)))
-        return &capture;
-    if (plug_is(id, FRIT_STR(FRIT_PROFILE_TABLE)))
-        return &profile;
-    return plug_is(id, FRIT_STR(FRIT_FUSER_TABLE)) ? &fuser : NULL;
+    return plug_find_interface(offered, sizeof offered / sizeof *offered, id);
 }
 
 static const frit_option options[] = {
