@@ -113,11 +113,16 @@ uint64_t hip_checksum(const void *bytes, uint64_t n)
 
 /* ---- the instance ---- */
 
-static frit_status read_options(const frit_host_root *host, const frit_host_options *table,
-                                struct options *out, frit_err *err)
+/* Sets what the instance has of its host. */
+static frit_status configure(void *opened, const frit_host_options *table, frit_err *err)
 {
+    struct instance *instance = opened;
+    struct options *out = &instance->options;
+    const frit_host_root *host = instance->plug.host;
     frit_status status = table->get_str(host->self, FRIT_STR("library"), &out->library, err);
 
+    instance->cache =
+        plug_table(host, FRIT_STR(FRIT_HOST_CACHE), FRIT_END_OF(frit_host_cache, put));
     if (!status)
         status = table->get_str(host->self, FRIT_STR("compiler"), &out->compiler, err);
     if (!status)
@@ -129,26 +134,7 @@ static frit_status read_options(const frit_host_root *host, const frit_host_opti
 
 static frit_status plugin_open(const frit_host_root *host, void **out, frit_err *err)
 {
-    const frit_host_options *options;
-    struct instance instance = {0}, *made;
-    frit_status status = plug_init(&instance.plug, vendor.name, host);
-
-    *out = NULL;
-    if (status)
-        return status;
-    options = plug_options(&instance.plug, FRIT_END_OF(frit_host_options, get_bool), err);
-    if (!options)
-        return FRIT_INCOMPATIBLE;
-    status = read_options(host, options, &instance.options, err);
-    if (status)
-        return status;
-    instance.cache = plug_table(host, FRIT_STR(FRIT_HOST_CACHE), FRIT_END_OF(frit_host_cache, put));
-    made = plug_new(&instance.plug, sizeof *made, "the plugin's instance", err);
-    if (!made)
-        return FRIT_NO_HOST_MEMORY;
-    *made = instance;
-    *out = made;
-    return FRIT_OK;
+    return plug_open(host, vendor.name, sizeof(struct instance), configure, out, err);
 }
 
 static void plugin_close(void *self)

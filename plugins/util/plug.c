@@ -114,6 +114,33 @@ const frit_host_options *plug_options(const struct plug *plug, uint32_t needed, 
     return table;
 }
 
+frit_status plug_open(const frit_host_root *host, const char *name, uint64_t bytes,
+                      frit_status (*read)(void *instance, const frit_host_options *options,
+                                          frit_err *err),
+                      void **out, frit_err *err)
+{
+    const frit_host_options *options;
+    struct plug plug, *instance;
+    frit_status status = plug_init(&plug, name, host);
+
+    *out = NULL;
+    if (status)
+        return status;
+    options = plug_options(&plug, FRIT_END_OF(frit_host_options, get_bool), err);
+    if (!options)
+        return FRIT_INCOMPATIBLE;
+    instance = plug_new(&plug, bytes, "the plugin's instance", err);
+    if (!instance)
+        return FRIT_NO_HOST_MEMORY;
+    *instance = plug;
+    status = read(instance, options, err);
+    if (status)
+        plug_free(&plug, instance);
+    else
+        *out = instance;
+    return status;
+}
+
 frit_device_info *plug_info_at(const struct plug *plug, frit_device_info *out, uint64_t stride,
                                uint32_t i, frit_err *err)
 {

@@ -59,6 +59,14 @@ const void *plug_find_interface(const struct plug_interface *offered, size_t n, 
  * has no such table. */
 const frit_host_options *plug_options(const struct plug *plug, uint32_t needed, frit_err *err);
 
+/* Opens a plugin: allocates its instance, a struct of `bytes` bytes that begins with a struct plug,
+ * and calls `read` to set the rest of it, which is zeroed.  On failure nothing is left and `*out`
+ * is NULL. */
+frit_status plug_open(const frit_host_root *host, const char *name, uint64_t bytes,
+                      frit_status (*read)(void *instance, const frit_host_options *options,
+                                          frit_err *err),
+                      void **out, frit_err *err);
+
 /* Info `i` of those that enumerate fills.  NULL with a text where it is too short for the fields
  * that our drivers set. */
 frit_device_info *plug_info_at(const struct plug *plug, frit_device_info *out, uint64_t stride,
