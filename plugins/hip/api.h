@@ -50,9 +50,14 @@ struct api {
 #include "syms.def"
 };
 
-/* The library for products.  A result of it is of its own enumeration; 0 is success. */
-struct products_api {
-#define PRODUCTS(member, hip, cuda, ...) gpu_result (*member)(__VA_ARGS__);
+/* The libraries for products.  Results of each are of its own enumeration; 0 is success. */
+struct lt_api {
+#define LT(member, hip, cuda, ...) gpu_result (*member)(__VA_ARGS__);
+#include "syms.def"
+};
+
+struct rocblas_api {
+#define ROCBLAS(member, name, ...) gpu_result (*member)(__VA_ARGS__);
 #include "syms.def"
 };
 

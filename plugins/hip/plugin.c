@@ -215,8 +215,9 @@ static const frit_option options[] = {
         .type = FRIT_OPTION_STR,
         .name = FRIT_STR_INIT("products"),
         .default_value = FRIT_STR_INIT(""),
-        .meaning = FRIT_STR_INIT("file name of the vendor's library for matrix products; empty: "
-                                 "the versions that are known; none: kernels only"),
+        .meaning = FRIT_STR_INIT("library for matrix products: cublaslt, hipblaslt or rocblas, or "
+                                 "a file name; empty: the first that is installed; none: kernels "
+                                 "only"),
     },
     {
         .struct_size = sizeof(frit_option),

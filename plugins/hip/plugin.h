@@ -21,7 +21,7 @@ struct adapter;
 struct options {
     frit_str library;    /* file name of the runtime; empty: the usual ones */
     frit_str compiler;   /* likewise of the run-time compiler */
-    frit_str products;   /* likewise of the library for products; "none": it is not used */
+    frit_str products;   /* name or file name of the library for products; "none": none is used */
     int64_t min_product; /* multiplications from which on products go to that library */
     frit_str dump;       /* folder to which the texts of kernels are written; empty: none */
 };

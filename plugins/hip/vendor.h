@@ -17,6 +17,7 @@
 struct adapter;
 struct device;
 struct instance;
+struct product_library;
 
 /* Device attributes that the driver reads. */
 enum attribute {
@@ -32,15 +33,14 @@ enum attribute {
     N_ATTRIBUTES
 };
 
-/* Numbers of the library for products: attributes, types and layouts of structs. */
-struct products_vendor {
-    const char *name;                           /* in identities of candidates */
-    const char *const *libraries;               /* NULL behind the last; the first that opens */
+/* Numbers of cuBLASLt or hipBLASLt: attributes, types and layouts of structs. */
+struct lt_numbers {
     int compute_f32, compute_tf32, compute_f64; /* kinds of arithmetic */
     int op_n, op_t;
     int desc_op_a, desc_op_b, desc_epilogue, desc_bias; /* attributes of a description */
     int layout_batches, layout_batch_step;              /* and of a layout */
     int max_workspace;                                  /* and of a preference */
+    int reductions; /* of a preference: how parts of sums are added up, a mask; 0: none */
     int min_aligns; /* of a preference, the first of four: alignments of operands; 0: none */
     /* Of a heuristic's result: its size, the offset of a size_t, and of an int that is 0 if the
      * algorithm can be used; the algorithm is at its start. */
@@ -69,7 +69,9 @@ struct vendor {
     int minimal_since;          /* 100 * major + minor of the compiler that has it */
     const frit_str *formats;    /* of kernels of other plugins */
     uint32_t n_formats;
-    const struct products_vendor *products;
+    const struct product_library
+        *product_libraries; /* best first; `name` is NULL behind the last */
+    const struct lt_numbers *lt;
     const char *native_stream, *native_context,
         *native_pointer; /* names of native.h; may be NULL */
     /* Sets the architecture as the run-time compiler's option names it, and whether devices of it

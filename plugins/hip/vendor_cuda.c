@@ -9,6 +9,7 @@
 #include "adapter.h"
 #include "device.h"
 #include "plugin.h"
+#include "product_library.h"
 
 enum { LEAST_MAJOR = 7 /* of the compute capability: __grid_constant__, independent threads */ };
 
@@ -51,10 +52,13 @@ static const char *const options[] = {"--gpu-architecture=", "--fmad=false", "--
 static const frit_str formats[] = {{FRIT_FORMAT_CUBIN, sizeof FRIT_FORMAT_CUBIN - 1},
                                    {FRIT_FORMAT_PTX, sizeof FRIT_FORMAT_PTX - 1}};
 
-static const char *const product_libraries[] = {"libcublasLt.so.13", "libcublasLt.so.12", NULL};
-static const struct products_vendor products = {
-    .name = "cublaslt",
-    .libraries = product_libraries,
+static const char *const lt_files[] = {"libcublasLt.so.13", "libcublasLt.so.12", NULL};
+static const struct product_library product_libraries[] = {
+    {"cublaslt", lt_files, &product_lt},
+    {0},
+};
+
+static const struct lt_numbers lt = {
     .compute_f32 = 68,
     .compute_tf32 = 77,
     .compute_f64 = 70,
@@ -67,6 +71,7 @@ static const struct products_vendor products = {
     .layout_batches = 5,
     .layout_batch_step = 6,
     .max_workspace = 1,
+    .reductions = 3,
     .min_aligns = 5,
     .result_bytes = 96,
     .result_workspace = 64,
@@ -100,7 +105,8 @@ const struct vendor vendor = {
     .minimal_since = 1209,
     .formats = formats,
     .n_formats = sizeof formats / sizeof *formats,
-    .products = &products,
+    .product_libraries = product_libraries,
+    .lt = &lt,
     .native_stream = "cuda.stream",
     .native_context = "cuda.context",
     .native_pointer = "cuda.ptr",

@@ -10,6 +10,7 @@
 #include "adapter.h"
 #include "device.h"
 #include "plugin.h"
+#include "product_library.h"
 
 /* hipDeviceProp_t, of which the name of the architecture is read alone: where it lies and how large
  * the struct is.  HIP 6 has changed both, and has a function with another name for the new one. */
@@ -74,10 +75,16 @@ static const char *const options[] = {"--offload-arch=", "-ffp-contract=off", "-
                                       NULL};
 static const frit_str formats[] = {{FRIT_FORMAT_HSACO, sizeof FRIT_FORMAT_HSACO - 1}};
 
-static const char *const product_libraries[] = {"libhipblaslt.so.1", "libhipblaslt.so.0", NULL};
-static const struct products_vendor products = {
-    .name = "hipblaslt",
-    .libraries = product_libraries,
+static const char *const lt_files[] = {"libhipblaslt.so.1", "libhipblaslt.so.0", NULL};
+static const char *const rocblas_files[] = {"librocblas.so.5", "librocblas.so.4", "librocblas.so.3",
+                                            "librocblas.so.0", NULL};
+static const struct product_library product_libraries[] = {
+    {"hipblaslt", lt_files, &product_lt},
+    {"rocblas", rocblas_files, &product_rocblas},
+    {0},
+};
+
+static const struct lt_numbers lt = {
     .compute_f32 = 2,
     .compute_tf32 = 6,
     .compute_f64 = 7,
@@ -120,7 +127,8 @@ const struct vendor vendor = {
     .options = options,
     .formats = formats,
     .n_formats = sizeof formats / sizeof *formats,
-    .products = &products,
+    .product_libraries = product_libraries,
+    .lt = &lt,
     .native_stream = "hip.stream",
     .native_pointer = "hip.ptr",
     .read_arch = read_arch,

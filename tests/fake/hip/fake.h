@@ -11,6 +11,8 @@
 #define FAKE_GPU "fake_gpu"
 
 enum { FAKE_MAX_DEVICES = 2 };
+/* rocBLAS: a result that is no failure of the product. */
+enum { FAKE_PRODUCT_SLOW = 7 };
 
 /* Objects that are counted. */
 enum fake_kind {
@@ -52,10 +54,13 @@ struct fake_gpu {
     _Atomic int failing_result;    /* its result */
     _Atomic uint64_t failing_work; /* number of the operation that fails when it runs; 0: none */
     _Atomic int failing_work_result;
+    _Atomic bool yields; /* each call of the library for products yields to other threads */
     _Atomic bool has_no_algorithm; /* for any product */
-    _Atomic int algorithm_state;   /* of each algorithm; not 0: it cannot be used */
-    _Atomic bool has_no_tf32;      /* no algorithm for products of reduced f32 */
-    _Atomic int patch;             /* last number of the version of the library for products */
+    /* Of each algorithm; not 0: it cannot be used.  rocBLAS: the result of each product that runs.
+     */
+    _Atomic int algorithm_state;
+    _Atomic bool has_no_tf32; /* no algorithm for products of reduced f32 */
+    _Atomic int patch;        /* last number of the version of the library for products */
     /* ---- counters ---- */
     _Atomic uint64_t calls; /* of the library, as the numbers above count them */
     _Atomic uint64_t works; /* operations that have run */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What libraries beside the runtime need of it: NVRTC and the libraries for products. */
+#include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +13,8 @@ gpu_result call_begin(const char *name)
 {
     const uint64_t number = atomic_fetch_add(&fake_gpu.calls, 1) + 1;
 
+    if (fake_gpu.yields)
+        sched_yield();
     if (number != atomic_load(&fake_gpu.failing_call))
         return GPU_SUCCESS;
     fake_gpu.failed_name = name;

@@ -39,6 +39,11 @@ static void *find(const char *library, const char *name)
     return found;
 }
 
+struct fake_gpu *fake_load(const char *name)
+{
+    return find(name, FAKE_GPU);
+}
+
 struct fake_gpu *fake_open(void)
 {
     return find(RIG_LIBRARY, FAKE_GPU);
@@ -49,22 +54,39 @@ struct fake_gpu *fake_open_compiler(void)
     return find(*RIG_COMPILER ? RIG_COMPILER : RIG_LIBRARY, FAKE_GPU);
 }
 
-static const char *products_name(void)
+#ifndef RIG_PRODUCTS
+#define RIG_PRODUCTS NULL
+#endif
+
+/* The first of the driver's, or RIG_PRODUCTS. */
+const struct fake_products *fake_products(void)
 {
-    return fake_is_cuda() ? "libfake-cublasLt.so" : "libfake-hipblaslt.so";
+    static const struct fake_products cublaslt = {
+        "cublaslt", "libfake-cublasLt.so", NULL, "13.1.", "", true, true, false, 2};
+    static const struct fake_products hip[] = {
+        {"hipblaslt", "libfake-hipblaslt.so", NULL, "1.2.", "", true, true, false, 2},
+        {"rocblas", "libfake-rocblas.so", NULL, "4.2.", ".0f1e2d", false, false, true, 3}};
+    static struct fake_products chosen;
+    static char path[512];
+    const char *name = RIG_PRODUCTS;
+
+    chosen = fake_is_cuda() ? cublaslt : hip[name && strcmp(name, hip[1].name) == 0];
+    write_path(path, chosen.library);
+    chosen.file = path;
+    return &chosen;
 }
 
 struct fake_gpu *fake_open_products(void)
 {
-    return find(products_name(), FAKE_GPU);
+    return find(fake_products()->library, FAKE_GPU);
 }
 
-const char *fake_products_file(void)
+void fake_write_identity(char to[64], bool is_reduced)
 {
-    static char path[512];
+    const struct fake_products *products = fake_products();
 
-    write_path(path, products_name());
-    return path;
+    snprintf(to, 64, "%s %s%d%s%s", products->name, products->version,
+             (int)fake_open_products()->patch, products->behind, is_reduced ? " tf32" : "");
 }
 
 void *fake_find(const char *hip, const char *cuda)

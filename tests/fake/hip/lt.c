@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The vendors' libraries for products of matrices, on the streams of the fake runtime.  A call that
- * the vendors leave undefined, or refuse because its caller has made a mistake, ends the process;
- * what a correct caller has to expect is returned. */
-#include <dlfcn.h>
-#include <stdio.h>
+/* cuBLASLt and hipBLASLt on the streams of the fake runtime.  A call that the vendors leave
+ * undefined, or refuse because its caller has made a mistake, ends the process; what a correct
+ * caller has to expect is returned. */
 #include <stdlib.h>
 #include <string.h>
 
+#include "product_call.h"
 #include "product_run.h"
 #include "runtime.h"
 
-#define PRODUCTS(member, hip, cuda, ...) DECLARE(member, FAKE_NAME(hip, cuda), __VA_ARGS__)
+#define LT(member, hip, cuda, ...) DECLARE(member, FAKE_NAME(hip, cuda), __VA_ARGS__)
 #include "hip/syms.def"
 
-/* Numbers of the libraries.  hipBLASLt has no attributes for alignments. */
+/* Numbers of the libraries.  hipBLASLt has no attributes for alignments and reductions. */
 enum {
     COMPUTE_F32 = FAKE_NAME(2, 68),
     COMPUTE_TF32 = FAKE_NAME(6, 77),
@@ -27,6 +26,9 @@ enum {
     LAYOUT_BATCHES = FAKE_NAME(0, 5),
     LAYOUT_BATCH_STEP = FAKE_NAME(1, 6),
     PREFERENCE_WORKSPACE = 1,
+    PREFERENCE_REDUCTIONS = FAKE_NAME(1001, 3),
+    REDUCE_IN_COMPUTE_TYPE = 2,
+    REDUCE_IN_ANY = 7,
     PREFERENCE_ALIGN = FAKE_NAME(1000, 5), /* of a; those of b, c and d follow */
     USUAL_ALIGN_LOG2 = FAKE_NAME(0, 8),
     EPILOGUE_DEFAULT = 1,
@@ -70,6 +72,7 @@ struct object {
         struct {
             int compute, op_a, op_b, epilogue;
             uint64_t bias;
+            pthread_t setter; /* of the bias */
         } desc;
         struct {
             struct matrix matrix;
@@ -78,37 +81,12 @@ struct object {
         struct {
             uint64_t workspace_bytes;
             uint8_t align_log2[ALIGNS];
+            int reductions; /* a mask */
         } preference;
     };
 };
 
-/* ---- the runtime ---- */
-
-static struct fake_gpu *runtime;
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-
-/* The runtime of the process, which lies beside this library and is loaded already. */
-static void find_runtime(void)
-{
-    static const char *const names[] = {FAKE_NAME("amdhip64-6", "cuda"),
-                                        FAKE_NAME("amdhip64-5", "cuda")};
-    char path[1024];
-    Dl_info self;
-
-    for (size_t i = 0; i < sizeof names / sizeof *names && !runtime; i++) {
-        const char *slash;
-        void *library;
-
-        if (!dladdr(&once, &self) || !(slash = strrchr(self.dli_fname, '/')))
-            break;
-        snprintf(path, sizeof path, "%.*s/libfake-%s.so", (int)(slash - self.dli_fname),
-                 self.dli_fname, names[i]);
-        library = dlopen(path, RTLD_NOW | RTLD_NOLOAD);
-        runtime = library ? dlsym(library, FAKE_GPU) : NULL;
-    }
-    if (!runtime)
-        call_is_wrong("a library for products without its runtime");
-}
+/* ---- calls ---- */
 
 static gpu_result create(const char *name, enum object_kind kind, const struct object *from,
                          void **out)
@@ -116,7 +94,6 @@ static gpu_result create(const char *name, enum object_kind kind, const struct o
     gpu_result result = call_begin(name);
     struct object *made;
 
-    pthread_once(&once, find_runtime);
     if (result)
         return result;
     made = must_alloc(sizeof *made);
@@ -147,12 +124,6 @@ static gpu_result destroy(const char *name, void *object, enum object_kind kind)
     return result;
 }
 
-static void must_be(bool is, const char *what)
-{
-    if (!is)
-        call_is_wrong("a product: %s", what);
-}
-
 /* Copies an attribute, which must have this size. */
 static void take(void *to, size_t size, const void *from, size_t bytes)
 {
@@ -170,9 +141,9 @@ static int take_i32(const void *from, size_t bytes)
 
 gpu_result fake_Create(void **out)
 {
-    pthread_once(&once, find_runtime);
-    must_be(runtime->current(), "no current device");
-    return create("Create", HANDLE, &(struct object){.handle = {runtime->current()}}, out);
+    must_be(product_runtime()->current(), "no current device");
+    return create("Create", HANDLE, &(struct object){.handle = {product_runtime()->current()}},
+                  out);
 }
 
 /* 1.2 or 13.1, and the last number that is set. */
@@ -198,7 +169,8 @@ gpu_result fake_GetProperty(int property, int *value)
 
 gpu_result fake_Destroy(void *handle)
 {
-    must_be(use(handle, HANDLE)->handle.context == runtime->current(), "another current device");
+    must_be(use(handle, HANDLE)->handle.context == product_runtime()->current(),
+            "another current device");
     return destroy("Destroy", handle, HANDLE);
 }
 
@@ -238,6 +210,7 @@ gpu_result fake_DescSetAttribute(void *desc, int attribute, const void *value, s
         break;
     case DESC_BIAS:
         take(&o->desc.bias, sizeof o->desc.bias, value, bytes);
+        o->desc.setter = pthread_self();
         break;
     default:
         call_is_wrong("a product: attribute %d of a description", attribute);
@@ -282,7 +255,7 @@ gpu_result fake_LayoutSetAttribute(void *layout, int attribute, const void *valu
 
 gpu_result fake_PreferenceCreate(void **out)
 {
-    struct object from = {0};
+    struct object from = {.preference = {.reductions = REDUCE_IN_ANY}};
 
     memset(from.preference.align_log2, USUAL_ALIGN_LOG2, ALIGNS);
     return create("PreferenceCreate", PREFERENCE, &from, out);
@@ -303,6 +276,8 @@ gpu_result fake_PreferenceSetAttribute(void *preference, int attribute, const vo
         return result;
     if (attribute == PREFERENCE_WORKSPACE) {
         take(&o->preference.workspace_bytes, sizeof o->preference.workspace_bytes, value, bytes);
+    } else if (attribute == PREFERENCE_REDUCTIONS) {
+        o->preference.reductions = take_i32(value, bytes);
     } else if (attribute >= PREFERENCE_ALIGN && attribute < PREFERENCE_ALIGN + ALIGNS) {
         const int align = take_i32(value, bytes);
 
@@ -327,7 +302,7 @@ static struct product product_of(const struct object *desc, const struct object 
                         .a = a->layout.matrix,
                         .b = b->layout.matrix,
                         .d = d->layout.matrix,
-                        .has_memory = runtime->has_memory};
+                        .has_memory = product_runtime()->has_memory};
 
     p.is_tf32 = desc->desc.compute == COMPUTE_TF32;
     p.a.transposed = desc->desc.op_a == OP_T;
@@ -350,33 +325,10 @@ static struct product product_of(const struct object *desc, const struct object 
     return p;
 }
 
-/* FNV-1a of the numbers that an algorithm depends on, with the version of the library. */
+/* Hash of what an algorithm depends on. */
 static uint64_t hash_of(const struct product *p, const struct object *desc)
 {
-    const struct matrix *const matrices[] = {&p->a, &p->b, &p->d};
-    uint64_t hash = 0xcbf29ce484222325;
-    uint64_t numbers[6 + 3 * 3] = {(uint64_t)(p->a.type * 16 + p->d.type),
-                                   (uint64_t)p->k,
-                                   (uint64_t)p->batches,
-                                   (uint64_t)desc->desc.epilogue,
-                                   (uint64_t)desc->desc.compute,
-                                   (uint64_t)fake_gpu.patch};
-    uint32_t n = 6;
-
-    for (int i = 0; i < 3; i++) {
-        numbers[n++] = matrices[i]->rows * 2 + matrices[i]->transposed;
-        numbers[n++] = (uint64_t)matrices[i]->leading;
-        numbers[n++] = (uint64_t)matrices[i]->batch_step;
-    }
-    for (uint32_t i = 0; i < n; i++)
-        hash = (hash ^ numbers[i]) * 0x100000001b3;
-    return hash ^ hash >> 32;
-}
-
-/* A third of all products needs a workspace. */
-static uint64_t workspace_of(uint64_t problem)
-{
-    return problem % 3 == 0 ? 256 + problem % 5000 : 0;
+    return product_hash(p, (uint64_t)desc->desc.epilogue * 1000 + (uint64_t)desc->desc.compute);
 }
 
 /* cuBLASLt has no bias in f64. */
@@ -389,7 +341,11 @@ gpu_result fake_GetHeuristic(void *handle, void *desc, void *a, void *b, void *c
         product_of(description, use(a, LAYOUT), use(b, LAYOUT), use(c, LAYOUT), use(d, LAYOUT));
     struct heuristic_result out = {.state = fake_gpu.algorithm_state};
 
-    must_be(use(handle, HANDLE)->handle.context == runtime->current(), "another current device");
+    must_be(use(handle, HANDLE)->handle.context == product_runtime()->current(),
+            "another current device");
+    must_be(FAKE_NAME(true, false) || product_type_bytes(p.d.type) > 2 ||
+                preferred->preference.reductions == REDUCE_IN_COMPUTE_TYPE,
+            "parts of sums may be rounded to 16 bits");
     must_be(requested > 0 && results && found, "no place for results");
     *found = 0;
     if (result)
@@ -400,7 +356,7 @@ gpu_result fake_GetHeuristic(void *handle, void *desc, void *a, void *b, void *c
     out.algorithm.problem = hash_of(&p, description);
     out.algorithm.magic = MAGIC;
     memcpy(out.algorithm.align_log2, preferred->preference.align_log2, ALIGNS);
-    out.workspace_bytes = workspace_of(out.algorithm.problem);
+    out.workspace_bytes = product_workspace(out.algorithm.problem);
     if (out.workspace_bytes > preferred->preference.workspace_bytes)
         return GPU_SUCCESS; /* none was found */
     memcpy(results, &out, sizeof out);
@@ -418,57 +374,14 @@ static void check_aligned(const struct product *p, const struct algorithm *algor
                 "an address is less aligned than the preference says");
 }
 
-static void check_memory(const struct product *p, const struct object *desc)
+static void check_bias(const struct product *p, const struct object *desc)
 {
-    enum { WORKSPACE_ALIGN = 16 };
-
-    must_be(product_has_matrix(p, &p->a), "a is not all in memory of the device");
-    must_be(product_has_matrix(p, &p->b), "b is not all in memory of the device");
-    must_be(product_has_matrix(p, &p->d), "d is not all in memory of the device");
     must_be((p->bias != 0) == (desc->desc.epilogue == EPILOGUE_BIAS),
             "a bias without its epilogue");
+    must_be(!p->bias || pthread_equal(desc->desc.setter, pthread_self()),
+            "a bias that another thread has set");
     must_be(!p->bias || p->has_memory(p->bias, (uint64_t)p->m * product_type_bytes(p->d.type)),
             "the bias is not all in memory of the device");
-    must_be(!p->workspace_bytes || (p->workspace % WORKSPACE_ALIGN == 0 &&
-                                    p->has_memory(p->workspace, p->workspace_bytes)),
-            "the workspace is not in memory of the device");
-}
-
-/* Counts the product, and appends a line of words about it to the file FAKE_GPU_PRODUCTS. */
-static void count(const struct product *p)
-{
-    static const char *const words[FAKE_PRODUCT_KINDS] = {"product",    "batches",   "bias",
-                                                          "transposed", "workspace", "tf32"};
-    const bool has[FAKE_PRODUCT_KINDS] = {true,
-                                          p->batches > 1,
-                                          p->bias != 0,
-                                          p->a.transposed || p->b.transposed,
-                                          p->workspace_bytes != 0,
-                                          p->is_tf32};
-    const char *path = getenv("FAKE_GPU_PRODUCTS");
-    FILE *file = path ? fopen(path, "a") : NULL;
-
-    for (int i = 0; i < FAKE_PRODUCT_KINDS; i++) {
-        fake_gpu.products[i] += has[i];
-        if (file)
-            fprintf(file, "%s ", has[i] ? words[i] : "-");
-    }
-    if (file) {
-        fprintf(file, "type %d %d\n", p->a.type, p->d.type);
-        fclose(file);
-    }
-}
-
-static bool is_number(int type, const void *at, double number)
-{
-    float f32;
-    double f64;
-
-    memcpy(&f32, at, sizeof f32);
-    if (type != PRODUCT_F64)
-        return (double)f32 == number;
-    memcpy(&f64, at, sizeof f64);
-    return f64 == number;
 }
 
 gpu_result fake_Matmul(void *handle, void *desc, const void *alpha, const void *a, void *layout_a,
@@ -482,9 +395,9 @@ gpu_result fake_Matmul(void *handle, void *desc, const void *alpha, const void *
                                   use(layout_c, LAYOUT), use(layout_d, LAYOUT));
     struct algorithm chosen;
 
-    must_be(use(handle, HANDLE)->handle.context == runtime->current(), "another current device");
-    must_be(is_number(p.d.type, alpha, 1) && is_number(p.d.type, beta, 0),
-            "alpha is not 1, beta not 0");
+    must_be(use(handle, HANDLE)->handle.context == product_runtime()->current(),
+            "another current device");
+    product_check_scalars(&p, alpha, beta);
     must_be(algorithm && c == d, "no algorithm, or c is not d");
     memcpy(&chosen, algorithm, sizeof chosen);
     must_be(chosen.magic == MAGIC && chosen.problem == hash_of(&p, description),
@@ -494,12 +407,13 @@ gpu_result fake_Matmul(void *handle, void *desc, const void *alpha, const void *
     p.d.at = (uintptr_t)d;
     p.bias = description->desc.bias;
     p.workspace = (uintptr_t)workspace;
-    p.workspace_bytes = workspace_of(chosen.problem);
+    p.workspace_bytes = product_workspace(chosen.problem);
     must_be(workspace_bytes >= p.workspace_bytes, "a workspace that is too small");
     check_aligned(&p, &chosen);
-    check_memory(&p, description);
+    check_bias(&p, description);
+    product_check_memory(&p);
     if (result)
         return result;
-    count(&p);
-    return runtime->enqueue(stream, product_run, &p, sizeof p);
+    product_count(&p);
+    return product_runtime()->enqueue(stream, product_run, &p, sizeof p);
 }
