@@ -36,7 +36,7 @@ static void reset(void)
     fake_gpu.init_result = 0;
     fake_gpu.compute_mode = 0;
     fake_gpu.failing_call = fake_gpu.failing_operation = 0;
-    fake_gpu.failing_result = fake_gpu.failing_work_result = 0;
+    fake_gpu.failing_result = fake_gpu.failing_operation_result = 0;
     fake_gpu.calls = fake_gpu.n_operations = 0;
     fake_gpu.failed_name = NULL;
     fake_gpu.has_no_peers = false;

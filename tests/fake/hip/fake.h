@@ -54,7 +54,7 @@ struct fake_gpu {
     _Atomic int failing_result;    /* its result */
     _Atomic uint64_t
         failing_operation; /* number of the operation that fails when it runs; 0: none */
-    _Atomic int failing_work_result;
+    _Atomic int failing_operation_result;
     _Atomic bool yields;       /* each call of the library for products yields to other threads */
     _Atomic bool has_no_peers; /* no device can access another one's memory */
     _Atomic bool has_no_algorithm; /* for any product */

@@ -113,7 +113,7 @@ static gpu_result run(const struct operation *op)
     const uint64_t number = atomic_fetch_add(&fake_gpu.n_operations, 1) + 1;
 
     if (number == fake_gpu.failing_operation)
-        return fake_gpu.failing_work_result;
+        return fake_gpu.failing_operation_result;
     return operation_run(op);
 }
 
