@@ -302,7 +302,7 @@ static void run_case(const struct row_case *one, void *ctx)
         complain(run, one, "program", "another device ran the row");
 }
 
-static void ask_for_denormals(struct run *run)
+static void request_denormals(struct run *run)
 {
     frit_err err = {.struct_size = sizeof(err)};
 
