@@ -24,7 +24,6 @@ static void enable_access(struct device *to, const struct device *from)
     atomic_store(place, from->opening);
 }
 
-/* If the copy has no value, nobody could wait for it. */
 static frit_status enqueue(struct frit_queue *queue, const frit_transfer *to,
                            const frit_peer_source *from, uint64_t *value, frit_err *err)
 {
@@ -32,14 +31,10 @@ static frit_status enqueue(struct frit_queue *queue, const frit_transfer *to,
     const gpu_result result =
         vendor.copy_peer(device, to->memory->address + to->offset, from->device,
                          from->memory->address + from->offset, to->bytes, queue->stream);
-    frit_status status;
 
     if (result)
         return device_fail(device, result, "copying from another device", err);
-    status = queue_signal(queue, NULL, value, err);
-    if (status)
-        (void)device->api->StreamSynchronize(queue->stream);
-    return status;
+    return queue_signal(queue, NULL, value, err);
 }
 
 static frit_status check(struct device *device, const frit_transfer *to,

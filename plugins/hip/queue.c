@@ -182,8 +182,10 @@ frit_status queue_signal(struct frit_queue *queue, const struct fault *fault, ui
         status = wait_locked(queue, queue->issued + 1 - QUEUE_EVENTS, err);
     if (!status)
         status = progress_issue(&queue->progress, value, err);
-    if (status)
+    if (status) {
+        (void)queue->device->api->StreamSynchronize(queue->stream);
         return status;
+    }
     result = queue->device->api->EventRecord(event_of(queue, *value), queue->stream);
     if (result && !hip_is_fatal(result)) /* then all is over, and the event may stay as it was */
         result = queue->device->api->StreamSynchronize(queue->stream);

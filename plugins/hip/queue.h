@@ -69,7 +69,8 @@ frit_status queue_add_waits(struct frit_queue *queue, const frit_point *waits, u
 /* The rest needs the lock. */
 
 /* Ends the work of a value: records its event and seals the rings' open spans.  `fault` may be NULL
- * and is what failed on the way. */
+ * and is what failed on the way.  On failure the stream has ended what was enqueued, since nobody
+ * could wait for it. */
 frit_status queue_signal(struct frit_queue *queue, const struct fault *fault, uint64_t *value,
                          frit_err *err);
 /* Queries events, frees spans and copies the data of finished reads to the host's memory. */

@@ -268,9 +268,11 @@ static void write_word(struct writer *w, struct str *out, const struct arg_acces
     } else if (a->bytes < 4) {
         write_parts(w, out, a, j);
     } else {
-        str_addf(out, is_float ? "bits_of_f%u(" : "", a->bytes * 8);
+        if (is_float)
+            str_addf(out, "bits_of_f%u(", a->bytes * 8);
         write_stored(w, out, a, j);
-        str_addf(out, is_float ? ")" : "");
+        if (is_float)
+            str_addf(out, ")");
     }
 }
 

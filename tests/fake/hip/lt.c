@@ -10,6 +10,7 @@
 #include "runtime.h"
 
 #define LT(member, hip, cuda, ...) DECLARE(member, FAKE_PICK(hip, cuda), __VA_ARGS__)
+#define ABSENT                     FAKE_ABSENT
 #include "hip/syms.def"
 
 /* Numbers of the libraries.  hipBLASLt has no attributes for alignments and reductions. */
@@ -179,8 +180,11 @@ gpu_result fake_DescCreate(void **out, int compute, int scale)
     must_be(((compute == COMPUTE_F32 || compute == COMPUTE_TF32) && scale == PRODUCT_F32) ||
                 (compute == COMPUTE_F64 && scale == PRODUCT_F64),
             "unknown types of a description");
-    return create("DescCreate", DESC,
-                  &(struct object){.desc = {compute, OP_N, OP_N, EPILOGUE_DEFAULT, 0}}, out);
+    return create(
+        "DescCreate", DESC,
+        &(struct object){
+            .desc = {.compute = compute, .op_a = OP_N, .op_b = OP_N, .epilogue = EPILOGUE_DEFAULT}},
+        out);
 }
 
 gpu_result fake_DescDestroy(void *desc)

@@ -19,11 +19,13 @@
 #define FAKE_PICK(hip, cuda) cuda
 #endif
 
+#define FAKE_ABSENT "absent" /* the symbol of what is declared, and never defined */
 #define DECLARE(member, name, ...) \
     gpu_result fake_##member(__VA_ARGS__) __asm__(name) __attribute__((visibility("default")));
 #define RUNTIME(member, hip, cuda, ...)  DECLARE(member, FAKE_PICK(hip, cuda), __VA_ARGS__)
 #define OPTIONAL(member, hip, cuda, ...) DECLARE(member, FAKE_PICK(hip, cuda), __VA_ARGS__)
 #define COMPILER(member, hip, cuda, ...) DECLARE(member, FAKE_PICK(hip, cuda), __VA_ARGS__)
+#define ABSENT FAKE_ABSENT
 #include "hip/syms.def"
 
 /* Results that the fake returns, beside those of api.h. */

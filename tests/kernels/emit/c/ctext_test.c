@@ -133,8 +133,8 @@ static void write_text(struct batch *b, const struct random_case *c, const struc
         fail_msg("%s", err.text);
     rest = strstr(text.text, CTEXT_END_OF_WORDS);
     assert_non_null(rest);
-    for (uint32_t i = 0; i < c->module.n_phases; i++)
-        fprintf(b->texts, b->as_hip ? DECLARATION : "", (unsigned long long)b->kernels + i);
+    for (uint32_t i = 0; b->as_hip && i < c->module.n_phases; i++)
+        fprintf(b->texts, DECLARATION, (unsigned long long)b->kernels + i);
     if (b->as_hip) {
         fprintf(b->texts, "namespace of_text_%llu {\n", (unsigned long long)b->kernels);
         write_hip_words(b->texts, text.text, (size_t)(rest - text.text));
