@@ -13,6 +13,7 @@
 #include "memory/buffer.h"
 #include "memory/memory.h"
 #include "record/binding.h"
+#include "run/carry.h"
 #include "run/drain.h"
 #include "run/transfer.h"
 #include "tensor/failure.h"
@@ -402,7 +403,7 @@ static frit_status move_value(frit_tensor *tensor, frit_device *device, struct v
     if (watch_is_on(&from->watch))
         watch_taken(&from->watch, slot);
     slot_leave(slot);
-    return transfer_across(from, &pinned, device, binding->persistent > 0, out, err);
+    return carry_across(from, &pinned, device, binding->persistent > 0, out, err);
 }
 
 frit_tensor *frit_to_device(frit_tensor *tensor, frit_device *device)

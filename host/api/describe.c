@@ -307,7 +307,8 @@ void frit_stats_get(frit_device *device, frit_stats *out)
                         .derived_hits = atomic_load(&count->derived_hits),
                         .captured_launches = streams.captured,
                         .bytes_adopted = memory.adopted,
-                        .adopted_now = memory.adopted_now};
+                        .adopted_now = memory.adopted_now,
+                        .bytes_direct = atomic_load(&count->bytes_direct)};
 
     copy_sized(out, &stats, sizeof(stats));
 }

@@ -368,3 +368,16 @@ frit_status device_read(frit_device *device, uint32_t queue, frit_transfer *from
     st = fail_from(err, device->backend->read(device->self, from, into, point, err), "read");
     return end_transfer(&call, device, st, point, err);
 }
+
+frit_status device_copy_from(frit_device *device, uint32_t queue, frit_transfer *to,
+                             const frit_peer_source *from, const struct points *after,
+                             uint64_t *point, frit_err *err)
+{
+    struct transfer_call call;
+    frit_status st;
+
+    begin_transfer(&call, device, queue, to, after);
+    st =
+        fail_from(err, device->backend->copy_from(device->self, to, from, point, err), "copy_from");
+    return end_transfer(&call, device, st, point, err);
+}

@@ -67,5 +67,9 @@ frit_status device_write(frit_device *device, uint32_t queue, frit_transfer *to,
                          const struct points *after, uint64_t *point, frit_err *err);
 frit_status device_read(frit_device *device, uint32_t queue, frit_transfer *from, void *into,
                         const struct points *after, uint64_t *point, frit_err *err);
+/* As device_write, of the driver's copy_from, which must be there. */
+frit_status device_copy_from(frit_device *device, uint32_t queue, frit_transfer *to,
+                             const frit_peer_source *from, const struct points *after,
+                             uint64_t *point, frit_err *err);
 
 #endif

@@ -43,8 +43,8 @@ void mirror_start(frit_device *device, const struct value *value, struct mirror_
         return;
     read->whole = goes_whole(value);
     buffer_pin(value->buffer);
-    transfer_carry_start(device, value, device->fallback,
-                         &(struct transfer_how){.whole_buffer = read->whole}, &read->carry);
+    carry_start(device, value, device->fallback, &(struct carry_how){.whole_buffer = read->whole},
+                &read->carry);
 }
 
 frit_status mirror_finish(struct mirror_read *read, struct value *out, frit_err *err)
@@ -52,7 +52,7 @@ frit_status mirror_finish(struct mirror_read *read, struct value *out, frit_err 
     struct buffer *mirror;
 
     if (!read->is_there) {
-        TRY(transfer_carry_finish(&read->carry, out, err));
+        TRY(carry_finish(&read->carry, out, err));
         if (!read->whole)
             return FRIT_OK;
         /* Where another thread was first, its copy is as good. */
@@ -72,7 +72,7 @@ frit_status mirror_adopt(frit_device *device, const struct value *there, bool pe
     *out = (struct value){.type = there->type};
     if (!bytes || !layout_is_dense(&there->type, &there->layout) || there->layout.offset) {
         buffer_pin(there->buffer);
-        return transfer_across(device->fallback, there, device, persistent, out, err);
+        return carry_across(device->fallback, there, device, persistent, out, err);
     }
     TRY(buffer_create(device->memory, bytes, persistent, &out->buffer, err));
     layout_dense(&out->type, &out->layout);

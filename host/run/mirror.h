@@ -11,7 +11,7 @@
 #ifndef RUN_MIRROR_H
 #define RUN_MIRROR_H
 
-#include "run/transfer.h"
+#include "run/carry.h"
 
 struct stream;
 
@@ -20,7 +20,7 @@ struct mirror_read {
     struct value value; /* at home */
     bool is_there;      /* nothing is carried */
     bool whole;         /* the copy will be the buffer's mirror */
-    struct transfer_carry carry;
+    struct carry carry;
 };
 
 /* How many bytes mirror_start would carry. */

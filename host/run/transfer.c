@@ -6,15 +6,12 @@
 #include "base/fail.h"
 #include "device/device.h"
 #include "device/lineage.h"
-#include "device/programs.h"
 #include "device/queue.h"
 #include "device/staging.h"
 #include "device/wait.h"
 #include "load/registry.h"
 #include "memory/adopted.h"
 #include "memory/buffer.h"
-#include "run/bind_args.h"
-#include "run/launch_parts.h"
 #include "run/mirror.h"
 #include "tensor/failure.h"
 
@@ -287,18 +284,7 @@ frit_status transfer_finish(struct transfer_read *read, frit_status started, fri
     return st;
 }
 
-/* ---- between devices ---- */
-
-/* Whether the driver can lay the value out densely by itself. */
-static bool copies(frit_device *device, const struct value *value)
-{
-    const struct op_input in = {.kind = FRIT_OPERAND_TENSOR, .type = value->type};
-    const struct program_call call = {
-        .op = FRIT_OP_copy, .n_in = 1, .n_out = 1, .in = &in, .out = &value->type};
-    bool yes;
-
-    return !programs_have(device, &call, &yes, NULL) && yes;
-}
+/* ---- in the host's view ---- */
 
 void *transfer_host_bytes(frit_device *device, const struct buffer *buffer)
 {
@@ -312,102 +298,4 @@ void *transfer_host_bytes(frit_device *device, const struct buffer *buffer)
     if (!bytes || device_wait_all(device, NULL))
         return NULL;
     return bytes + buffer->offset;
-}
-
-/* Where the host can write into the target's memory, the bytes are read into it. */
-static frit_status place_carry(struct transfer_carry *carry, bool persistent, frit_err *err)
-{
-    if (carry->bytes) {
-        TRY(buffer_create(carry->to->memory, carry->bytes, persistent, &carry->target, err));
-        carry->into = transfer_host_bytes(carry->to, carry->target);
-    }
-    if (!carry->into)
-        carry->into = carry->staging = malloc(carry->bytes ? carry->bytes : 1);
-    return carry->into ? FRIT_OK : fail_memory(err, carry->bytes);
-}
-
-/* Starts reading what carry->first, bytes and as_it_lies say. */
-static frit_status start_carry(struct transfer_carry *carry, const struct value *pinned,
-                               bool persistent)
-{
-    TRY(place_carry(carry, persistent, &carry->err));
-    if (carry->as_it_lies) {
-        carry->read.first = carry->first;
-        carry->read.bytes = carry->bytes;
-        carry->read.data = carry->into;
-        return bytes_out(&carry->read, &carry->err);
-    }
-    return transfer_start(carry->read.device, pinned, carry->into, &carry->read, &carry->err);
-}
-
-/* A driver without a copy of its own would have it run on another device, which the value would
- * have to get to first: it goes as it lies. */
-void transfer_carry_start(frit_device *from, const struct value *pinned, frit_device *to,
-                          const struct transfer_how *how, struct transfer_carry *carry)
-{
-    struct extent extent = launch_extent(pinned);
-    int64_t low, high;
-
-    *carry = (struct transfer_carry){.read = {.device = from, .value = *pinned},
-                                     .to = to,
-                                     .source = *pinned,
-                                     .bytes = value_bytes(pinned),
-                                     .err = ERR_INIT};
-    if (how->whole_buffer) {
-        carry->as_it_lies = true;
-        carry->bytes = pinned->buffer->bytes;
-    } else if (carry->bytes && !layout_is_dense(&pinned->type, &pinned->layout) &&
-               !copies(from, pinned)) {
-        carry->as_it_lies = true;
-        carry->bytes = extent.bytes;
-        carry->first = extent.first;
-        layout_span(&pinned->type, &pinned->layout, &low, &high);
-        carry->source.layout.offset -= low;
-    }
-    carry->status = start_carry(carry, pinned, how->persistent);
-}
-
-static frit_status fill_target(struct transfer_carry *carry, frit_err *err)
-{
-    if (carry->staging)
-        return transfer_fill(carry->to, carry->target, carry->staging, err);
-    atomic_fetch_add(&carry->to->count.bytes_in, carry->bytes);
-    return FRIT_OK;
-}
-
-frit_status transfer_carry_finish(struct transfer_carry *carry, struct value *out, frit_err *err)
-{
-    frit_status st = transfer_finish(&carry->read, carry->status, &carry->err);
-
-    *out = (struct value){.type = carry->source.type, .layout = carry->source.layout};
-    if (st && err)
-        *err = carry->err;
-    if (!st && carry->bytes)
-        st = fill_target(carry, err);
-    else if (!st)
-        st = buffer_create(carry->to->memory, 0, false, &carry->target, err);
-    if (!carry->as_it_lies)
-        layout_dense(&out->type, &out->layout);
-    if (st)
-        buffer_disown(carry->target);
-    else
-        out->buffer = carry->target;
-    free(carry->staging);
-    return st;
-}
-
-frit_status transfer_across(frit_device *from, const struct value *pinned, frit_device *to,
-                            bool persistent, struct value *out, frit_err *err)
-{
-    struct transfer_carry carry;
-    struct value there;
-
-    if (mirror_pin(pinned, &there)) {
-        buffer_unpin(pinned->buffer);
-        from = from->fallback;
-        pinned = &there;
-    }
-    transfer_carry_start(from, pinned, to, &(struct transfer_how){.persistent = persistent},
-                         &carry);
-    return transfer_carry_finish(&carry, out, err);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bytes from and to the program, and between devices. */
+/* Bytes from and to the program. */
 #ifndef RUN_TRANSFER_H
 #define RUN_TRANSFER_H
 
@@ -61,33 +61,5 @@ frit_status transfer_finish(struct transfer_read *read, frit_status started, fri
 /* The bytes of a buffer as the host sees them, once nothing is pending on the device; NULL where it
  * does not, or where work is not over when a submit returns. */
 void *transfer_host_bytes(frit_device *device, const struct buffer *buffer);
-
-/* A value on its way to another device: read by the one, then written by the other. */
-struct transfer_carry {
-    struct transfer_read read;
-    frit_device *to;
-    struct value source;   /* its layout as it arrives, with as_it_lies */
-    struct buffer *target; /* NULL: nothing to carry */
-    void *into, *staging;  /* staging NULL: into the target's memory itself */
-    uint64_t first, bytes; /* of the source's buffer, with as_it_lies; else the dense elements */
-    bool as_it_lies;
-    frit_status status; /* of the start */
-    frit_err err;
-};
-
-struct transfer_how {
-    bool whole_buffer; /* all bytes of the buffer, so that the copy can be its mirror */
-    bool persistent;
-};
-
-/* Starts reading; takes the pin over.  Several may be started before the first is finished. */
-void transfer_carry_start(frit_device *from, const struct value *pinned, frit_device *to,
-                          const struct transfer_how *how, struct transfer_carry *carry);
-/* Waits for the read and writes; must follow.  `out` owns its buffer. */
-frit_status transfer_carry_finish(struct transfer_carry *carry, struct value *out, frit_err *err);
-
-/* The same elements on another device; `out` owns its buffer. */
-frit_status transfer_across(frit_device *from, const struct value *pinned, frit_device *to,
-                            bool persistent, struct value *out, frit_err *err);
 
 #endif

@@ -240,7 +240,7 @@ static frit_status open_all(struct device *device, const frit_open_params *param
 frit_status device_open(void *self, uint32_t index, const frit_open_params *params, void **out,
                         frit_err *err)
 {
-    const struct instance *instance = self;
+    struct instance *instance = self;
     struct device *device;
     frit_status status;
 
@@ -256,6 +256,7 @@ frit_status device_open(void *self, uint32_t index, const frit_open_params *para
     device->instance = instance;
     device->api = &instance->api;
     device->adapter = &instance->adapters[index];
+    device->opening = atomic_fetch_add(&instance->n_openings, 1) + 1;
     device->loss.on_lost = params->lost;
     device->loss.ctx = params->ctx;
     status = open_all(device, params, err);

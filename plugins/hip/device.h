@@ -16,6 +16,7 @@
 
 #include "api.h"
 #include "builtin.h"
+#include "peer.h"
 #include "product.h"
 #include "queue.h"
 
@@ -36,7 +37,9 @@ struct loss {
     bool has_thread;
 };
 
-/* An open device.  Constant while it is open, except the queues and what has a lock. */
+/* An open device.  Constant while it is open, except the queues, what is atomic and what has a
+ * lock.
+ */
 struct device {
     struct kernels_device kernels; /* the first member: see gpu/program.h */
     const struct instance *instance;
@@ -46,6 +49,8 @@ struct device {
     bool context_is_adopted;    /* the application's */
     bool is_entered;            /* `context` is there: vendor.open has succeeded */
     _Atomic uint64_t allocated; /* bytes of device memory that the driver holds */
+    uint64_t opening;           /* number of its device_open, from 1 */
+    struct peers peers;
     pthread_mutex_t queues_lock;
     struct frit_queue *queues[MAX_QUEUES]; /* the first one is the host's queue NULL */
     struct loss loss;

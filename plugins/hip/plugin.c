@@ -14,6 +14,7 @@
 #include "device.h"
 #include "foreign.h"
 #include "native.h"
+#include "peer.h"
 #include "queue.h"
 #include "recording.h"
 #include "submit.h"
@@ -169,6 +170,7 @@ static const void *plugin_interface(void *instance, frit_str id)
         .queue_destroy = queue_destroy,
         .heap_budget = buffer_budget,
         .compute_info = device_compute_info,
+        .copy_from = peer_copy,
     };
     static const frit_capture_table capture = {
         .struct_size = sizeof(frit_capture_table),

@@ -26,7 +26,7 @@ struct options {
     frit_str dump;       /* folder to which the texts of kernels are written; empty: none */
 };
 
-/* Constant after the first enumerate that succeeded. */
+/* Constant after the first enumerate that succeeded, except `n_openings`. */
 struct instance {
     struct plug plug;
     const frit_host_cache *cache; /* disk cache of the host; NULL: the host has none */
@@ -43,6 +43,7 @@ struct instance {
     uint32_t n_found;            /* devices of the runtime */
     uint32_t n_adapters;         /* those of them that are read */
     struct adapter *adapters;    /* NULL before the first successful enumerate; owned */
+    _Atomic uint64_t n_openings; /* of devices, since the instance is there */
 };
 
 /* Writes an error message "NAME: TEXT: MEANING (error N)" and returns the status that corresponds

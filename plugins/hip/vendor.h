@@ -83,6 +83,11 @@ struct vendor {
     /* Sets `context` of a device that the application has given none. */
     gpu_result (*open)(struct device *device);
     void (*close)(struct device *device);
+    /* Lets `to`, which is current, access the memory of `from`; fails where it may already. */
+    gpu_result (*enable_peer)(const struct device *to, const struct device *from);
+    /* Copies between them, on a stream of `to`; through the host's memory without such access. */
+    gpu_result (*copy_peer)(const struct device *to, gpu_ptr to_address, const struct device *from,
+                            gpu_ptr from_address, size_t bytes, gpu_stream stream);
 };
 
 extern const struct vendor vendor;

@@ -45,6 +45,18 @@ static void close_context(struct device *device)
     (void)device->api->PrimaryContextRelease(device->adapter->handle);
 }
 
+static gpu_result enable_peer(const struct device *to, const struct device *from)
+{
+    return to->api->ContextEnablePeer(from->context, 0);
+}
+
+static gpu_result copy_peer(const struct device *to, gpu_ptr to_address, const struct device *from,
+                            gpu_ptr from_address, size_t bytes, gpu_stream stream)
+{
+    return to->api->ContextCopyPeer(to_address, to->context, from_address, from->context, bytes,
+                                    stream);
+}
+
 static const char *const libraries[] = {"libcuda.so.1", NULL};
 static const char *const compilers[] = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so", NULL};
 static const char *const options[] = {"--gpu-architecture=", "--fmad=false", "--std=c++17",
@@ -115,4 +127,6 @@ const struct vendor vendor = {
     .leave = leave,
     .open = open_context,
     .close = close_context,
+    .enable_peer = enable_peer,
+    .copy_peer = copy_peer,
 };

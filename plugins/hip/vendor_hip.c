@@ -67,6 +67,18 @@ static void close_nothing(struct device *device)
     (void)device;
 }
 
+static gpu_result enable_peer(const struct device *to, const struct device *from)
+{
+    return to->api->DeviceEnablePeer(from->adapter->handle, 0);
+}
+
+static gpu_result copy_peer(const struct device *to, gpu_ptr to_address, const struct device *from,
+                            gpu_ptr from_address, size_t bytes, gpu_stream stream)
+{
+    return to->api->DeviceCopyPeer(to_address, to->adapter->handle, from_address,
+                                   from->adapter->handle, bytes, stream);
+}
+
 static const char *const libraries[] = {"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5",
                                         NULL};
 static const char *const compilers[] = {"", "libhiprtc.so.7", "libhiprtc.so.6", "libhiprtc.so.5",
@@ -136,4 +148,6 @@ const struct vendor vendor = {
     .leave = leave,
     .open = open_nothing,
     .close = close_nothing,
+    .enable_peer = enable_peer,
+    .copy_peer = copy_peer,
 };

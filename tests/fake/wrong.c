@@ -556,10 +556,12 @@ static frit_status plugin_open(const frit_host_root *host, void **instance, frit
     fake->backend.wait = queue_wait;
     fake->backend.supports = supports;
     fake->backend.op_program = op_program;
-    fake->backend.struct_size = FRIT_END_OF(frit_backend, import_host);
+    fake->backend.struct_size = FRIT_END_OF(frit_backend, copy_from);
     fake->backend.import_host = wrong_import;
     fake->backend.queue_create = wrong_queue_create;
     fake->backend.queue_destroy = wrong_queue_destroy;
+    fake->backend.copy_from = wrong_copy_from;
+    fake->n_devices = 2;
     *instance = fake;
     return FRIT_OK;
 }

@@ -86,3 +86,14 @@ void wrong_free(void *self, frit_memory *memory)
     }
     fake_of(self)->plain.free(self, memory);
 }
+
+/* ---- memory of another device ---- */
+
+/* Both are host memory. */
+frit_status wrong_copy_from(void *self, const frit_transfer *to, const frit_peer_source *from,
+                            uint64_t *value, frit_err *err)
+{
+    const uint64_t offset = WRONG == WRONG_PEERS ? 0 : from->offset;
+
+    return fake_of(self)->plain.write(self, to, (const char *)from->memory + offset, value, err);
+}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Slots of a wrong driver for what lies beside its device's own memory: a second heap, which is
- * pinned, memory of the application, and other objects of it. */
+ * pinned, memory of the application, and other objects of it; memory of another device. */
 #ifndef FAKE_WRONG_MEMORY_H
 #define FAKE_WRONG_MEMORY_H
 
@@ -18,5 +18,7 @@ frit_status wrong_alloc_pinned(void *self, const frit_alloc_desc *desc, frit_all
 frit_status wrong_import(void *self, const frit_import_desc *desc, frit_allocation *out,
                          frit_err *err);
 void wrong_free(void *self, frit_memory *memory);
+frit_status wrong_copy_from(void *self, const frit_transfer *to, const frit_peer_source *from,
+                            uint64_t *value, frit_err *err);
 
 #endif

@@ -39,8 +39,12 @@ static void reset(void)
     fake_gpu.failing_result = fake_gpu.failing_work_result = 0;
     fake_gpu.calls = fake_gpu.works = 0;
     fake_gpu.failed_name = NULL;
-    for (int i = 0; i < FAKE_MAX_DEVICES; i++)
+    fake_gpu.has_no_peers = false;
+    fake_gpu.enabled_peers = fake_gpu.peer_copies = fake_gpu.staged_copies = 0;
+    for (int i = 0; i < FAKE_MAX_DEVICES; i++) {
         contexts[i].fatal = 0;
+        peer_forget(&contexts[i]);
+    }
 }
 
 /* A child of the process that has called Init has no runtime, as with the vendors'. */

@@ -59,7 +59,7 @@ gpu_result fake_PrimaryContextRetain(gpu_context *context, int device)
     return GPU_SUCCESS;
 }
 
-/* The last release destroys the context, and with it a fatal error. */
+/* The last release destroys the context, and with it a fatal error and access to peers. */
 gpu_result fake_PrimaryContextRelease(int device)
 {
     gpu_result result = call_begin("PrimaryContextRelease");
@@ -69,8 +69,10 @@ gpu_result fake_PrimaryContextRelease(int device)
         pthread_mutex_unlock(&lock);
         return FAKE_INVALID_CONTEXT;
     }
-    if (--contexts[device].n_retained == 0)
+    if (--contexts[device].n_retained == 0) {
         contexts[device].fatal = 0;
+        peer_forget(&contexts[device]);
+    }
     pthread_mutex_unlock(&lock);
     fake_gpu.alive[FAKE_CONTEXT]--;
     return result;

@@ -54,7 +54,8 @@ struct fake_gpu {
     _Atomic int failing_result;    /* its result */
     _Atomic uint64_t failing_work; /* number of the operation that fails when it runs; 0: none */
     _Atomic int failing_work_result;
-    _Atomic bool yields; /* each call of the library for products yields to other threads */
+    _Atomic bool yields;       /* each call of the library for products yields to other threads */
+    _Atomic bool has_no_peers; /* no device can access another one's memory */
     _Atomic bool has_no_algorithm; /* for any product */
     /* Of each algorithm; not 0: it cannot be used.  rocBLAS: the result of each product that runs.
      */
@@ -65,6 +66,9 @@ struct fake_gpu {
     _Atomic uint64_t calls; /* of the library, as the numbers above count them */
     _Atomic uint64_t works; /* operations that have run */
     _Atomic uint64_t products[FAKE_PRODUCT_KINDS];
+    _Atomic uint64_t enabled_peers;  /* times that access to another device's memory was enabled */
+    _Atomic uint64_t peer_copies;    /* enqueued */
+    _Atomic uint64_t staged_copies;  /* those of them without such access */
     const char *_Atomic failed_name; /* of the call that was made to fail */
     _Atomic int64_t alive[FAKE_KINDS];
     /* ---- functions ---- */

@@ -106,27 +106,40 @@ static gpu_result release(uint64_t address, bool is_pinned)
     return result;
 }
 
-static bool has_range(uint64_t address, uint64_t bytes, bool pinned_only)
+/* The device of the allocation that has the range, -1: pinned; false: none has it. */
+static bool find_range(uint64_t address, uint64_t bytes, int *device)
 {
     bool has = false;
 
     pthread_mutex_lock(&lock);
-    for (uint32_t i = 0; i < n && !has; i++)
+    for (uint32_t i = 0; i < n && !has; i++) {
         has = address >= allocations[i].address && bytes <= allocations[i].bytes &&
-              address - allocations[i].address <= allocations[i].bytes - bytes &&
-              (!pinned_only || allocations[i].device < 0);
+              address - allocations[i].address <= allocations[i].bytes - bytes;
+        *device = allocations[i].device;
+    }
     pthread_mutex_unlock(&lock);
     return has;
 }
 
 bool memory_is_device(uint64_t address, uint64_t bytes)
 {
-    return has_range(address, bytes, false);
+    int device;
+
+    return find_range(address, bytes, &device);
 }
 
 bool memory_is_pinned(const void *from, uint64_t bytes)
 {
-    return has_range((uintptr_t)from, bytes, true);
+    int device;
+
+    return find_range((uintptr_t)from, bytes, &device) && device < 0;
+}
+
+bool memory_is_on(int device, uint64_t address, uint64_t bytes)
+{
+    int found;
+
+    return find_range(address, bytes, &found) && (found < 0 || found == device);
 }
 
 /* ---- the functions ---- */

@@ -34,8 +34,10 @@ enum {
     FAKE_INVALID_IMAGE = 200,
     FAKE_INVALID_CONTEXT = 201,
     FAKE_NO_BINARY = 209,
+    FAKE_NO_PEER = 217,
     FAKE_INVALID_HANDLE = 400,
     FAKE_NOT_FOUND = 500,
+    FAKE_PEER_ENABLED = 704,
     FAKE_NOT_SUPPORTED = 801,
     FAKE_CAPTURE_UNSUPPORTED = 900,
     FAKE_CAPTURE_INVALIDATED = 901
@@ -74,6 +76,7 @@ struct gpu_context_object {
     int device;
     uint32_t n_retained;
     _Atomic gpu_result fatal;
+    _Atomic uint32_t peers; /* a bit for each device whose memory it may access */
 };
 
 /* The primary contexts, by device. */
@@ -88,6 +91,14 @@ void context_setup(struct fake_gpu *control);
 /* Whether the range lies in one allocation of device or pinned memory. */
 bool memory_is_device(uint64_t address, uint64_t bytes);
 bool memory_is_pinned(const void *from, uint64_t bytes);
+/* Whether it lies in one that the device may access without further ado: its own or a pinned one.
+ */
+bool memory_is_on(int device, uint64_t address, uint64_t bytes);
+
+/* ---- peer.c ---- */
+
+/* Of a context that is destroyed: it and those that may access its memory do so no more. */
+void peer_forget(gpu_context context);
 
 /* ---- module.c ---- */
 

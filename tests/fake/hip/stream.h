@@ -102,6 +102,8 @@ void event_unref_locked(gpu_event event);
 
 /* Runs an operation, without the lock. */
 gpu_result work_run(const struct work *work);
+/* Enqueues a copy. */
+gpu_result work_copy(gpu_stream stream, void *to, const void *from, size_t bytes);
 /* The slot of struct fake_gpu. */
 int work_enqueue(void *stream, void (*run)(const void *data), const void *data, uint64_t bytes);
 /* Frees what it owns. */

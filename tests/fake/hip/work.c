@@ -155,10 +155,17 @@ void work_free_list(struct work *first)
 
 /* ---- copies ---- */
 
-static gpu_result push_copy(gpu_stream stream, void *to, const void *from, size_t bytes)
+gpu_result work_copy(gpu_stream stream, void *to, const void *from, size_t bytes)
 {
     return stream_push(stream, &(struct work){.kind = WORK_COPY,
                                               .copy = {.to = to, .from = from, .bytes = bytes}});
+}
+
+/* Whether the stream's device may access the range.  Other devices' memory is for peer copies: the
+ * vendors let it be accessed in some cases, on which the driver must not rely. */
+static bool may_access(gpu_stream stream, gpu_ptr at, size_t bytes)
+{
+    return !bytes || memory_is_on(stream->context->device, at, bytes);
 }
 
 /* Pinned memory is read when the copy runs, other memory at once. */
@@ -167,10 +174,10 @@ gpu_result fake_MemcpyHtoDAsync(gpu_ptr to, const void *from, size_t bytes, gpu_
     gpu_result result = stream_begin("MemcpyHtoDAsync", stream);
     void *copy;
 
-    if (result || (bytes && !memory_is_device(to, bytes)))
+    if (result || !may_access(stream, to, bytes))
         return result ? result : FAKE_INVALID_VALUE;
     if (memory_is_pinned(from, bytes))
-        return push_copy(stream, (void *)(uintptr_t)to, from, bytes);
+        return work_copy(stream, (void *)(uintptr_t)to, from, bytes);
     if (stream->capture)
         return FAKE_CAPTURE_UNSUPPORTED;
     copy = copy_of(from, bytes);
@@ -186,11 +193,11 @@ gpu_result fake_MemcpyDtoHAsync(void *to, gpu_ptr from, size_t bytes, gpu_stream
 {
     gpu_result result = stream_begin("MemcpyDtoHAsync", stream);
 
-    if (result || (bytes && !memory_is_device(from, bytes)))
+    if (result || !may_access(stream, from, bytes))
         return result ? result : FAKE_INVALID_VALUE;
     if (!memory_is_pinned(to, bytes) && stream->capture)
         return FAKE_CAPTURE_UNSUPPORTED;
-    result = push_copy(stream, to, (const void *)(uintptr_t)from, bytes);
+    result = work_copy(stream, to, (const void *)(uintptr_t)from, bytes);
     return result || memory_is_pinned(to, bytes) ? result : stream_drain(stream);
 }
 
@@ -198,10 +205,10 @@ gpu_result fake_MemcpyDtoDAsync(gpu_ptr to, gpu_ptr from, size_t bytes, gpu_stre
 {
     gpu_result result = stream_begin("MemcpyDtoDAsync", stream);
 
-    if (!result && bytes && (!memory_is_device(to, bytes) || !memory_is_device(from, bytes)))
+    if (!result && (!may_access(stream, to, bytes) || !may_access(stream, from, bytes)))
         result = FAKE_INVALID_VALUE;
     return result ? result
-                  : push_copy(stream, (void *)(uintptr_t)to, (const void *)(uintptr_t)from, bytes);
+                  : work_copy(stream, (void *)(uintptr_t)to, (const void *)(uintptr_t)from, bytes);
 }
 
 /* ---- fills ---- */
@@ -211,7 +218,7 @@ static gpu_result push_set(const char *name, gpu_ptr to, uint32_t pattern, uint3
 {
     gpu_result result = stream_begin(name, stream);
 
-    if (!result && (to % width || (count && !memory_is_device(to, count * width))))
+    if (!result && (to % width || !may_access(stream, to, count * width)))
         result = FAKE_INVALID_VALUE;
     return result ? result
                   : stream_push(stream, &(struct work){.kind = WORK_SET,

@@ -2,6 +2,7 @@
 #include "run/driver.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -64,10 +65,11 @@ uint32_t driver_unknown_op(void)
 static frit_status open_device(void *instance, uint32_t index, const frit_open_params *params,
                                void **out, frit_err *err)
 {
-    (void)index;
+    struct driver *driver = instance;
+
     (void)params;
     (void)err;
-    *out = instance;
+    *out = index ? driver->peer : driver;
     return FRIT_OK;
 }
 
@@ -189,6 +191,27 @@ static frit_status read_bytes(void *self, const frit_transfer *from, void *into,
     memcpy(into, (char *)from->memory + from->offset, from->bytes);
     *value = ++driver->timeline;
     driver->reads++;
+    return FRIT_OK;
+}
+
+static frit_status copy_peer(void *self, const frit_transfer *to, const frit_peer_source *from,
+                             uint64_t *value, frit_err *err)
+{
+    struct driver *driver = self;
+    const struct driver *peer = from->device;
+
+    assert_ptr_not_equal(driver, peer);
+    assert_true(atomic_load(&peer->waited) == atomic_load(&peer->timeline));
+    TRY(check_lost(driver, err));
+    if (driver->copy_status)
+        return driver->silent ? driver->copy_status
+                              : fail(err, driver->copy_status, "copy refused");
+    memcpy((char *)to->memory + to->offset, (char *)from->memory + from->offset, to->bytes);
+    *value = driver->copied_value = ++driver->timeline;
+    driver->peer_copies++;
+    if (driver->fail_copies)
+        driver_fails(driver, FRIT_TIMEOUT, *value, 1, 0);
+    driver->fail_copies = false;
     return FRIT_OK;
 }
 
@@ -839,21 +862,8 @@ static frit_status wait_value(void *self, frit_queue *queue, uint64_t value, uin
     return FRIT_OK;
 }
 
-frit_device *driver_device(struct driver *driver, int64_t max_ops)
+static void set_plugin(struct driver *driver)
 {
-    struct device_config config = {.max_ops = max_ops,
-                                   .queues = 1 + driver->more_queues,
-                                   .chunk_bytes = 1 << 16,
-                                   .keep_bytes = 1 << 20,
-                                   .decompose = driver->decompose,
-                                   .poison = driver->poison,
-                                   .capture = true,
-                                   .store_bytes = 1 << 20,
-                                   .registry = &driver->registry,
-                                   .run_orphan = stream_run_orphan};
-    frit_device *device;
-    frit_err err = ERR_INIT;
-
     driver->plugin.backend = (frit_backend){.struct_size = sizeof(frit_backend),
                                             .device_open = open_device,
                                             .device_close = close_device,
@@ -866,7 +876,8 @@ frit_device *driver_device(struct driver *driver, int64_t max_ops)
                                             .supports = supports,
                                             .op_program = op_program,
                                             .queue_create = create_queue,
-                                            .queue_destroy = destroy_queue};
+                                            .queue_destroy = destroy_queue,
+                                            .copy_from = driver->no_copies ? NULL : copy_peer};
     driver->plugin.native = (frit_native_table){.struct_size = sizeof(frit_native_table),
                                                 .get = driver->host_visible ? host_pointer : NULL};
     driver->plugin.instance = driver;
@@ -876,6 +887,10 @@ frit_device *driver_device(struct driver *driver, int64_t max_ops)
     driver->plugin.n_ops = 2;
     driver->registry.plugins = &driver->plugin;
     driver->registry.n_plugins = 1;
+}
+
+static void set_info(struct driver *driver)
+{
     driver->info.caps = (driver->inline_queue ? FRIT_CAP_INLINE_QUEUE : 0) |
                         (driver->host_visible ? FRIT_CAP_HOST_VISIBLE : 0);
     driver->info.max_bindings = driver->max_bindings;
@@ -885,7 +900,41 @@ frit_device *driver_device(struct driver *driver, int64_t max_ops)
     driver->info.n_heaps = 1;
     driver->info.heap_stride = sizeof(driver->heap);
     driver->info.heaps = &driver->heap;
-    driver->entry = (struct device_entry){&driver->plugin, &driver->info, "scripted:0"};
+}
+
+/* `owner` has the plugin. */
+static frit_device *open_one(struct driver *driver, const struct driver *owner, const char *name,
+                             int64_t max_ops)
+{
+    struct device_config config = {.max_ops = max_ops,
+                                   .queues = 1 + driver->more_queues,
+                                   .chunk_bytes = 1 << 16,
+                                   .keep_bytes = 1 << 20,
+                                   .decompose = driver->decompose,
+                                   .poison = driver->poison,
+                                   .capture = true,
+                                   .store_bytes = 1 << 20,
+                                   .registry = &owner->registry,
+                                   .run_orphan = stream_run_orphan};
+    frit_device *device;
+    frit_err err = ERR_INIT;
+
+    set_info(driver);
+    driver->entry = (struct device_entry){.plugin = &owner->plugin, .info = &driver->info};
+    snprintf(driver->entry.name, sizeof(driver->entry.name), "%s", name);
     assert_int_equal(device_create(&driver->entry, &config, &device, &err), FRIT_OK);
     return device;
+}
+
+frit_device *driver_device(struct driver *driver, int64_t max_ops)
+{
+    set_plugin(driver);
+    return open_one(driver, driver, "scripted:0", max_ops);
+}
+
+frit_device *driver_peer(struct driver *driver, struct driver *peer)
+{
+    driver->peer = peer;
+    peer->info.index = 1;
+    return open_one(peer, driver, "scripted:1", 100);
 }

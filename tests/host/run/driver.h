@@ -63,6 +63,9 @@ struct driver {
     bool poison;                              /* memory is filled before each use */
     bool bad_table;                           /* op_program gives a table without prepare */
     bool fail_writes;                         /* reported by waits */
+    bool no_copies;                           /* from a peer: there is no slot for them */
+    frit_status copy_status;                  /* of each copy from a peer */
+    bool fail_copies;                         /* likewise, reported by waits */
     bool needs_compile;                       /* prepare of neg requires compile */
     bool wants_dense;                         /* prepare of neg requires dense strides */
     uint64_t workspace;                       /* bytes that neg wants zeroed; checked at launch */
@@ -93,6 +96,9 @@ struct driver {
     /* What happened. */
     uint32_t prepares, compiles, launches, programs_alive, submits, barriers, dispatches;
     uint32_t reads, writes;
+    uint32_t peer_copies;
+    uint64_t
+        copied_value; /* of the last of these; all that the peer had been given was waited for */
     atomic_uint waits;
     atomic_uint_least64_t waited; /* the highest value */
     float effects[64];            /* element 0 of what each effect took, in the order of running */
@@ -115,6 +121,7 @@ struct driver {
     char queues[3];                 /* their handles */
     frit_failure failures[8];       /* values grow, and in one the commands */
     uint32_t n_failures;
+    struct driver *peer; /* its second device, NULL: none */
     struct plugin plugin;
     frit_device_info info;
     frit_heap heap;
@@ -143,5 +150,7 @@ void driver_fails(struct driver *driver, frit_status status, uint64_t value, uin
 
 /* Opens a device on it; device_destroy ends it. */
 frit_device *driver_device(struct driver *driver, int64_t max_ops);
+/* Likewise a second device of the driver, "scripted:1", with a script of its own. */
+frit_device *driver_peer(struct driver *driver, struct driver *peer);
 
 #endif

@@ -13,7 +13,7 @@
 #include "op.h"
 
 enum { N = 3000, BYTES = 1 << 14, OUT_OF_MEMORY = 2, LOST = 700 };
-enum { DEVICE = 1 /* not the one that is current anyway */ };
+enum { DEVICE = 1 /* not the one that is current anyway */, PEER = 0 };
 
 static struct fake_gpu *runtime, *compiler;
 
@@ -22,6 +22,8 @@ static struct fake_gpu *runtime, *compiler;
 struct round {
     struct rig *rig;
     frit_allocation memory[3]; /* the last one is pinned */
+    void *peer;                /* another device, and memory of it */
+    frit_allocation peer_memory;
     frit_queue *queue;
     frit_recording *recording;
     const frit_capture_table *capture;
@@ -38,10 +40,15 @@ static frit_status enumerate(struct rig *rig)
     frit_status status =
         rig->backend->enumerate(rig->instance, infos, sizeof *infos, 2, &count, &driver, &rig->err);
 
-    if (!status && (count <= DEVICE || infos[DEVICE].reason)) { /* also a way to report a failure */
-        snprintf(rig->err.text, sizeof rig->err.text, "%s",
-                 count ? infos[DEVICE].name.ptr : driver.detail.ptr);
+    if (!status && count < 2) { /* also a way to report a failure */
+        snprintf(rig->err.text, sizeof rig->err.text, "%s", driver.detail.ptr);
         return FRIT_IO;
+    }
+    for (int i = 0; i < 2 && !status; i++) { /* and so is this */
+        if (!infos[i].reason)
+            continue;
+        snprintf(rig->err.text, sizeof rig->err.text, "%s", infos[i].name.ptr);
+        status = FRIT_IO;
     }
     return status;
 }
@@ -187,6 +194,58 @@ static frit_status replay(struct round *round)
     return status;
 }
 
+static frit_status open_peer(struct round *round)
+{
+    const frit_alloc_desc desc = {sizeof desc, 0, BYTES, 256};
+    struct rig *rig = round->rig;
+    frit_status status =
+        rig->backend->device_open(rig->instance, PEER, &rig_params, &round->peer, &rig->err);
+
+    round->peer_memory.struct_size = sizeof round->peer_memory;
+    return status ? status
+                  : rig->backend->alloc(round->peer, &desc, &round->peer_memory, &rig->err);
+}
+
+/* The peer's memory holds 3 * i. */
+static frit_status fill_peer(struct round *round)
+{
+    const frit_transfer to = {
+        .struct_size = sizeof to, .memory = round->peer_memory.memory, .bytes = N * 4};
+    frit_failure failure = {.struct_size = sizeof failure};
+    struct rig *rig = round->rig;
+    float numbers[N];
+    uint64_t value;
+    frit_status status;
+
+    for (int i = 0; i < N; i++)
+        numbers[i] = 3 * (float)i;
+    status = rig->backend->write(round->peer, &to, numbers, &value, &rig->err);
+    if (!status)
+        status = rig->backend->wait(round->peer, NULL, value, UINT64_MAX, &failure, &rig->err);
+    return status ? status : failure.status;
+}
+
+static frit_status copy_peer(struct round *round)
+{
+    const frit_transfer to = {
+        .struct_size = sizeof to, .memory = round->memory[1].memory, .bytes = N * 4};
+    frit_peer_source from = {.struct_size = sizeof from};
+    struct rig *rig = round->rig;
+    frit_status status = open_peer(round);
+
+    if (!status)
+        status = fill_peer(round);
+    from.device = round->peer;
+    from.memory = round->peer_memory.memory;
+    if (!status)
+        status = rig->backend->copy_from(rig->device, &to, &from, &round->value, &rig->err);
+    if (!status)
+        status = read_back(round, round->memory[1].memory);
+    if (!status)
+        expect(round, 3);
+    return status;
+}
+
 static frit_status read_clock(struct round *round)
 {
     struct rig *rig = round->rig;
@@ -212,13 +271,17 @@ static void free_objects(struct round *round)
     add_close(&round->add);
     for (int i = 0; i < 3; i++)
         rig->backend->free(rig->device, round->memory[i].memory);
+    if (!round->peer)
+        return;
+    rig->backend->free(round->peer, round->peer_memory.memory);
+    rig->backend->device_close(round->peer);
 }
 
 /* Returns the first failure; frees everything in any case. */
 static frit_status use_device(struct rig *rig)
 {
-    static frit_status (*const steps[])(struct round * round) = {make_objects, compute, fill,
-                                                                 replay, read_clock};
+    static frit_status (*const steps[])(struct round * round) = {
+        make_objects, compute, fill, replay, copy_peer, read_clock};
     static struct round round;
     frit_status status = FRIT_OK;
 

@@ -76,8 +76,9 @@ struct conform_check {
                        char reason[CONFORM_REASON]);
 };
 
-extern const struct conform_check device_checks[], memory_checks[], heap_checks[], queue_checks[],
-    clock_checks[], capture_checks[], program_checks[], spec_checks[], fuser_checks[];
+extern const struct conform_check device_checks[], peer_checks[], memory_checks[], heap_checks[],
+    queue_checks[], clock_checks[], capture_checks[], program_checks[], spec_checks[],
+    fuser_checks[];
 
 struct conform_case {
     const struct conform_check *check; /* NULL: what follows */
