@@ -342,7 +342,9 @@ static void a_source_that_is_lost(void **state)
     fake->failing_work_result = 700;
     fake->failing_work = fake->works + 1;
     swap(pair);
+    fake->hold(true); /* the call itself succeeds */
     value = fill(pair, NULL, 8, 1, NULL);
+    fake->hold(false);
     assert_int_equal(rig->backend->wait(rig->device, NULL, value, UINT64_MAX, &failure, &rig->err),
                      FRIT_DEVICE_LOST);
     swap(pair);
@@ -362,10 +364,68 @@ static void lost_when_it_runs(void **state)
 
     fake->failing_work_result = 700;
     fake->failing_work = fake->works + 1;
+    fake->hold(true);
     value = copy(pair, &to, &from);
+    fake->hold(false);
     assert_int_equal(rig->backend->wait(rig->device, NULL, value, UINT64_MAX, &failure, &rig->err),
                      FRIT_DEVICE_LOST);
     expect_refusal(pair, &to, &from, FRIT_DEVICE_LOST);
+}
+
+/* As many fills as a queue has events; the value of the last. */
+static uint64_t fill_queue(struct pair *pair)
+{
+    enum { EVENTS = 64 };
+    uint64_t value = 0;
+
+    for (int i = 0; i < EVENTS; i++)
+        value = fill(pair, NULL, 8, 1, NULL);
+    return value;
+}
+
+/* Makes call number `n` of the copy fail, which has to wait for an event.  Returns whether there
+ * was such a call. */
+static bool fail_call(struct pair *pair, uint64_t n, int *reports)
+{
+    enum { LATE_NS = 1000000000, OUT_OF_MEMORY = 2 };
+    const frit_transfer to = whole(pair);
+    const frit_peer_source from = source(pair);
+    struct rig *rig = &pair->rig;
+    frit_status status;
+    uint64_t value;
+    bool hit;
+
+    rig_wait(rig, fill_queue(pair));
+    fake->late_ns = LATE_NS;
+    (void)fill_queue(pair);
+    fake->failing_result = OUT_OF_MEMORY;
+    fake->failing_call = fake->calls + n;
+    status = rig->backend->copy_from(rig->device, &to, &from, &value, &rig->err);
+    hit = fake->calls >= fake->failing_call;
+    fake->failing_call = fake->late_ns = 0;
+    assert_true(status == FRIT_OK || (hit && status == FRIT_NO_DEVICE_MEMORY));
+    *reports += status != FRIT_OK;
+    if (!status)
+        rig_wait(rig, value);
+    return hit;
+}
+
+/* After a call that fails nothing uses the source's memory, which is freed at once. */
+static void a_failed_call_leaves_no_copy(void **state)
+{
+    struct pair *pair = *state;
+    int reports = 0;
+    bool hit = true;
+
+    for (uint64_t n = 1; hit; n++) {
+        hit = fail_call(pair, n, &reports);
+        swap(pair);
+        pair->rig.backend->free(pair->rig.device, pair->mine.memory);
+        pair->mine = rig_alloc(&pair->rig, BYTES);
+        swap(pair);
+        rig_wait(&pair->rig, fill(pair, NULL, 8, 1, NULL));
+    }
+    assert_true(reports >= 3); /* the device cannot be entered, the copy and its event */
 }
 
 #define PAIR_TEST(name) cmocka_unit_test_setup_teardown(name, open_pair, close_pair)
@@ -383,6 +443,7 @@ int main(void)
         PAIR_TEST(what_is_refused),
         PAIR_TEST(a_source_that_is_lost),
         PAIR_TEST(lost_when_it_runs),
+        PAIR_TEST(a_failed_call_leaves_no_copy),
     };
 
     fake = fake_open();
