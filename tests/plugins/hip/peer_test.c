@@ -17,11 +17,11 @@ struct pair {
     frit_allocation mine, others; /* BYTES of each */
 };
 
-static void open_other(struct pair *pair)
+static void open_other(struct pair *pair, uint32_t index)
 {
     struct rig *rig = &pair->rig;
 
-    if (rig->backend->device_open(rig->instance, 1, &rig_params, &pair->other, &rig->err))
+    if (rig->backend->device_open(rig->instance, index, &rig_params, &pair->other, &rig->err))
         fail_msg("%s", rig->err.text);
 }
 
@@ -44,7 +44,7 @@ static int open_pair(void **state)
     fake->reset();
     pair = (struct pair){.rig = {0}};
     rig_open(&pair.rig);
-    open_other(&pair);
+    open_other(&pair, 1);
     pair.mine = rig_alloc(&pair.rig, BYTES);
     swap(&pair);
     pair.mine = rig_alloc(&pair.rig, BYTES);
@@ -229,7 +229,7 @@ static void and_again_for_a_device_that_is_opened_again(void **state)
 
     copy_and_wait(pair);
     close_other(pair);
-    open_other(pair);
+    open_other(pair, 1);
     swap(pair);
     pair->mine = rig_alloc(&pair->rig, BYTES);
     swap(pair);
@@ -249,6 +249,24 @@ static void without_access_the_runtime_copies_all_the_same(void **state)
     expect_counts(0, 2, 2);
     rig_read(&pair->rig, pair->mine.memory, 0, got, BYTES);
     assert_memory_equal(got, data, BYTES);
+}
+
+/* No access is needed. */
+static void a_device_that_is_open_twice(void **state)
+{
+    struct pair *pair = *state, twice = *pair;
+    uint8_t data[BYTES], got[BYTES];
+
+    open_other(&twice, 0);
+    swap(&twice);
+    twice.mine = rig_alloc(&twice.rig, BYTES);
+    swap(&twice);
+    fill_other(&twice, data, 11);
+    copy_and_wait(&twice);
+    expect_counts(0, 1, 0);
+    rig_read(&pair->rig, pair->mine.memory, 0, got, BYTES);
+    assert_memory_equal(got, data, BYTES);
+    close_other(&twice);
 }
 
 /* The other functions do not reach the other device's memory, or these tests would prove nothing.
@@ -438,6 +456,7 @@ int main(void)
         PAIR_TEST(access_is_enabled_once),
         PAIR_TEST(and_again_for_a_device_that_is_opened_again),
         PAIR_TEST(without_access_the_runtime_copies_all_the_same),
+        PAIR_TEST(a_device_that_is_open_twice),
         PAIR_TEST(no_other_way),
         PAIR_TEST(the_calling_threads_device_stays),
         PAIR_TEST(what_is_refused),
