@@ -8,8 +8,8 @@
 #include <frit/capture.h>
 #include <frit/profile.h>
 
-#include "failing_alloc.h"
 #include "fake.h"
+#include "no_memory.h"
 #include "op.h"
 
 enum { N = 3000, BYTES = 1 << 14, OUT_OF_MEMORY = 2, LOST = 700 };
@@ -433,11 +433,6 @@ static void the_next_attempt_works(void **state)
 
 /* ---- no host memory ---- */
 
-static bool is_memory_error(const struct rig *rig, frit_status status)
-{
-    return status == FRIT_NO_HOST_MEMORY && strstr(rig->err.text, "memory");
-}
-
 static void each_host_allocation_fails_once(void **state)
 {
     bool hit = true;
@@ -462,29 +457,6 @@ static void each_host_allocation_fails_once(void **state)
         fake_expect_nothing_alive();
     }
     assert_true(n > 12); /* instance, adapters, device, queues, buffers, code, recording */
-}
-
-/* The step may also succeed or return FRIT_UNSUPPORTED: a schedule without memory refuses the op,
- * and another one may accept it.  Returns how often there was no memory. */
-static int fail_each_malloc(struct rig *rig, frit_status (*step)(struct rig *rig))
-{
-    bool hit = true;
-    int reports = 0;
-
-    for (long n = 0; hit; n++) {
-        const int n_before = rig->n_allocs;
-        frit_status status;
-
-        rig->err.text[0] = '\0';
-        failing_alloc_arm(n);
-        status = step(rig);
-        hit = failing_alloc_disarm();
-        if (hit ? status && status != FRIT_UNSUPPORTED && !is_memory_error(rig, status) : status)
-            fail_msg("allocation %ld: status %d, '%s'", n, status, rig->err.text);
-        reports += status == FRIT_NO_HOST_MEMORY;
-        assert_true(rig->device || rig->n_allocs == n_before);
-    }
-    return reports;
 }
 
 static void each_malloc_fails_once(void **state)
