@@ -55,7 +55,7 @@ static void fill_limits(const struct adapter *adapter, frit_device_info *out)
     out->align_bytes = BUFFER_ALIGN;
     out->group_memory = (uint64_t)adapter->attributes[ATTRIBUTE_SHARED_BYTES];
     out->max_bindings = TARGET_MAX_ARGS;
-    out->max_group = TARGET_MOST_LANES;
+    out->max_group = TARGET_MAX_LANES;
     out->cache_bytes = (uint64_t)adapter->attributes[ATTRIBUTE_CACHE_BYTES];
     out->n_heaps = sizeof adapter->heaps / sizeof adapter->heaps[0];
     out->heap_stride = sizeof adapter->heaps[0];

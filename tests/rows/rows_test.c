@@ -302,7 +302,7 @@ static void run_case(const struct row_case *one, void *ctx)
         complain(run, one, "program", "another device ran the row");
 }
 
-static void ask_for_denormals(struct run *run)
+static void request_denormals(struct run *run)
 {
     frit_err err = {.struct_size = sizeof(err)};
 
@@ -330,7 +330,7 @@ static void open_device(struct run *run)
     if (frit_host_open(&params, &run->host, &err) != FRIT_OK ||
         frit_device_open(run->host, name ? name : "reference:0", &run->device, &err) != FRIT_OK)
         fail_msg("%s", err.text);
-    ask_for_denormals(run);
+    request_denormals(run);
 }
 
 static void rows_give_stored_results(void **state)

@@ -78,7 +78,7 @@ static int setup(void **state)
     rig_init(&s->rig);
     rig_binary(&ops, FRIT_OP_add, rig_tensor(0, 0), rig_scalar(0), rig_tensor(1, 0), NULL);
     assert_int_equal(kernels_op(&s->rig.device, &ops.op[0], &s->program, NULL), FRIT_OK);
-    rig_sign(&sig, 2, 1, 1, 0, NULL);
+    rig_signature(&sig, 2, 1, 1, 0, NULL);
     sig.args[1] = (frit_arg_sig){0};
     rig_prepare(&s->program, &sig, &s->spec, &s->variant);
     bind(s);
@@ -169,7 +169,7 @@ static void test_words_without_scalars(void **state)
 
     rig_unary(&ops, FRIT_OP_neg, rig_tensor(0, 0), rig_tensor(1, 0), NULL);
     assert_int_equal(kernels_op(&s->rig.device, &ops.op[0], &program, NULL), FRIT_OK);
-    rig_sign(&sig, 1, 1, 0, 0, NULL);
+    rig_signature(&sig, 1, 1, 0, 0, NULL);
     rig_prepare(&program, &sig, &s->spec, &s->variant);
     rig_bind(&s->launch, &program, &s->spec, (float *[]){&s->x, &s->y}, 2, 1, NULL, 0);
     assert_int_equal(kernels_launch(&s->launch.launch, NULL, 0, &launch, NULL), FRIT_OK);
@@ -199,7 +199,7 @@ static void test_absent_arguments(void **state)
     struct kernels_launch launch;
     struct rig_sig sig;
 
-    rig_sign(&sig, N_IN, N_OUT, 0, 4, dims);
+    rig_signature(&sig, N_IN, N_OUT, 0, 4, dims);
     sig.args[MASK] = sig.args[DMASK] = (frit_arg_sig){0};
     for (uint32_t i = 0; i < N_IN + N_OUT; i++) {
         if (i != MASK && i != DMASK)
@@ -254,7 +254,7 @@ static void test_not_compiled(void **state)
 
     rig_unary(&ops, FRIT_OP_neg, rig_tensor(0, 0), rig_tensor(1, 0), NULL);
     assert_int_equal(kernels_op(&s->rig.device, &ops.op[0], &program, NULL), FRIT_OK);
-    rig_sign(&sig, 1, 1, 0, 0, NULL);
+    rig_signature(&sig, 1, 1, 0, 0, NULL);
     assert_int_equal(program.table->prepare(program.self, 0, &sig.sig, &spec, &s->variant, NULL),
                      FRIT_PREPARE_NEEDS_COMPILE);
     rig_bind(&s->launch, &program, &spec, (float *[]){&s->x, &s->y}, 2, 1, NULL, 0);

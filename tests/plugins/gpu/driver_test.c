@@ -3,7 +3,7 @@
  * commands, kernels.  With the argument `_staging` vulkan has no pointers to device memory. */
 #include <string.h>
 
-#include "op.h"
+#include "add.h"
 
 static const char *staging;
 

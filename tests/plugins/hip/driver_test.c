@@ -10,9 +10,9 @@
 #include <frit/native.h>
 #include <frit/profile.h>
 
+#include "add.h"
 #include "fake.h"
 #include "hip/plugin.h"
-#include "op.h"
 
 static struct fake_gpu *fake;
 
@@ -439,8 +439,8 @@ static void lost_when_it_runs(void **state)
                      FRIT_OK);
     memory = rig_alloc(&rig, 64).memory;
     rig_wait(&rig, fill_on(&rig, NULL, memory, 1, NULL, 0));
-    fake->failing_work_result = 700;
-    fake->failing_work = fake->works + 1;
+    fake->failing_operation_result = 700;
+    fake->failing_operation = fake->n_operations + 1;
     value = fill_on(&rig, NULL, memory, 2, NULL, 0);
     assert_int_equal(rig.backend->wait(rig.device, NULL, value, UINT64_MAX, &failure, &rig.err),
                      FRIT_DEVICE_LOST);

@@ -8,9 +8,9 @@
 #include <frit/capture.h>
 #include <frit/profile.h>
 
+#include "add.h"
 #include "fake.h"
 #include "no_memory.h"
-#include "op.h"
 
 enum { N = 3000, BYTES = 1 << 14, OUT_OF_MEMORY = 2, LOST = 700 };
 enum { DEVICE = 1 /* not the one that is current anyway */, PEER = 0 };
@@ -392,8 +392,8 @@ static void each_operation_fails(void **state)
         frit_status status;
 
         runtime->reset();
-        runtime->failing_work = ++n;
-        runtime->failing_work_result = LOST;
+        runtime->failing_operation = ++n;
+        runtime->failing_operation_result = LOST;
         rig_open_plugin(&rig);
         status = run_round(&rig);
         if (status && (status != FRIT_DEVICE_LOST || !strstr(rig.err.text, "illegal address")))
@@ -401,7 +401,7 @@ static void each_operation_fails(void **state)
         reports += status != FRIT_OK;
         rig_close(&rig);
         fake_expect_nothing_alive();
-    } while (runtime->works >= n);
+    } while (runtime->n_operations >= n);
     runtime->reset();
     assert_true(reports > 8);
 }

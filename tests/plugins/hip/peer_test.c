@@ -356,8 +356,8 @@ static void what_is_refused(void **state)
 
 static void lose_next_work(void)
 {
-    fake->failing_work_result = 700;
-    fake->failing_work = fake->works + 1;
+    fake->failing_operation_result = 700;
+    fake->failing_operation = fake->n_operations + 1;
 }
 
 /* The loss shows in the call that enqueued the work, or in a wait for it. */

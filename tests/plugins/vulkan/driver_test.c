@@ -2,7 +2,7 @@
 /* What this driver has of its own: the loader, mapped memory, the pipeline cache. */
 #include <string.h>
 
-#include "op.h"
+#include "add.h"
 
 static int open_rig(void **state)
 {

@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "add.h"
 #include "fake_loader.h"
 #include "no_memory.h"
-#include "op.h"
 
 enum { BYTES = 1 << 16, N = 5000, ROUNDS = 100, LONG_ROUNDS = 1000 };
 

@@ -260,7 +260,7 @@ static bool open_lab(struct lab *lab, const struct conform_options *options,
     if (!status)
         status = frit_device_open(lab->host, "reference:0", &lab->reference, &err);
     if (status) {
-        lab_tell(status, err.text, reason);
+        lab_fail(status, err.text, reason);
         return false;
     }
     lab->flushes[FRIT_F32] = denormals_are_zero(lab->device, FRIT_F32);

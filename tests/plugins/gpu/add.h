@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An op on vectors of f32: its program, its launch and the command. */
-#ifndef GPU_OP_H
-#define GPU_OP_H
+/* An add of two vectors of f32 through the driver's tables: its program, its launch and the
+ * command. */
+#ifndef GPU_ADD_H
+#define GPU_ADD_H
 
 #include "rig.h"
 

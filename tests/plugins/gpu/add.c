@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "op.h"
+#include "add.h"
 
 #include <frit/op_table.h>
 
