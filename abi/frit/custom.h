@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* Custom ops: ops that a plugin adds to those of ops.def.
  *
- * The table is data: which ops there are, their operands, results and attributes, how the results'
- * dims come about, and for some how they consist of rows.  Who computes them are drivers and fusers
- * (of this plugin or of others), which know them in a frit_op_desc by `name` and `rev`.  Where no
- * driver claims one, the host runs what it decomposes into, or another device.
+ * The table lists the ops with their operands, results and attributes, the functions that infer the
+ * results' dims, and for some ops a decomposition into ops of ops.def.  Drivers and fusers (of this
+ * plugin or of others) compute the ops; they recognise one by `name` and `rev` of its frit_op_desc.
+ * If no driver claims an op, the host runs its decomposition, or runs it on another device.
  *
  * A name is "org.example.op/1": words of a-z, 0-9 and '_' that begin with a letter, at least two,
- * separated by dots, then '/' and a number; at most FRIT_CUSTOM_NAME bytes.  Another meaning is
- * another number, or at least another `rev`.  The first op of a process that has a name keeps it; a
- * second one is refused, and so is one that breaks a rule below; the plugin's other ops stay.
+ * separated by dots, then '/' and a number; at most FRIT_CUSTOM_NAME bytes.  An op whose meaning
+ * changes gets another number, or at least another `rev`.  The first op of a process that has a name
+ * keeps it.  A second one of that name is refused, as is an op that breaks a rule below; the
+ * plugin's other ops are not affected.
  *
  * An op with the trait ORDERED has effects: it is never dropped, doubled or moved before or behind
  * another such op, and runs though nobody reads its results; where all of them are empty, nothing
@@ -37,8 +38,9 @@ enum {
 typedef struct frit_custom_slot {
     frit_str name;   /* a word */
     uint32_t role;   /* operands: IN, OPT, NUM, or MANY as the first; results: OUT, XOUT */
-    uint32_t letter; /* FRIT_LETTER_*; NONE: an operand of any type that binds no other, a result
-                        whose type infer decides; D wants an attribute of type DTYPE */
+    uint32_t letter; /* the type variable, FRIT_LETTER_*: slots of one letter have one type.  NONE:
+                        an operand of any type, or a result whose type infer decides.  D: the type
+                        that the op's attribute of type DTYPE gives */
 } frit_custom_slot;
 
 /* An attribute.  The record of an op is uint32_t struct_size and uint32_t reserved, then its fields
@@ -47,8 +49,8 @@ typedef struct frit_custom_field {
     frit_str name;    /* a word */
     frit_str meaning; /* for people */
     uint32_t type;    /* FRIT_ATTR_*, not CHOICE; an INT is not negative */
-    uint32_t use;     /* FRIT_USE_*; LAUNCH only REAL, DIMS and SLICES */
-    uint32_t place;   /* FRIT_PLACE_*: POS must be given, NAMED is 0 where it is not */
+    uint32_t use;     /* FRIT_USE_*; LAUNCH is for REAL, DIMS and SLICES only */
+    uint32_t place;   /* FRIT_PLACE_*: POS (positional) is required; NAMED defaults to 0 */
     uint32_t reserved;
 } frit_custom_field;
 
@@ -118,13 +120,14 @@ typedef struct frit_custom_op {
     const frit_custom_field *fields;
     const void *self; /* first argument of the functions below */
     /* [any] +nonblock  required; pure: equal calls have equal results.  Fills rank and dims of each
-     * result, wanted or not, and the element type where its letter is NONE; the others are there.
+     * result, wanted or not, and the element type if its letter is NONE; the other element types
+     * are set by the host.
      * A failure means that the operands do not fit; say why in err->text. */
     frit_status (*infer)(const void *self, const frit_custom_call *call, frit_custom_type *out,
                          frit_err *err);
-    /* [any] +nonblock  NULL: there is none.  Adds ops to `build` and puts the number of the value
-     * that result k is into results[k], for each wanted one; its type must be the one that infer
-     * gave.  Pure.  Not called where all results are empty. */
+    /* [any] +nonblock  NULL: the op has no decomposition.  Adds ops to `build`; for each wanted
+     * result k sets results[k] to the number of its value, whose type must be the one that infer
+     * gave.  Pure.  Not called if all results are empty. */
     frit_status (*decompose)(const void *self, const frit_custom_call *call,
                              const frit_custom_build *build, uint32_t *results, frit_err *err);
 } frit_custom_op;

@@ -21,7 +21,8 @@ enum {
     FRIT_SANITIZER_THREAD = 3
 };
 
-/* Both frozen for the whole major version: they are used before the sides agree. */
+/* The host calls the entry with a hello, and the entry fills the welcome.  Both are frozen for the
+ * whole major version: they are used before the sides agree. */
 typedef struct frit_hello {
     uint32_t struct_size;
     uint32_t magic; /* FRIT_HELLO_MAGIC */

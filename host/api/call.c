@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/host.h"
 #include "api/tensor.h"
 #include "base/fail.h"
 #include "device/device.h"

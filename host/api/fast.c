@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "api/call.h"
-#include "api/host.h"
 #include "device/device.h"
 #include "device/watch.h"
 #include "record/alias.h"
@@ -251,13 +250,13 @@ confirm_or_not(struct binding *binding, const struct api_call *call)
     if (!out)
         return NULL;
     for (uint32_t i = 0; i < o.n_taken; i++)
-        stream_disown_inside(binding->stream, o.taken[i]);
+        stream_disown_locked(binding->stream, o.taken[i]);
     return slot_handle(out);
 }
 
 frit_tensor *fast_op(const struct api_call *call)
 {
-    struct binding *binding = binding_used;
+    struct binding *binding = binding_last;
     struct slot_home *home;
     frit_tensor *out;
 

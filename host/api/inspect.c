@@ -8,7 +8,6 @@
 #include <frit/inspect.h>
 
 #include "api/copy_sized.h"
-#include "api/host.h"
 #include "api/report.h"
 #include "base/array.h"
 #include "base/fail.h"

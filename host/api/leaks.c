@@ -13,7 +13,7 @@
 #include "tensor/failure.h"
 #include "tensor/slot.h"
 
-enum { MOST_LINES = 100 }; /* of tensors, in one text */
+enum { MAX_LINES = 100 }; /* of tensors, in one text */
 
 struct leaks {
     uint64_t queues, tensors;
@@ -35,7 +35,7 @@ static void find_tensor(struct slot *slot, void *ctx)
     struct leaks *leaks = ctx;
     char type[256];
 
-    if (leaks->tensors++ >= MOST_LINES)
+    if (leaks->tensors++ >= MAX_LINES)
         return;
     if (slot->state == SLOT_FAILED)
         str_addf(leaks->out, "tensor of an error (%s)", slot->failure->text);
@@ -73,8 +73,8 @@ uint64_t frit_leaks(frit_device *device, char **text)
     if (!device)
         return 0;
     streams_each(device, find_in_stream, &leaks);
-    if (leaks.tensors > MOST_LINES)
-        str_addf(&out, "and %" PRIu64 " tensors more\n", leaks.tensors - MOST_LINES);
+    if (leaks.tensors > MAX_LINES)
+        str_addf(&out, "and %" PRIu64 " tensors more\n", leaks.tensors - MAX_LINES);
     memory_stats(device->memory, &memory);
     if (memory.buffers_now)
         str_addf(&out, "%" PRIu64 " buffer%s with %" PRIu64 " bytes\n", memory.buffers_now,

@@ -33,7 +33,7 @@ frit_status frit_stream_enter(frit_device *device, frit_stream *stream, frit_str
         *before = NULL;
     if (!device)
         return report_null(err, "stream_enter", "the device");
-    st = binding_enter(device, (struct stream *)stream, &left, &own);
+    st = binding_set_stream(device, (struct stream *)stream, &left, &own);
     if (!st && before)
         *before = (frit_stream *)left;
     return report(err, st, &own);

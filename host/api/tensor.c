@@ -2,8 +2,6 @@
 /* Shared by the entry points: publishing tensors, error tensors, resolving handles. */
 #include "api/tensor.h"
 
-#include "api/host.h"
-
 #include "base/fail.h"
 #include "device/device.h"
 #include "graph/op.h"

@@ -17,7 +17,6 @@
 
 #include <frit/inspect.h>
 
-#include "api/host.h"
 #include "api/report.h"
 #include "base/array.h"
 #include "base/fail.h"

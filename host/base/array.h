@@ -10,7 +10,7 @@
 #include <string.h>
 
 /* Makes room for `more` items beyond `count`, doubling.  `array` is the address of the pointer,
- * `item` in bytes.  False without memory, and nothing changed. */
+ * `item` in bytes.  False if out of memory, and nothing changed. */
 static inline bool array_grow(void *array, uint32_t *capacity, uint32_t count, uint32_t more,
                               size_t item)
 {

@@ -23,7 +23,7 @@ struct map {
 
 /* NULL if the key is not there. */
 void *map_get(const struct map *map, const void *key, size_t key_bytes);
-/* The key must not be there; false without memory, and nothing changed. */
+/* The key must not be there; false if out of memory, and nothing changed. */
 bool map_add(struct map *map, const void *key, size_t key_bytes, void *value);
 /* Takes the key out and returns its value; NULL if it is not there. */
 void *map_remove(struct map *map, const void *key, size_t key_bytes);

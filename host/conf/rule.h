@@ -69,7 +69,7 @@ frit_status rule_store(const struct rule *rule, const struct conf_item *item, st
 enum { RULE_VARIABLE_BYTES = 64 };
 void rule_variable(const struct rule *rule, char name[RULE_VARIABLE_BYTES]);
 
-/* `path` if absolute, else `dir`/`path`; NULL without memory. */
+/* `path` if absolute, else `dir`/`path`; NULL if out of memory. */
 const char *rule_absolute(struct arena *arena, const char *dir, frit_str path);
 /* Returns the entry at *at of a colon-separated list and advances *at past it; false at the end. */
 bool rule_next_dir(const char **at, frit_str *out);

@@ -144,6 +144,13 @@ struct failure *device_take_error(frit_device *device);
 void device_explain_loss(frit_device *device, frit_err *err);
 /* FRIT_DEVICE_LOST with the reason once the device is lost. */
 frit_status device_check_loss(frit_device *device, frit_err *err);
+/* Whether launches have to enter the lineage: they may be in flight, or read what is spoiled. */
+static inline bool device_needs_lineage(const frit_device *device)
+{
+    return !(device->info->caps & FRIT_CAP_INLINE_QUEUE) ||
+           atomic_load_explicit(&device->n_spoiled, memory_order_relaxed);
+}
+
 /* A program was disabled: counts it and says so. */
 void device_note_disabled(frit_device *device, const char *label, const char *why);
 

@@ -3,6 +3,8 @@
  * the lock once their number is known to be below the count. */
 #include "device/label.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 

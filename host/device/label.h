@@ -9,7 +9,9 @@
 
 #include <stdbool.h>
 
-#include "device/device.h"
+#include <frit/frit.h>
+
+#include "device/fallback_kind.h"
 
 struct labels;
 

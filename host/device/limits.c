@@ -4,6 +4,9 @@
 #include <stdlib.h>
 
 #include "base/fail.h"
+#include "device/device.h"
+
+#include <frit/backend.h>
 
 static uint64_t bytes_spanned(const frit_arg_sig *arg)
 {

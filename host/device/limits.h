@@ -3,7 +3,8 @@
 #ifndef DEVICE_LIMITS_H
 #define DEVICE_LIMITS_H
 
-#include "device/device.h"
+#include <frit/frit.h>
+#include <frit/program.h>
 
 /* FRIT_UNSUPPORTED: more arguments than it takes, or one that spans too many bytes. */
 frit_status limits_check_args(const frit_device *device, const frit_signature *signature,

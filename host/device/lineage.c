@@ -10,10 +10,13 @@
 
 #include "base/fail.h"
 #include "base/short_lock.h"
+#include "device/device.h"
 #include "device/label.h"
+#include "device/lineage_batch.h"
 #include "device/wait.h"
 #include "memory/buffer.h"
 #include "memory/memory.h"
+#include "memory/point.h"
 #include "tensor/failure.h"
 
 #define TRANSFER ((uint64_t)1 << 63)

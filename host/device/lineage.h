@@ -21,24 +21,21 @@
 #ifndef DEVICE_LINEAGE_H
 #define DEVICE_LINEAGE_H
 
-#include "device/device.h"
-#include "device/lineage_batch.h"
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <frit/frit.h>
 
 struct buffer;
 struct failure;
 struct lineage;
+struct lineage_batch;
 
 frit_status lineage_create(frit_device *device, struct lineage **out, frit_err *err);
 void lineage_destroy(struct lineage *lineage); /* NULL does nothing */
 
 /* ---- entering launches: between lineage_enter and lineage_leave ---- */
-
-/* Whether launches have to enter: they may be in flight, or read what is spoiled. */
-static inline bool lineage_is_needed(frit_device *device)
-{
-    return !(device->info->caps & FRIT_CAP_INLINE_QUEUE) ||
-           atomic_load_explicit(&device->n_spoiled, memory_order_relaxed);
-}
 
 void lineage_enter(struct lineage *lineage);
 void lineage_leave(struct lineage *lineage);

@@ -19,6 +19,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "conf/conf.h"
+#include "device/device.h"
 #include "exec/worker.h"
 #include "load/registry.h"
 #include "plan/store.h"
@@ -26,8 +27,8 @@
 
 enum {
     CALM_S = 1,
-    MOST_WAITS = 10, /* a device that is never calm is saved all the same */
-    RENEW_DAYS = 7   /* plans that are used say so in their file that often */
+    MAX_WAITS = 10, /* a device that is never calm is saved all the same */
+    RENEW_DAYS = 7  /* plans that are used say so in their file that often */
 };
 
 struct plan_saver {
@@ -173,7 +174,7 @@ static bool await_calm(struct plan_saver *saver)
     uint64_t before = saver->n_noted - 1;
 
     clock_gettime(CLOCK_MONOTONIC, &until);
-    for (int i = 0; i < MOST_WAITS && before != saver->n_noted && !saver->closing; i++) {
+    for (int i = 0; i < MAX_WAITS && before != saver->n_noted && !saver->closing; i++) {
         before = saver->n_noted;
         until.tv_sec += CALM_S;
         while (!saver->closing && pthread_cond_timedwait(&saver->closed, &saver->lock, &until) == 0)

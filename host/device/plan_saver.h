@@ -8,7 +8,7 @@
 #ifndef DEVICE_PLAN_SAVER_H
 #define DEVICE_PLAN_SAVER_H
 
-#include "device/device.h"
+#include <frit/frit.h>
 
 struct plan_saver;
 

@@ -5,7 +5,9 @@
 #include <stdlib.h>
 
 #include "base/fail.h"
+#include "device/device.h"
 #include "device/limits.h"
+#include "plan/program.h"
 
 void prepared_ref(struct prepared *prepared)
 {

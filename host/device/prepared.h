@@ -5,9 +5,14 @@
 #define DEVICE_PREPARED_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
+
+#include <frit/frit.h>
+#include <frit/program.h>
 
 #include "device/retired.h"
-#include "plan/program.h"
+
+struct program;
 
 /* One result.  Counted; constant once it is compiled.  The spec is released when the last reference
  * is gone and nothing that was launched with it is pending. */
@@ -46,7 +51,7 @@ const frit_derived_spec *prepared_derived(const struct prepared *prepared, uint3
 /* Whether the program would answer better now. */
 bool prepared_is_outdated(const struct prepared *prepared);
 
-/* Calls prepare.  `*compile`: the result has to be compiled before it is used.  NULL without
+/* Calls prepare.  `*compile`: the result has to be compiled before it is used.  NULL if out of
  * memory. */
 struct prepared *prepared_create(frit_device *device, struct program *program,
                                  const struct prepare_query *query, bool *compile);

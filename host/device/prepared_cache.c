@@ -16,6 +16,7 @@
 #include "base/map.h"
 #include "device/cache.h"
 #include "exec/job_queue.h"
+#include "plan/program.h"
 
 enum { LAUNCH_NS = 5000 }; /* of host and device together: its order of magnitude */
 
@@ -353,7 +354,7 @@ static uint64_t lost_ns(const struct prepare_query *query)
     return (uint64_t)query->n_ops * LAUNCH_NS;
 }
 
-/* NULL without memory. */
+/* NULL if out of memory. */
 static struct compiling *compile_create(struct prepared_cache *cache,
                                         const struct prepare_query *query, struct prepared *p,
                                         uint64_t serial)

@@ -38,7 +38,7 @@ const frit_candidate *prepared_cache_candidate(const struct prepared_cache *cach
 const uint64_t *prepared_cache_serial(const struct prepared_cache *cache);
 
 /* Returns a new reference to the prepared launch, compiled and checked.  A refusal is a result too:
- * this fails only without memory. */
+ * this fails only if out of memory. */
 frit_status prepared_cache_get(struct prepared_cache *cache, const struct prepare_query *query,
                                struct prepared **out, frit_err *err);
 

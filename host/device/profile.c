@@ -23,7 +23,7 @@
 
 enum {
     BLOCK_SPANS = 1024,       /* commands; a larger submit gets a block of its own */
-    MOST_FULL = 32,           /* blocks; one more is waited for and read */
+    MAX_FULL = 32,            /* blocks; one more is waited for and read */
     CLOCK_AGE_NS = 100000000, /* then the two clocks are compared again */
     TICKS = 2                 /* of a command */
 };
@@ -295,7 +295,7 @@ static bool make_room(struct profile *p, uint32_t n)
     if (p->open && p->open->capacity - p->open->n >= n)
         return true;
     close_open(p);
-    if (atomic_load(&p->n_full) > MOST_FULL) {
+    if (atomic_load(&p->n_full) > MAX_FULL) {
         (void)device_wait_points(p->device, &p->full->points, NULL);
         take_up(p);
     }

@@ -16,6 +16,7 @@
 #include "device/cache.h"
 #include "device/prepared_cache.h"
 #include "graph/custom.h"
+#include "plan/program.h"
 #include "plan/relative.h"
 
 /* What a driver's program costs beside what the host has of it, which only the driver knows. */

@@ -9,6 +9,7 @@
 #include "device/lineage.h"
 #include "device/profile.h"
 #include "device/retired.h"
+#include "device/submit_after.h"
 #include "device/wait.h"
 #include "exec/team.h"
 #include "memory/memory.h"

@@ -19,8 +19,9 @@
 #include <frit/capture.h>
 #include <frit/frit.h>
 
-#include "device/submit_after.h"
 #include "memory/point.h"
+
+struct submit_after;
 
 struct device_queue {
     /* Written with each submit, apart from what is only read. */

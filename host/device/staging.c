@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "device/device.h"
 #include "device/lineage.h"
+#include "device/submit_after.h"
 #include "device/wait.h"
 #include "memory/buffer.h"
 #include "memory/memory.h"

@@ -10,7 +10,7 @@
 #include "device/queue_parts.h"
 #include "memory/memory.h"
 
-enum { MOST_FAILURES = 4096 }; /* that one wait reports one by one */
+enum { MAX_FAILURES = 4096 }; /* that one wait reports one by one */
 
 bool device_knows_reached(const frit_device *device, const struct points *points)
 {
@@ -90,7 +90,7 @@ static frit_status call_wait(frit_device *device, uint64_t point, uint64_t timeo
     return st;
 }
 
-/* Counts all that is not known yet as failed: a driver that reports more than MOST_FAILURES is
+/* Counts all that is not known yet as failed: a driver that reports more than MAX_FAILURES is
  * treated as one that cannot name the failed commands. */
 static void give_up(frit_device *device, uint64_t point, const frit_err *reason)
 {
@@ -114,7 +114,7 @@ static frit_status wait_and_report(frit_device *device, uint64_t point, uint64_t
     for (uint32_t round = 0; more; round++) {
         frit_err again = ERR_INIT;
 
-        if (round == MOST_FAILURES) {
+        if (round == MAX_FAILURES) {
             give_up(device, point, detail);
             break;
         }

@@ -10,7 +10,7 @@
 #include "base/fail.h"
 #include "base/str.h"
 
-enum { MOST_OPS = 1024 };
+enum { MAX_OPS = 1024 };
 
 struct refused_op {
     struct refused_op *next;
@@ -28,7 +28,7 @@ static struct {
     struct looked_at *looked_at; /* in order */
     struct refused_op *refusals;
     atomic_uint count;
-    struct custom_op *ops[MOST_OPS];
+    struct custom_op *ops[MAX_OPS];
 } table = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* ---- looking up ---- */
@@ -104,9 +104,9 @@ static frit_status add(const char *plugin, const frit_custom_op *op, uint32_t *i
     if (known)
         return fail(err, FRIT_INVALID, "the name is taken by an op of plugin '%s', rev %u",
                     known->plugin, known->row.rev);
-    if (index == MOST_OPS)
+    if (index == MAX_OPS)
         return fail(err, FRIT_INVALID, "there are %d custom ops already, the most that can be",
-                    MOST_OPS);
+                    MAX_OPS);
     custom = arena_array(&table.arena, 1, sizeof(*custom));
     if (!custom)
         return fail_memory(err, sizeof(*custom));
@@ -188,7 +188,7 @@ void custom_note_refusal(const char *plugin, const char *name, const char *why)
 static const char *nearest(frit_str name)
 {
     uint32_t count = atomic_load_explicit(&table.count, memory_order_acquire);
-    const char *names[MOST_OPS];
+    const char *names[MAX_OPS];
     char text[FRIT_CUSTOM_NAME + 1];
 
     if (name.len > FRIT_CUSTOM_NAME)

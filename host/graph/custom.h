@@ -41,7 +41,7 @@ frit_str custom_name(uint32_t op);
 frit_status custom_add(const char *plugin, const frit_custom_op *op, uint32_t *id, frit_err *err);
 
 /* For messages about unknown names: a plugin that was loaded, and an op of it that was refused.
- * Without memory the message does not mention them. */
+ * If out of memory, the message does not mention them. */
 void custom_note_plugin(const char *plugin);
 void custom_note_refusal(const char *plugin, const char *name, const char *why);
 /* "no plugin offers it; looked at: cpu, reference", and what else is known of the name. */

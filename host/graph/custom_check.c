@@ -7,7 +7,7 @@
 #include "base/fail.h"
 #include "graph/custom.h"
 
-enum { MOST_WORD = 31, MOST_MEANING = 200 };
+enum { MAX_WORD = 31, MAX_MEANING = 200 };
 
 static const uint32_t known_traits =
     FRIT_OP_COMMUTES | FRIT_OP_ASSOC | FRIT_OP_SCALARS | FRIT_OP_SEEDED | FRIT_OP_ORDERED;
@@ -62,7 +62,7 @@ bool custom_name_fits(frit_str name)
 
 static bool is_word(frit_str text)
 {
-    return text.ptr && text.len && text.len <= MOST_WORD && word_length(text, 0) == text.len;
+    return text.ptr && text.len && text.len <= MAX_WORD && word_length(text, 0) == text.len;
 }
 
 /* ---- what is being built ---- */
@@ -77,7 +77,7 @@ struct making {
 
 static const char *copy_text(const struct making *m, frit_str text)
 {
-    uint64_t length = !text.ptr ? 0 : text.len < MOST_MEANING ? text.len : MOST_MEANING;
+    uint64_t length = !text.ptr ? 0 : text.len < MAX_MEANING ? text.len : MAX_MEANING;
 
     return arena_text(m->arena, length ? text.ptr : "", (size_t)length);
 }
@@ -211,7 +211,7 @@ static frit_status take_fields(struct making *m)
                                   .offset = record->size,
                                   .size = field_bytes(field->type)};
         if (!info->name || !info->meaning)
-            return fail_memory(m->err, MOST_MEANING);
+            return fail_memory(m->err, MAX_MEANING);
         record->size += info->size;
         record->n_fields++;
         m->has_dtype = m->has_dtype || field->type == FRIT_ATTR_DTYPE;
@@ -269,7 +269,7 @@ frit_status custom_build(struct arena *arena, const frit_custom_op *from, struct
     row->name = arena_text(arena, from->name.ptr, (size_t)from->name.len);
     row->meaning = copy_text(&m, from->meaning);
     if (!row->name || !row->meaning)
-        return fail_memory(err, MOST_MEANING);
+        return fail_memory(err, MAX_MEANING);
     out->record.name = row->name;
     row->cls = FRIT_CLASS_NONE;
     row->level = from->decompose ? FRIT_LEVEL_COMPOSITE : FRIT_LEVEL_CORE;

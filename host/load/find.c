@@ -15,6 +15,7 @@
 
 #include "base/fail.h"
 #include "base/log.h"
+#include "conf/conf.h"
 #include "load/load.h"
 
 static const char builtin_origin[] = "built in";

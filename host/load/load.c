@@ -9,6 +9,7 @@
 
 #include "base/fail.h"
 #include "base/str.h"
+#include "conf/conf.h"
 #include "graph/custom.h"
 #include "load/driver.h"
 #include "load/elf.h"

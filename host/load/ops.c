@@ -12,7 +12,7 @@
 #include "load/load.h"
 #include "load/table.h"
 
-enum { MOST_OPS = 256 }; /* of one plugin */
+enum { MAX_OPS = 256 }; /* of one plugin */
 
 static const frit_custom_op *op_at(const frit_ops_table *table, uint32_t index)
 {
@@ -58,10 +58,10 @@ frit_status ops_take(struct arena *arena, struct plugin *plugin, const void *tab
     frit_ops_table ops = {0};
 
     TRY(table_take_ops(plugin, table, &ops));
-    if (ops.n_ops > MOST_OPS || ops.op_stride % sizeof(void *) || (ops.n_ops && !ops.op_stride))
+    if (ops.n_ops > MAX_OPS || ops.op_stride % sizeof(void *) || (ops.n_ops && !ops.op_stride))
         return plugin_refuse(plugin, FRIT_REASON_BAD_TABLE,
                              "%s lists %u ops of %u bytes each, at most %d ops may be",
-                             FRIT_OPS_TABLE, ops.n_ops, ops.op_stride, MOST_OPS);
+                             FRIT_OPS_TABLE, ops.n_ops, ops.op_stride, MAX_OPS);
     plugin->ops = arena_array(arena, (size_t)ops.n_ops + 1, sizeof(*plugin->ops));
     if (!plugin->ops)
         return FRIT_NO_HOST_MEMORY;

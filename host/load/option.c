@@ -15,6 +15,7 @@
 
 #include "base/fail.h"
 #include "base/str.h"
+#include "conf/conf.h"
 #include "load/load.h"
 
 enum { MAX_OPTIONS = 256, MAX_NAME = 40, MAX_TEXT = 4096 };

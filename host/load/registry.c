@@ -11,6 +11,7 @@
 #include "base/fail.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "conf/conf.h"
 #include "exec/job_queue.h"
 #include "exec/team.h"
 #include "load/device.h"

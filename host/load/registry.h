@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 
+#include <frit/backend.h>
 #include <frit/capture.h>
 #include <frit/collective.h>
 #include <frit/custom.h>
@@ -17,8 +18,6 @@
 #include <frit/plugin.h>
 #include <frit/profile.h>
 
-#include "conf/conf.h"
-
 /* A custom op that a plugin lists. */
 struct plugin_op {
     char name[FRIT_CUSTOM_NAME + 1];
@@ -26,6 +25,8 @@ struct plugin_op {
     const char *why; /* it was refused, "" if it was not */
 };
 
+struct conf;
+struct conf_plugin;
 struct service;
 struct job_queue;
 

@@ -151,6 +151,15 @@ frit_status buffer_create(struct memory *memory, uint64_t bytes, bool persistent
     return FRIT_OK;
 }
 
+/* What memory a buffer's uses are kept with: that of the buffer which it is a part of, however many
+ * levels up.  NULL: none. */
+static struct pool_piece *buffer_piece(const struct buffer *buffer)
+{
+    while (buffer->whole)
+        buffer = buffer->whole;
+    return buffer->piece;
+}
+
 frit_status buffer_part(struct buffer *whole, uint64_t first, uint64_t bytes, struct buffer **out,
                         frit_err *err)
 {
@@ -258,6 +267,13 @@ bool buffer_is_persistent(const struct buffer *buffer)
 }
 
 /* ---- uses ---- */
+
+bool buffer_keeps_uses(const struct buffer *buffer)
+{
+    const struct pool_piece *piece = buffer_piece(buffer);
+
+    return piece && piece->chunk->n_queues;
+}
 
 void buffer_uses(const struct buffer *buffer, bool reads, struct points *points)
 {

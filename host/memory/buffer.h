@@ -26,13 +26,15 @@ void buffer_unpin(struct buffer *buffer);
 uint32_t buffer_owners(const struct buffer *buffer);
 uint32_t buffer_pins(const struct buffer *buffer);
 bool buffer_is_persistent(const struct buffer *buffer);
+/* Whether uses of the buffer are kept: not where the device has one queue. */
+bool buffer_keeps_uses(const struct buffer *buffer);
 /* Adds the points that a command has to wait for before it writes into the buffer, or (`reads`)
  * before it reads what was written there.  Parts of one buffer wait for each other. */
 void buffer_uses(const struct buffer *buffer, bool reads, struct points *points);
 /* A command that reaches this point uses the buffer. */
 void buffer_use(const struct buffer *buffer, uint64_t point);
 /* Calls `fn` for each buffer with memory and an owner or a pin; none of them ends meanwhile.  `fn`
- * may mark it, and must not call this room. */
+ * may mark it, and must not call functions of this folder. */
 void memory_each_buffer(struct memory *memory, void (*fn)(struct buffer *buffer, void *ctx),
                         void *ctx);
 /* Takes the mirror over; false if there is one already, which stays. */

@@ -29,11 +29,12 @@
 #include <frit/backend.h>
 
 #include "memory/buffer.h"
-#include "memory/pool.h"
 
 struct contents;
 struct failure;
 struct memory;
+struct pool_piece;
+struct points;
 
 /* Device memory with two counts: owners (tensors: may I write in place?) and pins (launches and
  * copies under way: must it stay?).  It goes back to its pool when both are 0. */
@@ -110,24 +111,6 @@ frit_status memory_create(const frit_backend *backend, const frit_device_info *i
 void memory_set_queue(struct memory *memory, const struct memory_queue *queue);
 /* Gives every chunk back.  Buffers must be gone. */
 void memory_destroy(struct memory *memory);
-
-/* ---- uses on queues; nothing where the device has one queue ---- */
-
-/* What memory a buffer's uses are kept with: that of the buffer which it is a part of, however many
- * levels up.  NULL: none. */
-static inline struct pool_piece *buffer_piece(const struct buffer *buffer)
-{
-    while (buffer->whole)
-        buffer = buffer->whole;
-    return buffer->piece;
-}
-
-static inline bool buffer_keeps_uses(const struct buffer *buffer)
-{
-    const struct pool_piece *piece = buffer_piece(buffer);
-
-    return piece && piece->chunk->n_queues;
-}
 
 /* Whether what lies `first` bytes behind the start of the buffer is the start of driver memory, for
  * FRIT_ARG_START.  Not asserted of what shares a chunk with others, though it may be: so it follows

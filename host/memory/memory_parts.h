@@ -5,6 +5,7 @@
 
 #include "base/short_lock.h"
 #include "memory/memory.h"
+#include "memory/pool.h"
 
 /* Small buffers that were given back lie on a shelf, pieces of chunks and all, until one of exactly
  * their size is wanted or chunks are to go back to the driver.  Threads use different shelves as a

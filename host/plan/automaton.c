@@ -268,7 +268,7 @@ static uint64_t generation_bytes(const struct automaton_generation *generation)
     return generation ? generation->bytes + generation->intern.bytes : 0;
 }
 
-/* Begins the next generation if this one is full.  If memory is missing the current one continues.
+/* Begins the next generation if this one is full.  If out of memory, the current one continues.
  * Requires the lock. */
 static void begin_generation_if_full(struct automaton *automaton,
                                      struct automaton_generation *grown)

@@ -49,8 +49,8 @@ void walker_restart(struct walker *walker);
 /* Advances by one op; adds the node if it does not exist. */
 void walker_step(struct walker *walker, const struct op_key *key);
 
-/* Returns the number (>= 1) of a byte string, 0 without memory.  A number is never reused for other
- * bytes; equal bytes keep their number while they are interned in each generation. */
+/* Returns the number (>= 1) of a byte string, 0 if out of memory.  A number is never reused for
+ * other bytes; equal bytes keep their number while they are interned in each generation. */
 uint32_t walker_intern(struct walker *walker, const void *bytes, size_t n_bytes);
 /* The bytes of a number, valid while the walker stays in this generation; NULL if they were
  * dropped. */

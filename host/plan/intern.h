@@ -27,7 +27,7 @@ void intern_fini(struct intern *intern);
 const struct intern_entry *intern_find(const struct intern *intern, const void *bytes,
                                        size_t n_bytes);
 const struct intern_entry *intern_find_id(const struct intern *intern, uint32_t id);
-/* Adds bytes and a number, both new.  False without memory: then neither is found, and the number
+/* Adds bytes and a number, both new.  False if out of memory: then neither is found, and the number
  * must not be reused. */
 bool intern_add(struct intern *intern, const void *bytes, size_t n_bytes, uint32_t id);
 

@@ -86,8 +86,8 @@ static void sort(uint32_t *numbers, uint32_t count)
 /* Whether the last new value is an output of the first operand's type, which is then not listed. */
 static bool last_equals_first(const struct key_parts *parts)
 {
-    return parts->n_types && parts->wanted && parts->first_packed &&
-           parts->types[parts->n_types - 1].packed == parts->first_packed;
+    return parts->n_types && parts->wanted && parts->first_tensor_type &&
+           parts->types[parts->n_types - 1].packed == parts->first_tensor_type;
 }
 
 static bool fits(const struct key_parts *parts, uint32_t n_listed)

@@ -30,7 +30,7 @@ struct key_type {
 void key_type_pack(struct key_type *type);
 
 /* Interns the KEY attributes of a valid record; returns 0 if the op kind has none, UINT32_MAX
- * without memory. */
+ * if out of memory. */
 uint32_t key_attrs(struct walker *walker, uint32_t op, const void *attrs);
 
 /* The relative form of the core ops into which a composite op is expanded.  Needed because
@@ -56,12 +56,12 @@ struct key_parts {
     uint32_t wanted; /* bit k: output k is requested */
     const struct key_operand *in;
     const struct key_type
-        *types;            /* of new values in order of their numbers: new operands, then outputs */
-    uint32_t first_packed; /* packed type of the first tensor operand; 0: none */
-    uint32_t *dead;        /* numbers, in any order; sorted in place by key_make */
+        *types; /* of new values in order of their numbers: new operands, then outputs */
+    uint32_t first_tensor_type; /* key_type.packed of the first tensor operand; 0: none */
+    uint32_t *dead;             /* numbers, in any order; sorted in place by key_make */
 };
 
-/* Returns false without memory. */
+/* Returns false if out of memory. */
 bool key_make(struct walker *walker, const struct key_parts *parts, struct op_key *key);
 
 /* The interned number in a key, 0: none; and replacing it: for saving and loading. */

@@ -35,7 +35,7 @@ struct program {
     const struct program_hooks *_Atomic hooks;
 };
 
-/* Takes the program; returns NULL without memory, and then the caller keeps it. */
+/* Takes the program; returns NULL if out of memory, and then the caller keeps it. */
 struct program *program_create(const frit_program *program, uint32_t fuser);
 struct program *program_ref(struct program *program);
 void program_unref(struct program *program); /* NULL does nothing */

@@ -80,7 +80,7 @@ static struct database_bytes bytes_of(const struct str *str)
     return (struct database_bytes){str->text, str->length};
 }
 
-/* Serialises a plan; leaves `out` empty if it cannot be saved.  Fails only without memory. */
+/* Serialises a plan; leaves `out` empty if it cannot be saved.  Fails only if out of memory. */
 static frit_status write_plan(struct saver *saver, const struct plan *plan, struct str *out,
                               frit_err *err)
 {
@@ -244,7 +244,7 @@ static bool enter_row(struct loader *loader, const struct database_node *row)
 }
 
 /* Reads a plan; NULL if there is none or it cannot be rebuilt.  A lazy plan covers a prefix of the
- * ops on the path, a sync plan all of them.  Fails only without memory. */
+ * ops on the path, a sync plan all of them.  Fails only if out of memory. */
 static frit_status read_plan(struct loader *loader, const struct database_bytes *bytes, bool all,
                              struct plan **out, frit_err *err)
 {

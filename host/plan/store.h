@@ -36,7 +36,7 @@ struct store_loaded {
 };
 
 /* Loads paths and answers, up to half of the automaton's bytes; plans with programs that cannot be
- * rebuilt are skipped.  FRIT_OK also if there was nothing to load; fails only without memory. */
+ * rebuilt are skipped.  FRIT_OK also if there was nothing to load; fails only if out of memory. */
 frit_status store_load(const struct store_context *context, struct automaton *automaton,
                        struct store_loaded *out, frit_err *err);
 struct store_saved {
@@ -48,7 +48,7 @@ struct store_saved {
  * has no rows of the namespace, all answers of the newest generation.  A namespace larger than four
  * times the automaton's bytes is cleared first; other namespaces are deleted only after 90 days
  * without use.  A file that cannot be written is no failure; its answers are saved next time. Fails
- * only without memory. */
+ * only if out of memory. */
 frit_status store_save(const struct store_context *context, struct automaton *automaton,
                        struct store_saved *out, frit_err *err);
 

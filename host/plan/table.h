@@ -31,7 +31,7 @@ struct table {
     _Atomic(struct table_rows *) rows;
 };
 
-/* Adds a new item.  Returns false without memory; then nothing has changed.  Adds the memory
+/* Adds a new item.  Returns false if out of memory; then nothing has changed.  Adds the memory
  * allocated to *bytes. */
 bool table_add(struct table *table, struct arena *arena, uint64_t hash, void *item,
                uint64_t *bytes);

@@ -110,7 +110,7 @@ static void add_gone(struct alias *alias)
 
 void alias_unhold(struct alias *alias)
 {
-    if (--alias->holds == 0 && alias->place == ALIAS_GONE)
+    if (--alias->holds == 0 && alias->state == ALIAS_GONE)
         add_gone(alias);
 }
 
@@ -125,9 +125,9 @@ struct alias *alias_take_gone(struct alias_table *table)
 /* Inside the user's lock; it is off its source's list. */
 static void let_go(struct alias *alias)
 {
-    if (alias->place != ALIAS_NEW && alias->holds == 0)
+    if (alias->state != ALIAS_NEW && alias->holds == 0)
         add_gone(alias);
-    alias->place = ALIAS_GONE;
+    alias->state = ALIAS_GONE;
 }
 
 static void leave_and_free(struct stream *user)
@@ -145,7 +145,7 @@ void alias_drop(struct alias *list)
         struct stream *user = list->user;
 
         home_enter(&user->home);
-        if (list->place == ALIAS_LISTED)
+        if (list->state == ALIAS_LISTED)
             take_out(&user->aliases, find(&user->aliases, list->source));
         let_go(list);
         leave_and_free(user);
@@ -181,7 +181,7 @@ static void alias_retire(struct alias *alias)
 
     home_enter(&user->home);
     if (listed)
-        alias->place = ALIAS_GONE;
+        alias->state = ALIAS_GONE;
     alias_unhold(alias);
     leave_and_free(user);
 }
@@ -222,20 +222,20 @@ static frit_status list_alias(struct alias *alias, struct alias **replaced, frit
     struct alias **old = find(table, alias->source);
 
     *replaced = NULL;
-    if (alias->place == ALIAS_GONE) {
+    if (alias->state == ALIAS_GONE) {
         add_gone(alias);
         return fail(err, FRIT_INVALID, "is a stale tensor: it was released or taken before");
     }
     if (!old && !reserve(table)) {
-        alias->place = ALIAS_REPLACED;
+        alias->state = ALIAS_REPLACED;
         alias_hold(alias);
         *replaced = alias;
         return fail_memory(err, sizeof(struct alias));
     }
-    alias->place = ALIAS_LISTED;
+    alias->state = ALIAS_LISTED;
     if (old) {
         *replaced = *old;
-        (*old)->place = ALIAS_REPLACED;
+        (*old)->state = ALIAS_REPLACED;
         alias_hold(*old);
         *old = alias;
     } else {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A thread's list of bindings, one per device that it used.  The owner of a stream changes under
- * the device's lock only. */
+/* A thread's list of bindings, one per device that it used.  A thread that wants to own a stream
+ * holds the device's lock, so that no two get one; its owner needs no lock to give it up. */
 #include "record/binding.h"
 
 #include <stdlib.h>
@@ -16,7 +16,7 @@ struct bindings {
 };
 
 static _Thread_local struct bindings mine;
-_Thread_local struct binding *binding_used;
+_Thread_local struct binding *binding_last;
 static pthread_key_t at_thread_end;
 static pthread_once_t key_once = PTHREAD_ONCE_INIT;
 
@@ -52,7 +52,7 @@ static void forget_thread(void *unused)
     }
     free(mine.list);
     mine = (struct bindings){0};
-    binding_used = NULL;
+    binding_last = NULL;
 }
 
 static void make_key(void)
@@ -62,11 +62,11 @@ static void make_key(void)
 
 struct binding *binding_peek(const frit_device *device)
 {
-    if (binding_used && binding_used->device_id == device->id)
-        return binding_used;
+    if (binding_last && binding_last->device_id == device->id)
+        return binding_last;
     for (uint32_t i = 0; i < mine.count; i++) {
         if (mine.list[i]->device_id == device->id)
-            return binding_used = mine.list[i];
+            return binding_last = mine.list[i];
     }
     return NULL;
 }
@@ -92,7 +92,7 @@ struct binding *binding_any(void)
 
     for (uint32_t i = 0; i < mine.count; i++) {
         struct binding *binding = mine.list[i];
-        bool last = binding == binding_used;
+        bool last = binding == binding_last;
 
         if (!is_open(binding))
             continue;
@@ -115,13 +115,13 @@ static struct binding *binding_add(void)
     return binding;
 }
 
-/* Destroys the bindings to closed devices.  `binding_used` may point to one of them, so it is
+/* Destroys the bindings to closed devices.  `binding_last` may point to one of them, so it is
  * reset. */
 static void sweep(void)
 {
     uint32_t kept = 0;
 
-    binding_used = NULL;
+    binding_last = NULL;
     for (uint32_t i = 0; i < mine.count; i++) {
         struct binding *binding = mine.list[i];
 
@@ -155,7 +155,7 @@ frit_status binding_current(frit_device *device, struct binding **out, frit_err 
                                 .stream = stream,
                                 .own = stream,
                                 .scopes.owner = home_self()};
-    binding_used = *out = binding;
+    binding_last = *out = binding;
     return FRIT_OK;
 }
 
@@ -169,8 +169,8 @@ static bool is_listed(const frit_device *device, const struct stream *stream)
     return at;
 }
 
-frit_status binding_enter(frit_device *device, struct stream *stream, struct stream **before,
-                          frit_err *err)
+frit_status binding_set_stream(frit_device *device, struct stream *stream, struct stream **before,
+                               frit_err *err)
 {
     struct binding *binding;
     frit_status st = FRIT_OK;

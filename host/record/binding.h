@@ -12,7 +12,7 @@ struct binding {
     frit_device *device;
     uint64_t device_id;    /* differs from that of a closed device at the same address */
     struct stream *stream; /* that it records into now */
-    struct stream *own;    /* unless it entered another one */
+    struct stream *own;    /* the thread's own, which it records into unless it entered another */
     struct scopes scopes;
     uint32_t persistent; /* open persistent sections */
 };
@@ -27,18 +27,18 @@ frit_status binding_current(frit_device *device, struct binding **out, frit_err 
 /* The same if there is one already, else NULL. */
 struct binding *binding_peek(const frit_device *device);
 /* The one that the thread used last on any device, NULL: none. */
-extern _Thread_local struct binding *binding_used __attribute__((tls_model("initial-exec")));
-/* One for what has no device: one with an open scope where there is one, else the last used; NULL:
- * the thread used no device that is open. */
+extern _Thread_local struct binding *binding_last __attribute__((tls_model("initial-exec")));
+/* The binding for a tensor without a device: one with an open scope, else the last used; NULL: the
+ * thread used no device that is open. */
 struct binding *binding_any(void);
 
 /* Makes the thread record into `stream`, NULL: its own again; *before gets the stream that it left,
  * NULL for its own.  FRIT_BUSY if another thread is in it. */
-frit_status binding_enter(frit_device *device, struct stream *stream, struct stream **before,
-                          frit_err *err);
+frit_status binding_set_stream(frit_device *device, struct stream *stream, struct stream **before,
+                               frit_err *err);
 
 /* Inside the lock of the binding's stream: a slot for an output; it belongs to the innermost scope.
- * NULL without memory. */
+ * NULL if out of memory. */
 static inline struct slot *binding_create_output(struct binding *binding, uint32_t op,
                                                  const struct op_type *type)
 {

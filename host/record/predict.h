@@ -83,7 +83,7 @@ static inline void predict_confirm(struct segment *segment, struct recorded_op *
     predict_set(segment, out, record->out[0]);
     record->confirmed = true;
     record->n_confirmed_dead = 0;
-    segment->on_prediction = sure && (record->continues | segment->in_scope);
+    segment->on_prediction = sure && (record->search_continues | segment->in_scope);
     if (sure)
         segment->n_confirmed = segment->n_ops;
     segment->n_values = record->end;

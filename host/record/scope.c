@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The stack of a thread's scopes holds every tensor that one of them owns, with the depth of the
- * owner; a kept tensor stays where it is with a smaller depth, and the end of a scope closes the
- * gaps.  While a scope is open its stream runs nothing by itself. */
+ * owner.  A kept tensor stays at its place with a smaller depth; the end of a scope closes the
+ * gaps. */
 #include "record/binding.h"
 
 #include "base/array.h"
 
-static void count_scopes(struct stream *stream, uint32_t by)
+static void add_open_scopes(struct stream *stream, int32_t by)
 {
     home_enter(&stream->home);
-    stream->n_scopes += by;
+    stream->n_scopes += (uint32_t)by;
     stream->segment->in_scope = stream->n_scopes > 0;
     home_leave(&stream->home);
 }
@@ -18,7 +18,7 @@ uint64_t scope_begin(struct binding *binding)
 {
     if (binding->scopes.depth++ == 0) {
         binding->scopes.stream = binding->stream;
-        count_scopes(binding->stream, 1);
+        add_open_scopes(binding->stream, 1);
     }
     return binding->scopes.depth;
 }
@@ -61,7 +61,7 @@ static void move_entry(struct scopes *scopes, uint32_t from, uint32_t to)
     }
 }
 
-bool scope_leave(struct binding *binding, uint64_t depth)
+bool scopes_close(struct binding *binding, uint64_t depth)
 {
     struct scopes *scopes = &binding->scopes;
     uint32_t kept = 0;
@@ -84,6 +84,6 @@ bool scope_leave(struct binding *binding, uint64_t depth)
     scopes->count = kept;
     scopes->depth = (uint32_t)(depth - 1);
     if (depth == 1)
-        count_scopes(scopes->stream, UINT32_MAX);
+        add_open_scopes(scopes->stream, -1);
     return true;
 }

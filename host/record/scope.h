@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Scopes own the tensors that are made while they are open.  While one is open its stream runs
- * nothing by itself.  Threads: the owning thread only. */
+/* Scopes own the tensors that are made while they are open.  While one is open its stream only
+ * records: ops run at an explicit drain (a read, a sync), never because a plan is complete.
+ * Threads: the owning thread only. */
 #ifndef RECORD_SCOPE_H
 #define RECORD_SCOPE_H
 
@@ -18,7 +19,7 @@ struct scoped {
 /* The open scopes of one thread on one device. */
 struct scopes {
     const void *owner;     /* home_self of the thread */
-    struct stream *stream; /* that is kept from running by itself: where the first one began */
+    struct stream *stream; /* the one that the first scope was opened in, and that only records */
     struct scoped *entries;
     uint32_t count, capacity;
     uint32_t depth; /* open scopes */
@@ -26,10 +27,11 @@ struct scopes {
 
 /* Opens one and returns its depth. */
 uint64_t scope_begin(struct binding *binding);
-/* Releases what the scopes from this depth on own; false for a scope that is not open. */
-bool scope_leave(struct binding *binding, uint64_t depth);
+/* Closes the scopes from this depth on and releases what they own; false for one that is not open.
+ */
+bool scopes_close(struct binding *binding, uint64_t depth);
 /* Registers a new slot with the innermost scope, if one is open; inside the slot's lock.  False
- * without memory. */
+ * if out of memory. */
 bool scope_add_entry(struct scopes *scopes, struct slot *slot);
 static inline bool scope_add(struct scopes *scopes, struct slot *slot)
 {

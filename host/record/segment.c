@@ -28,23 +28,26 @@ void segment_reset(struct segment *segment, uint64_t epoch)
     segment->n_confirmed = 0;
     segment->on_prediction = segment->persistent = false;
     segment->serial = 0;
-    segment->joined = 0;
+    segment->joined_sequence = 0;
     segment->epoch = epoch;
 }
 
-enum { MOST_MISPREDICTED = 64 }; /* then the memory of records that are no more is given back */
+/* Mispredicted runs after which the arena is reset, since it still has the ops that were replaced.
+ */
+enum { MAX_MISPREDICTED = 64 };
 
-void segment_rewind(struct segment *segment, uint64_t most)
+void segment_rewind(struct segment *segment, uint64_t max_predicted)
 {
     segment->n_mispredicted += segment->n_predicted > segment->n_matched;
-    if (segment->n_mispredicted >= MOST_MISPREDICTED) {
+    if (segment->n_mispredicted >= MAX_MISPREDICTED) {
         segment_reset(segment, 0);
         return;
     }
-    /* Ops off the trie have no node to come back to. */
+    /* An op without a trie node cannot be confirmed: the walker would have nowhere to go. */
     while (segment->n_matched && !segment->ops[segment->n_matched - 1]->node)
         segment->n_matched--;
-    segment->n_predicted = segment->n_matched < most ? segment->n_matched : (uint32_t)most;
+    segment->n_predicted =
+        segment->n_matched < max_predicted ? segment->n_matched : (uint32_t)max_predicted;
     segment->n_ops = segment->n_values = segment->n_extents = segment->n_matched = 0;
     segment->n_confirmed = 0;
     segment->on_prediction = segment->persistent = false;
@@ -159,7 +162,7 @@ static void add_inputs(struct segment *segment, struct recorded_op *record,
     }
 }
 
-/* What stood here before does not come again. */
+/* Ends the prediction: the op to be appended differs from the predicted one. */
 static void mispredict(struct segment *segment)
 {
     segment->on_prediction = false;
@@ -196,9 +199,9 @@ bool segment_append(struct segment *segment, const struct segment_call *call)
     return true;
 }
 
-/* Without memory the death is not recorded: the value is computed and dropped when the segment has
- * run. */
-void segment_bury_more(struct segment *segment, struct recorded_op *record, uint32_t value)
+/* If out of memory, the death is not recorded: the value is computed and dropped when the segment
+ * has run. */
+void segment_bury_slow(struct segment *segment, struct recorded_op *record, uint32_t value)
 {
     if (record->confirmed)
         record->n_dead = record->n_confirmed_dead;
@@ -219,7 +222,7 @@ void segment_bury_more(struct segment *segment, struct recorded_op *record, uint
 
 /* ---- keys ---- */
 
-enum { FIXED = 16 };
+enum { ON_STACK = 16 /* operands, types and deaths of an op's key that need no allocation */ };
 
 static uint32_t extent_number(struct segment *segment, int64_t extent)
 {
@@ -265,7 +268,8 @@ static bool number_extents(struct segment *segment, uint32_t number,
     return true;
 }
 
-static uint32_t first_packed(const struct segment *segment, const struct recorded_op *record)
+/* The packed type of the first tensor operand; 0: none. */
+static uint32_t first_tensor_type(const struct segment *segment, const struct recorded_op *record)
 {
     for (uint32_t i = 0; i < record->n_in; i++) {
         if (record->in[i].kind == FRIT_OPERAND_TENSOR)
@@ -279,8 +283,8 @@ bool segment_key(struct segment *segment, uint32_t number, const struct segment_
 {
     const struct recorded_op *record = segment->ops[number];
     const struct key_form expanded = {form ? form->bytes : NULL, form ? form->n_bytes : 0};
-    struct key_operand fixed_in[FIXED], *in = fixed_in;
-    struct key_type fixed_types[FIXED], *types = fixed_types;
+    struct key_operand stack_in[ON_STACK], *in = stack_in;
+    struct key_type stack_types[ON_STACK], *types = stack_types;
     struct key_parts parts = {.op = record->op,
                               .attrs_id = record->attrs_id,
                               .attrs = record->attrs,
@@ -288,17 +292,17 @@ bool segment_key(struct segment *segment, uint32_t number, const struct segment_
                               .n_in = record->n_in,
                               .n_types = record->end - record->first,
                               .n_dead = record->n_dead};
-    uint32_t fixed_dead[FIXED], *dead = fixed_dead;
+    uint32_t stack_dead[ON_STACK], *dead = stack_dead;
     bool ok;
 
     if (!number_extents(segment, number, form))
         return false;
-    parts.first_packed = first_packed(segment, record);
-    if (record->n_in > FIXED)
+    parts.first_tensor_type = first_tensor_type(segment, record);
+    if (record->n_in > ON_STACK)
         in = malloc(record->n_in * sizeof(*in));
-    if (parts.n_types > FIXED)
+    if (parts.n_types > ON_STACK)
         types = malloc(parts.n_types * sizeof(*types));
-    if (parts.n_dead > FIXED)
+    if (parts.n_dead > ON_STACK)
         dead = malloc(parts.n_dead * sizeof(*dead));
     ok = in && types && dead;
     if (ok && parts.n_dead)
@@ -316,11 +320,11 @@ bool segment_key(struct segment *segment, uint32_t number, const struct segment_
     parts.in = in;
     parts.types = types;
     ok = ok && key_make(walker, &parts, key);
-    if (in != fixed_in)
+    if (in != stack_in)
         free(in);
-    if (types != fixed_types)
+    if (types != stack_types)
         free(types);
-    if (dead != fixed_dead)
+    if (dead != stack_dead)
         free(dead);
     return ok;
 }

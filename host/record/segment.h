@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The ops that wait in a stream, with the values that they name.
  *
- * Values are numbered in order of first appearance, operands before outputs: the numbers are the
- * relative form, and a slot or alias knows its own (epoch and index), so that no map is needed.
- * The last op stays open, for deaths, until the next one is recorded or the segment is drained.
+ * Values are numbered in order of first appearance, operands before outputs: the relative form of
+ * the ops.  A slot or alias stores its own number (epoch and index), so that no map is needed.
+ * Deaths are added to the last op until the next one is recorded or the segment is drained.
  * Each value holds its slot or alias.
  *
  * A program's loop records the same ops again and again.  So a segment that has run keeps its ops
  * as predictions: an op that equals the one predicted at its place (row, attributes, the same
  * operands, new ones of the same type) only gets its new slots and scalars, and has the key and the
- * trie node that it had.  The first op that differs ends the prediction for the rest. Threads:
- * under the stream's lock; a segment that was detached belongs to who holds the baton. */
+ * trie node that it had.  The first op that differs ends the prediction for the rest.
+ *
+ * Threads: a segment is guarded by the stream's lock; once detached, by the stream's baton. */
 #ifndef RECORD_SEGMENT_H
 #define RECORD_SEGMENT_H
 
@@ -54,8 +55,8 @@ struct recorded_op {
     bool persistent;
     bool simple;               /* can be predicted, see api/fast.c */
     bool confirmed;            /* was recorded as predicted */
-    bool continues;            /* the search goes on after it, for good */
-    uint32_t n_confirmed_dead; /* deaths that were predicted, too */
+    bool search_continues;     /* no plan ends with this op, whenever the search comes here */
+    uint32_t n_confirmed_dead; /* length of the prefix of `dead` that was predicted */
     uint32_t raw_bytes;
     const void *raw;             /* attributes as the caller gave them */
     struct automaton_node *node; /* where the walker was after it */
@@ -76,20 +77,21 @@ struct segment {
     uint32_t n_ops, n_values, n_extents;
     uint32_t ops_capacity, values_capacity, types_capacity, key_types_capacity, extents_capacity;
     uint32_t n_matched;   /* ops whose key the walker has taken */
-    uint32_t n_confirmed; /* length of the prefix that was predicted, deaths included, and after
-                             each op of which the search goes on or a scope was open: the walker
-                             skips it */
-    bool persistent;      /* an op is */
-    bool in_scope;        /* of the one that is recorded into: nothing runs before a scope ends */
-    bool on_prediction;   /* all ops before the last are that prefix, and the last was predicted */
-    uint32_t n_predicted; /* ops of the last run, those that were confirmed included */
-    uint32_t n_mispredicted;   /* runs of another length or with other ops, in this memory */
-    uint64_t serial;           /* of the automaton's generation that the ops' nodes belong to */
-    struct segment *successor; /* ran after it the last time; of segments.c, as are the next two */
-    uint64_t turn;             /* of its last run */
+    uint32_t n_confirmed; /* length of the confirmed prefix, which the walker skips: all its ops and
+                             their deaths were predicted, and no plan can end inside it (after each
+                             op the search continues, or a scope was open) */
+    bool persistent;      /* at least one op is persistent */
+    bool in_scope;        /* a scope of the recording stream is open: no op runs before it ends */
+    bool on_prediction; /* the last op was predicted, and all before it are the confirmed prefix */
+    uint32_t n_predicted;     /* ops of the last run, predicted to be recorded again */
+    uint32_t n_mispredicted;  /* runs that differed from the prediction since the arena was reset */
+    uint64_t serial;          /* of the automaton's generation that the ops' nodes belong to */
+    uint32_t joined_sequence; /* run/join.h: the sequence whose plans it runs as one; 0: none */
+    const void *last_bound_plan; /* run/bound_cache.h: of its last run; may have been freed */
+    /* Maintained by segments.c: */
+    struct segment *successor; /* the segment that ran after this one the last time */
+    uint64_t last_run;         /* number of its last run, see segments.n_runs */
     bool running;
-    uint32_t joined;   /* what it may be more than one plan of, of run/join.h; 0: nothing */
-    const void *bound; /* what it ran as the last time, of run/bound_cache.h; may be gone */
 };
 
 /* Whether the walker has taken the key of every op. */
@@ -99,10 +101,10 @@ static inline bool segment_is_settled(const struct segment *segment)
 }
 
 void segment_fini(struct segment *segment);
-/* Forgets everything; the values are no longer held. */
+/* Forgets everything.  The values must have been released (segment_release). */
 void segment_reset(struct segment *segment, uint64_t epoch);
-/* The same, but the ops, `most` of them, are predicted to be recorded again. */
-void segment_rewind(struct segment *segment, uint64_t most);
+/* The same, but predicts that the ops, or the first `max_predicted` of them, are recorded again. */
+void segment_rewind(struct segment *segment, uint64_t max_predicted);
 /* Begins recording into an empty segment under an epoch that no slot or alias has. */
 static inline void segment_begin(struct segment *segment, uint64_t epoch)
 {
@@ -130,7 +132,7 @@ struct segment_call {
     const void *attrs;
     const struct op_type *types; /* n_out */
     struct slot *const *out;     /* NULL where the type has no dtype */
-    const void *raw;             /* attributes as given, where it may be predicted; or NULL */
+    const void *raw;             /* attributes as the caller gave them; NULL: never predicted */
     bool simple;                 /* one output, all operands tensors or rounded scalars */
 };
 
@@ -139,12 +141,12 @@ static inline struct recorded_op *segment_predicted(const struct segment *segmen
 {
     return segment->n_ops < segment->n_predicted ? segment->ops[segment->n_ops] : NULL;
 }
-/* False without memory, and nothing changed. */
+/* False if out of memory, and nothing changed. */
 bool segment_append(struct segment *segment, const struct segment_call *call);
-/* A value that was made here died: the death is noted with the last op.  Where the key of that op
- * is taken already (a call that failed closed it), it is not noted: the value is computed, and
- * dropped at the end. */
-void segment_bury_more(struct segment *segment, struct recorded_op *record, uint32_t value);
+/* Notes with the last op that a value which this segment makes has died.  Does nothing if the key
+ * of that op is taken already, as after a failed call: the value is then computed, and dropped
+ * after the run. */
+void segment_bury_slow(struct segment *segment, struct recorded_op *record, uint32_t value);
 static inline void segment_bury(struct segment *segment, uint32_t value)
 {
     struct recorded_op *record = segment->ops[segment->n_ops - 1];
@@ -155,7 +157,7 @@ static inline void segment_bury(struct segment *segment, uint32_t value)
         record->dead[record->n_confirmed_dead] == value)
         record->n_confirmed_dead++;
     else
-        segment_bury_more(segment, record, value);
+        segment_bury_slow(segment, record, value);
 }
 /* What a composite op that the driver does not claim is expanded into: its relative form, and the
  * extents above 1 that appear in the expanded ops so far. */
@@ -166,11 +168,11 @@ struct segment_form {
     uint32_t n_extents;
 };
 /* The exact key of op `number`, which has got its last death; the keys of the ops before it are
- * taken.  `form` NULL: the op is not expanded.  False without memory. */
+ * taken.  `form` NULL: the op is not expanded.  False if out of memory. */
 bool segment_key(struct segment *segment, uint32_t number, const struct segment_form *form,
                  struct walker *walker, struct op_key *key);
 /* Appends the ops of `from` from number `first` on, with new numbers; values that earlier ops make
- * become external.  False without memory, and `to` is as before. */
+ * become external.  False if out of memory, and `to` is as before. */
 bool segment_move(struct segment *to, const struct segment *from, uint32_t first);
 /* Gives back the holds of all values. */
 void segment_release(struct segment *segment);

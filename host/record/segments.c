@@ -47,7 +47,7 @@ static struct segment *least_recent(const struct segments *segments, const struc
             continue;
         if (is_blank(segment))
             return segment;
-        if (!found || segment->turn < found->turn)
+        if (!found || segment->last_run < found->last_run)
             found = segment;
     }
     return found;
@@ -73,7 +73,7 @@ struct segment *segments_next(struct segments *segments, struct segment *current
     if (segments->last)
         segments->last->successor = current;
     segments->last = current;
-    current->turn = ++segments->turn;
+    current->last_run = ++segments->n_runs;
     current->running = true;
     if (blank || !next || next->running)
         next = segments_blank(segments, current);

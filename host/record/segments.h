@@ -17,10 +17,10 @@ struct segments {
     struct segment *all[SEGMENTS_MAX];
     uint32_t count;
     struct segment *last; /* that ran */
-    uint64_t turn;        /* counts the runs */
+    uint64_t n_runs;
 };
 
-/* Makes two segments and returns the first, to record into; NULL without memory. */
+/* Makes two segments and returns the first, to record into; NULL if out of memory. */
 struct segment *segments_init(struct segments *segments);
 /* Frees all; their values are no longer held. */
 void segments_fini(struct segments *segments);

@@ -395,7 +395,7 @@ static inline __attribute__((always_inline)) bool disown_mine(frit_tensor *tenso
     if (mine && scoped)
         slot->scope = NULL;
     if (mine)
-        stream_disown_inside((struct stream *)home, slot);
+        stream_disown_locked((struct stream *)home, slot);
     if (home->dying)
         home_drop(home);
     else

@@ -2,13 +2,13 @@
 /* Lazy queues: one per thread and device, or as many as a program opens, or one for all threads
  * (option [stream] single).
  *
- * A stream has a lock, which guards what this room holds (segments, matching state, slots), and a
+ * A stream has a lock, which guards what this folder holds (segments, matching state, slots), and a
  * baton, which guards what `run/` does with them.  To run: take the baton, detach the segment under
  * the lock, leave the lock, call the driver.  Nobody waits for a lock or baton while inside a lock;
  * a plan never waits for another stream.
  * Streams are never freed, so that a handle can be looked up while its device closes: a closed
  * stream waits for the next device.  The device keeps the stream of a thread that has ended for the
- * next thread that comes; what it queued runs at the latest then. */
+ * next thread that comes; ops still queued there run before that thread gets it. */
 #ifndef RECORD_STREAM_H
 #define RECORD_STREAM_H
 
@@ -22,16 +22,17 @@ struct failure;
 struct assignment;
 struct binding;
 struct executor;
-struct join;
+struct plan_join;
 
-/* Counters of one stream, so that streams write no line that others write: written inside the
- * lock, read by anybody. */
+/* Counters of one stream; each stream has its own, since counters in a cache line that all streams
+ * write would slow recording.  Written inside the lock, read by anybody. */
 struct stream_counters {
     atomic_uint_least64_t ops;       /* recorded */
     atomic_uint_least64_t plan_hits; /* plans that were known */
-    atomic_uint_least64_t replays;   /* of bound plans, and what they launched */
-    atomic_uint_least64_t launches, fused;
-    atomic_uint_least64_t captured; /* of the launches, those of recordings */
+    atomic_uint_least64_t replays;   /* of bound plans */
+    atomic_uint_least64_t launches;  /* by replays, as are the next two */
+    atomic_uint_least64_t fused;     /* launches of more than one op */
+    atomic_uint_least64_t captured;  /* launches submitted as part of a driver's recording */
 };
 
 static inline void stream_count(atomic_uint_least64_t *counter, uint64_t by)
@@ -42,7 +43,7 @@ static inline void stream_count(atomic_uint_least64_t *counter, uint64_t by)
 
 struct stream {
     struct slot_home home; /* first: a slot's home is its stream */
-    /* Of each op, beside each other. */
+    /* Accessed by each op, and therefore in one cache line. */
     frit_device *device;     /* NULL while it waits for one */
     struct segment *segment; /* that is recorded into; inside the lock */
     struct stream_counters count;
@@ -60,15 +61,17 @@ struct stream {
     struct walker walker;
     bool stalled; /* a plan waits at the walker's node, and another thread has the baton */
     struct alias_table aliases;
-    struct assignment *assigned; /* see run/preassign.h; NULL as a rule */
-    struct join *join;           /* of run/join.h; NULL where nothing is recorded by the driver */
-    struct failure *first_error; /* since the last sync */
-    uint64_t last_epoch;         /* of segments; never goes back */
-    uint32_t n_scopes;           /* open ones, of any thread */
-    bool has_ordinal;
-    uint32_t ordinal;
-    uint32_t op_counter;
-    uint64_t seed_version; /* of the seed that op_counter counts under */
+    struct assignment *assignments; /* run/preassign.h: results with given memory; usually NULL */
+    struct plan_join *plan_join;    /* run/join.h; NULL until a plan has run on a device whose
+                                       driver records submits */
+    struct failure *first_error;    /* since the last sync */
+    uint64_t last_epoch;            /* of segments; never goes back */
+    uint32_t n_scopes;              /* open ones, of any thread */
+    bool has_ordinal;               /* set by the first op */
+    uint32_t ordinal;      /* number among the device's streams: selects the queue and the random
+                              numbers */
+    uint32_t op_counter;   /* random ops since the device's seed was set */
+    uint64_t seed_version; /* of that seed */
     struct segments segments;
 };
 
@@ -78,10 +81,11 @@ struct stream {
 frit_status stream_open(frit_device *device, struct stream **out, frit_err *err);
 /* The stream for a thread's binding. */
 frit_status stream_for_thread(frit_device *device, struct stream **out, frit_err *err);
-/* Ends a stream of a device that closes: its tensors become stale, queued ops are dropped.  The
- * executor is gone.  First stream_stop for all streams, which know each other's tensors until then,
- * then stream_retire. */
+/* Ends a stream of a device that closes, after its executor was destroyed: its tensors become
+ * stale, queued ops are dropped. */
 void stream_stop(struct stream *stream);
+/* Frees what a stopped stream has.  All streams of the device are stopped first, since they hold
+ * aliases of each other's tensors. */
 void stream_retire(struct stream *stream);
 
 /* Calls `fn` for each stream of the device. */
@@ -94,7 +98,7 @@ uint64_t streams_count(frit_device *device);
 
 /* ---- recording ---- */
 
-/* Whether the walker has taken every key, and predicted ops may follow. */
+/* Whether the walker has taken every key, so that a predicted op may be recorded next. */
 static inline bool stream_is_settled(const struct stream *stream)
 {
     const struct segment *segment = stream->segment;
@@ -115,7 +119,7 @@ static inline void stream_switch(struct stream *stream, struct segment *to)
 }
 
 /* Inside the lock, after the last op was settled: appends an op; `out` gets a slot per wanted
- * output.  False without memory, and nothing changed. */
+ * output.  False if out of memory, and nothing changed. */
 bool stream_append(struct binding *binding, struct segment_call *call, struct slot **out);
 
 /* Inside the lock, by the owner: the value of a slot of the stream, without owners now, died; if
@@ -128,9 +132,9 @@ static inline void stream_bury(struct stream *stream, const struct slot *slot)
         segment_bury(segment, slot->index);
 }
 
-/* Inside the lock, by the owner: gives back an owner of one of the stream's slots, without aliases.
- */
-static inline void stream_disown_inside(struct stream *stream, struct slot *slot)
+/* Inside the lock, by the stream's owner: gives back one owner of a slot of the stream that has no
+ * aliases. */
+static inline void stream_disown_locked(struct stream *stream, struct slot *slot)
 {
     if (slot_disown(slot)) {
         stream_bury(stream, slot);
@@ -139,7 +143,8 @@ static inline void stream_disown_inside(struct stream *stream, struct slot *slot
 }
 /* Gives an owner back, from any thread, no lock held; false for a handle that names nothing. */
 bool stream_disown(frit_tensor *tensor);
-/* Gives back the owner that is the tensor's scope; with others it lives on outside of any scope. */
+/* Removes the tensor from its scope and gives back the scope's owner; the tensor lives on if it has
+ * other owners. */
 void stream_disown_scoped(frit_tensor *tensor);
 
 /* ---- errors ---- */

@@ -52,7 +52,7 @@ static bool is_free(const struct frame *frame, const struct buffer *memory)
 
 void launch_assign(struct launch *l)
 {
-    for (uint32_t k = 0; k < l->call->n_out && l->frame->n_assigned && !l->given; k++) {
+    for (uint32_t k = 0; k < l->call->n_out && l->frame->n_assigned && !l->copy_of; k++) {
         struct buffer *memory =
             l->call->out[k] == GRAPH_NO_VALUE ? NULL : l->frame->values[l->call->out[k]].assigned;
 
@@ -130,7 +130,7 @@ static frit_status add_copy(struct frame *frame, uint32_t number, frit_err *err)
     TRY(batch_writes(&s->batch, memory, err));
     frame_bury(frame, number);
     buffer_own(memory);
-    frame_make(frame, number, memory, NO_CHANGE);
+    frame_add_made(frame, number, memory, NO_CHANGE);
     launch_enter_copy(frame, from.buffer, memory);
     return FRIT_OK;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where the arguments of a launch lie: operands where they are, outputs where they are assigned to,
- * in memory of their own or in that of an operand that ends here.  A workspace is dead at once, so
- * that the next launch of the batch may use it after a BARRIER. */
+/* Gives the arguments of a launch their memory: operands keep theirs; an output gets the memory
+ * assigned to it, that of an operand whose last use this is, or a new buffer.  A workspace ends
+ * with its launch, so that the next launch of the batch may use its memory after a BARRIER. */
 #include "run/bind_args.h"
 
 #include "run/assign.h"
@@ -42,7 +42,7 @@ void launch_touch(struct launch *l, const void *memory, uint64_t begin, uint64_t
     l->ranges[l->n_ranges++] = (struct batch_range){memory, begin, begin + bytes, write};
 }
 
-/* A program may write the tail of what it writes. */
+/* A program may also write the tail, the bytes of the buffer behind an output. */
 static void bind(struct launch *l, uint32_t index, uint64_t flags)
 {
     const struct value *value = launch_value(l, index);
@@ -124,7 +124,8 @@ static frit_status count_uses(struct launch *l, frit_err *err)
     return FRIT_OK;
 }
 
-/* Only what somebody sees after the run is worth a block of its own. */
+/* Of the outputs of persistent ops only those that are wanted after the run are persistent, which
+ * get a chunk of their own. */
 static void note_persistent(const struct launch *l)
 {
     for (uint32_t i = 0; i < l->call->n_ops; i++) {
@@ -139,10 +140,11 @@ static void note_persistent(const struct launch *l)
 }
 
 /* Whether an output of so many bytes may take the memory of input `index`: it is the input's last
- * use, nobody else has the memory, no other argument lies in it, and both begin at one place. */
+ * use, nothing else owns the memory, no other argument lies in it, and the output can begin where
+ * the input does. */
 static bool may_take(const struct launch *l, uint32_t index, uint64_t bytes, bool persistent)
 {
-    uint32_t value = l->given ? GRAPH_NO_VALUE : l->call->in[index];
+    uint32_t value = l->copy_of ? GRAPH_NO_VALUE : l->call->in[index];
     const struct buffer *buffer = l->in[index].buffer;
     struct extent extent;
 
@@ -167,33 +169,34 @@ static bool elements_before(uint32_t dtype, uint64_t bytes, int64_t *count)
     return frit_storage_bytes(dtype, *count) == bytes;
 }
 
-/* Whether the output went into the memory of the input. */
-static bool place_in(struct launch *l, uint32_t k, uint32_t input, uint64_t bytes, bool persistent)
+/* Places output `k` in the memory of the input, if it may; whether it did. */
+static bool place_in_operand(struct launch *l, uint32_t k, uint32_t input, uint64_t bytes,
+                             bool persistent)
 {
-    uint32_t dtype = l->out[k].type.dtype, from;
+    uint32_t dtype = l->out[k].type.dtype, reused;
     struct buffer *buffer;
     int64_t offset;
 
     if (!may_take(l, input, bytes, persistent) ||
         !elements_before(dtype, launch_extent(&l->in[input]).first, &offset))
         return false;
-    buffer = frame_inherit(l->frame, l->call->in[input], &from);
+    buffer = frame_inherit(l->frame, l->call->in[input], &reused);
     l->out[k].layout.offset = offset;
     l->out[k].buffer = buffer;
     count_use(l, buffer);
-    frame_make(l->frame, l->call->out[k], buffer, from);
+    frame_add_made(l->frame, l->call->out[k], buffer, reused);
     bound_plan_add_made(l->frame->bound, l->call->out[k], buffer, l->call->in[input]);
     atomic_fetch_add(&l->frame->device->count.in_place, 1);
-    frame_remark(l->frame, RUN_IN_PLACE);
+    frame_note_mark(l->frame, RUN_IN_PLACE);
     return true;
 }
 
-/* The memory of an input that the program allows, if there is one. */
-static bool place_inside(struct launch *l, uint32_t k, const frit_output_spec *spec, uint64_t bytes,
-                         bool persistent)
+/* Tries the inputs whose memory the program allows for the output. */
+static bool place_in_an_operand(struct launch *l, uint32_t k, const frit_output_spec *spec,
+                                uint64_t bytes, bool persistent)
 {
     for (uint32_t i = 0; i < spec->n_alias; i++) {
-        if (place_in(l, k, spec->alias[i], bytes, persistent))
+        if (place_in_operand(l, k, spec->alias[i], bytes, persistent))
             return true;
     }
     return false;
@@ -204,13 +207,13 @@ static frit_status poison(struct launch *l, struct buffer *buffer, frit_err *err
     return l->frame->device->config.poison ? batch_fill(l->batch, buffer, 0, 0xff, err) : FRIT_OK;
 }
 
-/* The memory stays whose it is: the value is one owner more. */
+/* Places an output in memory assigned to it, of which the value becomes one more owner. */
 static frit_status place_assigned(struct launch *l, uint32_t k, frit_err *err)
 {
     struct buffer *memory = l->out[k].buffer;
 
     buffer_own(memory);
-    frame_make(l->frame, l->call->out[k], memory, NO_CHANGE);
+    frame_add_made(l->frame, l->call->out[k], memory, NO_CHANGE);
     if (!launch_reads(l, memory))
         TRY(poison(l, memory, err));
     atomic_store(&memory->last_write, 0);
@@ -222,23 +225,23 @@ static frit_status place_assigned(struct launch *l, uint32_t k, frit_err *err)
 static frit_status place_output(struct launch *l, uint32_t k, frit_err *err)
 {
     const frit_output_spec *spec = prepared_output(l->prepared, k);
-    bool persistent = !l->given && l->frame->values[l->call->out[k]].persistent;
+    bool persistent = !l->copy_of && l->frame->values[l->call->out[k]].persistent;
     struct value *out = &l->out[k];
     uint64_t bytes;
-    uint32_t from;
+    uint32_t reused;
 
     if (spec->strided)
         memcpy(out->layout.strides, spec->strides, out->type.rank * sizeof(int64_t));
     bytes = launch_extent(out).bytes;
     if (spec->bytes > bytes)
         bytes = spec->bytes;
-    if (!place_inside(l, k, spec, bytes, persistent)) {
-        TRY(frame_claim(l->frame, bytes, persistent, &out->buffer, &from, err));
-        if (l->given)
-            frame_workspace(l->frame, out->buffer, from);
+    if (!place_in_an_operand(l, k, spec, bytes, persistent)) {
+        TRY(frame_claim(l->frame, bytes, persistent, &out->buffer, &reused, err));
+        if (l->copy_of)
+            frame_add_workspace(l->frame, out->buffer, reused);
         else
-            frame_make(l->frame, l->call->out[k], out->buffer, from);
-        if (!l->given)
+            frame_add_made(l->frame, l->call->out[k], out->buffer, reused);
+        if (!l->copy_of)
             bound_plan_add_made(l->frame->bound, l->call->out[k], out->buffer, GRAPH_NO_VALUE);
         TRY(poison(l, out->buffer, err));
     }
@@ -250,13 +253,13 @@ static frit_status place_output(struct launch *l, uint32_t k, frit_err *err)
 frit_status launch_workspace(struct launch *l, uint64_t bytes, bool zeroed, struct buffer **out,
                              frit_err *err)
 {
-    uint32_t from;
+    uint32_t reused;
 
-    TRY(frame_claim(l->frame, bytes, false, out, &from, err));
-    frame_workspace(l->frame, *out, from);
+    TRY(frame_claim(l->frame, bytes, false, out, &reused, err));
+    frame_add_workspace(l->frame, *out, reused);
     TRY(batch_uses(l->batch, *out, true, err));
     launch_touch(l, (*out)->handle, (*out)->offset, bytes, true);
-    l->spaces[l->n_spaces++] = *out;
+    l->workspaces[l->n_workspaces++] = *out;
     if (zeroed)
         return batch_fill(l->batch, *out, bytes, 0, err);
     return poison(l, *out, err);
@@ -278,14 +281,14 @@ frit_status launch_bind_args(struct launch *l, frit_err *err)
     const frit_launch_spec *spec = &l->prepared->spec;
     struct buffer *space;
 
-    l->spaces = arena_array(&l->batch->arena, spec->n_derived + 1u, sizeof(struct buffer *));
+    l->workspaces = arena_array(&l->batch->arena, spec->n_derived + 1u, sizeof(struct buffer *));
     l->ranges = arena_array(&l->batch->arena, l->call->n_in + l->call->n_out + 2u + spec->n_derived,
                             sizeof(*l->ranges));
-    if (!l->spaces || !l->ranges)
+    if (!l->workspaces || !l->ranges)
         return fail_memory(err, sizeof(*l->ranges));
     TRY(bind_inputs(l, err));
     TRY(count_uses(l, err));
-    if (!l->given)
+    if (!l->copy_of)
         note_persistent(l);
     TRY(frame_reserve(l->frame, 2 * l->call->n_out + 1 + spec->n_derived, err));
     for (uint32_t k = 0; k < l->call->n_out; k++) {

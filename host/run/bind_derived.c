@@ -53,7 +53,7 @@ static uint64_t content_of(const struct launch *l, uint32_t arg)
 {
     struct buffer *buffer = l->in[arg].buffer;
 
-    return !l->given && is_external(l->frame, buffer) && !is_written(l->batch, buffer)
+    return !l->copy_of && is_external(l->frame, buffer) && !is_written(l->batch, buffer)
                ? derived_content(buffer)
                : 0;
 }
@@ -88,7 +88,7 @@ static frit_status bind(struct launch *l, const frit_derived_spec *spec, struct 
     derived_key_of(spec, &l->in[spec->arg], &use->key);
     if (use->kept) {
         TRY(find_or_fill(l, use, err));
-        frame_workspace(l->frame, use->memory, NO_CHANGE);
+        frame_add_workspace(l->frame, use->memory, NO_CHANGE);
         TRY(batch_uses(l->batch, use->memory, use->fill, err));
         launch_touch(l, use->memory->handle, use->memory->offset, spec->bytes, use->fill);
         l->args[spec->arg].content_id = use->content;

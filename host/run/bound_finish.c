@@ -33,7 +33,7 @@ static bool learn_values(struct bound_plan *bound, const struct run_value *value
         to->layout = from->value.layout;
         to->wanted = from->wanted;
         to->last = from->last;
-        to->seg = SEGMENT_EXTERNAL;
+        to->segment_value = SEGMENT_EXTERNAL;
         if (from->external) {
             learn_external(to, from->value.buffer);
             to->at.index = v;
@@ -111,8 +111,8 @@ static uint32_t record_of(const struct explorer *explorer, uint32_t op)
     return low;
 }
 
-static bool stands_as_parts(const struct explorer *explorer, const struct segment *segment,
-                            uint32_t record)
+static bool is_decomposed(const struct explorer *explorer, const struct segment *segment,
+                          uint32_t record)
 {
     uint32_t from = record ? explorer->call_end[record - 1] : 0;
 
@@ -121,7 +121,7 @@ static bool stands_as_parts(const struct explorer *explorer, const struct segmen
 }
 
 /* The operand whose scalar is the only word of the op, UINT32_MAX: there is none. */
-static uint32_t scalar_alone(const struct graph_op *op, const struct scalar_counts *count)
+static uint32_t only_scalar_operand(const struct graph_op *op, const struct scalar_counts *count)
 {
     if (count->n_scalars != 1 || count->n_bounds)
         return UINT32_MAX;
@@ -148,14 +148,15 @@ static bool learn_updates(struct bound_plan *bound, const struct explorer *explo
 
             w->count = launch_scalars_count(op, explorer->graph.values);
             w->record = record_of(explorer, l->ops[k]);
-            w->inner = stands_as_parts(explorer, segment, w->record);
+            w->in_composite = is_decomposed(explorer, segment, w->record);
             w->seeded = op_row(op->op)->traits & FRIT_OP_SEEDED;
-            w->alone = w->inner ? UINT32_MAX : scalar_alone(op, &w->count);
+            w->only_operand = w->in_composite ? UINT32_MAX : only_scalar_operand(op, &w->count);
             w->scalar = scalar;
             w->bound = n_bounds;
             scalar += w->count.n_scalars;
             n_bounds += w->count.n_bounds;
-            l->n_updates += w->count.n_scalars + w->count.n_bounds > 0 && (!w->inner || w->seeded);
+            l->n_updates +=
+                w->count.n_scalars + w->count.n_bounds > 0 && (!w->in_composite || w->seeded);
         }
         if (scalar != l->launch.n_scalars || n_bounds != l->launch.n_bounds)
             return false;
@@ -199,7 +200,7 @@ static bool learn_same(struct bound_plan *bound, const struct explorer *explorer
     for (uint32_t r = 0; r < n_calls; r++) {
         const struct recorded_op *record = segment->ops[r];
         struct same_record *same = &bound->same[bound->n_same];
-        bool parts = stands_as_parts(explorer, segment, r);
+        bool parts = is_decomposed(explorer, segment, r);
 
         if (!parts && !attrs_shape(record))
             continue;
@@ -221,7 +222,7 @@ static void learn_places(struct bound_plan *bound, const struct explorer *explor
 {
     for (uint32_t i = 0; i < explorer->n_values; i++) {
         if (explorer->value_of[i] < bound->n_values)
-            bound->values[explorer->value_of[i]].seg = i;
+            bound->values[explorer->value_of[i]].segment_value = i;
     }
 }
 
@@ -261,8 +262,9 @@ static bool learn_lists(struct bound_plan *bound)
         !list_create(bound, &bound->made, bound->n_buffers) ||
         !list_create(bound, &bound->dying, bound->n_buffers))
         return false;
-    bound->wishes = arena_array(&bound->arena, (size_t)bound->n_values + 1, sizeof(*bound->wishes));
-    if (!bound->wishes)
+    bound->same_wanted =
+        arena_array(&bound->arena, (size_t)bound->n_values + 1, sizeof(*bound->same_wanted));
+    if (!bound->same_wanted)
         return false;
     for (uint32_t i = 0; i < bound->n_buffers; i++)
         add(&bound->made, bound->buffers[i].in == i, i);
@@ -273,8 +275,9 @@ static bool learn_lists(struct bound_plan *bound)
         add(&bound->external, value->external, v);
         add(&bound->assigned, value->at.place == BOUND_ASSIGNED && value->at.index == v, v);
         add(&bound->wanted, made && value->wanted, v);
-        if (!value->external && value->seg != SEGMENT_EXTERNAL && !value->buried)
-            bound->wishes[bound->n_wishes++] = (struct bound_wish){value->seg, value->wanted};
+        if (!value->external && value->segment_value != SEGMENT_EXTERNAL && !value->buried)
+            bound->same_wanted[bound->n_same_wanted++] =
+                (struct same_wanted){value->segment_value, value->wanted};
     }
     for (uint32_t n = 1; n <= bound->n_submits; n++) {
         for (uint32_t i = 0; i < bound->n_buffers; i++) {
@@ -291,9 +294,9 @@ static bool learn_lists(struct bound_plan *bound)
 static void resolve(struct bound_plan *bound, struct bound_ref *ref)
 {
     if (ref->place == BOUND_BUFFER)
-        ref->now = &bound->buffers[bound->buffers[ref->index].in].buffer;
+        ref->current = &bound->buffers[bound->buffers[ref->index].in].buffer;
     else if (ref->place != BOUND_ABSENT)
-        ref->now = &bound->values[ref->index].buffer;
+        ref->current = &bound->values[ref->index].buffer;
 }
 
 static void resolve_all(struct bound_plan *bound)
@@ -310,8 +313,8 @@ static void resolve_all(struct bound_plan *bound)
 
         for (uint32_t k = 0; k < l->launch.n_args; k++)
             resolve(bound, &l->args[k]);
-        for (uint32_t k = 0; k < l->n_spaces; k++)
-            resolve(bound, &l->spaces[k]);
+        for (uint32_t k = 0; k < l->n_workspaces; k++)
+            resolve(bound, &l->workspaces[k]);
     }
 }
 

@@ -11,12 +11,11 @@
 #include "device/prepared_cache.h"
 #include "graph/graph.h"
 #include "memory/memory.h"
-#include "record/segment.h"
+#include "plan/program.h"
 #include "run/bind_args.h"
 #include "run/bind_derived.h"
 #include "run/capture.h"
 #include "run/collective.h"
-#include "run/explore.h"
 #include "run/launch_parts.h"
 
 /* ---- life ---- */
@@ -181,19 +180,19 @@ static struct bound_ref *bind_args(struct bound_plan *bound, const struct bind_l
 }
 
 /* Memory that is free when the launch has ended. */
-static struct bound_ref *bind_spaces(struct bound_plan *bound, const struct bind_launch *from)
+static struct bound_ref *bind_workspaces(struct bound_plan *bound, const struct bind_launch *from)
 {
-    struct bound_ref *spaces =
-        arena_array(&bound->arena, (size_t)from->n_spaces + 1, sizeof(*spaces));
+    struct bound_ref *workspaces =
+        arena_array(&bound->arena, (size_t)from->n_workspaces + 1, sizeof(*workspaces));
 
-    bound->spoiled |= !spaces;
-    for (uint32_t i = 0; i < from->n_spaces && spaces; i++) {
-        spaces[i] = find_buffer(bound, from->spaces[i]);
-        bound->spoiled |= spaces[i].place == BOUND_ABSENT;
-        if (spaces[i].place == BOUND_BUFFER)
-            bound->buffers[spaces[i].index].dies_after = bound->n_submits + 1;
+    bound->spoiled |= !workspaces;
+    for (uint32_t i = 0; i < from->n_workspaces && workspaces; i++) {
+        workspaces[i] = find_buffer(bound, from->workspaces[i]);
+        bound->spoiled |= workspaces[i].place == BOUND_ABSENT;
+        if (workspaces[i].place == BOUND_BUFFER)
+            bound->buffers[workspaces[i].index].dies_after = bound->n_submits + 1;
     }
-    return spaces;
+    return workspaces;
 }
 
 static struct bound_derived *bind_derived(struct bound_plan *bound, const struct bind_launch *from)
@@ -254,7 +253,7 @@ void bound_plan_add_launch(struct bound_plan *bound, const struct bind_launch *f
                                 .prepared = from->prepared,
                                 .n_ops = from->n_ops,
                                 .n_in = from->n_in,
-                                .n_spaces = from->n_spaces,
+                                .n_workspaces = from->n_workspaces,
                                 .n_cmds = from->n_cmds,
                                 .barrier = from->barrier,
                                 .block = from->block};
@@ -266,7 +265,7 @@ void bound_plan_add_launch(struct bound_plan *bound, const struct bind_launch *f
     add_serial(bound, prepared_cache_serial(from->cache));
     bound->spoiled |= prepared_is_outdated(to->prepared);
     to->args = bind_args(bound, from);
-    to->spaces = bind_spaces(bound, from);
+    to->workspaces = bind_workspaces(bound, from);
     to->derived = bind_derived(bound, from);
     to->ops = bound_plan_copy(bound, from->ops, from->n_ops, sizeof(*from->ops));
     to->classes = bound_plan_copy(bound, from->classes, l->n_scalars, 1);
@@ -292,12 +291,12 @@ void bound_plan_add_collective(struct bound_plan *bound, const struct collective
         return;
     *to = (struct bound_launch){.submit_after = true,
                                 .collective = bound_plan_copy(bound, call, 1, sizeof(*call)),
-                                .n_spaces = in == GRAPH_NO_VALUE ? 0 : 2};
-    to->spaces = arena_array(&bound->arena, 2, sizeof(*to->spaces));
-    bound->spoiled |= !to->spaces;
-    if (to->spaces && to->n_spaces) {
-        to->spaces[0] = place_of(bound, in);
-        to->spaces[1] = find_buffer(bound, call->out);
+                                .n_workspaces = in == GRAPH_NO_VALUE ? 0 : 2};
+    to->workspaces = arena_array(&bound->arena, 2, sizeof(*to->workspaces));
+    bound->spoiled |= !to->workspaces;
+    if (to->workspaces && to->n_workspaces) {
+        to->workspaces[0] = place_of(bound, in);
+        to->workspaces[1] = find_buffer(bound, call->out);
     }
     bound->n_collectives++;
     bound->n_submits++;

@@ -18,10 +18,10 @@
 #include <frit/backend.h>
 #include <frit/program.h>
 
+#include "base/arena.h"
 #include "device/cache.h"
 #include "graph/op.h"
 #include "memory/derived.h"
-#include "plan/plan.h"
 #include "run/launch_scalars.h"
 #include "tensor/layout.h"
 
@@ -33,15 +33,15 @@ enum bound_place { BOUND_ABSENT, BOUND_OPERAND, BOUND_ASSIGNED, BOUND_BUFFER };
 struct bound_ref {
     enum bound_place place;
     uint32_t index;
-    uint64_t first;            /* byte in the buffer */
-    struct buffer *const *now; /* where the buffer stands while it is replayed; NULL: ABSENT */
+    uint64_t first;                /* byte in the buffer */
+    struct buffer *const *current; /* during a replay: the pointer to the buffer; NULL: ABSENT */
 };
 
 struct bound_value {
     struct bound_ref at; /* whose buffer it has */
     bool external;
-    uint32_t seg;        /* value of the segment, or SEGMENT_EXTERNAL: inside a composite */
-    uint32_t dies_after; /* submits, from 1; of made values that are not wanted */
+    uint32_t segment_value; /* its number in the segment; SEGMENT_EXTERNAL: inside a composite */
+    uint32_t dies_after;    /* submits, from 1; of made values that are not wanted */
     bool wanted, last;
     bool takes;       /* wanted: it takes the owner of its buffer over */
     bool buried;      /* its death is part of the plan's key */
@@ -70,9 +70,10 @@ struct bound_buffer {
 struct bound_scalars {
     uint32_t record;
     uint32_t scalar, bound; /* the first ones in the launch */
-    uint32_t alone;         /* operand whose scalar is all there is, or UINT32_MAX */
+    uint32_t
+        only_operand; /* the operand with the op's only scalar, if no bounds; UINT32_MAX: none */
     struct scalar_counts count;
-    bool inner; /* part of a composite: only its random words are written */
+    bool in_composite; /* the op is decomposed: only its random words are written */
     bool seeded;
 };
 
@@ -102,17 +103,17 @@ struct bound_launch {
     uint8_t *classes;
     frit_scalar *scalars;
     int64_t *bounds;
-    struct bound_ref *spaces; /* the workspace, if there is one, then derived that is not kept */
+    struct bound_ref *workspaces;  /* the workspace if any, then derived memory that is not kept */
     struct bound_derived *derived; /* launch.n_derived */
-    uint32_t n_ops, n_in, n_updates, n_spaces;
+    uint32_t n_ops, n_in, n_updates, n_workspaces;
     uint32_t n_cmds;       /* of a program that records its own, else 1 */
     uint64_t zeroed_bytes; /* of the workspace */
     bool barrier;          /* before it */
     bool block;
     bool submit_after;
     bool effects; /* of an ORDERED op */
-    /* NULL as a rule.  Else the host runs this op between two submits, and of all other members
-     * only `spaces` (its operand, its result) and `submit_after` count. */
+    /* Usually NULL.  Else the host runs this op between two submits, and of all other members
+     * only `workspaces` (its operand, its result) and `submit_after` are used. */
     struct collective_call *collective;
 };
 
@@ -126,10 +127,10 @@ struct same_record {
     uint32_t attrs_bytes;
 };
 
-/* A value that was made, that the segment knows, and whose death is not part of the plan's key: it
- * is wanted or not, as it was. */
-struct bound_wish {
-    uint32_t seg;
+/* What must be equal to replay: whether a value of the segment is wanted after the run, if it was
+ * made by the plan and its death is not part of the plan's key. */
+struct same_wanted {
+    uint32_t segment_value;
     bool wanted;
 };
 
@@ -140,6 +141,7 @@ struct bound_list {
 };
 
 struct collective_call;
+struct plan;
 struct capture;
 struct explorer;
 struct run_value;
@@ -154,13 +156,13 @@ struct bound_plan {
     struct bound_value *values;
     struct bound_buffer *buffers;
     struct bound_list external, assigned, wanted;
-    struct bound_wish *wishes;
+    struct same_wanted *same_wanted;
     struct bound_list made;  /* buffers that do not share another's memory */
     struct bound_list dying; /* of these, what nobody takes, in the order of their deaths */
     struct bound_launch *launches;
     struct same_record *same;
     bool *persistent; /* by recorded op; NULL: none is */
-    uint32_t n_values, n_wishes, n_buffers, n_launches, n_same, n_submits, n_calls, n_blocks;
+    uint32_t n_values, n_same_wanted, n_buffers, n_launches, n_same, n_submits, n_calls, n_blocks;
     uint32_t buffers_capacity, launches_capacity;
     struct bound_serial *serials;
     uint32_t n_serials, serials_capacity;
@@ -178,13 +180,13 @@ struct bound_plan {
     bool joined;         /* while it is replayed: launches are one submit, up to a collective */
 };
 
-/* NULL without memory. */
+/* NULL if out of memory. */
 struct bound_plan *bound_plan_create(uint32_t n_values);
 void bound_plan_destroy(struct bound_plan *bound); /* NULL does nothing */
 /* Bytes of host memory. */
 uint64_t bound_plan_bytes(const struct bound_plan *bound);
 
-/* Into the bound plan's arena.  NULL without memory: it is spoiled then. */
+/* Into the bound plan's arena.  NULL if out of memory: it is spoiled then. */
 void *bound_plan_copy(struct bound_plan *bound, const void *from, size_t count, size_t bytes);
 
 /* ---- recording, from inside a run; NULL does nothing ---- */
@@ -207,9 +209,9 @@ struct bind_launch {
     const uint32_t *in;         /* values of the plan whose buffers operands lie in */
     const uint32_t *out;        /* GRAPH_NO_VALUE: not wanted; NULL: a copy for another launch */
     const uint32_t *ops;        /* of the graph */
-    struct buffer *const *spaces;
+    struct buffer *const *workspaces;
     const struct derived_use *derived;
-    uint32_t n_ops, n_in, n_out, n_spaces, n_cmds;
+    uint32_t n_ops, n_in, n_out, n_workspaces, n_cmds;
     bool barrier; /* one stands before it */
     bool block;
     const uint8_t *classes;

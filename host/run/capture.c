@@ -19,7 +19,7 @@ enum { DRIVER_BYTES = 1024 };
 /* Recordings of a submit in which places that differed so far are parameters, and all others are
  * constant; the next one has all as parameters. */
 enum {
-    MOST_LEARNING = 6,
+    MAX_LEARNING = 6,
     LASTING = 256 /* replays of a recording after which these are counted anew */
 };
 
@@ -31,7 +31,7 @@ struct number {
 
 /* A place: a parameter, or constant in the recording. */
 struct place {
-    struct buffer *const *now;
+    struct buffer *const *current;
     uint64_t first; /* bytes behind the start of the buffer */
     bool varies;
     uint64_t at;               /* of a parameter: in the block */
@@ -153,7 +153,7 @@ static struct capture *capture_create(uint32_t n_launches)
 
 /* ---- parameters ---- */
 
-/* False without memory, as all that follow. */
+/* False if out of memory, as all that follow. */
 static bool add_param(struct captured_submit *submit, uint32_t command, uint32_t kind,
                       uint32_t index, uint64_t bytes)
 {
@@ -178,18 +178,18 @@ static bool add_number(struct captured_submit *submit, uint32_t command, uint32_
 
 static bool is_varying(const struct captured_submit *submit, uint32_t place)
 {
-    return submit->n_recordings >= MOST_LEARNING || submit->varies[place];
+    return submit->n_recordings >= MAX_LEARNING || submit->varies[place];
 }
 
 static bool add_place(struct captured_submit *submit, uint32_t command, uint32_t kind,
-                      uint32_t index, struct buffer *const *now, uint64_t first)
+                      uint32_t index, struct buffer *const *current, uint64_t first)
 {
     uint32_t n = submit->n_places, known = submit->varies_capacity;
-    struct place place = {.now = now,
+    struct place place = {.current = current,
                           .first = first,
                           .at = submit->block_bytes,
-                          .memory = (*now)->handle,
-                          .offset = (*now)->offset};
+                          .memory = (*current)->handle,
+                          .offset = (*current)->offset};
 
     if (!array_grow(&submit->places, &submit->places_capacity, n, 1, sizeof(*submit->places)) ||
         !array_grow(&submit->varies, &submit->varies_capacity, n, 1, sizeof(*submit->varies)))
@@ -219,7 +219,7 @@ static bool add_scalars(struct captured_submit *submit, const struct bound_launc
 /* The workspace's place, NULL where there is none. */
 static const struct bound_ref *workspace_of(const struct bound_launch *l)
 {
-    return l->launch.workspace ? &l->spaces[0] : NULL;
+    return l->launch.workspace ? &l->workspaces[0] : NULL;
 }
 
 /* What is kept beside its operand lies where it was found, or is filled. */
@@ -230,11 +230,11 @@ static bool add_derived(struct captured_submit *submit, const struct bound_launc
 
     for (uint32_t i = 0; i < l->launch.n_derived; i++) {
         const struct bound_derived *use = &l->derived[i];
-        struct buffer *const *now = use->kept ? &use->memory : l->spaces[space++].now;
+        struct buffer *const *current = use->kept ? &use->memory : l->workspaces[space++].current;
 
         if (!array_grow(&submit->derived, &submit->derived_capacity, submit->n_derived, 1,
                         sizeof(*submit->derived)) ||
-            !add_place(submit, command, FRIT_PARAM_DERIVED, i, now, 0))
+            !add_place(submit, command, FRIT_PARAM_DERIVED, i, current, 0))
             return false;
         submit->derived[submit->n_derived++] = (struct derived_state){use, use->content, use->fill};
     }
@@ -248,11 +248,12 @@ static bool add_places(struct captured_submit *submit, const struct bound_launch
     bool ok = add_derived(submit, l, command);
 
     for (uint32_t i = 0; i < l->launch.n_args && ok; i++) {
-        if (l->args[i].now)
-            ok = add_place(submit, command, FRIT_PARAM_ARG, i, l->args[i].now, l->args[i].first);
+        if (l->args[i].current)
+            ok =
+                add_place(submit, command, FRIT_PARAM_ARG, i, l->args[i].current, l->args[i].first);
     }
     if (workspace)
-        ok = ok && add_place(submit, command, FRIT_PARAM_WORKSPACE, 0, workspace->now, 0);
+        ok = ok && add_place(submit, command, FRIT_PARAM_WORKSPACE, 0, workspace->current, 0);
     return ok;
 }
 
@@ -265,7 +266,7 @@ static bool add_params(struct captured_submit *submit, const struct bound_launch
 
     for (uint32_t i = 0; i < count && ok; i++) {
         if (cmds[i].kind == FRIT_CMD_FILL) {
-            ok = add_place(submit, i, FRIT_PARAM_DST, 0, workspace_of(l)->now, 0);
+            ok = add_place(submit, i, FRIT_PARAM_DST, 0, workspace_of(l)->current, 0);
         } else if (cmds[i].kind == FRIT_CMD_LAUNCH && cmds[i].launch == &l->launch) {
             ok = add_scalars(submit, l, i) && add_places(submit, l, i) &&
                  add_number(submit, i, FRIT_PARAM_COOKIE, 0, &l->launch.cookie);
@@ -313,14 +314,14 @@ bool capture_joins(const struct bound_plan *bound, const frit_device *device)
 
 static bool has_moved(const struct place *place)
 {
-    return !place->varies &&
-           ((*place->now)->handle != place->memory || (*place->now)->offset != place->offset);
+    return !place->varies && ((*place->current)->handle != place->memory ||
+                              (*place->current)->offset != place->offset);
 }
 
 /* Whether every constant place is where it was recorded. */
 static bool stays(const struct captured_submit *submit, const frit_device *device)
 {
-    if (submit->frees != memory_frees(device->memory) && submit->n_recordings <= MOST_LEARNING)
+    if (submit->frees != memory_frees(device->memory) && submit->n_recordings <= MAX_LEARNING)
         return false;
     for (uint32_t i = 0; i < submit->n_places; i++) {
         if (has_moved(&submit->places[i]))
@@ -454,7 +455,7 @@ frit_status capture_replay(struct bound_plan *bound, const struct replay_range *
         memcpy(block + submit->numbers[i].at, submit->numbers[i].from, sizeof(uint64_t));
     for (uint32_t i = 0; i < submit->n_places; i++) {
         const struct place *place = &submit->places[i];
-        const struct buffer *buffer = *place->now;
+        const struct buffer *buffer = *place->current;
 
         if (place->varies)
             *(frit_place *)(void *)(block + place->at) =

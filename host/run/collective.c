@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/fail.h"
+#include "device/device.h"
 #include "device/effects.h"
 #include "device/lineage.h"
 #include "memory/buffer.h"
@@ -13,6 +14,7 @@
 #include "run/drain.h"
 #include "run/mirror.h"
 #include "run/rank.h"
+#include "run/run.h"
 #include "run/transfer.h"
 #include "tensor/failure.h"
 

@@ -7,7 +7,10 @@
 #ifndef RUN_COLLECTIVE_H
 #define RUN_COLLECTIVE_H
 
-#include "run/run.h"
+#include <frit/frit.h>
+
+#include "graph/op.h"
+#include "tensor/value.h"
 
 struct buffer;
 struct failure;

@@ -5,6 +5,7 @@
 
 #include "base/fail.h"
 #include "base/timeline.h"
+#include "device/device.h"
 #include "device/plan_saver.h"
 #include "device/wait.h"
 #include "plan/plan.h"
@@ -21,7 +22,7 @@
 /* ---- the lazy way ---- */
 
 /* Inside the lock, with the baton: takes the segment off the stream, but for the ops after the
- * first `n_calls`, which begin the next segment.  Without memory for that everything is taken. */
+ * first `n_calls`, which begin the next segment.  If out of memory, everything is taken. */
 static void detach(struct stream *stream, uint32_t n_calls, struct execution *f)
 {
     uint32_t n_left = stream->segment->n_ops - n_calls;
@@ -39,7 +40,7 @@ static void detach(struct stream *stream, uint32_t n_calls, struct execution *f)
         segment_reset(next, ++stream->last_epoch);
         f->n_calls = f->segment->n_ops;
     }
-    if (stream->assigned)
+    if (stream->assignments)
         f->assigned = preassign_detach(stream, next);
     next->in_scope = stream->n_scopes > 0;
     stream->segment = next;
@@ -158,7 +159,7 @@ static void run_joined(struct stream *stream)
     atomic_fetch_add(&stream->device->count.plan_misses, 1);
     home_leave(&stream->home);
     if (!capped(stream->device) &&
-        !explorer_sync(&stream->executor->explorer, stream->device, segment, &found, &err))
+        !explorer_whole(&stream->executor->explorer, stream->device, segment, &found, &err))
         walker_set_lazy(&stream->walker, found);
     home_enter(&stream->home);
     run_first(stream, segment->n_ops, found);
@@ -172,7 +173,7 @@ static void run_joined(struct stream *stream)
 static bool follow_join(struct stream *stream, enum join_step step)
 {
     if (step == JOIN_GO_ON) {
-        stream->segment->ops[stream->segment->n_matched - 1]->continues = true;
+        stream->segment->ops[stream->segment->n_matched - 1]->search_continues = true;
         return true;
     }
     if (!begin_executing(stream))
@@ -229,12 +230,12 @@ void stream_settle_all(struct stream *stream)
         stream->stalled = false;
         record = stream->segment->ops[stream->segment->n_matched - 1];
         /* A stream that several threads record into runs by drains alone. */
-        if (record->continues || stream->n_scopes || !home_is_mine(&stream->home))
+        if (record->search_continues || stream->n_scopes || !home_is_mine(&stream->home))
             continue;
         kind = walker_lazy(&stream->walker, &plan);
         step = join_step(stream, kind, plan);
         if (step == JOIN_NONE) {
-            record->continues = kind == LAZY_GO_ON;
+            record->search_continues = kind == LAZY_GO_ON;
             done = kind == LAZY_GO_ON || follow(stream, kind, plan);
         } else {
             done = follow_join(stream, step);
@@ -256,7 +257,7 @@ static struct plan *explore_sync(struct execution *f, struct walker *walker)
     frit_err err = ERR_INIT;
 
     atomic_fetch_add(&device->count.plan_misses, 1);
-    if (capped(device) || explorer_sync(&f->executor->explorer, device, f->segment, &plan, &err))
+    if (capped(device) || explorer_whole(&f->executor->explorer, device, f->segment, &plan, &err))
         return NULL;
     walker_set_sync(walker, plan);
     plan_saver_note(device->saver);
@@ -365,7 +366,7 @@ void scope_end(struct binding *binding, uint64_t depth)
 {
     struct stream *began = binding->scopes.stream;
 
-    if (!scope_leave(binding, depth))
+    if (!scopes_close(binding, depth))
         return;
     stream_drain(began, DRAIN_SCOPE);
     if (binding->stream != began)
@@ -414,9 +415,9 @@ static void retire(struct stream *stream)
 {
     pthread_mutex_lock(&stream->baton); /* bound plans may be evicted meanwhile */
     executor_destroy(stream->executor);
-    join_destroy(stream->join);
+    join_destroy(stream->plan_join);
     stream->executor = NULL;
-    stream->join = NULL;
+    stream->plan_join = NULL;
     pthread_mutex_unlock(&stream->baton);
     stream_retire(stream);
 }

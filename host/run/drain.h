@@ -39,7 +39,7 @@ frit_status stream_refuse_driver(frit_err *err);
 /* Resolves a handle and enters its home's lock like slot_enter, when it is not PENDING any more. */
 struct slot *stream_enter_settled(frit_tensor *tensor, enum drain_cause cause, frit_err *err);
 
-/* Leaves the scopes from this depth on, as scope_leave, and runs what is queued. */
+/* Closes the scopes from this depth on (scopes_close) and runs what is queued. */
 void scope_end(struct binding *binding, uint64_t depth);
 
 /* Runs what is queued in a program's stream, which then serves again.  FRIT_BUSY while a thread is

@@ -214,7 +214,7 @@ static void keep_bound_plan(struct execution *f, struct plan *plan)
         return;
     }
     bound_cache_add(&f->executor->bound, plan, bound);
-    f->segment->bound = bound;
+    f->segment->last_bound_plan = bound;
 }
 
 static void execute_plan(struct execution *f, struct plan *plan)
@@ -314,7 +314,7 @@ static bool replay_one(struct execution *f, struct bound_entry *entry)
     stream_count(&stream->count.captured, bound->n_captured);
     if (failure && !stream->first_error)
         stream->first_error = failure_ref(failure);
-    f->segment->bound = bound;
+    f->segment->last_bound_plan = bound;
     end(f);
     replay_end(bound);
     bound_cache_used(&f->executor->bound, entry);
@@ -330,7 +330,7 @@ static bool replay(struct execution *f, const struct plan *plan)
 {
     struct bound_cache *cache = &f->executor->bound;
     frit_device *device = f->stream->device;
-    const void *likely = f->segment->bound;
+    const void *likely = f->segment->last_bound_plan;
     struct bound_entry *entry;
     bool replayed = false;
     uint32_t at = 0;

@@ -22,7 +22,7 @@ struct executor {
     struct bound_cache bound;
 };
 
-/* The stream's executor, made at the first use; NULL without memory.  With the baton. */
+/* The stream's executor, made at the first use; NULL if out of memory.  With the baton. */
 struct executor *executor_of(struct stream *stream);
 void executor_destroy(struct executor *executor); /* NULL does nothing */
 

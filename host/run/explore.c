@@ -486,8 +486,8 @@ frit_status explorer_lazy(struct explorer *e, frit_device *device, const struct 
     return period_ends(&e->period, segment, n_calls) ? finish(e, device, true, plan, err) : FRIT_OK;
 }
 
-frit_status explorer_sync(struct explorer *e, frit_device *device, const struct segment *segment,
-                          struct plan **plan, frit_err *err)
+frit_status explorer_whole(struct explorer *e, frit_device *device, const struct segment *segment,
+                           struct plan **plan, frit_err *err)
 {
     *plan = NULL;
     TRY(explorer_relative(e, device, segment, segment->n_ops, err));

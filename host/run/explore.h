@@ -28,7 +28,7 @@ struct explorer {
     uint32_t *value_of; /* per value of the segment: its number in the graph */
     uint32_t ops_capacity, call_capacity, value_capacity;
     uint32_t n_calls, n_values; /* of the segment, that the graph has */
-    bool expanded;              /* some composite row stands as its parts */
+    bool expanded;              /* some composite op was replaced by its decomposition */
     struct relative relative;   /* of the first ops of the graph */
     uint32_t n_relative;        /* ops of the segment that `relative` has */
     struct search *search;
@@ -54,8 +54,8 @@ frit_status explorer_lazy(struct explorer *explorer, frit_device *device,
                           const struct segment *segment, uint32_t n_calls, struct plan **plan,
                           frit_err *err);
 /* The plan over all of them. */
-frit_status explorer_sync(struct explorer *explorer, frit_device *device,
-                          const struct segment *segment, struct plan **plan, frit_err *err);
+frit_status explorer_whole(struct explorer *explorer, frit_device *device,
+                           const struct segment *segment, struct plan **plan, frit_err *err);
 /* Each op by itself, in order. */
 frit_status explorer_unfused(struct explorer *explorer, frit_device *device,
                              const struct segment *segment, uint32_t n_calls, struct plan **plan,

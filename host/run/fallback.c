@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "base/log.h"
+#include "device/device.h"
 #include "device/label.h"
 #include "run/bound_plan.h"
 #include "run/frame.h"

@@ -107,23 +107,23 @@ static struct change *add(struct frame *frame, enum change_kind kind, uint32_t v
 {
     struct change *change = &frame->scratch->log[frame->scratch->n_log++];
 
-    *change = (struct change){.kind = kind, .value = value, .from = NO_CHANGE};
+    *change = (struct change){.kind = kind, .value = value, .reused = NO_CHANGE};
     return change;
 }
 
 frit_status frame_claim(struct frame *frame, uint64_t bytes, bool persistent, struct buffer **out,
-                        uint32_t *from, frit_err *err)
+                        uint32_t *reused, frit_err *err)
 {
     struct run_scratch *s = frame->scratch;
 
-    *from = NO_CHANGE;
+    *reused = NO_CHANGE;
     for (uint32_t i = 0; i < frame->n_log && bytes >= REUSE_BYTES; i++) {
         struct buffer *held = s->log[i].held;
 
         if (held && held->bytes == bytes && buffer_owners(held) == 1 && !buffer_pins(held) &&
             buffer_is_persistent(held) == persistent && !buffer_is_away(held)) {
             s->log[i].held = NULL;
-            *from = i;
+            *reused = i;
             *out = held;
             return FRIT_OK;
         }
@@ -133,36 +133,36 @@ frit_status frame_claim(struct frame *frame, uint64_t bytes, bool persistent, st
     return FRIT_OK;
 }
 
-struct buffer *frame_inherit(struct frame *frame, uint32_t value, uint32_t *from)
+struct buffer *frame_inherit(struct frame *frame, uint32_t value, uint32_t *reused)
 {
     struct buffer *buffer = frame->values[value].value.buffer;
 
-    *from = NO_CHANGE;
+    *reused = NO_CHANGE;
     if (frame->values[value].external) {
         buffer_own(buffer);
         return buffer;
     }
-    *from = frame->scratch->n_log;
+    *reused = frame->scratch->n_log;
     frame_bury(frame, value);
-    frame->scratch->log[*from].held = NULL;
+    frame->scratch->log[*reused].held = NULL;
     return buffer;
 }
 
-void frame_make(struct frame *frame, uint32_t value, struct buffer *buffer, uint32_t from)
+void frame_add_made(struct frame *frame, uint32_t value, struct buffer *buffer, uint32_t reused)
 {
     struct change *change = add(frame, CHANGE_MADE, value);
 
-    change->from = from;
+    change->reused = reused;
     change->last_write = atomic_load(&buffer->last_write);
     change->writer = atomic_load(&buffer->writer);
     frame->values[value].value.buffer = buffer;
 }
 
-void frame_workspace(struct frame *frame, struct buffer *buffer, uint32_t from)
+void frame_add_workspace(struct frame *frame, struct buffer *buffer, uint32_t reused)
 {
     struct change *change = add(frame, CHANGE_WORKSPACE, GRAPH_NO_VALUE);
 
-    change->from = from;
+    change->reused = reused;
     change->held = buffer;
 }
 
@@ -173,7 +173,7 @@ void frame_bury(struct frame *frame, uint32_t value)
     frame->values[value].value.buffer = NULL;
 }
 
-/* Without memory for the log it cannot be undone: then a value that could be computed after all
+/* If the log is out of memory it cannot be undone: then a value that could be computed after all
  * stays failed. */
 void frame_fail(struct frame *frame, uint32_t value, struct failure *failure)
 {
@@ -208,12 +208,12 @@ struct frame_mark frame_mark(const struct frame *frame)
     return (struct frame_mark){batch_mark(&s->batch), s->n_log, s->n_items};
 }
 
-static void give_back(struct frame *frame, uint32_t from, struct buffer *buffer)
+static void give_back(struct frame *frame, uint32_t reused, struct buffer *buffer)
 {
-    if (from == NO_CHANGE)
+    if (reused == NO_CHANGE)
         buffer_disown(buffer);
     else
-        frame->scratch->log[from].held = buffer;
+        frame->scratch->log[reused].held = buffer;
 }
 
 static void undo_one(struct frame *frame, const struct change *change)
@@ -221,7 +221,7 @@ static void undo_one(struct frame *frame, const struct change *change)
     struct run_value *v;
 
     if (change->kind == CHANGE_WORKSPACE) {
-        give_back(frame, change->from, change->held);
+        give_back(frame, change->reused, change->held);
         return;
     }
     v = &frame->values[change->value];
@@ -230,7 +230,7 @@ static void undo_one(struct frame *frame, const struct change *change)
         atomic_store(&v->value.buffer->last_write, change->last_write);
         if (atomic_load(&v->value.buffer->writer) != change->writer)
             lineage_restore(frame->device->lineage, v->value.buffer, change->writer);
-        give_back(frame, change->from, v->value.buffer);
+        give_back(frame, change->reused, v->value.buffer);
         v->value.buffer = NULL;
         break;
     case CHANGE_DIED:

@@ -21,8 +21,8 @@ enum change_kind { CHANGE_MADE, CHANGE_DIED, CHANGE_WORKSPACE, CHANGE_FAILED };
 
 /* One change of a frame's values. */
 struct change {
-    uint32_t value; /* WORKSPACE: none */
-    uint32_t from;  /* MADE, WORKSPACE: the change whose buffer it took, or NO_CHANGE */
+    uint32_t value;  /* WORKSPACE: none */
+    uint32_t reused; /* MADE, WORKSPACE: the change whose buffer it took, or NO_CHANGE */
     enum change_kind kind;
     bool first;                  /* FAILED: it is the frame's first failure */
     struct buffer *held;         /* DIED, WORKSPACE: owned by the log until a submit went through */
@@ -80,8 +80,8 @@ struct frame {
     frit_err refusal;
 };
 
-/* Of the step at the cursor. */
-static inline void frame_remark(struct frame *frame, enum run_mark mark)
+/* Sets a mark in the note of the step at the cursor. */
+static inline void frame_note_mark(struct frame *frame, enum run_mark mark)
 {
     if (frame->notes)
         frame->notes[frame->at.step].marks |= (uint32_t)mark;
@@ -106,21 +106,21 @@ bool frame_is_sole_owner(const struct frame *frame, uint32_t value);
 /* Room for changes, so that those that follow cannot fail. */
 frit_status frame_reserve(struct frame *frame, uint32_t changes, frit_err *err);
 /* A buffer for something new: one that died before this item and since the last submit, or from the
- * pools; `from` is for frame_make or frame_workspace, which must follow. */
+ * pools; `reused` is for frame_add_made or frame_add_workspace, which must follow. */
 frit_status frame_claim(struct frame *frame, uint64_t bytes, bool persistent, struct buffer **out,
-                        uint32_t *from, frit_err *err);
+                        uint32_t *reused, frit_err *err);
 /* The buffer of a value that dies with this item, or (external) that nobody sees later; likewise.
  */
-struct buffer *frame_inherit(struct frame *frame, uint32_t value, uint32_t *from);
+struct buffer *frame_inherit(struct frame *frame, uint32_t value, uint32_t *reused);
 
-/* Changes after frame_reserve.  frame_make takes one owner over. */
-void frame_make(struct frame *frame, uint32_t value, struct buffer *buffer, uint32_t from);
-void frame_workspace(struct frame *frame, struct buffer *buffer, uint32_t from);
+/* Changes after frame_reserve.  frame_add_made takes one owner over. */
+void frame_add_made(struct frame *frame, uint32_t value, struct buffer *buffer, uint32_t reused);
+void frame_add_workspace(struct frame *frame, struct buffer *buffer, uint32_t reused);
 void frame_bury(struct frame *frame, uint32_t value); /* made ones with a buffer */
 /* Adds a reference. */
 void frame_fail(struct frame *frame, uint32_t value, struct failure *failure);
 
-/* The item at the cursor is in the batch.  False without memory. */
+/* The item at the cursor is in the batch.  False if out of memory. */
 bool frame_note_item(struct frame *frame);
 
 /* A submit went through: what is dead goes back. */

@@ -152,7 +152,7 @@ static frit_status give_outputs(struct inner *n, frit_err *err)
             return fail(err, from->failure->status, "%s", from->failure->text);
         TRY(frame_reserve(n->outer, 1, err));
         TRY(give_output(n, &from->value, &out, err));
-        frame_make(n->outer, n->op->out[k], out.buffer, NO_CHANGE);
+        frame_add_made(n->outer, n->op->out[k], out.buffer, NO_CHANGE);
         n->outer->values[n->op->out[k]].value = out;
     }
     return FRIT_OK;

@@ -130,13 +130,13 @@ static frit_status make_empty(struct frame *frame, const uint32_t *out, uint32_t
 {
     for (uint32_t k = 0; k < n_out; k++) {
         struct buffer *buffer;
-        uint32_t from;
+        uint32_t reused;
 
         if (out[k] == GRAPH_NO_VALUE)
             continue;
         TRY(frame_reserve(frame, 1, err));
-        TRY(frame_claim(frame, 0, false, &buffer, &from, err));
-        frame_make(frame, out[k], buffer, from);
+        TRY(frame_claim(frame, 0, false, &buffer, &reused, err));
+        frame_add_made(frame, out[k], buffer, reused);
         bound_plan_add_made(frame->bound, out[k], buffer, GRAPH_NO_VALUE);
         frame->values[out[k]].value.type = frame->graph->values[out[k]].type;
         layout_dense(&frame->values[out[k]].value.type, &frame->values[out[k]].value.layout);
@@ -290,7 +290,7 @@ static frit_status run_view(struct frame *frame, const struct graph_op *op, frit
         in = &dense;
     }
     buffer_own(in->buffer);
-    frame_make(frame, op->out[0], in->buffer, NO_CHANGE);
+    frame_add_made(frame, op->out[0], in->buffer, NO_CHANGE);
     bound_plan_add_made(frame->bound, op->out[0], in->buffer, op->in[0].value);
     return FRIT_OK;
 }
@@ -484,7 +484,7 @@ static bool run_single(struct frame *frame, const struct frame_step *step)
 
 /* ---- the end of an item ---- */
 
-/* A value whose last use is over; without memory for the log it stays until the end of the frame.
+/* A value whose last use is over; if the log is out of memory it stays until the end of the frame.
  */
 static void bury(struct frame *frame, uint32_t value)
 {
@@ -533,7 +533,7 @@ void item_run(struct frame *frame)
     frame_step_at(frame, frame->at.step, &step);
     if (frame->idle && frame->idle[frame->at.step]) {
         atomic_fetch_add(&frame->device->count.skipped, 1);
-        frame_remark(frame, RUN_SKIPPED);
+        frame_note_mark(frame, RUN_SKIPPED);
         end_step(frame);
         return;
     }

@@ -24,14 +24,14 @@ static frit_status make_result(struct frame *frame, uint32_t number, struct coll
     const struct graph_op *op = &frame->graph->ops[number];
     struct value *out = &frame->values[op->out[0]].value;
     struct buffer *buffer;
-    uint32_t from;
+    uint32_t reused;
 
     out->type = frame->graph->values[op->out[0]].type;
     layout_dense(&out->type, &out->layout);
     TRY(frame_reserve(frame, 1, err));
     TRY(frame_claim(frame, frit_storage_bytes(out->type.dtype, op_elements(&out->type)),
-                    frame->ops[number].persistent, &buffer, &from, err));
-    frame_make(frame, op->out[0], buffer, from);
+                    frame->ops[number].persistent, &buffer, &reused, err));
+    frame_add_made(frame, op->out[0], buffer, reused);
     bound_plan_add_made(frame->bound, op->out[0], buffer, GRAPH_NO_VALUE);
     call->in = frame->values[op->in[0].value].value;
     call->out = buffer;

@@ -9,10 +9,10 @@
 #include "record/stream.h"
 
 enum {
-    RUNS = 64,          /* that are kept: the longest period */
-    SEQUENCES = 8,      /* of one stream */
-    MOST_FAILURES = 16, /* then a sequence is not joined again */
-    MOST_UNBOUND = 64   /* runs as one that are no replays, in turn */
+    RUNS = 64,         /* that are kept: the longest period */
+    SEQUENCES = 8,     /* of one stream */
+    MAX_FAILURES = 16, /* then a sequence is not joined again */
+    MAX_UNBOUND = 64   /* runs as one that are no replays, in turn */
 };
 
 /* One run of the stream.  Plan 0: it was not a replay, and equals no other. */
@@ -34,7 +34,7 @@ struct sequence {
     uint32_t unbound;  /* runs as one since the last replay */
 };
 
-struct join {
+struct plan_join {
     struct past_run runs[RUNS];
     uint64_t n_runs;
     /* repeats[n - 1]: how many runs up to the last one were each equal to the n-th before it. */
@@ -45,7 +45,7 @@ struct join {
     uint32_t n_sequences;
 };
 
-void join_destroy(struct join *join)
+void join_destroy(struct plan_join *join)
 {
     free(join);
 }
@@ -57,7 +57,7 @@ static bool is_wanted(const frit_device *device)
 
 /* ---- sequences ---- */
 
-static struct sequence *find(struct join *join, uint64_t plan)
+static struct sequence *find(struct plan_join *join, uint64_t plan)
 {
     for (uint32_t i = 0; i < join->n_sequences; i++) {
         if (join->sequences[i].plan == plan)
@@ -67,7 +67,7 @@ static struct sequence *find(struct join *join, uint64_t plan)
 }
 
 /* One for this first plan; where there are as many as there may be, one that is not joined goes. */
-static struct sequence *sequence_for(struct join *join, uint64_t plan)
+static struct sequence *sequence_for(struct plan_join *join, uint64_t plan)
 {
     struct sequence *found = find(join, plan);
 
@@ -92,7 +92,7 @@ static void fail(struct sequence *sequence)
 
 /* ---- what was run ---- */
 
-static struct past_run *run_before(struct join *join, uint64_t n)
+static struct past_run *run_before(struct plan_join *join, uint64_t n)
 {
     return &join->runs[(join->n_runs - n) % RUNS];
 }
@@ -102,7 +102,7 @@ static bool same_run(const struct past_run *a, const struct past_run *b)
     return a->plan && a->plan == b->plan && a->bound == b->bound && a->drained == b->drained;
 }
 
-static uint32_t shortest_period(const struct join *join)
+static uint32_t shortest_period(const struct plan_join *join)
 {
     for (uint32_t n = 1; n <= RUNS; n++) {
         if (join->repeats[n - 1] >= (uint64_t)(JOIN_PERIODS - 1) * n)
@@ -113,7 +113,7 @@ static uint32_t shortest_period(const struct join *join)
 
 /* The last runs that belong together: the period, or, where that has drains, those since the one
  * before the last. */
-static uint32_t count_parts(struct join *join, uint32_t period)
+static uint32_t count_parts(struct plan_join *join, uint32_t period)
 {
     bool drains = false;
 
@@ -125,7 +125,8 @@ static uint32_t count_parts(struct join *join, uint32_t period)
     return drains && !run_before(join, 1)->drained ? 0 : period;
 }
 
-static void add_sequence(struct join *join, uint32_t period, uint32_t n_parts, uint64_t max_ops)
+static void add_sequence(struct plan_join *join, uint32_t period, uint32_t n_parts,
+                         uint64_t max_ops)
 {
     const struct past_run *first = run_before(join, n_parts);
     struct sequence *sequence;
@@ -133,10 +134,10 @@ static void add_sequence(struct join *join, uint32_t period, uint32_t n_parts, u
 
     for (uint32_t n = 1; n <= n_parts; n++)
         n_calls += run_before(join, n)->n_calls;
-    if (n_parts < 2 || n_calls >= max_ops || n_calls > JOIN_MOST_OPS)
+    if (n_parts < 2 || n_calls >= max_ops || n_calls > JOIN_MAX_OPS)
         return;
     sequence = sequence_for(join, first->plan);
-    if (!sequence || sequence->failures >= MOST_FAILURES || sequence->joined ||
+    if (!sequence || sequence->failures >= MAX_FAILURES || sequence->joined ||
         join->repeats[period - 1] < ((uint64_t)(JOIN_PERIODS - 1) * period) << sequence->failures)
         return;
     *sequence = (struct sequence){.plan = first->plan,
@@ -149,7 +150,7 @@ static void add_sequence(struct join *join, uint32_t period, uint32_t n_parts, u
 /* The last run has its end. */
 static void push(struct stream *stream)
 {
-    struct join *join = stream->join;
+    struct plan_join *join = stream->plan_join;
     uint32_t period;
 
     if (!join->has_last)
@@ -174,31 +175,32 @@ static void note_joined(struct sequence *sequence, uint32_t n_calls, uint64_t pl
         return;
     sequence->learnt = true;
     sequence->unbound = plan ? 0 : sequence->unbound + 1;
-    if (sequence->unbound == MOST_UNBOUND)
+    if (sequence->unbound == MAX_UNBOUND)
         fail(sequence);
 }
 
 void join_note_run(struct stream *stream, const struct segment *segment, uint32_t n_calls,
                    uint64_t plan)
 {
-    struct join *join = stream->join;
+    struct plan_join *join = stream->plan_join;
 
     if (!is_wanted(stream->device))
         return;
     if (!join)
-        join = stream->join = calloc(1, sizeof(*join));
+        join = stream->plan_join = calloc(1, sizeof(*join));
     if (!join)
         return;
     push(stream);
     join->has_last = true;
-    join->last = (struct past_run){.plan = plan, .bound = segment->bound, .n_calls = n_calls};
-    if (segment->joined)
-        note_joined(&join->sequences[segment->joined - 1], n_calls, plan);
+    join->last =
+        (struct past_run){.plan = plan, .bound = segment->last_bound_plan, .n_calls = n_calls};
+    if (segment->joined_sequence)
+        note_joined(&join->sequences[segment->joined_sequence - 1], n_calls, plan);
 }
 
 void join_note_drain(struct stream *stream)
 {
-    struct join *join = stream->join;
+    struct plan_join *join = stream->plan_join;
 
     if (!join)
         return;
@@ -212,12 +214,12 @@ void join_note_drain(struct stream *stream)
 static enum join_step begin(struct stream *stream, const struct plan *plan)
 {
     struct segment *segment = stream->segment;
-    struct sequence *sequence = find(stream->join, plan->serial);
+    struct sequence *sequence = find(stream->plan_join, plan->serial);
 
     if (!sequence || !sequence->joined || segment->n_matched >= sequence->n_calls)
         return JOIN_NONE;
     sequence->first = segment->n_matched;
-    segment->joined = (uint32_t)(sequence - stream->join->sequences) + 1;
+    segment->joined_sequence = (uint32_t)(sequence - stream->plan_join->sequences) + 1;
     return JOIN_GO_ON;
 }
 
@@ -247,13 +249,15 @@ enum join_step join_step(struct stream *stream, enum lazy_kind kind, const struc
     struct segment *segment = stream->segment;
     struct sequence *sequence;
 
-    if (!stream->join)
+    if (!stream->plan_join)
         return JOIN_NONE;
-    sequence = segment->joined ? &stream->join->sequences[segment->joined - 1] : NULL;
+    sequence = segment->joined_sequence
+                   ? &stream->plan_join->sequences[segment->joined_sequence - 1]
+                   : NULL;
     if (sequence && segment->n_matched > sequence->first)
         return go_on(stream, sequence, kind, plan);
     if (kind == LAZY_RUN || (sequence && segment->n_matched == sequence->first))
-        segment->joined = 0; /* it came another way */
+        segment->joined_sequence = 0; /* it came another way */
     return kind == LAZY_RUN ? begin(stream, plan) : JOIN_NONE;
 }
 
@@ -261,11 +265,11 @@ void join_rematch(struct stream *stream)
 {
     struct segment *segment = stream->segment;
 
-    if (segment->joined)
-        fail(&stream->join->sequences[segment->joined - 1]);
-    segment->joined = 0;
+    if (segment->joined_sequence)
+        fail(&stream->plan_join->sequences[segment->joined_sequence - 1]);
+    segment->joined_sequence = 0;
     for (uint32_t i = 0; i < segment->n_ops; i++)
-        segment->ops[i]->continues = false;
+        segment->ops[i]->search_continues = false;
     segment->n_matched = segment->n_confirmed = 0;
     segment->n_predicted = 0;
     segment->on_prediction = false;

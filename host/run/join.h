@@ -16,17 +16,17 @@
 
 #include "plan/automaton.h"
 
-struct join;
+struct plan_join; /* of one stream: its last runs, and the sequences found in them */
 struct plan;
 struct segment;
 struct stream;
 
 enum {
-    JOIN_PERIODS = 3,    /* so often it came */
-    JOIN_MOST_OPS = 2048 /* of all parts */
+    JOIN_PERIODS = 3,   /* so often it came */
+    JOIN_MAX_OPS = 2048 /* of all parts */
 };
 
-void join_destroy(struct join *join); /* NULL does nothing */
+void join_destroy(struct plan_join *join); /* NULL does nothing */
 
 /* After a run, with the baton: of the first `n_calls` ops of a segment, by the plan of this serial
  * as it ran before, or (0) in another way. */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/fail.h"
+#include "device/device.h"
 #include "device/label.h"
 #include "device/limits.h"
 #include "device/lineage.h"
@@ -140,7 +141,7 @@ static uint64_t enter_lineage(struct launch *l)
                                               call->block ? &call->program->disabled : NULL};
     uint64_t cookie;
 
-    if (!lineage_is_needed(device))
+    if (!device_needs_lineage(device))
         return launch.label;
     l->batch->lineage = lineage;
     lineage_enter(lineage);
@@ -165,7 +166,7 @@ void launch_enter_copy(struct frame *frame, const struct buffer *from, struct bu
     struct batch *batch = &frame->scratch->batch;
     const struct lineage_launch launch = {.stream = frame->stream};
 
-    if (!lineage_is_needed(device))
+    if (!device_needs_lineage(device))
         return;
     batch->lineage = device->lineage;
     lineage_enter(device->lineage);
@@ -209,8 +210,8 @@ frit_status launch_init(struct launch *l, frit_err *err)
         return fail_memory(err, n * sizeof(*l->in));
     l->out = l->in + call->n_in;
     for (uint32_t k = 0; k < call->n_out; k++) {
-        if (l->given)
-            l->out[k].type = l->given->type;
+        if (l->copy_of)
+            l->out[k].type = l->copy_of->type;
         else if (call->out[k] != GRAPH_NO_VALUE)
             l->out[k].type = l->frame->graph->values[call->out[k]].type;
         layout_dense(&l->out[k].type, &l->out[k].layout);
@@ -230,14 +231,14 @@ static void add_to_bound(const struct launch *l, uint32_t n_barriers)
                                                 .prepared = l->prepared,
                                                 .values = l->in,
                                                 .in = call->in,
-                                                .out = l->given ? NULL : call->out,
+                                                .out = l->copy_of ? NULL : call->out,
                                                 .ops = call->ops,
-                                                .spaces = l->spaces,
+                                                .workspaces = l->workspaces,
                                                 .derived = l->derived,
                                                 .n_ops = call->n_ops,
                                                 .n_in = call->n_in,
                                                 .n_out = call->n_out,
-                                                .n_spaces = l->n_spaces,
+                                                .n_workspaces = l->n_workspaces,
                                                 .n_cmds = l->n_cmds ? l->n_cmds : 1,
                                                 .barrier = l->batch->n_barriers > n_barriers,
                                                 .block = call->block,
@@ -256,7 +257,7 @@ static frit_status finish(struct launch *l, frit_err *err)
     add_to_bound(l, n_barriers);
     l->prepared = NULL;
     TRY(batch_keep(l->batch, l->call->program, prepared, err));
-    for (uint32_t k = 0; k < l->call->n_out && !l->given; k++) {
+    for (uint32_t k = 0; k < l->call->n_out && !l->copy_of; k++) {
         if (l->call->out[k] != GRAPH_NO_VALUE)
             l->frame->values[l->call->out[k]].value = l->out[k];
     }
@@ -313,7 +314,7 @@ frit_status launch_copy(struct frame *frame, uint32_t number, const int64_t *str
     struct launch_call call = {
         .frame = frame, .label = "copy", .n_in = 1, .n_out = 1, .in = &number, .strides = strides};
     struct launch l = {
-        .call = &call, .frame = frame, .batch = &frame->scratch->batch, .given = value};
+        .call = &call, .frame = frame, .batch = &frame->scratch->batch, .copy_of = value};
     frit_status st;
 
     TRY(programs_get(frame->device, &row, &call.program, err));

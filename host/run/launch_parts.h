@@ -14,7 +14,8 @@ struct launch {
     const struct launch_call *call;
     struct frame *frame;
     struct batch *batch;
-    const struct value *given; /* the only operand of a copy for another launch */
+    const struct value
+        *copy_of;      /* this launch copies the value for another one; NULL: it does not */
     struct value *in;  /* the frame's, or a copy under the strides that the program wanted */
     struct value *out; /* types and layouts; their buffers once they are placed */
     bool *copied;      /* by input */
@@ -30,8 +31,8 @@ struct launch {
     uint32_t log2_uses;
     struct batch_range *ranges;
     uint32_t n_ranges;
-    struct buffer **spaces; /* the workspace, if there is one, then derived that is not kept */
-    uint32_t n_spaces;
+    struct buffer **workspaces; /* the workspace if any, then derived memory that is not kept */
+    uint32_t n_workspaces;
     struct derived_use *derived; /* of the spec, see bind_derived.h */
     uint32_t n_cmds;             /* that its program recorded, 1: a LAUNCH */
     uint32_t n_assigned;         /* outputs that are to be written where they are assigned to */

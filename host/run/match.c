@@ -43,7 +43,7 @@ bool match_needs_form(struct segment *segment)
 
     if (op->confirmed)
         op->n_dead = op->n_confirmed_dead;
-    op->confirmed = op->continues = false;
+    op->confirmed = op->search_continues = false;
     segment->on_prediction = false; /* nor are later ops, until this one is matched */
     return decompose_has(op->op, op->n_in);
 }

@@ -30,7 +30,7 @@ struct period {
 void period_fini(struct period *period);
 void period_reset(struct period *period);
 /* Whether a segment ends after its first `n_calls` ops.  Between resets the ops stay and n_calls
- * grows.  Amortised constant cost per op; without memory it ends. */
+ * grows.  Amortised constant cost per op; if out of memory, it ends. */
 bool period_ends(struct period *period, const struct segment *segment, uint32_t n_calls);
 
 #endif

@@ -59,7 +59,7 @@ static frit_status enlist(struct slot *slot, struct assignment *assignment, frit
 {
     struct stream *stream = (struct stream *)slot_home_of(slot);
 
-    for (const struct assignment *a = stream->assigned; a; a = a->next) {
+    for (const struct assignment *a = stream->assignments; a; a = a->next) {
         if (a->slot == slot)
             return fail(err, FRIT_INVALID, "the tensor has memory assigned already");
         if (meet(a->memory, assignment->memory))
@@ -68,8 +68,8 @@ static frit_status enlist(struct slot *slot, struct assignment *assignment, frit
     slot->owners++;
     assignment->tensor = slot_handle(slot);
     assignment->slot = slot;
-    assignment->next = stream->assigned;
-    stream->assigned = assignment;
+    assignment->next = stream->assignments;
+    stream->assignments = assignment;
     return FRIT_OK;
 }
 
@@ -141,7 +141,7 @@ frit_status stream_preassign(frit_tensor *tensor, struct buffer *buffer, uint64_
 
 struct assignment *preassign_detach(struct stream *stream, const struct segment *rest)
 {
-    struct assignment *taken = NULL, **at = &stream->assigned;
+    struct assignment *taken = NULL, **at = &stream->assignments;
 
     while (*at) {
         struct assignment *a = *at;
@@ -183,11 +183,11 @@ void preassign_end(struct assignment *list)
 
 void preassign_forget(struct stream *stream)
 {
-    while (stream->assigned) {
-        struct assignment *next = stream->assigned->next;
+    while (stream->assignments) {
+        struct assignment *next = stream->assignments->next;
 
-        buffer_disown(stream->assigned->memory);
-        free(stream->assigned);
-        stream->assigned = next;
+        buffer_disown(stream->assignments->memory);
+        free(stream->assignments);
+        stream->assignments = next;
     }
 }

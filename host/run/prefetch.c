@@ -47,7 +47,7 @@ static void predict_view(const struct graph_op *op, struct run_value *values)
         layout_dense(&out->type, &out->layout);
 }
 
-/* Operands as they are, made values densely, views over what they are views of.  NULL without
+/* Operands as they are, made values densely, views over what they are views of.  NULL if out of
  * memory. */
 static struct run_value *predict_values(const struct frame *frame)
 {

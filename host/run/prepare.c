@@ -14,6 +14,7 @@
 #include "device/prepared_cache.h"
 #include "graph/graph.h"
 #include "memory/memory.h"
+#include "plan/program.h"
 #include "run/batch.h"
 #include "run/fallback.h"
 #include "run/frame_batch.h"
@@ -158,11 +159,11 @@ static frit_status prepare_candidate(struct launch *l, uint32_t candidate, frit_
 static void take_operands(struct launch *l)
 {
     for (uint32_t i = 0; i < l->call->n_in; i++) {
-        if (l->given)
-            l->in[i] = *l->given;
+        if (l->copy_of)
+            l->in[i] = *l->copy_of;
         else if (l->call->in[i] != GRAPH_NO_VALUE)
             l->in[i] = l->frame->values[l->call->in[i]].value;
-        l->copied[i] = l->given;
+        l->copied[i] = l->copy_of;
     }
 }
 

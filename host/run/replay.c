@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A bound plan owns each of its buffers once while it is replayed.  The wanted value that takes one
- * takes that owner over; other values that share a buffer own it once more.  So a replay that is
- * given up gives all buffers back; only writes into the memory of operands could not be undone, and
- * plans that have these are one submit. */
+/* During a replay the bound plan owns each of its buffers once.  At the end that owner passes to
+ * one wanted value, and other wanted values in the same buffer get owners of their own.  A replay
+ * that fails before its first submit can therefore give all buffers back.  Writes into the memory
+ * of operands cannot be undone: a plan with such writes is one submit. */
 #include "run/replay.h"
 
 #include "base/array.h"
@@ -13,6 +13,7 @@
 #include "device/prepared.h"
 #include "device/profile.h"
 #include "device/queue.h"
+#include "device/submit_after.h"
 #include "memory/buffer.h"
 #include "memory/memory.h"
 #include "record/segment.h"
@@ -28,7 +29,7 @@
 
 /* ---- scalars ---- */
 
-/* Classes are part of what prepare answered. */
+/* False: a scalar has another class than the one that was prepared. */
 static bool write_update(const struct bound_launch *l, const struct bound_scalars *w,
                          const struct recorded_op *record)
 {
@@ -36,7 +37,7 @@ static bool write_update(const struct bound_launch *l, const struct bound_scalar
                                 .classes = l->classes + w->scalar,
                                 .bounds = l->bounds + w->bound};
 
-    if (!w->inner)
+    if (!w->in_composite)
         return launch_scalars_update(record, &w->count, &to);
     launch_scalars_update_random(record, &w->count, &to);
     return true;
@@ -48,9 +49,9 @@ static bool write_scalars(struct bound_launch *l, const struct segment *segment)
         const struct bound_scalars *w = &l->updates[i];
         const struct recorded_op *record = segment->ops[w->record];
 
-        /* As a rule a program's numbers are what they were. */
-        if (w->alone < record->n_in &&
-            record->in[w->alone].scalar.bits == l->scalars[w->scalar].bits)
+        /* A program's scalars usually stay the same. */
+        if (w->only_operand < record->n_in &&
+            record->in[w->only_operand].scalar.bits == l->scalars[w->scalar].bits)
             continue;
         if (!write_update(l, w, record))
             return false;
@@ -60,7 +61,8 @@ static bool write_scalars(struct bound_launch *l, const struct segment *segment)
 
 /* ---- memory ---- */
 
-/* False: a value made here begins where prepare did not see it begin. */
+/* False: an operand that this plan makes is at the start of its chunk and was not when the launch
+ * was prepared, or the other way round. */
 static bool write_args(struct bound_launch *l)
 {
     frit_arg *args = (frit_arg *)l->launch.args;
@@ -69,9 +71,9 @@ static bool write_args(struct bound_launch *l)
         const struct buffer *buffer;
         bool start;
 
-        if (!l->args[i].now)
+        if (!l->args[i].current)
             continue;
-        buffer = *l->args[i].now;
+        buffer = *l->args[i].current;
         args[i].memory = buffer->handle;
         args[i].offset = buffer->offset + l->args[i].first;
         start = buffer_starts(buffer, l->args[i].first);
@@ -86,20 +88,20 @@ static bool write_args(struct bound_launch *l)
     return true;
 }
 
-static void write_spaces(struct bound_launch *l)
+static void write_workspaces(struct bound_launch *l)
 {
     frit_derived *derived = (frit_derived *)l->launch.derived;
     uint32_t n = 0;
 
     if (l->launch.workspace) {
-        const struct buffer *workspace = *l->spaces[n++].now;
+        const struct buffer *workspace = *l->workspaces[n++].current;
 
         l->launch.workspace = workspace->handle;
         l->launch.workspace_offset = workspace->offset;
     }
     for (uint32_t i = 0; i < l->launch.n_derived; i++) {
         const struct bound_derived *use = &l->derived[i];
-        const struct buffer *memory = use->kept ? use->memory : *l->spaces[n++].now;
+        const struct buffer *memory = use->kept ? use->memory : *l->workspaces[n++].current;
 
         derived[i] = (frit_derived){memory->handle, memory->offset, !use->kept || use->fill, 0};
         ((frit_arg *)l->launch.args)[use->arg].content_id = use->content;
@@ -111,8 +113,8 @@ static bool write_addresses(struct bound_plan *bound, uint32_t from, uint32_t en
     for (uint32_t i = from; i < end; i++) {
         if (!write_args(&bound->launches[i]))
             return false;
-        if (bound->launches[i].n_spaces || bound->launches[i].launch.n_derived)
-            write_spaces(&bound->launches[i]);
+        if (bound->launches[i].n_workspaces || bound->launches[i].launch.n_derived)
+            write_workspaces(&bound->launches[i]);
     }
     return true;
 }
@@ -139,7 +141,7 @@ static frit_status take_memory(struct bound_plan *bound, frit_device *device, fr
     return FRIT_OK;
 }
 
-/* Gives back what died by the submit of this number. */
+/* Gives back the buffers whose last use is in the first `submits` submits. */
 static void drop_dead(struct bound_plan *bound, uint32_t submits)
 {
     for (; bound->n_dropped < bound->dying.count; bound->n_dropped++) {
@@ -153,8 +155,9 @@ static void drop_dead(struct bound_plan *bound, uint32_t submits)
 
 /* ---- commands ---- */
 
-/* Some program has better code: whether one of ours. */
-static bool still_up_to_date(struct bound_plan *bound)
+/* After the serial of a program changed: whether the code of all launches is still the best there
+ * is; else spoils the plan. */
+static bool check_programs(struct bound_plan *bound)
 {
     for (uint32_t i = 0; i < bound->n_serials; i++)
         bound->serials[i].seen = __atomic_load_n(bound->serials[i].at, __ATOMIC_ACQUIRE);
@@ -167,11 +170,11 @@ static bool still_up_to_date(struct bound_plan *bound)
     return true;
 }
 
-static bool up_to_date(struct bound_plan *bound)
+static bool programs_are_current(struct bound_plan *bound)
 {
     for (uint32_t i = 0; i < bound->n_serials; i++) {
         if (__atomic_load_n(bound->serials[i].at, __ATOMIC_RELAXED) != bound->serials[i].seen)
-            return still_up_to_date(bound);
+            return check_programs(bound);
     }
     return true;
 }
@@ -197,7 +200,8 @@ static frit_status add_cmds(struct bound_plan *bound, const frit_device *device,
                             struct bound_launch *l, bool fenced, uint32_t *n, frit_err *err)
 {
     const frit_program *program = l->launch.program;
-    bool foreign = FRIT_HAS(program->table, frit_program_table, record) && program->table->record;
+    bool own_commands =
+        FRIT_HAS(program->table, frit_program_table, record) && program->table->record;
     uint32_t capacity = l->n_cmds, count = 1;
     frit_cmd *at;
 
@@ -210,12 +214,12 @@ static frit_status add_cmds(struct bound_plan *bound, const frit_device *device,
     at = &bound->cmds[*n];
     for (uint32_t i = 0; i < capacity; i++)
         at[i] = (frit_cmd){.struct_size = sizeof(frit_cmd)};
-    if (foreign) {
+    if (own_commands) {
         TRY(fail_from(err,
                       program->table->record(program->self, &l->launch, at, capacity, &count, err),
                       "record"));
         if (count != capacity)
-            return fail(err, FRIT_INTERNAL, "record gives other commands than before");
+            return fail(err, FRIT_INTERNAL, "record gives another number of commands than before");
         TRY(launch_check_commands(device, at, count, err));
     } else {
         at->kind = FRIT_CMD_LAUNCH;
@@ -230,9 +234,9 @@ static void set_written(const struct bound_launch *l, uint64_t point)
     for (uint32_t i = l->n_in; i < l->launch.n_args; i++) {
         struct buffer *buffer;
 
-        if (!l->args[i].now)
+        if (!l->args[i].current)
             continue;
-        buffer = *l->args[i].now;
+        buffer = *l->args[i].current;
         atomic_store_explicit(&buffer->last_write, point, memory_order_release);
         buffer_changed(buffer);
         if (buffer->whole) {
@@ -247,11 +251,11 @@ static void set_written(const struct bound_launch *l, uint64_t point)
 static void add_uses(const struct bound_launch *l, struct points *after)
 {
     for (uint32_t i = 0; i < l->launch.n_args; i++) {
-        if (l->args[i].now)
-            buffer_uses(*l->args[i].now, i < l->n_in, after);
+        if (l->args[i].current)
+            buffer_uses(*l->args[i].current, i < l->n_in, after);
     }
-    for (uint32_t i = 0; i < l->n_spaces; i++)
-        buffer_uses(*l->spaces[i].now, false, after);
+    for (uint32_t i = 0; i < l->n_workspaces; i++)
+        buffer_uses(*l->workspaces[i].current, false, after);
     for (uint32_t i = 0; i < l->launch.n_derived; i++) {
         if (l->derived[i].kept)
             buffer_uses(l->derived[i].memory, !l->derived[i].fill, after);
@@ -261,11 +265,11 @@ static void add_uses(const struct bound_launch *l, struct points *after)
 static void set_used(const struct bound_launch *l, uint64_t point)
 {
     for (uint32_t i = 0; i < l->launch.n_args; i++) {
-        if (l->args[i].now)
-            buffer_use(*l->args[i].now, point);
+        if (l->args[i].current)
+            buffer_use(*l->args[i].current, point);
     }
-    for (uint32_t i = 0; i < l->n_spaces; i++)
-        buffer_use(*l->spaces[i].now, point);
+    for (uint32_t i = 0; i < l->n_workspaces; i++)
+        buffer_use(*l->workspaces[i].current, point);
     for (uint32_t i = 0; i < l->launch.n_derived; i++) {
         if (!l->derived[i].kept)
             continue;
@@ -304,13 +308,14 @@ static frit_status make_cmds(struct bound_plan *bound, const frit_device *device
     return FRIT_OK;
 }
 
-/* By a recording, if there is one now; where it fails it is dropped. */
+/* Submits the driver's recording of these launches, if there is one or it can be made now; else the
+ * commands.  A recording that cannot be submitted is dropped. */
 static frit_status submit_launches(struct bound_plan *bound, const struct replay_range *range,
                                    uint64_t *point, frit_err *err)
 {
     uint32_t from = range->from, end = range->end, n = 0;
     frit_device *device = range->device;
-    bool measured = profile_is_on(device->profile); /* by commands between these */
+    bool measured = profile_is_on(device->profile); /* timestamps go between the commands */
     frit_err why = ERR_INIT;
 
     if (!capture_fits(bound, device, from)) {
@@ -325,7 +330,8 @@ static frit_status submit_launches(struct bound_plan *bound, const struct replay
         }
         capture_drop(bound, from);
         if (!write_addresses(bound, from, end))
-            return fail(err, FRIT_INTERNAL, "a value begins elsewhere than before");
+            return fail(err, FRIT_INTERNAL,
+                        "a value's start in its chunk is not what was prepared");
     }
     if (n == 0)
         TRY(make_cmds(bound, device, from, end, &n, err));
@@ -361,7 +367,7 @@ static frit_status submit_next(struct bound_plan *bound, frit_device *device, ui
         set_used(&bound->launches[i], point);
     for (uint32_t i = from; i < end; i++)
         set_written(&bound->launches[i], point);
-    replay_look_inside(bound, device, from, end, point, late);
+    replay_check_inline(bound, device, from, end, point, late);
     replay_publish_derived(bound, from, end);
     return FRIT_OK;
 }
@@ -430,7 +436,7 @@ static bool write_launches(struct bound_plan *bound, const struct segment *segme
     return true;
 }
 
-/* Recordings get them in a block. */
+/* Writes the addresses of launches without a recording; a recording gets its own (capture.h). */
 static bool write_all_addresses(struct bound_plan *bound, const frit_device *device)
 {
     for (uint32_t at = 0, end; at < bound->n_launches; at = end) {
@@ -450,7 +456,7 @@ frit_status replay_run(struct bound_plan *bound, frit_device *device, const stru
     *late = NULL;
     bound->n_captured = 0;
     bound->joined = capture_joins(bound, device);
-    if (!up_to_date(bound) || !write_launches(bound, segment))
+    if (!programs_are_current(bound) || !write_launches(bound, segment))
         return FRIT_UNSUPPORTED;
     st = take_memory(bound, device, &err);
     if (st)
@@ -480,10 +486,10 @@ void replay_publish(struct bound_plan *bound, const struct segment *segment,
 {
     for (uint32_t i = 0; i < bound->wanted.count; i++) {
         const struct bound_value *value = &bound->values[bound->wanted.list[i]];
-        struct slot *slot = segment->values[value->seg].slot;
+        struct slot *slot = segment->values[value->segment_value].slot;
 
         slot->value.layout = value->layout;
-        slot->value.buffer = *value->at.now;
+        slot->value.buffer = *value->at.current;
         if (!value->takes)
             buffer_own(slot->value.buffer);
         slot->state = SLOT_READY;

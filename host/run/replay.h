@@ -7,10 +7,11 @@
 
 #include <stdbool.h>
 
-#include "run/preassign.h"
+#include <frit/frit.h>
 
 struct bound_plan;
 struct failure;
+struct segment;
 
 /* Outside, after replay_matches: whether no failed command that is known wrote an operand, and no
  * block of the plan has failed; with such a block it is spoiled. */

@@ -2,6 +2,7 @@
 #include "run/replay_collective.h"
 
 #include "base/fail.h"
+#include "device/device.h"
 #include "device/lineage.h"
 #include "run/bound_plan.h"
 #include "run/collective.h"
@@ -16,15 +17,15 @@ void replay_collective(struct bound_plan *bound, frit_device *device, uint32_t n
     frit_err err = ERR_INIT;
 
     call.ranks = bound->ranks;
-    if (l->n_spaces) {
-        call.in.buffer = *l->spaces[0].now;
-        call.out = *l->spaces[1].now;
+    if (l->n_workspaces) {
+        call.in.buffer = *l->workspaces[0].current;
+        call.out = *l->workspaces[1].current;
     }
     if (collective_run(&call, &err) == FRIT_OK)
         return;
     (void)fail_context(&err, "%s", op_row(call.op)->name);
     failure = failure_create(&err);
-    if (l->n_spaces)
+    if (l->n_workspaces)
         lineage_spoil(device->lineage, call.out, failure);
     if (*late)
         failure_unref(failure);

@@ -51,7 +51,7 @@ static frit_status take(struct bound_plan *bound, uint32_t index, struct bound_d
 {
     const struct bound_ref *operand = &bound->launches[index].args[use->arg];
 
-    use->of = *operand->now;
+    use->of = *operand->current;
     use->memory = NULL;
     use->content = is_overwritten(bound, operand) ? 0 : derived_content(use->of);
     if (use->content) {

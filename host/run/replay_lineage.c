@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "run/replay_lineage.h"
 
+#include "device/device.h"
 #include "device/label.h"
 #include "device/lineage.h"
 #include "memory/memory.h"
@@ -12,7 +13,7 @@
 
 void replay_note_writers(struct bound_plan *bound, frit_device *device)
 {
-    if (!lineage_is_needed(device))
+    if (!device_needs_lineage(device))
         return;
     for (uint32_t i = 0; i < bound->external.count; i++) {
         struct bound_value *value = &bound->values[bound->external.list[i]];
@@ -24,7 +25,7 @@ void replay_note_writers(struct bound_plan *bound, frit_device *device)
 
 void replay_restore_writers(struct bound_plan *bound, frit_device *device)
 {
-    if (!lineage_is_needed(device))
+    if (!device_needs_lineage(device))
         return;
     for (uint32_t i = 0; i < bound->external.count; i++) {
         struct bound_value *value = &bound->values[bound->external.list[i]];
@@ -63,13 +64,13 @@ static void enter_launch(struct bound_launch *l, struct lineage *lineage, uint32
 
     l->launch.cookie = lineage_launch(lineage, batch, &launch);
     for (uint32_t i = 0; i < l->n_in; i++) {
-        if (l->args[i].now)
-            lineage_reads(lineage, *l->args[i].now);
+        if (l->args[i].current)
+            lineage_reads(lineage, *l->args[i].current);
     }
     enter_derived(l, lineage, false);
     for (uint32_t i = l->n_in; i < l->launch.n_args; i++) {
-        if (l->args[i].now)
-            lineage_writes(lineage, *l->args[i].now);
+        if (l->args[i].current)
+            lineage_writes(lineage, *l->args[i].current);
     }
     enter_derived(l, lineage, true);
 }
@@ -77,7 +78,7 @@ static void enter_launch(struct bound_launch *l, struct lineage *lineage, uint32
 void replay_enter(struct bound_plan *bound, frit_device *device, uint32_t from, uint32_t end,
                   uint32_t stream, struct lineage_batch *batch)
 {
-    if (!lineage_is_needed(device))
+    if (!device_needs_lineage(device))
         return;
     lineage_enter(device->lineage);
     for (uint32_t i = from; i < end; i++)
@@ -90,11 +91,11 @@ void replay_enter(struct bound_plan *bound, frit_device *device, uint32_t from, 
 static void spoil_outputs(frit_device *device, const struct bound_launch *l,
                           struct failure *failure)
 {
-    if (l->collective && l->n_spaces)
-        lineage_spoil(device->lineage, *l->spaces[1].now, failure);
+    if (l->collective && l->n_workspaces)
+        lineage_spoil(device->lineage, *l->workspaces[1].current, failure);
     for (uint32_t i = l->n_in; i < l->launch.n_args; i++) {
-        if (l->args[i].now)
-            lineage_spoil(device->lineage, *l->args[i].now, failure);
+        if (l->args[i].current)
+            lineage_spoil(device->lineage, *l->args[i].current, failure);
     }
     for (uint32_t i = 0; i < l->launch.n_derived; i++) {
         if (l->derived[i].kept && l->derived[i].fill)
@@ -102,8 +103,8 @@ static void spoil_outputs(frit_device *device, const struct bound_launch *l,
     }
 }
 
-void replay_look_inside(struct bound_plan *bound, frit_device *device, uint32_t from, uint32_t end,
-                        uint64_t point, struct failure **late)
+void replay_check_inline(struct bound_plan *bound, frit_device *device, uint32_t from, uint32_t end,
+                         uint64_t point, struct failure **late)
 {
     struct failure *failure;
 
@@ -154,6 +155,7 @@ struct failure *replay_failure(const struct bound_plan *bound, frit_device *devi
     if (!atomic_load(&device->n_spoiled))
         return NULL;
     for (uint32_t i = 0; i < bound->wanted.count && !failure; i++)
-        failure = lineage_failure_of(device->lineage, *bound->values[bound->wanted.list[i]].at.now);
+        failure =
+            lineage_failure_of(device->lineage, *bound->values[bound->wanted.list[i]].at.current);
     return failure;
 }

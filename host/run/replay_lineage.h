@@ -20,10 +20,10 @@ void replay_restore_writers(struct bound_plan *bound, frit_device *device);
 /* Enters the launches `from` to `end` - 1, which one submit hands over, and gives them cookies. */
 void replay_enter(struct bound_plan *bound, frit_device *device, uint32_t from, uint32_t end,
                   uint32_t stream, struct lineage_batch *batch);
-/* After their submit: where work ran inside it and failed, spoils what they were to write and
- * disables the programs.  The first failure goes to *late, a reference. */
-void replay_look_inside(struct bound_plan *bound, frit_device *device, uint32_t from, uint32_t end,
-                        uint64_t point, struct failure **late);
+/* After their submit on a device with an inline queue, which has run them: if they failed, spoils
+ * their outputs and disables the programs.  The first failure goes to *late, a reference. */
+void replay_check_inline(struct bound_plan *bound, frit_device *device, uint32_t from, uint32_t end,
+                         uint64_t point, struct failure **late);
 /* Their submit was refused, though an earlier one was not: spoils what all launches from `from` on
  * were to write.  *late is this failure then. */
 void replay_fail_rest(struct bound_plan *bound, frit_device *device, uint32_t from,

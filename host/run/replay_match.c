@@ -94,7 +94,7 @@ static bool matches_all_assigned(struct bound_plan *bound, const struct segment 
     for (uint32_t i = 0; i < n; i++) {
         struct bound_value *value = &bound->values[bound->assigned.list[i]];
 
-        if (!matches_assigned(bound, value, segment->values[value->seg].slot, assigned))
+        if (!matches_assigned(bound, value, segment->values[value->segment_value].slot, assigned))
             return false;
     }
     return true;
@@ -114,16 +114,16 @@ static bool same_persistence(const struct bound_plan *bound, const struct segmen
 bool replay_matches(struct bound_plan *bound, const struct segment *segment,
                     const struct assignment *assigned)
 {
-    for (uint32_t i = 0; i < bound->n_wishes; i++) {
-        const struct slot *slot = segment->values[bound->wishes[i].seg].slot;
+    for (uint32_t i = 0; i < bound->n_same_wanted; i++) {
+        const struct slot *slot = segment->values[bound->same_wanted[i].segment_value].slot;
 
-        if (bound->wishes[i].wanted != (slot->owners > 0 || slot->holds > 1))
+        if (bound->same_wanted[i].wanted != (slot->owners > 0 || slot->holds > 1))
             return false;
     }
     for (uint32_t i = 0; i < bound->external.count; i++) {
         struct bound_value *value = &bound->values[bound->external.list[i]];
 
-        if (!matches_external(value, &segment->values[value->seg]))
+        if (!matches_external(value, &segment->values[value->segment_value]))
             return false;
     }
     if ((assigned || bound->assigned.count) && !matches_all_assigned(bound, segment, assigned))

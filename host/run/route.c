@@ -15,9 +15,9 @@
 enum {
     PS_PER_BYTE_COPIED = 96,
     PS_PER_BYTE_OF_OP = PS_PER_BYTE_COPIED / 8,
-    MOST_PS_PER_BYTE = 1000000, /* so that no sum overflows */
-    MOST_ROUNDS = 8,            /* of moving steps */
-    MOST_STEPS = 512            /* that are looked at, from the first on */
+    MAX_PS_PER_BYTE = 1000000, /* so that no sum overflows */
+    MAX_ROUNDS = 8,            /* of moving steps */
+    MAX_STEPS = 512            /* that are looked at, from the first on */
 };
 
 enum role { STAYS_HOME, STAYS_THERE, MOVES };
@@ -189,7 +189,7 @@ static void add_link(struct route *r, const frit_device_info *info)
     uint64_t per_byte = rate ? 1000000000000 / rate : 0;
 
     r->ps_per_crossing += (uint64_t)info->link_latency_ns * 1000;
-    r->ps_per_byte += per_byte < MOST_PS_PER_BYTE ? per_byte : MOST_PS_PER_BYTE;
+    r->ps_per_byte += per_byte < MAX_PS_PER_BYTE ? per_byte : MAX_PS_PER_BYTE;
 }
 
 /* Bytes that cross two links cross one after the other. */
@@ -262,7 +262,7 @@ static void settle_steps(struct route *r, bool there)
 
     for (uint32_t s = 0; s < r->n_steps; s++)
         r->steps[s].there = r->steps[s].role == STAYS_THERE || (there && r->steps[s].role == MOVES);
-    for (int round = 0; round < MOST_ROUNDS && moved; round++) {
+    for (int round = 0; round < MAX_ROUNDS && moved; round++) {
         moved = false;
         for (uint32_t s = 0; s < r->n_steps; s++) {
             struct route_step *step = &r->steps[s];
@@ -306,15 +306,15 @@ static bool has_lacking(const struct route *r)
     return false;
 }
 
-/* Without memory everything runs where it can. */
+/* If out of memory, everything runs where it can. */
 static void decide(struct frame *frame)
 {
     struct arena *arena = &frame->scratch->arena;
     struct route r = {.frame = frame, .arena = arena, .first = frame->at.step};
 
     r.n_steps = frame->n_steps - r.first;
-    if (r.n_steps > MOST_STEPS)
-        r.n_steps = MOST_STEPS;
+    if (r.n_steps > MAX_STEPS)
+        r.n_steps = MAX_STEPS;
     frame->stays_home = true;
     r.steps = arena_array(arena, r.n_steps, sizeof(*r.steps));
     r.values = arena_array(arena, (size_t)frame->n_values + 1, sizeof(*r.values));

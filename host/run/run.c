@@ -9,6 +9,7 @@
 
 #include "base/fail.h"
 #include "base/timeline.h"
+#include "device/device.h"
 #include "device/label.h"
 #include "device/lineage.h"
 #include "graph/graph.h"

@@ -13,6 +13,7 @@
 #include "memory/adopted.h"
 #include "memory/buffer.h"
 #include "run/mirror.h"
+#include "run/run.h"
 #include "tensor/failure.h"
 
 static uint64_t value_bytes(const struct value *value)

@@ -3,7 +3,9 @@
 #ifndef RUN_TRANSFER_H
 #define RUN_TRANSFER_H
 
-#include "run/run.h"
+#include <frit/frit.h>
+
+#include "tensor/value.h"
 
 struct buffer;
 struct failure;

@@ -20,7 +20,7 @@ static struct fuser *fuser_of(const struct search_ctx *ctx, uint32_t k)
     return &ctx->config.fusers[k];
 }
 
-/* Resets a clone and keeps it for reuse; without memory destroys it. */
+/* Resets a clone and keeps it for reuse; destroys it if out of memory. */
 static void release(struct search_ctx *ctx, uint32_t k, struct block_fuser *f)
 {
     struct spare *spare = &ctx->spares[k];
@@ -51,7 +51,7 @@ static void drop(struct search_ctx *ctx, uint32_t k, struct block_fuser *f)
     ctx->stats.dropped++;
 }
 
-/* Gets a clone.  Fails only without memory; a fuser that fails otherwise is not used. */
+/* Gets a clone.  Fails only if out of memory; a fuser that fails otherwise is not used. */
 static frit_status acquire(struct search_ctx *ctx, uint32_t k, struct block_fuser *f, frit_err *err)
 {
     struct fuser *fuser = fuser_of(ctx, k);

@@ -17,7 +17,7 @@ struct fusers {
 };
 
 /* `self`: the driver's device.  A plugin that fails to create its fusers is skipped with a warning;
- * fails only without memory. */
+ * fails only if out of memory. */
 frit_status fusers_create(struct fusers **out, const struct registry *registry,
                           const struct device_entry *entry, void *self, frit_err *err);
 void fusers_destroy(struct fusers *fusers); /* NULL does nothing */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tensor/layout.h"
 
+#include "graph/op.h"
+
 void layout_dense(const struct op_type *type, struct layout *out)
 {
     int64_t stride = 1;

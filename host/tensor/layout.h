@@ -3,7 +3,11 @@
 #ifndef TENSOR_LAYOUT_H
 #define TENSOR_LAYOUT_H
 
-#include "graph/op.h"
+#include <stdbool.h>
+
+#include <frit/types.h>
+
+struct op_type;
 
 /* In elements of the tensor's type. */
 struct layout {

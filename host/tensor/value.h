@@ -3,6 +3,7 @@
 #ifndef TENSOR_VALUE_H
 #define TENSOR_VALUE_H
 
+#include "graph/op.h"
 #include "tensor/layout.h"
 
 struct buffer;

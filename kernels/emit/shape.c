@@ -10,7 +10,7 @@
 
 #include "base/fail.h"
 
-enum { EVEN_MOST = 1 << 16, EACH_MOST = 8, EACH_USUAL = 4, ACCESS_BYTES = 16 };
+enum { EVEN_MAX = 1 << 16, EACH_MAX = 8, EACH_USUAL = 4, ACCESS_BYTES = 16 };
 
 enum even_rule {
     EVEN_NO,
@@ -39,7 +39,7 @@ static const uint8_t rules[KIR_OPS] = {
 
 static uint32_t capped(uint64_t even)
 {
-    return even && even < EVEN_MOST ? (uint32_t)even : EVEN_MOST;
+    return even && even < EVEN_MAX ? (uint32_t)even : EVEN_MAX;
 }
 
 static uint32_t least(uint32_t a, uint32_t b)
@@ -56,7 +56,7 @@ static uint32_t even_of(const struct shape *s, uint32_t at)
     case EVEN_CONST:
         return capped(inst->imm & (0 - inst->imm));
     case EVEN_ZERO:
-        return EVEN_MOST;
+        return EVEN_MAX;
     case EVEN_LEAST:
         return least(even[inst->a[0]], even[inst->a[1]]);
     case EVEN_TIMES:
@@ -86,7 +86,7 @@ static void find_even(struct shape *s)
     bool changed = true;
 
     for (uint32_t i = 0; i < s->phase->n; i++)
-        s->even[i] = EVEN_MOST;
+        s->even[i] = EVEN_MAX;
     while (changed) {
         changed = false;
         for (uint32_t i = 0; i < s->phase->n; i++) {
@@ -165,10 +165,10 @@ static uint32_t find_each(const struct shape *s, const struct shape_target *targ
             bytes_of(s, (uint32_t)inst->imm) > widest)
             widest = bytes_of(s, (uint32_t)inst->imm);
     }
-    each = widest ? least(ACCESS_BYTES / widest, EACH_MOST) : EACH_USUAL;
+    each = widest ? least(ACCESS_BYTES / widest, EACH_MAX) : EACH_USUAL;
     while (each > 1 && lanes / each < target->least_threads)
         each /= 2;
-    while (lanes / each > target->most_threads)
+    while (lanes / each > target->max_threads)
         each *= 2;
     return each;
 }

@@ -15,7 +15,7 @@
 #include "ir/facts.h"
 
 struct shape_target {
-    uint32_t most_threads;  /* of a group */
+    uint32_t max_threads;   /* of a group */
     uint32_t least_threads; /* so many are better used than several lanes per thread */
     bool aligned;           /* the address of every argument is a multiple of 16 */
 };

@@ -128,7 +128,7 @@ static bool args_fit(const struct fuser *f)
  * ones share a kernel. */
 static bool is_too_large(const struct fuser *f)
 {
-    return !f->schedule->of_components && f->block.n_ops && f->n_instructions > LOWER_MOST_COST;
+    return !f->schedule->of_components && f->block.n_ops && f->n_instructions > LOWER_MAX_COST;
 }
 
 static void push(struct fuser *f, const frit_op_desc *op)

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/fail.h"
-#include "fuse/codes.h"
 #include "fuse/lowering.h"
 #include "ir/digest.h"
 #include "kernels.h"

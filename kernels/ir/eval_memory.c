@@ -28,12 +28,12 @@ static uint64_t widened(uint32_t dtype, uint64_t raw)
         return raw != 0;
     if (info.cls == FRIT_DTYPE_INT && info.bits < 32)
         return signed_32(info.bits == 8 ? (int8_t)raw : (int16_t)raw);
-    return kir_is_half(dtype) ? half_bits_of(half_load((uint16_t)raw, info.fraction)) : raw;
+    return kir_is_16_bit_float(dtype) ? half_bits_of(half_load((uint16_t)raw, info.fraction)) : raw;
 }
 
 static uint64_t narrowed(uint32_t dtype, uint64_t value)
 {
-    if (!kir_is_half(dtype))
+    if (!kir_is_16_bit_float(dtype))
         return value;
     return half_store(half_real_of((uint32_t)value), frit_dtype_info_of(dtype).fraction);
 }

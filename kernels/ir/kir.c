@@ -56,7 +56,7 @@ enum kir_type kir_type_of(uint32_t dtype)
     }
 }
 
-bool kir_is_half(uint32_t dtype)
+bool kir_is_16_bit_float(uint32_t dtype)
 {
     return frit_storage_bytes(dtype, 1) == 2 && kir_type_of(dtype) == KIR_F32;
 }

@@ -120,12 +120,12 @@ const char *kir_type_name(uint32_t type);
 /* Of a value loaded from memory of this dtype; KIR_VOID: there is none. */
 enum kir_type kir_type_of(uint32_t dtype);
 /* A float of 16 bits: computed as F32 and rounded where it is stored. */
-bool kir_is_half(uint32_t dtype);
+bool kir_is_16_bit_float(uint32_t dtype);
 
 void kir_init(struct kir_module *module, const char *name);
 void kir_fini(struct kir_module *module);
 
-/* ---- building; what is appended goes to the last phase.  Without memory `failed` is set, every
+/* ---- building; what is appended goes to the last phase.  If out of memory, `failed` is set, every
  * call is harmless and gives KIR_NONE or 0. ---- */
 
 uint32_t kir_arg(struct kir_module *module, uint32_t dtype, uint32_t access);

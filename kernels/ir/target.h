@@ -12,7 +12,7 @@
 struct kir_target {
     uint32_t lanes;         /* of a group for streaming work, a power of two */
     uint32_t lanes_per_row; /* of a group that works on one row together */
-    uint32_t most_lanes;    /* of a group */
+    uint32_t max_lanes;     /* of a group */
     uint32_t near_lanes;    /* neighbours that exchange values at little cost; 0: all do */
     uint32_t units;         /* groups that run at the same time, about */
     uint32_t group_bytes;   /* of group tiles */
@@ -22,7 +22,7 @@ struct kir_target {
     uint32_t launch_args;   /* of a launch over several spaces at most, all together; 0: no limit */
     uint32_t
         launch_words;     /* arguments and parameters of one kernel's spaces at most; 0: no limit */
-    uint32_t most_rounds; /* of all loops of a lane in a phase: more are left out; 0: no limit */
+    uint32_t max_rounds;  /* of all loops of a lane in a phase: more are left out; 0: no limit */
     uint32_t align_bytes; /* aligned to this many, neighbours are one access if the code shows it */
     bool rereads_are_cached; /* reading a row again right away costs little */
     bool

@@ -20,7 +20,7 @@ struct parser {
     frit_str word;       /* the last one read; empty at the end of the line */
     char shown[48];      /* of the word, for messages */
     struct kir_module *module;
-    uint32_t open[KIR_MOST_DEPTH], depth;     /* ops */
+    uint32_t open[KIR_MAX_DEPTH], depth;      /* ops */
     uint32_t *lines, n_lines, lines_capacity; /* of each instruction, phase after phase */
     uint32_t first[KIR_PHASES];               /* of the phase in `lines` */
     uint32_t head[KIR_PHASES];                /* line of the phase */
@@ -190,12 +190,12 @@ static frit_status want_value(struct parser *p, uint32_t *out)
 
 static frit_status parse_kernel(struct parser *p)
 {
-    char name[KIR_MOST_NAME + 1];
+    char name[KIR_MAX_NAME + 1];
 
     if (p->module->name)
         return bad(p, "a second kernel");
-    if (!next_word(p) || p->word.len > KIR_MOST_NAME)
-        return bad(p, "a name of 1 to %u characters is missing", KIR_MOST_NAME);
+    if (!next_word(p) || p->word.len > KIR_MAX_NAME)
+        return bad(p, "a name of 1 to %u characters is missing", KIR_MAX_NAME);
     memcpy(name, p->word.ptr, p->word.len);
     name[p->word.len] = '\0';
     if (strlen(name) != p->word.len)
@@ -359,8 +359,8 @@ static frit_status parse_imm(struct parser *p, enum kir_imm kind, enum kir_type 
 
 static frit_status push(struct parser *p, uint32_t op)
 {
-    if (p->depth == KIR_MOST_DEPTH)
-        return bad(p, "nested deeper than %u", KIR_MOST_DEPTH);
+    if (p->depth == KIR_MAX_DEPTH)
+        return bad(p, "nested deeper than %u", KIR_MAX_DEPTH);
     p->open[p->depth++] = op;
     return FRIT_OK;
 }

@@ -32,7 +32,9 @@ static inline uint32_t text_narrow(int64_t imm)
     case -16:
         return FRIT_U16;
     default:
-        return imm > 0 && imm < FRIT_DTYPE_LIMIT && kir_is_half((uint32_t)imm) ? (uint32_t)imm : 0;
+        return imm > 0 && imm < FRIT_DTYPE_LIMIT && kir_is_16_bit_float((uint32_t)imm)
+                   ? (uint32_t)imm
+                   : 0;
     }
 }
 

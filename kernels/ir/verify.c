@@ -72,8 +72,8 @@ static frit_status check_nesting(struct verify *v)
             open = v->scope[open];
             depth--;
         } else if (op == KIR_for || op == KIR_if) {
-            if (depth == KIR_MOST_DEPTH)
-                return bad(v, "is nested deeper than %u", KIR_MOST_DEPTH);
+            if (depth == KIR_MAX_DEPTH)
+                return bad(v, "is nested deeper than %u", KIR_MAX_DEPTH);
             open = i;
             depth++;
         } else if (v->inst->pair != KIR_NONE) {
@@ -233,8 +233,9 @@ static bool narrow_is_right(const struct kir_inst *inst)
 {
     int64_t imm = (int64_t)inst->imm;
 
-    return inst->op == KIR_wrap ? imm == 8 || imm == -8 || imm == 16 || imm == -16
-                                : inst->imm < FRIT_DTYPE_LIMIT && kir_is_half((uint32_t)inst->imm);
+    return inst->op == KIR_wrap
+               ? imm == 8 || imm == -8 || imm == 16 || imm == -16
+               : inst->imm < FRIT_DTYPE_LIMIT && kir_is_16_bit_float((uint32_t)inst->imm);
 }
 
 static frit_status check_imm(struct verify *v)
@@ -372,8 +373,8 @@ static frit_status check_uniform(struct verify *v)
 
 static frit_status check_phase_head(struct verify *v)
 {
-    if (!is_power_of_two(v->phase->lanes) || v->phase->lanes > KIR_MOST_LANES)
-        return bad(v, "%u lanes are no power of two up to %u", v->phase->lanes, KIR_MOST_LANES);
+    if (!is_power_of_two(v->phase->lanes) || v->phase->lanes > KIR_MAX_LANES)
+        return bad(v, "%u lanes are no power of two up to %u", v->phase->lanes, KIR_MAX_LANES);
     for (uint32_t i = 0; i < v->phase->n_tiles; i++) {
         const struct kir_tile *tile = &v->phase->tiles[i];
 
@@ -407,7 +408,7 @@ static bool is_word(const char *name)
 {
     size_t length = strlen(name);
 
-    return length > 0 && length <= KIR_MOST_NAME &&
+    return length > 0 && length <= KIR_MAX_NAME &&
            strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-+") ==
                length;
 }

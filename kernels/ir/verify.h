@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The rules that every module keeps; whoever reads one relies on them.
  *
- *  - The name is a word of letters, digits and _ . - + of at most KIR_MOST_NAME characters.  There
+ *  - The name is a word of letters, digits and _ . - + of at most KIR_MAX_NAME characters.  There
  *    is a phase at least and not more than a program may have; with `spaces` there is one, whose
  *    groups have the coordinate 0 alone.
  *  - An argument has a dtype that is loaded as a type, and is read or written or both.  A phase has
- *    1 .. KIR_MOST_LANES lanes, a power of two; a tile has elements of a type but B.
+ *    1 .. KIR_MAX_LANES lanes, a power of two; a tile has elements of a type but B.
  *  - Operands and results have the types that kir.def says, offsets into arguments that of `wide`.
  *    Conversions change the type.  Immediates are in their ranges: parameters, arguments and tiles
  *    that there are, access that the argument allows, lanes, dims, bits of the type.
- *  - Every `for` has its `next`, every `if` its `end`, nested at most KIR_MOST_DEPTH deep, with
+ *  - Every `for` has its `next`, every `if` its `end`, nested at most KIR_MAX_DEPTH deep, with
  *    `pair` and `level` set so.  Phis stand right after their loop, numbered from 0, with as many
  *    values in `next`, of their types.
  *  - A value is used after it is made, within the loop or if that it is made in; a phi also after
@@ -22,7 +22,7 @@
 
 #include "ir/kir.h"
 
-enum { KIR_MOST_NAME = 200, KIR_MOST_LANES = 65536, KIR_MOST_DEPTH = 64 };
+enum { KIR_MAX_NAME = 200, KIR_MAX_LANES = 65536, KIR_MAX_DEPTH = 64 };
 
 /* Where a rule is broken; KIR_NONE: in no phase, at no instruction. */
 struct kir_place {

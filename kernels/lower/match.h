@@ -38,17 +38,17 @@ struct matcher {
     void *state;              /* the schedule's state_bytes, initially zeros */
 };
 
-/* A matcher without ops.  Returns false without memory. */
+/* A matcher without ops.  Returns false if out of memory. */
 bool matcher_init(struct matcher *matcher, const struct schedule *schedule);
 void matcher_fini(struct matcher *matcher);
 /* Removes all ops; the next block may be another one. */
 void matcher_reset(struct matcher *matcher);
 /* Matches the block's next op.  The matcher is closed, and the op not counted, if the schedule
- * rejects it or memory is missing. */
+ * rejects it or if out of memory. */
 void matcher_push(struct matcher *matcher, const struct block *block);
 
 /* *covered: the largest number of the block's first ops that one program can cover, or 0.  *open:
- * the schedule accepted all ops and might accept more.  Fails only without memory. */
+ * the schedule accepted all ops and might accept more.  Fails only if out of memory. */
 frit_status match_block(const struct schedule *schedule, const struct block *block,
                         uint32_t *covered, bool *open, frit_err *err);
 

@@ -6,7 +6,7 @@
 
 #include "base/fail.h"
 
-/* Returns the array with capacity for one more element; NULL without memory.  A replaced array
+/* Returns the array with capacity for one more element; NULL if out of memory.  A replaced array
  * stays in the arena. */
 static void *grow(struct arena *arena, void *array, uint32_t n, uint32_t *capacity, size_t item)
 {
@@ -42,7 +42,7 @@ uint32_t sched_param(struct sched *s, enum kir_type type, uint64_t bits)
 
 frit_status sched_check_rounds(const struct sched *s, int64_t rounds, frit_err *err)
 {
-    if (!s->target->most_rounds || rounds <= s->target->most_rounds)
+    if (!s->target->max_rounds || rounds <= s->target->max_rounds)
         return FRIT_OK;
     return fail(err, FRIT_UNSUPPORTED, "kernels: %s has longer loops than the device completes",
                 s->module->name);

@@ -15,7 +15,7 @@ uint32_t math_erf(struct kir_module *module, const struct kir_target *target, ui
     uint32_t a = kit_abs(&kit, x), one = kit_f(&kit, 1);
     uint32_t square = kit_mul(&kit, a, a);
     uint32_t near = kit_mad(&kit, a, kit_poly(&kit, poly_erf, square), a);
-    uint32_t in = kit_fmin(&kit, a, kit_ff(&kit, 3.95, 5.95));
+    uint32_t in = kit_fmin(&kit, a, kit_per_type(&kit, 3.95, 5.95));
     uint32_t far = kit_sub(&kit, one, kit_exp(&kit, kit_poly(&kit, poly_erf_log, in)));
     uint32_t y = kit_select(&kit, kit_lt(&kit, a, one), near, far);
 
@@ -47,7 +47,7 @@ uint32_t math_gelu(struct kir_module *module, const struct kir_target *target, u
 {
     struct kit kit = kit_of(module, target, x);
     uint32_t magnitude = kit_abs(&kit, x);
-    uint32_t a = kit_fmin(&kit, magnitude, kit_ff(&kit, 15, 39));
+    uint32_t a = kit_fmin(&kit, magnitude, kit_per_type(&kit, 15, 39));
     struct pair square = kit_product(&kit, a, kit_mul(&kit, a, kit_f(&kit, -0.5)));
     struct exp_parts parts = kit_exp_parts(&kit, square.hi);
     uint32_t about = kit_add(&kit, parts.r, parts.more);

@@ -61,11 +61,11 @@ static uint32_t scaled_exp(const struct kit *kit, uint32_t x)
 uint32_t math_exp(struct kir_module *module, const struct kir_target *target, uint32_t x)
 {
     struct kit kit = kit_of(module, target, x);
-    uint32_t in = kit_fmin(&kit, x, kit_ff(&kit, 90, 711));
+    uint32_t in = kit_fmin(&kit, x, kit_per_type(&kit, 90, 711));
     struct reduced reduced;
     uint32_t scale;
 
-    in = kit_fmax(&kit, in, kit_ff(&kit, -105, -746));
+    in = kit_fmax(&kit, in, kit_per_type(&kit, -105, -746));
     if (kit.scale)
         return scaled_exp(&kit, in);
     reduced = reduce(&kit, in, 2, 0);
@@ -124,8 +124,8 @@ uint32_t kit_exp(const struct kit *kit, uint32_t x)
 uint32_t math_expm1(struct kir_module *module, const struct kir_target *target, uint32_t x)
 {
     struct kit kit = kit_of(module, target, x);
-    uint32_t in = kit_fmin(&kit, x, kit_ff(&kit, 89, 710));
-    struct reduced reduced = reduce(&kit, kit_fmax(&kit, in, kit_ff(&kit, -18, -40)), 1, -1);
+    uint32_t in = kit_fmin(&kit, x, kit_per_type(&kit, 89, 710));
+    struct reduced reduced = reduce(&kit, kit_fmax(&kit, in, kit_per_type(&kit, -18, -40)), 1, -1);
     uint32_t near = kit_add(&kit, reduced.r, near_0_less_r(&kit, &reduced));
     uint32_t scale = power(&kit, &reduced);
     uint32_t less = kit_sub(&kit, scale, kit_f(&kit, 0.5));
@@ -138,7 +138,7 @@ uint32_t math_expm1(struct kir_module *module, const struct kir_target *target, 
 /* e^x / 2 of x >= 0 */
 static uint32_t half_exp(const struct kit *kit, uint32_t x)
 {
-    struct reduced reduced = reduce(kit, kit_fmin(kit, x, kit_ff(kit, 90, 711)), 1, -4);
+    struct reduced reduced = reduce(kit, kit_fmin(kit, x, kit_per_type(kit, 90, 711)), 1, -4);
     uint32_t value = kit_add(kit, near_0(kit, &reduced), kit_f(kit, 1));
 
     return kit_mul(kit, kit_mul(kit, value, power(kit, &reduced)), kit_f(kit, 8));
@@ -171,7 +171,7 @@ uint32_t math_tanh(struct kir_module *module, const struct kir_target *target, u
     struct kit kit = kit_of(module, target, x);
     uint32_t one = kit_f(&kit, 1);
     uint32_t a = kit_abs(&kit, x);
-    uint32_t in = kit_fmin(&kit, kit_add(&kit, a, a), kit_ff(&kit, 20, 40));
+    uint32_t in = kit_fmin(&kit, kit_add(&kit, a, a), kit_per_type(&kit, 20, 40));
     struct reduced reduced = reduce(&kit, in, 1, 0);
     uint32_t value = kit_add(&kit, near_0(&kit, &reduced), one);
     uint32_t e = kit_mad(&kit, value, power(&kit, &reduced), one);

@@ -28,17 +28,20 @@ uint32_t kit_i(const struct kit *kit, int64_t value)
 
 uint32_t kit_shl(const struct kit *kit, uint32_t a, uint32_t count)
 {
-    return kit_2(kit, KIR_shl, a, kir_const_i(kit->module, kir_type_at(kit->module, a), count));
+    return kit_binary(kit, KIR_shl, a,
+                      kir_const_i(kit->module, kir_type_at(kit->module, a), count));
 }
 
 uint32_t kit_shr(const struct kit *kit, uint32_t a, uint32_t count)
 {
-    return kit_2(kit, KIR_shr, a, kir_const_i(kit->module, kir_type_at(kit->module, a), count));
+    return kit_binary(kit, KIR_shr, a,
+                      kir_const_i(kit->module, kir_type_at(kit->module, a), count));
 }
 
 uint32_t kit_sar(const struct kit *kit, uint32_t a, uint32_t count)
 {
-    return kit_2(kit, KIR_sar, a, kir_const_i(kit->module, kir_type_at(kit->module, a), count));
+    return kit_binary(kit, KIR_sar, a,
+                      kir_const_i(kit->module, kir_type_at(kit->module, a), count));
 }
 
 uint32_t kit_bits(const struct kit *kit, uint32_t a)

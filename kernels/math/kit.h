@@ -35,17 +35,17 @@ struct kit kit_of(struct kir_module *module, const struct kir_target *target, ui
 uint32_t kit_f(const struct kit *kit, double value);
 uint32_t kit_i(const struct kit *kit, int64_t value);
 /* A constant that differs between the types. */
-static inline uint32_t kit_ff(const struct kit *kit, double f32, double f64)
+static inline uint32_t kit_per_type(const struct kit *kit, double f32, double f64)
 {
     return kit_f(kit, kit->wide ? f64 : f32);
 }
 
-static inline uint32_t kit_1(const struct kit *kit, enum kir_op op, uint32_t a)
+static inline uint32_t kit_unary(const struct kit *kit, enum kir_op op, uint32_t a)
 {
     return kir_unary(kit->module, op, a);
 }
 
-static inline uint32_t kit_2(const struct kit *kit, enum kir_op op, uint32_t a, uint32_t b)
+static inline uint32_t kit_binary(const struct kit *kit, enum kir_op op, uint32_t a, uint32_t b)
 {
     return kir_binary(kit->module, op, a, b);
 }
@@ -53,12 +53,12 @@ static inline uint32_t kit_2(const struct kit *kit, enum kir_op op, uint32_t a, 
 #define KIT_1(name)                                                      \
     static inline uint32_t kit_##name(const struct kit *kit, uint32_t a) \
     {                                                                    \
-        return kit_1(kit, KIR_##name, a);                                \
+        return kit_unary(kit, KIR_##name, a);                            \
     }
 #define KIT_2(name)                                                                  \
     static inline uint32_t kit_##name(const struct kit *kit, uint32_t a, uint32_t b) \
     {                                                                                \
-        return kit_2(kit, KIR_##name, a, b);                                         \
+        return kit_binary(kit, KIR_##name, a, b);                                    \
     }
 KIT_1(neg)
 KIT_1(abs)

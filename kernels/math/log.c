@@ -11,23 +11,23 @@
 #include "math/exp.h"
 #include "math/kit.h"
 
-/* log(1 + f) - f + more */
-static uint32_t log_rest(const struct kit *kit, uint32_t f, uint32_t more)
+/* log(1 + f) - f + addend */
+static uint32_t log_rest(const struct kit *kit, uint32_t f, uint32_t addend)
 {
     uint32_t s, z, p;
 
     if (!kit->wide) {
         z = kit_mul(kit, f, f);
-        more = kit_mad(kit, kit_mul(kit, z, f), kit_poly(kit, poly_log, f), more);
-        return kit_mad(kit, z, kit_f(kit, -0.5), more);
+        addend = kit_mad(kit, kit_mul(kit, z, f), kit_poly(kit, poly_log, f), addend);
+        return kit_mad(kit, z, kit_f(kit, -0.5), addend);
     }
     s = kit_div(kit, f, kit_add(kit, f, kit_f(kit, 2)));
     z = kit_mul(kit, s, s);
     p = kit_mad(kit, z, kit_poly(kit, poly_log_s, z), kit_neg(kit, f));
-    return kit_mad(kit, s, p, more);
+    return kit_mad(kit, s, p, addend);
 }
 
-uint32_t kit_log(const struct kit *kit, struct pair x, uint32_t more)
+uint32_t kit_log(const struct kit *kit, struct pair x, uint32_t exponent)
 {
     const struct split *ln2 = &split_ln2[kit->wide];
     int64_t root = kit->wide ? 0x3fe6a09e667f3bcd : 0x3f3504f3; /* sqrt(1/2) */
@@ -35,12 +35,12 @@ uint32_t kit_log(const struct kit *kit, struct pair x, uint32_t more)
     uint32_t k = kit_sar(kit, kit_sub(kit, bits, kit_i(kit, root)), kit->man);
     uint32_t of_k = kit_shl(kit, k, kit->man);
     uint32_t f = kit_sub(kit, kit_float(kit, kit_sub(kit, bits, of_k)), kit_f(kit, 1));
-    uint32_t n = kit_1(kit, kit->wide ? KIR_f64 : KIR_f32, k);
+    uint32_t n = kit_unary(kit, kit->wide ? KIR_f64 : KIR_f32, k);
     uint32_t scale, low;
     struct pair sum;
 
-    if (more != KIR_NONE)
-        n = kit_add(kit, n, more);
+    if (exponent != KIR_NONE)
+        n = kit_add(kit, n, exponent);
     low = kit_mul(kit, n, kit_f(kit, ln2->lo));
     if (x.lo != KIR_NONE) {
         scale = kit_sub(kit, kit_i(kit, kit->bias << kit->man), of_k);
@@ -71,10 +71,10 @@ static uint32_t y_if_above(const struct kit *kit, uint32_t x, double from, doubl
 uint32_t math_log(struct kir_module *module, const struct kir_target *target, uint32_t x)
 {
     struct kit kit = kit_of(module, target, x);
-    uint32_t denormal = kit_lt(&kit, x, kit_ff(&kit, 0x1p-126, 0x1p-1022));
+    uint32_t denormal = kit_lt(&kit, x, kit_per_type(&kit, 0x1p-126, 0x1p-1022));
     uint32_t normal = kit_select(&kit, denormal, kit_mul(&kit, x, kit_f(&kit, 0x1p60)), x);
-    uint32_t more = kit_select(&kit, denormal, kit_f(&kit, -60), kit_f(&kit, 0));
-    uint32_t y = kit_log(&kit, (struct pair){normal, KIR_NONE}, more);
+    uint32_t exponent = kit_select(&kit, denormal, kit_f(&kit, -60), kit_f(&kit, 0));
+    uint32_t y = kit_log(&kit, (struct pair){normal, KIR_NONE}, exponent);
 
     return y_if_finite(&kit, x, y_if_above(&kit, x, 0, -INFINITY, y));
 }
@@ -110,10 +110,10 @@ uint32_t math_log_sigmoid(struct kir_module *module, const struct kir_target *ta
     return kit_sub(&kit, kit_fmin(&kit, x, kit_f(&kit, 0)), log_1_exp(&kit, x));
 }
 
-/* B: x^2 is so large that x + sqrt(x^2 +- 1) rounds to 2 x. */
+/* Whether x^2 is so large that x + sqrt(x^2 +- 1) rounds to 2 x. */
 static uint32_t is_large(const struct kit *kit, uint32_t x)
 {
-    return kit_lt(kit, kit_ff(kit, 0x1p13, 0x1p28), x);
+    return kit_lt(kit, kit_per_type(kit, 0x1p13, 0x1p28), x);
 }
 
 static uint32_t log_or_log_2x(const struct kit *kit, uint32_t large, uint32_t x, struct pair u)

@@ -9,8 +9,8 @@
 
 struct kit;
 
-/* log(x 2^more): x is a pair of positive, finite, normal numbers (lo may be KIR_NONE for 0), more a
- * float with an integral value, or KIR_NONE for 0. */
-uint32_t kit_log(const struct kit *kit, struct pair x, uint32_t more);
+/* log(x 2^exponent): x is a pair of positive, finite, normal numbers (lo may be KIR_NONE for 0),
+ * exponent a float with an integral value, or KIR_NONE for 0. */
+uint32_t kit_log(const struct kit *kit, struct pair x, uint32_t exponent);
 
 #endif

@@ -6,7 +6,7 @@
  * Operands are F32, or F64 if the target has f64 and i64, both of the result's type.  The code has
  * no branches, no memory accesses and no loops except in `rem`.  README.md lists errors and
  * instruction counts; where the target's exact_div is false, the errors of its divisions and square
- * roots add to these.  Without memory the module's `failed` is set, as by the builder.  A module
+ * roots add to these.  If out of memory, the module's `failed` is set, as by the builder.  A module
  * may be used by one thread at a time. */
 #ifndef MATH_H
 #define MATH_H

@@ -26,8 +26,8 @@ static struct pair ratio(const struct kit *kit, uint32_t m)
     return (struct pair){s, kit_div(kit, left, below.hi)};
 }
 
-/* log2(x) + more; x is positive and normal. */
-static struct pair log2_pair(const struct kit *kit, uint32_t x, uint32_t more)
+/* log2(x) + exponent; x is positive and normal. */
+static struct pair log2_pair(const struct kit *kit, uint32_t x, uint32_t exponent)
 {
     int64_t root = kit->wide ? 0x3fe6a09e667f3bcd : 0x3f3504f3; /* sqrt(1/2) */
     uint32_t bits = kit_bits(kit, x);
@@ -42,7 +42,7 @@ static struct pair log2_pair(const struct kit *kit, uint32_t x, uint32_t more)
     rest = kit_pair_product(kit, kit_pair_product(kit, s, z), rest);
     s = (struct pair){kit_add(kit, s.hi, s.hi), kit_add(kit, s.lo, s.lo)};
     sum = kit_pair_product(kit, kit_pair_sum(kit, s, rest), constant(kit, split_log2e));
-    k = kit_add(kit, kit_1(kit, kit->wide ? KIR_f64 : KIR_f32, k), more);
+    k = kit_add(kit, kit_unary(kit, kit->wide ? KIR_f64 : KIR_f32, k), exponent);
     return kit_pair_sum(kit, (struct pair){k, kit_f(kit, 0)}, sum);
 }
 
@@ -51,7 +51,7 @@ static uint32_t exp2_pair(const struct kit *kit, struct pair x)
 {
     uint32_t whole = kit_rint(kit, x.hi);
     uint32_t r = kit_add(kit, kit_sub(kit, x.hi, whole), x.lo);
-    uint32_t n = kit_1(kit, kit->wide ? KIR_i64 : KIR_i32, whole), half, y;
+    uint32_t n = kit_unary(kit, kit->wide ? KIR_i64 : KIR_i32, whole), half, y;
 
     r = kit_mul(kit, r, kit_f(kit, M_LN2));
     y = kit_mad(kit, kit_mul(kit, r, r), kit_poly(kit, poly_expm1, r), r);
@@ -65,10 +65,10 @@ static uint32_t exp2_pair(const struct kit *kit, struct pair x)
 static uint32_t power(const struct kit *kit, uint32_t x, uint32_t y)
 {
     uint32_t zero = kit_f(kit, 0), infinity = kit_f(kit, INFINITY);
-    uint32_t denormal = kit_lt(kit, x, kit_ff(kit, 0x1p-126, 0x1p-1022));
+    uint32_t denormal = kit_lt(kit, x, kit_per_type(kit, 0x1p-126, 0x1p-1022));
     uint32_t in = kit_select(kit, denormal, kit_mul(kit, x, kit_f(kit, 0x1p60)), x);
     struct pair l = log2_pair(kit, in, kit_select(kit, denormal, kit_f(kit, -60), zero)), p;
-    uint32_t most = kit_ff(kit, 250, 2000), finite;
+    uint32_t most = kit_per_type(kit, 250, 2000), finite;
 
     l.hi = kit_select(kit, kit_eq(kit, x, infinity), infinity, l.hi);
     l.hi = kit_select(kit, kit_eq(kit, x, zero), kit_f(kit, -INFINITY), l.hi);

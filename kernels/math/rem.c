@@ -21,9 +21,9 @@ static struct parts parts_of(const struct kit *kit, uint32_t magnitude)
 {
     int64_t one = INT64_C(1) << kit->man;
     int up = (int)kit->man + 1;
-    uint32_t denormal = kit_lt(kit, magnitude, kit_ff(kit, 0x1p-126, 0x1p-1022));
-    uint32_t more = kit_mul(kit, magnitude, kit_f(kit, ldexp(1, up)));
-    uint32_t bits = kit_bits(kit, kit_select(kit, denormal, more, magnitude));
+    uint32_t denormal = kit_lt(kit, magnitude, kit_per_type(kit, 0x1p-126, 0x1p-1022));
+    uint32_t scaled = kit_mul(kit, magnitude, kit_f(kit, ldexp(1, up)));
+    uint32_t bits = kit_bits(kit, kit_select(kit, denormal, scaled, magnitude));
     uint32_t exponent = kit_shr(kit, bits, kit->man);
     uint32_t m = kit_or(kit, kit_and(kit, bits, kit_i(kit, one - 1)), kit_i(kit, one));
 
@@ -33,7 +33,7 @@ static struct parts parts_of(const struct kit *kit, uint32_t magnitude)
 
 static uint32_t to_float(const struct kit *kit, uint32_t integer)
 {
-    return kit_1(kit, kit->wide ? KIR_f64 : KIR_f32, integer);
+    return kit_unary(kit, kit->wide ? KIR_f64 : KIR_f32, integer);
 }
 
 /* r 2^step mod n, r < n. */
@@ -42,8 +42,8 @@ static uint32_t remainder_step(const struct kit *kit, uint32_t r, uint32_t step,
 {
     uint32_t about =
         kit_mul(kit, kit_mul(kit, to_float(kit, r), inverse), kit_power_of_2(kit, step));
-    uint32_t q = kit_1(kit, kit->wide ? KIR_i64 : KIR_i32, about);
-    uint32_t left = kit_sub(kit, kit_2(kit, KIR_shl, r, step), kit_mul(kit, q, n));
+    uint32_t q = kit_unary(kit, kit->wide ? KIR_i64 : KIR_i32, about);
+    uint32_t left = kit_sub(kit, kit_binary(kit, KIR_shl, r, step), kit_mul(kit, q, n));
     uint32_t zero = kit_i(kit, 0);
 
     left = kit_add(kit, left, kit_select(kit, kit_lt(kit, left, zero), n, zero));
@@ -64,7 +64,7 @@ static uint32_t magnitude_rem(const struct kit *kit, uint32_t x, uint32_t y)
     kir_for(kit->module, kir_const_i(kit->module, KIR_I32, 0), rounds, 1);
     r = kir_phi(kit->module, first);
     left = kir_phi(kit->module, count);
-    step = kit_2(kit, KIR_smin, left, most);
+    step = kit_binary(kit, KIR_smin, left, most);
     n = kit_sub(kit, left, step);
     kir_next(kit->module, (const uint32_t[]){remainder_step(kit, r, step, b.m, inverse), n}, 2);
     n = kit_sub(kit, b.exponent, kit_i(kit, kit->bias + (int64_t)kit->man));

@@ -52,8 +52,8 @@ static void load_window(const struct kit *kit, uint32_t at, uint32_t words[3])
             all[i] = kit_select(kit, bit, all[i + step], all[i]);
     }
     for (uint32_t i = 0; i < 3; i++) {
-        high = kit_2(kit, KIR_shl, all[i], shift);
-        low = kit_2(kit, KIR_shr, kit_shr(kit, all[i + 1], 1), back);
+        high = kit_binary(kit, KIR_shl, all[i], shift);
+        low = kit_binary(kit, KIR_shr, kit_shr(kit, all[i + 1], 1), back);
         words[i] = kit_or(kit, high, low);
     }
 }
@@ -62,10 +62,10 @@ static void load_window(const struct kit *kit, uint32_t at, uint32_t words[3])
 static struct pair to_pair(const struct kit *kit, uint32_t high, uint32_t low)
 {
     int width = (int)kit->width;
-    uint32_t most = kit_1(kit, kit->wide ? KIR_f64 : KIR_f32, high);
-    uint32_t taken = kit_1(kit, kit->wide ? KIR_i64 : KIR_i32, most);
-    uint32_t left = kit_1(kit, kit->wide ? KIR_f64 : KIR_f32, kit_sub(kit, high, taken));
-    uint32_t rest = kit_1(kit, kit->wide ? KIR_uf64 : KIR_uf32, low);
+    uint32_t most = kit_unary(kit, kit->wide ? KIR_f64 : KIR_f32, high);
+    uint32_t taken = kit_unary(kit, kit->wide ? KIR_i64 : KIR_i32, most);
+    uint32_t left = kit_unary(kit, kit->wide ? KIR_f64 : KIR_f32, kit_sub(kit, high, taken));
+    uint32_t rest = kit_unary(kit, kit->wide ? KIR_uf64 : KIR_uf32, low);
 
     rest = kit_mad(kit, left, kit_f(kit, ldexp(1, width)), rest);
     return kit_sum_fast(kit, kit_mul(kit, most, kit_f(kit, ldexp(1, 2 - width))),
@@ -83,7 +83,7 @@ static struct reduced_angle reduce_far(const struct kit *kit, uint32_t bits)
     load_window(kit, at, word);
     carry = mul_high(kit, m, word[2]);
     low = kit_add(kit, kit_mul(kit, m, word[1]), carry);
-    carry = kit_1(kit, kit->wide ? KIR_i64 : KIR_i32, kit_ult(kit, low, carry));
+    carry = kit_unary(kit, kit->wide ? KIR_i64 : KIR_i32, kit_ult(kit, low, carry));
     high = kit_add(kit, kit_mul(kit, m, word[0]), kit_add(kit, mul_high(kit, m, word[1]), carry));
     q = kit_add(kit, high, kit_i(kit, INT64_C(1) << (kit->width - 3)));
     q = kit_shr(kit, q, kit->width - 2);
@@ -143,12 +143,12 @@ static uint32_t unless_inf(const struct kit *kit, uint32_t magnitude, uint32_t y
     return kit_select(kit, kit_lt(kit, magnitude, kit_f(kit, INFINITY)), y, kit_f(kit, NAN));
 }
 
-/* sin(|x| + more * pi / 2) */
-static uint32_t sin_or_cos(const struct kit *kit, uint32_t magnitude, uint32_t more)
+/* sin(|x| + quarters * pi / 2) */
+static uint32_t sin_or_cos(const struct kit *kit, uint32_t magnitude, uint32_t quarters)
 {
     struct reduced_angle x = reduced_angle(kit, magnitude);
     uint32_t z = kit_mul(kit, x.r.hi, x.r.hi);
-    uint32_t q = more ? kit_add(kit, x.q, kit_i(kit, more)) : x.q;
+    uint32_t q = quarters ? kit_add(kit, x.q, kit_i(kit, quarters)) : x.q;
     uint32_t y = kit_select(kit, is_odd(kit, q), cos_near(kit, z), sin_near(kit, x.r, z));
 
     return unless_inf(kit, magnitude, flip(kit, y, sign_of(kit, q, 1)));

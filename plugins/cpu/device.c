@@ -12,7 +12,7 @@
 /* LANES is large enough to spread the cost of interpreting a step over many elements, and small
  * enough for the values of a group to stay in the L1 cache.  A group that works on one row has
  * ROW_LANES, a few vectors, and loops over the rest of the row. */
-enum { LANES = 512, ROW_LANES = 64, MOST_LANES = 2048, GROUP_BYTES = 65536, VECTOR_BYTES = 64 };
+enum { LANES = 512, ROW_LANES = 64, MAX_LANES = 2048, GROUP_BYTES = 65536, VECTOR_BYTES = 64 };
 
 frit_status device_enumerate(void *self, frit_device_info *out, uint64_t stride, uint32_t capacity,
                              uint32_t *count, frit_driver_info *driver, frit_err *err)
@@ -36,7 +36,7 @@ frit_status device_enumerate(void *self, frit_device_info *out, uint64_t stride,
         .caps = FRIT_CAP_F64 | FRIT_CAP_I64,
         .align_bytes = VECTOR_BYTES,
         .tail_bytes = VECTOR_BYTES,
-        .max_group = MOST_LANES,
+        .max_group = MAX_LANES,
     };
     hosted_describe(out, &instance->heap);
     for (uint32_t dtype = 0; dtype < FRIT_DTYPE_LIMIT; dtype++)
@@ -52,7 +52,7 @@ static struct kir_target target_of(const struct instance *instance)
     return (struct kir_target){
         .lanes = LANES,
         .lanes_per_row = ROW_LANES,
-        .most_lanes = MOST_LANES,
+        .max_lanes = MAX_LANES,
         .units = instance->threads,
         .group_bytes = GROUP_BYTES,
         .registers = instance->level >= TILE_AVX512 ? 32 : 16,

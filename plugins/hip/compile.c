@@ -146,24 +146,38 @@ static struct cache_key key_of(const struct kernel_code *code, uint32_t form)
     return key;
 }
 
+/* Whether bytes begin as a code object does: cubin and hsaco are ELF files.  The runtime is given
+ * no length, takes texts too, and decides by the first bytes where they end. */
+static bool is_code_object(const void *bytes, uint64_t n)
+{
+    static const char magic[] = {0x7f, 'E', 'L', 'F'};
+
+    return n > sizeof magic && memcmp(bytes, magic, sizeof magic) == 0;
+}
+
+/* Whether the disk cache's bytes are a form of `code`. */
+static bool is_kept(const struct kernel_code *code, const struct kept *kept, uint64_t n_bytes)
+{
+    const uint64_t head = sizeof *kept + code->n_phases * sizeof(struct ctext_phase);
+
+    return n_bytes > head && kept->magic == KEPT_MAGIC && kept->n_phases == code->n_phases &&
+           kept->checksum == hip_checksum(kept + 1, n_bytes - sizeof *kept) &&
+           is_code_object((const char *)kept + head, n_bytes - head);
+}
+
 /* The kept code object of a form, or NULL. */
 static struct kept *find_kept(struct device *device, const struct kernel_code *code, uint32_t form,
                               uint64_t *n_bytes)
 {
     const struct instance *instance = device->instance;
     const struct cache_key key = key_of(code, form);
-    const uint64_t head = sizeof(struct kept) + code->n_phases * sizeof(struct ctext_phase);
     void *bytes = NULL;
-    struct kept *kept;
 
     if (!instance->cache || instance->cache->get(instance->plug.host->self, cache_space(device),
                                                  &key, sizeof key, &bytes, n_bytes, NULL))
         return NULL;
-    kept = bytes;
-    if (!kept ||
-        (*n_bytes > head && kept->magic == KEPT_MAGIC && kept->n_phases == code->n_phases &&
-         kept->checksum == hip_checksum(kept + 1, *n_bytes - sizeof *kept)))
-        return kept;
+    if (!bytes || is_kept(code, bytes, *n_bytes))
+        return bytes;
     hip_free(instance, bytes);
     return NULL;
 }

@@ -2,6 +2,7 @@
 /* Devices: one for each device of the runtime, which the first enumerate reads. */
 #include "device.h"
 
+#include <stddef.h>
 #include <string.h>
 
 #include "adapter.h"
@@ -13,6 +14,8 @@
 #include "scope.h"
 #include "target.h"
 #include "vendor.h"
+
+_Static_assert(offsetof(struct device, kernels) == 0, "as the slots of gpu/program.h expect");
 
 /* ---- enumerate ---- */
 
@@ -52,7 +55,7 @@ static void fill_limits(const struct adapter *adapter, frit_device_info *out)
     out->align_bytes = BUFFER_ALIGN;
     out->group_memory = (uint64_t)adapter->attributes[ATTRIBUTE_SHARED_BYTES];
     out->max_bindings = TARGET_MAX_ARGS;
-    out->max_group = TARGET_MOST_LANES;
+    out->max_group = TARGET_MAX_LANES;
     out->cache_bytes = (uint64_t)adapter->attributes[ATTRIBUTE_CACHE_BYTES];
     out->n_heaps = sizeof adapter->heaps / sizeof adapter->heaps[0];
     out->heap_stride = sizeof adapter->heaps[0];
@@ -107,12 +110,10 @@ frit_status device_enumerate(void *self, frit_device_info *out, uint64_t stride,
     driver->reason = instance->unavailable_reason;
     driver->detail = text(instance->unavailable_text);
     for (uint32_t i = 0; i < instance->n_adapters && i < capacity; i++) {
-        frit_device_info *info = (frit_device_info *)(void *)((char *)out + i * stride);
+        frit_device_info *info = plug_info_at(&instance->plug, out, stride, i, err);
 
-        if (!FRIT_HAS(info, frit_device_info, dtype_use))
-            return plug_fail(&instance->plug, err, FRIT_INCOMPATIBLE,
-                             "device info of %u bytes, %zu needed", info->struct_size,
-                             sizeof *info);
+        if (!info)
+            return FRIT_INCOMPATIBLE;
         fill_info(instance, i, info);
     }
     return FRIT_OK;
@@ -121,10 +122,10 @@ frit_status device_enumerate(void *self, frit_device_info *out, uint64_t stride,
 frit_status device_compute_info(void *self, uint32_t index, frit_compute_info *out, frit_err *err)
 {
     const struct instance *instance = self;
+    frit_status status = plug_check_index(&instance->plug, index, instance->n_adapters, err);
 
-    if (index >= instance->n_adapters)
-        return plug_fail(&instance->plug, err, FRIT_INVALID, "there is no device %u, only %u",
-                         index, instance->n_adapters);
+    if (status)
+        return status;
     out->text = text(instance->compiler_text);
     return FRIT_OK;
 }

@@ -41,6 +41,7 @@ struct loss {
  * lock.
  */
 struct device {
+    struct kernels_device kernels; /* the first member: see gpu/program.h */
     const struct instance *instance;
     const struct api *api;
     const struct adapter *adapter;
@@ -58,7 +59,6 @@ struct device {
     struct builtins builtins;
     struct products products;
     struct ctext_target text;
-    struct kernels_device kernels;
 };
 
 /* Slots `enumerate`, `compute_info`, `device_open` and `device_close` of frit.backend/1. */

@@ -4,18 +4,17 @@
 #include "plugin.h"
 
 #include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
-#include <string.h>
 
 #include <frit/plugin.h>
+
+#include "gpu/program.h"
 
 #include "buffer.h"
 #include "device.h"
 #include "foreign.h"
 #include "native.h"
 #include "peer.h"
-#include "program.h"
 #include "queue.h"
 #include "recording.h"
 #include "submit.h"
@@ -103,29 +102,6 @@ frit_status hip_fail(const struct instance *instance, frit_err *err, gpu_result 
                      result);
 }
 
-void hip_copy_err(const struct instance *instance, frit_err *err, const frit_err *from)
-{
-    (void)instance->plug.core->err_set(instance->plug.host->self, err, from->status,
-                                       from->native_code,
-                                       (frit_str){from->text, strlen(from->text)});
-}
-
-/* ---- host memory, clock ---- */
-
-void *hip_alloc(const struct instance *instance, uint64_t bytes)
-{
-    void *memory = plug_alloc(&instance->plug, bytes, _Alignof(max_align_t));
-
-    if (memory)
-        memset(memory, 0, bytes);
-    return memory;
-}
-
-void hip_free(const struct instance *instance, void *memory)
-{
-    plug_free(&instance->plug, memory);
-}
-
 /* FNV-1a. */
 uint64_t hip_checksum(const void *bytes, uint64_t n)
 {
@@ -136,18 +112,18 @@ uint64_t hip_checksum(const void *bytes, uint64_t n)
     return hash;
 }
 
-uint64_t hip_now_ns(const struct instance *instance)
-{
-    return instance->plug.core->now_ns(instance->plug.host->self);
-}
-
 /* ---- the instance ---- */
 
-static frit_status read_options(const frit_host_root *host, const frit_host_options *table,
-                                struct options *out, frit_err *err)
+/* Sets what the instance has of its host. */
+static frit_status configure(void *opened, const frit_host_options *table, frit_err *err)
 {
+    struct instance *instance = opened;
+    struct options *out = &instance->options;
+    const frit_host_root *host = instance->plug.host;
     frit_status status = table->get_str(host->self, FRIT_STR("library"), &out->library, err);
 
+    instance->cache =
+        plug_table(host, FRIT_STR(FRIT_HOST_CACHE), FRIT_END_OF(frit_host_cache, put));
     if (!status)
         status = table->get_str(host->self, FRIT_STR("compiler"), &out->compiler, err);
     if (!status)
@@ -159,28 +135,7 @@ static frit_status read_options(const frit_host_root *host, const frit_host_opti
 
 static frit_status plugin_open(const frit_host_root *host, void **out, frit_err *err)
 {
-    const frit_host_options *table =
-        plug_table(host, FRIT_STR(FRIT_HOST_OPTIONS), FRIT_END_OF(frit_host_options, get_bool));
-    struct instance instance = {0}, *made;
-    frit_status status = plug_init(&instance.plug, vendor.name, host);
-
-    *out = NULL;
-    if (status)
-        return status;
-    if (!table)
-        return plug_fail(&instance.plug, err, FRIT_INCOMPATIBLE,
-                         "the host has no table " FRIT_HOST_OPTIONS);
-    status = read_options(host, table, &instance.options, err);
-    if (status)
-        return status;
-    instance.cache = plug_table(host, FRIT_STR(FRIT_HOST_CACHE), FRIT_END_OF(frit_host_cache, put));
-    made = hip_alloc(&instance, sizeof instance);
-    if (!made)
-        return plug_fail(&instance.plug, err, FRIT_NO_HOST_MEMORY,
-                         "no memory for the plugin's instance");
-    *made = instance;
-    *out = made;
-    return FRIT_OK;
+    return plug_open(host, vendor.name, sizeof(struct instance), configure, out, err);
 }
 
 static void plugin_close(void *self)
@@ -217,11 +172,6 @@ static const void *plugin_interface(void *instance, frit_str id)
         .compute_info = device_compute_info,
         .copy_from = peer_copy,
     };
-    static const frit_fuser_table fuser = {
-        KERNELS_FUSER_SLOTS,
-        .prototypes = program_prototypes,
-        .from_state = program_from_state,
-    };
     static const frit_capture_table capture = {
         .struct_size = sizeof(frit_capture_table),
         .record = recording_create,
@@ -233,16 +183,16 @@ static const void *plugin_interface(void *instance, frit_str id)
     static const frit_native_table native = {.struct_size = sizeof(frit_native_table),
                                              .get = native_get};
 
+    static const struct plug_interface offered[] = {
+        {FRIT_STR_INIT(FRIT_BACKEND), &backend},
+        {FRIT_STR_INIT(FRIT_FUSER_TABLE), &program_fuser_table},
+        {FRIT_STR_INIT(FRIT_CAPTURE_TABLE), &capture},
+        {FRIT_STR_INIT(FRIT_PROFILE_TABLE), &profile},
+        {FRIT_STR_INIT(FRIT_NATIVE_TABLE), &native},
+    };
+
     (void)instance;
-    if (plug_is(id, FRIT_STR(FRIT_BACKEND)))
-        return &backend;
-    if (plug_is(id, FRIT_STR(FRIT_CAPTURE_TABLE)))
-        return &capture;
-    if (plug_is(id, FRIT_STR(FRIT_PROFILE_TABLE)))
-        return &profile;
-    if (plug_is(id, FRIT_STR(FRIT_NATIVE_TABLE)))
-        return &native;
-    return plug_is(id, FRIT_STR(FRIT_FUSER_TABLE)) ? &fuser : NULL;
+    return plug_find_interface(offered, sizeof offered / sizeof *offered, id);
 }
 
 static const frit_option options[] = {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The instance of the plugin, of which each host opens one, and what every file uses of it: error
- * messages, host memory and the clock. */
+ * messages and host memory. */
 #ifndef HIP_PLUGIN_H
 #define HIP_PLUGIN_H
 
@@ -54,16 +54,17 @@ frit_status hip_fail(const struct instance *instance, frit_err *err, gpu_result 
 bool hip_is_fatal(gpu_result result);
 /* The meaning of an error of the runtime. */
 const char *hip_error_text(gpu_result result);
-/* Copies the status and the message of `from` to the caller's `err`, which may be NULL. */
-void hip_copy_err(const struct instance *instance, frit_err *err, const frit_err *from);
 
 /* Zeroed host memory; NULL: there is none. */
-void *hip_alloc(const struct instance *instance, uint64_t bytes);
-void hip_free(const struct instance *instance, void *memory); /* NULL does nothing */
+static inline void *hip_alloc(const struct instance *instance, uint64_t bytes)
+{
+    return plug_zalloc(&instance->plug, bytes);
+}
+static inline void hip_free(const struct instance *instance, void *memory) /* NULL does nothing */
+{
+    plug_free(&instance->plug, memory);
+}
 
 uint64_t hip_checksum(const void *bytes, uint64_t n);
-
-/* The host's monotonic clock in nanoseconds. */
-uint64_t hip_now_ns(const struct instance *instance);
 
 #endif

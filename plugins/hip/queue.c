@@ -369,11 +369,11 @@ static bool is_over(struct frit_queue *queue, uint64_t value)
 static void wait_until(struct frit_queue *queue, uint64_t value, uint64_t timeout_ns)
 {
     struct device *device = queue->device;
-    const uint64_t begun = hip_now_ns(device->instance);
+    const uint64_t begun = plug_now_ns(&device->instance->plug);
     uint64_t pause = FIRST_PAUSE_NS, waited;
 
     while (!is_over(queue, value)) {
-        waited = hip_now_ns(device->instance) - begun;
+        waited = plug_now_ns(&device->instance->plug) - begun;
         if (waited >= timeout_ns)
             return;
         if (waited < SPIN_NS)

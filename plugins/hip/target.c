@@ -20,7 +20,7 @@ void target_fill_text(const struct adapter *adapter, struct ctext_target *out)
 
     *out = (struct ctext_target){
         .dialect = vendor.dialect,
-        .most_threads = threads < MAX_THREADS ? 256 : MAX_THREADS,
+        .max_threads = threads < MAX_THREADS ? 256 : MAX_THREADS,
         .warp = (uint32_t)adapter->attributes[ATTRIBUTE_WARP_SIZE],
         .shared_bytes = (uint32_t)adapter->attributes[ATTRIBUTE_SHARED_BYTES],
         .value_bytes = TARGET_VALUE_WORDS * sizeof(uint64_t),
@@ -32,7 +32,7 @@ void target_fill_kernels(const struct adapter *adapter, struct kir_target *out)
     *out = (struct kir_target){
         .lanes = TARGET_LANES,
         .lanes_per_row = TARGET_LANES,
-        .most_lanes = TARGET_MOST_LANES,
+        .max_lanes = TARGET_MAX_LANES,
         .near_lanes = (uint32_t)adapter->attributes[ATTRIBUTE_WARP_SIZE] * LANES_PER_THREAD,
         .units = (uint32_t)adapter->attributes[ATTRIBUTE_MULTIPROCESSORS] * GROUPS_PER_PROCESSOR,
         .group_bytes =

@@ -10,7 +10,7 @@ struct kir_target;
 
 /* Limits that the driver sets itself. */
 enum {
-    TARGET_MOST_LANES = 2048, /* of the largest groups */
+    TARGET_MAX_LANES = 2048,  /* of the largest groups */
     TARGET_LANES = 1024,      /* of a group: 256 threads with 4 lanes each */
     TARGET_VALUE_WORDS = 448, /* words of an argument block in a kernel's parameters (4 KiB) */
     TARGET_MAX_WORDS = 65536, /* arguments and parameters of all spaces of a kernel */

@@ -28,12 +28,12 @@ static frit_status read_clock(struct frit_queue *queue, frit_clock *out, frit_er
         result = queue->device->api->StreamSynchronize(queue->stream);
         if (result)
             return device_fail(queue->device, result, "waiting", err);
-        begun = hip_now_ns(instance);
+        begun = plug_now_ns(&instance->plug);
         status = builtin_clock(queue, (uintptr_t)block.host, err);
         result = queue->device->api->StreamSynchronize(queue->stream);
         if (result && !status)
             status = device_fail(queue->device, result, "waiting", err);
-        out->host_ns = begun + (hip_now_ns(instance) - begun) / 2;
+        out->host_ns = begun + (plug_now_ns(&instance->plug) - begun) / 2;
     }
     if (status)
         return status;

@@ -10,14 +10,14 @@ struct state {
     uint64_t seal; /* of the ops */
 };
 
-enum { STATE_MAGIC = 0x3354494b, /* "KIT3" */ MOST_EXTENTS = KIT_VALUES * FRIT_MAX_RANK };
+enum { STATE_MAGIC = 0x3354494b, /* "KIT3" */ MAX_EXTENTS = KIT_VALUES * FRIT_MAX_RANK };
 
 /* ---- the seal ---- */
 
 struct sealer {
     uint64_t hash; /* FNV-1a of Fowler, Noll and Vo, 64 bits */
     uint32_t n_extents;
-    uint32_t extents[MOST_EXTENTS]; /* the host's numbers, in order of first use */
+    uint32_t extents[MAX_EXTENTS]; /* the host's numbers, in order of first use */
 };
 
 static void seal_bytes(struct sealer *sealer, const void *bytes, size_t n_bytes)
@@ -40,7 +40,7 @@ static void seal_extent(struct sealer *sealer, uint32_t extent)
 
     while (extent > 1 && i < sealer->n_extents && sealer->extents[i] != extent)
         i++;
-    if (extent > 1 && i == sealer->n_extents && i < MOST_EXTENTS)
+    if (extent > 1 && i == sealer->n_extents && i < MAX_EXTENTS)
         sealer->extents[sealer->n_extents++] = extent;
     seal_number(sealer, extent > 1 ? i + 2 : extent);
 }

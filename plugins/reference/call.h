@@ -49,7 +49,7 @@ const int64_t *call_bounds(const struct call *call);
 const void *call_attrs(const struct call *call);
 /* The memory that a row which needs some is given; NULL where this call needs none. */
 void *call_workspace(const struct call *call);
-/* Of WIDE rows.  Output `k` to compute in: doubles of its dims in the workspace, or the output
+/* Of WIDE_SUMS rows.  Output `k` to compute in: doubles of its dims in the workspace, or the output
  * itself where its type is as good; data is NULL where it is not wanted. */
 struct view call_wide(const struct call *call, uint32_t k);
 /* The same, all 0. */

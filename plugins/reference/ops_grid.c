@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* grid_sample: each place of the result reads x at the point that grid names.  A point outside is
- * moved into x first (edge, reflection) or reads zeros there; what a cubic reads beyond x around a
- * point inside is treated in the same way, one neighbour at a time. */
+/* grid_sample: each position of the result samples x at the point that grid gives.  A point outside
+ * x is first moved inside (edge, reflection) or reads zeros.  Bicubic sampling near an edge also
+ * reads neighbours outside x; each of them is moved inside, or is zero, in the same way. */
 #include <math.h>
 
 #include "rows.h"
@@ -13,7 +13,7 @@ struct grid {
     bool align_corners;
 };
 
-/* From -1..1 to a place among `extent` samples. */
+/* From -1..1 to a coordinate among `extent` samples. */
 static double unnormalised(const struct grid *g, double at, int64_t extent)
 {
     if (g->align_corners)
@@ -33,8 +33,8 @@ static double reflected(double at, double low, double span)
     return fmod(flips, 2) == 0 ? low + away : low + span - away;
 }
 
-/* The place in x that stands for one along a dim; unchanged where outside is zeros.  What is no
- * number is the first sample then. */
+/* The coordinate `at` along a dim, moved into x by the border mode; unchanged if the mode is zeros.
+ * In the other modes NaN becomes the first sample. */
 static double moved_inside(const struct grid *g, double at, int64_t extent)
 {
     double last = (double)(extent - 1);
@@ -46,7 +46,7 @@ static double moved_inside(const struct grid *g, double at, int64_t extent)
     return fmin(fmax(at, 0), last);
 }
 
-/* Of an element of one plane; zeros outside. */
+/* The value of an element of one plane, 0 outside x. */
 static double sample(const struct grid *g, const char *plane, int64_t row, int64_t column)
 {
     if (row < 0 || row >= g->x.dims[2] || column < 0 || column >= g->x.dims[3])
@@ -54,7 +54,8 @@ static double sample(const struct grid *g, const char *plane, int64_t row, int64
     return value_get(g->x.dtype, plane + row * g->x.strides[2] + column * g->x.strides[3]).real;
 }
 
-/* The samples around a place; none around one so far away, or no number, that only zeros are. */
+/* The samples around a coordinate and their weights.  None for NaN, or for a coordinate so far
+ * outside that it reads only zeros. */
 static struct taps taps_of(const struct grid *g, double at, int64_t extent)
 {
     if (g->mode != FRIT_CHOICE_resample_bicubic)
@@ -85,8 +86,8 @@ static double read_plane(const struct grid *g, const char *plane, const struct t
     return sum;
 }
 
-/* One place of the result in every channel. */
-static void grid_place(const struct grid *g, int64_t item, int64_t row, int64_t column)
+/* One position of the result in every channel. */
+static void sample_position(const struct grid *g, int64_t item, int64_t row, int64_t column)
 {
     const char *point = g->grid.data + item * g->grid.strides[0] + row * g->grid.strides[1] +
                         column * g->grid.strides[2];
@@ -118,5 +119,5 @@ void ref_grid_sample(const struct call *call)
     for (int64_t item = 0; item < g.y.dims[0]; item++)
         for (int64_t row = 0; row < g.y.dims[2]; row++)
             for (int64_t column = 0; column < g.y.dims[3]; column++)
-                grid_place(&g, item, row, column);
+                sample_position(&g, item, row, column);
 }

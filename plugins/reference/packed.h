@@ -14,8 +14,8 @@ bool packed_has(uint32_t dtype);
 uint8_t packed_encode(uint32_t dtype, bool symmetric, double real);
 double packed_decode(uint32_t dtype, uint8_t bits);
 
-/* Element `i` of a dense tensor: elements follow one another from the low bits up, and are put in
- * this order. */
+/* Element `i` of a dense tensor, which is packed from the low bits of each byte up.  A tensor is
+ * written from element 0 up: packed_put clears the higher bits of the byte. */
 uint8_t packed_get(uint32_t dtype, const char *data, int64_t i);
 void packed_put(uint32_t dtype, char *data, int64_t i, uint8_t bits);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The rows this driver runs, by op id. */
+/* The table of rows.def: for each op that this driver runs, its function and what that needs. */
 #ifndef ROWS_H
 #define ROWS_H
 
@@ -7,11 +7,12 @@
 
 #include "call.h"
 
-#define ROW_NOTHING 0x0u
-#define ROW_INPLACE 0x1u
-#define ROW_WIDE    0x2u
-#define ROW_LINES   0x4u
-#define ROW_PATHS   0x8u
+/* See rows.def. */
+#define ROW_NOTHING   0x0u
+#define ROW_INPLACE   0x1u
+#define ROW_WIDE_SUMS 0x2u
+#define ROW_SORT_LINE 0x4u
+#define ROW_CTC_PATHS 0x8u
 
 struct row {
     const char *name;
@@ -19,7 +20,7 @@ struct row {
     uint32_t needs; /* ROW_* */
 };
 
-/* NULL for an op that is not in rows.def. */
+/* By op id; NULL for an op that is not in rows.def. */
 const struct row *row_of(uint32_t op);
 
 /* The functions, one per row: ref_add and so on. */

@@ -5,13 +5,13 @@
 
 #include <stdint.h>
 
-enum { TAPS_MOST = 6 };
+enum { TAPS_MAX = 6 };
 
 /* `n` neighbours from `first` on, which may lie outside of the dim. */
 struct taps {
     int64_t first;
     int n;
-    double weight[TAPS_MOST];
+    double weight[TAPS_MAX];
 };
 
 /* At the point `at`, sample i being at i; bilinear, bicubic or lanczos3 (FRIT_CHOICE_resample_*).

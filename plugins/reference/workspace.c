@@ -46,11 +46,11 @@ static uint64_t path_bytes(const frit_arg_sig *log_probs, const frit_arg_sig *ta
 
 uint64_t workspace_bytes(uint32_t needs, const frit_signature *sig)
 {
-    if (needs & ROW_WIDE)
+    if (needs & ROW_WIDE_SUMS)
         return wide_bytes(sig);
-    if (needs & ROW_LINES)
+    if (needs & ROW_SORT_LINE)
         return line_bytes(frit_arg_sig_at(sig, 0));
-    if (needs & ROW_PATHS)
+    if (needs & ROW_CTC_PATHS)
         return path_bytes(frit_arg_sig_at(sig, 0), frit_arg_sig_at(sig, 1));
     return 0;
 }

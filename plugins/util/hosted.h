@@ -67,7 +67,7 @@ void hosted_describe(frit_device_info *out, const frit_heap *heap);
 /* Bytes of the last level of the processors' caches; 0 where the system does not say. */
 uint64_t hosted_cache_bytes(void);
 
-/* Where element 0 of an argument lies, NULL without memory. */
+/* Where element 0 of an argument lies, NULL if out of memory. */
 char *hosted_element(const frit_arg *arg);
 
 /* ---- slots ---- */

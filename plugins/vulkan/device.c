@@ -2,6 +2,7 @@
 /* Devices: one for each physical device of the VkInstance, which the first enumerate creates. */
 #include "device.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -12,6 +13,8 @@
 #include "loader.h"
 #include "plugin.h"
 #include "target.h"
+
+_Static_assert(offsetof(struct device, kernels) == 0, "as the slots of gpu/program.h expect");
 
 /* ---- enumerate ---- */
 
@@ -158,10 +161,10 @@ frit_status device_enumerate(void *self, frit_device_info *out, uint64_t stride,
 frit_status device_compute_info(void *self, uint32_t index, frit_compute_info *out, frit_err *err)
 {
     const struct instance *instance = self;
+    frit_status status = plug_check_index(&instance->plug, index, instance->n_adapters, err);
 
-    if (index >= instance->n_adapters)
-        return plug_fail(&instance->plug, err, FRIT_INVALID, "there is no device %u, only %u",
-                         index, instance->n_adapters);
+    if (status)
+        return status;
     out->is_slow = instance->adapters[index].type == FRIT_DEVICE_SOFTWARE;
     out->text = text(instance->adapters[index].driver_version);
     return FRIT_OK;

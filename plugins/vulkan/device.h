@@ -23,6 +23,7 @@ struct instance;
 /* An open device.  Constant while it is open, except the queue and what `pipelines_lock`
  * protects. */
 struct device {
+    struct kernels_device kernels;   /* the first member: see gpu/program.h */
     const struct instance *instance; /* the plugin's, or that of `adopted` */
     const struct adapter *adapter;   /* of `instance` */
     struct adopted *adopted;         /* the VkDevice is the application's; NULL: the driver's own */
@@ -30,7 +31,6 @@ struct device {
     VkDevice handle;
     struct queue queue;
     struct spirv_target target;
-    struct kernels_device kernels;
     pthread_mutex_t pipelines_lock; /* of the pipelines for captures, see struct kernel_code */
     bool has_pipelines_lock;        /* it is initialized */
     VkPipelineLayout pipeline_layout;

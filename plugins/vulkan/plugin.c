@@ -4,16 +4,16 @@
 
 #include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
 
 #include <frit/plugin.h>
+
+#include "gpu/program.h"
 
 #include "buffer.h"
 #include "capture.h"
 #include "device.h"
 #include "foreign.h"
 #include "loader.h"
-#include "program.h"
 #include "queue.h"
 #include "replay.h"
 #include "submit.h"
@@ -66,39 +66,18 @@ frit_status vulkan_fail(const struct instance *instance, frit_err *err, VkResult
                      result);
 }
 
-void vulkan_copy_err(const struct instance *instance, frit_err *err, const frit_err *from)
+/* Sets what the instance has of its host. */
+static frit_status configure(void *opened, const frit_host_options *table, frit_err *err)
 {
-    (void)instance->plug.core->err_set(instance->plug.host->self, err, from->status,
-                                       from->native_code,
-                                       (frit_str){from->text, strlen(from->text)});
-}
-
-void *vulkan_alloc(const struct instance *instance, uint64_t bytes)
-{
-    void *memory = plug_alloc(&instance->plug, bytes, _Alignof(max_align_t));
-
-    if (memory)
-        memset(memory, 0, bytes);
-    return memory;
-}
-
-void vulkan_free(const struct instance *instance, void *memory)
-{
-    plug_free(&instance->plug, memory);
-}
-
-uint64_t vulkan_now_ns(const struct instance *instance)
-{
-    return instance->plug.core->now_ns(instance->plug.host->self);
-}
-
-static frit_status read_options(const frit_host_root *host, const frit_host_options *table,
-                                struct options *out, frit_err *err)
-{
+    struct instance *instance = opened;
+    struct options *out = &instance->options;
+    const frit_host_root *host = instance->plug.host;
     frit_str staging = {0};
     uint32_t validate = 0;
     frit_status status = table->get_str(host->self, FRIT_STR("loader"), &out->loader, err);
 
+    instance->cache =
+        plug_table(host, FRIT_STR(FRIT_HOST_CACHE), FRIT_END_OF(frit_host_cache, put));
     if (!status)
         status = table->get_str(host->self, FRIT_STR("staging"), &staging, err);
     if (!status)
@@ -112,26 +91,7 @@ static frit_status read_options(const frit_host_root *host, const frit_host_opti
 
 static frit_status plugin_open(const frit_host_root *host, void **out, frit_err *err)
 {
-    const frit_host_options *options;
-    struct instance instance = {0}, *made;
-    frit_status status = plug_init(&instance.plug, "vulkan", host);
-
-    *out = NULL;
-    if (status)
-        return status;
-    options = plug_options(&instance.plug, FRIT_END_OF(frit_host_options, get_bool), err);
-    if (!options)
-        return FRIT_INCOMPATIBLE;
-    status = read_options(host, options, &instance.options, err);
-    if (status)
-        return status;
-    instance.cache = plug_table(host, FRIT_STR(FRIT_HOST_CACHE), FRIT_END_OF(frit_host_cache, put));
-    made = plug_new(&instance.plug, sizeof *made, "the plugin's instance", err);
-    if (!made)
-        return FRIT_NO_HOST_MEMORY;
-    *made = instance;
-    *out = made;
-    return FRIT_OK;
+    return plug_open(host, "vulkan", sizeof(struct instance), configure, out, err);
 }
 
 static void plugin_close(void *self)
@@ -164,13 +124,6 @@ static const void *plugin_interface(void *instance, frit_str id)
         .heap_budget = buffer_budget,
         .compute_info = device_compute_info,
     };
-
-    static const frit_fuser_table fuser = {
-        KERNELS_FUSER_SLOTS,
-        .prototypes = program_prototypes,
-        .from_state = program_from_state,
-    };
-
     static const frit_capture_table capture = {
         .struct_size = sizeof(frit_capture_table),
         .record = capture_record,
@@ -180,14 +133,15 @@ static const void *plugin_interface(void *instance, frit_str id)
     static const frit_profile_table profile = {.struct_size = sizeof(frit_profile_table),
                                                .clock = timestamps_clock};
 
+    static const struct plug_interface offered[] = {
+        {FRIT_STR_INIT(FRIT_BACKEND), &backend},
+        {FRIT_STR_INIT(FRIT_FUSER_TABLE), &program_fuser_table},
+        {FRIT_STR_INIT(FRIT_CAPTURE_TABLE), &capture},
+        {FRIT_STR_INIT(FRIT_PROFILE_TABLE), &profile},
+    };
+
     (void)instance;
-    if (plug_is(id, FRIT_STR(FRIT_BACKEND)))
-        return &backend;
-    if (plug_is(id, FRIT_STR(FRIT_CAPTURE_TABLE)))
-        return &capture;
-    if (plug_is(id, FRIT_STR(FRIT_PROFILE_TABLE)))
-        return &profile;
-    return plug_is(id, FRIT_STR(FRIT_FUSER_TABLE)) ? &fuser : NULL;
+    return plug_find_interface(offered, sizeof offered / sizeof *offered, id);
 }
 
 static const frit_option options[] = {

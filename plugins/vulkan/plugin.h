@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The instance of the plugin, of which each host opens one, and what every file uses of it: error
- * messages, host memory and the clock. */
+ * messages and host memory. */
 #ifndef VULKAN_PLUGIN_H
 #define VULKAN_PLUGIN_H
 
@@ -46,14 +46,16 @@ struct instance {
  * corresponds to `result`, which must be an error. */
 frit_status vulkan_fail(const struct instance *instance, frit_err *err, VkResult result,
                         const char *format, ...) FRIT_PRINTF(4, 5);
-/* Copies the status and the message of `from` to the caller's `err`, which may be NULL. */
-void vulkan_copy_err(const struct instance *instance, frit_err *err, const frit_err *from);
 
 /* Zeroed host memory; NULL: there is none. */
-void *vulkan_alloc(const struct instance *instance, uint64_t bytes);
-void vulkan_free(const struct instance *instance, void *memory); /* NULL does nothing */
-
-/* The host's monotonic clock in nanoseconds. */
-uint64_t vulkan_now_ns(const struct instance *instance);
+static inline void *vulkan_alloc(const struct instance *instance, uint64_t bytes)
+{
+    return plug_zalloc(&instance->plug, bytes);
+}
+static inline void vulkan_free(const struct instance *instance,
+                               void *memory) /* NULL does nothing */
+{
+    plug_free(&instance->plug, memory);
+}
 
 #endif

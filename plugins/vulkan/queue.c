@@ -159,7 +159,7 @@ uint64_t queue_issue_reached(struct queue *queue)
 static VkResult poll_briefly(struct device *device, uint64_t value, uint64_t timeout_ns)
 {
     uint64_t until =
-        vulkan_now_ns(device->instance) + (timeout_ns < SPIN_NS ? timeout_ns : SPIN_NS);
+        plug_now_ns(&device->instance->plug) + (timeout_ns < SPIN_NS ? timeout_ns : SPIN_NS);
     uint64_t reached = 0;
     VkResult result;
 
@@ -168,7 +168,7 @@ static VkResult poll_briefly(struct device *device, uint64_t value, uint64_t tim
             device->api.GetSemaphoreCounterValue(device->handle, device->queue.timeline, &reached);
         if (result || reached >= value)
             return result;
-    } while (vulkan_now_ns(device->instance) < until);
+    } while (plug_now_ns(&device->instance->plug) < until);
     return VK_TIMEOUT;
 }
 
@@ -305,6 +305,6 @@ frit_status queue_wait(void *self, frit_queue *handle, uint64_t value, uint64_t 
         report_failure(queue, value, failure, &reason);
     pthread_mutex_unlock(&queue->lock);
     if (reason.status && status != FRIT_INVALID && status != FRIT_DEVICE_LOST)
-        vulkan_copy_err(device->instance, err, &reason);
+        plug_copy_err(&device->instance->plug, err, &reason);
     return status;
 }

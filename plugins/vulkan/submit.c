@@ -87,7 +87,7 @@ static frit_status submit(struct device *device, const frit_cmd *cmds, uint32_t 
     if (!status)
         status = batch_flush(device, r.batch, &r.value, &failure);
     if (status && !r.value) {
-        vulkan_copy_err(device->instance, err, &failure);
+        plug_copy_err(&device->instance->plug, err, &failure);
         return status;
     }
     *value = r.value;

@@ -10,11 +10,11 @@
 
 /* Lanes of a group.  A thread (invocation) has LANES_PER_THREAD of them, so that it loads 16 bytes
  * of 32-bit elements at once. */
-enum { MAX_LANES = 1024, LANES_PER_THREAD = 4 };
+enum { USUAL_LANES = 1024, LANES_PER_THREAD = 4 };
 
 /* Lanes of the largest groups, and bytes of a slab of rows that a lane keeps in registers: 512
  * threads of 64 words, for which a GPU's multiprocessor has room beside what else they compute. */
-enum { MOST_LANES = 2048, SLAB_BYTES = 64 };
+enum { MAX_LANES = 2048, SLAB_BYTES = 64 };
 
 /* Bytes of shared memory that the emitter uses for each lane when lanes exchange values. */
 enum { EXCHANGE_BYTES = 12 };
@@ -78,7 +78,7 @@ void target_fill_spirv(const struct adapter *adapter, struct spirv_target *out)
     const VkPhysicalDeviceLimits *limits = &adapter->limits;
 
     *out = (struct spirv_target){
-        .most_threads =
+        .max_threads =
             min_u32(limits->maxComputeWorkGroupInvocations, limits->maxComputeWorkGroupSize[0]),
         .shared_bytes = limits->maxComputeSharedMemorySize,
         .push_bytes = min_u32(limits->maxPushConstantsSize, MAX_PUSH_BYTES),
@@ -90,15 +90,15 @@ void target_fill_spirv(const struct adapter *adapter, struct spirv_target *out)
         .atomic_f32 = adapter->features.atomic.shaderBufferFloat32AtomicAdd,
     };
     if (adapter->subgroup_size)
-        out->most_threads =
-            min_u32(out->most_threads, adapter->subgroup_size * adapter->max_subgroups);
-    out->most_threads = floor_power_of_two(out->most_threads);
+        out->max_threads =
+            min_u32(out->max_threads, adapter->subgroup_size * adapter->max_subgroups);
+    out->max_threads = floor_power_of_two(out->max_threads);
     fill_floats(adapter, out);
 }
 
 static uint32_t group_lanes(const struct spirv_target *target, uint32_t most)
 {
-    return min_u32(most, target->most_threads * LANES_PER_THREAD);
+    return min_u32(most, target->max_threads * LANES_PER_THREAD);
 }
 
 uint32_t target_max_lanes(const struct adapter *adapter)
@@ -106,7 +106,7 @@ uint32_t target_max_lanes(const struct adapter *adapter)
     struct spirv_target target;
 
     target_fill_spirv(adapter, &target);
-    return group_lanes(&target, MOST_LANES);
+    return group_lanes(&target, MAX_LANES);
 }
 
 /* Whether Fma rounds once.  Vulkan allows both; true for Vulkan drivers that are known to compile
@@ -119,13 +119,13 @@ static bool has_fused_fma(const struct adapter *adapter)
 void target_fill_kernels(const struct adapter *adapter, const struct spirv_target *target,
                          struct kir_target *out)
 {
-    const uint32_t lanes = group_lanes(target, MAX_LANES);
+    const uint32_t lanes = group_lanes(target, USUAL_LANES);
     const uint32_t exchanged = lanes * EXCHANGE_BYTES;
 
     *out = (struct kir_target){
         .lanes = lanes,
         .lanes_per_row = lanes,
-        .most_lanes = group_lanes(target, MOST_LANES),
+        .max_lanes = group_lanes(target, MAX_LANES),
         .near_lanes = target->subgroup * LANES_PER_THREAD, /* lanes of one subgroup */
         .units = adapter->type == FRIT_DEVICE_SOFTWARE ? SOFTWARE_UNITS : GPU_UNITS,
         .group_bytes = target->shared_bytes > exchanged ? target->shared_bytes - exchanged : 0,
@@ -135,7 +135,7 @@ void target_fill_kernels(const struct adapter *adapter, const struct spirv_targe
         .bindings = MAX_BINDINGS,
         .launch_args = MAX_LAUNCH_ARGS,
         .launch_words = MAX_LAUNCH_WORDS,
-        .most_rounds = adapter->type == FRIT_DEVICE_SOFTWARE ? MAX_LOOP_ROUNDS : 0,
+        .max_rounds = adapter->type == FRIT_DEVICE_SOFTWARE ? MAX_LOOP_ROUNDS : 0,
         .align_bytes = SPIRV_ALIGN,
         .fma = has_fused_fma(adapter),
         .f64 = target->float64,

@@ -108,10 +108,10 @@ static bool read_calibrated(struct device *device, frit_clock *out)
 
     if (!device->api.GetCalibratedTimestampsEXT)
         return false;
-    before = vulkan_now_ns(device->instance);
+    before = plug_now_ns(&device->instance->plug);
     if (device->api.GetCalibratedTimestampsEXT(device->handle, 1, &info, &out->ticks, &deviation))
         return false;
-    after = vulkan_now_ns(device->instance);
+    after = plug_now_ns(&device->instance->plug);
     out->host_ns = before + (after - before) / 2;
     return after - before < MAX_READ_NS;
 }
@@ -133,14 +133,14 @@ static frit_status read_submitted(struct device *device, frit_clock *out, frit_e
     if (!status)
         status = timestamps_add(device, batch, queue->staging.handle, offset, err);
     if (!status) {
-        submitted_ns = vulkan_now_ns(device->instance);
+        submitted_ns = plug_now_ns(&device->instance->plug);
         status = batch_flush(device, batch, &value, err);
     }
     if (!status)
         status = queue_wait_value(device, value, UINT64_MAX, err);
     if (status)
         return status;
-    out->host_ns = submitted_ns + (vulkan_now_ns(device->instance) - submitted_ns) / 2;
+    out->host_ns = submitted_ns + (plug_now_ns(&device->instance->plug) - submitted_ns) / 2;
     memcpy(&out->ticks, queue->staging.mapped + offset, TIMESTAMP_BYTES);
     return FRIT_OK;
 }

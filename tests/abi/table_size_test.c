@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Plugins whose tables, or whose host's tables, have another struct_size than today's: shorter by
  * every number of slots, as in an earlier minor, and longer, as in a later one.  Each must work as
- * before or be refused in words.  tests/fake/resized.c makes the sizes and ends the process where
- * somebody uses what is not there. */
+ * before, or be refused with a text.  tests/fake/resized.c changes the sizes, and ends the process
+ * if a slot behind the end of a table is used. */
 #include "unit.h"
 
 #include <stdbool.h>
@@ -33,22 +33,24 @@ enum { DRIVER = 1, FUSERS = 2, OPS = 4, RECORDS = 8, ENGINE = 16, CLOCK = 32 };
 
 struct table {
     const char *name;
-    uint32_t with;    /* plugins that have to do with it */
-    uint32_t first;   /* the shortest that is tried: struct_size and what stands beside it */
-    uint32_t least;   /* what is shorter must be refused */
-    uint32_t enough;  /* with so much it must work */
-    uint32_t bytes;   /* today */
-    uint32_t longest; /* bytes, or more */
+    uint32_t users; /* plugins that offer or use it */
+    /* Sizes in bytes: */
+    uint32_t shortest; /* the first that is tried: struct_size and its neighbour */
+    uint32_t required; /* a shorter table must be refused */
+    uint32_t enough;   /* a table of this size must work */
+    uint32_t bytes;    /* today's; from here on every size must work */
+    uint32_t longest;  /* the last that is tried */
 };
 
-#define TABLE(name, with, type, first, least, enough)                                              \
-    {                                                                                              \
-        name, with, first, least, FRIT_END_OF(type, enough), sizeof(type), sizeof(type) + 2 * SLOT \
+#define TABLE(name, users, type, shortest, required, enough)                      \
+    {                                                                             \
+        name, users, shortest, required, FRIT_END_OF(type, enough), sizeof(type), \
+            sizeof(type) + 2 * SLOT                                               \
     }
-#define REQUIRED(name, with, type, last) \
-    TABLE(name, with, type, SLOT, FRIT_END_OF(type, last), last)
+#define REQUIRED(name, users, type, last) \
+    TABLE(name, users, type, SLOT, FRIT_END_OF(type, last), last)
 
-/* What the host lends.  Each plugin needs another part of core, and of the options. */
+/* Tables of the host.  Which slots of core and of the options are needed depends on the plugin. */
 static const struct table host_tables[] = {
     TABLE(FRIT_HOST_CORE, 0, frit_host_core, SLOT, FRIT_END_OF(frit_host_core, mem_free), now_ns),
     TABLE(FRIT_HOST_OPTIONS, DRIVER, frit_host_options, SLOT,
@@ -70,8 +72,8 @@ static const struct table plugin_tables[] = {
     REQUIRED(FRIT_COLLECTIVE_TABLE, ENGINE, frit_collective_table, wait),
 };
 
-/* It stays in its place, where there is no room for more.  Without spec_release what specs point to
- * would not be given back. */
+/* The table is shortened in place, so that it cannot be made longer.  Without spec_release the
+ * memory of specs would leak. */
 static const struct table program_table = {FRIT_PROGRAM_TABLE,
                                            DRIVER | FUSERS,
                                            FRIT_END_OF(frit_program_table, spec_release),
@@ -205,7 +207,7 @@ static bool run(const struct resized *plugin, frit_device *device)
     return ok;
 }
 
-/* True if everything works; otherwise there are words for it. */
+/* True if everything works; otherwise checks that there is a text that says why. */
 static bool works(const struct resized *plugin, const char *table, uint32_t bytes,
                   const char *store)
 {
@@ -229,7 +231,7 @@ static bool works(const struct resized *plugin, const char *table, uint32_t byte
     return ok;
 }
 
-/* A driver with kernel formats needs the slots behind the required ones. */
+/* A driver with kernel formats also needs optional slots. */
 static uint32_t enough_of(const struct resized *plugin, const struct table *table)
 {
     bool needs_more = !plugin->plain && strcmp(table->name, FRIT_BACKEND) == 0;
@@ -243,17 +245,17 @@ static void try_table(const struct resized *plugin, const struct table *table)
 
     snprintf(store, sizeof(store), "%s/plans", folder);
     print_message("%s, bytes of %s (! refused):", plugin->id, table->name);
-    for (uint32_t bytes = table->first; bytes <= table->longest; bytes += SLOT) {
+    for (uint32_t bytes = table->shortest; bytes <= table->longest; bytes += SLOT) {
         bool must = bytes >= table->bytes || bytes == enough_of(plugin, table);
         bool ok;
 
         print_message(" %u", bytes); /* first, as it may be the last */
         ok = works(plugin, table->name, bytes, store);
         print_message("%s", ok ? "" : "!");
-        if (ok ? bytes < table->least : must)
+        if (ok ? bytes < table->required : must)
             fail_msg("%s with %u bytes of %s is %s", plugin->id, bytes, table->name,
                      ok ? "not refused" : "refused");
-        if (table == &program_table) /* the next ones are made anew, and so resized */
+        if (table == &program_table) /* so that the next programs are created, and resized, anew */
             (void)remove(store);
     }
     (void)remove(store);
@@ -264,7 +266,7 @@ static void try_all(const struct table *tables, size_t count)
 {
     for (size_t p = 0; p < sizeof(plugins) / sizeof(plugins[0]); p++) {
         for (size_t t = 0; t < count; t++) {
-            if (!tables[t].with || tables[t].with & plugins[p].offers)
+            if (!tables[t].users || tables[t].users & plugins[p].offers)
                 try_table(&plugins[p], &tables[t]);
         }
     }

@@ -34,7 +34,7 @@ struct output {
     uint64_t count;
 };
 
-static void copy_sized(struct output *out, frit_tensor *tensor)
+static void append_tensor(struct output *out, frit_tensor *tensor)
 {
     uint64_t count = 1;
     frit_dims dims = frit_tensor_dims(tensor);
@@ -106,8 +106,8 @@ static void learn(struct rig *rig, struct output *out)
         assert_int_equal(frit_flush(rig->dev, NULL), FRIT_OK);
     }
     for (int t = 0; t < STEPS; t++)
-        copy_sized(out, kept[t]);
-    copy_sized(out, p);
+        append_tensor(out, kept[t]);
+    append_tensor(out, p);
     frit_release(m);
     frit_release(v);
     free(numbers);
@@ -179,7 +179,7 @@ static void learn_openly(struct rig *rig, struct output *out)
                 frit_release(mask);
         }
         loss = frit_sum(states[0].p);
-        copy_sized(out, loss);
+        append_tensor(out, loss);
     }
     submits = rig_stats(rig).submits - submits;
     if (rig_stats(rig).captured_launches)
@@ -187,9 +187,9 @@ static void learn_openly(struct rig *rig, struct output *out)
     else
         assert_true(submits > ALL - LEARNT || !records);
     for (int t = 0; t < ALL; t++)
-        copy_sized(out, kept[t]);
+        append_tensor(out, kept[t]);
     for (int k = 0; k < TENSORS; k++) {
-        copy_sized(out, states[k].p);
+        append_tensor(out, states[k].p);
         frit_release(states[k].m);
         frit_release(states[k].v);
     }
@@ -219,7 +219,7 @@ static void change_sizes(struct rig *rig, struct output *out)
         frit_scope_end(scope);
         frit_release(x);
         if (i % STEPS == STEPS - 1)
-            copy_sized(out, y);
+            append_tensor(out, y);
         else
             frit_release(y);
     }
@@ -252,7 +252,7 @@ static void step_many(struct rig *rig, struct output *out)
         assert_int_equal(frit_flush(rig->dev, NULL), FRIT_OK);
     }
     for (int k = 0; k < MANY; k++)
-        copy_sized(out, params[k]);
+        append_tensor(out, params[k]);
     free(numbers);
 }
 

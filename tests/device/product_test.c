@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-enum { CASES = 240, MOST_BATCH = 3, MOST_EXTENT = 20, MOST_FIRST = 2 };
+enum { CASES = 240, MAX_BATCH = 3, MAX_EXTENT = 20, MAX_FIRST = 2 };
 
 static uint64_t state;
 
@@ -52,7 +52,7 @@ static struct matrix matrix_make(struct rig *rig, int64_t rank, int64_t batches,
     struct matrix m = {.batches = rank == 2 ? 1 : batches,
                        .rows = rows,
                        .columns = columns,
-                       .first = below(MOST_FIRST + 1),
+                       .first = below(MAX_FIRST + 1),
                        .swapped = below(2)};
     const int64_t behind = below(2), y = m.swapped ? columns : rows, x = m.swapped ? rows : columns;
     const frit_range along_y = {m.first, m.first + y, 1}, along_x = {m.first, m.first + x, 1};
@@ -88,16 +88,16 @@ static void run_case(struct rig *rig, int number)
 {
     static const uint32_t dtypes[] = {FRIT_F32, FRIT_F16, FRIT_BF16, FRIT_F64};
     const uint32_t dtype = dtypes[below(2) ? 0 : below(4)];
-    const int64_t batches = 1 + below(MOST_BATCH), m = 1 + below(MOST_EXTENT),
-                  n = 1 + below(MOST_EXTENT), k = 1 + below(MOST_EXTENT);
+    const int64_t batches = 1 + below(MAX_BATCH), m = 1 + below(MAX_EXTENT),
+                  n = 1 + below(MAX_EXTENT), k = 1 + below(MAX_EXTENT);
     const bool is_linear = below(3) == 0, has_bias = is_linear && below(4);
     struct matrix a = matrix_make(rig, 2 + below(2), below(4) ? batches : 1, m, k, dtype);
     struct matrix b = matrix_make(rig, is_linear ? 2 : 2 + below(2), batches, k, n, dtype);
     const int64_t of_all = a.batches > b.batches ? a.batches : b.batches;
     frit_tensor *bias = NULL, *product;
-    float of_bias[MOST_EXTENT], *got;
+    float of_bias[MAX_EXTENT], *got;
 
-    for (int i = 0; i < MOST_EXTENT; i++)
+    for (int i = 0; i < MAX_EXTENT; i++)
         of_bias[i] = whole_number();
     if (has_bias) {
         bias = rig_tensor(rig, FRIT_SHAPE(n), of_bias);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A device for tests of what every driver with a kernel compiler gives: FRIT_TEST_DEVICE, by
- * default cpu:0.  Compiled code is waited for, and nothing may run elsewhere. */
+/* A host and a device for tests that must pass on every driver with a kernel compiler; the
+ * environment variable FRIT_TEST_DEVICE selects the device, cpu:0 by default.  Runs wait for
+ * compilation, and no op may run on a fallback device. */
 #ifndef DEVICE_RIG_H
 #define DEVICE_RIG_H
 
@@ -17,13 +18,13 @@ struct rig {
 };
 
 void rig_open(struct rig *rig);
-/* Nothing is left over. */
+/* Fails the test if a tensor or buffer is left, or if an op ran on a fallback. */
 void rig_close(struct rig *rig);
 frit_stats rig_stats(const struct rig *rig);
-/* `count` numbers of a tensor of these dims; the same in every run, between -4 and 4. */
+/* `count` pseudo-random numbers between -4 and 4, malloc'd; the same in every run. */
 float *rig_numbers(uint64_t count);
 frit_tensor *rig_tensor(struct rig *rig, frit_dims dims, const float *numbers);
-/* A malloc'd copy of what the tensor has; the tensor is released. */
+/* A malloc'd copy of the tensor's elements; releases the tensor. */
 float *rig_read(frit_tensor *tensor);
 /* |got - want| is at most `ulps` units in the last place of f32 at `scale`. */
 bool rig_near(double got, double want, double scale, double ulps);

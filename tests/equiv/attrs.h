@@ -28,7 +28,7 @@ union attrs {
 };
 
 /* Fills `attrs` and returns it; NULL where the action has no attributes. */
-const void *attrs_of(const struct script *script, const struct play_how *how,
+const void *attrs_of(const struct script *script, const struct play_params *params,
                      const struct action *action, union attrs *attrs);
 frit_axes attrs_axes(const struct action *action);
 /* Rows whose type is drawn in, whatever the play computes in. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Elements are drawn in their own type, and widened where the play computes in a wider one: both
- * have the same values. */
+/* Elements are drawn in the type that the script gives them.  A play in a wider type widens them,
+ * so that all plays start from the same values. */
 #include "data.h"
 
 #include <float.h>
@@ -8,52 +8,52 @@
 #include <stdlib.h>
 #include <string.h>
 
-uint64_t data_form(uint32_t seed, const struct play_how *how)
+uint64_t data_variant_seed(uint32_t seed, const struct play_params *params)
 {
-    struct chance chance = {(uint64_t)how->variant << 32 ^ seed};
+    struct chance chance = {(uint64_t)params->variant << 32 ^ seed};
 
     return chance_next(&chance);
 }
 
-uint64_t data_mix(uint32_t seed, const struct play_how *how)
+uint64_t data_round_seed(uint32_t seed, const struct play_params *params)
 {
-    struct chance chance = {(uint64_t)how->variant << 32 ^ (uint64_t)how->round << 40 ^ seed};
+    struct chance chance = {(uint64_t)params->variant << 32 ^ (uint64_t)params->round << 40 ^ seed};
 
     return chance_next(&chance);
 }
 
-bool data_is_wide(uint32_t dtype, const struct play_how *how)
+bool data_is_wide(uint32_t dtype, const struct play_params *params)
 {
-    return how->as != PLAY_OWN && (dtype == FRIT_F32 || dtype == FRIT_F64);
+    return params->precision != PLAY_OWN && (dtype == FRIT_F32 || dtype == FRIT_F64);
 }
 
-uint32_t data_dtype(const struct script *script, const struct play_how *how, uint16_t v)
+uint32_t data_dtype(const struct script *script, const struct play_params *params, uint16_t v)
 {
     uint32_t dtype = script->vars[v].dtype;
 
-    return data_is_wide(dtype, how) ? FRIT_F64 : dtype;
+    return data_is_wide(dtype, params) ? FRIT_F64 : dtype;
 }
 
-/* Where drivers are compared there is no infinity: one times what is nearly zero is anything. */
-static double real_of(struct chance *chance, bool careful)
+/* A well-conditioned script has no infinity: its product with a rounded zero may be anything. */
+static double real_of(struct chance *chance, bool well_conditioned)
 {
     static const double special[] = {0, -0.0, NAN, 1, -1, INFINITY};
 
     if (chance_below(chance, 60) == 0)
-        return special[chance_below(chance, careful ? 5 : 6)];
+        return special[chance_below(chance, well_conditioned ? 5 : 6)];
     return (double)(int32_t)(chance_next(chance) >> 32) / 1073741824.0 * 1.5;
 }
 
 char *data_create(uint32_t dtype, int64_t count, uint32_t seed, const struct script *script,
-                  const struct play_how *how)
+                  const struct play_params *params)
 {
-    struct chance chance = {data_mix(seed, how)};
-    bool wide = data_is_wide(dtype, how);
+    struct chance chance = {data_round_seed(seed, params)};
+    bool wide = data_is_wide(dtype, params);
     uint64_t size = wide ? sizeof(double) : frit_dtype_bits(dtype) / 8;
     char *data = malloc((size_t)count * size + 1);
 
     for (int64_t i = 0; data && i < count; i++) {
-        double drawn = real_of(&chance, script->careful);
+        double drawn = real_of(&chance, script->well_conditioned);
         float narrow = (float)drawn;
         double real = dtype == FRIT_F64 ? drawn : (double)narrow;
         int32_t whole = (int32_t)chance_below(&chance, 19) - 9;
@@ -83,7 +83,7 @@ frit_scalar data_scalar(uint32_t dtype, uint64_t chosen, bool not_zero)
 
 /* ---- layouts ---- */
 
-/* Copies elements of `dims`, in order, to where each lies: at first + sum of index * step. */
+/* Copies dense elements of `dims` to positions first + sum over d of index[d] * step[d]. */
 static void place(const frit_dims *dims, const int64_t *step, int64_t first, uint64_t size,
                   const char *from, char *to)
 {
@@ -112,8 +112,8 @@ static int64_t count_of(const frit_dims *dims)
     return count;
 }
 
-/* The last dim outermost. */
-static frit_tensor *turned(frit_device *device, uint32_t dtype, frit_dims dims, const char *data)
+/* A tensor that is stored with its last dim outermost. */
+static frit_tensor *permuted(frit_device *device, uint32_t dtype, frit_dims dims, const char *data)
 {
     uint64_t size = frit_dtype_bits(dtype) / 8, bytes = (uint64_t)count_of(&dims) * size;
     int64_t step[FRIT_MAX_RANK], stride = 1, last = dims.rank - 1;
@@ -137,8 +137,8 @@ static frit_tensor *turned(frit_device *device, uint32_t dtype, frit_dims dims, 
     return frit_permute(frit_take(tensor), order);
 }
 
-/* Inside of a larger one, every second element of the last dim. */
-static frit_tensor *inside(frit_device *device, uint32_t dtype, frit_dims dims, const char *data)
+/* A slice of a larger tensor, with every second element of the last dim. */
+static frit_tensor *sliced(frit_device *device, uint32_t dtype, frit_dims dims, const char *data)
 {
     uint64_t size = frit_dtype_bits(dtype) / 8;
     int64_t step[FRIT_MAX_RANK], stride = 1, last = dims.rank - 1, first = 0;
@@ -171,8 +171,8 @@ frit_tensor *data_layout(frit_device *device, uint32_t dtype, frit_dims dims, co
     uint64_t form = dims.rank == 0 || count == 0 ? 0 : seed % 3;
     frit_tensor *tensor =
         form == 0   ? frit_from_host(device, dtype, dims, data, frit_storage_bytes(dtype, count))
-        : form == 1 ? turned(device, dtype, dims, data)
-                    : inside(device, dtype, dims, data);
+        : form == 1 ? permuted(device, dtype, dims, data)
+                    : sliced(device, dtype, dims, data);
 
     (void)frit_flush(device, NULL);
     return tensor;

@@ -5,17 +5,17 @@
 
 #include "play.h"
 
-/* A number of an action's own for each variant: of what plans depend on. */
-uint64_t data_form(uint32_t seed, const struct play_how *how);
-/* The same, and another one in each round. */
-uint64_t data_mix(uint32_t seed, const struct play_how *how);
-/* Whether a value is of a wider type than its own: floats, but where plays are PLAY_OWN. */
-bool data_is_wide(uint32_t dtype, const struct play_how *how);
+/* A seed from an action's seed and the variant: for what plans depend on. */
+uint64_t data_variant_seed(uint32_t seed, const struct play_params *params);
+/* The same with the round: for data and scalars. */
+uint64_t data_round_seed(uint32_t seed, const struct play_params *params);
+/* Whether the play computes values of this type in a wider one. */
+bool data_is_wide(uint32_t dtype, const struct play_params *params);
 /* The type that a value has in a play. */
-uint32_t data_dtype(const struct script *script, const struct play_how *how, uint16_t v);
-/* Elements of `dtype`, in the type that `how` gives them; malloc'd. */
+uint32_t data_dtype(const struct script *script, const struct play_params *params, uint16_t v);
+/* Elements of `dtype`, in the type that `params` gives them; malloc'd. */
 char *data_create(uint32_t dtype, int64_t count, uint32_t seed, const struct script *script,
-                  const struct play_how *how);
+                  const struct play_params *params);
 /* A scalar operand; of the classes that code may be specialised on, and others. */
 frit_scalar data_scalar(uint32_t dtype, uint64_t chosen, bool not_zero);
 /* A tensor of these elements that is not dense for two of three seeds.  Runs what is queued. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Scripts: threads, phases, scopes, lives and deaths; the ops themselves are rows.c's.
+/* Scripts: threads, phases, scopes, lives and deaths; the ops themselves are ops.c's.
  *
  * Phase by phase and thread by thread, each thread gets a share of the ops; between them values are
  * read, written, released, kept and lent to other threads.  The first phase of the main thread is
@@ -23,8 +23,9 @@ uint16_t pick(struct generator *g, const struct want *want)
 
         if (!world_has(&g->world, g->thread, v) || !(want->dtypes & BIT(var->dtype)) ||
             var->shape.rank < want->min_rank || var->shape.rank > want->max_rank ||
-            (BIT(var->dtype) & REALS && var->level > want->level) ||
-            (want->fits && !want->fits(var)) || (g->discrete && script->careful && !var->exact))
+            (BIT(var->dtype) & REALS && var->exponent > want->exponent) ||
+            (want->fits && !want->fits(var)) ||
+            (g->discrete && script->well_conditioned && !var->exact))
             continue;
         if ((g->alone[v] && var->home != g->thread) || (attempt < 6 && g->used[v]))
             continue;
@@ -35,9 +36,10 @@ uint16_t pick(struct generator *g, const struct want *want)
 
 uint16_t pick_simple(struct generator *g, uint32_t dtypes, uint32_t min_rank)
 {
-    return pick(
-        g, &(struct want){
-               .dtypes = dtypes, .level = NO_LEVEL, .min_rank = min_rank, .max_rank = SCRIPT_RANK});
+    return pick(g, &(struct want){.dtypes = dtypes,
+                                  .exponent = ANY_EXPONENT,
+                                  .min_rank = min_rank,
+                                  .max_rank = SCRIPT_RANK});
 }
 
 uint16_t pick_beside(struct generator *g, uint16_t first,
@@ -61,7 +63,7 @@ struct operand use(struct generator *g, uint16_t var)
     return (struct operand){var, take};
 }
 
-struct operand used_up(struct generator *g, uint16_t var)
+struct operand consume(struct generator *g, uint16_t var)
 {
     return (struct operand){var, world_may_end(&g->world, g->thread, var)};
 }
@@ -101,11 +103,11 @@ static bool is_exact(const struct generator *g, const struct action *action, uin
         return true;
     if (action->op == FRIT_OP_cast && first->dtype != dtype)
         return exact && (dtype == FRIT_F64 || first->dtype == FRIT_BOOL);
-    return exact && rounding_of(action) == ROW_KEEPS;
+    return exact && rounding_of(action) == OP_KEEPS;
 }
 
-void copy_sized(struct generator *g, struct action *action, uint32_t dtype,
-                const struct shape *shape, int level, bool positive)
+void add_output(struct generator *g, struct action *action, uint32_t dtype,
+                const struct shape *shape, int exponent, bool positive)
 {
     struct script *script = g->script;
     uint16_t v = (uint16_t)(script->n_vars + action->n_out);
@@ -115,7 +117,7 @@ void copy_sized(struct generator *g, struct action *action, uint32_t dtype,
         return;
     script->vars[v] = (struct var){.dtype = dtype,
                                    .shape = *shape,
-                                   .level = (int8_t)(level < 0 ? 0 : level),
+                                   .exponent = (int8_t)(exponent < 0 ? 0 : exponent),
                                    .positive = positive,
                                    .tainted = action->kind == ACT_BROKEN,
                                    .home = g->thread};
@@ -177,7 +179,7 @@ static struct shape random_shape(struct generator *g)
             if (chance_of(&g->chance, 2))
                 shape.code[d] = DIM_ZERO;
         }
-    } while (shape_most(&shape) > MOST_ELEMENTS / 4);
+    } while (shape_most(&shape) > MAX_ELEMENTS / 4);
     return shape;
 }
 
@@ -188,7 +190,7 @@ static void from_host(struct generator *g)
     struct action action = begin(g, ACT_FROM_HOST);
     struct shape shape = random_shape(g);
 
-    copy_sized(g, &action, dtypes[chance_below(&g->chance, 8)], &shape, 2, false);
+    add_output(g, &action, dtypes[chance_below(&g->chance, 8)], &shape, 2, false);
     commit(g, &action);
 }
 
@@ -198,13 +200,13 @@ static void broken(struct generator *g)
     struct action action = begin(g, ACT_BROKEN), add = begin_op(g, FRIT_OP_add, ATTR_NONE);
     uint16_t x = pick_simple(g, BIT(FRIT_F32), 0);
 
-    copy_sized(g, &action, FRIT_F32, &(struct shape){.rank = 0}, 0, false);
+    add_output(g, &action, FRIT_F32, &(struct shape){.rank = 0}, 0, false);
     if (!commit(g, &action) || x == NO_VAR)
         return;
     add.n_in = 2;
     add.in[0] = use(g, x);
     add.in[1] = (struct operand){action.out[0], false};
-    copy_sized(g, &add, FRIT_F32, &g->script->vars[x].shape, 0, false);
+    add_output(g, &add, FRIT_F32, &g->script->vars[x].shape, 0, false);
     commit(g, &add);
 }
 
@@ -227,7 +229,7 @@ static void write_some(struct generator *g)
         return;
     if (g->world.vars[v].shared && !g->alone[v])
         return;
-    g->script->vars[v].level = 2;
+    g->script->vars[v].exponent = 2;
     g->script->vars[v].positive = false;
     g->script->vars[v].exact = true;
     on_value(g, ACT_WRITE, v, 0);
@@ -355,7 +357,7 @@ static void generate_end(struct generator *g)
             on_value(g, chance_of(&g->chance, 50) ? ACT_READ : ACT_TAKE_READ, v, 0);
 }
 
-void script_generate(struct script *script, uint64_t seed, bool careful)
+void script_generate(struct script *script, uint64_t seed, bool well_conditioned)
 {
     struct generator g = {.script = script, .chance = {seed * 0x2545f4914f6cdd1du + 1}};
     uint32_t n_ops = 16 + chance_below(&g.chance, 241);
@@ -363,7 +365,7 @@ void script_generate(struct script *script, uint64_t seed, bool careful)
 
     memset(script, 0, sizeof(*script));
     script->seed = seed;
-    script->careful = careful;
+    script->well_conditioned = well_conditioned;
     script->n_phases = 1;
     g.breaks = chance_of(&g.chance, 15);
     g.reading = (uint32_t[]){1, 3, 6, 12}[chance_below(&g.chance, 4)];

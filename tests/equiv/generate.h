@@ -5,7 +5,7 @@
 
 #include "script.h"
 
-enum { MOST_ELEMENTS = 1200, MOST_LEVEL = 24, NO_LEVEL = 127 };
+enum { MAX_ELEMENTS = 1200, MAX_EXPONENT = 24, ANY_EXPONENT = 127 };
 
 struct generator {
     struct script *script;
@@ -29,7 +29,7 @@ static inline const struct var *value_of(const struct generator *g, uint16_t var
 /* What is wanted of an operand. */
 struct want {
     uint32_t dtypes; /* bits by element type */
-    int level;       /* at most, for floats */
+    int exponent;    /* at most, for floats */
     uint32_t min_rank, max_rank;
     bool (*fits)(const struct var *var);
 };
@@ -52,21 +52,21 @@ uint16_t pick_beside(struct generator *g, uint16_t first,
 /* An operand, taken now and then. */
 struct operand use(struct generator *g, uint16_t var);
 /* Taken where it may be. */
-struct operand used_up(struct generator *g, uint16_t var);
+struct operand consume(struct generator *g, uint16_t var);
 struct operand scalar(void);
 
 /* An action of the present thread, with a number of its own, not yet part of the script. */
 struct action begin(struct generator *g, enum action_kind kind);
 struct action begin_op(struct generator *g, uint16_t op, enum attr_form attrs);
-/* Adds an output like `like` in level and taint of all operands, with this type. */
-void copy_sized(struct generator *g, struct action *action, uint32_t dtype,
-                const struct shape *shape, int level, bool positive);
+/* Adds an output like `like` in exponent and taint of all operands, with this type. */
+void add_output(struct generator *g, struct action *action, uint32_t dtype,
+                const struct shape *shape, int exponent, bool positive);
 /* Makes it part of the script; false where there is no room. */
 bool commit(struct generator *g, const struct action *action);
 
 /* views.c: a random view; false where nothing fitted. */
 bool generate_view(struct generator *g);
-/* rows.c: one random op, or a short pattern of ops; false where nothing fitted. */
+/* ops.c: one random op, or a short pattern of ops; false where nothing fitted. */
 bool generate_op(struct generator *g);
 
 #endif

@@ -18,7 +18,7 @@ struct stage {
     struct play *play;
     frit_device *device;
     const struct script *script;
-    const struct play_how *how;
+    const struct play_params *params;
     pthread_barrier_t barrier;
     pthread_mutex_t lock; /* of the fault */
     frit_tensor *tensors[SCRIPT_VARS];
@@ -47,7 +47,7 @@ static void fault(struct stage *stage, const char *what, uint32_t action, frit_t
 
 static uint32_t dtype_of(const struct stage *stage, uint16_t v)
 {
-    return data_dtype(stage->script, stage->how, v);
+    return data_dtype(stage->script, stage->params, v);
 }
 
 /* ---- ops ---- */
@@ -68,28 +68,30 @@ static uint32_t scalar_dtype(const struct script *script, const struct action *a
 static frit_scalar scalar_at(const struct stage *stage, const struct action *action, uint32_t i)
 {
     uint32_t dtype = scalar_dtype(stage->script, action);
-    bool divides = stage->script->careful && action->op == FRIT_OP_div;
+    bool divides = stage->script->well_conditioned && action->op == FRIT_OP_div;
 
     if (action->scalars == SCALARS_ONE)
         return dtype == FRIT_BOOL || dtype == FRIT_I32 ? frit_scalar_i(1) : frit_scalar_f(1);
     if (action->scalars == SCALARS_POWERS)
-        return frit_scalar_f(1.0 / (double)(1u << data_mix(action->seed + i, stage->how) % 6));
-    return data_scalar(dtype, data_mix(action->seed + i, stage->how) >> 7, divides);
+        return frit_scalar_f(1.0 /
+                             (double)(1u << data_round_seed(action->seed + i, stage->params) % 6));
+    return data_scalar(dtype, data_round_seed(action->seed + i, stage->params) >> 7, divides);
 }
 
-/* Whether floats of the value are to be disturbed beside this row. */
+/* Whether floats of the value are to be disturbed at this op. */
 static bool is_disturbed(const struct stage *stage, const struct action *action, uint16_t v,
                          bool output)
 {
     enum rounding rounding = rounding_of(action);
 
-    return stage->how->as == PLAY_DISTURBED && v != NO_VAR && dtype_of(stage, v) == FRIT_F64 &&
-           (output ? rounding != ROW_KEEPS || action->op == FRIT_OP_cast : rounding == ROW_FOLDS);
+    return stage->params->precision == PLAY_DISTURBED && v != NO_VAR &&
+           dtype_of(stage, v) == FRIT_F64 &&
+           (output ? rounding != OP_KEEPS || action->op == FRIT_OP_cast : rounding == OP_FOLDS);
 }
 
 static uint64_t errors_of(const struct stage *stage, uint32_t seed)
 {
-    return data_mix(seed, stage->how) + stage->how->errors;
+    return data_round_seed(seed, stage->params) + stage->params->errors;
 }
 
 /* A disturbed operand is another tensor, so that the value is released here where it is taken. */
@@ -137,7 +139,7 @@ static frit_tensor *error_of_mean(struct stage *stage, const struct action *acti
     return error;
 }
 
-/* A result as the play has it, from that of the row. */
+/* The value that the play uses for result `k`, from the tensor that the op returned. */
 static frit_tensor *result_of(struct stage *stage, const struct action *action, uint32_t k,
                               frit_tensor *tensor)
 {
@@ -169,7 +171,7 @@ static void play_op(struct stage *stage, const struct action *action, uint32_t i
                       .op = action->op,
                       .n_in = action->n_in,
                       .in = in,
-                      .attrs = attrs_of(stage->script, stage->how, action, &attrs)};
+                      .attrs = attrs_of(stage->script, stage->params, action, &attrs)};
 
     for (uint32_t i = 0; i < action->n_in; i++) {
         if (action->in[i].var != NO_VAR)
@@ -197,15 +199,15 @@ static char *data_of(const struct stage *stage, const struct action *action, uin
                      uint64_t *bytes)
 {
     const struct var *var = &stage->script->vars[v];
-    int64_t count = shape_count(&var->shape, stage->how->variant);
+    int64_t count = shape_count(&var->shape, stage->params->variant);
 
     *bytes = frit_storage_bytes(dtype_of(stage, v), count);
-    return data_create(var->dtype, count, action->seed, stage->script, stage->how);
+    return data_create(var->dtype, count, action->seed, stage->script, stage->params);
 }
 
 static frit_dims dims_of(const struct stage *stage, uint16_t v)
 {
-    return shape_dims(&stage->script->vars[v].shape, stage->how->variant);
+    return shape_dims(&stage->script->vars[v].shape, stage->params->variant);
 }
 
 /* Lays out what will come from the host, before the script begins. */
@@ -221,7 +223,7 @@ static void lay_out(struct stage *stage)
             continue;
         data = data_of(stage, action, v, &bytes);
         stage->inputs[i] = data_layout(stage->device, dtype_of(stage, v), dims_of(stage, v), data,
-                                       data_form(action->seed + 1, stage->how) >> 9);
+                                       data_variant_seed(action->seed + 1, stage->params) >> 9);
         free(data);
     }
 }
@@ -242,7 +244,7 @@ static void play_from_host(struct stage *stage, const struct action *action, uin
     free(data);
 }
 
-/* Random rows run by themselves, and what is larger than the device has no memory, whatever runs
+/* Random ops run by themselves, and what is larger than the device has no memory, whatever runs
  * beside it. */
 static void play_broken(struct stage *stage, const struct action *action)
 {
@@ -250,7 +252,7 @@ static void play_broken(struct stage *stage, const struct action *action)
         frit_random_uniform(stage->device, FRIT_F32, FRIT_SHAPE(1 << 20, 1 << 20), 0, 1);
     frit_tensor *sum = frit_sum(frit_take(large));
 
-    if (data_is_wide(FRIT_F32, stage->how))
+    if (data_is_wide(FRIT_F32, stage->params))
         sum = frit_cast(frit_take(sum), FRIT_F64);
     stage->tensors[action->out[0]] = sum;
 }
@@ -272,7 +274,7 @@ static void read_value(struct stage *stage, uint16_t v, bool take, uint32_t inde
     struct reading *reading = &stage->play->readings[index];
     frit_tensor *tensor = stage->tensors[v];
     uint64_t bytes =
-        frit_storage_bytes(dtype_of(stage, v), shape_count(&var->shape, stage->how->variant));
+        frit_storage_bytes(dtype_of(stage, v), shape_count(&var->shape, stage->params->variant));
 
     reading->data = calloc(1, bytes + 1);
     reading->status = frit_read(take ? frit_take(tensor) : tensor, reading->data, bytes, NULL);
@@ -429,7 +431,7 @@ static uint32_t readings_of(const struct script *script)
 }
 
 void play_script(struct play *play, frit_device *device, const struct script *script,
-                 const struct play_how *how, const uint8_t *left)
+                 const struct play_params *params, const uint8_t *left)
 {
     struct stage *stage = calloc(1, sizeof(*stage));
     struct actor main_actor = {.stage = stage, .thread = SCRIPT_THREADS};
@@ -443,9 +445,9 @@ void play_script(struct play *play, frit_device *device, const struct script *sc
     stage->play = play;
     stage->device = device;
     stage->script = script;
-    stage->how = how;
+    stage->params = params;
     pthread_mutex_init(&stage->lock, NULL);
-    if (how->layouts)
+    if (params->layouts)
         lay_out(stage);
     first_op(stage);
     if (script->n_threads)

@@ -6,14 +6,14 @@
 #include "script.h"
 
 /* In which types a play computes. */
-enum play_as {
+enum play_precision {
     PLAY_OWN,      /* those of the script */
     PLAY_WIDE,     /* floats are F64 */
-    PLAY_DISTURBED /* the same, with errors where a row rounds in its own type */
+    PLAY_DISTURBED /* the same, with errors where an op rounds */
 };
 
-struct play_how {
-    enum play_as as;
+struct play_params {
+    enum play_precision precision;
     uint32_t variant; /* of extents, and of the slices */
     uint32_t round;   /* data and scalars */
     uint32_t errors;  /* PLAY_DISTURBED: which ones */
@@ -34,7 +34,7 @@ struct play {
 
 /* `left`: as script_settle gave it.  All tensors are gone afterwards.  play_fini in any case. */
 void play_script(struct play *play, frit_device *device, const struct script *script,
-                 const struct play_how *how, const uint8_t *left);
+                 const struct play_params *params, const uint8_t *left);
 void play_fini(struct play *play, const struct script *script);
 
 /* False, and how in `text`, where readings differ; NaNs are alike. */

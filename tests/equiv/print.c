@@ -38,18 +38,18 @@ static void print_attrs(const struct action *action)
         form == ATTR_SCATTER || form == ATTR_FFT)
         printf(", axis %u", action->axis);
     if (form == ATTR_SWAP)
-        printf(", axes %u %u", action->axis, action->with);
+        printf(", axes %u %u", action->axis, action->other_axis);
     for (uint32_t k = 0; k < action->n_axes; k++)
         printf("%s%u", k ? " " : form == ATTR_SLICE ? ", forms " : ", axes ", action->axes[k]);
     if (form == ATTR_REDUCE && action->keep)
         printf(", keep");
-    if (form == ATTR_SORT && action->step)
+    if (form == ATTR_SORT && action->choice)
         printf(", descending");
     if (form == ATTR_SCATTER)
-        printf(", update %u", action->step);
+        printf(", update %u", action->choice);
     if (form == ATTR_QUANTIZE)
         printf(", %s%s", action->keep ? "by lines" : "one scale",
-               action->step ? ", symmetric" : "");
+               action->choice ? ", symmetric" : "");
 }
 
 static void print_action(const struct script *script, uint32_t variant, uint32_t index)

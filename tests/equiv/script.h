@@ -101,19 +101,19 @@ enum attr_form {
     ATTR_ORDER,
     ATTR_SLICE,
     ATTR_AXES,
-    ATTR_UNFOLD, /* axis, size code, step */
+    ATTR_UNFOLD, /* axis, size, step */
     ATTR_CAST,   /* type of out[0] */
     ATTR_REDUCE, /* axes, keep */
     ATTR_AXIS,
-    ATTR_SWAP,
+    ATTR_SWAP,      /* axis, other_axis */
     ATTR_NORM_AXES, /* axes */
-    ATTR_POOL,      /* kernel of all dims */
-    ATTR_SORT,      /* axis, step: descending */
-    ATTR_TOPK,      /* axis, code of k */
-    ATTR_SCATTER,   /* axis, step: update */
-    ATTR_FFT,       /* axis, code of n */
-    ATTR_QUANTIZE, /* type of out[0]; keep: a scale per line, code of its extent; step: symmetric */
-    ATTR_DEQUANTIZE /* the same keep and code */
+    ATTR_POOL,      /* step: the kernel's extent */
+    ATTR_SORT,      /* axis; choice: descending */
+    ATTR_TOPK,      /* axis; size: k */
+    ATTR_SCATTER,   /* axis; choice: the update */
+    ATTR_FFT,       /* axis; size: n */
+    ATTR_QUANTIZE, /* type of out[0]; keep: a scale per line, of extent `size`; choice: symmetric */
+    ATTR_DEQUANTIZE /* keep and size, as those of the quantize */
 };
 
 /* Which scalars an action has. */
@@ -133,8 +133,10 @@ struct action {
     uint8_t phase;
     uint8_t n_in, n_out;
     uint8_t attrs; /* attr_form */
-    uint8_t keep, axis, with, step;
-    uint8_t n_axes, axes[SCRIPT_RANK]; /* or forms of slices, or a size code */
+    uint8_t keep, axis, other_axis, step;
+    uint8_t size;                      /* a code of dims, see DIM_ONE */
+    uint8_t choice;                    /* see attr_form */
+    uint8_t n_axes, axes[SCRIPT_RANK]; /* or forms of slices */
     uint16_t op;
     uint16_t number;
     uint16_t out[SCRIPT_OUTPUTS];
@@ -154,31 +156,31 @@ static inline bool action_has_scalars(const struct action *action)
 struct var {
     uint32_t dtype;
     struct shape shape;
-    int8_t level;  /* floats: elements are below 2^level, but for what is not finite */
-    bool positive; /* floats: elements are not below 0 */
-    bool exact;    /* the same elements on every device */
-    bool tainted;  /* stands on a broken value */
-    uint8_t home;  /* thread that made it */
+    int8_t exponent; /* floats: elements are below 2^exponent, but for what is not finite */
+    bool positive;   /* floats: elements are not below 0 */
+    bool exact;      /* the same elements on every device */
+    bool tainted;    /* stands on a broken value */
+    uint8_t home;    /* thread that made it */
 };
 
-/* What a row does to floats. */
-enum rounding { ROW_KEEPS, ROW_ROUNDS, ROW_FOLDS };
+/* How an op rounds floats: not at all, each result once, or repeatedly, in a reduction. */
+enum rounding { OP_KEEPS, OP_ROUNDS, OP_FOLDS };
 enum rounding rounding_of(const struct action *action);
 
 struct script {
     uint64_t seed;
-    bool careful;       /* for drivers that round in different ways, see script_generate */
-    uint32_t n_threads; /* 0: everything in the main one */
-    uint32_t n_phases;  /* the last belongs to the main thread, after the others */
+    bool well_conditioned; /* a small error stays small, see script_generate */
+    uint32_t n_threads;    /* 0: everything in the main one */
+    uint32_t n_phases;     /* the last belongs to the main thread, after the others */
     uint32_t n_vars, n_actions, n_scopes;
     uint32_t n_ops, n_views, n_made, n_early; /* ops, views, values, those that died unseen */
     struct var vars[SCRIPT_VARS];
     struct action actions[SCRIPT_ACTIONS];
 };
 
-/* Fills `script`.  In a careful one no small error of a rounded value can change a result much:
- * it compares only exact values, and divides by nothing that may be zero. */
-void script_generate(struct script *script, uint64_t seed, bool careful);
+/* Fills `script`.  In a well-conditioned one no small error of a rounded value can change a result
+ * much: it compares only exact values, and divides by nothing that may be zero. */
+void script_generate(struct script *script, uint64_t seed, bool well_conditioned);
 /* The actions that are on, as text, with the extents of `variant`. */
 void script_print(const struct script *script, uint32_t variant);
 

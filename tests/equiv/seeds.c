@@ -46,9 +46,9 @@ static void settle(struct scripts *scripts)
 
 void scripts_generate(struct scripts *scripts)
 {
-    script_generate(&scripts->own, scripts->seed, scripts->careful);
+    script_generate(&scripts->own, scripts->seed, scripts->well_conditioned);
     if (!scripts->again)
-        script_generate(&scripts->foreign, scripts->seed + 1, scripts->careful);
+        script_generate(&scripts->foreign, scripts->seed + 1, scripts->well_conditioned);
     settle(scripts);
 }
 
@@ -71,7 +71,7 @@ static void measure_longer(struct session *session, uint32_t longer)
     for (uint32_t k = 0; k < session->n_plays; k++) {
         struct session_play *play = &session->plays[k];
         bool same = play->script->seed == session->plays[longer].script->seed &&
-                    play->how.variant == session->plays[longer].how.variant;
+                    play->params.variant == session->plays[longer].params.variant;
 
         if (same) {
             play->measure = 0;
@@ -87,27 +87,27 @@ static void session_of_seed(const struct scripts *scripts, struct session *sessi
     uint32_t first = scripts->large ? SCRIPT_VARIANTS : 0;
     uint32_t other =
         scripts->large ? first + 1 : 1 + (uint32_t)scripts->seed % (SCRIPT_VARIANTS - 1);
-    const struct play_how how = {.variant = first}, sizes = {.variant = other};
+    const struct play_params params = {.variant = first}, sizes = {.variant = other};
 
     *session = (struct session){
-        .plays = {{&scripts->own, scripts->own_left, how, "empty store", 0},
-                  {&scripts->own, scripts->own_left, how, "filled store", 0},
+        .plays = {{&scripts->own, scripts->own_left, params, "empty store", 0},
+                  {&scripts->own, scripts->own_left, params, "filled store", 0},
                   {&scripts->own, scripts->own_left, sizes, "other sizes", 0},
-                  {&scripts->longer, scripts->longer_left, how, "fewer deaths", 0},
-                  {&scripts->foreign, scripts->foreign_left, how, "foreign store", 0}},
+                  {&scripts->longer, scripts->longer_left, params, "fewer deaths", 0},
+                  {&scripts->foreign, scripts->foreign_left, params, "foreign store", 0}},
         .n_plays = 5};
 }
 
 static void session_of_round(const struct scripts *scripts, struct session *session)
 {
     uint32_t form = form_of(scripts);
-    const struct play_how how = {.variant = form + (scripts->large ? SCRIPT_VARIANTS : 0),
-                                 .round = scripts->round,
-                                 .layouts = true};
+    const struct play_params params = {.variant = form + (scripts->large ? SCRIPT_VARIANTS : 0),
+                                       .round = scripts->round,
+                                       .layouts = true};
 
     *session = (struct session){
-        .plays = {{&scripts->own, scripts->own_left, how, "all deaths", 0},
-                  {&scripts->longer, scripts->longer_left, how, "fewer deaths", 0}},
+        .plays = {{&scripts->own, scripts->own_left, params, "all deaths", 0},
+                  {&scripts->longer, scripts->longer_left, params, "fewer deaths", 0}},
         .n_plays = 2};
 }
 

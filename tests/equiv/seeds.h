@@ -10,9 +10,9 @@ enum { SEED_FORMS = SCRIPT_VARIANTS };
 
 struct scripts {
     uint64_t seed;
-    uint32_t round;    /* how often the seed came before */
-    bool again, large; /* seeds come again; large tensors */
-    bool careful;      /* see script_generate */
+    uint32_t round;        /* how often the seed came before */
+    bool again, large;     /* seeds come again; large tensors */
+    bool well_conditioned; /* see script_generate */
     struct script own, longer, foreign;
     uint8_t own_left[SCRIPT_VARS], longer_left[SCRIPT_VARS], foreign_left[SCRIPT_VARS];
 };

@@ -68,7 +68,8 @@ static bool run_side(struct tester *tester, uint32_t number, const struct sessio
         const struct session_play *play = &session->plays[k];
 
         seed_play(tester, session, side->host, play->measure);
-        play_script(&outcome->sides[number][k], side->opened, play->script, &play->how, play->left);
+        play_script(&outcome->sides[number][k], side->opened, play->script, &play->params,
+                    play->left);
     }
     tester->plays += session->n_plays;
     count(side, &before);
@@ -81,18 +82,18 @@ static bool run_side(struct tester *tester, uint32_t number, const struct sessio
 static void measure_next(struct tester *tester, const struct session *session, uint32_t m,
                          struct outcome *outcome)
 {
-    static const enum play_as as[] = {PLAY_OWN, PLAY_WIDE, PLAY_DISTURBED};
+    static const enum play_precision precisions[] = {PLAY_OWN, PLAY_WIDE, PLAY_DISTURBED};
     const struct session_play *play = &session->measures[m];
     uint32_t number = outcome->n_measured[m]++;
-    struct play_how how = play->how;
+    struct play_params params = play->params;
     frit_stats before = {.struct_size = sizeof(before)};
     struct side *side = &tester->measure;
 
-    how.as = as[number < 2 ? number : 2];
-    how.errors = number < 2 ? 0 : number - 2;
+    params.precision = precisions[number < 2 ? number : 2];
+    params.errors = number < 2 ? 0 : number - 2;
     frit_stats_get(side->opened, &before);
     seed_play(tester, session, side->host, m);
-    play_script(&outcome->measured[m][number], side->opened, play->script, &how, play->left);
+    play_script(&outcome->measured[m][number], side->opened, play->script, &params, play->left);
     if (number == 0)
         count(side, &before);
 }
@@ -165,7 +166,7 @@ static bool is_near(struct tester *tester, const struct session *session,
         }
     for (uint32_t e = 0; e < near.n_disturbed; e++)
         near.disturbed[e] = &measured[2 + e];
-    if (!play_compare_near(play->script, play->how.variant, &near, &seen, text, size))
+    if (!play_compare_near(play->script, play->params.variant, &near, &seen, text, size))
         return false;
     tester->seen = seen;
     return true;
@@ -204,7 +205,7 @@ static void compare_bits(const struct tester *tester, const struct session *sess
         tester->near ? &outcome->sides[0][k] : &outcome->measured[play->measure][0];
     char text[700];
 
-    if (!play_compare(play->script, play->how.variant, like, &outcome->sides[side][k], text,
+    if (!play_compare(play->script, play->params.variant, like, &outcome->sides[side][k], text,
                       sizeof(text)))
         set_difference(difference, tester->sides[side].name,
                        tester->near ? tester->sides[0].name : tester->measure.name, text);
@@ -225,7 +226,7 @@ static void compare_session(struct tester *tester, const struct session *session
         if (!difference->play)
             continue;
         difference->play = session->plays[k].name;
-        difference->variant = session->plays[k].how.variant;
+        difference->variant = session->plays[k].params.variant;
         difference->script = session->plays[k].script;
         return;
     }

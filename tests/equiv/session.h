@@ -33,7 +33,7 @@ struct tester {
 struct session_play {
     const struct script *script;
     const uint8_t *left; /* as script_settle gave it */
-    struct play_how how;
+    struct play_params params;
     const char *name;
     uint32_t measure; /* which of the measured ones has its values */
 };
@@ -44,7 +44,7 @@ struct session_play {
 struct session {
     struct session_play plays[SESSION_PLAYS], measures[SESSION_PLAYS];
     uint32_t n_plays, n_measures;
-    uint64_t seed; /* of the random rows */
+    uint64_t seed; /* of the random ops */
 };
 
 struct difference {
@@ -54,7 +54,7 @@ struct difference {
     const struct script *script;
 };
 
-/* Plays a session and compares; false where a device could not be opened, or without memory. */
+/* Plays a session and compares; false where a device could not be opened, or if out of memory. */
 bool session_run(struct tester *tester, const struct session *session,
                  struct difference *difference);
 /* Closes the devices of the sides and of the measure. */

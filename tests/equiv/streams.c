@@ -196,7 +196,7 @@ static int run(struct program *program)
     if (!open_sides(program))
         return 2;
     tester->near = options->near != NULL;
-    program->scripts.careful = tester->near;
+    program->scripts.well_conditioned = tester->near;
     program->scripts.again = n > 0;
     program->scripts.large = options->large;
     for (uint64_t k = 0; k < options->count && result == 0; k++) {

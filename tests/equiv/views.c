@@ -10,7 +10,7 @@ static bool view(struct generator *g, struct action *action, uint16_t x, const s
 
     action->n_in = 1;
     action->in[0] = use(g, x);
-    copy_sized(g, action, var->dtype, shape, var->level, var->positive);
+    add_output(g, action, var->dtype, shape, var->exponent, var->positive);
     if (!commit(g, action))
         return false;
     g->script->n_views++;
@@ -129,9 +129,9 @@ static bool transpose(struct generator *g)
         return false;
     shape = g->script->vars[x].shape;
     action.axis = (uint8_t)chance_below(&g->chance, shape.rank);
-    action.with = (uint8_t)chance_below(&g->chance, shape.rank);
-    shape.code[action.axis] = g->script->vars[x].shape.code[action.with];
-    shape.code[action.with] = g->script->vars[x].shape.code[action.axis];
+    action.other_axis = (uint8_t)chance_below(&g->chance, shape.rank);
+    shape.code[action.axis] = g->script->vars[x].shape.code[action.other_axis];
+    shape.code[action.other_axis] = g->script->vars[x].shape.code[action.axis];
     return view(g, &action, x, &shape);
 }
 
@@ -150,7 +150,7 @@ static bool expand(struct generator *g)
             shape.code[d] = codes[chance_below(&g->chance, sizeof(codes))];
     if (shape.rank < 4 && chance_of(&g->chance, 40))
         insert_dim(&shape, 0, codes[chance_below(&g->chance, sizeof(codes))]);
-    return shape_most(&shape) <= MOST_ELEMENTS && view(g, &action, x, &shape);
+    return shape_most(&shape) <= MAX_ELEMENTS && view(g, &action, x, &shape);
 }
 
 /* One dim of a slice: the form, and the code of what is left. */
@@ -221,16 +221,16 @@ static bool unfold(struct generator *g)
     if (!is_product(*code))
         return false;
     action.step = 1;
-    action.with = DIM_ONE; /* the window's size */
+    action.size = DIM_ONE; /* the window's size */
     if (chance_of(&g->chance, 60)) {
-        action.with = DIM_TWO;
+        action.size = DIM_TWO;
         *code |= DIM_MINUS;
     } else if (chance_of(&g->chance, 50)) {
-        action.with = *code;
+        action.size = *code;
         *code = DIM_ONE;
     }
-    insert_dim(&shape, shape.rank, action.with);
-    return shape_most(&shape) <= MOST_ELEMENTS && view(g, &action, x, &shape);
+    insert_dim(&shape, shape.rank, action.size);
+    return shape_most(&shape) <= MAX_ELEMENTS && view(g, &action, x, &shape);
 }
 
 static bool squeeze(struct generator *g)

@@ -48,7 +48,7 @@ static void *take(const struct fake *fake, size_t bytes)
     return memory;
 }
 
-static void copy_sized(const struct fake *fake, void *memory)
+static void free_memory(const struct fake *fake, void *memory)
 {
     fake->core->mem_free(fake->host->self, memory);
 }
@@ -64,7 +64,7 @@ static struct wrong_fuser *create(const struct fake *fake)
     fuser->fake = fake;
     fuser->steps = take(fake, sizeof(*fuser->steps));
     if (!fuser->steps) {
-        copy_sized(fake, fuser);
+        free_memory(fake, fuser);
         return NULL;
     }
     fuser->steps->refs = 1;
@@ -78,8 +78,8 @@ static void destroy(void *self)
     if (!fuser)
         return;
     if (--fuser->steps->refs == 0)
-        copy_sized(fuser->fake, fuser->steps);
-    copy_sized(fuser->fake, fuser);
+        free_memory(fuser->fake, fuser->steps);
+    free_memory(fuser->fake, fuser);
 }
 
 static frit_status prototypes(void *instance, const frit_fuser_device *device, frit_fuser *out,
@@ -106,7 +106,7 @@ static frit_status clone(const void *self, void **out, frit_err *err)
     if (!to)
         return fake_fail(from->fake, err, FRIT_NO_HOST_MEMORY, "no memory");
     if (WRONG == WRONG_SHALLOW && from->steps->n) {
-        copy_sized(from->fake, to->steps);
+        free_memory(from->fake, to->steps);
         to->steps = from->steps;
         to->steps->refs++;
         return FRIT_OK;
@@ -329,7 +329,7 @@ static void program_destroy(void *self)
 {
     const struct fused *fused = self;
 
-    copy_sized(fused->fake, self);
+    free_memory(fused->fake, self);
 }
 
 /* What is saved: enough to recognise the ops. */

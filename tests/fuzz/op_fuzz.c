@@ -14,7 +14,7 @@
 #include "op_bytes.h"
 #include "op_run.h"
 
-enum { MOST_OPS = 12, MOST_ELEMENTS = 256 };
+enum { MAX_OPS = 12, MAX_ELEMENTS = 256 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -69,7 +69,7 @@ static void check_again(struct checked *checked)
 static bool is_small(const struct checked *checked)
 {
     for (uint32_t k = 0; k < op_n_out(op_row(checked->call.op)); k++)
-        if (checked->out[k].dtype != FRIT_NO_DTYPE && op_elements(&checked->out[k]) > MOST_ELEMENTS)
+        if (checked->out[k].dtype != FRIT_NO_DTYPE && op_elements(&checked->out[k]) > MAX_ELEMENTS)
             return false;
     return true;
 }
@@ -135,7 +135,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     for (uint32_t k = 0; k <= head / 4 % 4; k++)
         op_bytes_input(&bytes, sizes, &graph);
-    for (uint32_t k = 0; k < MOST_OPS && bytes.left; k++) {
+    for (uint32_t k = 0; k < MAX_OPS && bytes.left; k++) {
         if (bytes_take(&bytes) % 8 == 7)
             op_bytes_input(&bytes, sizes, &graph);
         append(&bytes, sizes, &graph);

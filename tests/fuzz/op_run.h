@@ -5,9 +5,9 @@
 
 #include "graph/graph.h"
 
-/* Runs every op on the reference driver and on the cpu driver's interpreter.  Aborts where a call
- * that the graph took is refused, gives a value of another type, or fails, and where something is
- * left afterwards. */
+/* Runs every op of the graph on the reference driver and on the cpu driver's interpreter.  Aborts
+ * if a call is refused, gives a value of another type than the graph, or fails, and if tensors or
+ * buffers are left at the end. */
 void op_run(const struct graph *graph, uint64_t seed);
 
 #endif

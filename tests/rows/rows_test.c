@@ -18,6 +18,7 @@
 #include <frit/inspect.h>
 #include <frit/op_table.h>
 
+#include "denormals.h"
 #include "rows/cases.h"
 #include "rows/compare.h"
 #include "rows/pack.h"
@@ -301,32 +302,13 @@ static void run_case(const struct row_case *one, void *ctx)
         complain(run, one, "program", "another device ran the row");
 }
 
-/* Whether x + x or x > 0 takes the smallest denormal of the type for zero. */
-static bool takes_for_zero(frit_device *device, uint32_t dtype, const void *smallest,
-                           uint64_t bytes)
-{
-    static const char zeros[8];
-    frit_tensor *x = frit_from_host(device, dtype, FRIT_SHAPE(1), smallest, bytes);
-    frit_tensor *twice = frit_add(x, x), *positive = frit_gt_f(x, 0);
-    char sum[8] = {0}, truth = 0;
-    bool read = frit_read(twice, sum, bytes, NULL) == FRIT_OK &&
-                frit_read(positive, &truth, 1, NULL) == FRIT_OK;
-
-    frit_release(x);
-    frit_release(twice);
-    frit_release(positive);
-    return read && (memcmp(sum, zeros, bytes) == 0 || !truth);
-}
-
-static void ask_for_denormals(struct run *run)
+static void request_denormals(struct run *run)
 {
     frit_err err = {.struct_size = sizeof(err)};
-    const float narrow = 0x1p-149f;
-    const double wide = 0x1p-1074;
 
-    run->flushes[FRIT_F32] = takes_for_zero(run->device, FRIT_F32, &narrow, sizeof(narrow));
+    run->flushes[FRIT_F32] = denormals_are_zero(run->device, FRIT_F32);
     run->flushes[FRIT_BF16] = run->flushes[FRIT_F32]; /* computed as f32 */
-    run->flushes[FRIT_F64] = takes_for_zero(run->device, FRIT_F64, &wide, sizeof(wide));
+    run->flushes[FRIT_F64] = denormals_are_zero(run->device, FRIT_F64);
     if (!run->flushes[FRIT_F32] && !run->flushes[FRIT_F64])
         return;
     print_message("the device takes denormals of%s%s for zero\n",
@@ -348,7 +330,7 @@ static void open_device(struct run *run)
     if (frit_host_open(&params, &run->host, &err) != FRIT_OK ||
         frit_device_open(run->host, name ? name : "reference:0", &run->device, &err) != FRIT_OK)
         fail_msg("%s", err.text);
-    ask_for_denormals(run);
+    request_denormals(run);
 }
 
 static void rows_give_stored_results(void **state)

@@ -9,7 +9,6 @@
 #include <ctype.h>
 #include <frit/frit.h>
 
-#include "base/str.h"
 #include "term.h"
 
 static const char about[] = "Frit runs tensor programs on the devices that plugins provide.";

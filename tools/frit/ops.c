@@ -98,7 +98,7 @@ static bool show_types(frit_device *device, const frit_op_info *row)
     return true;
 }
 
-/* Lists the ops with their meanings, or with how a device runs them; false without memory. */
+/* Lists the ops with their meanings, or with how a device runs them; false if out of memory. */
 static bool show_list(frit_device *device)
 {
     for (uint32_t cls = 1; cls < N_CLASSES; cls++) {

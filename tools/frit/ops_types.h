@@ -14,7 +14,7 @@ struct ops_types {
     uint32_t usual;                 /* FRIT_SUPPORT_* of f32, or of the first supported dtype */
 };
 
-/* Queries the support of an op of a typical shape for each dtype; runs nothing.  False without
+/* Queries the support of an op of a typical shape for each dtype; runs nothing.  False if out of
  * memory. */
 bool ops_types_of(frit_device *device, const frit_op_info *row, struct ops_types *out);
 

@@ -12,7 +12,7 @@
 #include "graph/decompose/decompose.h"
 #include "graph/shape/shape_custom.h"
 
-enum { MOST_PARTS = 1 << 16 };
+enum { MAX_PARTS = 1 << 16 };
 
 /* A decomposition under way. */
 struct parts {
@@ -38,7 +38,7 @@ static const char *part_trouble(const struct parts *p, const frit_custom_part *p
         return "a part's operands are at NULL or have too small a stride";
     if (part->n_in > (1u << 12))
         return "a part has more than 4096 operands";
-    return p->graph->n_ops >= MOST_PARTS ? "it has more than 65536 parts" : NULL;
+    return p->graph->n_ops >= MAX_PARTS ? "it has more than 65536 parts" : NULL;
 }
 
 static frit_status append(struct parts *p, const frit_custom_part *part, uint32_t *values)

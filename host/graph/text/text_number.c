@@ -63,7 +63,7 @@ static const char *parse_float(const char *text, bool negative, frit_scalar *out
     double value;
 
     if (!c_locale)
-        return "cannot be read without memory";
+        return "cannot be read: out of memory";
     value = strtod_l(text, &end, c_locale);
     freelocale(c_locale);
     if (*end)

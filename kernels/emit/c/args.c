@@ -263,7 +263,7 @@ static void write_word(struct writer *w, struct str *out, const struct arg_acces
 {
     bool is_float = a->dtype == FRIT_F32 || a->dtype == FRIT_F64;
 
-    if (kir_is_half(a->dtype)) {
+    if (kir_is_16_bit_float(a->dtype)) {
         write_pair(w, out, a, j);
     } else if (a->bytes < 4) {
         write_parts(w, out, a, j);

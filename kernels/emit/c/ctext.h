@@ -47,7 +47,7 @@ enum { CTEXT_RECORDS = 1, CTEXT_FIRST, CTEXT_TABLE, CTEXT_SHIFT, CTEXT_SPACE_WOR
 
 struct ctext_target {
     enum ctext_dialect dialect;
-    uint32_t most_threads; /* of a block, a power of two */
+    uint32_t max_threads;  /* of a block, a power of two */
     uint32_t warp;         /* threads that exchange registers: 32 or 64 */
     uint32_t shared_bytes; /* of a block */
     uint32_t value_bytes;  /* of a kernel's parameters */

@@ -128,7 +128,7 @@ static struct str *begin_control(struct writer *w, bool of_group)
 {
     if (!of_group)
         return writer_line(w);
-    threads_settle(w);
+    threads_end_exchange(w);
     writer_end_region(w);
     return writer_group_line(w);
 }
@@ -197,7 +197,7 @@ static void write_next(struct writer *w, uint32_t at)
 static void write_close(struct writer *w, uint32_t opened)
 {
     if (w->plan.of_group[opened]) {
-        threads_settle(w);
+        threads_end_exchange(w);
         writer_end_region(w);
         w->deep--;
         str_addf(writer_group_line(w), "}\n");
@@ -322,7 +322,7 @@ static void write_function(struct writer *w, uint32_t phase)
 static frit_status prepare(struct writer *w, const struct phase_text *text, uint32_t phase,
                            frit_err *err)
 {
-    const struct shape_target target = {text->target->most_threads, text->target->warp,
+    const struct shape_target target = {text->target->max_threads, text->target->warp,
                                         text->aligned};
     bool *crosses;
 
@@ -332,7 +332,7 @@ static frit_status prepare(struct writer *w, const struct phase_text *text, uint
     if (!crosses)
         return fail_memory(err, w->phase->n);
     for (uint32_t i = 0; i < w->phase->n; i++)
-        crosses[i] = threads_cross(&w->shape, i);
+        crosses[i] = threads_communicate(&w->shape, i);
     return plan_init(&w->plan, w->module, phase, crosses, err);
 }
 

@@ -24,7 +24,7 @@ static uint32_t least(uint32_t a, uint32_t b)
 
 /* Up to this many bytes there are two areas for exchanges: more would cost groups that run at the
  * same time. */
-enum { MOST_DOUBLE = 4096 };
+enum { MAX_DOUBLE = 4096 };
 
 /* ---- tiles ---- */
 
@@ -106,7 +106,7 @@ static bool stays_in_thread(const struct shape *shape, const struct kir_inst *in
     return shape->striped ? lanes >= shape->threads : lanes < shape->each;
 }
 
-bool threads_cross(const struct shape *shape, uint32_t at)
+bool threads_communicate(const struct shape *shape, uint32_t at)
 {
     const struct kir_inst *inst = &shape->phase->inst[at];
     uint32_t same;
@@ -127,7 +127,7 @@ static bool is_far(const struct writer *w, uint32_t at)
     const struct kir_inst *inst = writer_inst(w, at);
     uint32_t lanes = (uint32_t)inst->imm;
 
-    if (inst->op == KIR_barrier || !threads_cross(&w->shape, at))
+    if (inst->op == KIR_barrier || !threads_communicate(&w->shape, at))
         return false;
     if (inst->op == KIR_exchange)
         return !is_near(w, 2 * (w->shape.striped ? lanes : lanes / w->shape.each));
@@ -171,7 +171,7 @@ void threads_declare(struct writer *w)
     w->exchange[0] = place;
     place += exchange_bytes(w);
     w->exchange[1] = w->exchange[0];
-    if (place - w->exchange[0] <= MOST_DOUBLE) {
+    if (place - w->exchange[0] <= MAX_DOUBLE) {
         w->exchange[1] = place;
         place += place - w->exchange[0];
     }
@@ -187,7 +187,7 @@ static void write_place(struct writer *w, struct str *out, uint32_t type, const 
              thread, j * w->shape.threads);
 }
 
-void threads_settle(struct writer *w)
+void threads_end_exchange(struct writer *w)
 {
     if (w->is_read[0] || w->is_read[1])
         writer_barrier(w);
@@ -269,7 +269,7 @@ void threads_exchange(struct writer *w, uint32_t at)
     uint32_t lanes = (uint32_t)inst->imm, each = w->shape.each;
     uint32_t near = w->shape.striped ? w->shape.threads : 1;
 
-    if (threads_cross(&w->shape, at)) {
+    if (threads_communicate(&w->shape, at)) {
         exchange_threads(w, at, w->shape.striped ? lanes : lanes / each);
         return;
     }
@@ -374,7 +374,7 @@ void threads_first(struct writer *w, uint32_t at)
     const struct kir_inst *inst = writer_inst(w, at);
     struct str *out;
 
-    if (!threads_cross(&w->shape, at)) {
+    if (!threads_communicate(&w->shape, at)) {
         copy(w, at, 0, 0);
         return;
     }

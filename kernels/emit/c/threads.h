@@ -1,25 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What lanes of a group do together. */
+/* Instructions that access tiles, wait for other threads of the group, or read values of other
+ * lanes. */
 #ifndef EMIT_C_THREADS_H
 #define EMIT_C_THREADS_H
 
 #include "emit/c/writer.h"
 
-/* Whether threads of the group wait for each other, or have values of each other: what ends a
- * region. */
-bool threads_cross(const struct shape *shape, uint32_t at);
+/* Whether an instruction makes threads of the group wait for each other or read each other's
+ * values; it ends a region (plan.h). */
+bool threads_communicate(const struct shape *shape, uint32_t at);
 
-/* Tiles of the phase, where they lie in shared memory, and the memory for exchanges. */
+/* Declares the tiles of the phase, each with its position in shared memory, and reserves the areas
+ * for exchanges behind them. */
 void threads_declare(struct writer *w);
 
+/* Each writes the instruction of its name: KIR_tload and so on. */
 void threads_tload(struct writer *w, uint32_t at);
 void threads_tstore(struct writer *w, uint32_t at);
 void threads_barrier(struct writer *w, uint32_t at);
 void threads_exchange(struct writer *w, uint32_t at);
 void threads_shift(struct writer *w, uint32_t at);
 void threads_first(struct writer *w, uint32_t at);
-/* Where control of the group begins or ends a round: what was exchanged may be overwritten there.
- */
-void threads_settle(struct writer *w);
+/* At the beginning or end of a loop or branch of the whole group: adds a barrier if values of an
+ * exchange may still be read, so that the next exchange may overwrite them. */
+void threads_end_exchange(struct writer *w);
 
 #endif

@@ -225,7 +225,7 @@ static const struct form forms[] = {
                    "forms.def has no form for " #name);
 #include <frit/dtypes.def>
 
-enum { MOST_FUNCTIONS = 64, MOST_NAME = 32 };
+enum { MAX_FUNCTIONS = 64, MAX_NAME = 32 };
 
 /* The name in a definition: what stands before the first bracket. */
 static void name_of(const char *definition, char *name)
@@ -250,8 +250,8 @@ static const char *form_of(const struct ctext_target *target, const char *name)
 /* The functions that the text needs: one that another one calls stands before it. */
 static void print_functions(const struct ctext_target *target, const char *text, struct str *out)
 {
-    const char *needed[MOST_FUNCTIONS] = {NULL};
-    char name[MOST_NAME];
+    const char *needed[MAX_FUNCTIONS] = {NULL};
+    char name[MAX_NAME];
     uint32_t n = 0;
 
     while (rows_function(n))

@@ -20,7 +20,7 @@ typedef struct ll_machine_ *ll_machine;
 typedef struct ll_layout_ *ll_layout;
 typedef struct ll_buffer_ *ll_buffer;
 
-enum ll_int_order {
+enum ll_int_predicate {
     LL_EQ = 32,
     LL_NE,
     LL_UGT,
@@ -32,7 +32,7 @@ enum ll_int_order {
     LL_SLT,
     LL_SLE
 };
-enum ll_real_order {
+enum ll_real_predicate {
     LL_OEQ = 1,
     LL_OGT,
     LL_OGE,
@@ -51,7 +51,8 @@ enum { LL_OBJECT_FILE = 1 };   /* kind of output */
 #define LL_FUNCTION UINT32_MAX /* index of attributes */
 
 struct ll_api {
-/* Parts of a declaration stand in no parentheses: NOLINTNEXTLINE(bugprone-macro-parentheses) */
+/* Parentheses around parts of a declaration would not compile:
+ * NOLINTNEXTLINE(bugprone-macro-parentheses) */
 #define LL_SYM(result, name, arguments) result(*name) arguments;
 #include "emit/llvm/syms.def"
 #undef LL_SYM

@@ -16,7 +16,7 @@ static frit_status check(const struct blob *head, const unsigned char *bytes, si
 {
     size_t table = sizeof(*head);
 
-    if (head->magic != BLOB_MAGIC || head->n_phases > BLOB_MOST_PHASES)
+    if (head->magic != BLOB_MAGIC || head->n_phases > BLOB_MAX_PHASES)
         return fail(err, FRIT_INVALID, "no machine code of this version");
     table += head->n_phases * sizeof(*head->phases);
     if (table > n || head->code_at < table || head->code_at > n ||

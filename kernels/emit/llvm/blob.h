@@ -13,7 +13,7 @@
 
 enum {
     BLOB_ALIGN = 64, /* of scratch */
-    BLOB_MOST_PHASES = 4096,
+    BLOB_MAX_PHASES = 4096,
     BLOB_HELD = 32768 /* bytes of stores that a group leaves to the next one, at most */
 };
 

@@ -210,7 +210,7 @@ ll_value ll_from_memory(struct ll *l, uint32_t dtype, ll_value raw)
 
     if (info.cls == FRIT_DTYPE_BOOL)
         return BUILD(l, ICmp, LL_NE, raw, ll_num(l, l->types.i8, 0));
-    if (kir_is_half(dtype))
+    if (kir_is_16_bit_float(dtype))
         return half_from(l, half_layout(info.fraction), raw);
     if (info.cls == FRIT_DTYPE_INT && info.bits < 32)
         return BUILD(l, SExt, raw, shape_of(l, KIR_I32));
@@ -225,7 +225,7 @@ ll_value ll_to_memory(struct ll *l, uint32_t dtype, ll_value value)
 
     if (info.cls == FRIT_DTYPE_BOOL)
         return BUILD(l, ZExt, value, ll_shape(l, l->types.i8));
-    if (kir_is_half(dtype))
+    if (kir_is_16_bit_float(dtype))
         return half_to(l, half_layout(info.fraction), value);
     if (kir_type_of(dtype) == KIR_I32 && info.bits < 32)
         return BUILD(l, Trunc, value, ll_shape(l, ll_memory_type(l, dtype)));

@@ -12,7 +12,7 @@
 #include "emit/llvm/emit.h"
 #include "emit/llvm/value.h"
 
-enum { BIAS = 127, MAN = 23, MOST_A = 64, MOST_B = 32 /* powers of 2; least ones: negative */ };
+enum { BIAS = 127, MAN = 23, MAX_A = 64, MAX_B = 32 /* powers of 2; least ones: negative */ };
 
 bool ll_shares_divisor(const struct ll *l, uint32_t at)
 {
@@ -52,15 +52,15 @@ static ll_value any_exceeds(struct ll *l, const ll_value *a, ll_value b)
     ll_value most, by;
 
     l->wide = false;
-    by = exceeds(l, above(l, b, MOST_B), MOST_B);
+    by = exceeds(l, above(l, b, MAX_B), MAX_B);
     l->wide = true;
-    most = above(l, a[0], MOST_A);
+    most = above(l, a[0], MAX_A);
     for (uint32_t u = 1; u < l->units; u++) {
-        ll_value next = above(l, a[u], MOST_A);
+        ll_value next = above(l, a[u], MAX_A);
 
         most = BUILD(l, Select, BUILD(l, ICmp, LL_UGT, most, next), most, next);
     }
-    return BUILD(l, Or, by, any_of(l, exceeds(l, most, MOST_A)));
+    return BUILD(l, Or, by, any_of(l, exceeds(l, most, MAX_A)));
 }
 
 static ll_value fma_of(struct ll *l, ll_value a, ll_value b, ll_value c)
@@ -83,8 +83,7 @@ void ll_divide(struct ll *l, uint32_t at)
     const struct kir_inst *inst = &l->phase->inst[at];
     ll_type type = l->types.of[KIR_F32];
     ll_block from[2] = {ll_new_block(l), ll_new_block(l)}, after = ll_new_block(l);
-    ll_value a[LL_MOST_UNITS] = {0}, out[2][LL_MOST_UNITS], b = l->scalar[inst->a[1]], all_b, y,
-             slow;
+    ll_value a[LL_MAX_UNITS] = {0}, out[2][LL_MAX_UNITS], b = l->scalar[inst->a[1]], all_b, y, slow;
 
     for (uint32_t u = 0; u < l->units; u++)
         a[u] = ll_at(l, inst->a[0], u);

@@ -118,7 +118,7 @@ static ll_value phi_of(struct ll *l, ll_type type, ll_value first, ll_block from
 static void begin_phis(struct ll *l, uint32_t at, ll_block before, ll_block head)
 {
     uint32_t n = phis_of(l, at);
-    ll_value first[LL_MOST_UNITS];
+    ll_value first[LL_MAX_UNITS];
 
     for (uint32_t i = at + 1; i <= at + n; i++) {
         uint32_t from = ll_inst(l, i)->a[0];
@@ -516,7 +516,7 @@ static uint32_t body_of(const struct ll *l)
 }
 
 /* Values that a loop carries, at most. */
-static uint32_t most_carried(const struct ll *l)
+static uint32_t max_carried(const struct ll *l)
 {
     uint32_t most = 0;
 
@@ -539,10 +539,10 @@ static void choose_units(struct ll *l)
     l->width = lanes < width ? lanes : width;
     most = lanes / l->width;
     l->units = body < 100 ? 4 : body < 400 ? 2 : 1;
-    while (l->units > 1 && l->units * most_carried(l) > registers[l->cpu.isa] / 4 * 3)
+    while (l->units > 1 && l->units * max_carried(l) > registers[l->cpu.isa] / 4 * 3)
         l->units /= 2;
-    if (across && most <= LL_MOST_UNITS && l->phase->n < 200)
-        l->units = LL_MOST_UNITS;
+    if (across && most <= LL_MAX_UNITS && l->phase->n < 200)
+        l->units = LL_MAX_UNITS;
     if (l->units > most)
         l->units = most;
     l->chunk = l->width * l->units;

@@ -13,7 +13,7 @@
 #include "emit/llvm/llvm.h"
 #include "emit/llvm/regions.h"
 
-enum { LL_MOST_UNITS = 8, LL_MOST_WIDTH = 16 };
+enum { LL_MAX_UNITS = 8, LL_MAX_WIDTH = 16 };
 
 /* Calls a function of the builder. */
 #define BUILD(l, name, ...) ((l)->api->Build##name((l)->builder, __VA_ARGS__, ""))
@@ -45,7 +45,7 @@ struct ll {
     struct facts facts;
     struct regions regions;
     ll_value function, words, group, scratch;
-    ll_value streams;      /* B: stores may go around the caches */
+    ll_value streams;      /* KIR_B: stores may go around the caches */
     ll_value *args;        /* addresses */
     ll_value *scalar;      /* per value */
     ll_value *vector;      /* per value and unit */

@@ -21,7 +21,7 @@ static ll_type type_of(const struct ll *l, uint32_t value)
 /* Lanes `from`[..] of all units together; they lie in two units at most. */
 static ll_value pick(struct ll *l, const ll_value *in, const uint32_t *from)
 {
-    uint32_t first = from[0] / l->width, second = first, lanes[LL_MOST_WIDTH];
+    uint32_t first = from[0] / l->width, second = first, lanes[LL_MAX_WIDTH];
 
     for (uint32_t i = 0; i < l->width; i++) {
         if (from[i] / l->width != first)
@@ -35,7 +35,7 @@ static ll_value pick(struct ll *l, const ll_value *in, const uint32_t *from)
 static void pick_all(struct ll *l, uint32_t at, const ll_value *in)
 {
     const struct kir_inst *inst = &l->phase->inst[at];
-    uint32_t by = (uint32_t)inst->imm, from[LL_MOST_WIDTH];
+    uint32_t by = (uint32_t)inst->imm, from[LL_MAX_WIDTH];
 
     for (uint32_t u = 0; u < l->units; u++) {
         for (uint32_t i = 0; i < l->width; i++) {
@@ -50,7 +50,7 @@ static void pick_all(struct ll *l, uint32_t at, const ll_value *in)
 static void across(struct ll *l, uint32_t at)
 {
     uint32_t of = l->phase->inst[at].a[0];
-    ll_value in[LL_MOST_UNITS];
+    ll_value in[LL_MAX_UNITS];
 
     if (ll_is(l, of, FACT_UNIFORM)) {
         ll_set(l, at, l->scalar[of]);
@@ -210,7 +210,7 @@ void ll_fetch(struct ll *l, uint32_t value)
 
 static ll_value lanes_of_unit(struct ll *l, uint32_t unit)
 {
-    uint64_t steps[LL_MOST_WIDTH];
+    uint64_t steps[LL_MAX_WIDTH];
 
     for (uint32_t i = 0; i < l->width; i++)
         steps[i] = (uint64_t)unit * l->width + i;

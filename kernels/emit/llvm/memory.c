@@ -98,7 +98,7 @@ static ll_value pointer(struct ll *l, const struct llvm_access *a, ll_value inde
 /* Of each lane of a unit. */
 static ll_value pointers(struct ll *l, const struct llvm_access *a, uint32_t unit)
 {
-    uint64_t steps[LL_MOST_WIDTH];
+    uint64_t steps[LL_MAX_WIDTH];
     bool linear = a->kind != FACT_VARYING;
     ll_value index;
 
@@ -139,7 +139,7 @@ static bool is_run(const struct llvm_access *a)
 /* Lanes of a vector as elements of memory, or the other way. */
 static ll_value ordered(struct ll *l, const struct llvm_access *a, ll_value vector, ll_type type)
 {
-    uint32_t lanes[LL_MOST_WIDTH];
+    uint32_t lanes[LL_MAX_WIDTH];
 
     if (a->stride > 0)
         return vector;
@@ -229,7 +229,7 @@ static ll_value load_one_if(struct ll *l, const struct llvm_access *a)
 }
 
 /* What is loaded here next, line by line. */
-static void ask_ahead(struct ll *l, uint32_t at, const struct llvm_access *a)
+static void prefetch_next(struct ll *l, uint32_t at, const struct llvm_access *a)
 {
     ll_value next = ll_next_distance(l, at, a->bytes);
 
@@ -248,7 +248,7 @@ static void load(struct ll *l, uint32_t at, const struct llvm_access *a)
     for (uint32_t u = 0; u < l->units; u++)
         l->vector[(size_t)at * l->units + u] = load_unit(l, a, u);
     if (a->dtype)
-        ask_ahead(l, at, a);
+        prefetch_next(l, at, a);
 }
 
 /* ---- stores ---- */
@@ -299,7 +299,7 @@ static void store_runs(struct ll *l, uint32_t at, const struct llvm_access *a)
     ll_block around = ll_new_block(l), plain = ll_new_block(l), after = ll_new_block(l);
     uint32_t align = ll_stream_align(l, a->bytes);
     ll_type i64 = l->types.i64;
-    ll_value raw[LL_MOST_UNITS] = {0}, to[LL_MOST_UNITS] = {0}, low;
+    ll_value raw[LL_MAX_UNITS] = {0}, to[LL_MAX_UNITS] = {0}, low;
 
     assert(l->units > 0);
     for (uint32_t u = 0; u < l->units; u++) {

@@ -20,9 +20,9 @@
 #include "emit/llvm/value.h"
 
 enum {
-    BUSY = 3,               /* instructions for a load */
-    MOST_DEPTH = 24,        /* of an index */
-    MOST_BYTES = 128 * 1024 /* of a group's loop: second caches hold this one's and the next's */
+    BUSY = 3,              /* instructions for a load */
+    MAX_DEPTH = 24,        /* of an index */
+    MAX_BYTES = 128 * 1024 /* of a group's loop: second caches hold this one's and the next's */
 };
 
 /* ---- what is loaded again ---- */
@@ -162,7 +162,7 @@ static struct rate rate_of(const struct prefetch_scope *s, uint32_t value, uint3
     ll_type type = l->types.of[inst->type];
     struct rate rate = {.known = true};
 
-    if (depth == MOST_DEPTH || (inst->type != KIR_I32 && inst->type != KIR_I64))
+    if (depth == MAX_DEPTH || (inst->type != KIR_I32 && inst->type != KIR_I64))
         return (struct rate){.known = false};
     switch (inst->op) {
     case KIR_const:
@@ -203,7 +203,7 @@ static ll_value bounded(struct ll *l, uint32_t loop, ll_value rate, uint32_t byt
     const uint32_t *bounds = l->module->links + ll_inst(l, loop)->a[0];
     ll_type type = l->types.of[ll_inst(l, loop)->type], i64 = l->types.i64;
     ll_value count = BUILD(l, Sub, l->scalar[bounds[1]], l->scalar[bounds[0]]);
-    ll_value fits = BUILD(l, ICmp, LL_ULE, count, ll_int(l, type, MOST_BYTES / bytes));
+    ll_value fits = BUILD(l, ICmp, LL_ULE, count, ll_int(l, type, MAX_BYTES / bytes));
 
     return BUILD(l, Select, fits, rate, ll_int(l, i64, 0));
 }

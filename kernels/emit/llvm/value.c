@@ -28,7 +28,7 @@ ll_value ll_int(const struct ll *l, ll_type type, uint64_t value)
 
 static ll_value same_in_all(const struct ll *l, ll_value element)
 {
-    ll_value elements[LL_MOST_WIDTH];
+    ll_value elements[LL_MAX_WIDTH];
 
     for (uint32_t i = 0; i < l->width; i++)
         elements[i] = element;
@@ -59,7 +59,7 @@ ll_value ll_real(const struct ll *l, uint32_t type, double value)
 
 ll_value ll_lanes(const struct ll *l, ll_type type, const uint64_t *numbers)
 {
-    ll_value elements[LL_MOST_WIDTH];
+    ll_value elements[LL_MAX_WIDTH];
 
     for (uint32_t i = 0; i < l->width; i++)
         elements[i] = ll_int(l, type, numbers[i]);
@@ -69,7 +69,7 @@ ll_value ll_lanes(const struct ll *l, ll_type type, const uint64_t *numbers)
 /* Of a shuffle. */
 ll_value ll_mask(const struct ll *l, const uint32_t *lanes)
 {
-    uint64_t numbers[LL_MOST_WIDTH];
+    uint64_t numbers[LL_MAX_WIDTH];
 
     for (uint32_t i = 0; i < l->width; i++)
         numbers[i] = lanes[i];
@@ -90,7 +90,7 @@ ll_value ll_spread(struct ll *l, uint32_t value, ll_value scalar, uint32_t unit)
 {
     ll_type type = l->types.of[l->phase->inst[value].type];
     ll_value all = ll_splat(l, scalar, type);
-    uint64_t steps[LL_MOST_WIDTH];
+    uint64_t steps[LL_MAX_WIDTH];
 
     if (ll_is(l, value, FACT_UNIFORM))
         return all;

@@ -9,7 +9,7 @@
 #include "emit/spirv/emit.h"
 #include "emit/spirv/value.h"
 
-enum { ACCESS_MOST = 16 }; /* elements: 16 bytes of the smallest */
+enum { ACCESS_MAX = 16 }; /* elements: 16 bytes of the smallest */
 
 /* One access: `n` lanes from `first` on. */
 struct access {
@@ -111,7 +111,7 @@ static uint32_t third(struct emit *e, const struct access *a, uint32_t j)
 }
 
 /* One lane, where its condition is true; else its third operand; packed. */
-static uint32_t load_asked(struct emit *e, const struct access *a, uint32_t j)
+static uint32_t load_guarded(struct emit *e, const struct access *a, uint32_t j)
 {
     struct access one = *a;
     uint32_t other = third(e, a, j), loaded, from;
@@ -147,12 +147,12 @@ static uint32_t all_of(struct emit *e, const struct access *a, bool *same)
 /* Lanes first .. first + n of a chunk under conditions into `out`, packed. */
 static void load_where(struct emit *e, const struct access *a, uint32_t *out)
 {
-    uint32_t narrow[ACCESS_MOST], from, all;
+    uint32_t narrow[ACCESS_MAX], from, all;
     struct region region;
     bool same;
 
     if (a->n == 1) {
-        out[0] = load_asked(e, a, a->first);
+        out[0] = load_guarded(e, a, a->first);
         return;
     }
     all = all_of(e, a, &same);
@@ -166,7 +166,7 @@ static void load_where(struct emit *e, const struct access *a, uint32_t *out)
     if (!same) {
         emit_otherwise(e, &region);
         for (uint32_t j = 0; j < a->n; j++)
-            narrow[j] = load_asked(e, a, a->first + j);
+            narrow[j] = load_guarded(e, a, a->first + j);
         region.from = e->block;
     }
     emit_end(e, &region);
@@ -176,7 +176,7 @@ static void load_where(struct emit *e, const struct access *a, uint32_t *out)
 
 static void load_chunk(struct emit *e, const struct access *a, uint32_t at)
 {
-    uint32_t out[ACCESS_MOST];
+    uint32_t out[ACCESS_MAX];
 
     if (a->condition == KIR_NONE)
         load_now(e, a, out);
@@ -215,7 +215,7 @@ void access_load(struct emit *e, uint32_t at)
 
 static void store_now(struct emit *e, const struct access *a)
 {
-    uint32_t type = access_type(e, a), bits = word_bits(a), words[ACCESS_MOST] = {0}, raw, part,
+    uint32_t type = access_type(e, a), bits = word_bits(a), words[ACCESS_MAX] = {0}, raw, part,
              value;
 
     for (uint32_t j = 0; j < a->n; j++) {
@@ -236,7 +236,7 @@ static void store_now(struct emit *e, const struct access *a)
     EMIT_PUT(e, SPV_STORE, pointer(e, a, type), raw, SPV_ALIGNED, a->n * a->bytes);
 }
 
-static void store_asked(struct emit *e, const struct access *a, uint32_t j)
+static void store_guarded(struct emit *e, const struct access *a, uint32_t j)
 {
     struct access one = *a;
     struct region region = emit_begin(e, emit_at(e, a->condition, j));
@@ -258,7 +258,7 @@ static void store_chunk(struct emit *e, const struct access *a)
         return;
     }
     if (a->n == 1) {
-        store_asked(e, a, a->first);
+        store_guarded(e, a, a->first);
         return;
     }
     all = all_of(e, a, &same);
@@ -267,7 +267,7 @@ static void store_chunk(struct emit *e, const struct access *a)
     if (!same) {
         emit_otherwise(e, &region);
         for (uint32_t j = 0; j < a->n; j++)
-            store_asked(e, a, a->first + j);
+            store_guarded(e, a, a->first + j);
     }
     emit_end(e, &region);
 }

@@ -181,7 +181,7 @@ uint32_t convert_load(struct emit *e, uint32_t dtype, uint32_t raw)
     if (info.cls == FRIT_DTYPE_BOOL)
         return EMIT(e, SPV_I_NOT_EQUAL, emit_bool(e), with(e, SPV_BITWISE_AND, raw, 0xff),
                     emit_u32(e, 0));
-    if (kir_is_half(dtype))
+    if (kir_is_16_bit_float(dtype))
         return half_from(e, dtype, raw);
     if (info.cls == FRIT_DTYPE_FLOAT)
         return EMIT(e, SPV_BITCAST, emit_type(e, kir_type_of(dtype)), raw);
@@ -194,7 +194,7 @@ uint32_t convert_store(struct emit *e, uint32_t dtype, uint32_t id)
 
     if (info.cls == FRIT_DTYPE_BOOL)
         return choose(e, id, emit_u32(e, 1), emit_u32(e, 0));
-    if (kir_is_half(dtype))
+    if (kir_is_16_bit_float(dtype))
         return half_to(e, dtype, id);
     if (info.cls == FRIT_DTYPE_FLOAT)
         return value_bits(e, kir_type_of(dtype), id);

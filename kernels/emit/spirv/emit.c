@@ -479,7 +479,7 @@ static void make_modes(struct emit *e, uint32_t entry)
 static void make_head(struct emit *e, uint32_t entry)
 {
     uint32_t n,
-        *words = arena_array(&e->arena, KIR_MOST_NAME / 4 + 8 + e->n_globals, sizeof(*words));
+        *words = arena_array(&e->arena, KIR_MAX_NAME / 4 + 8 + e->n_globals, sizeof(*words));
 
     if (!words) {
         e->build.failed = true;
@@ -542,7 +542,7 @@ static frit_status make_room(struct emit *e)
 
 static frit_status emit_phase(struct emit *e, uint32_t phase)
 {
-    const struct shape_target target = {.most_threads = e->target->most_threads,
+    const struct shape_target target = {.max_threads = e->target->max_threads,
                                         .least_threads = e->target->subgroup ? e->target->subgroup
                                                                              : LEAST_THREADS,
                                         .aligned = e->aligned};

@@ -38,9 +38,9 @@ struct emit {
     struct shape shape;
     struct spirv_code *code;
 
-    uint32_t *ids;                              /* each per instruction */
-    struct open_loop loops[KIR_MOST_DEPTH + 1]; /* by level */
-    struct region ifs[KIR_MOST_DEPTH + 1];
+    uint32_t *ids;                             /* each per instruction */
+    struct open_loop loops[KIR_MAX_DEPTH + 1]; /* by level */
+    struct region ifs[KIR_MAX_DEPTH + 1];
     uint32_t block;  /* label of the block being written */
     uint32_t words;  /* id of the launch block's address, where it is outside */
     uint32_t thread; /* ids, 0: not read yet */

@@ -34,7 +34,7 @@ enum { SPIRV_RECORDS, SPIRV_FIRST, SPIRV_TABLE, SPIRV_SHIFT, SPIRV_SPACE_WORDS }
 
 /* Facts of a device.  Zero is always right, but for the first two. */
 struct spirv_target {
-    uint32_t most_threads; /* of a workgroup, along x too */
+    uint32_t max_threads;  /* of a workgroup, along x too */
     uint32_t shared_bytes; /* of a workgroup; what lanes exchange takes up to 12 per lane of it */
     uint32_t push_bytes;   /* up to this many the block stands in push constants; 0: never */
     bool apart;            /* arguments' addresses are read from the block at its address, which

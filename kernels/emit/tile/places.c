@@ -8,14 +8,14 @@
 
 #include "emit/tile/make.h"
 
-#define MOST_SCRATCH ((uint64_t)1 << 30)
+#define MAX_SCRATCH ((uint64_t)1 << 30)
 
 uint32_t make_space(struct make *m, uint64_t bytes, uint64_t align)
 {
     uint64_t at = (m->end + align - 1) / align * align;
 
-    if (bytes > MOST_SCRATCH || at + bytes > MOST_SCRATCH) {
-        m->end = MOST_SCRATCH + 1; /* too large from here on */
+    if (bytes > MAX_SCRATCH || at + bytes > MAX_SCRATCH) {
+        m->end = MAX_SCRATCH + 1; /* too large from here on */
         return 0;
     }
     m->end = at + bytes;

@@ -28,7 +28,7 @@ struct anchor {
     uint32_t *lineage;   /* per value of the block; 0: it does not depend on the anchor */
 };
 
-/* Matches as many ops of the block as possible.  Returns false without memory. */
+/* Matches as many ops of the block as possible.  Returns false if out of memory. */
 bool anchor_init(struct anchor *anchor, const struct block *block, anchor_fn takes);
 void anchor_fini(struct anchor *anchor);
 

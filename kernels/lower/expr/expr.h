@@ -148,7 +148,7 @@ void expr_bind(struct expr *e, uint32_t node, uint32_t value);
 uint32_t expr_emitted(const struct expr *e, uint32_t node);
 /* The value of a node; emits it unless it is cached. */
 uint32_t expr_value(struct expr *e, uint32_t node);
-/* B: all conditions of a GUARD node hold; KIR_NONE: it has none. */
+/* KIR_B: all conditions of a GUARD node hold; KIR_NONE: it has none. */
 uint32_t expr_inside(struct expr *e, uint32_t node);
 uint32_t expr_coord_value(struct expr *e, uint32_t place);
 /* Emits store number `store` of its node's value. */
@@ -158,8 +158,8 @@ void expr_emit_store(struct expr *e, uint32_t store);
 const struct space_expr *expr_join_coord(const struct expr *e, uint32_t store, uint32_t *n_pieces);
 /* The value of that coordinate at the dims that are set. */
 uint32_t expr_join_value(struct expr *e, uint32_t store);
-/* B: the coordinates `first` to `last` are in one piece of a stored JOIN; KIR_NONE: the piece is
- * empty. */
+/* KIR_B: the coordinates `first` to `last` are in one piece of a stored JOIN; KIR_NONE: the piece
+ * is empty. */
 uint32_t expr_piece_contains(struct expr *e, uint32_t store, uint32_t piece, uint32_t first,
                              uint32_t last);
 /* As expr_emit_store, for elements that all come from this piece. */

@@ -285,7 +285,7 @@ static uint32_t index_value(struct expr *e, uint32_t number)
     return index->value;
 }
 
-/* B: check number `number` holds; KIR_NONE while it depends on a dim that is not set. */
+/* KIR_B: check number `number` holds; KIR_NONE while it depends on a dim that is not set. */
 static uint32_t check_value(struct expr *e, uint32_t number)
 {
     struct check *check = &e->emit->checks[number];

@@ -48,7 +48,7 @@ void partition_init_columns(struct partition *partition, const struct expr *e,
 void partition_phase(struct partition *partition, struct expr *e);
 struct span partition_span(const struct partition *partition, const struct expr *e, uint32_t group,
                            uint32_t lane);
-/* B: the lane has a point; KIR_NONE: every lane has one. */
+/* KIR_B: the lane has a point; KIR_NONE: every lane has one. */
 uint32_t partition_mask(const struct partition *partition, const struct expr *e,
                         const struct span *span);
 /* Whether every lane of every group has a point. */

@@ -17,7 +17,7 @@ static struct fold_state single(uint32_t value)
 static struct fold_state combine_values(const struct fold *fold, const struct fold_state *a,
                                         const struct fold_state *b)
 {
-    return single(fold->row->merge(fold, a->part[0], b->part[0]));
+    return single(fold->kind->merge(fold, a->part[0], b->part[0]));
 }
 
 /* ---- sum, prod ---- */
@@ -94,7 +94,8 @@ static uint32_t least(const struct fold *fold, uint32_t a, uint32_t b)
 
 static uint32_t no_number(const struct fold *fold)
 {
-    return kir_const_i(fold->m, fold->number, fold->number == KIR_I32 ? INT32_MAX : INT64_MAX);
+    return kir_const_i(fold->m, fold->number_type,
+                       fold->number_type == KIR_I32 ? INT32_MAX : INT64_MAX);
 }
 
 static struct fold_state lowest_at(const struct fold *fold)
@@ -111,7 +112,7 @@ static struct fold_state highest_at(const struct fold *fold)
  */
 static uint32_t beats(const struct fold *fold, uint32_t a, uint32_t b)
 {
-    uint32_t worse = fold->row->least ? b : a, better = fold->row->least ? a : b, test;
+    uint32_t worse = fold->kind->least ? b : a, better = fold->kind->least ? a : b, test;
 
     if (!lower_is_float(fold->dtype))
         return lower_less(fold->m, fold->dtype, worse, better);
@@ -170,7 +171,7 @@ static struct fold_state combine_rescaled(const struct fold *fold, const struct 
         {most(fold, a->part[0], b->part[0]), kir_binary(m, KIR_add, kept, scaled)}};
 }
 
-const struct fold_row fold_max_exp_sum = {
+const struct fold_kind fold_max_exp_sum = {
     .id = FRIT_OP_max,
     .n_parts = 2,
     .rescaled = true,
@@ -192,32 +193,32 @@ struct fold_state fold_element(const struct fold *fold, uint32_t value, uint32_t
 {
     struct fold_state state = single(value);
 
-    if (fold->row->indexed)
+    if (fold->kind->indexed)
         state.part[1] = number;
-    if (fold->row->rescaled)
+    if (fold->kind->rescaled)
         state.part[1] = lower_const(fold->m, fold->dtype, 1);
     return state;
 }
 
-uint32_t fold_second_of(const struct fold *fold, const struct fold_state *state, uint32_t value)
+uint32_t fold_second_part(const struct fold *fold, const struct fold_state *state, uint32_t value)
 {
     uint32_t own = state->part[0], less, same;
 
-    if (!fold->row->rescaled)
+    if (!fold->kind->rescaled)
         return number_at(fold, state, value);
     same = kir_binary(fold->m, KIR_eq, own, value);
     less = kir_binary(fold->m, KIR_sub, own, value);
     return kir_binary(fold->m, KIR_mul, state->part[1], scale(fold, less, same));
 }
 
-uint32_t fold_merge_seconds(const struct fold *fold, uint32_t a, uint32_t b)
+uint32_t fold_merge_second_parts(const struct fold *fold, uint32_t a, uint32_t b)
 {
-    return kir_binary(fold->m, fold->row->rescaled ? KIR_add : KIR_smin, a, b);
+    return kir_binary(fold->m, fold->kind->rescaled ? KIR_add : KIR_smin, a, b);
 }
 
 /* ---- the table ---- */
 
-static const struct fold_row rows[] = {
+static const struct fold_kind kinds[] = {
     {FRIT_OP_sum, 1, false, false, false, zero, combine_values, sum},
     {FRIT_OP_prod, 1, false, false, false, one, combine_values, product},
     {FRIT_OP_max, 1, false, false, false, lowest, combine_values, most},
@@ -226,31 +227,32 @@ static const struct fold_row rows[] = {
     {FRIT_OP_argmin, 2, true, true, false, highest_at, pick, least},
 };
 
-const struct fold_row *fold_row_of(uint32_t op)
+const struct fold_kind *fold_kind_of(uint32_t op)
 {
-    for (uint32_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-        if (rows[i].id == op)
-            return &rows[i];
+    for (uint32_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+        if (kinds[i].id == op)
+            return &kinds[i];
     return NULL;
 }
 
-/* Where no element beat the identity all of them are as it is: the first is number 0. */
+/* The number of the best element.  If no element is better than the identity, all equal it: then
+ * the first one, number 0. */
 static uint32_t number_of(const struct fold *fold, uint32_t number)
 {
     uint32_t none = kir_binary(fold->m, KIR_eq, number, no_number(fold));
 
-    number = kir_select(fold->m, none, kir_const_i(fold->m, fold->number, 0), number);
-    return fold->number == KIR_I64 ? number : kir_unary(fold->m, KIR_i64, number);
+    number = kir_select(fold->m, none, kir_const_i(fold->m, fold->number_type, 0), number);
+    return fold->number_type == KIR_I64 ? number : kir_unary(fold->m, KIR_i64, number);
 }
 
 uint32_t fold_result(const struct fold *fold, const struct fold_state *state)
 {
-    if (fold->row->indexed)
+    if (fold->kind->indexed)
         return number_of(fold, state->part[1]);
     return lower_fit(fold->m, fold->dtype, state->part[0]);
 }
 
 enum kir_type fold_part_type(const struct fold *fold, uint32_t part)
 {
-    return part && fold->row->indexed ? fold->number : kir_type_of(fold->dtype);
+    return part && fold->kind->indexed ? fold->number_type : kir_type_of(fold->dtype);
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* copy and cast.
  *
- * A conversion rounds once.  Where it goes to 16 bits by way of F32, the first step must not round
- * to nearest: it rounds to odd (what does not fit leaves the last bit set), and two more bits than
- * the result has are enough for the second step to be right (Boldo and Melquiond, IEEE Trans. Comp.
- * 2008). */
+ * A conversion rounds once, to nearest.  A conversion to a narrow float is done in two steps, by
+ * way of F32.  The first step rounds to odd (an inexact value is truncated, and its last bit set);
+ * the second step to nearest is then correct if the first one keeps at least two bits more than the
+ * result has (Boldo and Melquiond, IEEE Trans. Comp. 2008). */
 #include "lower/rows/lower_cast.h"
 
 #include "lower/rows/rows.h"
@@ -13,8 +13,8 @@ enum { F32_DIGITS = 24 };
 
 /* ---- to floats ---- */
 
-/* F64 to F32, to odd: the nearest one, if it is beyond the value the one before, and the last bit
- * set. */
+/* F64 to F32, rounded to odd: rounds to nearest; if that is inexact, steps back towards 0 if it is
+ * beyond x, and sets the last bit. */
 static uint32_t narrow_odd(struct kir_module *m, uint32_t x)
 {
     uint32_t near = kir_unary(m, KIR_f32, x), back = kir_unary(m, KIR_f64, near), one, bits, beyond;
@@ -33,48 +33,50 @@ static uint32_t narrow_odd(struct kir_module *m, uint32_t x)
 static uint32_t float_to_float(struct kir_module *m, uint32_t from, uint32_t to, uint32_t x)
 {
     if (from == FRIT_F64 && to != FRIT_F64)
-        x = kir_is_half(to) ? narrow_odd(m, x) : kir_unary(m, KIR_f32, x);
+        x = kir_is_16_bit_float(to) ? narrow_odd(m, x) : kir_unary(m, KIR_f32, x);
     else if (from != FRIT_F64 && to == FRIT_F64)
         return kir_unary(m, KIR_f64, x);
     return lower_fit(m, to, x);
 }
 
-/* How many bits magnitude_odd drops at a step: what it keeps of 25 is enough to round to the type.
- * Where 2^24 is beyond the type's range, the result is infinite whatever is kept. */
+/* By how many bits magnitude_odd shifts at a step.  An integer of 25 bits keeps the rest, which
+ * must be enough to round to the type; if the type's range ends below 2^24, the result is infinite
+ * in any case. */
 static uint32_t dropped_bits(uint32_t dtype)
 {
     const frit_dtype_info info = frit_dtype_info_of(dtype);
     const bool is_beyond = 1u << (info.exponent - 1) <= F32_DIGITS;
-    const uint32_t least = 11, enough = info.fraction + 3u;
+    const uint32_t fewest = 11, enough = info.fraction + 3u;
 
-    return F32_DIGITS + 1 - (is_beyond || enough < least ? least : enough);
+    return F32_DIGITS + 1 - (is_beyond || enough < fewest ? fewest : enough);
 }
 
-/* An unsigned magnitude as F32, to odd; from 2^least on it loses `drop` bits, so that 24 at most
- * are left. */
+/* An unsigned magnitude as F32, rounded to odd.  A magnitude of 2^24 or more is shifted down in
+ * steps: one with more than 24 + drop bits by the next larger `drop`, so that at most 24 bits are
+ * left. */
 static uint32_t magnitude_odd(struct kir_module *m, uint32_t dtype, uint32_t magnitude)
 {
     enum kir_type type = kir_type_at(m, magnitude);
     uint32_t zero = kir_const_i(m, type, 0), shift = zero, scale = kir_const_f(m, KIR_F32, 1);
-    uint32_t lost = zero, kept, some, width = type == KIR_I32 ? 32 : 64;
+    uint32_t lost = zero, kept, inexact, width = type == KIR_I32 ? 32 : 64;
     uint32_t step = dropped_bits(dtype), drop = 0;
 
-    for (uint32_t least = F32_DIGITS; least < width; least = F32_DIGITS + drop) {
+    for (uint32_t limit_log2 = F32_DIGITS; limit_log2 < width; limit_log2 = F32_DIGITS + drop) {
         uint32_t large =
-            kir_binary(m, KIR_ule, kir_const_i(m, type, (int64_t)1 << least), magnitude);
+            kir_binary(m, KIR_ule, kir_const_i(m, type, (int64_t)1 << limit_log2), magnitude);
 
         drop = drop + step < width - F32_DIGITS ? drop + step : width - F32_DIGITS;
         shift = kir_select(m, large, kir_const_i(m, type, drop), shift);
         lost = kir_select(m, large, kir_const_i(m, type, ((int64_t)1 << drop) - 1), lost);
         scale = kir_select(m, large, kir_const_f(m, KIR_F32, (double)((int64_t)1 << drop)), scale);
     }
-    some = kir_binary(m, KIR_ne, kir_binary(m, KIR_and, magnitude, lost), zero);
+    inexact = kir_binary(m, KIR_ne, kir_binary(m, KIR_and, magnitude, lost), zero);
     kept = kir_binary(m, KIR_shr, magnitude, shift);
-    kept = kir_binary(m, KIR_or, kept, kir_unary(m, type == KIR_I32 ? KIR_i32 : KIR_i64, some));
+    kept = kir_binary(m, KIR_or, kept, kir_unary(m, type == KIR_I32 ? KIR_i32 : KIR_i64, inexact));
     return kir_binary(m, KIR_mul, kir_unary(m, KIR_f32, kept), scale);
 }
 
-static uint32_t int_to_half(struct kir_module *m, uint32_t from, uint32_t to, uint32_t x)
+static uint32_t int_to_16_bits(struct kir_module *m, uint32_t from, uint32_t to, uint32_t x)
 {
     uint32_t negative, real;
 
@@ -94,8 +96,8 @@ static uint32_t int_to_float(struct kir_module *m, uint32_t from, uint32_t to, u
 
     if (from == FRIT_BOOL)
         return kir_unary(m, to == FRIT_F64 ? KIR_f64 : KIR_f32, x);
-    if (kir_is_half(to))
-        return int_to_half(m, from, to, x);
+    if (kir_is_16_bit_float(to))
+        return int_to_16_bits(m, from, to, x);
     if (to == FRIT_F64)
         return kir_unary(m, is_unsigned ? KIR_uf64 : KIR_f64, x);
     return kir_unary(m, is_unsigned ? KIR_uf32 : KIR_f32, x);

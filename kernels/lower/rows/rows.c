@@ -72,7 +72,7 @@ uint32_t lower_fit(struct kir_module *m, uint32_t dtype, uint32_t value)
 {
     int64_t bits = lower_bits(dtype);
 
-    if (kir_is_half(dtype))
+    if (kir_is_16_bit_float(dtype))
         return kir_emit_imm(m, KIR_round, dtype, value, KIR_NONE, KIR_NONE);
     if (kir_type_of(dtype) != KIR_I32 || bits == 32)
         return value;

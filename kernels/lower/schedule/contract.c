@@ -23,7 +23,7 @@ enum {
     PACK_LANES = 64,
     PACK_READERS = 64,    /* places along the other side */
     PACK_LEAST = 1 << 17, /* elements */
-    PACK_MOST = 1 << 29,
+    PACK_MAX = 1 << 29,
     LEAST_DOT = 32,    /* a sum of that many is worth lanes of its own */
     LEAST_ROUNDS = 32, /* of lanes along k, which pay for adding them up */
     GATHER_COST = 8    /* of an access whose lanes lie apart, in accesses of neighbours */
@@ -39,7 +39,7 @@ static void mark_operands(const struct block_op *op, bool *needed)
 }
 
 /* Whether all that an op's operands are made of in the block may be done again and again; false
- * without memory too. */
+ * if out of memory too. */
 static bool made_cheaply(const struct block *block, uint32_t number)
 {
     bool *needed = calloc(block->n_values + 1u, sizeof(*needed)), cheap = needed != NULL;
@@ -89,7 +89,7 @@ static bool contract_match(struct matcher *m, const struct block *block)
 static bool widens(const struct block *block, const struct block_op *op)
 {
     return op->id == FRIT_OP_cast && op->in[0].kind == FRIT_OPERAND_TENSOR &&
-           op->out[0] != BLOCK_NONE && kir_is_half(block->values[op->in[0].value].dtype) &&
+           op->out[0] != BLOCK_NONE && kir_is_16_bit_float(block->values[op->in[0].value].dtype) &&
            block->values[op->out[0]].dtype == FRIT_F32;
 }
 
@@ -195,7 +195,7 @@ static bool is_packed(const struct contract *c, const struct contract_side *side
         return false;
     size = c->n_k * tiles_of(line, PACK_LANES) * PACK_LANES;
     return (size >= PACK_LEAST || contract_line_cost(c, side, dim) > 1) &&
-           size <= PACK_MOST / contract_points(space, CONTRACT_BOTH) /
+           size <= PACK_MAX / contract_points(space, CONTRACT_BOTH) /
                        (contract_points(space, side->tag) / line);
 }
 
@@ -284,7 +284,7 @@ static bool fits_tiles(const struct contract *c)
     uint64_t bytes = 2 * sizeof(double) * CONTRACT_DEPTH * CONTRACT_EDGE * TILE_PLACES;
 
     return target->stages_tiles && target->group_bytes >= bytes &&
-           target->most_lanes >= CONTRACT_EDGE * CONTRACT_EDGE && c->n_k >= CONTRACT_DEPTH / 2 &&
+           target->max_lanes >= CONTRACT_EDGE * CONTRACT_EDGE && c->n_k >= CONTRACT_DEPTH / 2 &&
            contract_points(&c->e.space, CONTRACT_M) >= CONTRACT_EDGE &&
            contract_points(&c->e.space, CONTRACT_N) >= CONTRACT_EDGE;
 }

@@ -20,7 +20,7 @@ struct contract_emitter {
     struct contract_side *side[2];
     uint32_t n_places[2]; /* of a lane, or of the group where lanes lie along k */
     uint32_t place[2][CONTRACT_SUMS];
-    uint32_t ok[2][CONTRACT_SUMS]; /* B: the place is not beyond the end; KIR_NONE: surely */
+    uint32_t ok[2][CONTRACT_SUMS]; /* KIR_B: the place is not beyond the end; KIR_NONE: surely */
     /* TILES. */
     uint32_t tile[2];   /* numbers */
     uint32_t corner[2]; /* first places of the group */

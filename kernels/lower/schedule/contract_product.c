@@ -179,7 +179,8 @@ static bool plan_bias(const struct contract *c, const struct product_plan *p,
 /* The result has the operands' type, or is what narrow operands are computed in. */
 static bool types_fit(uint32_t dtype, uint32_t result)
 {
-    return is_float(dtype) && (dtype == result || (kir_is_half(dtype) && result == FRIT_F32));
+    return is_float(dtype) &&
+           (dtype == result || (kir_is_16_bit_float(dtype) && result == FRIT_F32));
 }
 
 static bool take(const struct contract *c, uint32_t coord, struct contract_product *out)

@@ -7,8 +7,8 @@
 #include "lower/schedule/contract_pad.h"
 
 enum {
-    PAD_READERS = 8,    /* outputs that read an element of the copy, at least */
-    PAD_MOST = 1 << 28, /* its elements */
+    PAD_READERS = 8,   /* outputs that read an element of the copy, at least */
+    PAD_MAX = 1 << 28, /* its elements */
 };
 
 /* Operand 2, of rank 1, where there is one: along one coordinate of the result. */
@@ -190,9 +190,9 @@ static bool wants_pad(const struct conv *conv, const struct contract *c)
                        (conv->w[d] - 1) * or_one(conv->attrs->dilation[d - 2]);
 
         padded = padded || conv->of_x.at[d].c < 0 || last + conv->of_x.at[d].c >= conv->x[d];
-        count *= last < PAD_MOST && count < PAD_MOST ? last + 1 : 1;
+        count *= last < PAD_MAX && count < PAD_MAX ? last + 1 : 1;
     }
-    return padded && window > 1 && conv->y[1] / conv->groups >= PAD_READERS && count < PAD_MOST &&
+    return padded && window > 1 && conv->y[1] / conv->groups >= PAD_READERS && count < PAD_MAX &&
            target->lanes_interleaved && !target->stages_tiles;
 }
 

@@ -17,7 +17,7 @@
 
 #include "lower/schedule/contract_emit.h"
 
-enum { MOST_STEPS = 16, MOST_CARRIED = 64, JOIN_LANES = 256 };
+enum { MAX_STEPS = 16, MAX_CARRIED = 64, JOIN_LANES = 256 };
 
 /* ---- the grid of lanes ---- */
 
@@ -128,7 +128,7 @@ static void sum_steps(const struct contract_emitter *w, uint32_t begin, uint32_t
                       uint32_t steps, bool ends, uint32_t *sums)
 {
     uint32_t k = work_loop(w, begin, end, w->c->slices.deep * steps, sums), next[CONTRACT_SUMS];
-    struct elements elements[MOST_STEPS];
+    struct elements elements[MAX_STEPS];
 
     for (uint32_t i = 0; i < w->n; i++)
         next[i] = sums[i];
@@ -148,7 +148,7 @@ static uint32_t list_steps(const struct contract_emitter *w, struct elements *el
         for (uint32_t side = DOWN; side <= ACROSS; side++)
             for (uint32_t i = 0; i < w->n_places[side]; i++)
                 out[n++] = &elements[s].of[side][i];
-    assert(n <= MOST_CARRIED);
+    assert(n <= MAX_CARRIED);
     return n;
 }
 
@@ -159,8 +159,8 @@ static void sum_ahead(const struct contract_emitter *w, uint32_t begin, uint32_t
                       uint32_t *sums)
 {
     uint32_t steps = w->c->slices.steps, step = steps * w->c->slices.deep, n, last, k;
-    uint32_t *now[MOST_CARRIED], *later[MOST_CARRIED], next[CONTRACT_SUMS + MOST_CARRIED];
-    struct elements elements[MOST_STEPS], ahead[MOST_STEPS];
+    uint32_t *now[MAX_CARRIED], *later[MAX_CARRIED], next[CONTRACT_SUMS + MAX_CARRIED];
+    struct elements elements[MAX_STEPS], ahead[MAX_STEPS];
 
     n = list_steps(w, elements, now);
     (void)list_steps(w, ahead, later);

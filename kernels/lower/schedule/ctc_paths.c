@@ -20,7 +20,7 @@ struct carried {
 /* The lane's column. */
 struct column {
     uint32_t at;        /* the column's number */
-    uint32_t backwards; /* B: the sequence is read backwards; KIR_NONE: none is */
+    uint32_t backwards; /* KIR_B: the sequence is read backwards; KIR_NONE: none is */
     uint32_t labels;    /* number of labels, if sequences may be read backwards */
 };
 

@@ -42,7 +42,7 @@ struct fft {
     uint32_t lanes;
     /* During emission: */
     uint32_t table;    /* the workspace's argument number */
-    uint32_t mask;     /* B: the lane has an element; KIR_NONE: every lane has one */
+    uint32_t mask;     /* KIR_B: the lane has an element; KIR_NONE: every lane has one */
     uint32_t n_param;  /* parameter: n */
     uint32_t multiple; /* step of the multiple from an element to the next */
     uint32_t sums[PARTS], n_sums;
@@ -141,7 +141,7 @@ static uint32_t real_param(const struct fft *f, double real)
     return sched_param(f->e.s, kir_type_of(f->sum_dtype), bits);
 }
 
-/* B: the bit of an index is 1. */
+/* KIR_B: the bit of an index is 1. */
 static uint32_t has_bit(const struct fft *f, uint32_t value, int64_t bit)
 {
     return kir_binary(f->m, KIR_ne, kir_binary(f->m, KIR_and, value, kir_index(f->m, bit)),

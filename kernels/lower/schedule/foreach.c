@@ -356,7 +356,7 @@ static bool foreach_match(struct matcher *m, const struct block *block)
     for (uint32_t i = 0; i < op->n_dead; i++)
         if (is_made(block, op->dead[i]))
             remove_stored(values, op->dead[i]);
-    return count_components(m, block, op, root) && state->cost <= LOWER_MOST_COST;
+    return count_components(m, block, op, root) && state->cost <= LOWER_MAX_COST;
 }
 
 static bool foreach_fits(const struct matcher *m, const struct block *block)

@@ -194,7 +194,7 @@ bool labels_add(struct labels *labels, const struct block *block)
     const struct block_op *op = &block->ops[labels->n_ops];
     bool fits;
 
-    if (fold_row_of(op->id))
+    if (fold_kind_of(op->id))
         fits = add_fold(labels, block, op);
     else if (view_row_of(op->id))
         fits = add_view(labels, block, op);

@@ -30,7 +30,7 @@ struct labels {
  */
 bool labels_add(struct labels *labels, const struct block *block);
 /* Labels as many of the block's first ops as fit: elementwise ops, views, and folds with one root.
- * Returns false without memory. */
+ * Returns false if out of memory. */
 bool labels_init(struct labels *labels, const struct block *block);
 void labels_fini(struct labels *labels);
 

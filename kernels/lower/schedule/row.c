@@ -74,14 +74,14 @@ static void plan_folds(struct row_schedule *row)
 
     for (uint32_t i = 0; i < block->n_ops; i++) {
         const struct block_op *op = &block->ops[i];
-        const struct fold_row *fold = fold_row_of(op->id);
+        const struct fold_kind *fold = fold_kind_of(op->id);
 
         if (!fold)
             continue;
         row->folds[row->n_folds++] = (struct row_fold){
             .fold = {fold, row->e.s->module, block->values[op->in[0].value].dtype,
                      row->n_row < INT32_MAX ? KIR_I32 : KIR_I64, row->e.s->target},
-            .beside = BLOCK_NONE,
+            .computed_by = BLOCK_NONE,
             .node = expr_node(&row->e, op->in[0].value, &row->root),
             .value = op->out[0]};
     }
@@ -91,8 +91,8 @@ static void plan_stores(struct row_schedule *row)
 {
     const struct block *block = row->e.s->block;
 
-    row->full = arena_array(&row->e.arena, block->n_outputs + 1u, sizeof(*row->full));
-    if (!row->full) {
+    row->whole_rows = arena_array(&row->e.arena, block->n_outputs + 1u, sizeof(*row->whole_rows));
+    if (!row->whole_rows) {
         expr_fail(&row->e, FRIT_NO_HOST_MEMORY);
         return;
     }
@@ -103,7 +103,8 @@ static void plan_stores(struct row_schedule *row)
         map_of(row, block->outputs[i], &map);
         store = expr_store(&row->e, block->outputs[i], &map);
         if (store != BLOCK_NONE)
-            row->full[store] = label_storage(&row->labels, block, block->outputs[i]) == LABEL_FULL;
+            row->whole_rows[store] =
+                label_storage(&row->labels, block, block->outputs[i]) == LABEL_FULL;
     }
 }
 
@@ -181,7 +182,7 @@ static uint32_t max_beside(const struct row_schedule *row, uint32_t i)
     const struct expr_node *nodes = row->e.nodes;
     uint32_t exponential = row->folds[i].node, difference, x, most;
 
-    if (row->folds[i].fold.row->id != FRIT_OP_sum || float_op(row, exponential) != FRIT_OP_exp)
+    if (row->folds[i].fold.kind->id != FRIT_OP_sum || float_op(row, exponential) != FRIT_OP_exp)
         return BLOCK_NONE;
     difference = nodes[exponential].in[0];
     if (float_op(row, difference) != FRIT_OP_sub)
@@ -189,7 +190,7 @@ static uint32_t max_beside(const struct row_schedule *row, uint32_t i)
     x = nodes[difference].in[0];
     most = nodes[difference].in[1];
     for (uint32_t k = 0; k < i && most != BLOCK_NONE; k++)
-        if (row->folds[k].fold.row == fold_row_of(FRIT_OP_max) && row->folds[k].node == x &&
+        if (row->folds[k].fold.kind == fold_kind_of(FRIT_OP_max) && row->folds[k].node == x &&
             nodes[most].kind == EXPR_EXTERNAL && nodes[most].value == row->folds[k].value)
             return k;
     return BLOCK_NONE;
@@ -199,10 +200,10 @@ static void set_level(struct row_schedule *row, struct row_fold *fold)
 {
     fold->level = row->level[fold->node] + 1;
     if (row->rescales)
-        fold->beside = max_beside(row, (uint32_t)(fold - row->folds));
-    if (fold->beside != BLOCK_NONE) {
-        row->folds[fold->beside].fold.row = &fold_max_exp_sum;
-        fold->level = row->folds[fold->beside].level;
+        fold->computed_by = max_beside(row, (uint32_t)(fold - row->folds));
+    if (fold->computed_by != BLOCK_NONE) {
+        row->folds[fold->computed_by].fold.kind = &fold_max_exp_sum;
+        fold->level = row->folds[fold->computed_by].level;
     }
     if (fold->level > row->n_levels)
         row->n_levels = fold->level;
@@ -239,9 +240,9 @@ bool *row_needs(struct row_schedule *row, uint32_t pass)
 
     for (uint32_t i = 0; needed && i < row->n_folds; i++)
         needed[row->folds[i].node] |=
-            row->folds[i].level == pass + 1 && row->folds[i].beside == BLOCK_NONE;
+            row->folds[i].level == pass + 1 && row->folds[i].computed_by == BLOCK_NONE;
     for (uint32_t i = 0; needed && i < e->n_stores; i++)
-        needed[e->stores[i].node] |= row->full[i] && row->level[e->stores[i].node] == pass;
+        needed[e->stores[i].node] |= row->whole_rows[i] && row->level[e->stores[i].node] == pass;
     for (uint32_t i = e->n_nodes; needed && i-- > 0;) {
         const struct expr_node *node = &e->nodes[i];
 
@@ -254,17 +255,17 @@ bool *row_needs(struct row_schedule *row, uint32_t pass)
 
 /* ---- the form ---- */
 
-static bool any_full(const struct row_schedule *row)
+static bool any_whole_rows(const struct row_schedule *row)
 {
     for (uint32_t i = 0; i < row->e.n_stores; i++)
-        if (row->full[i])
+        if (row->whole_rows[i])
             return true;
     return false;
 }
 
 uint32_t row_passes(const struct row_schedule *row)
 {
-    return row->n_levels + any_full(row);
+    return row->n_levels + any_whole_rows(row);
 }
 
 /* Elements of a chunk.  Where each lane has a row, every chunk leaves one partial result per lane
@@ -282,7 +283,7 @@ static int64_t choose_chunk(const struct row_schedule *row, int64_t blocks)
     if (row->form == ROW_LANE)
         while (chunk < tuning.long_chunk && row->n_row / (2 * chunk) * blocks >= target->units / 2)
             chunk *= 2;
-    while ((row->n_row / chunk + 1) * blocks > tuning.most_chunk && chunk < INT32_MAX / 2)
+    while ((row->n_row / chunk + 1) * blocks > tuning.max_chunk && chunk < INT32_MAX / 2)
         chunk *= 2;
     return chunk;
 }
@@ -300,8 +301,8 @@ static int64_t choose_splits(struct row_schedule *row)
 
     if (row->form == ROW_LANE)
         blocks = (blocks + target->lanes - 1) / target->lanes;
-    row->chunk = choose_chunk(row, blocks);
-    splits = (row->n_row + row->chunk - 1) / row->chunk;
+    row->chunk_size = choose_chunk(row, blocks);
+    splits = (row->n_row + row->chunk_size - 1) / row->chunk_size;
     if (splits < 2 || !target->i64 || row->n_levels + passes > SCHED_PHASES)
         return 1;
     return row->outer.count < enough ||
@@ -316,7 +317,7 @@ static int64_t choose_splits(struct row_schedule *row)
 static uint32_t lane_rows(const struct row_schedule *row)
 {
     const struct kir_target *target = row->e.s->target;
-    uint32_t most = row->in_lockstep && row->splits > 1 ? target->most_lanes : target->lanes;
+    uint32_t most = row->in_lockstep && row->n_chunks > 1 ? target->max_lanes : target->lanes;
     uint32_t lanes = most;
 
     while (lanes > target->lanes && row->outer.count % lanes)
@@ -340,7 +341,7 @@ static uint32_t group_lanes(const struct row_schedule *row)
 {
     const struct kir_target *target = row->e.s->target;
     const uint32_t near = target->near_lanes, resident = sched_tuning(row->e.s).resident;
-    const bool enough = near && row->n_row <= (int64_t)near * resident && row->splits == 1 &&
+    const bool enough = near && row->n_row <= (int64_t)near * resident && row->n_chunks == 1 &&
                         row->outer.count >= target->units;
 
     return sched_lanes(enough ? near : target->lanes_per_row, row->n_row);
@@ -362,12 +363,12 @@ static void choose_form(struct row_schedule *row)
                     : ROW_GROUP;
     row->in_lockstep = row->form == ROW_LANE && row->n_row > tuning.short_row && across &&
                        target->lanes_interleaved;
-    row->splits = choose_splits(row);
+    row->n_chunks = choose_splits(row);
     row_partition(row, row->form == ROW_LANE
                            ? sched_spread(row->e.s, sched_lanes(lane_rows(row), n_outer),
-                                          n_outer * row->splits)
+                                          n_outer * row->n_chunks)
                            : group_lanes(row));
-    if (row->form == ROW_GROUP && row->splits == 1 &&
+    if (row->form == ROW_GROUP && row->n_chunks == 1 &&
         row->n_row <= (int64_t)tuning.resident * row->lanes) {
         row->resident = (uint32_t)((row->n_row + row->lanes - 1) / row->lanes);
         row->unmasked = (uint32_t)(row->n_row / row->lanes);
@@ -392,7 +393,7 @@ static uint64_t inputs_of_later_passes(const struct row_schedule *row, uint32_t 
         if (row->folds[i].level - 1 > pass)
             inputs |= row->e.nodes[row->folds[i].node].inputs;
     for (uint32_t i = 0; i < row->e.n_stores; i++)
-        if (!row->full[i] || row->level[row->e.stores[i].node] > pass)
+        if (!row->whole_rows[i] || row->level[row->e.stores[i].node] > pass)
             inputs |= row->e.nodes[row->e.stores[i].node].inputs;
     return inputs;
 }
@@ -403,9 +404,9 @@ static void find_aliases(struct row_schedule *row)
         const struct expr_store *store = &row->e.stores[i];
         uint64_t alias = expr_alias(&row->e, store->output);
 
-        if (row->full[i])
+        if (row->whole_rows[i])
             alias &= ~inputs_of_later_passes(row, row->level[store->node]);
-        else if (row->form != ROW_LANE || row->splits > 1)
+        else if (row->form != ROW_LANE || row->n_chunks > 1)
             alias = 0; /* one lane stores what other lanes or groups may still load */
         row->e.s->numbers->alias[store->output] = alias;
     }
@@ -419,7 +420,7 @@ static bool is_empty(const struct row_schedule *row)
 
     expr_dims(&row->e, row->labels.root, dims);
     for (uint32_t d = 0; d < row->root.rank; d++)
-        if (dims[d] == 0 && (!(row->labels.axes >> d & 1) || any_full(row)))
+        if (dims[d] == 0 && (!(row->labels.axes >> d & 1) || any_whole_rows(row)))
             return true;
     return false;
 }
@@ -428,10 +429,10 @@ static bool is_empty(const struct row_schedule *row)
 static int64_t rounds_of(const struct row_schedule *row)
 {
     int64_t lanes = row->lanes_per_row;
-    int64_t n = row->splits > 1 ? row->chunk : row->n_row;
-    int64_t passes = row->splits > 1 ? 1 : row_passes(row);
+    int64_t n = row->n_chunks > 1 ? row->chunk_size : row->n_row;
+    int64_t passes = row->n_chunks > 1 ? 1 : row_passes(row);
 
-    return passes * ((n + lanes - 1) / lanes) + row->splits;
+    return passes * ((n + lanes - 1) / lanes) + row->n_chunks;
 }
 
 static frit_status build(struct row_schedule *row, frit_err *err)
@@ -458,7 +459,7 @@ static frit_status build(struct row_schedule *row, frit_err *err)
         TRY(expr_status(&row->e, err));
         choose_form(row);
     }
-    if (row->outer.count * row->splits > INT32_MAX)
+    if (row->outer.count * row->n_chunks > INT32_MAX)
         return fail(err, FRIT_UNSUPPORTED, "kernels: %s has too many rows", s->module->name);
     TRY(sched_check_rounds(s, rounds_of(row), err));
     if (is_empty(row)) {

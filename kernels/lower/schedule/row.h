@@ -26,10 +26,10 @@ enum row_form {
 
 struct row_fold {
     struct fold fold;
-    uint32_t node;   /* node of the elements */
-    uint32_t value;  /* the result, a value of the block */
-    uint32_t level;  /* 1 or more */
-    uint32_t beside; /* number of the fold that computes it besides its own; BLOCK_NONE: none */
+    uint32_t node;           /* node of the elements */
+    uint32_t value;          /* the result, a value of the block */
+    uint32_t level;          /* 1 or more */
+    uint32_t computed_by;    /* number of the fold that computes this one too; BLOCK_NONE: itself */
     struct fold_state state; /* during emission */
 };
 
@@ -43,22 +43,22 @@ struct row_schedule {
     uint32_t n_folds;
     bool rescales; /* a sum of exponentials relative to a maximum is folded beside that */
     struct row_fold folds[ROW_FOLDS];
-    uint32_t *level; /* per node: the level of the last fold that it depends on, or 0 */
-    bool *varies;    /* per node: whether it varies along the row */
-    bool *full;      /* per store: whether it has an element per element of the row */
+    uint32_t *level;  /* per node: the level of the last fold that it depends on, or 0 */
+    bool *varies;     /* per node: whether it varies along the row */
+    bool *whole_rows; /* per store: whether it has an element per element of the row */
     enum row_form form;
     bool in_lockstep; /* ROW_LANE: lanes with adjacent rows visit each element at the same time */
     uint32_t lanes, lanes_per_row;
     struct partition partition; /* ROW_LANE, ROW_SLAB: divides rows among lanes, or sets of them */
-    int64_t splits,
-        chunk; /* groups per row, and elements of a row per group; splits 1: rows are not split */
-    uint32_t resident; /* elements per lane that stay in registers from pass to pass; 0: none */
-    uint32_t unmasked; /* that many of them are in the row in every lane */
+    int64_t n_chunks;   /* per row, each computed by a group of its own; 1: rows are not split */
+    int64_t chunk_size; /* elements of a row per chunk */
+    uint32_t resident;  /* elements per lane that stay in registers from pass to pass; 0: none */
+    uint32_t unmasked;  /* that many of them are in the row in every lane */
 };
 
 /* Divides the rows among groups of `lanes` lanes or fewer. */
 void row_partition(struct row_schedule *row, uint32_t lanes);
-/* Per node: whether a pass needs its elements; NULL without memory. */
+/* Per node: whether a pass needs its elements; NULL if out of memory. */
 bool *row_needs(struct row_schedule *row, uint32_t pass);
 /* Number of passes over a row. */
 uint32_t row_passes(const struct row_schedule *row);

@@ -55,17 +55,17 @@ void phase_end(const struct row_emitter *w, int64_t groups)
 
 /* ---- rows ---- */
 
-void rows_set(struct row_emitter *w, uint32_t block)
+void rows_select(struct row_emitter *w, uint32_t block)
 {
     const struct partition *partition = &w->row->partition;
 
-    w->rows = block;
+    w->row_number = block;
     if (w->row->form != ROW_GROUP) {
         struct span span = partition_span(partition, w->e, block, w->column);
 
         w->mask = partition_mask(partition, w->e, &span);
-        if (w->row->splits > 1)
-            w->rows = partition_number(partition, w->e, &span);
+        if (w->row->n_chunks > 1)
+            w->row_number = partition_number(partition, w->e, &span);
         partition_set_uniform(partition, w->e, &span);
         partition_set_varying(partition, w->e, &span);
     } else {
@@ -82,7 +82,8 @@ int64_t rows_blocks(const struct row_schedule *row)
 
 uint32_t rows_result(const struct row_emitter *w, const struct row_fold *fold)
 {
-    const struct row_fold *of = fold->beside == BLOCK_NONE ? fold : &w->row->folds[fold->beside];
+    const struct row_fold *of =
+        fold->computed_by == BLOCK_NONE ? fold : &w->row->folds[fold->computed_by];
 
     return of == fold ? fold_result(&of->fold, &of->state) : fold_result_sum(&of->fold, &of->state);
 }
@@ -94,7 +95,7 @@ void rows_bind(const struct row_emitter *w, const struct row_fold *fold, uint32_
             expr_bind(w->e, i, value);
 }
 
-void rows_constant(const struct row_emitter *w)
+void rows_emit_constant(const struct row_emitter *w)
 {
     for (uint32_t i = 0; i < w->e->n_nodes; i++)
         if (!w->row->varies[i] && w->row->level[i] <= w->pass)
@@ -106,18 +107,18 @@ void rows_store(const struct row_emitter *w)
     uint32_t mark = expr_mark(w->e);
 
     for (uint32_t i = 0; i < w->e->n_stores; i++)
-        if (!w->row->full[i])
+        if (!w->row->whole_rows[i])
             expr_value(w->e, w->e->stores[i].node);
     expr_mask(w->e, w->row->form == ROW_LANE ? w->mask : mask_both(w, w->mask, w->lane_0));
     for (uint32_t i = 0; i < w->e->n_stores; i++)
-        if (!w->row->full[i])
+        if (!w->row->whole_rows[i])
             expr_emit_store(w->e, i);
     expr_release(w->e, mark);
 }
 
 /* ---- one phase ---- */
 
-/* Without memory no elements are resident. */
+/* If the allocation fails no elements are resident. */
 static void resident_begin(struct row_emitter *w)
 {
     size_t n = (size_t)w->row->resident * w->e->n_nodes;
@@ -135,9 +136,9 @@ static void emit_one_phase(struct row_emitter *w)
     resident_begin(w);
     save_begin(w);
     region = region_whole(w, w->row->n_row);
-    rows_set(w, phase_group(w));
+    rows_select(w, phase_group(w));
     for (w->pass = 0; w->pass <= w->row->n_levels; w->pass++) {
-        rows_constant(w);
+        rows_emit_constant(w);
         if (!pass_has_rounds(w))
             continue;
         region_emit(w, &region);
@@ -154,7 +155,7 @@ void row_emit(struct row_schedule *row)
 {
     struct row_emitter emitter = {.row = row, .e = &row->e, .m = row->e.s->module};
 
-    if (row->splits > 1)
+    if (row->n_chunks > 1)
         row_emit_split(&emitter);
     else
         emit_one_phase(&emitter);

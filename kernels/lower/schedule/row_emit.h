@@ -8,11 +8,11 @@
 
 enum { ROW_STATES = ROW_FOLDS * FOLD_PARTS };
 
-/* A region of a row, as values of the module: full rounds cover begin .. full, a masked round full
- * .. end. */
+/* A region of a row, as values of the module: full rounds cover begin .. full_end, a masked round
+ * full_end .. end. */
 struct row_region {
-    uint32_t begin, full, end;
-    bool tail;   /* full .. end may have elements */
+    uint32_t begin, full_end, end;
+    bool tail;   /* full_end .. end may have elements */
     bool blocks; /* there may be more than one block of rounds */
     bool rounds; /* there are full rounds */
 };
@@ -23,17 +23,17 @@ struct row_saved {
     uint32_t tile;        /* KIR_NONE: it is not saved */
 };
 
-/* State of emission. */
+/* State of emission; `w` in all functions. */
 struct row_emitter {
     struct row_schedule *row;
     struct expr *e;
     struct kir_module *m;
-    uint32_t lane;   /* the lane's number among those of its row, in the index type */
-    uint32_t lane_0; /* B: that number is 0; the lane stores for its row */
-    uint32_t column; /* ROW_LANE, ROW_SLAB: number of the lane's row among those of the group */
-    uint32_t rows;   /* number of the lane's row, if rows are split */
-    uint32_t n_rows; /* number of rows, if rows are split */
-    uint32_t mask;   /* B: the lane has a row; KIR_NONE: every lane has one */
+    uint32_t lane;       /* the lane's number among those of its row, in the index type */
+    uint32_t lane_0;     /* KIR_B: that number is 0; the lane stores for its row */
+    uint32_t column;     /* ROW_LANE, ROW_SLAB: number of the lane's row among those of the group */
+    uint32_t row_number; /* of the lane's row, if rows are split */
+    uint32_t n_rows;     /* number of rows, if rows are split */
+    uint32_t mask;       /* KIR_B: the lane has a row; KIR_NONE: every lane has one */
     uint32_t pass;
     uint32_t *resident; /* values of nodes for each resident element; NULL: none are resident */
     const bool *needs;  /* per node: needed by the current pass; set if elements are prefetched */
@@ -58,7 +58,7 @@ static inline bool pass_has_result(const struct row_emitter *w, const struct row
 /* Whether the current pass computes the fold, for itself. */
 static inline bool pass_has_fold(const struct row_emitter *w, const struct row_fold *fold)
 {
-    return pass_has_result(w, fold) && fold->beside == BLOCK_NONE;
+    return pass_has_result(w, fold) && fold->computed_by == BLOCK_NONE;
 }
 
 /* ---- row_emit.c ---- */
@@ -68,11 +68,11 @@ void phase_begin(struct row_emitter *w);
 /* Ends a phase and sets its grid. */
 void phase_end(const struct row_emitter *w, int64_t groups);
 uint32_t phase_group(const struct row_emitter *w);
-/* Sets the row of each lane in group number `block`; the number of such groups. */
-void rows_set(struct row_emitter *w, uint32_t block);
+/* Gives each lane its row of block number `block`; the number of blocks. */
+void rows_select(struct row_emitter *w, uint32_t block);
 int64_t rows_blocks(const struct row_schedule *row);
 /* Emits the nodes that are constant along the row and known in this pass. */
-void rows_constant(const struct row_emitter *w);
+void rows_emit_constant(const struct row_emitter *w);
 /* The fold's result, once the states of all lanes are combined. */
 uint32_t rows_result(const struct row_emitter *w, const struct row_fold *fold);
 /* Binds the fold's result to a value. */

@@ -22,7 +22,7 @@ static uint32_t merge(const struct lane_merge *m, uint32_t a, uint32_t b)
 {
     const struct fold *fold = &m->fold->fold;
 
-    return m->second ? fold_merge_seconds(fold, a, b) : fold->row->merge(fold, a, b);
+    return m->second ? fold_merge_second_parts(fold, a, b) : fold->kind->merge(fold, a, b);
 }
 
 /* Rows of a group whose lanes combine. */
@@ -152,9 +152,9 @@ void lanes_combine(const struct row_emitter *w)
     for (uint32_t i = 0; i < n; i++) {
         struct row_fold *fold = values[i].fold;
 
-        if (fold->fold.row->n_parts > 1)
+        if (fold->fold.kind->n_parts > 1)
             seconds[n_seconds++] = (struct lane_merge){
-                fold, true, fold_second_of(&fold->fold, &fold->state, values[i].value), KIR_NONE};
+                fold, true, fold_second_part(&fold->fold, &fold->state, values[i].value), KIR_NONE};
         fold->state.part[0] = values[i].value;
     }
     merge_all(w, seconds, n_seconds);

@@ -20,7 +20,7 @@ uint32_t states_pack(const struct row_emitter *w, uint32_t *parts)
 
     for (uint32_t i = 0; i < w->row->n_folds; i++)
         for (uint32_t p = 0;
-             pass_has_fold(w, &w->row->folds[i]) && p < w->row->folds[i].fold.row->n_parts; p++)
+             pass_has_fold(w, &w->row->folds[i]) && p < w->row->folds[i].fold.kind->n_parts; p++)
             parts[n++] = w->row->folds[i].state.part[p];
     return n;
 }
@@ -31,7 +31,7 @@ void states_unpack(const struct row_emitter *w, const uint32_t *parts)
 
     for (uint32_t i = 0; i < w->row->n_folds; i++)
         for (uint32_t p = 0;
-             pass_has_fold(w, &w->row->folds[i]) && p < w->row->folds[i].fold.row->n_parts; p++)
+             pass_has_fold(w, &w->row->folds[i]) && p < w->row->folds[i].fold.kind->n_parts; p++)
             w->row->folds[i].state.part[p] = parts[n++];
 }
 
@@ -41,7 +41,7 @@ void states_identity(const struct row_emitter *w)
         struct row_fold *fold = &w->row->folds[i];
 
         if (pass_has_fold(w, fold))
-            fold->state = fold->fold.row->identity(&fold->fold);
+            fold->state = fold->fold.kind->identity(&fold->fold);
     }
 }
 
@@ -56,32 +56,32 @@ static void states_combine(const struct row_emitter *w, const uint32_t *parts)
 
         if (!pass_has_fold(w, fold))
             continue;
-        for (uint32_t p = 0; p < fold->fold.row->n_parts; p++)
+        for (uint32_t p = 0; p < fold->fold.kind->n_parts; p++)
             other.part[p] = parts[n++];
-        fold->state = fold->fold.row->combine(&fold->fold, &other, &fold->state);
+        fold->state = fold->fold.kind->combine(&fold->fold, &other, &fold->state);
     }
 }
 
 /* ---- one round ---- */
 
-struct fold_state states_masked(const struct row_emitter *w, const struct row_fold *fold,
-                                struct fold_state state, uint32_t mask)
+struct fold_state state_masked(const struct row_emitter *w, const struct row_fold *fold,
+                               struct fold_state state, uint32_t mask)
 {
     struct fold_state identity;
 
     if (mask == KIR_NONE)
         return state;
-    identity = fold->fold.row->identity(&fold->fold);
-    for (uint32_t p = 0; p < fold->fold.row->n_parts; p++)
+    identity = fold->fold.kind->identity(&fold->fold);
+    for (uint32_t p = 0; p < fold->fold.kind->n_parts; p++)
         state.part[p] = kir_select(w->m, mask, state.part[p], identity.part[p]);
     return state;
 }
 
-/* An element's number in the type of the fold's numbers. */
-static uint32_t number_of(const struct row_emitter *w, const struct row_fold *fold,
-                          uint32_t element)
+/* The number of an element, converted from the index type to the fold's type of numbers. */
+static uint32_t element_number(const struct row_emitter *w, const struct row_fold *fold,
+                               uint32_t element)
 {
-    enum kir_type has = kir_index_type(w->m), wanted = fold->fold.number;
+    enum kir_type has = kir_index_type(w->m), wanted = fold->fold.number_type;
 
     if (has == wanted)
         return element;
@@ -91,21 +91,21 @@ static uint32_t number_of(const struct row_emitter *w, const struct row_fold *fo
 static void combine_element(const struct row_emitter *w, struct row_fold *fold, uint32_t element,
                             uint32_t mask)
 {
-    uint32_t number = fold->fold.row->indexed ? number_of(w, fold, element) : KIR_NONE;
+    uint32_t number = fold->fold.kind->indexed ? element_number(w, fold, element) : KIR_NONE;
     struct fold_state state = fold_element(&fold->fold, expr_value(w->e, fold->node), number);
 
-    state = states_masked(w, fold, state, mask);
-    fold->state = fold->fold.row->combine(&fold->fold, &fold->state, &state);
+    state = state_masked(w, fold, state, mask);
+    fold->state = fold->fold.kind->combine(&fold->fold, &fold->state, &state);
 }
 
 static bool stores_in_pass(const struct row_emitter *w, uint32_t store)
 {
-    return w->row->full[store] && w->row->level[w->e->stores[store].node] == w->pass;
+    return w->row->whole_rows[store] && w->row->level[w->e->stores[store].node] == w->pass;
 }
 
 /* Computes all values before the first store, since an output may overwrite another output's
  * operand. */
-static void emit_full_stores(const struct row_emitter *w)
+static void emit_row_stores(const struct row_emitter *w)
 {
     for (uint32_t i = 0; i < w->e->n_stores; i++)
         if (stores_in_pass(w, i))
@@ -126,7 +126,7 @@ static void emit_round(struct row_emitter *w, uint32_t element, uint32_t mask)
     for (uint32_t i = 0; i < w->row->n_folds; i++)
         if (pass_has_fold(w, &w->row->folds[i]))
             combine_element(w, &w->row->folds[i], element, mask);
-    emit_full_stores(w);
+    emit_row_stores(w);
     expr_release(w->e, mark);
 }
 
@@ -170,7 +170,8 @@ static void emit_lockstep(const struct row_emitter *w)
         kir_emit(w->m, KIR_barrier, KIR_NONE, KIR_NONE, KIR_NONE);
 }
 
-/* Whether the pass computes little more than its loads; true if memory is missing. */
+/* Whether the pass computes little more than its loads; true if the allocation of `needs` failed.
+ */
 static bool is_cheap(const struct row_emitter *w)
 {
     const struct block *block = w->e->s->block;
@@ -182,8 +183,9 @@ static bool is_cheap(const struct row_emitter *w)
     return true;
 }
 
-/* Decides whether to prefetch: a lane with a row of its own would otherwise wait for each load, or,
- * if its state is in memory, in each round.  Not done if memory is missing. */
+/* Decides whether to prefetch.  Without it a lane with a row of its own waits for each load; a lane
+ * whose state the target keeps in memory waits in each round.  If the allocation fails nothing is
+ * prefetched. */
 static void prefetch_begin(struct row_emitter *w)
 {
     w->needs = w->row->form == ROW_LANE ? row_needs(w->row, w->pass) : NULL;
@@ -249,18 +251,18 @@ static void emit_blocks(struct row_emitter *w, const struct row_region *region)
 {
     uint32_t step = round_step(w) * SUM_BLOCK_ROW, phis[ROW_STATES] = {0}, begin, end;
 
-    begin = loop_open(w, region->begin, region->full, step, phis);
+    begin = loop_open(w, region->begin, region->full_end, step, phis);
     end = kir_binary(w->m, KIR_add, begin, kir_index(w->m, step));
-    end = kir_binary(w->m, KIR_smin, end, region->full);
+    end = kir_binary(w->m, KIR_smin, end, region->full_end);
     states_identity(w);
     emit_rounds(w, begin, end);
     states_combine(w, phis);
     loop_close(w, phis);
 }
 
-/* Sets the element and binds the values that are known of it. */
-static void set_resident(const struct row_emitter *w, const uint32_t *known, uint32_t element,
-                         uint32_t mask)
+/* Makes `element` the current one and binds its known values. */
+static void bind_resident(const struct row_emitter *w, const uint32_t *known, uint32_t element,
+                          uint32_t mask)
 {
     expr_mask(w->e, mask_both(w, w->mask, mask));
     delinearize_set(&w->row->inner, w->e, element);
@@ -275,7 +277,7 @@ static void load_resident(const struct row_emitter *w, uint32_t *known, uint32_t
 {
     uint32_t mark = expr_mark(w->e);
 
-    set_resident(w, known, element, mask);
+    bind_resident(w, known, element, mask);
     for (uint32_t i = 0; i < w->e->n_nodes; i++)
         if (is_read(w, i))
             known[i] = expr_value(w->e, i);
@@ -288,11 +290,11 @@ static void emit_resident(const struct row_emitter *w, uint32_t *known, uint32_t
 {
     uint32_t mark = expr_mark(w->e);
 
-    set_resident(w, known, element, mask);
+    bind_resident(w, known, element, mask);
     for (uint32_t i = 0; i < w->row->n_folds; i++)
         if (pass_has_fold(w, &w->row->folds[i]))
             combine_element(w, &w->row->folds[i], element, mask);
-    emit_full_stores(w);
+    emit_row_stores(w);
     for (uint32_t i = 0; i < w->e->n_nodes; i++)
         known[i] = w->row->varies[i] ? expr_emitted(w->e, i) : KIR_NONE;
     expr_release(w->e, mark);
@@ -326,11 +328,12 @@ struct row_region region_whole(const struct row_emitter *w, int64_t n)
 {
     int64_t step = round_step(w), full = n / step * step;
     struct row_region region = {.begin = kir_index(w->m, 0),
-                                .tail = full<n, .rounds = full> 0,
+                                .tail = full != n,
+                                .rounds = full != 0,
                                 .blocks = full / step > SUM_BLOCK_ROW};
 
-    region.full = full ? sched_index(w->e->s, full) : region.begin;
-    region.end = region.tail ? sched_index(w->e->s, n) : region.full;
+    region.full_end = full ? sched_index(w->e->s, full) : region.begin;
+    region.end = region.tail ? sched_index(w->e->s, n) : region.full_end;
     return region;
 }
 
@@ -338,15 +341,16 @@ struct row_region region_chunk(const struct row_emitter *w, uint32_t begin)
 {
     const struct row_schedule *row = w->row;
     int64_t step = round_step(w), full = row->n_row / step * step;
-    uint32_t chunk = kir_binary(w->m, KIR_add, begin, kir_index(w->m, row->chunk));
-    struct row_region region = {
-        .begin = begin,
-        .tail = full<row->n_row, .rounds = true, .blocks = row->chunk / step> SUM_BLOCK_ROW};
+    uint32_t chunk_end = kir_binary(w->m, KIR_add, begin, kir_index(w->m, row->chunk_size));
+    struct row_region region = {.begin = begin,
+                                .tail = full != row->n_row,
+                                .rounds = true,
+                                .blocks = row->chunk_size / step > SUM_BLOCK_ROW};
 
-    region.full = kir_binary(w->m, KIR_smin, sched_index(w->e->s, full), chunk);
-    region.end = region.full;
+    region.full_end = kir_binary(w->m, KIR_smin, sched_index(w->e->s, full), chunk_end);
+    region.end = region.full_end;
     if (region.tail)
-        region.end = kir_binary(w->m, KIR_smin, sched_index(w->e->s, row->n_row), chunk);
+        region.end = kir_binary(w->m, KIR_smin, sched_index(w->e->s, row->n_row), chunk_end);
     return region;
 }
 
@@ -361,9 +365,9 @@ void region_emit(struct row_emitter *w, const struct row_region *region)
     if (region->rounds && region->blocks)
         emit_blocks(w, region);
     else if (region->rounds)
-        emit_rounds(w, region->begin, region->full);
+        emit_rounds(w, region->begin, region->full_end);
     if (region->tail) {
-        uint32_t element = kir_binary(w->m, KIR_add, region->full, w->lane);
+        uint32_t element = kir_binary(w->m, KIR_add, region->full_end, w->lane);
 
         emit_round(w, element, kir_binary(w->m, KIR_lt, element, region->end));
     }

@@ -17,8 +17,8 @@ uint32_t states_pack(const struct row_emitter *w, uint32_t *parts);
 void states_unpack(const struct row_emitter *w, const uint32_t *parts);
 void states_identity(const struct row_emitter *w);
 /* The state where the mask is true, else the identity; a mask of KIR_NONE is true. */
-struct fold_state states_masked(const struct row_emitter *w, const struct row_fold *fold,
-                                struct fold_state state, uint32_t mask);
+struct fold_state state_masked(const struct row_emitter *w, const struct row_fold *fold,
+                               struct fold_state state, uint32_t mask);
 /* Opens a loop that carries the states, which are its results after loop_close.  Returns the
  * counter and, in `phis`, the carried values, to be given to loop_close. */
 uint32_t loop_open(const struct row_emitter *w, uint32_t begin, uint32_t end, uint32_t step,

@@ -5,7 +5,6 @@
 #include "lower/schedule/row_save.h"
 
 #include "lower/schedule/row_emit.h"
-#include "lower/schedule/row_rounds.h"
 
 enum { TILE_BYTES = 8 };
 

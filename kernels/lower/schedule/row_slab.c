@@ -24,9 +24,10 @@ static void find_later(const struct row_schedule *row, uint32_t pass, const bool
 {
     for (uint32_t i = 0; i < row->n_folds; i++)
         later[row->folds[i].node] |=
-            row->folds[i].level - 1 > pass && row->folds[i].beside == BLOCK_NONE;
+            row->folds[i].level - 1 > pass && row->folds[i].computed_by == BLOCK_NONE;
     for (uint32_t i = 0; i < row->e.n_stores; i++)
-        later[row->e.stores[i].node] |= row->full[i] && row->level[row->e.stores[i].node] > pass;
+        later[row->e.stores[i].node] |=
+            row->whole_rows[i] && row->level[row->e.stores[i].node] > pass;
     for (uint32_t i = row->e.n_nodes; i-- > 0;) {
         const struct expr_node *node = &row->e.nodes[i];
 
@@ -36,7 +37,7 @@ static void find_later(const struct row_schedule *row, uint32_t pass, const bool
     }
 }
 
-/* The most bytes of an element's values that one pass leaves to later ones; 0 without memory. */
+/* The most bytes of an element's values that one pass leaves to later ones; 0 if out of memory. */
 static uint32_t resident_bytes(struct row_schedule *row)
 {
     uint32_t n = row->e.n_nodes, most = 0;
@@ -94,7 +95,7 @@ static uint32_t loaded_bytes(const struct row_schedule *row)
 }
 
 /* The most elements that a lane may have. */
-static uint32_t most_elements(struct row_schedule *row)
+static uint32_t max_elements(struct row_schedule *row)
 {
     const struct kir_tuning tuning = sched_tuning(row->e.s);
     uint32_t bytes = resident_bytes(row), cost = element_cost(row), most;
@@ -118,7 +119,7 @@ static bool tiles_fit(const struct row_schedule *row, uint32_t lanes, uint32_t c
     if (lanes > target->lanes)
         bytes = (uint64_t)(lanes - target->lanes) * target->lane_bytes;
     for (uint32_t i = 0; i < row->n_folds && near < lanes; i++)
-        bytes += row->folds[i].fold.row->n_parts * (lanes / near) * columns * WORD_BYTES;
+        bytes += row->folds[i].fold.kind->n_parts * (lanes / near) * columns * WORD_BYTES;
     return bytes <= target->group_bytes;
 }
 
@@ -130,7 +131,7 @@ static uint32_t choose_columns(const struct row_schedule *row, int64_t slices)
     const struct kir_tuning tuning = sched_tuning(row->e.s);
     uint32_t bytes = loaded_bytes(row), best = 0;
 
-    for (uint32_t lanes = target->lanes / 2; lanes <= target->most_lanes; lanes *= 2) {
+    for (uint32_t lanes = target->lanes / 2; lanes <= target->max_lanes; lanes *= 2) {
         int64_t columns = lanes / slices;
 
         if (target->near_lanes && columns > target->near_lanes)
@@ -153,7 +154,7 @@ bool slab_plan(struct row_schedule *row)
 
     if (!sched_tuning(row->e.s).slab_bytes || row_passes(row) < 2)
         return false;
-    most = most_elements(row);
+    most = max_elements(row);
     if (!most)
         return false;
     while (slices * most < row->n_row)
@@ -162,7 +163,7 @@ bool slab_plan(struct row_schedule *row)
     if (!columns)
         return false;
     row->form = ROW_SLAB;
-    row->splits = 1;
+    row->n_chunks = 1;
     partition_init_columns(&row->partition, &row->e, &row->outer, columns);
     row->lanes_per_row = (uint32_t)slices;
     row->lanes = row->partition.lanes * row->lanes_per_row;

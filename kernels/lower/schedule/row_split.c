@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Split rows: each chunk of a row is folded by another group.  Each level has two phases: the first
- * writes one state (partial result) per chunk; in the second one group, or lane, per row folds
- * these states.  Later phases load the results of a level.  Outputs of whole rows are stored by
- * chunk, outputs with one element per row in the last phase that folds.
+/* Split rows: each chunk of a row is folded by a group of its own.  Each level has two phases: the
+ * first writes one state (partial result) per chunk; in the second one group, or lane, per row
+ * folds these states.  Later phases load the results of a level.  Outputs of whole rows are stored
+ * by chunk, outputs with one element per row in the last phase that folds.
  *
  * The workspace has one 64-bit word per row for the result of each fold, then the states of a
  * level, with a word for each part of a state. */
@@ -64,7 +64,7 @@ static uint32_t load_word(const struct row_emitter *w, enum kir_type type, uint3
  */
 static uint32_t word_of(const struct row_emitter *w, uint32_t number)
 {
-    return kir_binary(w->m, KIR_add, kir_binary(w->m, KIR_mul, number, w->n_rows), w->rows);
+    return kir_binary(w->m, KIR_add, kir_binary(w->m, KIR_mul, number, w->n_rows), w->row_number);
 }
 
 static uint32_t result_word(const struct row_emitter *w, uint32_t fold)
@@ -72,11 +72,11 @@ static uint32_t result_word(const struct row_emitter *w, uint32_t fold)
     return word_of(w, kir_index(w->m, fold));
 }
 
-static uint32_t part_word(const struct row_emitter *w, uint32_t part, uint32_t split)
+static uint32_t part_word(const struct row_emitter *w, uint32_t part, uint32_t chunk)
 {
-    int64_t before = w->row->n_folds + part * w->row->splits;
+    int64_t before = w->row->n_folds + part * w->row->n_chunks;
 
-    return word_of(w, kir_binary(w->m, KIR_add, split, sched_index(w->e->s, before)));
+    return word_of(w, kir_binary(w->m, KIR_add, chunk, sched_index(w->e->s, before)));
 }
 
 static void split_begin(struct row_emitter *w)
@@ -92,7 +92,7 @@ static void load_results(const struct row_emitter *w)
 {
     for (uint32_t i = 0; i < w->row->n_folds; i++) {
         const struct row_fold *fold = &w->row->folds[i];
-        enum kir_type type = fold->fold.row->indexed ? KIR_I64 : kir_type_of(fold->fold.dtype);
+        enum kir_type type = fold->fold.kind->indexed ? KIR_I64 : kir_type_of(fold->fold.dtype);
 
         if (fold->level <= w->pass)
             rows_bind(w, fold, load_word(w, type, result_word(w, i), w->mask));
@@ -102,43 +102,43 @@ static void load_results(const struct row_emitter *w)
 static void emit_chunks(struct row_emitter *w)
 {
     const struct row_schedule *row = w->row;
-    struct sched_divisor by_splits;
-    uint32_t group, block, split, splits, parts[ROW_STATES], n;
+    struct sched_divisor by_n_chunks;
+    uint32_t group, block, chunk, n_chunks, parts[ROW_STATES], n;
     struct row_region region;
 
     split_begin(w);
-    by_splits = sched_divisor(w->e->s, row->splits);
-    splits = sched_index(w->e->s, row->splits);
+    by_n_chunks = sched_divisor(w->e->s, row->n_chunks);
+    n_chunks = sched_index(w->e->s, row->n_chunks);
     group = phase_group(w);
-    block = sched_divide(w->e->s, &by_splits, group);
-    split = kir_binary(w->m, KIR_sub, group, kir_binary(w->m, KIR_mul, block, splits));
-    rows_set(w, block);
+    block = sched_divide(w->e->s, &by_n_chunks, group);
+    chunk = kir_binary(w->m, KIR_sub, group, kir_binary(w->m, KIR_mul, block, n_chunks));
+    rows_select(w, block);
     load_results(w);
-    rows_constant(w);
-    region = region_chunk(w, kir_binary(w->m, KIR_mul, split, kir_index(w->m, row->chunk)));
+    rows_emit_constant(w);
+    region = region_chunk(w, kir_binary(w->m, KIR_mul, chunk, kir_index(w->m, row->chunk_size)));
     region_emit(w, &region);
     lanes_combine(w);
     n = states_pack(w, parts);
     for (uint32_t i = 0; i < n; i++)
-        store_word(w, part_word(w, i, split), parts[i]);
-    phase_end(w, rows_blocks(row) * row->splits);
+        store_word(w, part_word(w, i, chunk), parts[i]);
+    phase_end(w, rows_blocks(row) * row->n_chunks);
 }
 
 /* ---- folding states of chunks ---- */
 
-enum { PREFETCH = 16 /* splits whose states are prefetched where each lane has a row */ };
+enum { PREFETCH = 16 /* chunks whose states are prefetched where each lane has a row */ };
 
-/* The positions of the state of split number `split`, in the order of states_pack; returns their
+/* The positions of the state of chunk number `chunk`, in the order of states_pack; returns their
  * number. */
-static uint32_t part_words(const struct row_emitter *w, uint32_t split, uint32_t *at)
+static uint32_t part_words(const struct row_emitter *w, uint32_t chunk, uint32_t *at)
 {
     uint32_t n = 0;
 
     for (uint32_t i = 0; i < w->row->n_folds; i++) {
         const struct row_fold *fold = &w->row->folds[i];
 
-        for (uint32_t p = 0; pass_has_fold(w, fold) && p < fold->fold.row->n_parts; p++, n++)
-            at[n] = part_word(w, n, split);
+        for (uint32_t p = 0; pass_has_fold(w, fold) && p < fold->fold.kind->n_parts; p++, n++)
+            at[n] = part_word(w, n, chunk);
     }
     return n;
 }
@@ -149,7 +149,7 @@ static void load_parts(const struct row_emitter *w, const uint32_t *at, uint32_t
     for (uint32_t i = 0; i < w->row->n_folds; i++) {
         const struct row_fold *fold = &w->row->folds[i];
 
-        for (uint32_t p = 0; pass_has_fold(w, fold) && p < fold->fold.row->n_parts; p++)
+        for (uint32_t p = 0; pass_has_fold(w, fold) && p < fold->fold.kind->n_parts; p++)
             *parts++ = load_word(w, fold_part_type(&fold->fold, p), *at++, mask);
     }
 }
@@ -162,20 +162,20 @@ static void fold_parts(const struct row_emitter *w, const uint32_t *parts, uint3
 
         if (!pass_has_fold(w, fold))
             continue;
-        for (uint32_t p = 0; p < fold->fold.row->n_parts; p++)
+        for (uint32_t p = 0; p < fold->fold.kind->n_parts; p++)
             state.part[p] = *parts++;
-        state = states_masked(w, fold, state, mask);
-        fold->state = fold->fold.row->combine(&fold->fold, &fold->state, &state);
+        state = state_masked(w, fold, state, mask);
+        fold->state = fold->fold.kind->combine(&fold->fold, &fold->state, &state);
     }
 }
 
-/* Folds the splits begin .. end, `n` of them per round; n > 1 only where each lane has a row. */
-static void fold_splits(const struct row_emitter *w, uint32_t begin, uint32_t end, uint32_t n)
+/* Folds the chunks begin .. end, `n` of them per round; n > 1 only where each lane has a row. */
+static void fold_chunks(const struct row_emitter *w, uint32_t begin, uint32_t end, uint32_t n)
 {
-    uint32_t phis[ROW_STATES], at[ROW_STATES], parts[PREFETCH][ROW_STATES] = {0}, split, n_parts;
+    uint32_t phis[ROW_STATES], at[ROW_STATES], parts[PREFETCH][ROW_STATES] = {0}, chunk, n_parts;
 
-    split = loop_open(w, begin, end, n * round_step(w), phis);
-    n_parts = part_words(w, round_element(w, split), at);
+    chunk = loop_open(w, begin, end, n * round_step(w), phis);
+    n_parts = part_words(w, round_element(w, chunk), at);
     for (uint32_t k = 0; k < n; k++) {
         load_parts(w, at, w->mask, parts[k]);
         for (uint32_t i = 0; i < n_parts && k + 1 < n; i++)
@@ -189,25 +189,25 @@ static void fold_splits(const struct row_emitter *w, uint32_t begin, uint32_t en
 static bool prefetches(const struct row_schedule *row)
 {
     return row->form == ROW_LANE && !row->e.s->target->rereads_are_cached &&
-           row->splits >= PREFETCH;
+           row->n_chunks >= PREFETCH;
 }
 
-/* Folds all splits of each lane's row. */
+/* Folds all chunks of each lane's row. */
 static void fold_all(const struct row_emitter *w)
 {
-    const struct row_region region = region_whole(w, w->row->splits);
-    uint32_t begin = region.begin, at[ROW_STATES], parts[ROW_STATES] = {0}, split, mask;
+    const struct row_region region = region_whole(w, w->row->n_chunks);
+    uint32_t begin = region.begin, at[ROW_STATES], parts[ROW_STATES] = {0}, chunk, mask;
 
     if (prefetches(w->row)) {
-        begin = kir_binary(w->m, KIR_and, region.full, kir_index(w->m, -PREFETCH));
-        fold_splits(w, region.begin, begin, PREFETCH);
+        begin = kir_binary(w->m, KIR_and, region.full_end, kir_index(w->m, -PREFETCH));
+        fold_chunks(w, region.begin, begin, PREFETCH);
     }
     if (region.rounds)
-        fold_splits(w, begin, region.full, 1);
+        fold_chunks(w, begin, region.full_end, 1);
     if (region.tail) {
-        split = kir_binary(w->m, KIR_add, region.full, w->lane);
-        mask = kir_binary(w->m, KIR_lt, split, region.end);
-        part_words(w, split, at);
+        chunk = kir_binary(w->m, KIR_add, region.full_end, w->lane);
+        mask = kir_binary(w->m, KIR_lt, chunk, region.end);
+        part_words(w, chunk, at);
         load_parts(w, at, mask, parts);
         fold_parts(w, parts, mask);
     }
@@ -218,7 +218,7 @@ static void emit_parts(struct row_emitter *w)
     const bool last = w->pass + 1 == w->row->n_levels;
 
     split_begin(w);
-    rows_set(w, phase_group(w));
+    rows_select(w, phase_group(w));
     if (last)
         load_results(w);
     states_identity(w);
@@ -271,7 +271,7 @@ void row_emit_split(struct row_emitter *w)
 {
     struct row_schedule *row = w->row;
     const uint32_t lanes = row->lanes, fold_lanes = parts_lanes(row);
-    uint64_t words = row->n_folds + (uint64_t)row->splits * max_parts(w);
+    uint64_t words = row->n_folds + (uint64_t)row->n_chunks * max_parts(w);
 
     kir_arg(w->m, FRIT_I64, KIR_READ | KIR_WRITE);
     w->e->s->numbers->workspace_bytes = words * (uint64_t)row->outer.count * sizeof(uint64_t);

@@ -22,7 +22,7 @@ enum { QUALITY = 900 };
 /* ---- matching ---- */
 
 /* The fold whose partial results are the results of the scan. */
-static const struct fold_row *fold_of_scan(uint32_t id)
+static const struct fold_kind *fold_of_scan(uint32_t id)
 {
     static const struct {
         uint32_t scan, fold;
@@ -33,7 +33,7 @@ static const struct fold_row *fold_of_scan(uint32_t id)
 
     for (uint32_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
         if (rows[i].scan == id)
-            return fold_row_of(rows[i].fold);
+            return fold_kind_of(rows[i].fold);
     return NULL;
 }
 
@@ -58,7 +58,7 @@ static bool scan_match(struct matcher *m, const struct block *block)
 /* The type in which results are accumulated. */
 static uint32_t accumulated_as(const struct scan *scan, uint32_t dtype)
 {
-    bool rounds = scan->fold.row->id == FRIT_OP_sum || scan->fold.row->id == FRIT_OP_prod;
+    bool rounds = scan->fold.kind->id == FRIT_OP_sum || scan->fold.kind->id == FRIT_OP_prod;
 
     return rounds && lower_is_float(dtype) && scan->e.s->target->f64 ? FRIT_F64 : dtype;
 }
@@ -77,7 +77,7 @@ static void plan(struct scan *scan)
         scan->root.at[d] =
             space_dim(&scan->e.space, dims[d] ? dims[d] : 1, d == axis ? SCAN_INNER : SCAN_OUTER);
     scan->dtype = block->values[x].dtype;
-    scan->fold = (struct fold){.row = fold_of_scan(op->id), .m = scan->e.s->module};
+    scan->fold = (struct fold){.kind = fold_of_scan(op->id), .m = scan->e.s->module};
     scan->fold.dtype = accumulated_as(scan, scan->dtype);
     scan->node = expr_node(&scan->e, x, &scan->root);
     anchor_stores(&scan->anchor, &scan->e, &scan->root);
@@ -116,14 +116,14 @@ static void choose_form(struct scan *scan)
         partition_init(&scan->partition, &scan->e, &scan->outer, scan->lanes);
         scan->lanes = scan->partition.lanes;
     }
-    scan->chunk = scan->form == SCAN_LANE ? tuning.scan_lane_chunk : tuning.scan_group_chunk;
+    scan->chunk_size = scan->form == SCAN_LANE ? tuning.scan_lane_chunk : tuning.scan_group_chunk;
     pieces = scan->form == SCAN_LANE ? n_outer / tuning.many_rows : n_outer;
-    scan->splits = 1;
-    if (scan->n_row < 2 * scan->chunk || pieces >= tuning.scan_enough)
+    scan->n_chunks = 1;
+    if (scan->n_row < 2 * scan->chunk_size || pieces >= tuning.scan_enough)
         return;
-    while (scan->n_row / scan->chunk > tuning.scan_most_chunk)
-        scan->chunk *= 2;
-    scan->splits = (scan->n_row + scan->chunk - 1) / scan->chunk;
+    while (scan->n_row / scan->chunk_size > tuning.scan_most_chunk)
+        scan->chunk_size *= 2;
+    scan->n_chunks = (scan->n_row + scan->chunk_size - 1) / scan->chunk_size;
 }
 
 /* An upper bound of a lane's loop rounds in one phase: each block of rounds and each total counts
@@ -131,9 +131,9 @@ static void choose_form(struct scan *scan)
 static int64_t rounds_of(const struct scan *scan)
 {
     int64_t lanes = scan->form == SCAN_GROUP ? scan->lanes : 1;
-    int64_t n = scan->splits > 1 ? scan->chunk : scan->n_row;
+    int64_t n = scan->n_chunks > 1 ? scan->chunk_size : scan->n_row;
 
-    return 2 * (n / lanes + 1) + scan->splits;
+    return 2 * (n / lanes + 1) + scan->n_chunks;
 }
 
 /* ---- building ---- */

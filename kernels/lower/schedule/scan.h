@@ -32,8 +32,8 @@ struct scan {
     int64_t n_row;              /* elements of a row, may be 0 */
     enum scan_form form;
     uint32_t lanes;
-    int64_t splits,
-        chunk; /* groups per row, and elements of a row per group; splits 1: rows are not split */
+    int64_t n_chunks;   /* per row, each computed by a group of its own; 1: rows are not split */
+    int64_t chunk_size; /* elements of a row per chunk */
 };
 
 /* Emits all phases and sets the grid and the workspace. */

@@ -15,13 +15,14 @@
 #include "lower/rows/rows.h"
 #include "lower/sum_blocks.h"
 
-/* A region of a row, as values of the module: full rounds cover begin .. full, a masked round full
+/* A region of a row, as values of the module: full rounds cover begin .. full_end, a masked round
+ * full_end
  * .. end. */
 struct scan_region {
-    uint32_t begin, full, end;
+    uint32_t begin, full_end, end;
     bool rounds; /* there are full rounds */
     bool blocks; /* there may be more than SUM_BLOCK_SCAN rounds, and F32 is accumulated */
-    bool tail;   /* full .. end may have elements */
+    bool tail;   /* full_end .. end may have elements */
 };
 
 /* State of emission. */
@@ -39,14 +40,14 @@ struct scan_emitter {
 
 static uint32_t identity(const struct scan_emitter *w)
 {
-    return w->scan->fold.row->identity(&w->scan->fold).part[0];
+    return w->scan->fold.kind->identity(&w->scan->fold).part[0];
 }
 
 static uint32_t combine(const struct scan_emitter *w, uint32_t a, uint32_t b)
 {
     const struct fold_state left = {{a, KIR_NONE}}, right = {{b, KIR_NONE}};
 
-    return w->scan->fold.row->combine(&w->scan->fold, &left, &right).part[0];
+    return w->scan->fold.kind->combine(&w->scan->fold, &left, &right).part[0];
 }
 
 static enum kir_type state_type(const struct scan_emitter *w)
@@ -176,11 +177,11 @@ static void emit_rounds(struct scan_emitter *w, uint32_t begin, uint32_t end)
 static void emit_blocks(struct scan_emitter *w, const struct scan_region *region)
 {
     int64_t step = step_of(w) * SUM_BLOCK_SCAN;
-    uint32_t begin = kir_for(w->m, region->begin, region->full, (uint32_t)step), end, next;
+    uint32_t begin = kir_for(w->m, region->begin, region->full_end, (uint32_t)step), end, next;
 
     w->base = kir_phi(w->m, w->base);
     end = kir_binary(w->m, KIR_smin, kir_binary(w->m, KIR_add, begin, kir_index(w->m, step)),
-                     region->full);
+                     region->full_end);
     w->carried = identity(w);
     emit_rounds(w, begin, end);
     next = combine(w, w->base, w->carried);
@@ -196,11 +197,11 @@ static void emit_region(struct scan_emitter *w, const struct scan_region *region
         emit_blocks(w, region);
         w->carried = identity(w);
     } else if (region->rounds) {
-        emit_rounds(w, region->begin, region->full);
+        emit_rounds(w, region->begin, region->full_end);
     }
     if (region->tail)
-        emit_round(w, region->full,
-                   kir_binary(w->m, KIR_lt, kir_binary(w->m, KIR_add, region->full, w->lane),
+        emit_round(w, region->full_end,
+                   kir_binary(w->m, KIR_lt, kir_binary(w->m, KIR_add, region->full_end, w->lane),
                               region->end));
 }
 
@@ -226,7 +227,7 @@ static uint32_t set_rows(struct scan_emitter *w, uint32_t group)
     w->mask = partition_mask(partition, w->e, &span);
     partition_set_uniform(partition, w->e, &span);
     partition_set_varying(partition, w->e, &span);
-    return w->scan->splits > 1 ? partition_number(partition, w->e, &span) : KIR_NONE;
+    return w->scan->n_chunks > 1 ? partition_number(partition, w->e, &span) : KIR_NONE;
 }
 
 /* Begins a phase with `pieces` groups per row, or per group of rows.  Returns the number of each
@@ -261,8 +262,8 @@ static struct scan_region row_region(const struct scan_emitter *w)
                                  .blocks = state_type(w) == KIR_F32 && full / step > SUM_BLOCK_SCAN,
                                  .tail = full < n};
 
-    region.full = full ? sched_index(w->e->s, full) : region.begin;
-    region.end = region.tail ? sched_index(w->e->s, n) : region.full;
+    region.full_end = full ? sched_index(w->e->s, full) : region.begin;
+    region.end = region.tail ? sched_index(w->e->s, n) : region.full_end;
     return region;
 }
 
@@ -272,21 +273,21 @@ static uint32_t chunk_end(const struct scan_emitter *w, uint32_t begin, int64_t 
     uint32_t left = kir_binary(w->m, KIR_sub, sched_index(w->e->s, end), begin);
 
     return kir_binary(w->m, KIR_add, begin,
-                      kir_binary(w->m, KIR_smin, left, kir_index(w->m, w->scan->chunk)));
+                      kir_binary(w->m, KIR_smin, left, kir_index(w->m, w->scan->chunk_size)));
 }
 
-/* The region of chunk number `split`. */
-static struct scan_region chunk_region(const struct scan_emitter *w, uint32_t split)
+/* The region of chunk number `chunk`. */
+static struct scan_region chunk_region(const struct scan_emitter *w, uint32_t chunk)
 {
     const struct scan *scan = w->scan;
     int64_t step = step_of(w), full = scan->n_row / step * step;
     struct scan_region region = {.rounds = true,
                                  .blocks = state_type(w) == KIR_F32 &&
-                                           scan->chunk / step > SUM_BLOCK_SCAN,
+                                           scan->chunk_size / step > SUM_BLOCK_SCAN,
                                  .tail = full < scan->n_row};
 
-    region.begin = kir_binary(w->m, KIR_mul, split, kir_index(w->m, scan->chunk));
-    region.full = chunk_end(w, region.begin, full);
+    region.begin = kir_binary(w->m, KIR_mul, chunk, kir_index(w->m, scan->chunk_size));
+    region.full_end = chunk_end(w, region.begin, full);
     region.end = chunk_end(w, region.begin, scan->n_row);
     return region;
 }
@@ -303,9 +304,9 @@ static void emit_one_phase(struct scan_emitter *w)
 /* ---- split rows ---- */
 
 /* The position of a chunk's total in the workspace. */
-static uint32_t total_position(const struct scan_emitter *w, uint32_t split, uint32_t rows)
+static uint32_t total_position(const struct scan_emitter *w, uint32_t chunk, uint32_t rows)
 {
-    uint32_t at = kir_binary(w->m, KIR_mul, split, sched_index(w->e->s, w->scan->outer.count));
+    uint32_t at = kir_binary(w->m, KIR_mul, chunk, sched_index(w->e->s, w->scan->outer.count));
 
     return kir_binary(w->m, KIR_add, at, rows);
 }
@@ -329,7 +330,7 @@ static void close_fold(const struct scan_emitter *w, uint32_t value)
 /* The total of a full chunk, in blocks as in emit_blocks. */
 static uint32_t emit_total(struct scan_emitter *w, uint32_t begin)
 {
-    int64_t chunk = w->scan->chunk, step = step_of(w);
+    int64_t chunk = w->scan->chunk_size, step = step_of(w);
     int64_t span = chunk < step * SUM_BLOCK_SCAN ? chunk : step * SUM_BLOCK_SCAN;
     uint32_t block, total, element, mark, next;
 
@@ -352,27 +353,27 @@ static uint32_t emit_total(struct scan_emitter *w, uint32_t begin)
 /* Stores the totals of all chunks but the last, whose total is not needed. */
 static void emit_totals(struct scan_emitter *w)
 {
-    uint32_t rows = begin_phase(w, 0, w->scan->splits - 1), split = group_index(w, 1);
+    uint32_t rows = begin_phase(w, 0, w->scan->n_chunks - 1), chunk = group_index(w, 1);
     uint32_t total =
-        emit_total(w, kir_binary(w->m, KIR_mul, split, kir_index(w->m, w->scan->chunk)));
+        emit_total(w, kir_binary(w->m, KIR_mul, chunk, kir_index(w->m, w->scan->chunk_size)));
     uint32_t mask = w->mask;
 
     if (is_group(w))
         mask = kir_binary(w->m, KIR_eq, w->lane, kir_index(w->m, 0));
     kir_emit_imm(w->m, mask == KIR_NONE ? KIR_store : KIR_store_if, w->workspace,
-                 total_position(w, split, rows), total, mask);
+                 total_position(w, chunk, rows), total, mask);
 }
 
-/* The fold of the totals of the chunks before `split`. */
-static uint32_t emit_prefix(struct scan_emitter *w, uint32_t split, uint32_t rows)
+/* The fold of the totals of the chunks before `chunk`. */
+static uint32_t emit_prefix(struct scan_emitter *w, uint32_t chunk, uint32_t rows)
 {
     uint32_t at, mask = w->mask, value;
 
     w->carried = identity(w);
-    at = open_fold(w, kir_index(w->m, 0), split, step_of(w));
+    at = open_fold(w, kir_index(w->m, 0), chunk, step_of(w));
     if (is_group(w)) {
         at = kir_binary(w->m, KIR_add, at, w->lane);
-        mask = kir_binary(w->m, KIR_lt, at, split);
+        mask = kir_binary(w->m, KIR_lt, at, chunk);
     }
     value =
         kir_emit_as(w->m, mask == KIR_NONE ? KIR_load : KIR_load_if, state_type(w), w->workspace,
@@ -389,17 +390,17 @@ static void emit_split(struct scan_emitter *w)
                                                [KIR_F32] = FRIT_F32,
                                                [KIR_F64] = FRIT_F64};
     const struct scan *scan = w->scan;
-    uint32_t dtype = dtypes[state_type(w)], rows, split;
+    uint32_t dtype = dtypes[state_type(w)], rows, chunk;
     struct scan_region region;
 
     w->workspace = kir_arg(w->m, dtype, KIR_READ | KIR_WRITE);
     w->e->s->numbers->workspace_bytes =
-        frit_storage_bytes(dtype, (scan->splits - 1) * scan->outer.count);
+        frit_storage_bytes(dtype, (scan->n_chunks - 1) * scan->outer.count);
     emit_totals(w);
-    rows = begin_phase(w, 1, scan->splits);
-    split = group_index(w, 1);
-    region = chunk_region(w, split);
-    w->base = emit_prefix(w, split, rows);
+    rows = begin_phase(w, 1, scan->n_chunks);
+    chunk = group_index(w, 1);
+    region = chunk_region(w, chunk);
+    w->base = emit_prefix(w, chunk, rows);
     emit_region(w, &region);
 }
 
@@ -408,7 +409,7 @@ void scan_emit(struct scan *scan)
     struct scan_emitter emitter = {
         .scan = scan, .e = &scan->e, .m = scan->e.s->module, .base = KIR_NONE};
 
-    if (scan->splits > 1)
+    if (scan->n_chunks > 1)
         emit_split(&emitter);
     else
         emit_one_phase(&emitter);

@@ -131,7 +131,7 @@ static void find_fold(struct scatter *sc)
 
     sc->fold = (struct fold){.m = sc->s->module, .dtype = sc->dtype};
     if (update != FRIT_CHOICE_update_assign)
-        sc->fold.row = fold_row_of(folds[update]);
+        sc->fold.kind = fold_kind_of(folds[update]);
     if (rounds && lower_is_float(sc->dtype))
         sc->fold.dtype = sc->dtype == FRIT_F64 || sc->s->target->f64 ? FRIT_F64 : FRIT_F32;
 }

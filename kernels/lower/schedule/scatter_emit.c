@@ -13,7 +13,7 @@ struct scatter_emitter {
     struct expr *e; /* of the phase */
     struct kir_module *m;
     uint32_t number;                /* number of the lane's point */
-    uint32_t mask;                  /* B: the lane has a point; KIR_NONE: every lane has one */
+    uint32_t mask;                  /* KIR_B: the lane has a point; KIR_NONE: every lane has one */
     uint32_t target;                /* number of the argument that is updated */
     int64_t strides[FRIT_MAX_RANK]; /* of that argument */
 };
@@ -48,7 +48,7 @@ static uint32_t combine(const struct scatter_emitter *w, uint32_t element, uint3
     const struct fold *fold = &w->sc->fold;
     const struct fold_state a = {{element, KIR_NONE}}, b = {{value, KIR_NONE}};
 
-    return fold->row ? fold->row->combine(fold, &a, &b).part[0] : value;
+    return fold->kind ? fold->kind->combine(fold, &a, &b).part[0] : value;
 }
 
 /* ---- phases ---- */
@@ -161,7 +161,7 @@ static uint32_t add_term(const struct scatter_emitter *w, uint32_t sum, uint32_t
     return sum == KIR_NONE ? coordinate : kir_binary(w->m, KIR_add, sum, coordinate);
 }
 
-/* B: 0 <= index < extent, as one unsigned comparison. */
+/* KIR_B: 0 <= index < extent, as one unsigned comparison. */
 static uint32_t is_inside(const struct scatter_emitter *w, uint32_t value, int64_t extent)
 {
     enum kir_type type = kir_type_at(w->m, value);
@@ -185,7 +185,7 @@ static void emit_step(const struct scatter_emitter *w, uint32_t line)
     }
     expr_mask(w->e, mask);
     value = widen(w, expr_value(w->e, sc->updates.value));
-    if (sc->fold.row)
+    if (sc->fold.kind)
         value = combine(w, emit_read(w, at, mask), value);
     emit_write(w, at, value, mask);
 }

@@ -44,7 +44,7 @@ struct sort {
     uint32_t workspace; /* argument number */
     uint32_t point;     /* row-major number of the lane's point */
     uint32_t position;  /* its position in its line */
-    uint32_t mask;      /* B: the lane has a point; KIR_NONE: every lane has one */
+    uint32_t mask;      /* KIR_B: the lane has a point; KIR_NONE: every lane has one */
     uint32_t n_param, stride_param;
     uint32_t buffer[2];   /* offsets of the buffers that are read and written */
     uint32_t keys;        /* distance from an element's index to its key */

@@ -120,7 +120,7 @@ static void set_own(struct sort *t, uint32_t own)
     t->is_nan = lower_is_float(t->dtype) ? kir_binary(t->m, KIR_ne, t->own, t->own) : KIR_NONE;
 }
 
-/* B: the key precedes the lane's; equal keys do if `earlier` is true. */
+/* KIR_B: the key precedes the lane's; equal keys do if `earlier` is true. */
 static uint32_t precedes(const struct sort *t, uint32_t value, uint32_t earlier)
 {
     bool is_unsigned = lower_is_unsigned(t->dtype);

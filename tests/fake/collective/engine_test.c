@@ -194,7 +194,7 @@ static void differ(struct rank *rank)
         rank->status = FRIT_INTERNAL;
 }
 
-static void a_mismatch_is_told(void **state)
+static void a_mismatch_is_reported(void **state)
 {
     struct rank ranks[RANKS];
 
@@ -295,7 +295,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(results),
         cmocka_unit_test(order_is_kept),
-        cmocka_unit_test(a_mismatch_is_told),
+        cmocka_unit_test(a_mismatch_is_reported),
         cmocka_unit_test(abort_ends_waiters),
         cmocka_unit_test(a_lost_rank_is_named),
         cmocka_unit_test(who_does_not_come_is_named),

@@ -40,7 +40,7 @@ enum what {
     WHAT_NOTE
 };
 
-enum { MOST_NODES = 8, MOST_PLACES = 2 * MOST_NODES };
+enum { MAX_NODES = 8, MAX_PLACES = 2 * MAX_NODES };
 
 enum kind { KIND_NONE, KIND_ARG, KIND_NODE, KIND_SCALAR };
 
@@ -62,7 +62,7 @@ struct node {
 struct recipe {
     uint32_t n_nodes;
     uint32_t n_args; /* of a block: inputs, then outputs */
-    struct node nodes[MOST_NODES];
+    struct node nodes[MAX_NODES];
 };
 
 /* Launch scalars of an op. */

@@ -13,8 +13,8 @@ struct block {
     const struct fake *fake;
     bool closed;
     struct recipe recipe; /* outputs and n_args are settled by finish */
-    struct made made[MOST_NODES];
-    uint32_t inputs[MOST_PLACES]; /* values */
+    struct made made[MAX_NODES];
+    uint32_t inputs[MAX_PLACES]; /* values */
     uint32_t n_inputs, n_scalars;
 };
 
@@ -80,7 +80,7 @@ static struct place place_of(struct block *block, uint32_t value)
 /* No op that makes nothing: the number of elements comes from an argument all the same. */
 static bool takes(const struct block *block, const frit_op_desc *op)
 {
-    return !block->closed && block->recipe.n_nodes < MOST_NODES && what_of(op) &&
+    return !block->closed && block->recipe.n_nodes < MAX_NODES && what_of(op) &&
            what_of(op) != WHAT_COPY && op->n_out == 1;
 }
 

@@ -129,7 +129,7 @@ static float input(const frit_launch *launch, const struct place *place, const f
 /* One element of each node after the other: nodes are elementwise. */
 static void run_element(const struct program *program, const frit_launch *launch, int64_t at)
 {
-    float result[MOST_NODES];
+    float result[MAX_NODES];
 
     for (uint32_t i = 0; i < program->recipe.n_nodes; i++) {
         const struct node *node = &program->recipe.nodes[i];

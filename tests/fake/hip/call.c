@@ -35,9 +35,9 @@ static void reset(void)
     fake_gpu.device_bytes = setting("BYTES", DEFAULT_BYTES);
     fake_gpu.init_result = 0;
     fake_gpu.compute_mode = 0;
-    fake_gpu.failing_call = fake_gpu.failing_work = 0;
-    fake_gpu.failing_result = fake_gpu.failing_work_result = 0;
-    fake_gpu.calls = fake_gpu.works = 0;
+    fake_gpu.failing_call = fake_gpu.failing_operation = 0;
+    fake_gpu.failing_result = fake_gpu.failing_operation_result = 0;
+    fake_gpu.calls = fake_gpu.n_operations = 0;
     fake_gpu.failed_name = NULL;
     fake_gpu.has_no_peers = false;
     fake_gpu.enabled_peers = fake_gpu.peer_copies = fake_gpu.staged_copies = 0;
@@ -59,7 +59,7 @@ __attribute__((constructor)) static void setup(void)
     reset();
     fake_gpu.reset = reset;
     fake_gpu.hold = stream_hold;
-    fake_gpu.enqueue = work_enqueue;
+    fake_gpu.enqueue = operation_enqueue;
     fake_gpu.has_memory = memory_is_device;
     context_setup(&fake_gpu);
 }

@@ -52,8 +52,9 @@ struct fake_gpu {
     _Atomic int compute_mode;      /* of device 0 */
     _Atomic uint64_t failing_call; /* number of the call that fails; 0: none */
     _Atomic int failing_result;    /* its result */
-    _Atomic uint64_t failing_work; /* number of the operation that fails when it runs; 0: none */
-    _Atomic int failing_work_result;
+    _Atomic uint64_t
+        failing_operation; /* number of the operation that fails when it runs; 0: none */
+    _Atomic int failing_operation_result;
     _Atomic bool yields;       /* each call of the library for products yields to other threads */
     _Atomic bool has_no_peers; /* no device can access another one's memory */
     _Atomic bool has_no_algorithm; /* for any product */
@@ -63,8 +64,8 @@ struct fake_gpu {
     _Atomic bool has_no_tf32; /* no algorithm for products of reduced f32 */
     _Atomic int patch;        /* last number of the version of the library for products */
     /* ---- counters ---- */
-    _Atomic uint64_t calls; /* of the library, as the numbers above count them */
-    _Atomic uint64_t works; /* operations that have run */
+    _Atomic uint64_t calls;        /* of the library, as the numbers above count them */
+    _Atomic uint64_t n_operations; /* operations that have run */
     _Atomic uint64_t products[FAKE_PRODUCT_KINDS];
     _Atomic uint64_t enabled_peers;  /* times that access to another device's memory was enabled */
     _Atomic uint64_t peer_copies;    /* enqueued */

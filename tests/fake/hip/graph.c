@@ -21,7 +21,7 @@ gpu_result fake_StreamBeginCapture(gpu_stream stream, int mode)
 
 static void destroy(gpu_graph graph)
 {
-    work_free_list(graph->first);
+    operation_free_list(graph->first);
     free(graph);
 }
 
@@ -69,7 +69,7 @@ gpu_result fake_GraphInstantiate(gpu_graph_exec *out, gpu_graph graph, unsigned 
     exec = must_alloc(sizeof *exec);
     exec->context = context;
     exec->refs = 1;
-    exec->first = work_copy_list(graph->first);
+    exec->first = operation_copy_list(graph->first);
     fake_gpu.alive[FAKE_GRAPH_EXEC]++;
     *out = exec;
     return GPU_SUCCESS;
@@ -80,7 +80,7 @@ gpu_result fake_GraphInstantiate(gpu_graph_exec *out, gpu_graph graph, unsigned 
 gpu_result fake_GraphLaunch(gpu_graph_exec exec, gpu_stream stream)
 {
     gpu_result result = stream_begin("GraphLaunch", stream);
-    struct work work = {.kind = WORK_GRAPH, .graph = {.exec = exec}};
+    struct operation op = {.kind = OPERATION_GRAPH, .graph = {.exec = exec}};
 
     if (!result && exec->context != stream->context)
         result = FAKE_INVALID_HANDLE;
@@ -90,16 +90,16 @@ gpu_result fake_GraphLaunch(gpu_graph_exec exec, gpu_stream stream)
         return result;
     stream_lock();
     exec->refs++;
-    work.graph.number = ++exec->launched;
+    op.graph.number = ++exec->launched;
     stream_unlock();
-    return stream_push(stream, &work);
+    return stream_push(stream, &op);
 }
 
 void graph_exec_unref_locked(gpu_graph_exec exec)
 {
     if (--exec->refs)
         return;
-    work_free_list(exec->first);
+    operation_free_list(exec->first);
     free(exec);
 }
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Code objects: a head and the object code of the host. */
+/* Code objects: a head, which begins as an ELF file does, and the object code of the host. */
 #ifndef FAKE_HIP_IMAGE_H
 #define FAKE_HIP_IMAGE_H
 
 #include <stdint.h>
 
-#define IMAGE_MAGIC "FAKEGPU1"
+#define IMAGE_MAGIC "\177ELFFAKE"
 
 #ifdef FAKE_HIP
 #define IMAGE_ARCH "gfx90a:sramecc+:xnack-"

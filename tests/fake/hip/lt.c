@@ -9,31 +9,31 @@
 #include "product_run.h"
 #include "runtime.h"
 
-#define LT(member, hip, cuda, ...) DECLARE(member, FAKE_NAME(hip, cuda), __VA_ARGS__)
+#define LT(member, hip, cuda, ...) DECLARE(member, FAKE_PICK(hip, cuda), __VA_ARGS__)
 #include "hip/syms.def"
 
 /* Numbers of the libraries.  hipBLASLt has no attributes for alignments and reductions. */
 enum {
-    COMPUTE_F32 = FAKE_NAME(2, 68),
-    COMPUTE_TF32 = FAKE_NAME(6, 77),
-    COMPUTE_F64 = FAKE_NAME(7, 70),
-    OP_N = FAKE_NAME(111, 0),
-    OP_T = FAKE_NAME(112, 1),
-    DESC_OP_A = FAKE_NAME(0, 3),
-    DESC_OP_B = FAKE_NAME(1, 4),
-    DESC_EPILOGUE = FAKE_NAME(2, 7),
-    DESC_BIAS = FAKE_NAME(3, 8),
-    LAYOUT_BATCHES = FAKE_NAME(0, 5),
-    LAYOUT_BATCH_STEP = FAKE_NAME(1, 6),
+    COMPUTE_F32 = FAKE_PICK(2, 68),
+    COMPUTE_TF32 = FAKE_PICK(6, 77),
+    COMPUTE_F64 = FAKE_PICK(7, 70),
+    OP_N = FAKE_PICK(111, 0),
+    OP_T = FAKE_PICK(112, 1),
+    DESC_OP_A = FAKE_PICK(0, 3),
+    DESC_OP_B = FAKE_PICK(1, 4),
+    DESC_EPILOGUE = FAKE_PICK(2, 7),
+    DESC_BIAS = FAKE_PICK(3, 8),
+    LAYOUT_BATCHES = FAKE_PICK(0, 5),
+    LAYOUT_BATCH_STEP = FAKE_PICK(1, 6),
     PREFERENCE_WORKSPACE = 1,
-    PREFERENCE_REDUCTIONS = FAKE_NAME(1001, 3),
+    PREFERENCE_REDUCTIONS = FAKE_PICK(1001, 3),
     REDUCE_IN_COMPUTE_TYPE = 2,
     REDUCE_IN_ANY = 7,
-    PREFERENCE_ALIGN = FAKE_NAME(1000, 5), /* of a; those of b, c and d follow */
-    USUAL_ALIGN_LOG2 = FAKE_NAME(0, 8),
+    PREFERENCE_ALIGN = FAKE_PICK(1000, 5), /* of a; those of b, c and d follow */
+    USUAL_ALIGN_LOG2 = FAKE_PICK(0, 8),
     EPILOGUE_DEFAULT = 1,
     EPILOGUE_BIAS = 4,
-    NOT_SUPPORTED = FAKE_NAME(7, 15) /* a result */
+    NOT_SUPPORTED = FAKE_PICK(7, 15) /* a result */
 };
 
 /* A heuristic's result; the algorithm is the part that Matmul takes. */
@@ -56,7 +56,7 @@ struct heuristic_result {
     int reserved[4];
 };
 
-_Static_assert(sizeof(struct heuristic_result) == FAKE_NAME(56, 96), "");
+_Static_assert(sizeof(struct heuristic_result) == FAKE_PICK(56, 96), "");
 
 /* ---- objects ---- */
 
@@ -343,7 +343,7 @@ gpu_result fake_GetHeuristic(void *handle, void *desc, void *a, void *b, void *c
 
     must_be(use(handle, HANDLE)->handle.context == product_runtime()->current(),
             "another current device");
-    must_be(FAKE_NAME(true, false) || product_type_bytes(p.d.type) > 2 ||
+    must_be(FAKE_PICK(true, false) || product_type_bytes(p.d.type) > 2 ||
                 preferred->preference.reductions == REDUCE_IN_COMPUTE_TYPE,
             "parts of sums may be rounded to 16 bits");
     must_be(requested > 0 && results && found, "no place for results");

@@ -159,7 +159,7 @@ gpu_result fake_ModuleGetFunction(gpu_function *out, gpu_module module, const ch
         .dims = module->dims,
         .threads = number_of(module, name, TEXT_THREADS),
         .n_words = number_of(module, "", TEXT_PARAM_WORDS),
-        .shared_bytes = FAKE_NAME(FAKE_SHARED, FAKE_PLAIN_SHARED),
+        .shared_bytes = FAKE_PICK(FAKE_SHARED, FAKE_PLAIN_SHARED),
     };
     if (!function->n_words)
         function->n_words = number_of(module, name, "_words");

@@ -56,8 +56,8 @@ static gpu_result copy(const char *name, const struct gpu_context_object *to, gp
     fake_gpu.peer_copies++;
     if (to->device != from->device && !(to->peers & 1u << from->device))
         fake_gpu.staged_copies++;
-    return work_copy(stream, (void *)(uintptr_t)to_address, (const void *)(uintptr_t)from_address,
-                     bytes);
+    return operation_copy(stream, (void *)(uintptr_t)to_address,
+                          (const void *)(uintptr_t)from_address, bytes);
 }
 
 #ifdef FAKE_HIP

@@ -13,8 +13,8 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static void find_runtime(void)
 {
-    static const char *const names[] = {FAKE_NAME("amdhip64-6", "cuda"),
-                                        FAKE_NAME("amdhip64-5", "cuda")};
+    static const char *const names[] = {FAKE_PICK("amdhip64-6", "cuda"),
+                                        FAKE_PICK("amdhip64-5", "cuda")};
     char path[1024];
     Dl_info self;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the files of the runtime share.  Its functions have the vendor's names as symbols, taken
- * from plugins/hip/syms.def: FAKE_NAME is defined by the build and picks one of them. */
+ * from plugins/hip/syms.def: FAKE_PICK picks the one of the vendor for which this is built. */
 #ifndef FAKE_HIP_RUNTIME_H
 #define FAKE_HIP_RUNTIME_H
 
@@ -14,16 +14,16 @@
 #include "fake.h"
 
 #ifdef FAKE_HIP
-#define FAKE_NAME(hip, cuda) hip
+#define FAKE_PICK(hip, cuda) hip
 #else
-#define FAKE_NAME(hip, cuda) cuda
+#define FAKE_PICK(hip, cuda) cuda
 #endif
 
 #define DECLARE(member, name, ...) \
     gpu_result fake_##member(__VA_ARGS__) __asm__(name) __attribute__((visibility("default")));
-#define RUNTIME(member, hip, cuda, ...)  DECLARE(member, FAKE_NAME(hip, cuda), __VA_ARGS__)
-#define OPTIONAL(member, hip, cuda, ...) DECLARE(member, FAKE_NAME(hip, cuda), __VA_ARGS__)
-#define COMPILER(member, hip, cuda, ...) DECLARE(member, FAKE_NAME(hip, cuda), __VA_ARGS__)
+#define RUNTIME(member, hip, cuda, ...)  DECLARE(member, FAKE_PICK(hip, cuda), __VA_ARGS__)
+#define OPTIONAL(member, hip, cuda, ...) DECLARE(member, FAKE_PICK(hip, cuda), __VA_ARGS__)
+#define COMPILER(member, hip, cuda, ...) DECLARE(member, FAKE_PICK(hip, cuda), __VA_ARGS__)
 #include "hip/syms.def"
 
 /* Results that the fake returns, beside those of api.h. */

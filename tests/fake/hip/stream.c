@@ -9,7 +9,7 @@
 enum { THREADS = 2, MAX_CHOICES = 64 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t work_is_there, work_is_done;
+static pthread_cond_t operation_is_queued, operation_is_done;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static struct gpu_stream_object *streams; /* all of them */
 static uint32_t n_waiting;                /* threads that wait for a stream or an event */
@@ -47,16 +47,16 @@ static bool is_lost(const struct gpu_stream_object *stream)
 /* Whether the first operation of the stream may run, whatever the time. */
 static bool may_run(const struct gpu_stream_object *stream)
 {
-    const struct work *work = stream->first;
+    const struct operation *op = stream->first;
 
-    if (!work || stream->is_running)
+    if (!op || stream->is_running)
         return false;
     if (is_lost(stream))
         return true;
-    if (work->kind == WORK_WAIT)
-        return work->event.event->reached >= work->event.number;
-    if (work->kind == WORK_GRAPH)
-        return work->graph.exec->finished + 1 == work->graph.number;
+    if (op->kind == OPERATION_WAIT)
+        return op->event.event->reached >= op->event.number;
+    if (op->kind == OPERATION_GRAPH)
+        return op->graph.exec->finished + 1 == op->graph.number;
     return true;
 }
 
@@ -96,38 +96,38 @@ static void free_if_over(struct gpu_stream_object *stream)
 }
 
 /* What the end of an operation means to others. */
-static void finish(struct work *work)
+static void finish(struct operation *op)
 {
-    if (work->kind == WORK_RECORD && work->event.event->reached < work->event.number)
-        work->event.event->reached = work->event.number;
-    else if (work->kind == WORK_GRAPH)
-        work->graph.exec->finished = work->graph.number;
-    if (work->kind == WORK_RECORD || work->kind == WORK_WAIT)
-        event_unref_locked(work->event.event);
-    else if (work->kind == WORK_GRAPH)
-        graph_exec_unref_locked(work->graph.exec);
+    if (op->kind == OPERATION_RECORD && op->event.event->reached < op->event.number)
+        op->event.event->reached = op->event.number;
+    else if (op->kind == OPERATION_GRAPH)
+        op->graph.exec->finished = op->graph.number;
+    if (op->kind == OPERATION_RECORD || op->kind == OPERATION_WAIT)
+        event_unref_locked(op->event.event);
+    else if (op->kind == OPERATION_GRAPH)
+        graph_exec_unref_locked(op->graph.exec);
 }
 
-static gpu_result run(const struct work *work)
+static gpu_result run(const struct operation *op)
 {
-    const uint64_t number = atomic_fetch_add(&fake_gpu.works, 1) + 1;
+    const uint64_t number = atomic_fetch_add(&fake_gpu.n_operations, 1) + 1;
 
-    if (number == fake_gpu.failing_work)
-        return fake_gpu.failing_work_result;
-    return work_run(work);
+    if (number == fake_gpu.failing_operation)
+        return fake_gpu.failing_operation_result;
+    return operation_run(op);
 }
 
 /* Removes the first operation, which has run or never will. */
 static void pop(struct gpu_stream_object *stream)
 {
-    struct work *work = stream->first;
+    struct operation *op = stream->first;
 
-    stream->first = work->next;
+    stream->first = op->next;
     if (!stream->first)
         stream->end = &stream->first;
-    finish(work);
-    work_fini(work);
-    free(work);
+    finish(op);
+    operation_fini(op);
+    free(op);
 }
 
 static bool runs_something(gpu_context context)
@@ -143,15 +143,15 @@ static void lose_locked(gpu_context context, gpu_result result)
 {
     context->fatal = result;
     while (runs_something(context))
-        pthread_cond_wait(&work_is_done, &lock);
+        pthread_cond_wait(&operation_is_done, &lock);
     for (struct gpu_stream_object *s = streams, *next; s; s = next) {
         next = s->next;
         while (s->context == context && s->first)
             pop(s);
         free_if_over(s);
     }
-    pthread_cond_broadcast(&work_is_there);
-    pthread_cond_broadcast(&work_is_done);
+    pthread_cond_broadcast(&operation_is_queued);
+    pthread_cond_broadcast(&operation_is_done);
 }
 
 /* Runs the first operation of a stream. */
@@ -178,9 +178,9 @@ static void sleep_until(uint64_t due)
     const struct timespec at = {(time_t)(due / 1000000000u), (long)(due % 1000000000u)};
 
     if (due == UINT64_MAX)
-        pthread_cond_wait(&work_is_there, &lock);
+        pthread_cond_wait(&operation_is_queued, &lock);
     else
-        (void)pthread_cond_timedwait(&work_is_there, &lock, &at);
+        (void)pthread_cond_timedwait(&operation_is_queued, &lock, &at);
 }
 
 static _Noreturn void *serve(void *none)
@@ -196,7 +196,7 @@ static _Noreturn void *serve(void *none)
             continue;
         }
         advance(stream); /* what may run now this thread finds itself */
-        pthread_cond_broadcast(&work_is_done);
+        pthread_cond_broadcast(&operation_is_done);
     }
 }
 
@@ -216,8 +216,8 @@ static void start_threads(void)
     pthread_sigmask(SIG_BLOCK, &faults, &before);
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&work_is_there, &attributes);
-    pthread_cond_init(&work_is_done, &attributes);
+    pthread_cond_init(&operation_is_queued, &attributes);
+    pthread_cond_init(&operation_is_done, &attributes);
     for (int i = 0; i < THREADS; i++)
         if (pthread_create(&thread, NULL, serve, NULL) || pthread_detach(thread))
             call_is_wrong("cannot start a thread");
@@ -229,7 +229,7 @@ void stream_hold(bool held)
     pthread_once(&once, start_threads);
     pthread_mutex_lock(&lock);
     is_held = held;
-    pthread_cond_broadcast(&work_is_there);
+    pthread_cond_broadcast(&operation_is_queued);
     pthread_mutex_unlock(&lock);
 }
 
@@ -266,34 +266,34 @@ gpu_result stream_begin(const char *name, gpu_stream stream)
     return result;
 }
 
-static void append(struct work ***end, const struct work *work)
+static void append(struct operation ***end, const struct operation *op)
 {
-    struct work *made = must_alloc(sizeof *made);
+    struct operation *made = must_alloc(sizeof *made);
 
-    *made = *work;
+    *made = *op;
     made->next = NULL;
     **end = made;
     *end = &made->next;
 }
 
-static void push_locked(gpu_stream stream, const struct work *work)
+static void push_locked(gpu_stream stream, const struct operation *op)
 {
-    struct work late = *work;
+    struct operation late = *op;
 
     if (stream->capture) {
-        append(&stream->capture->end, work);
+        append(&stream->capture->end, op);
         return;
     }
     if (fake_gpu.late_ns)
         late.due = now_ns() + random_number() % fake_gpu.late_ns;
     append(&stream->end, &late);
-    pthread_cond_signal(&work_is_there);
+    pthread_cond_signal(&operation_is_queued);
 }
 
-gpu_result stream_push(gpu_stream stream, const struct work *work)
+gpu_result stream_push(gpu_stream stream, const struct operation *op)
 {
     pthread_mutex_lock(&lock);
-    push_locked(stream, work);
+    push_locked(stream, op);
     pthread_mutex_unlock(&lock);
     return GPU_SUCCESS;
 }
@@ -320,9 +320,9 @@ gpu_result stream_drain(gpu_stream stream)
         return result;
     pthread_mutex_lock(&lock);
     n_waiting++;
-    pthread_cond_broadcast(&work_is_there);
+    pthread_cond_broadcast(&operation_is_queued);
     while (stream->first)
-        pthread_cond_wait(&work_is_done, &lock);
+        pthread_cond_wait(&operation_is_done, &lock);
     n_waiting--;
     result = stream->context->fatal;
     pthread_mutex_unlock(&lock);
@@ -408,17 +408,17 @@ gpu_result fake_EventDestroy(gpu_event event)
     return result;
 }
 
-static gpu_result push_event(gpu_stream stream, gpu_event event, enum work_kind kind)
+static gpu_result push_event(gpu_stream stream, gpu_event event, enum operation_kind kind)
 {
     gpu_result result = refuse_capture(stream);
-    struct work work = {.kind = kind, .event = {.event = event}};
+    struct operation op = {.kind = kind, .event = {.event = event}};
 
     if (result)
         return result;
     pthread_mutex_lock(&lock);
     event->refs++;
-    work.event.number = kind == WORK_RECORD ? ++event->recorded : event->recorded;
-    push_locked(stream, &work);
+    op.event.number = kind == OPERATION_RECORD ? ++event->recorded : event->recorded;
+    push_locked(stream, &op);
     pthread_mutex_unlock(&lock);
     return GPU_SUCCESS;
 }
@@ -429,7 +429,7 @@ gpu_result fake_EventRecord(gpu_event event, gpu_stream stream)
 
     if (result || event->context != stream->context)
         return result ? result : FAKE_INVALID_HANDLE;
-    return push_event(stream, event, WORK_RECORD);
+    return push_event(stream, event, OPERATION_RECORD);
 }
 
 gpu_result fake_StreamWaitEvent(gpu_stream stream, gpu_event event, unsigned flags)
@@ -438,7 +438,7 @@ gpu_result fake_StreamWaitEvent(gpu_stream stream, gpu_event event, unsigned fla
 
     if (result || flags)
         return result ? result : FAKE_INVALID_VALUE;
-    return push_event(stream, event, WORK_WAIT);
+    return push_event(stream, event, OPERATION_WAIT);
 }
 
 gpu_result fake_EventQuery(gpu_event event)
@@ -468,9 +468,9 @@ gpu_result fake_EventSynchronize(gpu_event event)
     number = event->recorded;
     event->refs++;
     n_waiting++;
-    pthread_cond_broadcast(&work_is_there);
+    pthread_cond_broadcast(&operation_is_queued);
     while (event->reached < number && !event->context->fatal)
-        pthread_cond_wait(&work_is_done, &lock);
+        pthread_cond_wait(&operation_is_done, &lock);
     n_waiting--;
     result = event->context->fatal;
     event_unref_locked(event);

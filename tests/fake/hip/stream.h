@@ -6,19 +6,19 @@
 
 #include "runtime.h"
 
-enum work_kind {
-    WORK_COPY,
-    WORK_SET,
-    WORK_KERNEL,
-    WORK_CALL,   /* of a function of another library */
-    WORK_RECORD, /* of an event */
-    WORK_WAIT,   /* for one */
-    WORK_GRAPH
+enum operation_kind {
+    OPERATION_COPY,
+    OPERATION_SET,
+    OPERATION_KERNEL,
+    OPERATION_CALL,   /* of a function of another library */
+    OPERATION_RECORD, /* of an event */
+    OPERATION_WAIT,   /* for one */
+    OPERATION_GRAPH
 };
 
-struct work {
-    struct work *next;
-    enum work_kind kind;
+struct operation {
+    struct operation *next;
+    enum operation_kind kind;
     uint64_t due; /* not before this time, unless somebody waits */
     union {
         struct {
@@ -61,21 +61,21 @@ struct gpu_event_object {
 
 /* The operations of a graph, in order. */
 struct gpu_graph_object {
-    struct work *first, **end;
+    struct operation *first, **end;
     bool is_invalid; /* a call was made that a capture does not allow */
 };
 
 struct gpu_graph_exec_object {
     gpu_context context;
     uint32_t refs;
-    struct work *first;
+    struct operation *first;
     uint64_t launched, finished;
 };
 
 struct gpu_stream_object {
     struct gpu_stream_object *next; /* in the list of all */
     gpu_context context;
-    struct work *first, **end;
+    struct operation *first, **end;
     bool is_running;   /* a thread runs `first` */
     bool is_destroyed; /* freed when it is empty */
     gpu_graph capture; /* NULL: none */
@@ -91,26 +91,27 @@ void stream_hold(bool held);
 void stream_lose(gpu_context context, gpu_result result);
 
 /* Takes the operation: appends it to the stream, or to the graph that is captured. */
-gpu_result stream_push(gpu_stream stream, const struct work *work);
+gpu_result stream_push(gpu_stream stream, const struct operation *op);
 /* Begins a call on a stream of the current context. */
 gpu_result stream_begin(const char *name, gpu_stream stream);
 /* Waits until the stream is empty. */
 gpu_result stream_drain(gpu_stream stream);
 void event_unref_locked(gpu_event event);
 
-/* ---- work.c ---- */
+/* ---- operation.c ---- */
 
 /* Runs an operation, without the lock. */
-gpu_result work_run(const struct work *work);
+gpu_result operation_run(const struct operation *op);
 /* Enqueues a copy. */
-gpu_result work_copy(gpu_stream stream, void *to, const void *from, size_t bytes);
+gpu_result operation_copy(gpu_stream stream, void *to, const void *from, size_t bytes);
 /* The slot of struct fake_gpu. */
-int work_enqueue(void *stream, void (*run)(const void *data), const void *data, uint64_t bytes);
+int operation_enqueue(void *stream, void (*run)(const void *data), const void *data,
+                      uint64_t bytes);
 /* Frees what it owns. */
-void work_fini(struct work *work);
+void operation_fini(struct operation *op);
 /* A deep copy of a list. */
-struct work *work_copy_list(const struct work *first);
-void work_free_list(struct work *first);
+struct operation *operation_copy_list(const struct operation *first);
+void operation_free_list(struct operation *first);
 
 /* ---- graph.c ---- */
 

@@ -107,7 +107,7 @@ void null_free(const struct instance *instance, void *ptr);
 
 /* The header of a block of memory; the bytes follow, aligned as requested. */
 struct frit_memory {
-    char *data; /* NULL without memory */
+    char *data; /* NULL if out of memory */
     uint64_t bytes;
 };
 

@@ -148,7 +148,7 @@ static void races_are_refused(void **state)
     end(&n);
 }
 
-static void calls_fail_as_told(void **state)
+static void calls_fail_as_scripted(void **state)
 {
     frit_alloc_desc desc = {.struct_size = sizeof(desc), .bytes = 8, .align = 64};
     frit_allocation out = {.struct_size = sizeof(out)};
@@ -428,7 +428,7 @@ int main(void)
         cmocka_unit_test(there_is_one_queue),
         cmocka_unit_test(barriers_order),
         cmocka_unit_test(races_are_refused),
-        cmocka_unit_test(calls_fail_as_told),
+        cmocka_unit_test(calls_fail_as_scripted),
         cmocka_unit_test(senseless_faults_are_refused),
         cmocka_unit_test(launches_fail_when_they_run),
         cmocka_unit_test(fusers_keep_the_rules),

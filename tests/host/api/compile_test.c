@@ -334,7 +334,7 @@ static void programs_live_as_long_as_their_compile(void **state)
 }
 
 /* Said once at warn with the op, and counted each time, though another way is found. */
-static void faults_are_counted_and_told(void **state)
+static void faults_are_counted_and_reported(void **state)
 {
     struct plugin_rig rig = {.log = listen};
     frit_stats stats;
@@ -385,7 +385,7 @@ int main(void)
         cmocka_unit_test(closing_cancels),
         cmocka_unit_test(equal_blocks_are_joined),
         cmocka_unit_test(signatures_are_bounded),
-        cmocka_unit_test(faults_are_counted_and_told),
+        cmocka_unit_test(faults_are_counted_and_reported),
         cmocka_unit_test(programs_live_as_long_as_their_compile),
         cmocka_unit_test(other_words_are_refused),
     };

@@ -128,7 +128,7 @@ static void blocks_hold_them(void **state)
     rig_close(&rig);
 }
 
-static void a_failed_one_is_told_at_sync(void **state)
+static void a_failed_one_is_reported_at_sync(void **state)
 {
     frit_err err = {.struct_size = sizeof(err)};
     static const char *const devices[] = {"custom:0", "reference:0"};
@@ -196,7 +196,7 @@ int main(void)
         cmocka_unit_test(they_stay_in_order),
         cmocka_unit_test(others_of_their_form_have_no_effects),
         cmocka_unit_test(blocks_hold_them),
-        cmocka_unit_test(a_failed_one_is_told_at_sync),
+        cmocka_unit_test(a_failed_one_is_reported_at_sync),
         cmocka_unit_test(one_without_elements_does_not_run),
         cmocka_unit_test(another_threads_run_with_all),
     };

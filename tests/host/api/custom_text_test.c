@@ -130,7 +130,7 @@ static void effects_run_without_results(void **state)
     rig_close(&rig);
 }
 
-static void faults_are_told_with_their_place(void **state)
+static void faults_are_reported_with_their_place(void **state)
 {
     struct plugin_rig rig = {0};
 
@@ -238,7 +238,7 @@ int main(void)
         cmocka_unit_test(every_kind_of_attribute_goes_both_ways),
         cmocka_unit_test(many_operands_and_results_on_demand),
         cmocka_unit_test(effects_run_without_results),
-        cmocka_unit_test(faults_are_told_with_their_place),
+        cmocka_unit_test(faults_are_reported_with_their_place),
         cmocka_unit_test(draws_take_counters_like_rows),
         cmocka_unit_test(traces_have_them_by_name),
     };

@@ -143,7 +143,7 @@ static void record(struct rig *rig, frit_tensor *out[N_RESULTS])
 }
 
 /* An error says which op, which slot of the driver, or which function of ours failed. */
-static void expect_told(const char *text)
+static void expect_reported(const char *text)
 {
     static const char *const words[] = {"add",  "mul",       "exp",   "neg",  "sum",   "matmul",
                                         "copy", "from_host", "write", "read", "submit"};
@@ -168,7 +168,7 @@ static frit_status workload(struct rig *rig)
             out[i], data, frit_tensor_dtype(out[i]) ? frit_tensor_bytes(out[i]) : 4, &rig->err);
 
         if (read) {
-            expect_told(rig->err.text);
+            expect_reported(rig->err.text);
             assert_true(rig->err.text[0]);
         }
         first = first ? first : read;
@@ -177,7 +177,7 @@ static frit_status workload(struct rig *rig)
     first = st ? st : first;
     st = frit_sync(rig->device, &rig->err);
     if (st)
-        expect_told(rig->err.text);
+        expect_reported(rig->err.text);
     return first ? first : st;
 }
 

@@ -270,7 +270,7 @@ static uint32_t support(frit_device *dev, const char *op)
     return how;
 }
 
-static void the_least_direct_way_is_told(void **state)
+static void the_least_direct_way_is_reported(void **state)
 {
     struct plugin_rig rig;
 
@@ -347,7 +347,7 @@ static void it_is_open_as_long_as_it_is_needed(void **state)
     rig_close(&rig);
 }
 
-static void a_bad_name_is_told(void **state)
+static void a_bad_name_is_reported(void **state)
 {
     frit_err err = {.struct_size = sizeof(err)};
     static const char *const names[] = {"nowhere", "reference:9", "::"};
@@ -378,10 +378,10 @@ int main(void)
         cmocka_unit_test(a_block_that_failed_late_runs_no_more),
         cmocka_unit_test(only_refused_ops_run_elsewhere),
         cmocka_unit_test(strided_values_get_there_without_a_copy),
-        cmocka_unit_test(the_least_direct_way_is_told),
+        cmocka_unit_test(the_least_direct_way_is_reported),
         cmocka_unit_test(without_one_they_fail),
         cmocka_unit_test(it_is_open_as_long_as_it_is_needed),
-        cmocka_unit_test(a_bad_name_is_told),
+        cmocka_unit_test(a_bad_name_is_reported),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

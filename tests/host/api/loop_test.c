@@ -3,7 +3,7 @@
  * that a loop has few plans and its queue stays short. */
 #include "api/plugin_rig.h"
 
-enum { SETTLED = 32, STEPS = 200, MOST_PLANS = 8, MOST_QUEUED = 256 };
+enum { SETTLED = 32, STEPS = 200, MAX_PLANS = 8, MAX_QUEUED = 256 };
 
 static void open_device(struct plugin_rig *rig, const char *device)
 {
@@ -56,12 +56,12 @@ static void loop(const char *device, int length, int prologue)
         if (i == SETTLED)
             settled = rig_stats(&rig).explorations;
         x = step(x, w, length);
-        assert_true(rig_stats(&rig).queued_now <= MOST_QUEUED);
+        assert_true(rig_stats(&rig).queued_now <= MAX_QUEUED);
     }
     if (rig_stats(&rig).explorations != settled)
         fail_msg("%s, %d ops after %d: %llu searches after %d steps", device, length, prologue,
                  (unsigned long long)(rig_stats(&rig).explorations - settled), SETTLED);
-    if (rig_stats(&rig).plans_now > MOST_PLANS)
+    if (rig_stats(&rig).plans_now > MAX_PLANS)
         fail_msg("%s, %d ops after %d: %llu plans", device, length, prologue,
                  (unsigned long long)rig_stats(&rig).plans_now);
     frit_release(x);

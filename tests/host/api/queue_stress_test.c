@@ -11,7 +11,7 @@
 
 #define RIG_LATE "fake/late/libfrit-reference-late.so"
 
-enum { THREADS = 4, STEPS = 60, WIDTH = 32, MOST_ROWS = 200, HANDS = 4, SHELF = 6, WEIGHTS = 2 };
+enum { THREADS = 4, STEPS = 60, WIDTH = 32, MAX_ROWS = 200, HANDS = 4, SHELF = 6, WEIGHTS = 2 };
 
 /* A tensor and what it should hold. */
 struct item {
@@ -59,7 +59,7 @@ static uint64_t count(const struct item *item)
 /* Of the program's bytes. */
 static void make(struct worker *w, struct item *item)
 {
-    static const int64_t rows[] = {1, 2, 8, 40, MOST_ROWS};
+    static const int64_t rows[] = {1, 2, 8, 40, MAX_ROWS};
 
     item->rows = rows[draw(w, sizeof(rows) / sizeof(rows[0]))];
     item->want = malloc(count(item) * sizeof(float));
@@ -71,7 +71,7 @@ static void make(struct worker *w, struct item *item)
 
 static void check(struct worker *w, const struct item *item)
 {
-    float got[MOST_ROWS * WIDTH];
+    float got[MAX_ROWS * WIDTH];
     bool wrong = false;
 
     if (frit_read(item->tensor, got, count(item) * sizeof(float), NULL)) {

@@ -178,7 +178,7 @@ static void test_known_plans_are_seen(void **state)
     rig_close(&rig);
 }
 
-static void test_wrong_use_is_told(void **state)
+static void test_wrong_use_is_reported(void **state)
 {
     frit_err err = {.struct_size = sizeof(err)};
     frit_inspection_desc about = {.struct_size = FRIT_END_OF(frit_inspection_desc, n_runs)};
@@ -467,7 +467,7 @@ int main(void)
         cmocka_unit_test(test_a_block_is_seen),
         cmocka_unit_test(test_single_steps_say_what_became_of_them),
         cmocka_unit_test(test_known_plans_are_seen),
-        cmocka_unit_test(test_wrong_use_is_told),
+        cmocka_unit_test(test_wrong_use_is_reported),
         cmocka_unit_test(test_the_inspector_without_memory),
         cmocka_unit_test(test_leaks_are_listed),
         cmocka_unit_test(test_a_trace_has_what_was_used),

@@ -267,7 +267,7 @@ static void test_a_write_that_fails_late_is_found(void **state)
 }
 
 /* The first part of the second of three. */
-static void test_a_read_that_fails_is_told(void **state)
+static void test_a_read_that_fails_is_reported(void **state)
 {
     struct plugin_rig rig;
     struct three three;
@@ -391,7 +391,7 @@ int main(void)
         cmocka_unit_test(test_a_refused_submit_changes_nothing),
         cmocka_unit_test(test_no_pinned_memory_is_no_failure),
         cmocka_unit_test(test_a_write_that_fails_late_is_found),
-        cmocka_unit_test(test_a_read_that_fails_is_told),
+        cmocka_unit_test(test_a_read_that_fails_is_reported),
         cmocka_unit_test(test_items_fail_alone),
         cmocka_unit_test(test_threads_share_the_ring),
     };

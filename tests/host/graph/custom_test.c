@@ -110,7 +110,7 @@ static void a_name_has_one_op(void **state)
     assert_int_equal(op_find(op.name)->rev, 3);
 }
 
-static void unknown_names_tell_what_is_known(void **state)
+static void unknown_names_report_the_known_ones(void **state)
 {
     frit_custom_op op = op_named("org.frit.known/1");
     struct str text = {0};
@@ -164,7 +164,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(names_have_a_form),
-        cmocka_unit_test(unknown_names_tell_what_is_known),
+        cmocka_unit_test(unknown_names_report_the_known_ones),
         cmocka_unit_test(an_op_is_a_row_like_others),
         cmocka_unit_test(a_name_has_one_op),
         cmocka_unit_test(without_memory_it_is_not_there),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which rows have a decomposition, that the order of its ops is fixed, the random rows word for
- * word, and what happens without memory. */
+ * word, and what happens if out of memory. */
 #include "graph/decompose/decompose.h"
 
 #include <math.h>

@@ -409,7 +409,7 @@ static void test_every_allocation_may_fail(void **state)
     assert_true(n > 20);
 }
 
-/* A message must come out without memory for its suggestions. */
+/* A message must be complete even if its suggestions are out of memory. */
 static void test_messages_without_memory(void **state)
 {
     static const char *const broken[] = {

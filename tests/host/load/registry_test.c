@@ -120,7 +120,7 @@ static void directories(void **state)
         assert_int_equal(unlink(names[i]), 0);
 }
 
-static void a_missing_directory_is_told(void **state)
+static void a_missing_directory_is_reported(void **state)
 {
     struct rig rig;
 
@@ -354,7 +354,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(type_then_priority_then_id_then_number),
         cmocka_unit_test(directories),
-        cmocka_unit_test(a_missing_directory_is_told),
+        cmocka_unit_test(a_missing_directory_is_reported),
         cmocka_unit_test(the_builtin_directory),
         cmocka_unit_test(sections_and_ids),
         cmocka_unit_test(disabled_in_a_directory),

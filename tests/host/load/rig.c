@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "base/log.h"
+#include "conf/conf.h"
 #include "host/load/rig.h"
 #include "load/device.h"
 

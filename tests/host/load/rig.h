@@ -4,6 +4,8 @@
 #ifndef TESTS_LOAD_RIG_H
 #define TESTS_LOAD_RIG_H
 
+#include <frit/frit.h>
+
 #include "base/str.h"
 #include "load/registry.h"
 

@@ -10,6 +10,7 @@
 #include "memory/adopted.h"
 #include "memory/buffer.h"
 #include "memory/memory.h"
+#include "memory/point.h"
 
 struct driver {
     uint64_t capacity, used;

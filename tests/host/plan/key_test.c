@@ -110,7 +110,7 @@ static void with_first(struct made *made, uint64_t *seed)
     struct key_type type;
 
     random_type(seed, &type);
-    made->parts.first_packed =
+    made->parts.first_tensor_type =
         draw(seed, 2) ? type.packed : made->types[made->parts.n_types - 1].packed;
 }
 
@@ -143,7 +143,7 @@ static bool same(const struct made *a, const struct made *b)
 /* The last type stands for "as the first operand's", so ops compare where that is the same. */
 static bool same_first(const struct made *a, const struct made *b)
 {
-    return a->parts.first_packed == b->parts.first_packed;
+    return a->parts.first_tensor_type == b->parts.first_tensor_type;
 }
 
 static bool key_equal(const struct op_key *a, const struct op_key *b)
@@ -168,7 +168,7 @@ static void test_keys_are_equal_where_ops_are(void **state)
         seed = other;
         random_op(&rig, &seed, &b);
         with_first(&a, &seed);
-        b.parts.first_packed = a.parts.first_packed;
+        b.parts.first_tensor_type = a.parts.first_tensor_type;
         assert_true(same_first(&a, &b));
         assert_true(key_make(&rig.walker, &a.parts, &ka));
         assert_true(key_make(&rig.walker, &b.parts, &kb));

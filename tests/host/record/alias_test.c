@@ -37,7 +37,7 @@ static void enter(struct rig *rig, struct stream *stream)
 {
     struct stream *before;
 
-    assert_int_equal(binding_enter(rig->device, stream, &before, NULL), FRIT_OK);
+    assert_int_equal(binding_set_stream(rig->device, stream, &before, NULL), FRIT_OK);
 }
 
 static void rig_close(struct rig *rig)

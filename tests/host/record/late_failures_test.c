@@ -2,13 +2,16 @@
 /* Failures that are reported late, twice, without a number or by two threads at once; and code that
  * gets better during prepare. */
 #include "base/fail.h"
+#include "device/device.h"
 #include "device/lineage.h"
+#include "device/lineage_batch.h"
 #include "device/prepared.h"
 #include "device/prepared_cache.h"
 #include "device/programs.h"
 #include "device/wait.h"
 #include "memory/buffer.h"
 #include "memory/memory.h"
+#include "plan/program.h"
 #include "run/driver.h"
 #include "tensor/failure.h"
 #include <pthread.h>
@@ -29,12 +32,12 @@ static struct buffer *written(frit_device *device, uint64_t at)
 }
 
 /* ---- two waits, two failures ---- */
-static atomic_uint n_told;
+static atomic_uint n_reported;
 static sem_t first_reported, release_b, b_done;
 static void script(struct driver *driver)
 {
     (void)driver;
-    switch (atomic_fetch_add(&n_told, 1)) {
+    switch (atomic_fetch_add(&n_reported, 1)) {
     case 0:
         sem_post(&first_reported);
         sem_wait(&release_b);
@@ -72,7 +75,7 @@ static void a_wait_ends_before_all_is_spoiled(void **state)
     pthread_t thread;
     frit_err err = ERR_INIT;
     (void)state;
-    atomic_store(&n_told, 0);
+    atomic_store(&n_reported, 0);
     sem_init(&first_reported, 0, 0);
     sem_init(&release_b, 0, 0);
     sem_init(&b_done, 0, 0);
@@ -329,7 +332,7 @@ static void program_gone_before_its_failure(void **state)
     uint64_t cookie;
     frit_err err = ERR_INIT;
     (void)state;
-    atomic_store(&n_told, 0);
+    atomic_store(&n_reported, 0);
     sem_init(&first_reported, 0, 0);
     sem_init(&release_b, 0, 0);
     sem_init(&b_done, 0, 0);

@@ -187,7 +187,7 @@ static void test_aliases_are_values(void **state)
     assert_int_equal(alias.holds, 1);
     assert_ptr_equal(segment.values[0].alias, &alias);
     assert_int_equal(source->holds, 0); /* a queue holds no tensor of another stream */
-    alias.place = ALIAS_GONE;
+    alias.state = ALIAS_GONE;
     segment_release(&segment);
     assert_int_equal(alias.holds, 0);
     assert_ptr_equal(alias_take_gone(&user->aliases), &alias);
@@ -358,7 +358,7 @@ static void test_old_deaths_are_not_moved(void **state)
     end(x), end(y), end(z);
 }
 
-/* ---- without memory ---- */
+/* ---- out of memory ---- */
 
 static void test_an_append_without_memory_changes_nothing(void **state)
 {

@@ -107,7 +107,7 @@ static uint64_t plays_of(frit_device *device)
 }
 
 /* What comes after a failure and does not depend on it runs as before; what depends on it fails. */
-static void test_tapes_play_again_after_a_failure(void **state)
+static void test_bound_plans_replay_after_a_failure(void **state)
 {
     struct driver driver = {0};
     frit_device *device = driver_device(&driver, 100);
@@ -144,7 +144,7 @@ static struct {
     struct stream *stream;
 } newcomer;
 
-static void *take_seat(void *unused)
+static void *bind_thread(void *unused)
 {
     struct binding *binding;
 
@@ -159,7 +159,7 @@ static void another_thread_comes(struct driver *driver)
     pthread_t thread;
 
     driver->on_submit = NULL;
-    assert_int_equal(pthread_create(&thread, NULL, take_seat, NULL), 0);
+    assert_int_equal(pthread_create(&thread, NULL, bind_thread, NULL), 0);
     pthread_join(thread, NULL);
 }
 
@@ -169,9 +169,9 @@ static struct stream *open_busy(frit_device *device, frit_tensor *x, frit_tensor
     struct stream *stream, *before;
 
     assert_int_equal(stream_open(device, &stream, NULL), FRIT_OK);
-    assert_int_equal(binding_enter(device, stream, &before, NULL), FRIT_OK);
+    assert_int_equal(binding_set_stream(device, stream, &before, NULL), FRIT_OK);
     *y = frit_neg(x);
-    assert_int_equal(binding_enter(device, before, &before, NULL), FRIT_OK);
+    assert_int_equal(binding_set_stream(device, before, &before, NULL), FRIT_OK);
     return stream;
 }
 
@@ -397,7 +397,7 @@ static void test_each_error_of_a_lost_device_has_the_reason(void **state)
     device_close(device);
 }
 
-static void test_sync_tells_a_late_failure_once(void **state)
+static void test_sync_reports_a_late_failure_once(void **state)
 {
     struct driver driver = {.complete_status = FRIT_TIMEOUT};
     frit_device *device = driver_device(&driver, 100);
@@ -721,7 +721,7 @@ int main(void)
         cmocka_unit_test(test_records_behind_another_one),
         cmocka_unit_test(test_places_inside_of_a_known_plan),
         cmocka_unit_test(test_a_late_failure_of_a_known_plan),
-        cmocka_unit_test(test_tapes_play_again_after_a_failure),
+        cmocka_unit_test(test_bound_plans_replay_after_a_failure),
         cmocka_unit_test(test_a_stream_is_empty_before_it_serves_again),
         cmocka_unit_test(test_a_driver_s_call_closes_no_stream),
         cmocka_unit_test(test_threads_one_after_another_share_a_stream),
@@ -732,7 +732,7 @@ int main(void)
         cmocka_unit_test(test_queued_ops_keep_the_old_elements),
         cmocka_unit_test(test_another_queue_keeps_them_too),
         cmocka_unit_test(test_each_error_of_a_lost_device_has_the_reason),
-        cmocka_unit_test(test_sync_tells_a_late_failure_once),
+        cmocka_unit_test(test_sync_reports_a_late_failure_once),
         cmocka_unit_test(test_a_copy_of_spoiled_elements_fails),
         cmocka_unit_test(test_what_outlives_its_scope_has_none),
         cmocka_unit_test(test_only_its_thread_moves_out_of_a_scope),

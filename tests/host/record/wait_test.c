@@ -4,6 +4,7 @@
 #include <semaphore.h>
 
 #include "base/fail.h"
+#include "device/device.h"
 #include "device/lineage.h"
 #include "device/wait.h"
 #include "memory/buffer.h"

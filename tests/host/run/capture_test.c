@@ -248,13 +248,13 @@ static void test_submits_of_a_plan_are_one_recording(void **state)
 {
     enum { LAUNCHES = 81, SUBMITS = 3, REFUSED = 100 };
     static const struct {
-        uint32_t most_cmds, records, submits;
+        uint32_t max_cmds, records, submits;
     } cases[] = {{0, 1, 1}, {REFUSED, 1 + SUBMITS, SUBMITS}};
 
     (void)state;
     for (int c = 0; c < 2; c++) {
         struct driver driver = {.reverse = true};
-        struct recorder recorder = {.most_cmds = cases[c].most_cmds};
+        struct recorder recorder = {.max_cmds = cases[c].max_cmds};
         frit_device *device = recorder_device(&driver, &recorder, 200);
         frit_tensor *kept[ROUNDS];
 

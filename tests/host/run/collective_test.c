@@ -53,15 +53,15 @@ static void expect_failure(frit_tensor *tensor, frit_status status, const char *
     frit_release(tensor);
 }
 
-static void expect_effects(const struct engine *engine, uint32_t n, const float *effects)
+static void expect_begun(const struct engine *engine, uint32_t n, const float *effects)
 {
-    assert_int_equal(engine->n_effects, n);
+    assert_int_equal(engine->n_begun, n);
     for (uint32_t i = 0; i < n; i++)
-        assert_true(engine->effects[i] == effects[i]);
+        assert_true(engine->first_elements[i] == effects[i]);
 }
 
 #define EFFECTS(engine, ...) \
-    expect_effects(engine, sizeof((float[]){__VA_ARGS__}) / sizeof(float), (float[]){__VA_ARGS__})
+    expect_begun(engine, sizeof((float[]){__VA_ARGS__}) / sizeof(float), (float[]){__VA_ARGS__})
 
 static uint64_t replays(frit_device *device)
 {
@@ -98,7 +98,7 @@ static void test_the_end_of_a_device_runs_it(void **state)
     (void)state;
     open_world(&w);
     frit_release(frit_all_reduce(frit_take(make(w.f.device, 5))));
-    assert_int_equal(w.engine.n_effects, 0);
+    assert_int_equal(w.engine.n_begun, 0);
     fusing_close(&w.f);
     EFFECTS(&w.engine, 5);
     assert_int_equal(w.engine.n_aborts, 0);
@@ -125,7 +125,7 @@ static void test_a_refused_submit_runs_it_once(void **state)
         w.f.driver.submit_status = FRIT_NO_DEVICE_MEMORY;
         w.f.driver.submit_after = i % 2;
         expect(negated_twice(w.f.device, x), 2);
-        assert_int_equal(w.engine.n_effects, i + 1);
+        assert_int_equal(w.engine.n_begun, i + 1);
     }
     fusing_close(&w.f);
 }
@@ -152,7 +152,7 @@ static void test_blocks_go_on_around_it(void **state)
         frit_scope_end(scope);
         assert_int_equal(w.f.driver.launches, i);
         assert_int_equal(w.f.driver.submits, i);
-        assert_int_equal(w.engine.n_effects, 2 * i);
+        assert_int_equal(w.engine.n_begun, 2 * i);
         expect(y, 1);
     }
     assert_int_equal(replays(w.f.device), ROUNDS - 1);
@@ -173,7 +173,7 @@ static void test_what_is_around_it_is_replayed(void **state)
     x = make(w.f.device, 2);
     for (int i = 1; i <= ROUNDS; i++) {
         expect(negated_twice(w.f.device, x), 2);
-        assert_int_equal(w.engine.n_effects, i);
+        assert_int_equal(w.engine.n_begun, i);
         assert_int_equal(w.f.driver.launches, 2 * i);
         assert_int_equal(w.f.driver.submits, 2 * i);
     }
@@ -200,7 +200,7 @@ static void test_an_operand_that_is_overwritten(void **state)
         y = frit_keep(frit_neg(frit_all_reduce(frit_neg(frit_take(x)))));
         frit_scope_end(scope);
         expect(y, (float)i);
-        assert_int_equal(w.engine.n_effects, i);
+        assert_int_equal(w.engine.n_begun, i);
         assert_int_equal(w.f.driver.submits, 2 * i);
     }
     assert_true(replays(w.f.device) > 0);
@@ -223,8 +223,8 @@ static void test_two_stay_in_order_when_replayed(void **state)
         for (int i = 0; i < 4; i++)
             frit_all_reduce(i % 2 ? frit_neg(x[i]) : x[i]);
         frit_scope_end(scope);
-        w.engine.n_effects -= k ? 4 : 0;
-        memmove(w.engine.effects, w.engine.effects + (k ? 4 : 0), sizeof(float[4]));
+        w.engine.n_begun -= k ? 4 : 0;
+        memmove(w.engine.first_elements, w.engine.first_elements + (k ? 4 : 0), sizeof(float[4]));
         EFFECTS(&w.engine, 0, -1, 2, -3);
     }
     assert_true(replays(w.f.device) > 0);
@@ -322,7 +322,7 @@ static void test_a_ranks_stream_is_not_taken_over(void **state)
     assert_int_equal(pthread_create(&thread, NULL, join_and_end, &w), 0);
     pthread_join(thread, NULL);
     frit_release(make(w.f.device, 1));
-    assert_int_equal(w.engine.n_effects, 0);
+    assert_int_equal(w.engine.n_begun, 0);
     assert_int_equal(streams_count(w.f.device), 2);
     engine_leave(&w.engine);
     EFFECTS(&w.engine, 5);
@@ -358,21 +358,21 @@ static void fail_in_round(int round, const struct engine *script, frit_status st
     x = make(w.f.device, 2);
     for (int i = 0; i < round; i++)
         expect(negated_twice(w.f.device, x), 2);
-    w.engine.begins = script->begins;
-    w.engine.waits = script->waits;
+    w.engine.begin_status = script->begin_status;
+    w.engine.wait_status = script->wait_status;
     w.engine.skip = script->skip;
     y = negated_twice(w.f.device, x);
     assert_int_equal(frit_sync(w.f.device, NULL), status);
     expect_failure(y, status, text);
     assert_int_equal(w.engine.n_aborts, 1);
-    assert_int_equal(w.engine.has_let_go, status == FRIT_TIMEOUT);
-    n = w.engine.n_effects;
+    assert_int_equal(w.engine.abort_seen, status == FRIT_TIMEOUT);
+    n = w.engine.n_begun;
     w.engine.skip = 0;
     y = negated_twice(w.f.device, x);
     expect(frit_neg(x), -2);
     assert_int_equal(frit_sync(w.f.device, NULL), status);
     expect_failure(y, status, text);
-    assert_int_equal(w.engine.n_effects, n);
+    assert_int_equal(w.engine.n_begun, n);
     assert_int_equal(frit_sync_collective(w.f.device), FRIT_OK);
     assert_int_equal(frit_sync(w.f.device, NULL), status);
     frit_release(x);
@@ -385,14 +385,14 @@ static void test_what_the_engine_does_wrong(void **state)
 
     (void)state;
     for (int i = 0; i < 2; i++) {
-        fail_in_round(rounds[i], &(struct engine){.begins = FRIT_PEER_LOST}, FRIT_PEER_LOST,
+        fail_in_round(rounds[i], &(struct engine){.begin_status = FRIT_PEER_LOST}, FRIT_PEER_LOST,
                       "all_reduce: group test, rank 0 of 1, operation ");
-        fail_in_round(rounds[i], &(struct engine){.waits = FRIT_MISMATCH}, FRIT_MISMATCH,
+        fail_in_round(rounds[i], &(struct engine){.wait_status = FRIT_MISMATCH}, FRIT_MISMATCH,
                       ": the wire is cut");
-        fail_in_round(rounds[i], &(struct engine){.waits = FRIT_TIMEOUT}, FRIT_TIMEOUT,
+        fail_in_round(rounds[i], &(struct engine){.wait_status = FRIT_TIMEOUT}, FRIT_TIMEOUT,
                       ": not done after 1000 ms: the wire is cut");
-        fail_in_round(rounds[i], &(struct engine){.waits = 7}, FRIT_INTERNAL, "wait");
-        fail_in_round(rounds[i], &(struct engine){.begins = 7}, FRIT_INTERNAL, "begin");
+        fail_in_round(rounds[i], &(struct engine){.wait_status = 7}, FRIT_INTERNAL, "wait");
+        fail_in_round(rounds[i], &(struct engine){.begin_status = 7}, FRIT_INTERNAL, "begin");
         fail_in_round(rounds[i], &(struct engine){.skip = 1}, FRIT_INTERNAL,
                       ": the engine gives it the value ");
     }
@@ -416,7 +416,7 @@ static void test_an_operand_that_failed_late(void **state)
         y = negated_twice(w.f.device, x);
         assert_int_equal(frit_sync(w.f.device, NULL), FRIT_INTERNAL);
         expect_failure(y, FRIT_INTERNAL, "smoke came out");
-        assert_int_equal(w.engine.n_effects, rounds[i % 2]);
+        assert_int_equal(w.engine.n_begun, rounds[i % 2]);
         assert_int_equal(w.engine.n_aborts, 1);
         assert_non_null(strstr(w.engine.why, "it cannot begin: "));
         frit_release(x);
@@ -448,7 +448,7 @@ static void test_a_replay_that_breaks_off(void **state)
     }
     assert_int_equal(frit_sync(w.f.device, NULL), FRIT_INTERNAL);
     expect_failure(y, FRIT_INTERNAL, "");
-    assert_int_equal(w.engine.n_effects, 2 * ROUNDS + 1);
+    assert_int_equal(w.engine.n_begun, 2 * ROUNDS + 1);
     assert_int_equal(w.engine.n_aborts, 1);
     frit_release(x);
     fusing_close(&w.f);
@@ -470,7 +470,7 @@ static void test_without_host_memory(void **state)
         frit_release(negated_twice(w.f.device, x));
         hit = failing_alloc_disarm();
         frit_sync(w.f.device, NULL);
-        if (w.engine.n_effects + w.engine.n_aborts == 0)
+        if (w.engine.n_begun + w.engine.n_aborts == 0)
             fail_msg("allocation %ld", n);
         assert_true(hit || w.engine.n_aborts == 0);
         frit_release(x);

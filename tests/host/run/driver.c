@@ -268,7 +268,7 @@ struct arrays {
     int64_t wanted_strides[FRIT_MAX_RANK];
 };
 
-/* Output 0 and all arrays, empty; NULL without memory. */
+/* Output 0 and all arrays, empty; NULL if out of memory. */
 static struct arrays *arrays_create(struct driver_program *program, const frit_signature *sig,
                                     frit_launch_spec *out)
 {
@@ -317,7 +317,7 @@ static bool is_dense(const frit_arg_sig *arg)
     return true;
 }
 
-static frit_status ask_relayout(const frit_arg_sig *arg, struct arrays *arrays)
+static frit_status request_relayout(const frit_arg_sig *arg, struct arrays *arrays)
 {
     int64_t stride = 1;
 
@@ -332,7 +332,7 @@ static frit_status prepare_neg(struct driver *driver, const frit_signature *sig,
                                struct arrays *arrays, frit_launch_spec *out, frit_variant *variant)
 {
     if (driver->wants_dense && !is_dense(&sig->args[0]))
-        return ask_relayout(&sig->args[0], arrays);
+        return request_relayout(&sig->args[0], arrays);
     out->workspace_bytes = driver->workspace;
     out->workspace_zeroed = driver->workspace > 0 && !driver->workspace_dirty;
     if (driver->derived) {

@@ -314,7 +314,7 @@ static void test_a_collective_comes_after_effects(void **state)
     run_on_second_queue(&late, x);
     frit_release(frit_all_reduce(y));
     assert_int_equal(frit_sync(late.f.device, NULL), FRIT_OK);
-    assert_int_equal(engine.n_effects, 1);
+    assert_int_equal(engine.n_begun, 1);
     frit_release(x), frit_release(y);
     engine_leave(&engine);
     close_late(&late);

@@ -53,11 +53,11 @@ static frit_status begin(frit_group *group, const frit_collective_op *op, uint64
 
     if (engine->on_begin)
         engine->on_begin(engine);
-    if (engine->begins)
-        return once(&engine->begins, err);
+    if (engine->begin_status)
+        return once(&engine->begin_status, err);
     assert_int_equal(buffer->dtype, FRIT_F32);
-    assert_true(engine->n_effects < 64);
-    engine->effects[engine->n_effects++] = *(const float *)buffer->from;
+    assert_true(engine->n_begun < 64);
+    engine->first_elements[engine->n_begun++] = *(const float *)buffer->from;
     engine->last_from = buffer->from;
     memmove(buffer->into, buffer->from, buffer->count * sizeof(float));
     *value = ++engine->issued + engine->skip;
@@ -71,8 +71,8 @@ static frit_status wait_value(frit_group *group, uint64_t value, uint64_t timeou
     (void)timeout_ns;
     assert_true(value <= engine->issued + engine->skip);
     engine->n_waits++;
-    engine->has_let_go |= engine->n_aborts > 0;
-    return once(&engine->waits, err);
+    engine->abort_seen |= engine->n_aborts > 0;
+    return once(&engine->wait_status, err);
 }
 
 void engine_join(struct engine *engine, frit_device *device)

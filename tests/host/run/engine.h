@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A collective engine inside the test: groups of one rank, whose all_reduce copies; it writes down
- * what it was given, and a script says what goes wrong. */
+/* A collective engine inside the test: groups of one rank, whose all_reduce copies.  It logs its
+ * calls, and the test sets which of them fail and how. */
 #ifndef TESTS_RUN_ENGINE_H
 #define TESTS_RUN_ENGINE_H
 
@@ -13,18 +13,18 @@
 #include "run/rank.h"
 
 struct engine {
-    /* Script. */
-    uint64_t skip;      /* values that begin leaves out */
-    frit_status begins; /* of the next begin */
-    frit_status waits;  /* of the next wait */
+    /* Set by the test. */
+    uint64_t skip;            /* begin returns values that are larger than they should be by this */
+    frit_status begin_status; /* that the next begin returns */
+    frit_status wait_status;  /* that the next wait returns */
     void (*on_begin)(struct engine *engine);
     void *ctx; /* for on_begin */
-    /* What happened. */
-    float effects[64]; /* element 0 of each operand */
-    uint32_t n_effects, n_waits, n_aborts;
-    bool has_let_go;       /* a wait has returned FRIT_ABORTED */
-    char why[496];         /* of the last abort */
-    const void *last_from; /* of the last operation */
+    /* Log. */
+    float first_elements[64]; /* element 0 of the operand, per operation */
+    uint32_t n_begun, n_waits, n_aborts;
+    bool abort_seen;       /* wait was called after an abort */
+    char why[496];         /* reason of the last abort */
+    const void *last_from; /* operand of the last operation */
 
     uint64_t issued;
     frit_collective_table table;
@@ -33,7 +33,7 @@ struct engine {
 
 /* Makes the calling thread's stream on the device a rank of group 0. */
 void engine_join(struct engine *engine, frit_device *device);
-/* frit_device_close does, too. */
+/* Ends that.  Not needed before frit_device_close, which does the same. */
 void engine_leave(struct engine *engine);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From a segment to a graph and a plan: composite ops that the driver does not claim stand as their
- * parts, what is only inside of them dies there, and a plan serves only ops that are its own. */
+/* From a segment to a graph and a plan: composite ops that the driver does not claim are replaced
+ * by their decomposition, values inside it die there, and a plan fits only the ops it was made for.
+ */
 #include "run/driver.h"
 
 #include <string.h>
@@ -54,16 +55,16 @@ static const struct segment *segment_of(const struct rig *rig)
     return rig->stream->segment;
 }
 
-/* The relative form after a search over everything, one op a line. */
 static struct plan *explore(struct rig *rig)
 {
     struct plan *plan;
 
-    assert_int_equal(explorer_sync(&rig->explorer, rig->device, segment_of(rig), &plan, NULL),
+    assert_int_equal(explorer_whole(&rig->explorer, rig->device, segment_of(rig), &plan, NULL),
                      FRIT_OK);
     return plan;
 }
 
+/* Checks the relative form of the ops that were explored last, one op per line. */
 static void expect_relative(const struct rig *rig, const char *text)
 {
     struct str out = {0};
@@ -97,7 +98,7 @@ static void test_the_graph_follows_the_segment(void **state)
 }
 
 /* The driver claims no softmax. */
-static void test_a_composite_stands_as_its_parts(void **state)
+static void test_a_composite_is_decomposed(void **state)
 {
     struct rig rig;
     struct plan *plan;
@@ -115,7 +116,7 @@ static void test_a_composite_stands_as_its_parts(void **state)
     assert_int_equal(rig.explorer.call_end[2], plan->n_ops);
     for (uint32_t i = 0; i < rig.explorer.graph.n_ops; i++)
         assert_int_equal(op_row(rig.explorer.graph.ops[i].op)->level, FRIT_LEVEL_CORE);
-    /* by this explorer, and by the stream's for the key */
+    /* once by this explorer, once by the stream's own, which makes the op's key */
     assert_int_equal(atomic_load(&rig.device->count.decomposed), 2);
     plan_unref(plan);
     rig_close(&rig);
@@ -123,7 +124,7 @@ static void test_a_composite_stands_as_its_parts(void **state)
 
 /* ---- deaths ---- */
 
-static void test_deaths_are_told(void **state)
+static void test_deaths_are_reported(void **state)
 {
     struct rig rig;
     frit_tensor *x;
@@ -137,7 +138,7 @@ static void test_deaths_are_told(void **state)
     rig_close(&rig);
 }
 
-/* Every value between the parts dies inside, and none that somebody may see. */
+/* Every value inside the decomposition dies there; the operand and the result do not. */
 static void test_inner_values_die_inside(void **state)
 {
     struct rig rig;
@@ -185,7 +186,7 @@ static void test_each_op_by_itself(void **state)
     rig_close(&rig);
 }
 
-/* A plan serves the ops that it was made for, and no others that have as many calls. */
+/* A plan fits the ops that it was made for, and no other ops recorded by as many calls. */
 static void test_a_plan_must_fit(void **state)
 {
     struct rig first, second;
@@ -213,7 +214,7 @@ static void test_a_plan_must_fit(void **state)
     rig_close(&first);
 }
 
-/* ---- without memory ---- */
+/* ---- out of memory ---- */
 
 static void test_every_allocation_fails(void **state)
 {
@@ -229,7 +230,7 @@ static void test_every_allocation_fails(void **state)
         frit_status st;
 
         failing_alloc_arm(n);
-        st = explorer_sync(&explorer, rig.device, segment_of(&rig), &plan, NULL);
+        st = explorer_whole(&explorer, rig.device, segment_of(&rig), &plan, NULL);
         hit = failing_alloc_disarm();
         assert_true(hit || st == FRIT_OK);
         assert_true(st == FRIT_OK || st == FRIT_NO_HOST_MEMORY);
@@ -244,8 +245,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_graph_follows_the_segment),
-        cmocka_unit_test(test_a_composite_stands_as_its_parts),
-        cmocka_unit_test(test_deaths_are_told),
+        cmocka_unit_test(test_a_composite_is_decomposed),
+        cmocka_unit_test(test_deaths_are_reported),
         cmocka_unit_test(test_inner_values_die_inside),
         cmocka_unit_test(test_each_op_by_itself),
         cmocka_unit_test(test_a_plan_must_fit),

@@ -7,7 +7,7 @@
 #include "base/fail.h"
 #include "device/device.h"
 
-enum { NO_VALUE = -2, SCALAR = -1, MOST_DEAD = 64 };
+enum { NO_VALUE = -2, SCALAR = -1, MAX_DEAD = 64 };
 
 /* An op with the numbers of its values. */
 struct taken {
@@ -19,7 +19,7 @@ struct taken {
 struct block {
     struct fusing *fusing;
     struct taken ops[RECIPE_OPS];
-    uint32_t dead[MOST_DEAD];
+    uint32_t dead[MAX_DEAD];
     uint32_t n_ops, n_dead;
     bool closed;
 };
@@ -37,7 +37,7 @@ static bool can_take(const struct block *block, const frit_op_desc *op)
 {
     uint32_t most = block->fusing->most ? block->fusing->most : RECIPE_OPS;
 
-    if (block->n_ops == most || block->n_dead + op->n_dead > MOST_DEAD)
+    if (block->n_ops == most || block->n_dead + op->n_dead > MAX_DEAD)
         return false;
     return op->id == FRIT_OP_neg || op->id == FRIT_OP_exp || op->id == FRIT_OP_add ||
            op->id == FRIT_OP_mul || (op->id == driver_effect_op() && block->fusing->takes_effects);

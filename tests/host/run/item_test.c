@@ -5,6 +5,7 @@
 #include "run/bench.h"
 
 #include "base/fail.h"
+#include "device/device.h"
 #include "device/lineage.h"
 #include "device/wait.h"
 #include "memory/buffer.h"
@@ -172,7 +173,7 @@ static void test_a_refused_block_runs_op_by_op(void **state)
     bench_close(&b);
 }
 
-static void test_new_generations_are_asked_again(void **state)
+static void test_new_generations_are_queried_again(void **state)
 {
     struct driver driver = {0};
     struct program *program;
@@ -394,7 +395,7 @@ int main(void)
         cmocka_unit_test(test_classes_and_priorities_choose_the_candidate),
         cmocka_unit_test(test_recorded_grids_have_limits),
         cmocka_unit_test(test_a_refused_block_runs_op_by_op),
-        cmocka_unit_test(test_new_generations_are_asked_again),
+        cmocka_unit_test(test_new_generations_are_queried_again),
         cmocka_unit_test(test_a_program_that_fails_is_disabled),
         cmocka_unit_test(test_a_poisoned_block_runs_op_by_op),
         cmocka_unit_test(test_a_late_failure_names_the_block),

@@ -32,7 +32,7 @@ static void expect_neg_transposed(frit_tensor *tensor)
     assert_memory_equal(out, ((float[]){-1, -4, -2, -5, -3, -6}), sizeof(out));
 }
 
-static void test_prepare_is_asked_once_per_signature(void **state)
+static void test_prepare_is_called_once_per_signature(void **state)
 {
     struct driver driver = {0};
     frit_device *device = driver_device(&driver, 100);
@@ -52,7 +52,7 @@ static void test_prepare_is_asked_once_per_signature(void **state)
     assert_int_equal(driver.programs_alive, 0);
 }
 
-static void test_compile_when_asked(void **state)
+static void test_compile_when_requested(void **state)
 {
     struct driver driver = {.needs_compile = true};
     frit_device *device = driver_device(&driver, 100);
@@ -128,7 +128,7 @@ static void test_an_op_nobody_has_fails_with_its_name(void **state)
 }
 
 /* Of a core op: there is no other way. */
-static void test_a_refusal_at_prepare_is_told(void **state)
+static void test_a_refusal_at_prepare_is_reported(void **state)
 {
     struct driver driver = {.refuse_prepare = FRIT_OP_neg};
     frit_device *device = driver_device(&driver, 100);
@@ -423,7 +423,7 @@ static void test_no_alignment_beyond_what_was_declared(void **state)
 }
 
 /* Different extents have different numbers, however many operands there are. */
-static void test_a_long_op_form_tells_extents_apart(void **state)
+static void test_a_long_op_form_distinguishes_extents(void **state)
 {
     struct op_input in[100] = {0};
     struct op_type out = {.dtype = FRIT_F32, .rank = 1, .dims = {5000}};
@@ -599,7 +599,7 @@ static void test_arguments_have_limits(void **state)
     expect_neg(&enough);
 }
 
-static void test_support_is_told_per_row(void **state)
+static void test_support_is_reported_per_row(void **state)
 {
     struct driver driver = {0};
     frit_device *device = driver_device(&driver, 100);
@@ -619,19 +619,19 @@ int main(void)
         cmocka_unit_test(test_senseless_answers_are_refused),
         cmocka_unit_test(test_grids_and_groups_have_limits),
         cmocka_unit_test(test_arguments_have_limits),
-        cmocka_unit_test(test_support_is_told_per_row),
-        cmocka_unit_test(test_prepare_is_asked_once_per_signature),
-        cmocka_unit_test(test_compile_when_asked),
+        cmocka_unit_test(test_support_is_reported_per_row),
+        cmocka_unit_test(test_prepare_is_called_once_per_signature),
+        cmocka_unit_test(test_compile_when_requested),
         cmocka_unit_test(test_relayout_copies_the_operand),
         cmocka_unit_test(test_workspace_is_zeroed),
         cmocka_unit_test(test_derived_memory_is_filled),
         cmocka_unit_test(test_a_driver_may_choose_the_layout),
         cmocka_unit_test(test_an_op_nobody_has_fails_with_its_name),
-        cmocka_unit_test(test_a_refusal_at_prepare_is_told),
+        cmocka_unit_test(test_a_refusal_at_prepare_is_reported),
         cmocka_unit_test(test_a_refused_submit_spoils_only_its_op),
         cmocka_unit_test(test_a_refusal_without_a_reason_is_an_error_too),
         cmocka_unit_test(test_no_alignment_beyond_what_was_declared),
-        cmocka_unit_test(test_a_long_op_form_tells_extents_apart),
+        cmocka_unit_test(test_a_long_op_form_distinguishes_extents),
         cmocka_unit_test(test_a_refused_composite_runs_as_core_ops),
         cmocka_unit_test(test_composites_run_as_core_ops_on_request),
         cmocka_unit_test(test_a_table_with_holes_is_refused),

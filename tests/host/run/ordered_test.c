@@ -113,7 +113,7 @@ static void test_the_end_of_its_thread_leaves_it(void **state)
 }
 
 /* The op makes nothing that could carry the failure. */
-static void test_a_failure_without_results_is_told(void **state)
+static void test_a_failure_without_results_is_reported(void **state)
 {
     const frit_call call = {.struct_size = sizeof(call), .op = driver_unknown_op()};
     struct fusing f = {.most = 0};
@@ -277,7 +277,7 @@ int main(void)
         cmocka_unit_test(test_it_runs_though_nobody_reads_it),
         cmocka_unit_test(test_the_end_of_a_device_runs_it),
         cmocka_unit_test(test_the_end_of_its_thread_leaves_it),
-        cmocka_unit_test(test_a_failure_without_results_is_told),
+        cmocka_unit_test(test_a_failure_without_results_is_reported),
         cmocka_unit_test(test_effects_stay_in_order_between_barriers),
         cmocka_unit_test(test_effects_stay_in_order_across_blocks),
         cmocka_unit_test(test_blocks_go_on_around_it),

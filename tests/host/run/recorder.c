@@ -32,7 +32,7 @@ static frit_status record(void *self, frit_queue *queue, const frit_cmd *cmds, u
     }
     if (recorder->record_status)
         return fail(err, recorder->record_status, "record refused");
-    if (recorder->most_cmds && count > recorder->most_cmds)
+    if (recorder->max_cmds && count > recorder->max_cmds)
         return fail(err, FRIT_UNSUPPORTED, "%u commands in a recording", count);
     (void)recording_keep(&arena, cmds, count, stride, params, n_params, param_stride);
     made = calloc(1, sizeof(*made) + arena.used);

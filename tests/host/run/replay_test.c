@@ -403,7 +403,7 @@ static void test_what_nobody_makes(void **state)
     device_close(device);
 }
 
-/* ---- no memory ---- */
+/* ---- out of memory ---- */
 
 /* What a round makes: y = -x, w = (1 - x) * y * 2; x is taken. */
 struct round {

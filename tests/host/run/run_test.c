@@ -232,7 +232,7 @@ static void wait_for_all(struct driver *driver)
 
 /* The write of x failed, and only that one is known; a wait reports it before the run, or while the
  * run is being submitted. */
-static void test_a_failure_told_meanwhile_reaches_all(void **state)
+static void test_a_failure_reported_meanwhile_reaches_all(void **state)
 {
     for (int meanwhile = 0; meanwhile < 3; meanwhile++) {
         struct driver driver = {.fail_writes = true, .alias = meanwhile == 2};
@@ -319,7 +319,7 @@ int main(void)
         cmocka_unit_test(test_a_refused_batch_is_undone),
         cmocka_unit_test(test_dependents_fail_and_others_run),
         cmocka_unit_test(test_a_failure_inside_submit_is_found),
-        cmocka_unit_test(test_a_failure_told_meanwhile_reaches_all),
+        cmocka_unit_test(test_a_failure_reported_meanwhile_reaches_all),
         cmocka_unit_test(test_no_host_memory_is_survived),
     };
 

@@ -342,7 +342,7 @@ static void count_warning(void *ctx, uint32_t level, const char *topic, const ch
 }
 
 /* Told once, however many blocks it makes; to fail at finish is no lie. */
-static void liars_are_told(void **state)
+static void liars_are_reported(void **state)
 {
     (void)state;
     for (enum rule_lie lie = LIE_ACCEPTED; lie <= LIE_NOTHING; lie++) {
@@ -421,7 +421,7 @@ int main(void)
         cmocka_unit_test(late_death_feeds_again),
         cmocka_unit_test(buried_later_is_the_same),
         cmocka_unit_test(liars_are_dropped),
-        cmocka_unit_test(liars_are_told),
+        cmocka_unit_test(liars_are_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "graph/op.h"
 #include "tensor/layout.h"
 
 static struct op_type type_of(uint32_t rank, const int64_t *dims)

@@ -147,7 +147,7 @@ static void test_the_take_bit_names_the_same_tensor(void **state)
     assert_true(disown(handle_take(handle)));
 }
 
-static void test_generations_tell_many_lives_apart(void **state)
+static void test_generations_distinguish_many_lives(void **state)
 {
     frit_tensor *seen[4096];
 
@@ -375,7 +375,7 @@ int main(void)
         TEST(test_owners_are_counted),
         TEST(test_foreign_handles_are_refused),
         TEST(test_the_take_bit_names_the_same_tensor),
-        TEST(test_generations_tell_many_lives_apart),
+        TEST(test_generations_distinguish_many_lives),
         TEST(test_handles_alive_are_all_different),
         TEST(test_immortal_errors_survive_releases),
         TEST(test_holds_keep_a_slot_without_owners),

@@ -220,7 +220,7 @@ static void make_phase(struct gen *g, uint32_t phase)
 
 static void make_grid(struct gen *g, uint32_t phase)
 {
-    uint32_t *grid = g->c->grid[phase], most = g->target->most_lanes, lanes = 1u << gen_below(g, 9);
+    uint32_t *grid = g->c->grid[phase], most = g->target->max_lanes, lanes = 1u << gen_below(g, 9);
 
     for (uint32_t i = 0; i < 3; i++)
         grid[i] = 1 + gen_below(g, 2);

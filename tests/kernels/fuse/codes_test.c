@@ -194,7 +194,7 @@ static void *use(void *ctx)
 
         for (int i = 0; i < 64; i++)
             x[i] = y[i] = (float)i;
-        rig_sign(&sig, 2, 1, 1, 1, &n);
+        rig_signature(&sig, 2, 1, 1, 1, &n);
         rig_prepare(user->program, &sig, &spec, &variant);
         rig_bind(&launch, user->program, &spec, (float *[]){x, y, out}, 3, (uint64_t)n, &scalar, 1);
         rig_run(&launch);
@@ -214,7 +214,7 @@ static void *prepare_once(void *ctx)
     frit_variant variant = {.struct_size = sizeof(variant)};
     struct rig_sig sig;
 
-    rig_sign(&sig, 2, 1, 1, 1, &n);
+    rig_signature(&sig, 2, 1, 1, 1, &n);
     assert_int_equal(
         user->program->table->prepare(user->program->self, 0, &sig.sig, &spec, &variant, NULL),
         FRIT_PREPARE_NEEDS_COMPILE);

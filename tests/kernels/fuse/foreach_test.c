@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-enum { MOST_STEPS = 20, MOST = 2048, VALUES = 8 /* numbers of a step's values */ };
+enum { MAX_STEPS = 20, MOST = 2048, VALUES = 8 /* numbers of a step's values */ };
 
 static int setup(void **state)
 {
@@ -105,12 +105,12 @@ static void step_init(struct step *s, uint32_t rank, const int64_t *dims, uint32
 /* Three inputs a step, then two outputs a step: in order of first use and of making. */
 static void sign(struct rig_sig *sig, const struct step *steps, uint32_t n)
 {
-    rig_sign(sig, 3 * n, 2 * n, 2 * n, 0, NULL);
+    rig_signature(sig, 3 * n, 2 * n, 2 * n, 0, NULL);
     for (uint32_t i = 0; i < n; i++) {
         const struct step *s = &steps[i];
         struct rig_sig one;
 
-        rig_sign(&one, 3, 2, 0, s->rank, s->dims);
+        rig_signature(&one, 3, 2, 0, s->rank, s->dims);
         if (s->across) {
             one.args[0].strides[0] = 1;
             one.args[0].strides[1] = s->dims[0];
@@ -127,8 +127,8 @@ static void sign(struct rig_sig *sig, const struct step *steps, uint32_t n)
 static void bind(struct rig_launch *launch, const frit_program *program,
                  const frit_launch_spec *spec, struct step *steps, uint32_t n, bool in_place)
 {
-    float *args[5 * MOST_STEPS] = {0};
-    double scalars[2 * MOST_STEPS] = {0};
+    float *args[5 * MAX_STEPS] = {0};
+    double scalars[2 * MAX_STEPS] = {0};
 
     for (uint32_t i = 0; i < n; i++) {
         args[3 * i] = steps[i].speed;
@@ -229,11 +229,11 @@ static void test_many_shapes(void **state)
 static void test_code_does_not_grow(void **state)
 {
     struct rig *rig = *state;
-    struct step *steps = calloc(MOST_STEPS, sizeof(*steps));
+    struct step *steps = calloc(MAX_STEPS, sizeof(*steps));
     struct rig_ops *ops = calloc(1, sizeof(*ops));
 
     assert_true(steps && ops);
-    for (uint32_t n = 2; n <= MOST_STEPS; n += 6) {
+    for (uint32_t n = 2; n <= MAX_STEPS; n += 6) {
         frit_program program;
 
         for (uint32_t i = 0; i < n; i++)
@@ -296,7 +296,7 @@ static void test_any_order(void **state)
 static void test_in_place(void **state)
 {
     struct rig *rig = *state;
-    struct step *steps = calloc(MOST_STEPS, sizeof(*steps)), *copies;
+    struct step *steps = calloc(MAX_STEPS, sizeof(*steps)), *copies;
     struct rig_ops *ops = calloc(1, sizeof(*ops));
     struct rig_launch *launch = calloc(1, sizeof(*launch));
     struct rig_sig *sig = calloc(1, sizeof(*sig));
@@ -305,17 +305,17 @@ static void test_in_place(void **state)
     frit_program program;
 
     assert_true(steps && ops && launch && sig);
-    for (uint32_t i = 0; i < MOST_STEPS; i++)
+    for (uint32_t i = 0; i < MAX_STEPS; i++)
         step_init(&steps[i], 1, (const int64_t[]){30 + i}, i);
-    copies = calloc(MOST_STEPS, sizeof(*copies));
+    copies = calloc(MAX_STEPS, sizeof(*copies));
     assert_non_null(copies);
-    memcpy(copies, steps, MOST_STEPS * sizeof(*copies));
-    add_steps(ops, steps, MOST_STEPS);
+    memcpy(copies, steps, MAX_STEPS * sizeof(*copies));
+    add_steps(ops, steps, MAX_STEPS);
     program = rig_program(rig, "foreach", ops);
-    sign(sig, steps, MOST_STEPS);
+    sign(sig, steps, MAX_STEPS);
     rig_prepare(&program, sig, &spec, &variant);
-    assert_int_equal(spec.n_outputs, 2 * MOST_STEPS);
-    for (uint32_t i = 0; i < MOST_STEPS; i++) {
+    assert_int_equal(spec.n_outputs, 2 * MAX_STEPS);
+    for (uint32_t i = 0; i < MAX_STEPS; i++) {
         const frit_output_spec *speed = &spec.outputs[2 * i], *value = speed + 1;
 
         assert_int_equal(speed->n_alias, 3);
@@ -325,9 +325,9 @@ static void test_in_place(void **state)
             assert_int_equal(value->alias[k], 3 * i + k);
         }
     }
-    bind(launch, &program, &spec, steps, MOST_STEPS, true);
+    bind(launch, &program, &spec, steps, MAX_STEPS, true);
     rig_run(launch);
-    for (uint32_t i = 0; i < MOST_STEPS; i++)
+    for (uint32_t i = 0; i < MAX_STEPS; i++)
         check_step(&copies[i], i, steps[i].speed, steps[i].value);
     rig_destroy(&program);
     free(copies);
@@ -352,7 +352,7 @@ static void test_shared_operands(void **state)
     rig_binary(&ops, FRIT_OP_add, rig_tensor(0, 1), rig_tensor(1, 1), rig_tensor(2, 1), NULL);
     rig_unary(&ops, FRIT_OP_neg, rig_tensor(0, 1), rig_tensor(3, 1), NULL);
     program = rig_program(rig, "foreach", &ops);
-    rig_sign(&sig, 2, 2, 0, 1, (const int64_t[]){8});
+    rig_signature(&sig, 2, 2, 0, 1, (const int64_t[]){8});
     rig_prepare(&program, &sig, &spec, &variant);
     assert_int_equal(spec.outputs[0].n_alias, 1);
     assert_int_equal(spec.outputs[0].alias[0], 1);
@@ -389,7 +389,7 @@ static void test_all_are_empty(void **state)
 static void test_words_are_limited(void **state)
 {
     struct rig *rig = *state;
-    struct step *steps = calloc(MOST_STEPS, sizeof(*steps));
+    struct step *steps = calloc(MAX_STEPS, sizeof(*steps));
     struct rig_ops *ops = calloc(1, sizeof(*ops));
     frit_program program;
 
@@ -465,14 +465,14 @@ static void test_components_are_maps(void **state)
 static void test_args_are_limited(void **state)
 {
     struct rig *rig = *state;
-    struct step *steps = calloc(MOST_STEPS, sizeof(*steps));
+    struct step *steps = calloc(MAX_STEPS, sizeof(*steps));
     struct rig_ops *ops = calloc(1, sizeof(*ops));
 
     assert_true(steps && ops);
-    for (uint32_t i = 0; i < MOST_STEPS; i++)
+    for (uint32_t i = 0; i < MAX_STEPS; i++)
         step_init(&steps[i], 1, (const int64_t[]){30 + i}, i);
-    add_steps(ops, steps, MOST_STEPS);
-    assert_int_equal(accepted(rig, ops), 4 * MOST_STEPS);
+    add_steps(ops, steps, MAX_STEPS);
+    assert_int_equal(accepted(rig, ops), 4 * MAX_STEPS);
     rig->device.target.launch_args = 50;
     assert_in_range(accepted(rig, ops), 40, 44);
     free(ops);

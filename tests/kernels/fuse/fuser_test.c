@@ -211,7 +211,7 @@ static void test_finish_cuts(void **state)
         x[i] = (float)i;
         y[i] = (float)(i % 4) - 1;
     }
-    rig_sign(&sig, 2, 1, 1, 2, dims);
+    rig_signature(&sig, 2, 1, 1, 2, dims);
     rig_prepare(&program, &sig, &spec, &variant);
     rig_bind(&launch, &program, &spec, (float *[]){x, y, out}, 3, 15, &scalar, 1);
     rig_run(&launch);

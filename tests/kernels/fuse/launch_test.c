@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/fail.h"
+#include "kernels/bits.h"
 #include "lower/sched.h"
 
 enum { GIVEN = 0, FIRST_LATE = 1, N_LATE = KIR_TYPES - 1, N_WORDS = FIRST_LATE + N_LATE };
@@ -77,7 +78,7 @@ static int setup(void **state)
     rig_init(&s->rig);
     rig_binary(&ops, FRIT_OP_add, rig_tensor(0, 0), rig_scalar(0), rig_tensor(1, 0), NULL);
     assert_int_equal(kernels_op(&s->rig.device, &ops.op[0], &s->program, NULL), FRIT_OK);
-    rig_sign(&sig, 2, 1, 1, 0, NULL);
+    rig_signature(&sig, 2, 1, 1, 0, NULL);
     sig.args[1] = (frit_arg_sig){0};
     rig_prepare(&s->program, &sig, &s->spec, &s->variant);
     bind(s);
@@ -95,22 +96,6 @@ static int teardown(void **state)
     return 0;
 }
 
-static uint64_t f64_bits(double value)
-{
-    uint64_t bits;
-
-    memcpy(&bits, &value, sizeof(bits));
-    return bits;
-}
-
-static uint64_t f32_bits(float value)
-{
-    uint32_t bits;
-
-    memcpy(&bits, &value, sizeof(bits));
-    return bits;
-}
-
 /* One scalar, and the word that it is as each type. */
 struct row {
     uint32_t kind;
@@ -122,23 +107,25 @@ static void test_scalars_as_types(void **state)
 {
     struct state *s = *state;
     const struct row rows[] = {
-        {FRIT_SCALAR_F64, f64_bits(-2.5), 1, 0xfffffffe, (uint64_t)-2, f32_bits(-2.5f),
-         f64_bits(-2.5)},
-        {FRIT_SCALAR_F64, f64_bits(0.1), 1, 0, 0, f32_bits(0.1f), f64_bits(0.1)},
-        {FRIT_SCALAR_F64, f64_bits(-0.0), 0, 0, 0, f32_bits(-0.0f), f64_bits(-0.0)},
-        {FRIT_SCALAR_F64, f64_bits(1e30), 1, INT32_MAX, INT64_MAX, f32_bits(1e30f), f64_bits(1e30)},
-        {FRIT_SCALAR_F64, f64_bits(-1e30), 1, 0x80000000, 1ull << 63, f32_bits(-1e30f),
-         f64_bits(-1e30)},
-        {FRIT_SCALAR_F64, f64_bits(NAN), 1, 0, 0, f32_bits(NAN), f64_bits(NAN)},
-        {FRIT_SCALAR_I64, (uint64_t)-3, 1, 0xfffffffd, (uint64_t)-3, f32_bits(-3), f64_bits(-3)},
+        {FRIT_SCALAR_F64, bits_of_f64(-2.5), 1, 0xfffffffe, (uint64_t)-2, bits_of_f32(-2.5f),
+         bits_of_f64(-2.5)},
+        {FRIT_SCALAR_F64, bits_of_f64(0.1), 1, 0, 0, bits_of_f32(0.1f), bits_of_f64(0.1)},
+        {FRIT_SCALAR_F64, bits_of_f64(-0.0), 0, 0, 0, bits_of_f32(-0.0f), bits_of_f64(-0.0)},
+        {FRIT_SCALAR_F64, bits_of_f64(1e30), 1, INT32_MAX, INT64_MAX, bits_of_f32(1e30f),
+         bits_of_f64(1e30)},
+        {FRIT_SCALAR_F64, bits_of_f64(-1e30), 1, 0x80000000, 1ull << 63, bits_of_f32(-1e30f),
+         bits_of_f64(-1e30)},
+        {FRIT_SCALAR_F64, bits_of_f64(NAN), 1, 0, 0, bits_of_f32(NAN), bits_of_f64(NAN)},
+        {FRIT_SCALAR_I64, (uint64_t)-3, 1, 0xfffffffd, (uint64_t)-3, bits_of_f32(-3),
+         bits_of_f64(-3)},
         {FRIT_SCALAR_I64, 0, 0, 0, 0, 0, 0},
         /* Rounded once: by way of f64 this would end at 2^54. */
         {FRIT_SCALAR_I64, (1ll << 54) + (1ll << 30) + 1, 1, (1u << 30) + 1,
-         (1ll << 54) + (1ll << 30) + 1, f32_bits(0x1.000002p54f), f64_bits(0x1p54 + 0x1p30)},
+         (1ll << 54) + (1ll << 30) + 1, bits_of_f32(0x1.000002p54f), bits_of_f64(0x1p54 + 0x1p30)},
         {FRIT_SCALAR_U64, (1ull << 63) + (1ull << 39) + 1, 1, 1, (1ull << 63) + (1ull << 39) + 1,
-         f32_bits(0x1.000002p63f), f64_bits(0x1p63 + 0x1p39)},
-        {FRIT_SCALAR_U64, UINT64_MAX, 1, UINT32_MAX, UINT64_MAX, f32_bits(0x1p64f),
-         f64_bits(0x1p64)},
+         bits_of_f32(0x1.000002p63f), bits_of_f64(0x1p63 + 0x1p39)},
+        {FRIT_SCALAR_U64, UINT64_MAX, 1, UINT32_MAX, UINT64_MAX, bits_of_f32(0x1p64f),
+         bits_of_f64(0x1p64)},
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -182,7 +169,7 @@ static void test_words_without_scalars(void **state)
 
     rig_unary(&ops, FRIT_OP_neg, rig_tensor(0, 0), rig_tensor(1, 0), NULL);
     assert_int_equal(kernels_op(&s->rig.device, &ops.op[0], &program, NULL), FRIT_OK);
-    rig_sign(&sig, 1, 1, 0, 0, NULL);
+    rig_signature(&sig, 1, 1, 0, 0, NULL);
     rig_prepare(&program, &sig, &s->spec, &s->variant);
     rig_bind(&s->launch, &program, &s->spec, (float *[]){&s->x, &s->y}, 2, 1, NULL, 0);
     assert_int_equal(kernels_launch(&s->launch.launch, NULL, 0, &launch, NULL), FRIT_OK);
@@ -212,7 +199,7 @@ static void test_absent_arguments(void **state)
     struct kernels_launch launch;
     struct rig_sig sig;
 
-    rig_sign(&sig, N_IN, N_OUT, 0, 4, dims);
+    rig_signature(&sig, N_IN, N_OUT, 0, 4, dims);
     sig.args[MASK] = sig.args[DMASK] = (frit_arg_sig){0};
     for (uint32_t i = 0; i < N_IN + N_OUT; i++) {
         if (i != MASK && i != DMASK)
@@ -267,7 +254,7 @@ static void test_not_compiled(void **state)
 
     rig_unary(&ops, FRIT_OP_neg, rig_tensor(0, 0), rig_tensor(1, 0), NULL);
     assert_int_equal(kernels_op(&s->rig.device, &ops.op[0], &program, NULL), FRIT_OK);
-    rig_sign(&sig, 1, 1, 0, 0, NULL);
+    rig_signature(&sig, 1, 1, 0, 0, NULL);
     assert_int_equal(program.table->prepare(program.self, 0, &sig.sig, &spec, &s->variant, NULL),
                      FRIT_PREPARE_NEEDS_COMPILE);
     rig_bind(&s->launch, &program, &spec, (float *[]){&s->x, &s->y}, 2, 1, NULL, 0);

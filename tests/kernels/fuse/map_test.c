@@ -37,7 +37,7 @@ static void resize(struct rig_sig *sig, uint32_t i, uint32_t rank, const int64_t
 {
     struct rig_sig other;
 
-    rig_sign(&other, 1, 0, 0, rank, dims);
+    rig_signature(&other, 1, 0, 0, rank, dims);
     other.args[0].flags = sig->args[i].flags;
     sig->args[i] = other.args[0];
 }
@@ -102,19 +102,19 @@ static void check_chain(struct rig *rig, uint32_t rank, const int64_t *dims, boo
         ops.operand[1][1].extent[0] = 2 + rank - 1;
     }
     program = fuse(rig, &ops);
-    rig_sign(&sig, 2, 1, 1, rank, dims);
+    rig_signature(&sig, 2, 1, 1, rank, dims);
     if (broadcast)
         resize(&sig, 1, 1, dims + rank - 1);
     run(&program, &sig, (float *[]){x, y, fused}, n, 0.3f);
     rig_destroy(&program);
 
-    rig_sign(&sig, 2, 1, 1, rank, dims);
+    rig_signature(&sig, 2, 1, 1, rank, dims);
     run_op(rig, &ops.op[0], &sig, 1, (float *[]){x, NULL, sum}, n, 0.3f);
-    rig_sign(&sig, 2, 1, 0, rank, dims);
+    rig_signature(&sig, 2, 1, 0, rank, dims);
     if (broadcast)
         resize(&sig, 1, 1, dims + rank - 1);
     run_op(rig, &ops.op[1], &sig, UINT32_MAX, (float *[]){sum, y, product}, n, 0);
-    rig_sign(&sig, 1, 1, 0, rank, dims);
+    rig_signature(&sig, 1, 1, 0, rank, dims);
     run_op(rig, &ops.op[2], &sig, UINT32_MAX, (float *[]){product, apart}, n, 0);
     assert_memory_equal(fused, apart, n * sizeof(float));
     for (uint64_t i = 0; i < n; i++)
@@ -155,17 +155,17 @@ static void test_functions(void **state)
     fill(x, 1300, 5);
     fill(y, 100, 6);
     program = fuse(rig, &ops);
-    rig_sign(&sig, 2, 1, 1, 2, dims);
+    rig_signature(&sig, 2, 1, 1, 2, dims);
     resize(&sig, 1, 1, dims + 1);
     run(&program, &sig, (float *[]){x, y, fused}, 1300, 0.75f);
     rig_destroy(&program);
 
-    rig_sign(&sig, 2, 1, 1, 2, dims);
+    rig_signature(&sig, 2, 1, 1, 2, dims);
     run_op(rig, &ops.op[0], &sig, 1, (float *[]){x, NULL, product}, 1300, 0.75f);
-    rig_sign(&sig, 2, 1, 0, 2, dims);
+    rig_signature(&sig, 2, 1, 0, 2, dims);
     resize(&sig, 1, 1, dims + 1);
     run_op(rig, &ops.op[1], &sig, UINT32_MAX, (float *[]){product, y, sum}, 1300, 0);
-    rig_sign(&sig, 1, 1, 0, 2, dims);
+    rig_signature(&sig, 1, 1, 0, 2, dims);
     run_op(rig, &ops.op[2], &sig, UINT32_MAX, (float *[]){sum, apart}, 1300, 0);
     assert_memory_equal(fused, apart, 1300 * sizeof(float));
     for (int i = 0; i < 1300; i++) {
@@ -188,7 +188,7 @@ static void test_sizes_share_code(void **state)
     rig_chain(&ops, 2);
     program = fuse(rig, &ops);
     for (int k = 0; k < 3; k++) {
-        rig_sign(&sig, 2, 1, 1, 2, sizes[k]);
+        rig_signature(&sig, 2, 1, 1, 2, sizes[k]);
         run(&program, &sig, (float *[]){x, y, out}, (uint64_t)(sizes[k][0] * sizes[k][1]), 1);
         assert_int_equal(atomic_load(&rig->n_compiles), 1);
     }
@@ -216,7 +216,7 @@ static void test_views(void **state)
     rig_unary(&ops, FRIT_OP_neg, view, out, RIG_DEAD(3));
     program = fuse(rig, &ops);
     fill(x, 480, 3);
-    rig_sign(&sig, 1, 1, 1, 2, dims);
+    rig_signature(&sig, 1, 1, 1, 2, dims);
     resize(&sig, 1, 2, turned);
     sig.args[0].strides[0] = 1; /* columns lie together */
     sig.args[0].strides[1] = 40;
@@ -247,7 +247,7 @@ static void test_saved(void **state)
         FRIT_OK);
     fill(x, 64, 1);
     fill(y, 64, 2);
-    rig_sign(&sig, 2, 1, 1, 2, dims);
+    rig_signature(&sig, 2, 1, 1, 2, dims);
     run(&program, &sig, (float *[]){x, y, first}, 64, 0.5);
     run(&loaded, &sig, (float *[]){x, y, second}, 64, 0.5);
     assert_memory_equal(first, second, sizeof(first));

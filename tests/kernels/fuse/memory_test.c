@@ -136,7 +136,7 @@ static void test_prepare(void **state)
 
     rig_chain(&ops, 2);
     program = rig_program(rig, "narrow", &ops);
-    rig_sign(&sig, 2, 1, 1, 2, dims);
+    rig_signature(&sig, 2, 1, 1, 2, dims);
     for (long n = 0; hit; n++) {
         frit_launch_spec spec = {.struct_size = sizeof(spec)};
         frit_variant variant = {.struct_size = sizeof(variant)};

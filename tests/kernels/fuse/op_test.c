@@ -55,7 +55,7 @@ static void test_scalars_keep_places(void **state)
 
     rig_binary(&ops, FRIT_OP_add, rig_scalar(0), rig_tensor(0, 1), rig_tensor(1, 1), NULL);
     program = program_of(rig, &ops.op[0]);
-    rig_sign(&sig, 2, 1, 1, 1, dims);
+    rig_signature(&sig, 2, 1, 1, 1, dims);
     mark_absent(&sig, 0);
     rig_prepare(&program, &sig, &spec, &variant);
     assert_int_equal(rig_aliases(&spec, 0), 1u << 1);
@@ -82,7 +82,7 @@ static void test_same_value_twice(void **state)
     rig_binary(&ops, FRIT_OP_mul, rig_tensor(3, 1), rig_tensor(3, 1), rig_tensor(4, 1),
                RIG_DEAD(3, 4));
     program = program_of(rig, &ops.op[0]);
-    rig_sign(&sig, 2, 1, 0, 1, dims);
+    rig_signature(&sig, 2, 1, 0, 1, dims);
     rig_prepare(&program, &sig, &spec, &variant);
     rig_bind(&launch, &program, &spec, (float *[]){x, x, out}, 3, 6, NULL, 0);
     rig_run(&launch);

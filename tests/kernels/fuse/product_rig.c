@@ -107,7 +107,7 @@ frit_status product_make(struct library *library, const struct row *row, struct 
                              .out = operands + row->n_in};
 
     *out = (struct op_program){.program = {.struct_size = sizeof(out->program)}};
-    rig_sign(&out->sig, row->n_in, 1, 0, 0, NULL);
+    rig_signature(&out->sig, row->n_in, 1, 0, 0, NULL);
     for (uint32_t i = 0; i <= row->n_in; i++) {
         const struct tensor *t = &row->tensor[i];
 

@@ -55,7 +55,7 @@ static void test_a_view_in_the_block(void **state)
 
     views_and_product(&ops, false);
     p.program = rig_program(&library->rig, "contract", &ops);
-    rig_sign(&p.sig, 2, 1, 0, 2, square);
+    rig_signature(&p.sig, 2, 1, 0, 2, square);
     assert_int_equal(product_prepare(&p, product_candidate(&p.program)), FRIT_OK);
     product_launch(&p, NULL);
     assert_non_null(p.kernel.product);
@@ -88,7 +88,7 @@ static void test_casts_in_the_block(void **state)
     }
     rig_binary(&ops, FRIT_OP_matmul, matrix(2), matrix(3), matrix(4), RIG_DEAD(2, 3));
     p.program = rig_program(&library->rig, "contract", &ops);
-    rig_sign(&p.sig, 2, 1, 0, 2, square);
+    rig_signature(&p.sig, 2, 1, 0, 2, square);
     p.sig.args[0].dtype = p.sig.args[1].dtype = FRIT_BF16;
     assert_int_equal(product_prepare(&p, product_candidate(&p.program)), FRIT_OK);
     product_launch(&p, NULL);

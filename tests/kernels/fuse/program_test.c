@@ -163,7 +163,7 @@ static void test_generation(void **state)
 
     atomic_store(&p->rig.generation, 1);
     assert_ptr_equal(describe(&p->chain).serial, &p->rig.serial);
-    rig_sign(&sig, 2, 1, 1, 2, dims);
+    rig_signature(&sig, 2, 1, 1, 2, dims);
     assert_int_equal(prepare(&p->chain, 0, &sig, &spec, &variant), FRIT_PREPARE_NEEDS_COMPILE);
     assert_int_equal(generation(&p->chain, &variant), 0);
     assert_int_equal(compile(&p->chain, &variant), FRIT_OK);
@@ -188,7 +188,7 @@ static void test_spec(void **state)
     struct rig_sig sig;
     uint64_t words[32];
 
-    rig_sign(&sig, 2, 1, 1, 2, dims);
+    rig_signature(&sig, 2, 1, 1, 2, dims);
     rig_prepare(&p->chain, &sig, &spec, &variant);
     assert_int_equal(spec.n_phases, 1);
     assert_int_equal(spec.phases[0].grid[0], 3);
@@ -220,7 +220,7 @@ static const char *kernel_name(struct rig *rig, const struct rig_ops *ops, char 
     struct rig_sig sig;
     uint64_t words[32];
 
-    rig_sign(&sig, 2, 1, 1, 1, dims);
+    rig_signature(&sig, 2, 1, 1, 1, dims);
     rig_prepare(&program, &sig, &spec, &variant);
     rig_bind(&launch, &program, &spec, NULL, 0, 0, &scalar, 1);
     assert_int_equal(kernels_launch(&launch.launch, words, 32, &kernel, NULL), FRIT_OK);
@@ -258,9 +258,9 @@ static void test_sizes_share_code(void **state)
     frit_variant variant, other;
     struct rig_sig sig;
 
-    rig_sign(&sig, 2, 1, 1, 2, small);
+    rig_signature(&sig, 2, 1, 1, 2, small);
     rig_prepare(&p->chain, &sig, &first, &variant);
-    rig_sign(&sig, 2, 1, 1, 2, large);
+    rig_signature(&sig, 2, 1, 1, 2, large);
     assert_int_equal(prepare(&p->chain, 0, &sig, &second, &other), FRIT_OK);
     assert_int_equal(variant.n_bytes, KIR_DIGEST);
     assert_memory_equal(variant.bytes, other.bytes, KIR_DIGEST);
@@ -285,7 +285,7 @@ static void test_specs_are_released(void **state)
     frit_variant variant;
     struct rig_sig sig;
 
-    rig_sign(&sig, 2, 1, 1, 2, dims);
+    rig_signature(&sig, 2, 1, 1, 2, dims);
     rig_prepare(&p->chain, &sig, &first, &variant);
     rig_prepare(&p->chain, &sig, &second, &variant);
     assert_int_equal(atomic_load(&toy_builds), 1);
@@ -309,9 +309,9 @@ static void test_modules_that_differ(void **state)
     struct rig_sig sig;
 
     toy_exact = true;
-    rig_sign(&sig, 2, 1, 1, 2, small);
+    rig_signature(&sig, 2, 1, 1, 2, small);
     rig_prepare(&p->chain, &sig, &first, &one);
-    rig_sign(&sig, 2, 1, 1, 2, large);
+    rig_signature(&sig, 2, 1, 1, 2, large);
     rig_prepare(&p->chain, &sig, &second, &two);
     assert_memory_not_equal(one.bytes, two.bytes, KIR_DIGEST);
     assert_int_equal(atomic_load(&p->rig.n_compiles), 2);
@@ -330,7 +330,7 @@ static void test_questions_that_differ(void **state)
     uint32_t builds = 0;
 
     for (int k = 0; k < 8; k++) {
-        rig_sign(&sig, 2, 1, 1, 2, dims);
+        rig_signature(&sig, 2, 1, 1, 2, dims);
         if (k == 1)
             sig.args[0].strides[0] = 8;
         if (k == 2)
@@ -362,19 +362,19 @@ static void test_signatures_are_checked(void **state)
     frit_variant variant;
     struct rig_sig sig;
 
-    rig_sign(&sig, 3, 1, 1, 2, dims);
+    rig_signature(&sig, 3, 1, 1, 2, dims);
     assert_int_equal(prepare(&p->chain, 0, &sig, &spec, &variant), FRIT_INVALID);
-    rig_sign(&sig, 2, 2, 1, 2, dims);
+    rig_signature(&sig, 2, 2, 1, 2, dims);
     assert_int_equal(prepare(&p->chain, 0, &sig, &spec, &variant), FRIT_INVALID);
-    rig_sign(&sig, 2, 1, 0, 2, dims);
+    rig_signature(&sig, 2, 1, 0, 2, dims);
     assert_int_equal(prepare(&p->chain, 0, &sig, &spec, &variant), FRIT_INVALID);
-    rig_sign(&sig, 2, 1, 1, 2, dims);
+    rig_signature(&sig, 2, 1, 1, 2, dims);
     assert_int_equal(prepare(&p->chain, 1, &sig, &spec, &variant), FRIT_INVALID);
     sig.args[1].dtype = FRIT_F64;
     assert_int_equal(prepare(&p->chain, 0, &sig, &spec, &variant), FRIT_INVALID);
-    rig_sign(&sig, 2, 1, 1, 1, dims);
+    rig_signature(&sig, 2, 1, 1, 1, dims);
     assert_int_equal(prepare(&p->chain, 0, &sig, &spec, &variant), FRIT_INVALID);
-    rig_sign(&sig, 2, 1, 1, 2, dims);
+    rig_signature(&sig, 2, 1, 1, 2, dims);
     sig.sig.flags = 1ull << 40;
     assert_int_equal(prepare(&p->chain, 0, &sig, &spec, &variant), FRIT_UNSUPPORTED);
     sig.sig.flags = 1;
@@ -396,7 +396,7 @@ static void test_answers_of_candidates(void **state)
     rig_chain(&ops, 2);
     ops.n = 2;
     two = rig_program(&p->rig, "narrow", &ops);
-    rig_sign(&sig, 2, 1, 1, 2, dims);
+    rig_signature(&sig, 2, 1, 1, 2, dims);
     for (int twice = 0; twice < 2; twice++) {
         assert_int_equal(prepare(&two, 0, &sig, &spec, &variant), FRIT_PREPARE_NEEDS_COMPILE);
         assert_int_equal(spec.phases[0].group[0], 32);
@@ -415,7 +415,7 @@ static void test_wrong_modules(void **state)
     frit_variant variant;
     struct rig_sig sig;
 
-    rig_sign(&sig, 2, 1, 1, 2, dims);
+    rig_signature(&sig, 2, 1, 1, 2, dims);
     for (toy_fault = TOY_ARGUMENT; toy_fault <= TOY_BODY; toy_fault++)
         assert_int_equal(prepare(&p->chain, 0, &sig, &spec, &variant),
                          toy_fault == TOY_BODY ? FRIT_INVALID : FRIT_INTERNAL);
@@ -441,7 +441,7 @@ static void test_candidates(void **state)
     rig_chain(&ops, 3);
     ops.n = 2;
     two = rig_program(&p->rig, "narrow", &ops);
-    rig_sign(&sig, 2, 1, 1, 3, dims);
+    rig_signature(&sig, 2, 1, 1, 3, dims);
     assert_int_equal(prepare(&two, 0, &sig, &spec, &variant), FRIT_UNSUPPORTED);
     assert_int_equal(prepare(&two, 1, &sig, &spec, &variant), FRIT_PREPARE_NEEDS_COMPILE);
     assert_int_equal(compile(&two, &variant), FRIT_OK);
@@ -469,7 +469,7 @@ static void test_compile(void **state)
     frit_variant variant, wrong;
     struct rig_sig sig;
 
-    rig_sign(&sig, 2, 1, 1, 2, dims);
+    rig_signature(&sig, 2, 1, 1, 2, dims);
     assert_int_equal(prepare(&p->chain, 0, &sig, &spec, &variant), FRIT_PREPARE_NEEDS_COMPILE);
     wrong = variant;
     wrong.bytes[5] ^= 1;
@@ -498,11 +498,11 @@ static void test_programs_share_code(void **state)
     struct rig_ops ops;
     struct rig_sig sig;
 
-    rig_sign(&sig, 2, 1, 1, 2, dims);
+    rig_signature(&sig, 2, 1, 1, 2, dims);
     rig_prepare(&p->chain, &sig, &spec, &variant);
     rig_chain(&ops, 1);
     other = rig_program(&p->rig, "narrow", &ops);
-    rig_sign(&sig, 2, 1, 1, 1, flat);
+    rig_signature(&sig, 2, 1, 1, 1, flat);
     assert_int_equal(prepare(&other, 0, &sig, &spec, &variant), FRIT_OK);
     rig_destroy(&p->chain);
     assert_int_equal(atomic_load(&p->rig.n_releases), 0);
@@ -561,7 +561,7 @@ static void test_saved_and_loaded(void **state)
     assert_int_equal(describe(&loaded).n_ops, 3);
     assert_int_equal(save(&loaded, same), n);
     assert_memory_equal(bytes, same, n);
-    rig_sign(&sig, 2, 1, 1, 2, dims);
+    rig_signature(&sig, 2, 1, 1, 2, dims);
     rig_prepare(&loaded, &sig, &spec, &variant);
     check_chain(&loaded, &spec, 15);
     rig_destroy(&loaded);

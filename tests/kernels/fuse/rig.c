@@ -138,7 +138,7 @@ void rig_init(struct rig *rig)
 {
     *rig = (struct rig){.device = {.target = {.lanes = 32,
                                               .lanes_per_row = 32,
-                                              .most_lanes = 256,
+                                              .max_lanes = 256,
                                               .units = 4,
                                               .group_bytes = 32768,
                                               .fma = true,
@@ -219,8 +219,8 @@ static void dense(uint32_t rank, const int64_t *dims, int64_t *strides)
     }
 }
 
-void rig_sign(struct rig_sig *out, uint32_t n_in, uint32_t n_out, uint32_t n_scalars, uint32_t rank,
-              const int64_t *dims)
+void rig_signature(struct rig_sig *out, uint32_t n_in, uint32_t n_out, uint32_t n_scalars,
+                   uint32_t rank, const int64_t *dims)
 {
     *out = (struct rig_sig){0};
     for (uint32_t i = 0; i < n_in + n_out; i++) {

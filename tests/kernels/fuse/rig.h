@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the tests of this room share: relative ops written down, a device that keeps the modules it
- * is to compile and runs them with the evaluator, and launches of programs. */
+/* Helpers of the tests in this folder: builders of relative ops, a device that stores the modules
+ * given to it for compilation and runs them with the evaluator, and launches of programs. */
 #ifndef TESTS_FUSE_RIG_H
 #define TESTS_FUSE_RIG_H
 
@@ -41,16 +41,16 @@ void rig_chain(struct rig_ops *ops, uint32_t rank);
 struct rig {
     struct kernels_device device;
     atomic_uint n_compiles, n_releases, n_compiling;
-    atomic_int fails;       /* so many compiles fail */
+    atomic_int fails;       /* the number of compiles that are still to fail */
     atomic_bool held;       /* compiles wait until it is false */
     atomic_uint generation; /* of all code */
     uint64_t serial;
 };
 
 void rig_init(struct rig *rig);
-/* Everything that was compiled has been released. */
+/* Fails the test if compiled code was not released. */
 void rig_fini(struct rig *rig);
-/* Until `n` threads are inside compile. */
+/* Waits until `n` threads are inside compile. */
 void rig_await_compiling(struct rig *rig, uint32_t n);
 
 /* ---- programs ---- */
@@ -67,14 +67,14 @@ struct rig_sig {
     frit_arg_sig args[RIG_ARGS];
     uint8_t classes[RIG_ARGS];
 };
-void rig_sign(struct rig_sig *out, uint32_t n_in, uint32_t n_out, uint32_t n_scalars, uint32_t rank,
-              const int64_t *dims);
+void rig_signature(struct rig_sig *out, uint32_t n_in, uint32_t n_out, uint32_t n_scalars,
+                   uint32_t rank, const int64_t *dims);
 
 /* Prepares, and compiles if prepare returned FRIT_PREPARE_NEEDS_COMPILE. */
 void rig_prepare(const frit_program *program, const struct rig_sig *sig, frit_launch_spec *spec,
                  frit_variant *variant);
 
-/* Inputs whose memory an output may take, by the spec: a bit each. */
+/* The inputs whose memory the output may take according to the spec: bit i is input i. */
 uint64_t rig_aliases(const frit_launch_spec *spec, uint32_t output);
 
 /* A launch over these arguments, which have `n` elements each; NULL: absent. */

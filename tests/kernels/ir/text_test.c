@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Printing and parsing without memory, and of what no text gives; texts themselves are in text/. */
+/* Printing and parsing out of memory, and of what no text gives; texts themselves are in text/. */
 #include "unit.h"
 
 #include <string.h>
@@ -73,7 +73,7 @@ static void test_print_memory(void **state)
     kir_fini(&m);
 }
 
-/* The builder: harmless without memory, whatever comes after. */
+/* The builder: harmless if out of memory, whatever comes after. */
 static void test_build_memory(void **state)
 {
     (void)state;

@@ -143,12 +143,12 @@ static void test_depth(void **state)
     kir_init(&m, "k");
     kir_phase(&m, 1);
     condition = kir_const_b(&m, true);
-    for (int i = 0; i < KIR_MOST_DEPTH; i++)
+    for (int i = 0; i < KIR_MAX_DEPTH; i++)
         kir_if(&m, condition);
-    for (int i = 0; i < KIR_MOST_DEPTH; i++)
+    for (int i = 0; i < KIR_MAX_DEPTH; i++)
         kir_end(&m);
     assert_int_equal(kir_verify(&m, NULL, NULL), FRIT_OK);
-    for (int i = 0; i <= KIR_MOST_DEPTH; i++)
+    for (int i = 0; i <= KIR_MAX_DEPTH; i++)
         kir_if(&m, condition);
     check_broken(&m, 193, "phase 0, %193 if: is nested deeper than 64");
 }
@@ -171,7 +171,7 @@ static void test_heads(void **state)
     m.phases[0].tiles[0].space = 2;
     check_broken(&m, KIR_NONE, "phase 0: tile 0 is of no space, of no type, or empty");
     make(&m);
-    m.phases[0].lanes = 2 * KIR_MOST_LANES;
+    m.phases[0].lanes = 2 * KIR_MAX_LANES;
     check_broken(&m, KIR_NONE, "phase 0: 131072 lanes are no power of two up to 65536");
 }
 

@@ -317,7 +317,7 @@ static void test_refused(void **state)
     block_fini(&block);
 }
 
-/* ---- without memory ---- */
+/* ---- out of memory ---- */
 
 static frit_status everything(struct block *from)
 {

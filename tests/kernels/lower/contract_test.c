@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "kernels/lower/scarce.h"
+#include "kernels/lower/fail_allocations.h"
 #include "unit.h"
 
 static void fill(struct rig *rig, uint32_t value, uint64_t seed)
@@ -628,7 +628,7 @@ static void test_around_conv(void **state)
         same("conv", FRIT_F32, i, rig_get_real(&rig, z, i),
              fmax(0, -conv_at(&rig, &window, x, w, place)), 1);
     }
-    rig_scarce(&rig, &sched_contract, 10);
+    rig_fail_allocations(&rig, &sched_contract, 10);
     rig_fini(&rig);
 }
 
@@ -650,7 +650,7 @@ static void test_no_memory(void **state)
                    FRIT_F32, 2, dims);
         rig_op(&rig, FRIT_OP_relu, 1, (struct rig_in[]){rig_value(y)}, NULL, FRIT_F32, 2, dims);
         rig_run(&rig, &sched_contract);
-        rig_scarce(&rig, &sched_contract, 10);
+        rig_fail_allocations(&rig, &sched_contract, 10);
         rig_fini(&rig);
     }
 }

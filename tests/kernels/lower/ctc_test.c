@@ -4,15 +4,15 @@
 #include <math.h>
 
 #include "kernels/lower/ctc_rig.h"
-#include "kernels/lower/scarce.h"
+#include "kernels/lower/fail_allocations.h"
 #include "unit.h"
 
-enum { MOST_STEPS = 8, CLASSES = CTC_CLASSES };
+enum { MAX_STEPS = 8, CLASSES = CTC_CLASSES };
 
 /* Probabilities of a sequence's paths: of all, and of those in a class at a step. */
 struct paths {
     int64_t steps;
-    double all, in[MOST_STEPS][CLASSES];
+    double all, in[MAX_STEPS][CLASSES];
 };
 
 static int64_t clip(int64_t number, int64_t most)
@@ -55,7 +55,7 @@ static struct paths paths_of(const struct rig *rig, const struct ctc *c, const u
                              int64_t item)
 {
     struct paths paths = {.steps = clip(rig_get_int(rig, in[STEPS], item), c->steps)};
-    int64_t labels = clip(rig_get_int(rig, in[LABELS], item), c->labels), target[MOST_STEPS];
+    int64_t labels = clip(rig_get_int(rig, in[LABELS], item), c->labels), target[MAX_STEPS];
     int64_t n_paths = 1;
 
     for (int64_t i = 0; i < labels; i++)
@@ -166,7 +166,7 @@ static void test_no_memory(void **state)
         c.gradient = i;
         ctc_twice(&rig, ctc_rig(&rig, &c, in));
         rig_run(&rig, &sched_ctc);
-        rig_scarce(&rig, &sched_ctc, 10);
+        rig_fail_allocations(&rig, &sched_ctc, 10);
         rig_fini(&rig);
     }
 }

@@ -3,7 +3,7 @@
  * result alone, sums in F32, ops behind it and views before. */
 #include <math.h>
 
-#include "kernels/lower/scarce.h"
+#include "kernels/lower/fail_allocations.h"
 #include "unit.h"
 
 static const double TAU = 6.28318530717958647692528676655900577;
@@ -263,13 +263,13 @@ static void test_refused(void **state)
     rig_init(&rig);
     assert_int_equal(try_forward(&rig, 200, 200, true), FRIT_UNSUPPORTED);
     rig_init(&rig);
-    rig.target.most_rounds = 204;
+    rig.target.max_rounds = 204;
     assert_int_equal(try_forward(&rig, 200, 200, false), FRIT_OK);
     rig_init(&rig);
-    rig.target.most_rounds = 203;
+    rig.target.max_rounds = 203;
     assert_int_equal(try_forward(&rig, 200, 200, false), FRIT_UNSUPPORTED);
     rig_init(&rig);
-    rig.target.most_rounds = 100;
+    rig.target.max_rounds = 100;
     assert_int_equal(try_forward(&rig, 2, (1 << 27) + 1, false), FRIT_UNSUPPORTED);
 }
 
@@ -288,7 +288,7 @@ static void test_no_memory(void **state)
     rig_op(&rig, FRIT_OP_exp, 1, (struct rig_in[]){rig_value(y)}, NULL, FRIT_F32, 2,
            (const int64_t[]){2, 198});
     rig_run(&rig, &sched_fft);
-    rig_scarce(&rig, &sched_fft, 10);
+    rig_fail_allocations(&rig, &sched_fft, 10);
     rig_fini(&rig);
 }
 

@@ -8,7 +8,7 @@
 #include "ir/facts.h"
 #include "ir/text.h"
 #include "ir/verify.h"
-#include "kernels/lower/scarce.h"
+#include "kernels/lower/fail_allocations.h"
 #include "unit.h"
 
 static void fill(struct rig *rig, uint32_t value, int64_t scale)
@@ -321,7 +321,7 @@ static void across(const int64_t *dims, uint32_t dtype, uint32_t lanes, bool til
     rig_init(&rig);
     rig.target.rereads_are_cached = lanes == 0;
     rig.target.lanes = lanes ? lanes : 64;
-    rig.target.most_lanes = 1024;
+    rig.target.max_lanes = 1024;
     x = rig_input(&rig, dtype, 3, turned);
     w = rig_input(&rig, dtype, 2, dims + 1);
     fill(&rig, x, 7);
@@ -705,7 +705,7 @@ static void test_wide(void **state)
     rig_fini(&rig);
 }
 
-/* ---- without memory ---- */
+/* ---- out of memory ---- */
 
 static void test_no_memory(void **state)
 {
@@ -723,7 +723,7 @@ static void test_no_memory(void **state)
                FRIT_F32, 2, dims);
     op1(&rig, FRIT_OP_exp, y, NULL, 2, dims);
     rig_run(&rig, &sched_map);
-    rig_scarce(&rig, &sched_map, 10);
+    rig_fail_allocations(&rig, &sched_map, 10);
     failing_alloc_arm(0);
     assert_int_equal(match_block(&sched_map, &rig.block, &x, &open, NULL), FRIT_NO_HOST_MEMORY);
     assert_true(failing_alloc_disarm());

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "ir/verify.h"
-#include "kernels/lower/scarce.h"
+#include "kernels/lower/fail_allocations.h"
 #include "unit.h"
 
 static const uint32_t packed_types[] = {FRIT_F8E4M3, FRIT_F8E5M2, FRIT_F4E2M1,
@@ -434,7 +434,7 @@ static void test_made(void **state)
 static void no_memory(struct rig *rig, const struct schedule *schedule)
 {
     rig_run(rig, schedule);
-    rig_scarce(rig, schedule, 5);
+    rig_fail_allocations(rig, schedule, 5);
     rig_fini(rig);
 }
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "ir/digest.h"
-#include "kernels/lower/scarce.h"
+#include "kernels/lower/fail_allocations.h"
 #include "unit.h"
 
 enum { SPATIAL = 3 };
@@ -409,7 +409,7 @@ static void test_no_memory(void **state)
                FRIT_F32, 3, y_dims);
     rig_op(&rig, FRIT_OP_exp, 1, (struct rig_in[]){rig_value(y)}, NULL, FRIT_F32, 3, y_dims);
     rig_run(&rig, &sched_pool);
-    rig_scarce(&rig, &sched_pool, 10);
+    rig_fail_allocations(&rig, &sched_pool, 10);
     rig_fini(&rig);
 }
 

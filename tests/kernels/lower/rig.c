@@ -16,7 +16,7 @@ void rig_init(struct rig *rig)
     rig->index_width = 32;
     rig->target = (struct kir_target){.lanes = 64,
                                       .lanes_per_row = 64,
-                                      .most_lanes = 256,
+                                      .max_lanes = 256,
                                       .units = 4,
                                       .group_bytes = 32768,
                                       .bindings = 64,
@@ -68,7 +68,7 @@ static uint32_t add_value(struct rig *rig, uint32_t dtype, uint32_t rank, const 
         stride *= dims[d];
     }
     v->elements = stride;
-    if (stride <= RIG_MOST) {
+    if (stride <= RIG_MAX) {
         v->data = calloc(1, (size_t)frit_storage_bytes(dtype, v->elements + 1));
         assert_non_null(v->data);
     }

@@ -8,7 +8,7 @@
 
 #include "lower/sched.h"
 
-enum { RIG_VALUES = 64, RIG_OPS = 48, RIG_SCALARS = 32, RIG_BOUNDS = 256, RIG_MOST = 1 << 28 };
+enum { RIG_VALUES = 64, RIG_OPS = 48, RIG_SCALARS = 32, RIG_BOUNDS = 256, RIG_MAX = 1 << 28 };
 
 #define RIG_NONE   UINT32_MAX
 #define RIG_ABSENT (UINT32_MAX - 1)
@@ -18,7 +18,7 @@ struct rig_value {
     int64_t dims[FRIT_MAX_RANK], strides[FRIT_MAX_RANK];
     uint32_t maker, last_use; /* ops */
     bool keep;
-    char *data; /* of `elements`; element 0 at `origin`; NULL: more than RIG_MOST */
+    char *data; /* of `elements`; element 0 at `origin`; NULL: more than RIG_MAX */
     int64_t elements, origin;
 };
 
@@ -78,7 +78,7 @@ uint32_t rig_second(struct rig *rig, uint32_t dtype, uint32_t rank, const int64_
 /* Its last value is not forgotten after its last use: it is an output. */
 void rig_keep(struct rig *rig, uint32_t value);
 
-/* How many of the block's first ops the schedule covers; 0 without memory too. */
+/* How many of the block's first ops the schedule covers; 0 if out of memory too. */
 uint32_t rig_match(const struct schedule *schedule, const struct block *block, bool *open);
 /* Pushes, closes, lowers and verifies all; FRIT_UNSUPPORTED where the schedule says so. */
 frit_status rig_build(struct rig *rig, const struct schedule *schedule);

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Softmax by the row schedule, where memory is read once or twice: slabs of rows in registers, and
- * maxima with sums relative to them. */
+/* Softmax by the row schedule.  Memory is read once if slabs of rows stay in registers; otherwise
+ * twice, since the maximum and the sum relative to it are folded together. */
 #include <math.h>
 
 #include "ir/facts.h"
-#include "kernels/lower/scarce.h"
+#include "kernels/lower/fail_allocations.h"
 #include "unit.h"
 
-enum { RANK = 3, LANES = 64, MOST_LANES = 256, SLAB_BYTES = 64 };
+enum { RANK = 3, LANES = 64, MAX_LANES = 256, SLAB_BYTES = 64 };
 
 /* Softmax over dim 1. */
 struct soft {
     struct rig rig;
     int64_t dims[RANK], kept[RANK];
     frit_attrs_reduce attrs;
-    uint32_t x, most, at, y;
+    uint32_t x, max, argmax, y;
 };
 
 static void fill(struct rig *rig, uint32_t value)
@@ -25,15 +25,15 @@ static void fill(struct rig *rig, uint32_t value)
         rig_set_real(rig, value, i, (double)rig_random(&state, 2001) / 250 - 4);
 }
 
-static void soft_init(struct soft *s, uint32_t dtype, const int64_t *dims, uint32_t near)
+static void soft_init(struct soft *s, uint32_t dtype, const int64_t *dims, uint32_t near_lanes)
 {
     struct rig *rig = &s->rig;
     uint32_t e, sum;
 
     rig_init(rig);
     rig->target.lanes = LANES;
-    rig->target.most_lanes = MOST_LANES;
-    rig->target.near_lanes = near;
+    rig->target.max_lanes = MAX_LANES;
+    rig->target.near_lanes = near_lanes;
     rig->target.tuning.slab_bytes = SLAB_BYTES;
     s->attrs = (frit_attrs_reduce){.struct_size = sizeof(s->attrs), .keep = true};
     s->attrs.axes.axis[s->attrs.axes.count++] = 1;
@@ -43,9 +43,9 @@ static void soft_init(struct soft *s, uint32_t dtype, const int64_t *dims, uint3
     }
     s->x = rig_input(rig, dtype, RANK, dims);
     fill(rig, s->x);
-    s->most = rig_op(rig, FRIT_OP_max, 1, (struct rig_in[]){rig_value(s->x)}, &s->attrs, dtype,
-                     RANK, s->kept);
-    e = rig_op(rig, FRIT_OP_sub, 2, (struct rig_in[]){rig_value(s->x), rig_value(s->most)}, NULL,
+    s->max = rig_op(rig, FRIT_OP_max, 1, (struct rig_in[]){rig_value(s->x)}, &s->attrs, dtype, RANK,
+                    s->kept);
+    e = rig_op(rig, FRIT_OP_sub, 2, (struct rig_in[]){rig_value(s->x), rig_value(s->max)}, NULL,
                dtype, RANK, dims);
     e = rig_op(rig, FRIT_OP_exp, 1, (struct rig_in[]){rig_value(e)}, NULL, dtype, RANK, dims);
     sum = rig_op(rig, FRIT_OP_sum, 1, (struct rig_in[]){rig_value(e)}, &s->attrs, dtype, RANK,
@@ -90,7 +90,8 @@ static uint32_t count_loads(const struct kir_module *m)
     return n;
 }
 
-/* The most lanes in a row that load neighbours, for each load. */
+/* The largest number n such that in every load, each run of n adjacent lanes reads adjacent
+ * elements. */
 static uint32_t loaded_run(const struct kir_module *m)
 {
     uint32_t least = m->phases[0].lanes;
@@ -110,7 +111,8 @@ static uint32_t loaded_run(const struct kir_module *m)
     return least;
 }
 
-/* Lanes of the group, and loads of each: none is a slab where memory is read in every pass. */
+/* Checks the lanes of a group and the loads of each lane, so few that memory is read in one pass.
+ */
 static void test_softmax(void **state)
 {
     static const struct {
@@ -126,13 +128,13 @@ static void test_softmax(void **state)
 
     (void)state;
     for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
-        for (uint32_t near = 0; near <= 32; near += 16) {
+        for (uint32_t near_lanes = 0; near_lanes <= 32; near_lanes += 16) {
             struct soft s;
 
-            soft_init(&s, cases[i].dtype, cases[i].dims, near);
+            soft_init(&s, cases[i].dtype, cases[i].dims, near_lanes);
             rig_run(&s.rig, &sched_row);
             assert_int_equal(s.rig.module.n_phases, 1);
-            if (near == 32) {
+            if (near_lanes == 32) {
                 assert_int_equal(s.rig.module.phases[0].lanes, cases[i].lanes);
                 assert_int_equal(count_loads(&s.rig.module), cases[i].loads);
                 assert_int_equal(loaded_run(&s.rig.module), cases[i].run);
@@ -156,10 +158,10 @@ static void test_rescaled(void **state)
 
     (void)state;
     for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
-        for (uint32_t near = 0; near <= 16; near += 16) {
+        for (uint32_t near_lanes = 0; near_lanes <= 16; near_lanes += 16) {
             struct soft s;
 
-            soft_init(&s, cases[i].dtype, cases[i].dims, near);
+            soft_init(&s, cases[i].dtype, cases[i].dims, near_lanes);
             rig_run(&s.rig, &sched_row);
             assert_int_equal(s.rig.module.n_phases, cases[i].phases);
             check_rows(&s, cases[i].dtype == FRIT_BF16 ? 0.04 : 1e-5);
@@ -167,7 +169,8 @@ static void test_rescaled(void **state)
         }
 }
 
-/* Columns with infinities, NaN, rising and falling numbers: as max and sum one after the other. */
+/* Columns with infinities, NaN, rising and falling numbers have the results that folding the
+ * maximum first and then the sum would have. */
 static void test_rescaled_ends(void **state)
 {
     static const int64_t dims[RANK] = {1, 1100, 64};
@@ -201,13 +204,13 @@ static void test_outputs(void **state)
     static const int64_t dims[RANK] = {2, 90, 75};
 
     (void)state;
-    for (uint32_t near = 0; near <= 16; near += 16) {
+    for (uint32_t near_lanes = 0; near_lanes <= 16; near_lanes += 16) {
         struct soft s;
 
-        soft_init(&s, FRIT_F32, dims, near);
-        s.at = rig_op(&s.rig, FRIT_OP_argmax, 1, (struct rig_in[]){rig_value(s.x)}, &s.attrs,
-                      FRIT_I64, RANK, s.kept);
-        rig_keep(&s.rig, s.most);
+        soft_init(&s, FRIT_F32, dims, near_lanes);
+        s.argmax = rig_op(&s.rig, FRIT_OP_argmax, 1, (struct rig_in[]){rig_value(s.x)}, &s.attrs,
+                          FRIT_I64, RANK, s.kept);
+        rig_keep(&s.rig, s.max);
         rig_keep(&s.rig, s.y);
         rig_run(&s.rig, &sched_row);
         assert_int_equal(s.rig.module.n_phases, 1);
@@ -219,15 +222,15 @@ static void test_outputs(void **state)
                 if (rig_get_real(&s.rig, s.x, first + k * dims[2]) >
                     rig_get_real(&s.rig, s.x, first + at * dims[2]))
                     at = k;
-            assert_int_equal(rig_get_int(&s.rig, s.at, i), at);
-            assert_true(rig_get_real(&s.rig, s.most, i) ==
+            assert_int_equal(rig_get_int(&s.rig, s.argmax, i), at);
+            assert_true(rig_get_real(&s.rig, s.max, i) ==
                         rig_get_real(&s.rig, s.x, first + at * dims[2]));
         }
         rig_fini(&s.rig);
     }
 }
 
-/* Values that stay count: two tensors in registers leave half the elements to each lane. */
+/* With two tensors in registers a lane has half as many elements of a row. */
 static void test_two_tensors(void **state)
 {
     static const int64_t dims[RANK] = {1, 64, 64}, kept[RANK] = {1, 1, 64};
@@ -277,7 +280,7 @@ static void test_no_memory(void **state)
     for (uint32_t i = 0; i < 2; i++) {
         soft_init(&s, FRIT_F32, dims[i], 16);
         rig_run(&s.rig, &sched_row);
-        rig_scarce(&s.rig, &sched_row, 10);
+        rig_fail_allocations(&s.rig, &sched_row, 10);
         rig_fini(&s.rig);
     }
 }

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "kernels/lower/scarce.h"
+#include "kernels/lower/fail_allocations.h"
 #include "unit.h"
 
 static void fill(struct rig *rig, uint32_t value)
@@ -117,7 +117,7 @@ static void check_near(uint32_t id, uint32_t dtype, uint32_t rank, const int64_t
     rig.target.rereads_are_cached = rig.target.lanes_interleaved = !near;
     if (units) {
         rig.target.units = units;
-        rig.target.lanes = rig.target.most_lanes = 256;
+        rig.target.lanes = rig.target.max_lanes = 256;
     }
     x = rig_input(&rig, dtype, rank, dims);
     fill(&rig, x);
@@ -202,7 +202,7 @@ static uint32_t steps_of(int64_t rows, int64_t columns, uint32_t axes, bool lane
     rig_init(&rig);
     rig.target.rereads_are_cached = true;
     rig.target.lanes_interleaved = lanes_interleaved;
-    rig.target.most_lanes = 256;
+    rig.target.max_lanes = 256;
     rig.target.units = 2;
     x = rig_input(&rig, FRIT_F32, 2, dims);
     rig_op(&rig, FRIT_OP_sum, 1, (struct rig_in[]){rig_value(x)}, &r.attrs, FRIT_F32, r.rank,
@@ -579,7 +579,7 @@ static void test_no_memory(void **state)
                FRIT_F32, 2, dims[k]);
         rig_run(&rig, &sched_row);
         assert_int_equal(rig.module.n_phases > 1, k);
-        rig_scarce(&rig, &sched_row, 10);
+        rig_fail_allocations(&rig, &sched_row, 10);
         rig_fini(&rig);
     }
 }

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "kernels/lower/scarce.h"
+#include "kernels/lower/fail_allocations.h"
 #include "unit.h"
 
 enum { SUM, PROD, MOST, LEAST };
@@ -189,7 +189,7 @@ static void test_split(void **state)
         check_on(NULL, how, FRIT_F32, 2, (const int64_t[]){2600, 70}, 0, 2);
         check_on(NULL, how, FRIT_I32, 2, (const int64_t[]){1024, 64}, 0, 2);
     }
-    rig.target.lanes = rig.target.lanes_per_row = rig.target.most_lanes = 512;
+    rig.target.lanes = rig.target.lanes_per_row = rig.target.max_lanes = 512;
     check_on(&rig.target, SUM, FRIT_F32, 1, (const int64_t[]){50000}, 0, 2);
     check_on(&rig.target, SUM, FRIT_F32, 2, (const int64_t[]){4, 30000}, 1, 1);
     rig.target.rereads_are_cached = true;
@@ -419,7 +419,7 @@ static void test_no_memory(void **state)
     y = rig_op(&rig, FRIT_OP_cumsum, 1, (struct rig_in[]){rig_value(x)}, &attrs, FRIT_F32, 2, dims);
     rig_op(&rig, FRIT_OP_exp, 1, (struct rig_in[]){rig_value(y)}, NULL, FRIT_F32, 2, dims);
     rig_run(&rig, &sched_scan);
-    rig_scarce(&rig, &sched_scan, 10);
+    rig_fail_allocations(&rig, &sched_scan, 10);
     rig_fini(&rig);
 }
 

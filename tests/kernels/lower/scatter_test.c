@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "ir/verify.h"
-#include "kernels/lower/scarce.h"
+#include "kernels/lower/fail_allocations.h"
 #include "unit.h"
 
 /* A program of one op.  `lines`: extents of the values where they are not x's, or NULL. */
@@ -464,7 +464,7 @@ static void test_no_memory(void **state)
 
     (void)state;
     init_phases(&rig, &attrs);
-    rig_scarce(&rig, &sched_scatter, 10);
+    rig_fail_allocations(&rig, &sched_scatter, 10);
     rig_fini(&rig);
 }
 

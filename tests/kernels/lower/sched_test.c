@@ -206,14 +206,14 @@ static void test_rounds(void **state)
 
     (void)state;
     assert_int_equal(sched_check_rounds(&s, INT64_MAX, &err), FRIT_OK);
-    target.most_rounds = 100;
+    target.max_rounds = 100;
     assert_int_equal(sched_check_rounds(&s, 100, &err), FRIT_OK);
     assert_int_equal(sched_check_rounds(&s, 101, &err), FRIT_UNSUPPORTED);
     assert_non_null(strstr(err.text, "long has longer loops"));
 }
 
 /* Running sums of `rows` rows of 96. */
-static frit_status try_sums(int64_t rows, uint32_t most_rounds)
+static frit_status try_sums(int64_t rows, uint32_t max_rounds)
 {
     const frit_attrs_axis axis = {.struct_size = sizeof(axis), .axis = 1};
     const int64_t dims[] = {rows, 96};
@@ -222,7 +222,7 @@ static frit_status try_sums(int64_t rows, uint32_t most_rounds)
     uint32_t x;
 
     rig_init(&rig);
-    rig.target.most_rounds = most_rounds;
+    rig.target.max_rounds = max_rounds;
     x = rig_input(&rig, FRIT_F32, 2, dims);
     (void)rig_op(&rig, FRIT_OP_cumsum, 1, (struct rig_in[]){rig_value(x)}, &axis, FRIT_F32, 2,
                  dims);

@@ -3,7 +3,7 @@
  * of runs that are merged once and more often, ops behind it and views before. */
 #include <math.h>
 
-#include "kernels/lower/scarce.h"
+#include "kernels/lower/fail_allocations.h"
 #include "unit.h"
 
 static frit_attrs_sort sort_attrs(int64_t axis, bool descending)
@@ -240,10 +240,10 @@ static void test_refused(void **state)
     rig_init(&rig);
     assert_int_equal(try_sort(&rig, 100, true), FRIT_UNSUPPORTED);
     rig_init(&rig);
-    rig.target.most_rounds = 56;
+    rig.target.max_rounds = 56;
     assert_int_equal(try_sort(&rig, 100, false), FRIT_OK);
     rig_init(&rig);
-    rig.target.most_rounds = 55;
+    rig.target.max_rounds = 55;
     assert_int_equal(try_sort(&rig, 100, false), FRIT_UNSUPPORTED);
     rig_init(&rig);
     assert_int_equal(try_sort(&rig, (1 << 23) + 1, false), FRIT_UNSUPPORTED);
@@ -263,7 +263,7 @@ static void test_no_memory(void **state)
     rig_second(&rig, FRIT_I64, 2, dims);
     rig_op(&rig, FRIT_OP_exp, 1, (struct rig_in[]){rig_value(y)}, NULL, FRIT_F32, 2, dims);
     rig_run(&rig, &sched_sort);
-    rig_scarce(&rig, &sched_sort, 10);
+    rig_fail_allocations(&rig, &sched_sort, 10);
     rig_fini(&rig);
 }
 

@@ -23,7 +23,7 @@ static void *take(const struct driver *driver, uint64_t bytes, uint64_t align)
     return driver->core->mem_alloc(driver->host->self, bytes, align);
 }
 
-static void copy_sized(const struct driver *driver, void *ptr)
+static void free_memory(const struct driver *driver, void *ptr)
 {
     driver->core->mem_free(driver->host->self, ptr);
 }
@@ -82,7 +82,7 @@ static frit_status device_open(void *instance, uint32_t index, const frit_open_p
 
 static void device_close(void *self)
 {
-    copy_sized(((struct device *)self)->driver, self);
+    free_memory(((struct device *)self)->driver, self);
 }
 
 static frit_status memory_alloc(void *self, const frit_alloc_desc *desc, frit_allocation *out,
@@ -98,7 +98,7 @@ static frit_status memory_alloc(void *self, const frit_alloc_desc *desc, frit_al
 
 static void memory_free(void *self, frit_memory *memory)
 {
-    copy_sized(((struct device *)self)->driver, memory);
+    free_memory(((struct device *)self)->driver, memory);
 }
 
 static frit_status memory_write(void *self, const frit_transfer *to, const void *from,
@@ -280,7 +280,7 @@ static frit_status plugin_open(const frit_host_root *host, void **instance, frit
 
 static void plugin_close(void *instance)
 {
-    copy_sized(instance, instance);
+    free_memory(instance, instance);
 }
 
 static const void *get_interface(void *instance, frit_str id)

@@ -10,8 +10,9 @@
 #include <frit/native.h>
 #include <frit/profile.h>
 
+#include "add.h"
 #include "fake.h"
-#include "op.h"
+#include "hip/plugin.h"
 
 static struct fake_gpu *fake;
 
@@ -438,8 +439,8 @@ static void lost_when_it_runs(void **state)
                      FRIT_OK);
     memory = rig_alloc(&rig, 64).memory;
     rig_wait(&rig, fill_on(&rig, NULL, memory, 1, NULL, 0));
-    fake->failing_work_result = 700;
-    fake->failing_work = fake->works + 1;
+    fake->failing_operation_result = 700;
+    fake->failing_operation = fake->n_operations + 1;
     value = fill_on(&rig, NULL, memory, 2, NULL, 0);
     assert_int_equal(rig.backend->wait(rig.device, NULL, value, UINT64_MAX, &failure, &rig.err),
                      FRIT_DEVICE_LOST);
@@ -738,25 +739,6 @@ static void kernels_that_are_refused(void **state)
 
 /* ---- kept code ---- */
 
-static void run_add(struct rig *rig)
-{
-    frit_allocation memory = rig_alloc(rig, 64);
-    const struct vector vectors[3] = {{memory.memory, 0}, {memory.memory, 0}, {memory.memory, 32}};
-    const float numbers[4] = {1, 10, 100, 1000};
-    float got[4];
-    struct add add;
-
-    rig_write(rig, memory.memory, 0, numbers, sizeof numbers);
-    if (add_open(rig, &add, vectors, 4))
-        fail_msg("%s", rig->err.text);
-    rig_run(rig, &add.cmd, 1);
-    rig_read(rig, memory.memory, 32, got, sizeof got);
-    for (int i = 0; i < 4; i++)
-        assert_true(got[i] == 2 * numbers[i]);
-    add_close(&add);
-    rig->backend->free(rig->device, memory.memory);
-}
-
 static void reopen(struct rig *rig)
 {
     rig->backend->device_close(rig->device);
@@ -768,19 +750,42 @@ static void code_is_kept(void **state)
 {
     struct rig *rig = *state;
 
-    run_add(rig);
+    add_run(rig, 4);
     assert_int_equal(rig->puts, 1);
     reopen(rig);
-    run_add(rig);
+    add_run(rig, 4);
     assert_int_equal(rig->puts, 1);
     memset((char *)rig->cached + 20, 0x5a, rig->n_cached - 20);
     reopen(rig);
-    run_add(rig);
+    add_run(rig, 4);
     assert_int_equal(rig->puts, 2);
     memset(rig->cached, 0x5a, rig->n_cached);
     reopen(rig);
-    run_add(rig);
+    add_run(rig, 4);
     assert_int_equal(rig->puts, 3);
+}
+
+/* Kept code that is no ELF file never reaches the runtime, which would take a text, though its
+ * checksum is right. */
+static void other_formats_are_compiled_anew(void **state)
+{
+    enum { CHECKSUM = 16, CHECKED = 24 }; /* places in struct kept of compile.c */
+    static const char text[] =
+        "void k_0(const u64 *params, const u32 *group, void *shared)\n{\n}\n";
+    struct rig *rig = *state;
+    uint64_t checksum;
+    char *code;
+
+    add_run(rig, 4);
+    assert_int_equal(rig->puts, 1);
+    code = memmem(rig->cached, rig->n_cached, "\177ELF", 4);
+    assert_non_null(code);
+    memcpy(code, text, sizeof text);
+    checksum = hip_checksum((char *)rig->cached + CHECKED, rig->n_cached - CHECKED);
+    memcpy((char *)rig->cached + CHECKSUM, &checksum, sizeof checksum);
+    reopen(rig);
+    add_run(rig, 4);
+    assert_int_equal(rig->puts, 2);
 }
 
 #define RIG_TEST(test) cmocka_unit_test_setup_teardown(test, open_rig, close_rig)
@@ -808,6 +813,7 @@ int main(void)
         RIG_TEST(kernels_of_other_plugins),
         RIG_TEST(kernels_that_are_refused),
         RIG_TEST(code_is_kept),
+        RIG_TEST(other_formats_are_compiled_anew),
     };
 
     fake = fake_open();

@@ -8,9 +8,9 @@
 #include <frit/capture.h>
 #include <frit/profile.h>
 
-#include "failing_alloc.h"
+#include "add.h"
 #include "fake.h"
-#include "op.h"
+#include "no_memory.h"
 
 enum { N = 3000, BYTES = 1 << 14, OUT_OF_MEMORY = 2, LOST = 700 };
 enum { DEVICE = 1 /* not the one that is current anyway */, PEER = 0 };
@@ -392,8 +392,8 @@ static void each_operation_fails(void **state)
         frit_status status;
 
         runtime->reset();
-        runtime->failing_work = ++n;
-        runtime->failing_work_result = LOST;
+        runtime->failing_operation = ++n;
+        runtime->failing_operation_result = LOST;
         rig_open_plugin(&rig);
         status = run_round(&rig);
         if (status && (status != FRIT_DEVICE_LOST || !strstr(rig.err.text, "illegal address")))
@@ -401,7 +401,7 @@ static void each_operation_fails(void **state)
         reports += status != FRIT_OK;
         rig_close(&rig);
         fake_expect_nothing_alive();
-    } while (runtime->works >= n);
+    } while (runtime->n_operations >= n);
     runtime->reset();
     assert_true(reports > 8);
 }
@@ -433,11 +433,6 @@ static void the_next_attempt_works(void **state)
 
 /* ---- no host memory ---- */
 
-static bool is_memory_error(const struct rig *rig, frit_status status)
-{
-    return status == FRIT_NO_HOST_MEMORY && strstr(rig->err.text, "memory");
-}
-
 static void each_host_allocation_fails_once(void **state)
 {
     bool hit = true;
@@ -462,29 +457,6 @@ static void each_host_allocation_fails_once(void **state)
         fake_expect_nothing_alive();
     }
     assert_true(n > 12); /* instance, adapters, device, queues, buffers, code, recording */
-}
-
-/* The step may also succeed or return FRIT_UNSUPPORTED: a schedule without memory refuses the op,
- * and another one may accept it.  Returns how often there was no memory. */
-static int fail_each_malloc(struct rig *rig, frit_status (*step)(struct rig *rig))
-{
-    bool hit = true;
-    int reports = 0;
-
-    for (long n = 0; hit; n++) {
-        const int n_before = rig->n_allocs;
-        frit_status status;
-
-        rig->err.text[0] = '\0';
-        failing_alloc_arm(n);
-        status = step(rig);
-        hit = failing_alloc_disarm();
-        if (hit ? status && status != FRIT_UNSUPPORTED && !is_memory_error(rig, status) : status)
-            fail_msg("allocation %ld: status %d, '%s'", n, status, rig->err.text);
-        reports += status == FRIT_NO_HOST_MEMORY;
-        assert_true(rig->device || rig->n_allocs == n_before);
-    }
-    return reports;
 }
 
 static void each_malloc_fails_once(void **state)

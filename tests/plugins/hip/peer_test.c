@@ -137,8 +137,8 @@ static void bytes_at_odd_places(void **state)
 
 /* ---- order ---- */
 
-static uint64_t fill(struct pair *pair, frit_queue *queue, uint64_t bytes, uint8_t pattern,
-                     const frit_point *wait)
+static frit_status submit_fill(struct pair *pair, frit_queue *queue, uint64_t bytes,
+                               uint8_t pattern, const frit_point *wait, uint64_t *value)
 {
     const frit_cmd cmd = {.struct_size = sizeof cmd,
                           .kind = FRIT_CMD_FILL,
@@ -147,11 +147,18 @@ static uint64_t fill(struct pair *pair, frit_queue *queue, uint64_t bytes, uint8
                           .pattern = pattern,
                           .pattern_bytes = 1};
     struct rig *rig = &pair->rig;
+
+    return rig->backend->submit(rig->device, queue, &cmd, 1, sizeof cmd, wait, wait != NULL, value,
+                                &rig->err);
+}
+
+static uint64_t fill(struct pair *pair, frit_queue *queue, uint64_t bytes, uint8_t pattern,
+                     const frit_point *wait)
+{
     uint64_t value = 0;
 
-    if (rig->backend->submit(rig->device, queue, &cmd, 1, sizeof cmd, wait, wait != NULL, &value,
-                             &rig->err))
-        fail_msg("%s", rig->err.text);
+    if (submit_fill(pair, queue, bytes, pattern, wait, &value))
+        fail_msg("%s", pair->rig.err.text);
     return value;
 }
 
@@ -329,22 +336,36 @@ static void what_is_refused(void **state)
     copy_and_wait(pair);
 }
 
+static void lose_next_work(void)
+{
+    fake->failing_operation_result = 700;
+    fake->failing_operation = fake->n_operations + 1;
+}
+
+/* The loss shows in the call that enqueued the work, or in a wait for it. */
+static void expect_loss(struct rig *rig, frit_status status, uint64_t value)
+{
+    frit_failure failure = {.struct_size = sizeof failure};
+
+    if (!status)
+        status = rig->backend->wait(rig->device, NULL, value, UINT64_MAX, &failure, &rig->err);
+    assert_int_equal(status, FRIT_DEVICE_LOST);
+}
+
 /* The host then finds out by a read; the device that copies is not lost. */
 static void a_source_that_is_lost(void **state)
 {
     struct pair *pair = *state;
     const frit_transfer to = whole(pair);
     const frit_peer_source from = source(pair);
-    frit_failure failure = {.struct_size = sizeof failure};
     struct rig *rig = &pair->rig;
-    uint64_t value;
+    uint64_t value = 0;
+    frit_status status;
 
-    fake->failing_work_result = 700;
-    fake->failing_work = fake->works + 1;
+    lose_next_work();
     swap(pair);
-    value = fill(pair, NULL, 8, 1, NULL);
-    assert_int_equal(rig->backend->wait(rig->device, NULL, value, UINT64_MAX, &failure, &rig->err),
-                     FRIT_DEVICE_LOST);
+    status = submit_fill(pair, NULL, 8, 1, NULL, &value);
+    expect_loss(rig, status, value);
     swap(pair);
     expect_refusal(pair, &to, &from, FRIT_UNSUPPORTED);
     rig_wait(rig, fill(pair, NULL, 8, 1, NULL));
@@ -356,15 +377,13 @@ static void lost_when_it_runs(void **state)
     struct pair *pair = *state;
     const frit_transfer to = whole(pair);
     const frit_peer_source from = source(pair);
-    frit_failure failure = {.struct_size = sizeof failure};
     struct rig *rig = &pair->rig;
-    uint64_t value;
+    uint64_t value = 0;
+    frit_status status;
 
-    fake->failing_work_result = 700;
-    fake->failing_work = fake->works + 1;
-    value = copy(pair, &to, &from);
-    assert_int_equal(rig->backend->wait(rig->device, NULL, value, UINT64_MAX, &failure, &rig->err),
-                     FRIT_DEVICE_LOST);
+    lose_next_work();
+    status = rig->backend->copy_from(rig->device, &to, &from, &value, &rig->err);
+    expect_loss(rig, status, value);
     expect_refusal(pair, &to, &from, FRIT_DEVICE_LOST);
 }
 

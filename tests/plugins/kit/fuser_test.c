@@ -286,7 +286,7 @@ static void bytes_of_other_ops_are_refused(void **state)
     free(bytes);
 }
 
-/* ---- without memory ---- */
+/* ---- out of memory ---- */
 
 static void each_allocation_may_fail(void **state)
 {

@@ -48,7 +48,7 @@ static void devices_are_the_table(void **state)
 }
 
 /* A driver's mistake, a refused option, and each allocation of opening, leave nothing behind. */
-static void what_cannot_open_is_told(void **state)
+static void what_cannot_open_is_reported(void **state)
 {
     static const struct kit_row row = {FRIT_OP_add, 1, KIT_COMPILED, NULL};
     const struct kit_driver driver = {.name = FRIT_STR_INIT("lacking"), .rows = &row, .n_rows = 1};
@@ -222,7 +222,7 @@ static void launches_bring_what_the_op_has(void **state)
     program.table->destroy(program.self);
 }
 
-static void a_row_that_fails_is_told_by_wait(void **state)
+static void a_row_that_fails_is_reported_by_wait(void **state)
 {
     struct rig *rig = *state;
     frit_failure failure;
@@ -326,12 +326,12 @@ int main(void)
 #define CASE(name) cmocka_unit_test_setup_teardown(name, open_rig, steps_close)
     const struct CMUnitTest tests[] = {
         CASE(devices_are_the_table),
-        cmocka_unit_test(what_cannot_open_is_told),
+        cmocka_unit_test(what_cannot_open_is_reported),
         CASE(rows_are_taken_as_they_are),
         CASE(results_take_the_memory_of_what_lies_alike),
         CASE(dense_operands_want_a_copy),
         CASE(launches_bring_what_the_op_has),
-        CASE(a_row_that_fails_is_told_by_wait),
+        CASE(a_row_that_fails_is_reported_by_wait),
         CASE(code_comes_with_the_launch),
         cmocka_unit_test(scalars_are_exact),
     };

@@ -103,7 +103,7 @@ static void each_variant_is_compiled_once(void **state)
     assert_int_equal(atomic_load(&late_of(rig)->n_codes), 0);
 }
 
-static void what_is_not_compiled_is_told(void **state)
+static void what_is_not_compiled_is_reported(void **state)
 {
     const frit_cancel cancel = {.struct_size = sizeof cancel, .requested = 1};
     struct rig *rig = *state;
@@ -443,7 +443,7 @@ int main(void)
         CASE(caps_follow_the_slots),
         CASE(a_device_without_its_own_is_none),
         CASE(each_variant_is_compiled_once),
-        CASE(what_is_not_compiled_is_told),
+        CASE(what_is_not_compiled_is_reported),
         CASE(better_code_is_a_new_generation),
         CASE(many_may_compile_one),
         CASE(calls_say_what_is_launched),

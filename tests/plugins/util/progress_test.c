@@ -127,7 +127,7 @@ static frit_failure failed(uint64_t value, uint32_t command, uint64_t cookie)
 }
 
 /* Commands 2, 4, 6 ... of value 1, one more than there is room for. */
-static void each_command_is_told(void **state)
+static void each_command_is_reported(void **state)
 {
     const frit_failure none = {.status = FRIT_OK};
     struct progress progress;
@@ -272,7 +272,7 @@ static void a_lost_device_reaches_no_more(void **state)
 }
 
 /* The words are always those of the status that is returned. */
-static void a_loss_is_told_whatever_failed_before(void **state)
+static void a_loss_is_reported_whatever_failed_before(void **state)
 {
     const struct fault io = fault_of(8);
     const struct fault lost = {.cookie = 9, .err = {.native_code = 12, .text = "gone"}};
@@ -299,7 +299,7 @@ static void a_loss_is_told_whatever_failed_before(void **state)
     progress_fini(&progress);
 }
 
-static void a_wait_for_nothing_tells_of_no_failure(void **state)
+static void a_wait_for_nothing_reports_no_failure(void **state)
 {
     const struct fault io = fault_of(8);
     frit_failure failure = {.struct_size = sizeof failure, .status = 77, .cookie = 78};
@@ -400,12 +400,12 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(again_and_again),
         cmocka_unit_test(more_than_there_is_room_for),
-        cmocka_unit_test(each_command_is_told),
+        cmocka_unit_test(each_command_is_reported),
         cmocka_unit_test(what_is_not_reached_is_waited_for),
         cmocka_unit_test(values_may_be_reached_together),
         cmocka_unit_test(a_lost_device_reaches_no_more),
-        cmocka_unit_test(a_loss_is_told_whatever_failed_before),
-        cmocka_unit_test(a_wait_for_nothing_tells_of_no_failure),
+        cmocka_unit_test(a_loss_is_reported_whatever_failed_before),
+        cmocka_unit_test(a_wait_for_nothing_reports_no_failure),
         cmocka_unit_test(what_was_reached_is_not_lost),
         cmocka_unit_test(all_that_wait_are_woken),
     };

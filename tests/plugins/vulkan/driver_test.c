@@ -2,7 +2,7 @@
 /* What this driver has of its own: the loader, mapped memory, the pipeline cache. */
 #include <string.h>
 
-#include "op.h"
+#include "add.h"
 
 static int open_rig(void **state)
 {
@@ -102,43 +102,25 @@ static void memory_is_mapped(void **state)
 
 /* ---- kernels ---- */
 
-static void run_add(struct rig *rig)
-{
-    frit_allocation a = rig_alloc(rig, 64), y = rig_alloc(rig, 64);
-    const struct vector vectors[3] = {{a.memory, 0}, {a.memory, 4}, {y.memory, 0}};
-    const float numbers[4] = {1, 10, 100, 1000}, expected[3] = {11, 110, 1100};
-    float got[3];
-    struct add add;
-
-    rig_write(rig, a.memory, 0, numbers, sizeof numbers);
-    assert_int_equal(add_open(rig, &add, vectors, 3), FRIT_OK);
-    rig_run(rig, &add.cmd, 1);
-    rig_read(rig, y.memory, 0, got, sizeof got);
-    assert_memory_equal(got, expected, sizeof got);
-    add_close(&add);
-    rig->backend->free(rig->device, a.memory);
-    rig->backend->free(rig->device, y.memory);
-}
-
 /* The pipeline cache is saved when a device is closed and loaded when it opens again; bytes that
  * are no pipeline cache are ignored. */
 static void pipelines_are_cached(void **state)
 {
     struct rig *rig = *state;
 
-    run_add(rig);
+    add_run(rig, 1);
     assert_int_equal(rig->gets, 1);
     assert_int_equal(rig->puts, 0);
     rig->backend->device_close(rig->device);
     assert_int_equal(rig->puts, 1);
     rig_open_device(rig);
     assert_int_equal(rig->gets, 2);
-    run_add(rig);
+    add_run(rig, 1);
     rig->backend->device_close(rig->device);
     assert_int_equal(rig->puts, 1);
     memset(rig->cached, 0x5a, rig->n_cached);
     rig_open_device(rig);
-    run_add(rig);
+    add_run(rig, 1);
 }
 
 #define RIG_TEST(test) cmocka_unit_test_setup_teardown(test, open_rig, close_rig)

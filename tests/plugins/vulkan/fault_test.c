@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "failing_alloc.h"
+#include "add.h"
 #include "fake_loader.h"
-#include "op.h"
+#include "no_memory.h"
 
 enum { BYTES = 1 << 16, N = 5000, ROUNDS = 100, LONG_ROUNDS = 1000 };
 
@@ -163,11 +163,6 @@ static void each_call_fails_once(void **state)
 
 /* ---- no host memory ---- */
 
-static bool is_memory_error(const struct rig *rig, frit_status status)
-{
-    return status == FRIT_NO_HOST_MEMORY && strstr(rig->err.text, "memory");
-}
-
 static void each_host_allocation_fails_once(void **state)
 {
     bool hit = true;
@@ -190,30 +185,6 @@ static void each_host_allocation_fails_once(void **state)
         assert_int_equal(rig.n_allocs, 0);
     }
     assert_true(n > 6); /* instance, adapters, extensions, device, two buffers, code */
-}
-
-/* Runs a step repeatedly, each time with the next malloc failing, until none fails.  Returns how
- * often the step returned FRIT_NO_HOST_MEMORY.  It may also succeed or return FRIT_UNSUPPORTED: a
- * schedule without memory refuses the op, and another one may accept it. */
-static int fail_each_malloc(struct rig *rig, frit_status (*step)(struct rig *rig))
-{
-    bool hit = true;
-    int reports = 0;
-
-    for (long n = 0; hit; n++) {
-        const int n_before = rig->n_allocs;
-        frit_status status;
-
-        rig->err.text[0] = '\0';
-        failing_alloc_arm(n);
-        status = step(rig);
-        hit = failing_alloc_disarm();
-        if (hit ? status && status != FRIT_UNSUPPORTED && !is_memory_error(rig, status) : status)
-            fail_msg("allocation %ld: status %d, '%s'", n, status, rig->err.text);
-        reports += status == FRIT_NO_HOST_MEMORY;
-        assert_true(rig->device || rig->n_allocs == n_before);
-    }
-    return reports;
 }
 
 static void each_malloc_fails_once(void **state)

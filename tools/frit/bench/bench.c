@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `frit bench`: measures, and prints what is aimed at beside it.  The figures decide nothing: the
- * exit code is 0 whatever they are. */
+/* `frit bench`: measures, and prints each figure beside its target.  The exit code does not depend
+ * on the figures. */
 #include "bench/bench.h"
 
 #include <errno.h>
@@ -65,7 +65,7 @@ bool bench_wants(const struct bench *bench, const char *row)
     return wanted;
 }
 
-int bench_check(const struct bench *bench, const char *(*row_at)(size_t index))
+int bench_check_filters(const struct bench *bench, const char *(*row_at)(size_t index))
 {
     const char *filter, *row;
     char rows[1024] = "";
@@ -217,38 +217,38 @@ static int run(const struct invocation *in)
 
 const struct command bench_command = {
     .name = "bench",
-    .summary = "what things cost, beside what they should cost",
+    .summary = "measures costs and compares them with targets",
     .args = "SUITE",
     .details =
-        "overhead     an op on a device that computes nothing: nanoseconds per op, with many\n"
-        "             plans known, on two threads, on one that is late and without host\n"
-        "             pointers, with 16 shapes in turn; the time of a search for a plan\n"
+        "overhead     the host's cost per op, on a device that computes nothing: with one and\n"
+        "             with many known plans, with two threads, with a queue that runs later and\n"
+        "             no host pointers, with 16 shapes in a cycle; the time of one plan search\n"
         "\n"
         "programs     whole programs from their first step: SGD over many small parameters,\n"
         "             unrelated ops, loops that never wait; times, searches, launches, and\n"
-        "             the time of the device itself where it has a clock\n"
+        "             the device's own time if it has a clock\n"
         "\n"
-        "DEVICE       as in `frit devices`, or the beginning of it: what chains, norms and sums\n"
-        "             written op by op reach of what the device copies\n"
+        "DEVICE       a name as in `frit devices`, or its beginning: the bandwidth of chains,\n"
+        "             norms and sums written op by op, relative to the device's copies\n"
         "\n"
-        "Devices that are programs leave large products out, and so does --quick; its figures\n"
-        "are of small sizes and few rounds, and say little.\n"
+        "Software devices and --quick leave large products out.  The figures of --quick, from\n"
+        "small sizes and few rounds, show only that everything runs.\n"
         "\n"
-        "The device `null` is built with Frit, but not installed.  Exit code 0 whatever the "
-        "figures are.\n"
-        "With --json an object a line: suite, row, case, device, threads, ops, streams,\n"
-        "plans, and the figures of the row, each with KEY_target where there is one.",
+        "The device `null` is built with Frit, but not installed.  The exit code is 0 for any\n"
+        "figures.\n"
+        "With --json each line is an object: suite, row, case, device, threads, ops, streams,\n"
+        "plans, and the figures of the row, each with KEY_target if it has a target.",
     .options =
         (const struct option[]){
             {"--filter", "F", "a row, or a pattern: 'sum*'", 'f', true},
-            {"--quick", NULL, "small and few: whether it runs, not how fast", 'q', false},
+            {"--quick", NULL, "small sizes, few rounds: checks that it runs", 'q', false},
             {"--json", NULL, "for machines", 0, false},
-            {"--device", "NAME", "of `programs`; cpu without", 'd', false},
+            {"--device", "NAME", "device of `programs`; default cpu", 'd', false},
             {"--plugin", "DIR", "where libfrit-null.so lies", 0, false},
-            {"--rounds", "N", "how often each figure is taken; 400, of a device 9, quick 3", 'n',
+            {"--rounds", "N", "measurements per figure; overhead 400, others 9, --quick 3", 'n',
              false},
-            {"--side", "N", "of the matrices, for a device", 0, false},
-            {"--plot", "FILE", "chart of ratios as SVG, for a device", 0, false},
+            {"--side", "N", "rows and columns of DEVICE's matrices", 0, false},
+            {"--plot", "FILE", "writes DEVICE's ratios as an SVG chart", 0, false},
             {0}},
     .examples = (const char *const[]){"bench overhead", "bench overhead --json -n 1000",
                                       "bench programs --device vulkan --filter 'loop*'",

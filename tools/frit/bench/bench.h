@@ -40,7 +40,7 @@ struct bench_row {
 bool bench_wants(const struct bench *bench, const char *row);
 /* CLI_MISUSED after a message if a filter names none of the suite's rows; `row_at` gives NULL
  * beyond the last. */
-int bench_check(const struct bench *bench, const char *(*row_at)(size_t index));
+int bench_check_filters(const struct bench *bench, const char *(*row_at)(size_t index));
 
 /* One line for people, or one object in one line. */
 void bench_print(const struct bench *bench, const struct bench_row *row);

@@ -19,10 +19,10 @@
 
 enum {
     COLUMNS = 4096,
-    MOST_ROUNDS = 64,
+    MAX_ROUNDS = 64,
     IN_QUEUE_NS = 100000000,
     QUICK_NS = 1000000,
-    MOST_IN_QUEUE = 64
+    MAX_IN_QUEUE = 64
 };
 
 struct device_stage {
@@ -133,7 +133,7 @@ uint32_t bench_queue(const struct bench *bench, const struct bench_job *job)
     if (once <= 0)
         return 1;
     once = whole / once;
-    return once < 1 ? 1 : once > MOST_IN_QUEUE ? MOST_IN_QUEUE : (uint32_t)once;
+    return once < 1 ? 1 : once > MAX_IN_QUEUE ? MAX_IN_QUEUE : (uint32_t)once;
 }
 
 struct matrices {
@@ -157,9 +157,9 @@ struct times {
 static double measure(const struct device_stage *stage, const struct bench_work *work,
                       double *limit, struct times *times, frit_err *err)
 {
-    double ours[MOST_ROUNDS], copies[MOST_ROUNDS];
+    double ours[MAX_ROUNDS], copies[MAX_ROUNDS];
     uint32_t rounds =
-        stage->bench->rounds < MOST_ROUNDS ? (uint32_t)stage->bench->rounds : MOST_ROUNDS;
+        stage->bench->rounds < MAX_ROUNDS ? (uint32_t)stage->bench->rounds : MAX_ROUNDS;
     const struct matrices mine = {stage, work}, plain = {stage, &bench_works[0]};
     const struct bench_job job = {stage->device, run_work, &mine, err};
     const struct bench_job copy = {stage->device, run_work, &plain, err};
@@ -222,7 +222,7 @@ int bench_device(const struct bench *bench, const char *name)
 {
     struct plot plot = {.title = name};
     struct device_stage stage;
-    int status = bench_check(bench, row_at);
+    int status = bench_check_filters(bench, row_at);
 
     if (status != CLI_FINE)
         return status;

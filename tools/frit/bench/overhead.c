@@ -307,7 +307,7 @@ static int measure_search(const struct stage *stage)
 int bench_overhead(const struct bench *bench)
 {
     struct stage stage;
-    int status = bench_check(bench, row_at);
+    int status = bench_check_filters(bench, row_at);
 
     if (status != CLI_FINE)
         return status;

@@ -14,7 +14,7 @@
 
 #include "bench/bench.h"
 
-enum { MOST_THREADS = 256, ROUNDS = 12, LARGE_PAGE = 1 << 21, WIDE = 32 };
+enum { MAX_THREADS = 256, ROUNDS = 12, LARGE_PAGE = 1 << 21, WIDE = 32 };
 
 enum way { WAY_COPY, WAY_STREAM, WAY_READ, WAYS };
 
@@ -96,7 +96,7 @@ static uint32_t processors(void)
     CPU_ZERO(&set);
     if (sched_getaffinity(0, sizeof(set), &set))
         return 1;
-    return CPU_COUNT(&set) < MOST_THREADS ? (uint32_t)CPU_COUNT(&set) : MOST_THREADS;
+    return CPU_COUNT(&set) < MAX_THREADS ? (uint32_t)CPU_COUNT(&set) : MAX_THREADS;
 }
 
 /* As many as can be made; they begin when it is known how many. */

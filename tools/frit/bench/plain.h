@@ -10,7 +10,7 @@ struct plain {
 };
 
 /* The best of a few rounds with a thread per processor and `count` floats: copies with plain and
- * with streaming stores.  All 0 without memory. */
+ * with streaming stores.  All 0 if out of memory. */
 struct plain plain_measure(size_t count);
 
 #endif

@@ -8,7 +8,7 @@
 #include "bench/device.h"
 #include "invocation.h"
 
-enum { OPERANDS = 5, MOST_ROUNDS = 64 };
+enum { OPERANDS = 5, MAX_ROUNDS = 64 };
 
 /* Devices that are programs run no larger rows, and nothing does with --quick. */
 static const double small_flops = 2e8;
@@ -166,8 +166,8 @@ static double measure(const struct bench *bench, frit_device *device, const stru
 {
     struct operands operands = {.product = product};
     const struct bench_job job = {device, run, &operands, err};
-    double times[MOST_ROUNDS];
-    uint32_t n_rounds = bench->rounds < MOST_ROUNDS ? (uint32_t)bench->rounds : MOST_ROUNDS, n;
+    double times[MAX_ROUNDS];
+    uint32_t n_rounds = bench->rounds < MAX_ROUNDS ? (uint32_t)bench->rounds : MAX_ROUNDS, n;
     bool good = true;
 
     for (uint32_t i = 0; i < OPERANDS && product->dims[i].rank; i++)

@@ -20,11 +20,11 @@
 enum {
     MAX_TENSORS = 1024,
     SIDE = 64,
-    SGD_OPS = 5,       /* of a parameter */
-    ADAM_OPS = 13,     /* likewise */
-    QUIET_STEPS = 8,   /* without anything new: the program is warm */
-    MOST_LAUNCHES = 6, /* of an optimiser's step */
-    MOST_STEPS = 400,
+    SGD_OPS = 5,      /* of a parameter */
+    ADAM_OPS = 13,    /* likewise */
+    QUIET_STEPS = 8,  /* without anything new: the program is warm */
+    MAX_LAUNCHES = 6, /* of an optimiser's step */
+    MAX_STEPS = 400,
     WARM_STEPS = 9,
     LOOP_BEGINNING = 32,
     LOOP_TOGETHER = 128,
@@ -285,7 +285,7 @@ static void warm_up(struct place *place, struct state *s)
     uint64_t begun = bench_now();
     frit_stats last = place_stats(place);
 
-    for (int i = 0, quiet = 0; i < MOST_STEPS && quiet < QUIET_STEPS; i++) {
+    for (int i = 0, quiet = 0; i < MAX_STEPS && quiet < QUIET_STEPS; i++) {
         frit_stats now;
 
         measure_step(place, s);
@@ -359,7 +359,7 @@ static int run_cold(const struct bench *bench, const struct program_row *row, st
     }
     add(out, "launches_per_step", "launches a step then",
         (double)(after.launches - before.launches) / WARM_STEPS,
-        is_optimiser(row) ? MOST_LAUNCHES : 0);
+        is_optimiser(row) ? MAX_LAUNCHES : 0);
     add(out, "bound_per_step", "of these by bound plans",
         (double)(after.bound_launches - before.bound_launches) / WARM_STEPS, 0);
     add(out, "captured_per_step", "of these by recordings of the driver",
@@ -494,7 +494,7 @@ static int run_loop(const struct bench *bench, const struct program_row *row)
 
 int bench_programs(const struct bench *bench)
 {
-    int status = bench_check(bench, row_at);
+    int status = bench_check_filters(bench, row_at);
 
     for (int i = 0; i < N_PROGRAMS && status == CLI_FINE; i++) {
         const struct program_row *row = &program_rows[i];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bench/device.h"
 
-enum { MOST_BLOCK = 256 /* rows */ };
+enum { MAX_BLOCK = 256 /* rows */ };
 
 static frit_tensor *copy(const struct bench_data *d)
 {
@@ -87,7 +87,7 @@ static frit_tensor *softmax_first(const struct bench_data *d)
 /* The rows in blocks, as of images: over those of a block. */
 static frit_tensor *softmax_middle(const struct bench_data *d)
 {
-    int64_t block = MOST_BLOCK;
+    int64_t block = MAX_BLOCK;
     frit_tensor *x, *y;
 
     while (d->rows % block)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A plugin on a host that is as small as one can be, so that its slots can be called in ways in
- * which libfrit calls them never or rarely: memory, queue, programs and fusers by hand.  One
- * thread. */
+/* A bare host: a plugin on the smallest host that works, so that the checks can call its slots
+ * (memory, queue, programs, fusers) in ways in which libfrit never or rarely does.  One thread. */
 #ifndef CLI_CONFORM_BARE_H
 #define CLI_CONFORM_BARE_H
 
@@ -33,7 +32,7 @@ struct bare {
     void *device;
     uint64_t last;          /* value of the last write, read or submit */
     uint64_t reached;       /* the last one that was waited for */
-    bool late;              /* a wait ended without an answer: what runs may run for ever */
+    bool late;              /* a wait timed out: what is running may never end */
     frit_fuser_device seen; /* what the host passes to fusers */
     _Atomic int64_t live;   /* pieces of host memory that the plugin holds */
     frit_err err;           /* of the last call */
@@ -44,12 +43,12 @@ struct bare {
 /* Opens the device of the lab a second time.  On failure all is closed. */
 frit_status bare_open(struct bare *bare, const struct conform_options *options,
                       const struct lab *lab, char reason[CONFORM_REASON]);
-/* FRIT_INTERNAL if host memory is left, or the queue hangs: then the device stays open.  A failure
- * that is given beats that. */
+/* Returns `status` if it is a failure; FRIT_INTERNAL if host memory is left, or if the queue hangs,
+ * and then the device stays open. */
 frit_status bare_close(struct bare *bare, frit_status status);
 /* Sets `plugin` to that of a file. */
 frit_status bare_load(struct bare *bare, const char *path);
-/* Writes the reason. */
+/* Writes the reason and returns FRIT_INTERNAL. */
 frit_status bare_wrong(struct bare *bare, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /* The status that a slot returned, in words with its text. */

@@ -138,7 +138,7 @@ static frit_status replay(struct capturing *c, const struct bare_tensor *x,
     memset(block, 0xee, sizeof(block)); /* it was borrowed */
     if (status)
         return bare_failed(bare, "replay", status);
-    bare_note(bare, value);
+    bare_set_last(bare, value);
     if (value <= c->value)
         return bare_wrong(bare, "a replay goes from %" PRIu64 " to %" PRIu64, c->value, value);
     c->value = value;

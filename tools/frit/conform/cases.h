@@ -16,10 +16,10 @@ struct conform_row;
 
 /* The rows in the order of rows.def, then those that it leaves out; false beyond the last. */
 bool conform_row_at(size_t index, struct conform_row *out);
-/* Adds all checks; false without memory. */
+/* Adds all checks; false if out of memory. */
 bool conform_checks_add(struct conform_cases *cases);
 bool conform_check_add(struct conform_cases *cases, const struct conform_check *check);
-/* Adds the row's cases; false without memory. */
+/* Adds the row's cases; false if out of memory. */
 bool conform_cases_add(struct conform_cases *cases, const struct conform_row *row, bool quick);
 /* "add/f32/odd/permuted", "fuser/clone" */
 const char *conform_case_name(const struct conform_case *one, char text[CONFORM_NAME]);

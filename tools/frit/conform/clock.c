@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* TIMESTAMP commands and the clock that they are of. */
+/* Checks TIMESTAMP commands, and the device clock whose ticks they write. */
 #include <inttypes.h>
 #include <string.h>
 #include <time.h>
@@ -12,7 +12,7 @@
 enum {
     TICKS = 5,           /* timestamps: four in one submit, one in the next */
     BYTES = 1 << 16,     /* that are filled and copied between them */
-    PAUSE_NS = 50000000, /* between two questions about the clock */
+    PAUSE_NS = 50000000, /* between two readings of the clock */
     SLACK_NS = 10000000  /* by which device and host may differ */
 };
 
@@ -49,11 +49,12 @@ static frit_status read_clock(struct bare *bare, frit_clock *out)
         return bare_wrong(bare, "the clock has %u valid bits and %g ns per tick", out->valid_bits,
                           out->ns_per_tick);
     if (out->host_ns < before || out->host_ns > now_ns(bare))
-        return bare_wrong(bare, "the clock's host_ns is not of the time of the call");
+        return bare_wrong(bare,
+                          "the clock's host_ns is not between the begin and the end of the call");
     return FRIT_OK;
 }
 
-/* Two moments, between which both clocks go on by as much. */
+/* Reads the clock twice: device and host must advance equally.  Returns the second reading. */
 static frit_status compare_clocks(struct bare *bare, frit_clock *clock)
 {
     const struct timespec pause = {.tv_nsec = PAUSE_NS};
@@ -106,13 +107,13 @@ static frit_status submit_all(struct bare *bare, frit_memory *ticks, frit_memory
                               sizeof(first[0]), NULL, 0, value, &bare->err);
 
     if (!status) {
-        bare_note(bare, *value);
+        bare_set_last(bare, *value);
         status = bare->backend->submit(bare->device, NULL, &second, 1, sizeof(second), NULL, 0,
                                        value, &bare->err);
     }
     if (status)
         return bare_failed(bare, "submit", status);
-    bare_note(bare, *value);
+    bare_set_last(bare, *value);
     return bare_wait(bare, *value);
 }
 

@@ -11,6 +11,7 @@
 #include "conform/numbers.h"
 #include "conform/play.h"
 #include "conform/program.h"
+#include "denormals.h"
 
 /* ---- a case ---- */
 
@@ -245,29 +246,10 @@ static enum conform_verdict run_case(const struct lab *lab, const struct conform
 
 /* ---- the child ---- */
 
-/* Whether x + x or x > 0 takes the smallest denormal of the type for zero. */
-static bool takes_for_zero(frit_device *device, uint32_t dtype, const void *smallest,
-                           uint64_t bytes)
-{
-    static const char zeros[8];
-    frit_tensor *x = frit_from_host(device, dtype, FRIT_SHAPE(1), smallest, bytes);
-    frit_tensor *twice = frit_add(x, x), *positive = frit_gt_f(x, 0);
-    char sum[8] = {0}, truth = 0;
-    bool read = frit_read(twice, sum, bytes, NULL) == FRIT_OK &&
-                frit_read(positive, &truth, 1, NULL) == FRIT_OK;
-
-    frit_release(x);
-    frit_release(twice);
-    frit_release(positive);
-    return read && (memcmp(sum, zeros, bytes) == 0 || !truth);
-}
-
 static bool open_lab(struct lab *lab, const struct conform_options *options,
                      char reason[CONFORM_REASON])
 {
     frit_err err = {.struct_size = sizeof(err)};
-    const float narrow = 0x1p-149f;
-    const double wide = 0x1p-1074;
     const frit_host_params params = {.struct_size = sizeof(params),
                                      .settings = options->settings,
                                      .n_settings = options->n_settings};
@@ -278,11 +260,11 @@ static bool open_lab(struct lab *lab, const struct conform_options *options,
     if (!status)
         status = frit_device_open(lab->host, "reference:0", &lab->reference, &err);
     if (status) {
-        lab_tell(status, err.text, reason);
+        lab_fail(status, err.text, reason);
         return false;
     }
-    lab->flushes[FRIT_F32] = takes_for_zero(lab->device, FRIT_F32, &narrow, sizeof(narrow));
-    lab->flushes[FRIT_F64] = takes_for_zero(lab->device, FRIT_F64, &wide, sizeof(wide));
+    lab->flushes[FRIT_F32] = denormals_are_zero(lab->device, FRIT_F32);
+    lab->flushes[FRIT_F64] = denormals_are_zero(lab->device, FRIT_F64);
     for (uint32_t dtype = 1; dtype < FRIT_DTYPE_LIMIT; dtype++)
         lab->flushes[dtype] =
             lab_is_float(dtype) && lab->flushes[frit_dtype_info_of(dtype).compute];

@@ -34,7 +34,7 @@ static frit_status reads_as(frit_tensor *tensor, const unsigned char *want, unsi
     memset(got, 0xa5, (size_t)count);
     status = frit_read(tensor, got, (uint64_t)count, NULL);
     if (status)
-        return lab_tell(status, frit_tensor_error(tensor), reason);
+        return lab_fail(status, frit_tensor_error(tensor), reason);
     for (int64_t i = 0; i < count; i++) {
         if (want[i] == got[i])
             continue;
@@ -56,14 +56,14 @@ static frit_status carry(frit_device *device, int64_t count, uint32_t seed,
     frit_status status;
 
     if (!want)
-        return lab_tell(FRIT_NO_HOST_MEMORY, "no memory", reason);
+        return lab_fail(FRIT_NO_HOST_MEMORY, "no memory", reason);
     fill_bytes(want, count, seed);
     tensor = frit_from_host(device, FRIT_U8, dims, want, (uint64_t)count);
     status = reads_as(tensor, want, got, count, reason);
     if (!status) {
         fill_bytes(want, count, seed + 1);
         status = frit_write(tensor, want, (uint64_t)count, NULL);
-        status = status ? lab_tell(status, frit_tensor_error(tensor), reason)
+        status = status ? lab_fail(status, frit_tensor_error(tensor), reason)
                         : reads_as(tensor, want, got, count, reason);
     }
     frit_release(tensor);
@@ -115,7 +115,7 @@ static frit_status threads(const struct conform_options *options, const struct l
     for (; n < N_THREADS && !status; n++) {
         workers[n] = (struct worker){.device = lab->device, .number = n};
         if (pthread_create(&workers[n].thread, NULL, work, &workers[n]))
-            status = lab_tell(FRIT_NO_HOST_MEMORY, "no thread", reason);
+            status = lab_fail(FRIT_NO_HOST_MEMORY, "no thread", reason);
     }
     n -= status != FRIT_OK;
     for (uint32_t i = 0; i < n; i++) {
@@ -148,7 +148,7 @@ static frit_status out_of_memory(const struct conform_options *options, const st
         status = FRIT_INTERNAL;
     }
     if (status == FRIT_UNSUPPORTED)
-        lab_tell(status, frit_tensor_error(y), reason);
+        lab_fail(status, frit_tensor_error(y), reason);
     frit_release(x);
     frit_release(wide);
     frit_release(y);
@@ -240,7 +240,7 @@ static frit_status many_opens(const struct conform_options *options, const struc
         frit_device_close(device);
     }
     if (status && !*reason)
-        lab_tell(status, err.text, reason);
+        lab_fail(status, err.text, reason);
     if (!status)
         status = compare_resources(&before, n - warm, reason);
     frit_host_close(host);
@@ -265,7 +265,7 @@ static frit_status natives(const struct conform_options *options, const struct l
 
     (void)lab;
     if (status) {
-        lab_tell(status, err.text, reason);
+        lab_fail(status, err.text, reason);
         frit_host_close(host);
         return status;
     }

@@ -19,7 +19,7 @@ static frit_status copy_out(struct bare *bare, frit_memory *dst, frit_memory *sr
 
     if (status)
         return bare_failed(bare, "submit", status);
-    bare_note(bare, value);
+    bare_set_last(bare, value);
     return bare_wait(bare, value);
 }
 

@@ -24,7 +24,7 @@ frit_status bare_alloc(struct bare *bare, uint64_t bytes, uint64_t align, frit_a
     return out->memory ? FRIT_OK : bare_wrong(bare, "alloc gives no memory, and no failure");
 }
 
-void bare_note(struct bare *bare, uint64_t value)
+void bare_set_last(struct bare *bare, uint64_t value)
 {
     bare->last = value > bare->last ? value : bare->last;
 }
@@ -86,7 +86,7 @@ frit_status bare_write(struct bare *bare, frit_memory *memory, uint64_t offset, 
 
     if (status)
         return bare_failed(bare, "write", status);
-    bare_note(bare, value);
+    bare_set_last(bare, value);
     return FRIT_OK;
 }
 
@@ -100,7 +100,7 @@ frit_status bare_read(struct bare *bare, frit_memory *memory, uint64_t offset, v
 
     if (status)
         return bare_failed(bare, "read", status);
-    bare_note(bare, value);
+    bare_set_last(bare, value);
     return bare_wait(bare, value);
 }
 
@@ -394,7 +394,7 @@ static frit_status submit(struct bare *bare, const frit_launch *launch)
                                    sizeof(cmds[0]), NULL, 0, &value, &bare->err);
     if (status)
         return bare_failed(bare, "submit", status);
-    bare_note(bare, value);
+    bare_set_last(bare, value);
     return bare_wait(bare, value);
 }
 

@@ -19,10 +19,11 @@ struct bare_tensor;
 
 /* On failure sets the reason, and `memory` is NULL. */
 frit_status bare_alloc(struct bare *bare, uint64_t bytes, uint64_t align, frit_allocation *out);
-/* When all that was submitted is done.  Where that never comes the memory stays. */
+/* Frees memory when all that was submitted has ended; if that never happens the memory is leaked.
+ */
 void bare_free(struct bare *bare, frit_memory *memory);
-/* The value of a write, read or submit that the backend took: bare_free waits for it. */
-void bare_note(struct bare *bare, uint64_t value);
+/* Sets the value of the last accepted write, read or submit, for which bare_free waits. */
+void bare_set_last(struct bare *bare, uint64_t value);
 frit_status bare_write(struct bare *bare, frit_memory *memory, uint64_t offset, const void *from,
                        uint64_t bytes);
 /* Waits. */

@@ -58,9 +58,9 @@ static frit_status move(frit_tensor *view, frit_device *to, char reason[CONFORM_
     frit_status status = frit_tensor_status(moved);
 
     if (!got)
-        status = lab_tell(FRIT_NO_HOST_MEMORY, "no memory", reason);
+        status = lab_fail(FRIT_NO_HOST_MEMORY, "no memory", reason);
     else if (status)
-        lab_tell(status, frit_tensor_error(moved), reason);
+        lab_fail(status, frit_tensor_error(moved), reason);
     else if (!is_equal(moved, view, got, want, bytes)) {
         snprintf(reason, CONFORM_REASON,
                  "%" PRIu64 " bytes that were moved to %s are not those of %s", bytes,
@@ -81,7 +81,7 @@ static frit_status move_views(frit_device *from, frit_device *to, int64_t rows, 
     frit_tensor *x;
 
     if (!data)
-        return lab_tell(FRIT_NO_HOST_MEMORY, "no memory", reason);
+        return lab_fail(FRIT_NO_HOST_MEMORY, "no memory", reason);
     for (uint64_t i = 0; i < count; i++)
         data[i] = (float)(i + 1);
     x = frit_from_host(from, FRIT_F32, FRIT_SHAPE(rows, columns), data, count * sizeof(*data));
@@ -139,7 +139,7 @@ static frit_status peers(const struct conform_options *options, const struct lab
     }
     status = frit_device_open(lab->host, name, &other, &err);
     status =
-        status ? lab_tell(status, err.text, reason) : move_both_ways(lab->device, other, reason);
+        status ? lab_fail(status, err.text, reason) : move_both_ways(lab->device, other, reason);
     frit_device_close(other);
     return status;
 }

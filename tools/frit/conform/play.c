@@ -32,7 +32,7 @@ uint64_t lab_count(const frit_dims *dims)
     return count;
 }
 
-frit_status lab_tell(frit_status status, const char *text, char reason[CONFORM_REASON])
+frit_status lab_fail(frit_status status, const char *text, char reason[CONFORM_REASON])
 {
     snprintf(reason, CONFORM_REASON, "%s: %.350s", frit_status_name(status), text);
     return status;
@@ -89,16 +89,16 @@ static frit_status read_results(frit_tensor *const *outputs, uint32_t n, struct 
         frit_status status = frit_tensor_status(outputs[k]);
 
         if (status)
-            return lab_tell(status, frit_tensor_error(outputs[k]), reason);
+            return lab_fail(status, frit_tensor_error(outputs[k]), reason);
         out->dtype[k] = frit_tensor_dtype(outputs[k]);
         out->dims[k] = frit_tensor_dims(outputs[k]);
         out->bytes[k] = frit_tensor_bytes(outputs[k]);
         out->data[k] = calloc(1, out->bytes[k] + 1);
         if (!out->data[k])
-            return lab_tell(FRIT_NO_HOST_MEMORY, "no memory", reason);
+            return lab_fail(FRIT_NO_HOST_MEMORY, "no memory", reason);
         status = frit_read(outputs[k], out->data[k], out->bytes[k], &err);
         if (status)
-            return lab_tell(status, err.text, reason);
+            return lab_fail(status, err.text, reason);
     }
     return FRIT_OK;
 }
@@ -116,7 +116,7 @@ static frit_status run_graph(frit_device *device, const struct conform_program *
         status =
             frit_graph_run(graph, device, inputs, program->n_in, outputs, program->n_out, &err);
     if (status)
-        lab_tell(status, err.text, reason);
+        lab_fail(status, err.text, reason);
     else
         status = read_results(outputs, program->n_out, out, reason);
     for (uint32_t k = 0; k < program->n_out; k++)
@@ -160,13 +160,13 @@ frit_status lab_run(const struct lab *lab, frit_device *device, const struct con
 
     *out = (struct results){0};
     if (!conform_program_of(one, wide, &program) || !conform_program_of(one, false, &narrow))
-        return lab_tell(FRIT_INTERNAL, "the table's form cannot be read", reason);
+        return lab_fail(FRIT_INTERNAL, "the table's form cannot be read", reason);
     frit_seed(lab->host, 7);
     out->seen = narrow.n_in ? narrow.in[0].seen : 0;
     for (uint32_t k = 0; k < program.n_in; k++) {
         inputs[k] = operand_of(lab, device, one, &program.in[k], narrow.in[k].dtype, k, &out->most);
         if (!inputs[k])
-            status = lab_tell(FRIT_NO_HOST_MEMORY, "no memory", reason);
+            status = lab_fail(FRIT_NO_HOST_MEMORY, "no memory", reason);
     }
     if (!status)
         status = run_graph(device, &program, inputs, out, reason);

@@ -25,7 +25,7 @@ frit_status lab_run(const struct lab *lab, frit_device *device, const struct con
 bool lab_is_float(uint32_t dtype);
 uint64_t lab_count(const frit_dims *dims);
 /* Writes "unsupported: TEXT"; returns the status. */
-frit_status lab_tell(frit_status status, const char *text, char reason[CONFORM_REASON]);
+frit_status lab_fail(frit_status status, const char *text, char reason[CONFORM_REASON]);
 void guards_begin(const struct lab *lab, struct guards *guards, uint64_t bytes);
 /* Ends them; false if one was written. */
 bool guards_end(struct guards *guards, char reason[CONFORM_REASON]);

@@ -15,7 +15,7 @@ static frit_status submit(struct bare *bare, const frit_cmd *cmds, uint32_t n, u
 
     if (status)
         return bare_failed(bare, "submit", status);
-    bare_note(bare, *value);
+    bare_set_last(bare, *value);
     return FRIT_OK;
 }
 
@@ -28,7 +28,7 @@ static frit_status read_all(struct bare *bare, frit_memory *memory, uint32_t int
 
     if (status)
         return bare_failed(bare, "read", status);
-    bare_note(bare, *value);
+    bare_set_last(bare, *value);
     return FRIT_OK;
 }
 
@@ -153,7 +153,7 @@ static frit_status step(struct bare *bare, frit_memory *memory, uint32_t number,
         status = bare->backend->read(bare->device, &transfer, words, value, &bare->err);
     if (status)
         return bare_failed(bare, "a write, submit or read", status);
-    bare_note(bare, *value);
+    bare_set_last(bare, *value);
     return FRIT_OK;
 }
 
@@ -280,7 +280,7 @@ static frit_status submit_to(struct bare *bare, struct pair *pair, frit_queue *q
     if (queue)
         pair->last = value;
     else
-        bare_note(bare, value);
+        bare_set_last(bare, value);
     *point = (frit_point){queue, value};
     return FRIT_OK;
 }
@@ -378,7 +378,7 @@ static frit_status refuse_call(struct bare *bare, uint32_t slot, frit_memory *me
     bare->err = (frit_err){.struct_size = sizeof(bare->err)};
     status = call(bare, slot, memory, queue, wait, &value);
     if (!status)
-        bare_note(bare, value);
+        bare_set_last(bare, value);
     if (status != FRIT_INVALID)
         return bare_wrong(bare, "%s with %s: %s, not %s", slots[slot], what,
                           frit_status_name(status), frit_status_name(FRIT_INVALID));

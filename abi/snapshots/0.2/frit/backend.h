@@ -2,8 +2,8 @@
 /* A driver: devices, memory, queues, and programs for single ops.
  *
  * Required slots: enumerate device_open device_close alloc free write read submit wait supports
- * op_program. `self` of the first two is the plugin instance, of all others the device that
- * device_open returned.
+ * op_program. `self` of the first two and of compute_info is the plugin instance, of all others the
+ * device that device_open returned.
  *
  * Queues.  A device has one from the start, whose handle is NULL, and as many more as queue_create
  * makes.  Each runs what it is given in order and counts a timeline of its own: submit, write and
@@ -81,7 +81,7 @@ typedef struct frit_device_info {
     uint64_t caps;         /* FRIT_CAP_* */
     uint64_t align_bytes;  /* alignment of every buffer, a power of two, 0 = 64 */
     uint64_t tail_bytes;   /* promise the device likes past the end of a range */
-    /* Limits of one launch: the host makes none beyond them, whatever a fuser asks for. */
+    /* Limits of one launch: the host makes none beyond them, whatever a launch spec says. */
     uint64_t max_binding;  /* bytes one argument may span, 0 = no limit */
     uint64_t group_memory; /* bytes of fast memory per group, 0 = none */
     uint32_t max_bindings; /* arguments, 0 = no limit */
@@ -89,9 +89,11 @@ typedef struct frit_device_info {
     uint32_t max_grid[3];  /* groups per axis, 0 = 2^31 - 1 */
     uint32_t n_formats;    /* kernel formats that kernel_load will take */
     const frit_str *formats;
-    uint64_t cache_bytes;      /* of the last level of cache, 0 = unknown */
+    uint64_t cache_bytes;      /* of the last level of cache, 0 = unknown; for programs, the host
+                                * decides nothing by it */
     uint64_t link_bytes_per_s; /* between the host's memory and the device's, each way; 0 = as
-                                * fast as memory */
+                                * fast as memory.  By this and the next the host weighs whether an
+                                * op runs on the fallback device beside its neighbours there */
     uint32_t link_latency_ns;  /* of a transfer of a few bytes, beside that */
     uint32_t n_heaps;          /* >= 1, the first one of kind DEVICE */
     uint32_t heap_stride;
@@ -106,6 +108,15 @@ typedef struct frit_driver_info {
     uint32_t reason; /* FRIT_REASON_*: why there are no devices, 0 if there are */
     frit_str detail; /* in words, e.g. the loader's message; lives as long as the instance */
 } frit_driver_info;
+
+/* What runs the kernels of a device. */
+typedef struct frit_compute_info {
+    uint32_t struct_size;
+    uint32_t is_slow; /* 1: another way, which this machine or its user may have, is several times
+                       * as fast; `text` says what is missing */
+    frit_str text;    /* for people: "LLVM 19", "interpreter: no libLLVM"; lives as long as the
+                       * instance */
+} frit_compute_info;
 
 /* ---- memory and transfers ---- */
 
@@ -190,14 +201,17 @@ typedef struct frit_cmd {
     uint32_t group[3];   /* DISPATCH: lanes of a group per axis */
 } frit_cmd;
 
-/* What wait reports beside its status, FRIT_TIMEOUT included: the first command that failed behind
- * the place {value, command} that the caller gives, up to the value waited for.  Failures are in
- * the order of values and, in a submit, of commands; one is told only when none before it can come
- * any more.  Every call that asks for a failure is told it; once a call gave its place or a later
- * one, a driver may forget it.  A driver without room for more may merge a failure into the last
- * that it keeps, and has then one for all values from the first to the last merged: it tells that
- * one's status and cookie, FRIT_ALL_COMMANDS, and the smallest of these values that is behind the
- * caller's place, so that the next call is told the next value. */
+/* What wait reports beside its status, FRIT_TIMEOUT included: the first command that failed after
+ * the place {value, command} that the caller gives, up to the value waited for.
+ *
+ * Failures are in the order of values and, in a submit, of commands; the driver reports one only
+ * when no earlier one can occur any more.  It reports the same failure to every call that gives an
+ * earlier place, and may forget it once a call gave its place or a later one.
+ *
+ * A driver without room for more failures may merge one into the last that it keeps.  This one then
+ * stands for all values from the first to the last merged: wait reports its status and cookie,
+ * FRIT_ALL_COMMANDS, and the smallest of these values that is after the caller's place, so that the
+ * next call gets the next value. */
 typedef struct frit_failure {
     uint32_t struct_size;
     frit_status status; /* of the command; FRIT_OK: none failed, the rest is as it was given */
@@ -253,6 +267,21 @@ typedef struct frit_spirv_push {
     uint32_t reserved;
     uint64_t words; /* device address, a multiple of 16 */
 } frit_spirv_push;
+
+/* Formats of kernel_load: code objects of CUDA and HIP, as cuModuleLoadData and hipModuleLoadData
+ * take them: of "ptx/1" the text, without a 0 at its end.  The bytes are copied by kernel_load.
+ * FRIT_UNSUPPORTED: not for this device's architecture.  The kernel is FRIT_KERNEL_NAME, with C
+ * linkage and static shared memory alone; it has one parameter, a frit_kernel_params by value, at
+ * whose address `words` are the same words as for a SPIR-V module. */
+#define FRIT_FORMAT_CUBIN "cubin/1"
+#define FRIT_FORMAT_PTX   "ptx/1"
+#define FRIT_FORMAT_HSACO "hsaco/1"
+#define FRIT_KERNEL_NAME  "frit_kernel"
+
+typedef struct frit_kernel_params {
+    uint32_t base[2]; /* to add to blockIdx.y and .z: the device runs a large grid in parts */
+    uint64_t words;   /* device address, a multiple of 16, to be read only */
+} frit_kernel_params;
 
 /* ---- opening ---- */
 
@@ -314,13 +343,13 @@ typedef struct frit_backend {
 
     /* [queue] +nonblock (INLINE_QUEUE: +mayblock)  required.  The commands run after those that the
      * queue has, and after `waits`.  May wait for room in its own queue.  Negative: nothing was
-     * enqueued; what fails later is told by wait. */
+     * enqueued.  Later failures are reported by wait. */
     frit_status (*submit)(void *self, frit_queue *queue, const frit_cmd *cmds, uint32_t count,
                           uint32_t stride, const frit_point *waits, uint32_t n_waits,
                           uint64_t *value, frit_err *err);
-    /* [any] +mayblock  required.  FRIT_TIMEOUT after `timeout_ns` (0: only asks, UINT64_MAX: no
-     * limit), FRIT_DEVICE_LOST for a value that will never be reached; a failed command does not
-     * stop the timeline, it is told in `failure`, in words in `err`. */
+    /* [any] +mayblock  required.  FRIT_TIMEOUT after `timeout_ns` (0: does not wait, UINT64_MAX:
+     * no limit), FRIT_DEVICE_LOST for a value that will never be reached.  A failed command does
+     * not stop the timeline; it is reported in `failure`, and its text in `err`. */
     frit_status (*wait)(void *self, frit_queue *queue, uint64_t value, uint64_t timeout_ns,
                         frit_failure *failure, frit_err *err);
 
@@ -356,6 +385,11 @@ typedef struct frit_backend {
      * nothing of a heap.  FRIT_UNSUPPORTED: not these bytes; the host copies them. */
     frit_status (*import_host)(void *self, const frit_import_desc *desc, frit_allocation *out,
                                frit_err *err);
+    /* [any] +mayblock  NULL: nothing to say.  Describes what device `index` of enumerate computes
+     * with; may open libraries to find out, which is why enumerate does not.  `instance` is the
+     * plugin's. */
+    frit_status (*compute_info)(void *instance, uint32_t index, frit_compute_info *out,
+                                frit_err *err);
 } frit_backend;
 
 FRIT_STATIC_ASSERT(sizeof(frit_heap) == 40, "0.2");
@@ -363,11 +397,13 @@ FRIT_STATIC_ASSERT(sizeof(frit_device_info) == 320, "0.2");
 FRIT_STATIC_ASSERT(sizeof(frit_cmd) == 104, "0.2");
 FRIT_STATIC_ASSERT(sizeof(frit_failure) == 32, "0.2");
 FRIT_STATIC_ASSERT(sizeof(frit_host_fn) == 24, "0.2");
-FRIT_STATIC_ASSERT(sizeof(frit_spirv_push) == 24, "0.2");
+FRIT_STATIC_ASSERT(sizeof(frit_spirv_push) == 24 && sizeof(frit_kernel_params) == 16, "0.2");
 FRIT_STATIC_ASSERT(FRIT_END_OF(frit_open_params, ctx) == 32, "0.2");
 FRIT_STATIC_ASSERT(FRIT_END_OF(frit_backend, kernel_unload) == 136, "0.2");
 FRIT_STATIC_ASSERT(sizeof(frit_import_desc) == 24, "0.2");
 FRIT_STATIC_ASSERT(FRIT_END_OF(frit_backend, heap_budget) == 160, "0.2");
 FRIT_STATIC_ASSERT(FRIT_END_OF(frit_backend, import_host) == 168, "0.2");
+FRIT_STATIC_ASSERT(sizeof(frit_compute_info) == 24, "0.2");
+FRIT_STATIC_ASSERT(FRIT_END_OF(frit_backend, compute_info) == 176, "0.2");
 
 #endif

@@ -5,7 +5,7 @@
  * A recording is the commands of one submit.  What may differ between its replays is listed when it
  * is recorded and comes in a block of bytes with each replay; all else is constant: grids, dims,
  * strides, sizes, fills, and each address, scalar and bound that is not listed.  A replay is
- * ordered, reaches a value and tells its failures exactly as a submit of the same commands. */
+ * ordered, reaches a value and reports failures exactly as a submit of the same commands. */
 #ifndef FRIT_CAPTURE_H
 #define FRIT_CAPTURE_H
 

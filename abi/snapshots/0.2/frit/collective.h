@@ -13,7 +13,7 @@
  *   FRIT_MISMATCH   two ranks began different operations at one place; the text has both.  Nothing
  *                   was written, where the engine can compare before it moves data
  *   FRIT_ABORTED    group_abort
- * Once wait has told a failure the engine touches no buffer of the group any more. */
+ * Once wait has returned a failure the engine touches no buffer of the group any more. */
 #ifndef FRIT_COLLECTIVE_H
 #define FRIT_COLLECTIVE_H
 
@@ -90,7 +90,7 @@ typedef struct frit_collective_table {
     frit_status (*begin)(frit_group *group, const frit_collective_op *op, uint64_t *value,
                          frit_err *err);
     /* [any] +mayblock  required.  FRIT_OK: all operations of this rank up to `value` are done and
-     * seen by the host.  FRIT_TIMEOUT after `timeout_ns` (0: only asks, UINT64_MAX: no limit);
+     * seen by the host.  FRIT_TIMEOUT after `timeout_ns` (0: does not wait, UINT64_MAX: no limit);
      * FRIT_INVALID for a value that was never begun; else the group's failure. */
     frit_status (*wait)(frit_group *group, uint64_t value, uint64_t timeout_ns, frit_err *err);
 } frit_collective_table;

@@ -13,7 +13,9 @@
  *
  * An op with the trait ORDERED has effects: it is never dropped, doubled or moved before or behind
  * another such op, and runs though nobody reads its results; where all of them are empty, nothing
- * runs.
+ * runs.  Effects of two streams of a device run one after the other, in the order in which the
+ * streams submit them: on another queue, the host makes the later one wait for the earlier one's
+ * point.
  *
  * The table, what it points to and `self` are constant and valid until the process ends: they
  * belong to the plugin's file, not to an instance. */
@@ -36,7 +38,7 @@ typedef struct frit_custom_slot {
     frit_str name;   /* a word */
     uint32_t role;   /* operands: IN, OPT, NUM, or MANY as the first; results: OUT, XOUT */
     uint32_t letter; /* FRIT_LETTER_*; NONE: an operand of any type that binds no other, a result
-                        whose type infer tells; D wants an attribute of type DTYPE */
+                        whose type infer decides; D wants an attribute of type DTYPE */
 } frit_custom_slot;
 
 /* An attribute.  The record of an op is uint32_t struct_size and uint32_t reserved, then its fields
@@ -122,7 +124,7 @@ typedef struct frit_custom_op {
                          frit_err *err);
     /* [any] +nonblock  NULL: there is none.  Adds ops to `build` and puts the number of the value
      * that result k is into results[k], for each wanted one; its type must be the one that infer
-     * told.  Pure.  Not called where all results are empty. */
+     * gave.  Pure.  Not called where all results are empty. */
     frit_status (*decompose)(const void *self, const frit_custom_call *call,
                              const frit_custom_build *build, uint32_t *results, frit_err *err);
 } frit_custom_op;

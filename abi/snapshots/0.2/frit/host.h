@@ -68,7 +68,7 @@ typedef struct frit_host_options {
 
 #define FRIT_HOST_TRACE "frit.host.trace/1"
 
-/* Spans and counters of a timeline that a person asked for; nothing is recorded otherwise. */
+/* Spans and counters of a timeline.  Nothing is recorded unless the user has turned it on. */
 typedef struct frit_host_trace {
     uint32_t struct_size;
     uint32_t reserved;
@@ -88,7 +88,7 @@ typedef struct frit_host_trace {
 typedef struct frit_task {
     uint32_t struct_size;
     uint32_t reserved;
-    /* [any] +mayblock  Should stop soon once `cancel` asks for it. */
+    /* [any] +mayblock  Should stop soon once `cancel` requests it. */
     void (*run)(void *ctx, const frit_cancel *cancel);
     /* [any] +nonblock  Called in place of `run` where the host cancels the task before it began. */
     void (*drop)(void *ctx);
@@ -125,8 +125,8 @@ typedef struct frit_host_exec {
     frit_status (*task_spawn)(void *self, const frit_task *task, uint64_t *id, frit_err *err);
     /* [any] +nonblock  Adds to the priority of a task that did not begin; else nothing. */
     void (*task_raise)(void *self, uint64_t id, uint64_t by);
-    /* [any] +nonblock  A task that did not begin is dropped before this returns; one that began is
-     * asked to stop; of one that has ended nothing happens. */
+    /* [any] +nonblock  A task that did not begin is dropped before this returns; for one that runs,
+     * `cancel` requests it to stop; one that has ended is ignored. */
     void (*task_cancel)(void *self, uint64_t id);
 } frit_host_exec;
 

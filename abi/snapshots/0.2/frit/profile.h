@@ -3,8 +3,8 @@
  *
  * A TIMESTAMP writes a count of ticks as a 64-bit number into device memory, when all commands
  * before it in its queue have ended and none behind it has begun.  The host reads it like any other
- * memory, behind a BARRIER or in a later call.  The host asks for the clock before it sends the
- * first TIMESTAMP to a device, and sends none to a device without. */
+ * memory, behind a BARRIER or in a later call.  The host reads the clock before it sends the
+ * first TIMESTAMP to a device, and sends none to a device without a clock. */
 #ifndef FRIT_PROFILE_H
 #define FRIT_PROFILE_H
 

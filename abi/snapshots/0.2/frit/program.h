@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* Programs: what can be launched, made by `op_program` for one op or by a fuser for a block of ops.
  *
- * Life of a launch: `describe` once, `prepare` once per signature (the host caches the answer),
- * `compile` if prepare asked for it, then LAUNCH commands in `submit`.  A program knows no buffer
- * and no size. */
+ * Life of a launch: `describe` once, `prepare` once per signature (the host caches its result),
+ * `compile` if prepare returned NEEDS_COMPILE, then LAUNCH commands in `submit`.  A program knows no
+ * buffer and no size. */
 #ifndef FRIT_PROGRAM_H
 #define FRIT_PROGRAM_H
 
@@ -27,7 +27,7 @@ typedef struct frit_operand {
     uint32_t extent[FRIT_MAX_RANK];
 } frit_operand;
 
-/* One op of a list that a driver or fuser is asked about.  Borrowed for the call. */
+/* One op of a list that the host passes to a driver or fuser.  Borrowed for the call. */
 typedef struct frit_op_desc {
     uint32_t struct_size;
     uint32_t id;  /* row of ops.def, or >= FRIT_OP_CUSTOM */
@@ -46,6 +46,14 @@ typedef struct frit_op_desc {
     const uint32_t *dead; /* numbers of the values that die with this op */
     frit_str name;        /* of a custom op, valid until the process ends; empty for a row */
 } frit_op_desc;
+
+/* Operand `i` of those from `first` on, which is `in` or `out` of the op. */
+static inline const frit_operand *frit_operand_at(const frit_op_desc *op, const frit_operand *first,
+                                                  uint32_t i)
+{
+    return (const frit_operand *)(const void *)((const char *)first +
+                                                (size_t)i * op->operand_stride);
+}
 
 FRIT_STATIC_ASSERT(sizeof(frit_operand) == 48, "0.2");
 FRIT_STATIC_ASSERT(FRIT_END_OF(frit_op_desc, dead) == 72, "0.2");
@@ -92,6 +100,13 @@ typedef struct frit_signature {
     uint32_t n_bounds;
     uint32_t reserved;
 } frit_signature;
+
+/* Argument `i`, inputs first. */
+static inline const frit_arg_sig *frit_arg_sig_at(const frit_signature *sig, uint32_t i)
+{
+    return (const frit_arg_sig *)(const void *)((const char *)sig->args +
+                                                (size_t)i * sig->arg_stride);
+}
 
 /* ---- what prepare answers ---- */
 
@@ -150,7 +165,7 @@ typedef struct frit_variant {
 /* Positive answers of prepare. */
 enum {
     FRIT_PREPARE_NEEDS_COMPILE = 1, /* spec and variant are valid; compile, then launch */
-    FRIT_PREPARE_RELAYOUT = 2 /* wants `wanted_strides` for `wanted_arg`; ask again with them */
+    FRIT_PREPARE_RELAYOUT = 2 /* wants `wanted_strides` for `wanted_arg`; prepare again with them */
 };
 
 /* How a candidate's numbers may differ from the first one's. */
@@ -210,7 +225,7 @@ typedef struct frit_arg {
     int64_t strides[FRIT_MAX_RANK];
 } frit_arg;
 
-/* Memory for a derivation, as the spec asks for it.  The host keeps it beside the operand while
+/* Memory for a derivation, as the spec requires it.  The host keeps it beside the operand while
  * that has its contents, so that a later launch finds it valid. */
 typedef struct frit_derived {
     frit_memory *memory;
@@ -262,6 +277,13 @@ typedef struct frit_launch {
     uint32_t reserved;
 } frit_launch;
 
+/* Argument `i`, inputs first. */
+static inline const frit_arg *frit_arg_at(const frit_launch *launch, uint32_t i)
+{
+    return (const frit_arg *)(const void *)((const char *)launch->args +
+                                            (size_t)i * launch->arg_stride);
+}
+
 /* ---- the table ---- */
 
 #define FRIT_PROGRAM_TABLE "frit.program/1"
@@ -273,14 +295,14 @@ typedef struct frit_program_table {
     /* [any] +nonblock  required */
     frit_status (*describe)(void *self, frit_program_info *out, frit_err *err);
     /* [any] +nonblock  required; pure.  FRIT_OK, a FRIT_PREPARE_*, or FRIT_UNSUPPORTED: not with
-     * these sizes and layouts, for a fuser's program too.  The host then asks the next candidate;
+     * these sizes and layouts, for a fuser's program too.  The host then tries the next candidate;
      * with no more of them it runs a block's ops one by one, and a single op as core ops or on
      * another device.  It keeps the answer as long as it likes, at most until the generation grows.
      */
     frit_status (*prepare)(void *self, uint32_t candidate, const frit_signature *sig,
                            frit_launch_spec *out, frit_variant *variant, frit_err *err);
     /* [any] +mayblock  NULL: prepare never answers NEEDS_COMPILE.  The host calls it on one of
-     * its background threads and runs a block's ops one by one meanwhile; `cancel` then asks it to
+     * its background threads and runs a block's ops one by one meanwhile; `cancel` requests it to
      * stop when nobody has the program any more or the device closes.  Or it calls it on the thread
      * that waits for it, with `cancel` NULL: for a single op, where much lies between a block's
      * ops, and where its user wants that (`[fusion] compile = wait`).  Launches come with the
@@ -308,7 +330,7 @@ typedef struct frit_program_table {
      * are not released only. */
     void (*spec_release)(void *self, const frit_launch_spec *spec);
     /* [any] +nonblock  NULL: always 0.  Grows when prepare or compile of this candidate and variant
-     * would give better code than before; then the host asks again. */
+     * would give better code than before; then the host calls prepare again. */
     uint64_t (*generation)(void *self, uint32_t candidate, const frit_variant *variant);
     /* [any] +nonblock  NULL: always 0.  How good the candidate is for a signature, by arithmetic
      * alone: the host prepares the highest first, of equal ones the first. */

@@ -57,12 +57,13 @@ typedef struct frit_str {
     uint64_t len;    /* bytes */
 } frit_str;
 
-/* For literals and arrays of char only. */
+/* For literals and arrays of char only; the second one initializes static storage too. */
 #ifdef __cplusplus
 #define FRIT_STR(literal) (frit_str{(literal), sizeof(literal) - 1})
 #else
 #define FRIT_STR(literal) ((frit_str){(literal), sizeof(literal) - 1})
 #endif
+#define FRIT_STR_INIT(literal) {(literal), sizeof(literal) - 1}
 
 /* What a driver hands out and only the driver looks into: each driver may complete these structs as
  * it likes. */

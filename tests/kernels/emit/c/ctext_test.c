@@ -14,7 +14,7 @@
 
 #include "failing_alloc.h"
 
-enum { CASES = 4, MOST_CASES = 1000, SPACES = 3, PARAMS_BYTES = 4096, MOST_EACH = 8 };
+enum { CASES = 4, MAX_CASES = 1000, SPACES = 3, PARAMS_BYTES = 4096, MAX_EACH = 8 };
 
 /* Warps of 4 threads are for exchanges through memory in small groups. */
 static const struct variant {
@@ -126,8 +126,8 @@ static void write_text(struct batch *b, const struct random_case *c, const struc
     const char *rest;
 
     for (uint32_t i = 0; i < c->module.n_phases; i++) {
-        while (c->module.phases[i].lanes / target.most_threads > MOST_EACH)
-            target.most_threads *= 2;
+        while (c->module.phases[i].lanes / target.max_threads > MAX_EACH)
+            target.max_threads *= 2;
     }
     if (ctext_emit_gpu(&c->module, &target, v->aligned, &text, phases, kernels, &err))
         fail_msg("%s", err.text);
@@ -278,8 +278,8 @@ static void run_batch(bool as_hip)
     FILE *results;
 
     b.n = many ? (uint32_t)strtoul(many, NULL, 10) : first ? 1 : CASES;
-    if (b.n > MOST_CASES)
-        b.n = MOST_CASES;
+    if (b.n > MAX_CASES)
+        b.n = MAX_CASES;
     snprintf(b.folder, sizeof(b.folder), "%s/ctext.XXXXXX", build ? build : "/tmp");
     assert_non_null(mkdtemp(b.folder));
     write_all(&b);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "ir/half.h"
+#include "kernels/bits.h"
 
 typedef uint16_t u16;
 typedef uint32_t u32;
@@ -14,38 +15,6 @@ typedef float f32;
 typedef double f64;
 
 enum { SAMPLES = 1000000, STEP_32 = 1021, SHOWN = 10 };
-
-static u32 bits_of_f32(f32 a)
-{
-    u32 bits;
-
-    memcpy(&bits, &a, sizeof(bits));
-    return bits;
-}
-
-static f32 f32_of_bits(u32 bits)
-{
-    f32 a;
-
-    memcpy(&a, &bits, sizeof(a));
-    return a;
-}
-
-static u64 bits_of_f64(f64 a)
-{
-    u64 bits;
-
-    memcpy(&bits, &a, sizeof(bits));
-    return bits;
-}
-
-static f64 f64_of_bits(u64 bits)
-{
-    f64 a;
-
-    memcpy(&a, &bits, sizeof(a));
-    return a;
-}
 
 static u64 random_bits(void)
 {

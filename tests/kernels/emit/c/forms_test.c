@@ -105,9 +105,10 @@ static void forms_are_exact(void **state)
     assert_int_equal(fclose(file), 0);
     snprintf(command, sizeof(command),
              "cd %s && " CTEXT_CC " -std=c17 -O1 -ffp-contract=off -I. "
-             "-I%s/kernels %s/tests/kernels/emit/c/forms_check.c -lm -o program && ./program && "
+             "-I%s/kernels -I%s/tests %s/tests/kernels/emit/c/forms_check.c -lm -o program && "
+             "./program && "
              "rm -r %s",
-             folder, CTEXT_SOURCE, CTEXT_SOURCE, folder);
+             folder, CTEXT_SOURCE, CTEXT_SOURCE, CTEXT_SOURCE, folder);
     if (system(command))
         fail_msg("failed: %s", command);
 }

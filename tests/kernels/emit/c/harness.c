@@ -12,15 +12,15 @@ typedef void kernel(const u64 *params, const uint32_t *group, void *shared);
 
 extern kernel *const kernels[];
 
-enum { MOST_ARGS = 16, MOST_SPACES = 4, MOST_WORDS = 64, MOST_GROUPS = 4096 };
+enum { MAX_ARGS = 16, MAX_SPACES = 4, MAX_WORDS = 64, MAX_GROUPS = 4096 };
 enum { BASE_Y = 3, BASE_Z = 5 };
 enum { BY_VALUE, BY_ADDRESS, SPACES };
 
 struct launch {
     u64 first, n_phases, n_words, n_args, given, n_spaces;
-    u64 bytes[MOST_ARGS];
-    void *args[MOST_SPACES][MOST_ARGS];
-    u64 block[MOST_SPACES * MOST_WORDS]; /* of each space: addresses, words */
+    u64 bytes[MAX_ARGS];
+    void *args[MAX_SPACES][MAX_ARGS];
+    u64 block[MAX_SPACES * MAX_WORDS]; /* of each space: addresses, words */
 };
 
 static void *must(void *memory)
@@ -74,8 +74,8 @@ static void run_groups(kernel *run, const u64 *params, const uint32_t *grid, siz
 /* As a driver gives them; every space has grid[0] groups. */
 static void run_phase(const struct launch *l, kernel *run, const uint32_t *grid, size_t shared)
 {
-    u64 params[1 + MOST_WORDS] = {(u64)BASE_Z << 32 | BASE_Y, (u64)(uintptr_t)l->block};
-    uint32_t first[MOST_SPACES + 1], table[MOST_GROUPS], shift = 2;
+    u64 params[1 + MAX_WORDS] = {(u64)BASE_Z << 32 | BASE_Y, (u64)(uintptr_t)l->block};
+    uint32_t first[MAX_SPACES + 1], table[MAX_GROUPS], shift = 2;
 
     for (u64 i = 0; l->given == BY_VALUE && i < l->n_args + l->n_words; i++)
         params[1 + i] = l->block[i];

@@ -8,7 +8,7 @@
 #include "kernels/emit/llvm/rig.h"
 #include "unit.h"
 
-enum { LANES = 64, GROUPS = 4096, LEAST = 1 << 23, NEAR = 8 /* to a tie */, MOST_LOW = 3 };
+enum { LANES = 64, GROUPS = 4096, LEAST = 1 << 23, NEAR = 8 /* to a tie */, MAX_LOW = 3 };
 
 /* out[group][lane] = a[group][lane] / b[group]. */
 static void make_quotients(struct kir_module *m)
@@ -72,7 +72,7 @@ static uint32_t near_ties(uint32_t b, uint32_t k, int r, float *a)
     uint32_t low = (uint32_t)__builtin_ctz(b), n = 0;
     uint64_t step = 1ull << (k - low), m;
 
-    if (low > MOST_LOW || r == 0 || r & ((1 << low) - 1))
+    if (low > MAX_LOW || r == 0 || r & ((1 << low) - 1))
         return 0;
     m = (uint32_t)(-(r >> low)) * inverse(b >> low) & (step - 1);
     for (; m < 4 * LEAST; m += step) {

@@ -139,7 +139,7 @@ static void make_roots(struct kir_module *m, int many)
 }
 
 /* Prefetch instructions: bytes 0f 18, then a byte that names the cache. */
-static uint32_t count_asks(const struct rig *rig, const struct kir_module *m)
+static uint32_t count_prefetches(const struct rig *rig, const struct kir_module *m)
 {
     frit_err err = {.struct_size = sizeof(err)};
     uint32_t count = 0;
@@ -165,16 +165,16 @@ static void the_next_group_is_prefetched(void **state)
     struct kir_module m;
 
     make_lines(&m, false);
-    assert_int_equal(count_asks(rig, &m), 0);
+    assert_int_equal(count_prefetches(rig, &m), 0);
     kir_fini(&m);
     make_lines(&m, true);
-    assert_in_range(count_asks(rig, &m), 1, LINES);
+    assert_in_range(count_prefetches(rig, &m), 1, LINES);
     kir_fini(&m);
     make_roots(&m, 1);
-    assert_int_equal(count_asks(rig, &m), 0);
+    assert_int_equal(count_prefetches(rig, &m), 0);
     kir_fini(&m);
     make_roots(&m, 8);
-    assert_in_range(count_asks(rig, &m), 1, LINES);
+    assert_in_range(count_prefetches(rig, &m), 1, LINES);
     kir_fini(&m);
 }
 
@@ -259,7 +259,7 @@ static void damaged_bytes_are_not_loaded(void **state)
     assert_null(object);
 }
 
-static void a_missing_library_is_told(void **state)
+static void a_missing_library_is_reported(void **state)
 {
     frit_err err = {.struct_size = sizeof(err)};
     struct llvm *llvm;
@@ -292,7 +292,7 @@ int main(void)
         cmocka_unit_test(halves_are_loaded_and_rounded),
         cmocka_unit_test(what_the_set_lacks_is_unsupported),
         cmocka_unit_test(damaged_bytes_are_not_loaded),
-        cmocka_unit_test(a_missing_library_is_told),
+        cmocka_unit_test(a_missing_library_is_reported),
         cmocka_unit_test(without_memory_nothing_is_left),
     };
 

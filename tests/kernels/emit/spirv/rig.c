@@ -12,7 +12,7 @@
 #include "ir/verify.h"
 #include "unit.h"
 
-const struct spirv_target spirv_rich = {.most_threads = 1024,
+const struct spirv_target spirv_rich = {.max_threads = 1024,
                                         .shared_bytes = 48 << 10,
                                         .push_bytes = 256,
                                         .subgroup = 32,

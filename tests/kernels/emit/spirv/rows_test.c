@@ -205,12 +205,12 @@ static uint32_t ulps_of(uint32_t op)
 
 /* ---- a test per row ---- */
 
-enum { MOST_CASES = 256 };
+enum { MAX_CASES = 256 };
 
 struct list {
-    struct row_case cases[MOST_CASES];
-    struct CMUnitTest tests[MOST_CASES];
-    char names[MOST_CASES][64];
+    struct row_case cases[MAX_CASES];
+    struct CMUnitTest tests[MAX_CASES];
+    char names[MAX_CASES][64];
     uint32_t n;
 };
 
@@ -223,7 +223,7 @@ static void add(struct list *list, struct row_case c, uint64_t imm)
 {
     char *name = list->names[list->n];
 
-    if (list->n == MOST_CASES)
+    if (list->n == MAX_CASES)
         return;
     c.imm = imm;
     snprintf(name, sizeof(list->names[0]), "%s.%s.%s.%lld", kir_op_info(c.op)->name,

@@ -11,7 +11,7 @@
 #define VK_NO_PROTOTYPES
 #include <vulkan/vulkan_core.h>
 
-enum { HEAP_BYTES = 32 << 20, GUARD = 256, GUARD_BYTE = 0xa5, MOST_DEVICES = 16, MOST_PHASES = 8 };
+enum { HEAP_BYTES = 32 << 20, GUARD = 256, GUARD_BYTE = 0xa5, MAX_DEVICES = 16, MAX_PHASES = 8 };
 
 struct vulkan_rig {
     void *library;
@@ -25,8 +25,8 @@ struct vulkan_rig {
     VkDeviceMemory memory;
     VkDeviceAddress address;
     uint8_t *mapped;
-    VkPipeline pipelines[MOST_PHASES];
-    VkPipelineLayout layouts[MOST_PHASES];
+    VkPipeline pipelines[MAX_PHASES];
+    VkPipelineLayout layouts[MAX_PHASES];
     struct spirv_target target;
     bool software;
     char name[VK_MAX_PHYSICAL_DEVICE_NAME_SIZE];
@@ -107,8 +107,8 @@ static bool wanted(const VkPhysicalDeviceProperties *properties)
 
 static bool choose_device(struct vulkan_rig *rig)
 {
-    VkPhysicalDevice devices[MOST_DEVICES];
-    uint32_t n = MOST_DEVICES;
+    VkPhysicalDevice devices[MAX_DEVICES];
+    uint32_t n = MAX_DEVICES;
 
     if (rig->EnumeratePhysicalDevices(rig->instance, &n, devices) < 0)
         return false;
@@ -161,7 +161,7 @@ static void read_properties(struct vulkan_rig *rig)
     bool apart = v12.denormBehaviorIndependence == VK_SHADER_FLOAT_CONTROLS_INDEPENDENCE_ALL;
 
     rig->GetPhysicalDeviceProperties2(rig->physical, &p);
-    t->most_threads = p.properties.limits.maxComputeWorkGroupInvocations;
+    t->max_threads = p.properties.limits.maxComputeWorkGroupInvocations;
     t->shared_bytes = p.properties.limits.maxComputeSharedMemorySize;
     t->push_bytes = p.properties.limits.maxPushConstantsSize;
     t->keep_special32 = v12.shaderSignedZeroInfNanPreserveFloat32;
@@ -466,7 +466,7 @@ bool vulkan_run(struct vulkan_rig *rig, const struct kir_module *module,
     uint8_t *push = calloc(1, SPIRV_HEAD + 8u * (module->n_args + module->n_params + 1));
     bool done;
 
-    if (!at || !push || module->n_phases > MOST_PHASES) {
+    if (!at || !push || module->n_phases > MAX_PHASES) {
         free(at);
         free(push);
         return false;

@@ -126,7 +126,7 @@ static void shapes(void **state)
     spirv_rig_emit(&m, 0, &target, true, &code);
     assert_int_equal(code.threads, 1024);
     spirv_fini(&code);
-    target.most_threads = 128;
+    target.max_threads = 128;
     spirv_rig_emit(&m, 0, &target, true, &code);
     assert_int_equal(code.threads, 128);
     assert_int_equal(code.each, 32);

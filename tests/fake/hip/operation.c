@@ -8,25 +8,25 @@
 
 /* ---- running ---- */
 
-/* Memory that was freed after the call is the caller's mistake. */
+/* Reports a mistake of the caller if memory of an enqueued operation was freed before it runs. */
 static void check_memory(const char *what, const void *at, size_t bytes)
 {
     if (bytes && !memory_is_device((uintptr_t)at, bytes))
         call_is_wrong("%s of %zu bytes at %p, which were freed meanwhile", what, bytes, at);
 }
 
-static void run_copy(const struct work *work)
+static void run_copy(const struct operation *op)
 {
-    memmove(work->copy.to, work->copy.from, work->copy.bytes);
+    memmove(op->copy.to, op->copy.from, op->copy.bytes);
 }
 
-static void run_set(const struct work *work)
+static void run_set(const struct operation *op)
 {
-    char *to = work->set.to;
+    char *to = op->set.to;
 
-    check_memory("a fill", to, work->set.count * work->set.width);
-    for (size_t i = 0; i < work->set.count; i++)
-        memcpy(to + i * work->set.width, &work->set.pattern, work->set.width);
+    check_memory("a fill", to, op->set.count * op->set.width);
+    for (size_t i = 0; i < op->set.count; i++)
+        memcpy(to + i * op->set.width, &op->set.pattern, op->set.width);
 }
 
 /* Shared memory of a block: the page behind it cannot be accessed. */
@@ -53,46 +53,46 @@ static struct shared shared_init(uint32_t bytes)
     return shared;
 }
 
-static void run_kernel(const struct work *work)
+static void run_kernel(const struct operation *op)
 {
-    const uint32_t *grid = work->kernel.grid;
-    const gpu_function function = work->kernel.function;
-    struct shared shared = shared_init(work->kernel.shared_bytes);
+    const uint32_t *grid = op->kernel.grid;
+    const gpu_function function = op->kernel.function;
+    struct shared shared = shared_init(op->kernel.shared_bytes);
 
     module_lock(function->module);
     if (function->dims) {
-        memcpy(function->dims, work->kernel.group, sizeof work->kernel.group);
-        memcpy(function->dims + 3, grid, sizeof work->kernel.grid);
+        memcpy(function->dims, op->kernel.group, sizeof op->kernel.group);
+        memcpy(function->dims + 3, grid, sizeof op->kernel.grid);
     }
     for (uint32_t z = 0; z < grid[2]; z++)
         for (uint32_t y = 0; y < grid[1]; y++)
             for (uint32_t x = 0; x < grid[0]; x++)
-                function->run(work->kernel.words, (const uint32_t[3]){x, y, z}, shared.start);
+                function->run(op->kernel.words, (const uint32_t[3]){x, y, z}, shared.start);
     module_unlock(function->module);
     munmap(shared.pages, shared.bytes);
 }
 
-gpu_result work_run(const struct work *work)
+gpu_result operation_run(const struct operation *op)
 {
-    switch (work->kind) {
-    case WORK_COPY:
-        run_copy(work);
+    switch (op->kind) {
+    case OPERATION_COPY:
+        run_copy(op);
         break;
-    case WORK_SET:
-        run_set(work);
+    case OPERATION_SET:
+        run_set(op);
         break;
-    case WORK_KERNEL:
-        run_kernel(work);
+    case OPERATION_KERNEL:
+        run_kernel(op);
         break;
-    case WORK_CALL:
-        work->call.run(work->call.data);
+    case OPERATION_CALL:
+        op->call.run(op->call.data);
         break;
-    case WORK_GRAPH:
-        for (const struct work *w = work->graph.exec->first; w; w = w->next)
-            (void)work_run(w);
+    case OPERATION_GRAPH:
+        for (const struct operation *w = op->graph.exec->first; w; w = w->next)
+            (void)operation_run(w);
         break;
-    case WORK_RECORD:
-    case WORK_WAIT:
+    case OPERATION_RECORD:
+    case OPERATION_WAIT:
         break;
     }
     return GPU_SUCCESS;
@@ -100,15 +100,15 @@ gpu_result work_run(const struct work *work)
 
 /* ---- ownership ---- */
 
-void work_fini(struct work *work)
+void operation_fini(struct operation *op)
 {
-    if (work->kind == WORK_COPY && work->copy.owns_from)
-        free((void *)(uintptr_t)work->copy.from);
-    if (work->kind == WORK_CALL)
-        free(work->call.data);
-    if (work->kind == WORK_KERNEL) {
-        free(work->kernel.words);
-        module_unref(work->kernel.function->module);
+    if (op->kind == OPERATION_COPY && op->copy.owns_from)
+        free((void *)(uintptr_t)op->copy.from);
+    if (op->kind == OPERATION_CALL)
+        free(op->call.data);
+    if (op->kind == OPERATION_KERNEL) {
+        free(op->kernel.words);
+        module_unref(op->kernel.function->module);
     }
 }
 
@@ -120,21 +120,21 @@ static void *copy_of(const void *from, size_t bytes)
     return to;
 }
 
-struct work *work_copy_list(const struct work *first)
+struct operation *operation_copy_list(const struct operation *first)
 {
-    struct work *copies = NULL, **end = &copies;
+    struct operation *copies = NULL, **end = &copies;
 
-    for (const struct work *w = first; w; w = w->next) {
-        struct work *copy = must_alloc(sizeof *copy);
+    for (const struct operation *w = first; w; w = w->next) {
+        struct operation *copy = must_alloc(sizeof *copy);
 
         *copy = *w;
         copy->next = NULL;
-        if (w->kind == WORK_KERNEL) {
+        if (w->kind == OPERATION_KERNEL) {
             copy->kernel.words =
                 copy_of(w->kernel.words, w->kernel.n_words * sizeof *w->kernel.words);
             module_ref(w->kernel.function->module);
         }
-        if (w->kind == WORK_CALL)
+        if (w->kind == OPERATION_CALL)
             copy->call.data = copy_of(w->call.data, w->call.bytes);
         *end = copy;
         end = &copy->next;
@@ -142,12 +142,12 @@ struct work *work_copy_list(const struct work *first)
     return copies;
 }
 
-void work_free_list(struct work *first)
+void operation_free_list(struct operation *first)
 {
     while (first) {
-        struct work *next = first->next;
+        struct operation *next = first->next;
 
-        work_fini(first);
+        operation_fini(first);
         free(first);
         first = next;
     }
@@ -155,10 +155,11 @@ void work_free_list(struct work *first)
 
 /* ---- copies ---- */
 
-gpu_result work_copy(gpu_stream stream, void *to, const void *from, size_t bytes)
+gpu_result operation_copy(gpu_stream stream, void *to, const void *from, size_t bytes)
 {
-    return stream_push(stream, &(struct work){.kind = WORK_COPY,
-                                              .copy = {.to = to, .from = from, .bytes = bytes}});
+    return stream_push(stream,
+                       &(struct operation){.kind = OPERATION_COPY,
+                                           .copy = {.to = to, .from = from, .bytes = bytes}});
 }
 
 /* Whether the stream's device may access the range.  Other devices' memory is for peer copies: the
@@ -177,15 +178,15 @@ gpu_result fake_MemcpyHtoDAsync(gpu_ptr to, const void *from, size_t bytes, gpu_
     if (result || !may_access(stream, to, bytes))
         return result ? result : FAKE_INVALID_VALUE;
     if (memory_is_pinned(from, bytes))
-        return work_copy(stream, (void *)(uintptr_t)to, from, bytes);
+        return operation_copy(stream, (void *)(uintptr_t)to, from, bytes);
     if (stream->capture)
         return FAKE_CAPTURE_UNSUPPORTED;
     copy = copy_of(from, bytes);
-    return stream_push(stream, &(struct work){.kind = WORK_COPY,
-                                              .copy = {.to = (void *)(uintptr_t)to,
-                                                       .from = copy,
-                                                       .bytes = bytes,
-                                                       .owns_from = true}});
+    return stream_push(stream, &(struct operation){.kind = OPERATION_COPY,
+                                                   .copy = {.to = (void *)(uintptr_t)to,
+                                                            .from = copy,
+                                                            .bytes = bytes,
+                                                            .owns_from = true}});
 }
 
 /* To memory that is not pinned a copy is over when the call returns. */
@@ -197,7 +198,7 @@ gpu_result fake_MemcpyDtoHAsync(void *to, gpu_ptr from, size_t bytes, gpu_stream
         return result ? result : FAKE_INVALID_VALUE;
     if (!memory_is_pinned(to, bytes) && stream->capture)
         return FAKE_CAPTURE_UNSUPPORTED;
-    result = work_copy(stream, to, (const void *)(uintptr_t)from, bytes);
+    result = operation_copy(stream, to, (const void *)(uintptr_t)from, bytes);
     return result || memory_is_pinned(to, bytes) ? result : stream_drain(stream);
 }
 
@@ -208,7 +209,8 @@ gpu_result fake_MemcpyDtoDAsync(gpu_ptr to, gpu_ptr from, size_t bytes, gpu_stre
     if (!result && (!may_access(stream, to, bytes) || !may_access(stream, from, bytes)))
         result = FAKE_INVALID_VALUE;
     return result ? result
-                  : work_copy(stream, (void *)(uintptr_t)to, (const void *)(uintptr_t)from, bytes);
+                  : operation_copy(stream, (void *)(uintptr_t)to, (const void *)(uintptr_t)from,
+                                   bytes);
 }
 
 /* ---- fills ---- */
@@ -221,11 +223,11 @@ static gpu_result push_set(const char *name, gpu_ptr to, uint32_t pattern, uint3
     if (!result && (to % width || !may_access(stream, to, count * width)))
         result = FAKE_INVALID_VALUE;
     return result ? result
-                  : stream_push(stream, &(struct work){.kind = WORK_SET,
-                                                       .set = {.to = (void *)(uintptr_t)to,
-                                                               .pattern = pattern,
-                                                               .width = width,
-                                                               .count = count}});
+                  : stream_push(stream, &(struct operation){.kind = OPERATION_SET,
+                                                            .set = {.to = (void *)(uintptr_t)to,
+                                                                    .pattern = pattern,
+                                                                    .width = width,
+                                                                    .count = count}});
 }
 
 gpu_result fake_MemsetD8Async(gpu_ptr to, unsigned char pattern, size_t count, gpu_stream stream)
@@ -246,37 +248,37 @@ gpu_result fake_MemsetD32Async(gpu_ptr to, unsigned pattern, size_t count, gpu_s
 /* ---- launches ---- */
 
 /* HIP_LAUNCH_PARAM_END and CU_LAUNCH_PARAM_END. */
-#define LAUNCH_END ((void *)(uintptr_t)FAKE_NAME(3, 0))
+#define LAUNCH_END ((void *)(uintptr_t)FAKE_PICK(3, 0))
 
-/* The parameters of the only form of a launch that the fake has: a list of keys and values, which
- * HIP takes in this order only. */
+/* The parameters of a launch.  Of the forms that a launch may have, the fake supports only `extra`:
+ * a list of keys and values, which HIP accepts in this order only. */
 static gpu_result read_parameters(void **extra, const void **words, size_t *bytes)
 {
     if (!extra || extra[0] != GPU_LAUNCH_BUFFER || extra[2] != GPU_LAUNCH_BUFFER_SIZE ||
         extra[4] != LAUNCH_END)
-        return FAKE_NAME(FAKE_NOT_INITIALIZED, FAKE_INVALID_VALUE);
+        return FAKE_PICK(FAKE_NOT_INITIALIZED, FAKE_INVALID_VALUE);
     *words = extra[1];
     *bytes = *(const size_t *)extra[3];
     return *bytes % sizeof(uint64_t) == 0 && *bytes <= FAKE_PARAMETERS ? GPU_SUCCESS
                                                                        : FAKE_INVALID_VALUE;
 }
 
-static gpu_result check_launch(const struct work *work)
+static gpu_result check_launch(const struct operation *op)
 {
-    const uint32_t *grid = work->kernel.grid, *group = work->kernel.group;
-    const gpu_function function = work->kernel.function;
+    const uint32_t *grid = op->kernel.grid, *group = op->kernel.group;
+    const gpu_function function = op->kernel.function;
     const uint64_t threads = (uint64_t)group[0] * group[1] * group[2];
 
     if (!grid[0] || !grid[1] || !grid[2] || grid[0] > INT32_MAX || grid[1] > UINT16_MAX ||
         grid[2] > UINT16_MAX || !threads || threads > FAKE_THREADS)
         return FAKE_INVALID_VALUE;
-    if (work->kernel.shared_bytes > function->shared_bytes)
+    if (op->kernel.shared_bytes > function->shared_bytes)
         return FAKE_INVALID_VALUE;
     if (function->threads && (group[0] != function->threads || threads != group[0]))
         call_is_wrong("a block of %u x %u x %u threads for a kernel of %u", group[0], group[1],
                       group[2], function->threads);
-    if (function->n_words && work->kernel.n_words != function->n_words)
-        call_is_wrong("%u words of parameters for a kernel of %u", work->kernel.n_words,
+    if (function->n_words && op->kernel.n_words != function->n_words)
+        call_is_wrong("%u words of parameters for a kernel of %u", op->kernel.n_words,
                       function->n_words);
     return GPU_SUCCESS;
 }
@@ -288,34 +290,34 @@ gpu_result fake_LaunchKernel(gpu_function function, unsigned grid_x, unsigned gr
     gpu_result result = stream_begin("LaunchKernel", stream);
     const void *words;
     size_t bytes;
-    struct work work = {.kind = WORK_KERNEL,
-                        .kernel = {.function = function,
-                                   .grid = {grid_x, grid_y, grid_z},
-                                   .group = {block_x, block_y, block_z},
-                                   .shared_bytes = shared_bytes}};
+    struct operation op = {.kind = OPERATION_KERNEL,
+                           .kernel = {.function = function,
+                                      .grid = {grid_x, grid_y, grid_z},
+                                      .group = {block_x, block_y, block_z},
+                                      .shared_bytes = shared_bytes}};
 
     if (!result)
         result = params ? FAKE_NOT_SUPPORTED : read_parameters(extra, &words, &bytes);
     if (result)
         return result;
-    work.kernel.n_words = (uint32_t)(bytes / sizeof(uint64_t));
-    result = check_launch(&work);
+    op.kernel.n_words = (uint32_t)(bytes / sizeof(uint64_t));
+    result = check_launch(&op);
     if (result)
         return result;
-    work.kernel.words = copy_of(words, bytes);
+    op.kernel.words = copy_of(words, bytes);
     module_ref(function->module);
-    return stream_push(stream, &work);
+    return stream_push(stream, &op);
 }
 
 /* ---- calls ---- */
 
-int work_enqueue(void *stream, void (*run)(const void *data), const void *data, uint64_t bytes)
+int operation_enqueue(void *stream, void (*run)(const void *data), const void *data, uint64_t bytes)
 {
     gpu_result result = stream_begin("a call of another library", stream);
 
     return result ? result
-                  : stream_push(stream, &(struct work){.kind = WORK_CALL,
-                                                       .call = {.run = run,
-                                                                .data = copy_of(data, bytes),
-                                                                .bytes = bytes}});
+                  : stream_push(stream, &(struct operation){.kind = OPERATION_CALL,
+                                                            .call = {.run = run,
+                                                                     .data = copy_of(data, bytes),
+                                                                     .bytes = bytes}});
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a failed build leaves is freed by the caller, as programs do. */
-#include "kernels/lower/scarce.h"
+#include "kernels/lower/fail_allocations.h"
 
 #include "failing_alloc.h"
 #include "unit.h"
 
-void rig_scarce(const struct rig *rig, const struct schedule *schedule, uint32_t least)
+void rig_fail_allocations(const struct rig *rig, const struct schedule *schedule, uint32_t least)
 {
     uint32_t failed = 0;
     bool hit = true;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An op on vectors of f32: its program, its launch and the command. */
-#ifndef GPU_OP_H
-#define GPU_OP_H
+/* An add of two vectors of f32 through the driver's tables: its program, its launch and the
+ * command. */
+#ifndef GPU_ADD_H
+#define GPU_ADD_H
 
 #include "rig.h"
 
@@ -24,5 +25,8 @@ struct add {
  * After a failure too the caller calls add_close. */
 frit_status add_open(struct rig *rig, struct add *add, const struct vector vectors[3], int64_t n);
 void add_close(struct add *add);
+/* Adds the first three of some numbers to those that begin `shift` elements (at most 4) behind the
+ * first, in new memory; fails the test if a call fails or a sum is wrong. */
+void add_run(struct rig *rig, uint32_t shift);
 
 #endif

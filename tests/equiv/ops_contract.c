@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rows whose results are sums or choices along lines of several operands or windows. */
-#include "rows.h"
+#include "ops.h"
 
 static bool chains_to(const struct var *a, const struct var *b)
 {
@@ -9,7 +9,7 @@ static bool chains_to(const struct var *a, const struct var *b)
 
 bool generate_matmul(struct generator *g)
 {
-    struct want want = {.dtypes = NUMBERS, .level = 8, .min_rank = 2, .max_rank = 3};
+    struct want want = {.dtypes = NUMBERS, .exponent = 8, .min_rank = 2, .max_rank = 3};
     uint16_t a = pick(g, &want), b;
     struct action action = begin_op(g, FRIT_OP_matmul, ATTR_NONE);
     struct shape shape;
@@ -17,16 +17,16 @@ bool generate_matmul(struct generator *g)
     if (a == NO_VAR)
         return false;
     b = pick_beside(g, a, chains_to);
-    if (b == NO_VAR || g->script->vars[b].level > 8)
+    if (b == NO_VAR || g->script->vars[b].exponent > 8)
         return false;
     shape = g->script->vars[a].shape;
     shape.code[shape.rank - 1] = g->script->vars[b].shape.code[1];
-    if (shape_most(&shape) > MOST_ELEMENTS)
+    if (shape_most(&shape) > MAX_ELEMENTS)
         return false;
     action.n_in = 2;
     action.in[0] = use(g, a);
     action.in[1] = use(g, b);
-    copy_sized(g, &action, g->script->vars[a].dtype, &shape, 20, false);
+    add_output(g, &action, g->script->vars[a].dtype, &shape, 20, false);
     return commit(g, &action);
 }
 
@@ -40,7 +40,7 @@ static bool can_pool(const struct var *var)
 bool generate_max_pool(struct generator *g)
 {
     struct want want = {
-        .dtypes = REALS, .level = NO_LEVEL, .min_rank = 3, .max_rank = 3, .fits = can_pool};
+        .dtypes = REALS, .exponent = ANY_EXPONENT, .min_rank = 3, .max_rank = 3, .fits = can_pool};
     struct action action = begin_op(g, FRIT_OP_max_pool, ATTR_POOL);
     struct shape shape;
     uint16_t x;
@@ -54,8 +54,8 @@ bool generate_max_pool(struct generator *g)
     action.step = 2;
     action.n_in = 1;
     action.in[0] = use(g, x);
-    copy_sized(g, &action, g->script->vars[x].dtype, &shape, g->script->vars[x].level, false);
-    copy_sized(g, &action, FRIT_I64, &shape, 0, false);
+    add_output(g, &action, g->script->vars[x].dtype, &shape, g->script->vars[x].exponent, false);
+    add_output(g, &action, FRIT_I64, &shape, 0, false);
     return commit(g, &action) && cast_index(g, &action, 1);
 }
 
@@ -63,7 +63,7 @@ bool generate_max_pool(struct generator *g)
 
 static bool can_halve(const struct var *var)
 {
-    return has_elements(var) && var->level <= MOST_LEVEL - 10;
+    return has_elements(var) && var->exponent <= MAX_EXPONENT - 10;
 }
 
 /* Back again, of both parts or of one of them twice. */
@@ -74,18 +74,18 @@ static bool inverse(struct generator *g, const struct action *forward, const str
     const struct var *var = value_of(g, re);
 
     action.axis = forward->axis;
-    action.with = shape->code[action.axis];
+    action.size = shape->code[action.axis];
     action.n_in = 2;
     action.in[0] = use(g, re);
     action.in[1] = re == im ? (struct operand){im, false} : use(g, im);
-    copy_sized(g, &action, var->dtype, shape, var->level + 6, false);
+    add_output(g, &action, var->dtype, shape, var->exponent + 6, false);
     return commit(g, &action);
 }
 
 bool generate_fft(struct generator *g)
 {
     struct want want = {.dtypes = REALS,
-                        .level = NO_LEVEL,
+                        .exponent = ANY_EXPONENT,
                         .min_rank = 1,
                         .max_rank = SCRIPT_RANK,
                         .fits = can_halve};
@@ -101,11 +101,11 @@ bool generate_fft(struct generator *g)
     if (!is_product(shape.code[action.axis]))
         return false;
     half.code[action.axis] |= DIM_HALF;
-    action.with = shape.code[action.axis];
+    action.size = shape.code[action.axis];
     action.n_in = 1;
     action.in[0] = use(g, x);
-    copy_sized(g, &action, var->dtype, &half, var->level + 6, false);
-    copy_sized(g, &action, var->dtype, &half, var->level + 6, false);
+    add_output(g, &action, var->dtype, &half, var->exponent + 6, false);
+    add_output(g, &action, var->dtype, &half, var->exponent + 6, false);
     if (!commit(g, &action))
         return false;
     return chance_of(&g->chance, 50) || inverse(g, &action, &shape);

@@ -1,47 +1,49 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows that compute each element from the elements at its place. */
-#include "rows.h"
+/* Elementwise ops, and short patterns of them. */
+#include "ops.h"
 
 bool generate_unary(struct generator *g)
 {
-    static const struct map_row rows[] = {
-        {FRIT_OP_abs, NUMBERS, NO_LEVEL, -1, true},
-        {FRIT_OP_neg, NUMBERS, NO_LEVEL, -1, false},
-        {FRIT_OP_relu, NUMBERS, NO_LEVEL, -1, true},
-        {FRIT_OP_square, NUMBERS, MOST_LEVEL / 2, -2, true},
+    static const struct simple_op ops[] = {
+        {FRIT_OP_abs, NUMBERS, ANY_EXPONENT, OF_OPERAND, true},
+        {FRIT_OP_neg, NUMBERS, ANY_EXPONENT, OF_OPERAND, false},
+        {FRIT_OP_relu, NUMBERS, ANY_EXPONENT, OF_OPERAND, true},
+        {FRIT_OP_square, NUMBERS, MAX_EXPONENT / 2, OF_SQUARE, true},
         {FRIT_OP_exp, REALS, 3, 12, true},
-        {FRIT_OP_tanh, REALS, NO_LEVEL, 0, false},
-        {FRIT_OP_sigmoid, REALS, NO_LEVEL, 0, true},
-        {FRIT_OP_silu, REALS, NO_LEVEL, -1, false},
-        {FRIT_OP_gelu, REALS, NO_LEVEL, -1, false},
-        {FRIT_OP_floor, REALS, NO_LEVEL, -1, false},
-        {FRIT_OP_softplus, REALS, NO_LEVEL, -1, true},
-        {FRIT_OP_not, LOGICS, NO_LEVEL, -1, false},
-        {FRIT_OP_copy, ANY, NO_LEVEL, -1, false},
+        {FRIT_OP_tanh, REALS, ANY_EXPONENT, 0, false},
+        {FRIT_OP_sigmoid, REALS, ANY_EXPONENT, 0, true},
+        {FRIT_OP_silu, REALS, ANY_EXPONENT, OF_OPERAND, false},
+        {FRIT_OP_gelu, REALS, ANY_EXPONENT, OF_OPERAND, false},
+        {FRIT_OP_floor, REALS, ANY_EXPONENT, OF_OPERAND, false},
+        {FRIT_OP_softplus, REALS, ANY_EXPONENT, OF_OPERAND, true},
+        {FRIT_OP_not, LOGICS, ANY_EXPONENT, OF_OPERAND, false},
+        {FRIT_OP_copy, ANY, ANY_EXPONENT, OF_OPERAND, false},
     };
-    const struct map_row *row = &rows[chance_below(&g->chance, sizeof(rows) / sizeof(rows[0]))];
-    struct want want = {.dtypes = row->dtypes, .level = row->most, .max_rank = SCRIPT_RANK};
-    struct action action = begin_op(g, row->op, ATTR_NONE);
+    const struct simple_op *op = &ops[chance_below(&g->chance, sizeof(ops) / sizeof(ops[0]))];
+    struct want want = {.dtypes = op->dtypes, .exponent = op->most, .max_rank = SCRIPT_RANK};
+    struct action action = begin_op(g, op->id, ATTR_NONE);
     const struct var *var;
     uint16_t x;
-    int level;
+    int exponent;
 
-    g->discrete = row->op == FRIT_OP_floor;
+    g->discrete = op->id == FRIT_OP_floor;
     x = pick(g, &want);
     var = value_of(g, x);
     if (x == NO_VAR)
         return false;
-    level = row->level == -1 ? var->level : row->level == -2 ? 2 * var->level : row->level;
+    exponent = op->exponent == OF_OPERAND  ? var->exponent
+               : op->exponent == OF_SQUARE ? 2 * var->exponent
+                                           : op->exponent;
     action.n_in = 1;
     action.in[0] = use(g, x);
-    copy_sized(g, &action, var->dtype, &var->shape, level, row->positive);
+    add_output(g, &action, var->dtype, &var->shape, exponent, op->positive);
     return commit(g, &action);
 }
 
-/* In a careful script: a value that is at least 1, made of `x`; else `x`. */
+/* In a well-conditioned script: a value that is at least 1, made of `x`; else `x`. */
 uint16_t away_from_zero(struct generator *g, uint16_t x)
 {
-    if (!g->script->careful || x == NO_VAR)
+    if (!g->script->well_conditioned || x == NO_VAR)
         return x;
     for (uint32_t k = g->script->vars[x].positive ? 1 : 0; k < 2; k++) {
         struct action action = begin_op(g, k ? FRIT_OP_add : FRIT_OP_abs, ATTR_NONE);
@@ -51,7 +53,7 @@ uint16_t away_from_zero(struct generator *g, uint16_t x)
         action.in[0] = (struct operand){x, false};
         action.in[1] = scalar();
         action.scalars = SCALARS_ONE;
-        copy_sized(g, &action, var->dtype, &var->shape, var->level + 1, true);
+        add_output(g, &action, var->dtype, &var->shape, var->exponent + 1, true);
         if (!commit(g, &action))
             return NO_VAR;
         x = action.out[0];
@@ -67,18 +69,18 @@ static bool is_positive(const struct var *var)
 bool generate_root(struct generator *g)
 {
     static const uint16_t ops[] = {FRIT_OP_sqrt, FRIT_OP_log, FRIT_OP_recip, FRIT_OP_rsqrt};
-    struct want want = {.dtypes = REALS, .level = NO_LEVEL, .max_rank = SCRIPT_RANK};
+    struct want want = {.dtypes = REALS, .exponent = ANY_EXPONENT, .max_rank = SCRIPT_RANK};
     uint16_t x;
     struct action action = begin_op(g, ops[chance_below(&g->chance, 4)], ATTR_NONE);
 
-    want.fits = chance_of(&g->chance, 85) || g->script->careful ? is_positive : NULL;
+    want.fits = chance_of(&g->chance, 85) || g->script->well_conditioned ? is_positive : NULL;
     x = away_from_zero(g, pick(g, &want));
     if (x == NO_VAR)
         return false;
     action.n_in = 1;
     action.in[0] = use(g, x);
-    copy_sized(g, &action, g->script->vars[x].dtype, &g->script->vars[x].shape,
-               g->script->vars[x].level + 4, action.op == FRIT_OP_sqrt);
+    add_output(g, &action, g->script->vars[x].dtype, &g->script->vars[x].shape,
+               g->script->vars[x].exponent + 4, action.op == FRIT_OP_sqrt);
     return commit(g, &action);
 }
 
@@ -87,14 +89,14 @@ static bool goes_with(const struct var *a, const struct var *b)
     struct shape shape;
 
     return a->dtype == b->dtype && shape_broadcast(&a->shape, &b->shape, &shape) &&
-           shape_most(&shape) <= MOST_ELEMENTS;
+           shape_most(&shape) <= MAX_ELEMENTS;
 }
 
 /* Two operands of one type, one of them perhaps a scalar; gives what they broadcast to. */
 static bool two_operands(struct generator *g, uint32_t dtypes, int most, struct action *action,
                          struct var *out)
 {
-    struct want want = {.dtypes = dtypes, .level = most, .max_rank = SCRIPT_RANK};
+    struct want want = {.dtypes = dtypes, .exponent = most, .max_rank = SCRIPT_RANK};
     uint16_t a = pick(g, &want), b;
 
     if (a == NO_VAR)
@@ -106,7 +108,7 @@ static bool two_operands(struct generator *g, uint32_t dtypes, int most, struct 
     action->in[0] = use(g, a);
     action->in[1] = scalar();
     if (b == NO_VAR) {
-        out->level = out->level > 2 ? out->level : 2;
+        out->exponent = out->exponent > 2 ? out->exponent : 2;
         if (chance_of(&g->chance, 25)) { /* the scalar comes first */
             action->in[1] = action->in[0];
             action->in[0] = scalar();
@@ -115,40 +117,43 @@ static bool two_operands(struct generator *g, uint32_t dtypes, int most, struct 
     }
     action->in[1] = use(g, b);
     shape_broadcast(&g->script->vars[a].shape, &g->script->vars[b].shape, &out->shape);
-    out->level = out->level > g->script->vars[b].level ? out->level : g->script->vars[b].level;
+    out->exponent =
+        out->exponent > g->script->vars[b].exponent ? out->exponent : g->script->vars[b].exponent;
     return true;
 }
 
 bool generate_binary(struct generator *g)
 {
-    static const struct map_row rows[] = {
-        {FRIT_OP_add, NUMBERS, MOST_LEVEL, -1, false},
-        {FRIT_OP_add, NUMBERS, MOST_LEVEL, -1, false},
-        {FRIT_OP_sub, NUMBERS, MOST_LEVEL, -1, false},
-        {FRIT_OP_mul, NUMBERS, MOST_LEVEL / 2, -2, false},
-        {FRIT_OP_mul, NUMBERS, MOST_LEVEL / 2, -2, false},
-        {FRIT_OP_div, NUMBERS, MOST_LEVEL / 2, MOST_LEVEL, false},
-        {FRIT_OP_maximum, NUMBERS | BIT(FRIT_BOOL), NO_LEVEL, -1, false},
-        {FRIT_OP_minimum, NUMBERS | BIT(FRIT_BOOL), NO_LEVEL, -1, false},
-        {FRIT_OP_and, LOGICS, NO_LEVEL, -1, false},
-        {FRIT_OP_or, LOGICS, NO_LEVEL, -1, false},
-        {FRIT_OP_xor, LOGICS, NO_LEVEL, -1, false},
-        {FRIT_OP_hypot, REALS, MOST_LEVEL / 2, -2, true},
+    static const struct simple_op ops[] = {
+        {FRIT_OP_add, NUMBERS, MAX_EXPONENT, OF_OPERAND, false},
+        {FRIT_OP_add, NUMBERS, MAX_EXPONENT, OF_OPERAND, false},
+        {FRIT_OP_sub, NUMBERS, MAX_EXPONENT, OF_OPERAND, false},
+        {FRIT_OP_mul, NUMBERS, MAX_EXPONENT / 2, OF_SQUARE, false},
+        {FRIT_OP_mul, NUMBERS, MAX_EXPONENT / 2, OF_SQUARE, false},
+        {FRIT_OP_div, NUMBERS, MAX_EXPONENT / 2, MAX_EXPONENT, false},
+        {FRIT_OP_maximum, NUMBERS | BIT(FRIT_BOOL), ANY_EXPONENT, OF_OPERAND, false},
+        {FRIT_OP_minimum, NUMBERS | BIT(FRIT_BOOL), ANY_EXPONENT, OF_OPERAND, false},
+        {FRIT_OP_and, LOGICS, ANY_EXPONENT, OF_OPERAND, false},
+        {FRIT_OP_or, LOGICS, ANY_EXPONENT, OF_OPERAND, false},
+        {FRIT_OP_xor, LOGICS, ANY_EXPONENT, OF_OPERAND, false},
+        {FRIT_OP_hypot, REALS, MAX_EXPONENT / 2, OF_SQUARE, true},
     };
-    const struct map_row *row = &rows[chance_below(&g->chance, sizeof(rows) / sizeof(rows[0]))];
-    struct action action = begin_op(g, row->op, ATTR_NONE);
+    const struct simple_op *op = &ops[chance_below(&g->chance, sizeof(ops) / sizeof(ops[0]))];
+    struct action action = begin_op(g, op->id, ATTR_NONE);
     struct var out;
-    int level;
+    int exponent;
 
-    if (!two_operands(g, row->dtypes, row->most, &action, &out))
+    if (!two_operands(g, op->dtypes, op->most, &action, &out))
         return false;
-    if (row->op == FRIT_OP_div && g->script->careful && action.in[1].var != NO_VAR) {
-        action.in[1] = used_up(g, away_from_zero(g, action.in[1].var));
+    if (op->id == FRIT_OP_div && g->script->well_conditioned && action.in[1].var != NO_VAR) {
+        action.in[1] = consume(g, away_from_zero(g, action.in[1].var));
         if (action.in[1].var == NO_VAR)
             return false;
     }
-    level = row->level == -1 ? out.level + 1 : row->level == -2 ? 2 * out.level : row->level;
-    copy_sized(g, &action, out.dtype, &out.shape, level, row->positive);
+    exponent = op->exponent == OF_OPERAND  ? out.exponent + 1
+               : op->exponent == OF_SQUARE ? 2 * out.exponent
+                                           : op->exponent;
+    add_output(g, &action, out.dtype, &out.shape, exponent, op->positive);
     return commit(g, &action);
 }
 
@@ -160,13 +165,13 @@ bool generate_compare(struct generator *g)
     struct var out;
 
     g->discrete = true;
-    if (!two_operands(g, ANY, NO_LEVEL, &action, &out))
+    if (!two_operands(g, ANY, ANY_EXPONENT, &action, &out))
         return false;
-    copy_sized(g, &action, FRIT_BOOL, &out.shape, 0, false);
+    add_output(g, &action, FRIT_BOOL, &out.shape, 0, false);
     return commit(g, &action);
 }
 
-/* where, and mask_fill, whose mask comes second. */
+/* `where` or `mask_fill`; the mask is operand 0 of the first and operand 1 of the second. */
 bool generate_choose(struct generator *g)
 {
     bool fill = chance_of(&g->chance, 30);
@@ -176,9 +181,9 @@ bool generate_choose(struct generator *g)
     struct shape shape;
     struct var out;
 
-    if (mask == NO_VAR || !two_operands(g, ANY, NO_LEVEL, &action, &out) ||
+    if (mask == NO_VAR || !two_operands(g, ANY, ANY_EXPONENT, &action, &out) ||
         !shape_broadcast(&g->script->vars[mask].shape, &out.shape, &shape) ||
-        shape_most(&shape) > MOST_ELEMENTS || (fill && action.in[0].var == NO_VAR))
+        shape_most(&shape) > MAX_ELEMENTS || (fill && action.in[0].var == NO_VAR))
         return false;
     first = action.in[0];
     second = action.in[1];
@@ -186,7 +191,7 @@ bool generate_choose(struct generator *g)
     action.in[0] = fill ? first : use(g, mask);
     action.in[1] = fill ? use(g, mask) : first;
     action.in[2] = second;
-    copy_sized(g, &action, out.dtype, &shape, out.level, false);
+    add_output(g, &action, out.dtype, &shape, out.exponent, false);
     return commit(g, &action);
 }
 
@@ -200,7 +205,7 @@ bool generate_clamp(struct generator *g)
     action.n_in = 3;
     action.in[0] = use(g, x);
     action.in[1] = action.in[2] = scalar();
-    copy_sized(g, &action, g->script->vars[x].dtype, &g->script->vars[x].shape, 3, false);
+    add_output(g, &action, g->script->vars[x].dtype, &g->script->vars[x].shape, 3, false);
     return commit(g, &action);
 }
 
@@ -219,11 +224,12 @@ bool generate_cast(struct generator *g)
         return false;
     action.n_in = 1;
     action.in[0] = use(g, x);
-    copy_sized(g, &action, to, &var->shape, BIT(var->dtype) & REALS ? var->level : 8, false);
+    add_output(g, &action, to, &var->shape, BIT(var->dtype) & REALS ? var->exponent : 8, false);
     return commit(g, &action);
 }
 
-/* A run of rows in which each takes the one before: what can be done in place. */
+/* A chain of ops, each of which consumes the result of the one before, so that it can be computed
+ * in place. */
 bool generate_chain(struct generator *g)
 {
     static const uint16_t ops[] = {FRIT_OP_neg, FRIT_OP_tanh, FRIT_OP_abs, FRIT_OP_sigmoid,
@@ -238,12 +244,12 @@ bool generate_chain(struct generator *g)
         struct action action = begin_op(g, ops[n], ATTR_NONE);
 
         action.n_in = n < 4 ? 1 : 2;
-        action.in[0] = k ? used_up(g, x) : use(g, x);
+        action.in[0] = k ? consume(g, x) : use(g, x);
         action.in[1] = scalar();
-        if (action.n_in == 2 && g->script->vars[x].level > 10)
+        if (action.n_in == 2 && g->script->vars[x].exponent > 10)
             action.op = FRIT_OP_minimum;
-        copy_sized(g, &action, g->script->vars[like].dtype, &g->script->vars[like].shape,
-                   g->script->vars[x].level + 2, false);
+        add_output(g, &action, g->script->vars[like].dtype, &g->script->vars[like].shape,
+                   g->script->vars[x].exponent + 2, false);
         if (!commit(g, &action))
             return false;
         x = action.out[0];
@@ -253,8 +259,8 @@ bool generate_chain(struct generator *g)
 
 /* ---- packed types ---- */
 
-/* The scales: one, or one per line along the last dim.  Powers of two, so that every type of float
- * divides by them without an error, and all devices see the same ties. */
+/* The scales: one, or one per line along the last dim.  Powers of two, by which every float type
+ * divides exactly, so that all devices round the same ties. */
 static uint16_t scales_of(struct generator *g, const struct var *x, struct action *quantize)
 {
     struct action action = begin_op(g, FRIT_OP_full, ATTR_INIT);
@@ -263,22 +269,23 @@ static uint16_t scales_of(struct generator *g, const struct var *x, struct actio
     if (x->shape.rank && chance_of(&g->chance, 50)) {
         shape = x->shape;
         quantize->keep = true;
-        quantize->with = shape.code[shape.rank - 1];
+        quantize->size = shape.code[shape.rank - 1];
         shape.code[shape.rank - 1] = DIM_ONE;
     }
     action.n_in = 1;
     action.in[0] = scalar();
     action.scalars = SCALARS_POWERS;
-    copy_sized(g, &action, x->dtype, &shape, 2, true);
+    add_output(g, &action, x->dtype, &shape, 2, true);
     return commit(g, &action) ? action.out[0] : (uint16_t)NO_VAR;
 }
 
-/* There and back: the packed type is not one of ours. */
+/* Quantizes and dequantizes at once: scripts have no values of packed types. */
 bool generate_quant(struct generator *g)
 {
     static const uint32_t dtypes[] = {FRIT_Q8,     FRIT_Q4,     FRIT_Q2,
                                       FRIT_F8E4M3, FRIT_F8E5M2, FRIT_F4E2M1};
-    struct want want = {.dtypes = REALS, .level = 8, .max_rank = SCRIPT_RANK, .fits = has_elements};
+    struct want want = {
+        .dtypes = REALS, .exponent = 8, .max_rank = SCRIPT_RANK, .fits = has_elements};
     struct action there = begin_op(g, FRIT_OP_quantize, ATTR_QUANTIZE);
     struct action back = begin_op(g, FRIT_OP_dequantize, ATTR_DEQUANTIZE);
     struct var var;
@@ -295,20 +302,20 @@ bool generate_quant(struct generator *g)
     there.n_in = back.n_in = 3;
     there.in[0] = use(g, x);
     there.in[1] = (struct operand){scales, false};
-    there.in[2] = back.in[2] = scalar();    /* absent */
-    there.step = chance_of(&g->chance, 50); /* symmetric */
-    copy_sized(g, &there, dtypes[chance_below(&g->chance, 6)], &var.shape, 0, false);
+    there.in[2] = back.in[2] = scalar();      /* absent */
+    there.choice = chance_of(&g->chance, 50); /* symmetric */
+    add_output(g, &there, dtypes[chance_below(&g->chance, 6)], &var.shape, 0, false);
     if (!commit(g, &there))
         return false;
     back.keep = there.keep;
-    back.with = there.with;
-    back.in[0] = used_up(g, there.out[0]);
+    back.size = there.size;
+    back.in[0] = consume(g, there.out[0]);
     back.in[1] = use(g, scales);
-    copy_sized(g, &back, var.dtype, &var.shape, 8, false);
+    add_output(g, &back, var.dtype, &var.shape, 8, false);
     return commit(g, &back);
 }
 
-/* |x| - x where the first is not seen: of one tensor of a step. */
+/* |x| - x; the program never sees |x|. */
 static bool step_value(struct generator *g)
 {
     struct action inner = begin_op(g, FRIT_OP_abs, ATTR_NONE);
@@ -320,18 +327,18 @@ static bool step_value(struct generator *g)
         return false;
     inner.n_in = 1;
     inner.in[0] = (struct operand){x, false};
-    copy_sized(g, &inner, var->dtype, &var->shape, var->level, true);
+    add_output(g, &inner, var->dtype, &var->shape, var->exponent, true);
     if (!commit(g, &inner))
         return false;
     var = value_of(g, x);
     outer.n_in = 2;
-    outer.in[0] = used_up(g, inner.out[0]);
+    outer.in[0] = consume(g, inner.out[0]);
     outer.in[1] = (struct operand){x, false};
-    copy_sized(g, &outer, var->dtype, &var->shape, var->level + 1, false);
+    add_output(g, &outer, var->dtype, &var->shape, var->exponent + 1, false);
     return commit(g, &outer);
 }
 
-/* The same ops over many values, each with a result of its own: as an optimiser does. */
+/* The same ops on many values, each with its own result, as in an optimiser's step. */
 bool generate_step(struct generator *g)
 {
     uint32_t n = 10 + chance_below(&g->chance, 20);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "op.h"
+#include "add.h"
 
 #include <frit/op_table.h>
 
@@ -81,4 +81,25 @@ void add_close(struct add *add)
     if (add->program.self)
         add->program.table->destroy(add->program.self);
     add->program.self = NULL;
+}
+
+void add_run(struct rig *rig, uint32_t shift)
+{
+    frit_allocation a = rig_alloc(rig, 64), y = rig_alloc(rig, 64);
+    const struct vector vectors[3] = {
+        {a.memory, 0}, {a.memory, shift * sizeof(float)}, {y.memory, 0}};
+    const float numbers[7] = {1, 10, 100, 1000, 2, 20, 200};
+    float got[3];
+    struct add add;
+
+    rig_write(rig, a.memory, 0, numbers, sizeof numbers);
+    if (add_open(rig, &add, vectors, 3))
+        fail_msg("%s", rig->err.text);
+    rig_run(rig, &add.cmd, 1);
+    rig_read(rig, y.memory, 0, got, sizeof got);
+    for (uint32_t i = 0; i < 3; i++)
+        assert_true(got[i] == numbers[i] + numbers[i + shift]);
+    add_close(&add);
+    rig->backend->free(rig->device, a.memory);
+    rig->backend->free(rig->device, y.memory);
 }

@@ -2,7 +2,7 @@
 /* Reductions, scans, norms, and what is made of them op by op. */
 #include <string.h>
 
-#include "rows.h"
+#include "ops.h"
 
 bool has_elements(const struct var *var)
 {
@@ -25,28 +25,28 @@ static struct shape reduced(const struct shape *shape, const struct action *acti
 
 bool generate_reduce(struct generator *g)
 {
-    static const struct map_row rows[] = {
-        {FRIT_OP_sum, NUMBERS, MOST_LEVEL, 10, false},
-        {FRIT_OP_sum, NUMBERS, MOST_LEVEL, 10, false},
-        {FRIT_OP_mean, REALS, MOST_LEVEL, 0, false},
-        {FRIT_OP_max, ANY, NO_LEVEL, 0, false},
-        {FRIT_OP_min, ANY, NO_LEVEL, 0, false},
-        {FRIT_OP_var, REALS, MOST_LEVEL / 2, 12, true},
-        {FRIT_OP_any, ANY, NO_LEVEL, 0, false},
-        {FRIT_OP_argmax, ANY, NO_LEVEL, 0, false},
+    static const struct simple_op ops[] = {
+        {FRIT_OP_sum, NUMBERS, MAX_EXPONENT, 10, false},
+        {FRIT_OP_sum, NUMBERS, MAX_EXPONENT, 10, false},
+        {FRIT_OP_mean, REALS, MAX_EXPONENT, 0, false},
+        {FRIT_OP_max, ANY, ANY_EXPONENT, 0, false},
+        {FRIT_OP_min, ANY, ANY_EXPONENT, 0, false},
+        {FRIT_OP_var, REALS, MAX_EXPONENT / 2, 12, true},
+        {FRIT_OP_any, ANY, ANY_EXPONENT, 0, false},
+        {FRIT_OP_argmax, ANY, ANY_EXPONENT, 0, false},
     };
-    const struct map_row *row = &rows[chance_below(&g->chance, 8)];
-    struct want want = {.dtypes = row->dtypes,
-                        .level = row->most,
+    const struct simple_op *op = &ops[chance_below(&g->chance, 8)];
+    struct want want = {.dtypes = op->dtypes,
+                        .exponent = op->most,
                         .min_rank = 1,
                         .max_rank = SCRIPT_RANK,
                         .fits = has_elements};
-    struct action action = begin_op(g, row->op, ATTR_REDUCE);
+    struct action action = begin_op(g, op->id, ATTR_REDUCE);
     const struct var *var;
     struct shape shape;
     uint16_t x;
 
-    g->discrete = row->op == FRIT_OP_any || row->op == FRIT_OP_argmax;
+    g->discrete = op->id == FRIT_OP_any || op->id == FRIT_OP_argmax;
     x = pick(g, &want);
     var = value_of(g, x);
     if (x == NO_VAR)
@@ -55,38 +55,38 @@ bool generate_reduce(struct generator *g)
     for (uint8_t d = 0; d < var->shape.rank; d++)
         if (chance_of(&g->chance, 40))
             action.axes[action.n_axes++] = d;
-    if (action.n_axes == 0 || chance_of(&g->chance, 30) || row->op == FRIT_OP_argmax) {
+    if (action.n_axes == 0 || chance_of(&g->chance, 30) || op->id == FRIT_OP_argmax) {
         action.n_axes = 1;
         action.axes[0] = (uint8_t)chance_below(&g->chance, var->shape.rank);
     }
     action.n_in = 1;
     action.in[0] = use(g, x);
     shape = reduced(&var->shape, &action);
-    if (row->op == FRIT_OP_argmax) {
-        copy_sized(g, &action, FRIT_I64, &shape, 0, false);
+    if (op->id == FRIT_OP_argmax) {
+        add_output(g, &action, FRIT_I64, &shape, 0, false);
         return commit(g, &action) && cast_index(g, &action, 0);
     }
-    copy_sized(g, &action, row->op == FRIT_OP_any ? FRIT_BOOL : var->dtype, &shape,
-               var->level + row->level, row->positive);
+    add_output(g, &action, op->id == FRIT_OP_any ? FRIT_BOOL : var->dtype, &shape,
+               var->exponent + op->exponent, op->positive);
     return commit(g, &action);
 }
 
 bool generate_along_axis(struct generator *g)
 {
-    static const struct map_row rows[] = {
-        {FRIT_OP_softmax, REALS, NO_LEVEL, 0, true},
-        {FRIT_OP_log_softmax, REALS, NO_LEVEL, 8, false},
-        {FRIT_OP_cumsum, NUMBERS, MOST_LEVEL, 10, false},
-        {FRIT_OP_softmin, REALS, NO_LEVEL, 0, true},
-        {FRIT_OP_cummax, NUMBERS, NO_LEVEL, -1, false},
-        {FRIT_OP_cummin, NUMBERS, NO_LEVEL, -1, false},
-        {FRIT_OP_cumprod, NUMBERS, 0, -1, false}, /* a product of many has no level but this */
+    static const struct simple_op ops[] = {
+        {FRIT_OP_softmax, REALS, ANY_EXPONENT, 0, true},
+        {FRIT_OP_log_softmax, REALS, ANY_EXPONENT, 8, false},
+        {FRIT_OP_cumsum, NUMBERS, MAX_EXPONENT, 10, false},
+        {FRIT_OP_softmin, REALS, ANY_EXPONENT, 0, true},
+        {FRIT_OP_cummax, NUMBERS, ANY_EXPONENT, OF_OPERAND, false},
+        {FRIT_OP_cummin, NUMBERS, ANY_EXPONENT, OF_OPERAND, false},
+        {FRIT_OP_cumprod, NUMBERS, 0, OF_OPERAND, false}, /* a product of many has no other bound */
     };
-    const struct map_row *row = &rows[chance_below(&g->chance, sizeof(rows) / sizeof(rows[0]))];
+    const struct simple_op *op = &ops[chance_below(&g->chance, sizeof(ops) / sizeof(ops[0]))];
     struct want want = {
-        .dtypes = row->dtypes, .level = row->most, .min_rank = 1, .max_rank = SCRIPT_RANK};
+        .dtypes = op->dtypes, .exponent = op->most, .min_rank = 1, .max_rank = SCRIPT_RANK};
     uint16_t x = pick(g, &want);
-    struct action action = begin_op(g, row->op, ATTR_AXIS);
+    struct action action = begin_op(g, op->id, ATTR_AXIS);
     const struct var *var = value_of(g, x);
 
     if (x == NO_VAR)
@@ -94,8 +94,8 @@ bool generate_along_axis(struct generator *g)
     action.axis = (uint8_t)chance_below(&g->chance, var->shape.rank);
     action.n_in = 1;
     action.in[0] = use(g, x);
-    copy_sized(g, &action, var->dtype, &var->shape,
-               row->level < 0 ? var->level : var->level + row->level, row->positive);
+    add_output(g, &action, var->dtype, &var->shape,
+               op->exponent < 0 ? var->exponent : var->exponent + op->exponent, op->positive);
     return commit(g, &action);
 }
 
@@ -125,7 +125,7 @@ bool generate_norm(struct generator *g)
     }
     action.n_axes = 1;
     action.axes[0] = (uint8_t)(var->shape.rank - 1);
-    copy_sized(g, &action, var->dtype, &var->shape, 6, false);
+    add_output(g, &action, var->dtype, &var->shape, 6, false);
     return commit(g, &action);
 }
 
@@ -143,13 +143,13 @@ static uint16_t step(struct generator *g, uint16_t op, uint16_t x, bool x_dies, 
         return NO_VAR;
     shape = var->shape;
     action.n_in = y == NO_VAR ? 1 : 2;
-    action.in[0] = x_dies ? used_up(g, x) : (struct operand){x, false};
+    action.in[0] = x_dies ? consume(g, x) : (struct operand){x, false};
     if (y != NO_VAR) {
-        action.in[1] = y_dies ? used_up(g, y) : (struct operand){y, false};
+        action.in[1] = y_dies ? consume(g, y) : (struct operand){y, false};
         shape_broadcast(&var->shape, &g->script->vars[y].shape, &shape);
     }
-    copy_sized(g, &action, var->dtype, &shape, op == FRIT_OP_square ? 2 * var->level : var->level,
-               false);
+    add_output(g, &action, var->dtype, &shape,
+               op == FRIT_OP_square ? 2 * var->exponent : var->exponent, false);
     return commit(g, &action) ? action.out[0] : (uint16_t)NO_VAR;
 }
 
@@ -166,16 +166,19 @@ static uint16_t fold(struct generator *g, uint16_t op, uint16_t x, uint8_t axis)
     action.n_in = 1;
     action.in[0] = (struct operand){x, false};
     shape = reduced(&g->script->vars[x].shape, &action);
-    copy_sized(g, &action, g->script->vars[x].dtype, &shape,
-               g->script->vars[x].level + (op == FRIT_OP_sum ? 10 : 0), false);
+    add_output(g, &action, g->script->vars[x].dtype, &shape,
+               g->script->vars[x].exponent + (op == FRIT_OP_sum ? 10 : 0), false);
     return commit(g, &action) ? action.out[0] : (uint16_t)NO_VAR;
 }
 
 /* softmax and the heart of layer_norm, op by op. */
 bool generate_pattern(struct generator *g)
 {
-    struct want want = {
-        .dtypes = REALS, .level = 10, .min_rank = 1, .max_rank = SCRIPT_RANK, .fits = has_elements};
+    struct want want = {.dtypes = REALS,
+                        .exponent = 10,
+                        .min_rank = 1,
+                        .max_rank = SCRIPT_RANK,
+                        .fits = has_elements};
     bool soft = chance_of(&g->chance, 50);
     uint16_t x = pick(g, &want), low, away, up, total;
     uint8_t axis;

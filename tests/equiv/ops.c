@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One random op: a form from a table of weights, a row that has this form, operands that fit. */
-#include "rows.h"
+/* One random op: a form from a table of weights, an op of this form, operands that fit. */
+#include "ops.h"
 
 enum rounding rounding_of(const struct action *action)
 {
@@ -17,14 +17,14 @@ enum rounding rounding_of(const struct action *action)
 
     for (size_t k = 0; k < sizeof(rounds) / sizeof(rounds[0]); k++)
         if (rounds[k] == action->op)
-            return ROW_ROUNDS;
+            return OP_ROUNDS;
     for (size_t k = 0; k < sizeof(folds) / sizeof(folds[0]); k++)
         if (folds[k] == action->op)
-            return ROW_FOLDS;
+            return OP_FOLDS;
     if (action->op == FRIT_OP_scatter &&
-        (action->step == FRIT_CHOICE_update_add || action->step == FRIT_CHOICE_update_mul))
-        return ROW_FOLDS;
-    return ROW_KEEPS;
+        (action->choice == FRIT_CHOICE_update_add || action->step == FRIT_CHOICE_update_mul))
+        return OP_FOLDS;
+    return OP_KEEPS;
 }
 
 /* ---- from nothing ---- */
@@ -35,7 +35,7 @@ static bool init(struct generator *g)
                                    FRIT_OP_ones, FRIT_OP_random_uniform, FRIT_OP_random_bernoulli};
     /* What other threads draw depends on how many streams their device had before them, and the
      * measured driver has more of them. */
-    bool draws = !g->script->careful || g->thread == SCRIPT_THREADS;
+    bool draws = !g->script->well_conditioned || g->thread == SCRIPT_THREADS;
     struct action action = begin_op(g, ops[chance_below(&g->chance, draws ? 6 : 4)], ATTR_INIT);
     uint16_t like = pick_simple(g, BIT(FRIT_F32), 0); /* gives the dims */
 
@@ -45,7 +45,7 @@ static bool init(struct generator *g)
                   : action.op == FRIT_OP_full || action.op == FRIT_OP_random_bernoulli ? 1
                                                                                        : 0;
     action.in[0] = action.in[1] = scalar();
-    copy_sized(g, &action, FRIT_F32, &g->script->vars[like].shape, 3, false);
+    add_output(g, &action, FRIT_F32, &g->script->vars[like].shape, 3, false);
     return commit(g, &action);
 }
 
@@ -56,7 +56,7 @@ static bool arange(struct generator *g)
 
     action.n_in = 2;
     action.in[0] = action.in[1] = scalar();
-    copy_sized(g, &action, chance_of(&g->chance, 70) ? FRIT_F32 : FRIT_I32, &shape, 6, false);
+    add_output(g, &action, chance_of(&g->chance, 70) ? FRIT_F32 : FRIT_I32, &shape, 6, false);
     return commit(g, &action);
 }
 

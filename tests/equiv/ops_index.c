@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rows that move elements: by their order, by indices, into one tensor. */
-#include "rows.h"
+#include "ops.h"
 
 /* ---- by their order ---- */
 
@@ -10,8 +10,8 @@ bool cast_index(struct generator *g, const struct action *action, uint32_t k)
     const struct shape shape = value_of(g, action->out[k])->shape;
 
     cast.n_in = 1;
-    cast.in[0] = used_up(g, action->out[k]);
-    copy_sized(g, &cast, FRIT_I32, &shape, 0, false);
+    cast.in[0] = consume(g, action->out[k]);
+    add_output(g, &cast, FRIT_I32, &shape, 0, false);
     return commit(g, &cast);
 }
 
@@ -31,18 +31,18 @@ static bool by_order(struct generator *g, uint16_t op, enum attr_form attrs)
         return false;
     shape = value_of(g, x)->shape;
     action.axis = (uint8_t)chance_below(&g->chance, shape.rank);
-    action.step = chance_of(&g->chance, 50); /* descending */
+    action.choice = chance_of(&g->chance, 50); /* descending */
     code = &shape.code[action.axis];
     if (op == FRIT_OP_topk && *code != DIM_ZERO)
         *code = is_symbol(*code) && chance_of(&g->chance, 50) ? *code >> 1 : DIM_ONE;
-    action.with = *code;
+    action.size = *code;
     action.n_in = 1;
     action.in[0] = use(g, x);
     if (op != FRIT_OP_argsort)
-        copy_sized(g, &action, value_of(g, x)->dtype, &shape, value_of(g, x)->level,
+        add_output(g, &action, value_of(g, x)->dtype, &shape, value_of(g, x)->exponent,
                    value_of(g, x)->positive);
     if (places)
-        copy_sized(g, &action, FRIT_I64, &shape, 0, false);
+        add_output(g, &action, FRIT_I64, &shape, 0, false);
     return commit(g, &action) && (!places || cast_index(g, &action, action.n_out - 1u));
 }
 
@@ -71,27 +71,27 @@ static uint16_t places_in(struct generator *g, uint16_t x)
     if (!count) {
         from.n_in = 1;
         from.in[0] = (struct operand){x, false};
-        copy_sized(g, &from, FRIT_I32, &shape, 0, false);
+        add_output(g, &from, FRIT_I32, &shape, 0, false);
         return commit(g, &from) ? from.out[0] : (uint16_t)NO_VAR;
     }
     from = begin_op(g, FRIT_OP_arange, ATTR_INIT);
     from.n_in = 2;
     from.in[0] = from.in[1] = scalar();
-    copy_sized(g, &from, FRIT_I32, &(struct shape){.rank = 1, .code = {shape.code[shape.rank - 1]}},
+    add_output(g, &from, FRIT_I32, &(struct shape){.rank = 1, .code = {shape.code[shape.rank - 1]}},
                6, false);
     if (!commit(g, &from))
         return NO_VAR;
     to = begin_op(g, FRIT_OP_expand, ATTR_DIMS);
     to.n_in = 1;
-    to.in[0] = used_up(g, from.out[0]);
-    copy_sized(g, &to, FRIT_I32, &shape, 6, false);
+    to.in[0] = consume(g, from.out[0]);
+    add_output(g, &to, FRIT_I32, &shape, 6, false);
     return commit(g, &to) ? to.out[0] : (uint16_t)NO_VAR;
 }
 
 bool generate_gather(struct generator *g)
 {
     struct want want = {.dtypes = ANY,
-                        .level = NO_LEVEL,
+                        .exponent = ANY_EXPONENT,
                         .min_rank = 1,
                         .max_rank = SCRIPT_RANK,
                         .fits = has_elements};
@@ -105,46 +105,46 @@ bool generate_gather(struct generator *g)
     action.n_in = 2;
     action.in[0] = use(g, x);
     action.in[1] = (struct operand){index, false};
-    copy_sized(g, &action, var->dtype, &var->shape, var->level, var->positive);
+    add_output(g, &action, var->dtype, &var->shape, var->exponent, var->positive);
     return commit(g, &action);
 }
 
-/* How values meet what is there, as a level that the result may have: products stay below 1. */
+/* How values meet what is there, as an exponent that the result may have: products stay below 1. */
 static bool choose_update(struct generator *g, struct action *action, const struct var *x,
-                          const struct var *values, int *level)
+                          const struct var *values, int *exponent)
 {
     static const uint8_t updates[] = {FRIT_CHOICE_update_assign, FRIT_CHOICE_update_add,
                                       FRIT_CHOICE_update_add,    FRIT_CHOICE_update_mul,
                                       FRIT_CHOICE_update_min,    FRIT_CHOICE_update_max};
     bool real = BIT(x->dtype) & REALS;
 
-    action->step = updates[chance_below(&g->chance, sizeof(updates))];
-    *level = x->level > values->level ? x->level : values->level;
-    if (action->step == FRIT_CHOICE_update_add) {
-        *level += 11;
-        return !real || *level <= MOST_LEVEL;
+    action->choice = updates[chance_below(&g->chance, sizeof(updates))];
+    *exponent = x->exponent > values->exponent ? x->exponent : values->exponent;
+    if (action->choice == FRIT_CHOICE_update_add) {
+        *exponent += 11;
+        return !real || *exponent <= MAX_EXPONENT;
     }
-    return action->step != FRIT_CHOICE_update_mul || !real || values->level == 0;
+    return action->choice != FRIT_CHOICE_update_mul || !real || values->exponent == 0;
 }
 
 bool generate_scatter(struct generator *g)
 {
     struct want want = {.dtypes = NUMBERS,
-                        .level = NO_LEVEL,
+                        .exponent = ANY_EXPONENT,
                         .min_rank = 1,
                         .max_rank = SCRIPT_RANK,
                         .fits = has_elements};
     uint16_t x = pick(g, &want), index, values;
     struct action action = begin_op(g, FRIT_OP_scatter, ATTR_SCATTER);
     const struct var *var = value_of(g, x);
-    int level;
+    int exponent;
 
     if (x == NO_VAR)
         return false;
     values = pick_beside(g, x, same_type);
     if (values == NO_VAR)
         values = x;
-    if (!choose_update(g, &action, var, value_of(g, values), &level))
+    if (!choose_update(g, &action, var, value_of(g, values), &exponent))
         return false;
     index = places_in(g, x);
     if (index == NO_VAR)
@@ -154,7 +154,7 @@ bool generate_scatter(struct generator *g)
     action.in[0] = use(g, x);
     action.in[1] = (struct operand){index, false};
     action.in[2] = (struct operand){values, false};
-    copy_sized(g, &action, var->dtype, &var->shape, level, false);
+    add_output(g, &action, var->dtype, &var->shape, exponent, false);
     return commit(g, &action);
 }
 
@@ -162,7 +162,7 @@ bool generate_scatter(struct generator *g)
 
 static bool starts_with_one(const struct var *var)
 {
-    return var->shape.code[0] == DIM_ONE && shape_most(&var->shape) <= MOST_ELEMENTS / 2;
+    return var->shape.code[0] == DIM_ONE && shape_most(&var->shape) <= MAX_ELEMENTS / 2;
 }
 
 bool same_type(const struct var *a, const struct var *b)
@@ -173,7 +173,7 @@ bool same_type(const struct var *a, const struct var *b)
 bool generate_cat(struct generator *g)
 {
     struct want want = {.dtypes = ANY,
-                        .level = NO_LEVEL,
+                        .exponent = ANY_EXPONENT,
                         .min_rank = 1,
                         .max_rank = SCRIPT_RANK,
                         .fits = starts_with_one};
@@ -191,6 +191,6 @@ bool generate_cat(struct generator *g)
     action.n_in = 2;
     action.in[0] = use(g, a);
     action.in[1] = use(g, b);
-    copy_sized(g, &action, g->script->vars[a].dtype, &shape, NO_LEVEL, false);
+    add_output(g, &action, g->script->vars[a].dtype, &shape, ANY_EXPONENT, false);
     return commit(g, &action);
 }
