@@ -17,11 +17,11 @@ struct pair {
     frit_allocation mine, others; /* BYTES of each */
 };
 
-static void open_other(struct pair *pair)
+static void open_other(struct pair *pair, uint32_t index)
 {
     struct rig *rig = &pair->rig;
 
-    if (rig->backend->device_open(rig->instance, 1, &rig_params, &pair->other, &rig->err))
+    if (rig->backend->device_open(rig->instance, index, &rig_params, &pair->other, &rig->err))
         fail_msg("%s", rig->err.text);
 }
 
@@ -44,7 +44,7 @@ static int open_pair(void **state)
     fake->reset();
     pair = (struct pair){.rig = {0}};
     rig_open(&pair.rig);
-    open_other(&pair);
+    open_other(&pair, 1);
     pair.mine = rig_alloc(&pair.rig, BYTES);
     swap(&pair);
     pair.mine = rig_alloc(&pair.rig, BYTES);
@@ -236,7 +236,7 @@ static void and_again_for_a_device_that_is_opened_again(void **state)
 
     copy_and_wait(pair);
     close_other(pair);
-    open_other(pair);
+    open_other(pair, 1);
     swap(pair);
     pair->mine = rig_alloc(&pair->rig, BYTES);
     swap(pair);
@@ -256,6 +256,24 @@ static void without_access_the_runtime_copies_all_the_same(void **state)
     expect_counts(0, 2, 2);
     rig_read(&pair->rig, pair->mine.memory, 0, got, BYTES);
     assert_memory_equal(got, data, BYTES);
+}
+
+/* No access is needed. */
+static void a_device_that_is_open_twice(void **state)
+{
+    struct pair *pair = *state, twice = *pair;
+    uint8_t data[BYTES], got[BYTES];
+
+    open_other(&twice, 0);
+    swap(&twice);
+    twice.mine = rig_alloc(&twice.rig, BYTES);
+    swap(&twice);
+    fill_other(&twice, data, 11);
+    copy_and_wait(&twice);
+    expect_counts(0, 1, 0);
+    rig_read(&pair->rig, pair->mine.memory, 0, got, BYTES);
+    assert_memory_equal(got, data, BYTES);
+    close_other(&twice);
 }
 
 /* The other functions do not reach the other device's memory, or these tests would prove nothing.
@@ -387,6 +405,62 @@ static void lost_when_it_runs(void **state)
     expect_refusal(pair, &to, &from, FRIT_DEVICE_LOST);
 }
 
+/* As many fills as a queue has events; the value of the last. */
+static uint64_t fill_queue(struct pair *pair)
+{
+    enum { EVENTS = 64 };
+    uint64_t value = 0;
+
+    for (int i = 0; i < EVENTS; i++)
+        value = fill(pair, NULL, 8, 1, NULL);
+    return value;
+}
+
+/* Makes call number `n` of the copy fail, which has to wait for an event.  Returns whether there
+ * was such a call. */
+static bool fail_call(struct pair *pair, uint64_t n, int *reports)
+{
+    enum { LATE_NS = 1000000000, OUT_OF_MEMORY = 2 };
+    const frit_transfer to = whole(pair);
+    const frit_peer_source from = source(pair);
+    struct rig *rig = &pair->rig;
+    frit_status status;
+    uint64_t value;
+    bool hit;
+
+    rig_wait(rig, fill_queue(pair));
+    fake->late_ns = LATE_NS;
+    (void)fill_queue(pair);
+    fake->failing_result = OUT_OF_MEMORY;
+    fake->failing_call = fake->calls + n;
+    status = rig->backend->copy_from(rig->device, &to, &from, &value, &rig->err);
+    hit = fake->calls >= fake->failing_call;
+    fake->failing_call = fake->late_ns = 0;
+    assert_true(status == FRIT_OK || (hit && status == FRIT_NO_DEVICE_MEMORY));
+    *reports += status != FRIT_OK;
+    if (!status)
+        rig_wait(rig, value);
+    return hit;
+}
+
+/* After a call that fails nothing uses the source's memory, which is freed at once. */
+static void a_failed_call_leaves_no_copy(void **state)
+{
+    struct pair *pair = *state;
+    int reports = 0;
+    bool hit = true;
+
+    for (uint64_t n = 1; hit; n++) {
+        hit = fail_call(pair, n, &reports);
+        swap(pair);
+        pair->rig.backend->free(pair->rig.device, pair->mine.memory);
+        pair->mine = rig_alloc(&pair->rig, BYTES);
+        swap(pair);
+        rig_wait(&pair->rig, fill(pair, NULL, 8, 1, NULL));
+    }
+    assert_true(reports >= 3); /* the device cannot be entered, the copy and its event */
+}
+
 #define PAIR_TEST(name) cmocka_unit_test_setup_teardown(name, open_pair, close_pair)
 
 int main(void)
@@ -397,11 +471,13 @@ int main(void)
         PAIR_TEST(access_is_enabled_once),
         PAIR_TEST(and_again_for_a_device_that_is_opened_again),
         PAIR_TEST(without_access_the_runtime_copies_all_the_same),
+        PAIR_TEST(a_device_that_is_open_twice),
         PAIR_TEST(no_other_way),
         PAIR_TEST(the_calling_threads_device_stays),
         PAIR_TEST(what_is_refused),
         PAIR_TEST(a_source_that_is_lost),
         PAIR_TEST(lost_when_it_runs),
+        PAIR_TEST(a_failed_call_leaves_no_copy),
     };
 
     fake = fake_open();

@@ -162,6 +162,15 @@ typedef struct frit_transfer {
     const frit_point *waits; /* of this device */
 } frit_transfer;
 
+/* Bytes of another open device of the same plugin instance, as many as the transfer says. */
+typedef struct frit_peer_source {
+    uint32_t struct_size;
+    uint32_t reserved;
+    void *device; /* that device_open returned; never the one that copies */
+    frit_memory *memory;
+    uint64_t offset;
+} frit_peer_source;
+
 enum { FRIT_QUEUE_COMPUTE = 0, FRIT_QUEUE_TRANSFER = 1 };
 
 typedef struct frit_queue_desc {
@@ -390,6 +399,13 @@ typedef struct frit_backend {
      * plugin's. */
     frit_status (*compute_info)(void *instance, uint32_t index, frit_compute_info *out,
                                 frit_err *err);
+    /* [queue] +mayblock  NULL: devices of the driver do not copy from each other.  In the order of
+     * the queue of `to`, and after `to->waits`.  The host has waited for all that the bytes of
+     * `from` need; until *value is reached they stay as they are, and their device open.
+     * Negative: nothing was enqueued.  FRIT_UNSUPPORTED: not between these two, or the other one
+     * is lost; the host copies through its memory, where that shows. */
+    frit_status (*copy_from)(void *self, const frit_transfer *to, const frit_peer_source *from,
+                             uint64_t *value, frit_err *err);
 } frit_backend;
 
 FRIT_STATIC_ASSERT(sizeof(frit_heap) == 40, "0.2");
@@ -405,5 +421,7 @@ FRIT_STATIC_ASSERT(FRIT_END_OF(frit_backend, heap_budget) == 160, "0.2");
 FRIT_STATIC_ASSERT(FRIT_END_OF(frit_backend, import_host) == 168, "0.2");
 FRIT_STATIC_ASSERT(sizeof(frit_compute_info) == 24, "0.2");
 FRIT_STATIC_ASSERT(FRIT_END_OF(frit_backend, compute_info) == 176, "0.2");
+FRIT_STATIC_ASSERT(sizeof(frit_peer_source) == 32, "0.2");
+FRIT_STATIC_ASSERT(FRIT_END_OF(frit_backend, copy_from) == 184, "0.2");
 
 #endif
