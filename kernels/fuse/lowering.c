@@ -73,7 +73,7 @@ frit_status lowering_extents(struct lowering *l, frit_err *err)
 frit_status lowering_build(const struct lowering *l, const struct schedule *schedule,
                            struct sched *s, frit_err *err)
 {
-    const char *by = l->schedule ? l->schedule->name : schedule->name;
+    const char *by = l->schedule->name;
     char name[NAME_BYTES];
     frit_status st;
 

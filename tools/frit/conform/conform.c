@@ -75,7 +75,8 @@ static int by_index(const void *a, const void *b)
 
 /* ---- the command line ---- */
 
-/* "plugin.ID.option.NAME=VALUE" or "SECTION.KEY=VALUE"; two settings are kept for the device. */
+/* "plugin.ID.option.NAME=VALUE" or "SECTION.KEY=VALUE"; three settings are kept for the device and
+ * the numeric class. */
 static int add_setting(const struct invocation *in, struct conform_options *options, char *text)
 {
     char *equals = strchr(text, '='), *option = strstr(text, ".option."), *dot = NULL;
@@ -83,11 +84,21 @@ static int add_setting(const struct invocation *in, struct conform_options *opti
     for (char *at = text; equals && at < equals; at++)
         dot = *at == '.' ? at : dot;
     dot = option && option < equals ? option : dot;
-    if (!dot || options->n_settings >= CONFORM_SETTINGS - 2)
+    if (!dot || options->n_settings >= CONFORM_SETTINGS - 3)
         return misused(in, "--set wants SECTION.KEY=VALUE, not '%s'", text);
     *equals = *dot = '\0';
     options->settings[options->n_settings++] = (frit_setting){text, dot + 1, equals + 1};
     return CLI_FINE;
+}
+
+/* Bounds of errors are those of this class, whatever the configuration allows. */
+static void choose_class(struct conform_options *options)
+{
+    for (size_t i = 0; i < options->n_settings; i++)
+        if (strcmp(options->settings[i].section, "fusion") == 0 &&
+            strcmp(options->settings[i].key, "numeric") == 0)
+            return;
+    options->settings[options->n_settings++] = (frit_setting){"fusion", "numeric", "reordered"};
 }
 
 /* As many children as there are processors, but no crowd on a device. */
@@ -146,6 +157,7 @@ static int take_options(const struct invocation *in, struct conform_options *opt
             add_setting(in, options, (char *)in->given[i].value))
             return CLI_MISUSED;
     }
+    choose_class(options);
     return take_shard(in, &options->shard) ? CLI_MISUSED : take_jobs(in, options);
 }
 
@@ -346,7 +358,8 @@ const struct command conform_command = {
         "failed       it does, and the result is wrong, or it crashes\n"
         "\n"
         "Floats are right when they are as near to the exact value as those of `reference`, plus\n"
-        "some units in the last place that the row allows; everything else bit for bit.\n"
+        "some units in the last place that the row allows; everything else bit for bit.  They are\n"
+        "computed with `[fusion] numeric = reordered`, unless --set has another.\n"
         "\n"
         "--shard K/N runs part K of N.  The parts take about equally long, and together they run\n"
         "each case once if all other options are the same: for a device that can be used only\n"
