@@ -25,7 +25,7 @@
 #define RUNTIME(member, hip, cuda, ...)  DECLARE(member, FAKE_PICK(hip, cuda), __VA_ARGS__)
 #define OPTIONAL(member, hip, cuda, ...) DECLARE(member, FAKE_PICK(hip, cuda), __VA_ARGS__)
 #define COMPILER(member, hip, cuda, ...) DECLARE(member, FAKE_PICK(hip, cuda), __VA_ARGS__)
-#define ABSENT FAKE_ABSENT
+#define ABSENT                           FAKE_ABSENT
 #include "hip/syms.def"
 
 /* Results that the fake returns, beside those of api.h. */
