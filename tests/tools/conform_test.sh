@@ -59,8 +59,9 @@ names() { sed -n 's/^# \([^ ]*\)\(:.*\)\?$/\1/p'; }
 shards() { for k in $(seq "$1"); do "$frit" conform reference --list "${@:2}" --shard "$k/$1" | names | tee "$scratch/shard-$k"; done; }
 names <"$scratch/list" >"$scratch/whole"
 [ "$(wc -l <"$scratch/whole")" -gt 40000 ] && [ -z "$(sort "$scratch/whole" | uniq -d)" ] || complain "cannot find the names" "conform --list"
-shards 7 | sort | cmp - <(sort "$scratch/whole") || complain "other cases than the whole" "conform --shard K/7"
-grep -Fxf "$scratch/shard-3" "$scratch/whole" | cmp - "$scratch/shard-3" || complain "another order than the whole" "conform --shard 3/7"
+grep '^c' "$scratch/whole" >"$scratch/part"
+shards 7 --filter 'c*' | sort | cmp - <(sort "$scratch/part") || complain "other cases than the whole" "conform --shard K/7"
+grep -Fxf "$scratch/shard-3" "$scratch/part" | cmp - "$scratch/shard-3" || complain "another order than the whole" "conform --shard 3/7"
 grep -c '^conv/' "$scratch"/shard-* | sed 's/.*://' | sort -n | sed -n '1p;$p' | { read -r least && read -r most && [ $((most - least)) -le 2 ]; } ||
   complain "one has many more cases of conv than another" "conform --shard K/7"
 "$frit" conform reference --list --quick | names | sort >"$scratch/whole"
