@@ -158,6 +158,8 @@ static void add_inputs(struct segment *segment, struct recorded_op *record,
         } else if (from->kind == FRIT_OPERAND_TENSOR) {
             in->value = from->slot ? slot_value(segment, from->slot, from->type, SEGMENT_EXTERNAL)
                                    : alias_value(segment, from->alias);
+        } else {
+            in->dtype = FRIT_NO_DTYPE; /* a part of the key */
         }
     }
 }
