@@ -238,6 +238,15 @@ static uint32_t extent_number(struct segment *segment, int64_t extent)
     return segment->n_extents + 1;
 }
 
+void segment_skip_key(struct segment *segment, uint32_t number)
+{
+    struct recorded_op *record = segment->ops[number];
+
+    record->n_extents = number ? segment->ops[number - 1]->n_extents : 0;
+    for (uint32_t v = record->first; v < record->end; v++)
+        segment->key_types[v] = (struct key_type){0};
+}
+
 /* Numbers the extents of the values that are new with an op, then those of its expansion. */
 static bool number_extents(struct segment *segment, uint32_t number,
                            const struct segment_form *form)
@@ -249,9 +258,7 @@ static bool number_extents(struct segment *segment, uint32_t number,
     if (!array_grow(&segment->extents, &segment->extents_capacity, segment->n_extents,
                     (record->end - record->first) * FRIT_MAX_RANK + n_inner,
                     sizeof(*segment->extents))) {
-        for (uint32_t v = record->first; v < record->end; v++)
-            segment->key_types[v] = (struct key_type){0};
-        record->n_extents = segment->n_extents;
+        segment_skip_key(segment, number);
         return false;
     }
     for (uint32_t v = record->first; v < record->end; v++) {

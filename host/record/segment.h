@@ -167,6 +167,8 @@ struct segment_form {
     const int64_t *extents;
     uint32_t n_extents;
 };
+/* Op `number` gets no key: keys of later ops find nothing in place of its types. */
+void segment_skip_key(struct segment *segment, uint32_t number);
 /* The exact key of op `number`, which has got its last death; the keys of the ops before it are
  * taken.  `form` NULL: the op is not expanded.  False if out of memory. */
 bool segment_key(struct segment *segment, uint32_t number, const struct segment_form *form,

@@ -87,6 +87,7 @@ void match_key(struct segment *segment, struct walker *walker, const struct segm
 
 void match_off_trie(struct segment *segment, struct walker *walker)
 {
+    segment_skip_key(segment, segment->n_matched);
     walker->node = NULL;
     take(segment, walker);
 }
