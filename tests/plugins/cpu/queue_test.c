@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -181,6 +182,18 @@ static void queues_come_and_go(void **state)
                      FRIT_INVALID);
 }
 
+/* On one processor the driver has its first queue only. */
+static bool has_queues(void)
+{
+    struct rig rig = {0};
+    bool has;
+
+    rig_open(&rig);
+    has = rig.backend->queue_create != NULL;
+    rig_close(&rig);
+    return has;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -190,5 +203,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(queues_come_and_go, open_setting, close_setting),
     };
 
+    if (!has_queues()) {
+        puts("one processor: no queues to test");
+        return 0;
+    }
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
