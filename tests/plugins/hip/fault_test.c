@@ -30,6 +30,7 @@ struct round {
     struct add add;
     float got[N];
     uint64_t value; /* the last of the first queue */
+    uint64_t peer_value;
 };
 
 static frit_status enumerate(struct rig *rig)
@@ -214,14 +215,14 @@ static frit_status fill_peer(struct round *round)
     frit_failure failure = {.struct_size = sizeof failure};
     struct rig *rig = round->rig;
     float numbers[N];
-    uint64_t value;
     frit_status status;
 
     for (int i = 0; i < N; i++)
         numbers[i] = 3 * (float)i;
-    status = rig->backend->write(round->peer, &to, numbers, &value, &rig->err);
+    status = rig->backend->write(round->peer, &to, numbers, &round->peer_value, &rig->err);
     if (!status)
-        status = rig->backend->wait(round->peer, NULL, value, UINT64_MAX, &failure, &rig->err);
+        status = rig->backend->wait(round->peer, NULL, round->peer_value, UINT64_MAX, &failure,
+                                    &rig->err);
     return status ? status : failure.status;
 }
 
@@ -273,6 +274,8 @@ static void free_objects(struct round *round)
         rig->backend->free(rig->device, round->memory[i].memory);
     if (!round->peer)
         return;
+    if (round->peer_value)
+        (void)rig->backend->wait(round->peer, NULL, round->peer_value, UINT64_MAX, &failure, NULL);
     rig->backend->free(round->peer, round->peer_memory.memory);
     rig->backend->device_close(round->peer);
 }
