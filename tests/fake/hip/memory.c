@@ -159,7 +159,7 @@ gpu_result fake_MemFree(gpu_ptr address)
     gpu_result result = call_begin_on("MemFree", &context), freed = release(address, false);
 
     if (freed)
-        call_is_wrong("MemFree of %#llx, which is not allocated", (unsigned long long)address);
+        abort_wrong_call("MemFree of %#llx, which is not allocated", (unsigned long long)address);
     return result;
 }
 
@@ -182,7 +182,7 @@ gpu_result fake_MemFreeHost(void *memory)
     gpu_result result = call_begin_on("MemFreeHost", &context);
 
     if (release((uintptr_t)memory, true))
-        call_is_wrong("MemFreeHost of %p, which is not allocated", memory);
+        abort_wrong_call("MemFreeHost of %p, which is not allocated", memory);
     return result;
 }
 

@@ -220,7 +220,7 @@ static void start_threads(void)
     pthread_cond_init(&operation_is_done, &attributes);
     for (int i = 0; i < THREADS; i++)
         if (pthread_create(&thread, NULL, serve, NULL) || pthread_detach(thread))
-            call_is_wrong("cannot start a thread");
+            abort_wrong_call("cannot start a thread");
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
@@ -259,7 +259,7 @@ gpu_result stream_begin(const char *name, gpu_stream stream)
 
     pthread_mutex_lock(&lock);
     if (!has_stream(stream))
-        call_is_wrong("%s on a stream that does not exist", name);
+        abort_wrong_call("%s on a stream that does not exist", name);
     if (!result && stream->context != context)
         result = FAKE_INVALID_HANDLE;
     pthread_mutex_unlock(&lock);
@@ -357,7 +357,7 @@ gpu_result fake_StreamDestroy(gpu_stream stream)
 
     pthread_mutex_lock(&lock);
     if (stream->capture)
-        call_is_wrong("StreamDestroy of a stream that is captured");
+        abort_wrong_call("StreamDestroy of a stream that is captured");
     stream->is_destroyed = true;
     free_if_over(stream);
     pthread_mutex_unlock(&lock);
