@@ -3,7 +3,9 @@
  * is shared out. */
 #include "unit.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "conform/conform.h"
 #include "conform/shard.h"
@@ -42,26 +44,35 @@ static void takes_shards_only(void **state)
     assert_int_equal(shard.count, 1000);
 }
 
-/* Cases 0..n-1, each with its number in `dtype`. */
-static struct conform_cases make_cases(size_t n)
+/* Cases 0..n-1, each with its number in `dtype`; row i has lengths[i % n_lengths] of them. */
+static struct conform_cases make_cases(size_t n, const size_t *lengths, size_t n_lengths)
 {
+    static char names[400][16];
     struct conform_cases cases = {
         .at = calloc(n + 1, sizeof(*cases.at)), .count = n, .capacity = n};
+    size_t row = 0, left = lengths[0];
 
     assert_non_null(cases.at);
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         cases.at[i].dtype = (uint32_t)i;
+        snprintf(names[row], sizeof(names[row]), "row-%zu", row);
+        cases.at[i].row.name = names[row];
+        if (--left == 0)
+            left = lengths[++row % n_lengths];
+    }
     return cases;
 }
 
-/* Counts in `seen` the cases of each shard, which are in order, and how many there are about. */
+/* The lengths of conform's rows, about. */
+static const size_t mixed[] = {120, 923, 1, 310, 744, 16, 16, 16, 1417, 60};
+
+/* Counts in `seen` the cases of each shard, which are in order. */
 static void count_shards(size_t n, uint32_t count, uint32_t *seen)
 {
     for (uint32_t number = 1; number <= count; number++) {
-        struct conform_cases cases = make_cases(n);
+        struct conform_cases cases = make_cases(n, mixed, 10);
 
-        conform_shard_keep(&cases, &(struct conform_shard){number, count});
-        assert_in_range(cases.count, n / count, n / count + 1);
+        assert_true(conform_shard_keep(&cases, &(struct conform_shard){number, count}));
         for (size_t i = 0; i < cases.count; i++) {
             assert_true(i == 0 || cases.at[i].dtype > cases.at[i - 1].dtype);
             seen[cases.at[i].dtype]++;
@@ -86,27 +97,51 @@ static void every_case_is_in_one_shard(void **state)
     }
 }
 
-/* Of the cases that take long each shard has its part, whatever their distance in the list. */
-static void periods_are_shared_out(void **state)
+/* How many rows the cases are of, each of which is in one place of the list. */
+static size_t count_rows(const struct conform_cases *cases)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < cases->count; i++)
+        n += i == 0 || strcmp(cases->at[i].row.name, cases->at[i - 1].row.name) != 0;
+    return n;
+}
+
+static void shards_have_whole_rows_and_are_alike(void **state)
 {
     enum { CASES = 40000 };
+    struct conform_cases all = make_cases(CASES, mixed, 10);
+    const size_t n_rows = count_rows(&all);
 
     (void)state;
-    for (uint32_t period = 2; period <= 16; period++) {
-        for (uint32_t count = 2; count <= 16; count++) {
-            const double mean = (double)CASES / period / count;
+    free(all.at);
+    for (uint32_t count = 2; count <= 16; count++) {
+        size_t rows = 0;
 
-            for (uint32_t number = 1; number <= count; number++) {
-                struct conform_cases cases = make_cases(CASES);
-                double n = 0;
+        for (uint32_t number = 1; number <= count; number++) {
+            struct conform_cases cases = make_cases(CASES, mixed, 10);
 
-                conform_shard_keep(&cases, &(struct conform_shard){number, count});
-                for (size_t i = 0; i < cases.count; i++)
-                    n += cases.at[i].dtype % period == 0;
-                free(cases.at);
-                assert_true(n > 0.8 * mean && n < 1.2 * mean);
-            }
+            assert_true(conform_shard_keep(&cases, &(struct conform_shard){number, count}));
+            assert_in_range(cases.count, CASES * 95 / 100 / count, CASES * 105 / 100 / count);
+            rows += count_rows(&cases);
+            free(cases.at);
         }
+        assert_int_equal(rows, n_rows);
+    }
+}
+
+/* A row that is longer than a shard is cut, so that every shard has something to do. */
+static void long_rows_are_cut(void **state)
+{
+    static const size_t one[] = {1000};
+
+    (void)state;
+    for (uint32_t number = 1; number <= 8; number++) {
+        struct conform_cases cases = make_cases(1000, one, 1);
+
+        assert_true(conform_shard_keep(&cases, &(struct conform_shard){number, 8}));
+        assert_in_range(cases.count, 100, 126);
+        free(cases.at);
     }
 }
 
@@ -115,7 +150,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(takes_shards_only),
         cmocka_unit_test(every_case_is_in_one_shard),
-        cmocka_unit_test(periods_are_shared_out),
+        cmocka_unit_test(shards_have_whole_rows_and_are_alike),
+        cmocka_unit_test(long_rows_are_cut),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

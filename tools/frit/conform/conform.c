@@ -216,8 +216,7 @@ static int make_cases(const struct invocation *in, const struct conform_options 
     if (!conform_customs_add(options, cases, customs, reason))
         return fail_command(in, "%s", reason);
     status = invocation_has(in, "--filter") ? keep(in, cases) : CLI_FINE;
-    conform_shard_keep(cases, &options->shard);
-    return status;
+    return conform_shard_keep(cases, &options->shard) ? status : fail_command(in, "no memory");
 }
 
 static void list(const struct conform_cases *cases)
@@ -363,7 +362,9 @@ const struct command conform_command = {
         "\n"
         "--shard K/N runs part K of N.  The parts take about equally long, and together they run\n"
         "each case once if all other options are the same: for a device that can be used only\n"
-        "some minutes at a time.  Each part has cases of all rows, and opens the device for each.\n"
+        "some minutes at a time.  A part has whole rows, since the device is opened for each; "
+        "only\n"
+        "rows with more cases than a part are cut.\n"
         "\n"
         "With --json: driver; shard, shards; cases, passed, failed, skipped, not_run; rows,\n"
         "rows_native, rows_decomposed, rows_host, rows_fallback, rows_refused, rows_failed;\n"

@@ -14,7 +14,7 @@ enum { CONFORM_SHARDS = 1000 };
 /* Parses "2/8"; at most CONFORM_SHARDS.  False: it is no shard. */
 bool conform_shard_parse(const char *text, struct conform_shard *out);
 /* Keeps the shard's cases, in their order.  Each case is in exactly one of the shards of the same
- * cases. */
-void conform_shard_keep(struct conform_cases *cases, const struct conform_shard *shard);
+ * cases.  False: out of memory. */
+bool conform_shard_keep(struct conform_cases *cases, const struct conform_shard *shard);
 
 #endif
