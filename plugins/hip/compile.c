@@ -4,6 +4,7 @@
  * module, the form, and what the adapter's fingerprint says of architecture and versions. */
 #include "compile.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -238,6 +239,7 @@ static frit_status emit_and_compile(struct device *device, const struct kernel_c
     status = compile_text(device, code->module.name, text->text, &object, &n_object, err);
     if (status)
         return status;
+    assert(object);
     *out = make_kept(device, code, phases, &kernels, object, n_object, n_bytes);
     hip_free(device->instance, object);
     return *out ? FRIT_OK
@@ -319,6 +321,7 @@ static frit_status make_form(struct device *device, struct kernel_code *code, ui
     }
     if (!kept) {
         status = compile_new(device, code, number, &kept, &n_bytes, err);
+        assert(kept || status);
         if (!status)
             status = load(device, code, kept, form, err);
     }

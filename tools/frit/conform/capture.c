@@ -271,7 +271,7 @@ static frit_status recorded_pending(struct bare *bare)
         from = &made[i];
     }
     for (uint32_t i = 0; i < PENDING && !status; i++)
-        status = expect(&c, &made[i], 0.25 * (i + 1) + i * (i + 1) / 2, "one of many replays");
+        status = expect(&c, &made[i], 0.25 * (i + 1) + 0.5 * i * (i + 1), "one of many replays");
     for (uint32_t i = 0; i < PENDING; i++)
         bare_tensor_free(bare, &made[i]);
     return end(&c, status);
