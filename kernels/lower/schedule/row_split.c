@@ -172,7 +172,8 @@ static void fold_parts(const struct row_emitter *w, const uint32_t *parts, uint3
 /* Folds the chunks begin .. end, `n` of them per round; n > 1 only where each lane has a row. */
 static void fold_chunks(const struct row_emitter *w, uint32_t begin, uint32_t end, uint32_t n)
 {
-    uint32_t phis[ROW_STATES], at[ROW_STATES] = {0}, parts[PREFETCH][ROW_STATES] = {0}, chunk, n_parts;
+    uint32_t phis[ROW_STATES], at[ROW_STATES] = {0}, parts[PREFETCH][ROW_STATES] = {0}, chunk,
+                               n_parts;
 
     chunk = loop_open(w, begin, end, n * round_step(w), phis);
     n_parts = part_words(w, round_element(w, chunk), at);
