@@ -94,7 +94,7 @@ gpu_result call_begin_on(const char *name, gpu_context *context)
     return *context ? (*context)->fatal : FAKE_INVALID_CONTEXT;
 }
 
-void call_is_wrong(const char *format, ...)
+void abort_wrong_call(const char *format, ...)
 {
     va_list args;
 
@@ -117,7 +117,7 @@ void *must_alloc(size_t bytes)
     void *memory = calloc(1, bytes ? bytes : 1);
 
     if (!memory)
-        call_is_wrong("no memory");
+        abort_wrong_call("no memory");
     return memory;
 }
 

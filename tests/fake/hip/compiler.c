@@ -83,7 +83,7 @@ static gpu_result read_options(gpu_program program, int n, const char *const *op
             return COMPILER_INVALID_OPTION;
     }
     if (has_contraction)
-        call_is_wrong("a kernel is compiled with contraction");
+        abort_wrong_call("a kernel is compiled with contraction");
     return strcmp(program->arch, IMAGE_ARCH) == 0 ? GPU_SUCCESS : COMPILER_INVALID_OPTION;
 }
 

@@ -20,7 +20,7 @@ gpu_context context_current(void)
 static void push(gpu_context context)
 {
     if (depth == MAX_DEPTH)
-        call_is_wrong("%d contexts on a thread's stack", MAX_DEPTH);
+        abort_wrong_call("%d contexts on a thread's stack", MAX_DEPTH);
     stack[depth++] = context;
 }
 

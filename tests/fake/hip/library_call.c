@@ -21,7 +21,7 @@ gpu_result call_begin(const char *name)
     return fake_gpu.failing_result;
 }
 
-void call_is_wrong(const char *format, ...)
+void abort_wrong_call(const char *format, ...)
 {
     va_list args;
 
@@ -38,6 +38,6 @@ void *must_alloc(size_t bytes)
     void *memory = calloc(1, bytes ? bytes : 1);
 
     if (!memory)
-        call_is_wrong("no memory");
+        abort_wrong_call("no memory");
     return memory;
 }

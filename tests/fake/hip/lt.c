@@ -110,7 +110,8 @@ static struct object *use(void *object, enum object_kind kind)
     struct object *used = object;
 
     if (!used || used->kind != kind)
-        call_is_wrong("%p is no object of kind %d of the library for products", object, (int)kind);
+        abort_wrong_call("%p is no object of kind %d of the library for products", object,
+                         (int)kind);
     return used;
 }
 
@@ -217,7 +218,7 @@ gpu_result fake_DescSetAttribute(void *desc, int attribute, const void *value, s
         o->desc.setter = pthread_self();
         break;
     default:
-        call_is_wrong("a product: attribute %d of a description", attribute);
+        abort_wrong_call("a product: attribute %d of a description", attribute);
     }
     return GPU_SUCCESS;
 }
@@ -252,7 +253,7 @@ gpu_result fake_LayoutSetAttribute(void *layout, int attribute, const void *valu
         take(&o->layout.matrix.batch_step, sizeof o->layout.matrix.batch_step, value, bytes);
         must_be(o->layout.matrix.batch_step >= 0, "a negative step between batches");
     } else {
-        call_is_wrong("a product: attribute %d of a layout", attribute);
+        abort_wrong_call("a product: attribute %d of a layout", attribute);
     }
     return GPU_SUCCESS;
 }
@@ -290,7 +291,7 @@ gpu_result fake_PreferenceSetAttribute(void *preference, int attribute, const vo
         o->preference.align_log2[attribute - PREFERENCE_ALIGN] =
             (uint8_t)__builtin_ctz((unsigned)align);
     } else {
-        call_is_wrong("a product: attribute %d of a preference", attribute);
+        abort_wrong_call("a product: attribute %d of a preference", attribute);
     }
     return GPU_SUCCESS;
 }

@@ -152,7 +152,7 @@ gpu_result fake_ModuleGetFunction(gpu_function *out, gpu_module module, const ch
     if (result || !run)
         return result ? result : FAKE_NOT_FOUND;
     if (module->n_functions == MAX_FUNCTIONS)
-        call_is_wrong("a module with more than %d functions", MAX_FUNCTIONS);
+        abort_wrong_call("a module with more than %d functions", MAX_FUNCTIONS);
     function = &module->functions[module->n_functions++];
     *function = (struct gpu_function_object){
         .module = module,

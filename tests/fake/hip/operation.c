@@ -12,7 +12,7 @@
 static void check_memory(const char *what, const void *at, size_t bytes)
 {
     if (bytes && !memory_is_device((uintptr_t)at, bytes))
-        call_is_wrong("%s of %zu bytes at %p, which were freed meanwhile", what, bytes, at);
+        abort_wrong_call("%s of %zu bytes at %p, which were freed meanwhile", what, bytes, at);
 }
 
 static void run_copy(const struct operation *op)
@@ -29,7 +29,7 @@ static void run_set(const struct operation *op)
         memcpy(to + i * op->set.width, &op->set.pattern, op->set.width);
 }
 
-/* Shared memory of a block: the page behind it cannot be accessed. */
+/* Shared memory of a block: the page after it cannot be accessed. */
 struct shared {
     char *pages;
     size_t bytes;
@@ -47,7 +47,7 @@ static struct shared shared_init(uint32_t bytes)
     shared.pages =
         mmap(NULL, shared.bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (shared.pages == MAP_FAILED || mprotect(shared.pages + inside, PAGE, PROT_NONE))
-        call_is_wrong("no memory for a kernel");
+        abort_wrong_call("no memory for a kernel");
     shared.start = shared.pages + inside - aligned;
     memset(shared.start, POISON, aligned);
     return shared;
@@ -275,11 +275,11 @@ static gpu_result check_launch(const struct operation *op)
     if (op->kernel.shared_bytes > function->shared_bytes)
         return FAKE_INVALID_VALUE;
     if (function->threads && (group[0] != function->threads || threads != group[0]))
-        call_is_wrong("a block of %u x %u x %u threads for a kernel of %u", group[0], group[1],
-                      group[2], function->threads);
+        abort_wrong_call("a block of %u x %u x %u threads for a kernel of %u", group[0], group[1],
+                         group[2], function->threads);
     if (function->n_words && op->kernel.n_words != function->n_words)
-        call_is_wrong("%u words of parameters for a kernel of %u", op->kernel.n_words,
-                      function->n_words);
+        abort_wrong_call("%u words of parameters for a kernel of %u", op->kernel.n_words,
+                         function->n_words);
     return GPU_SUCCESS;
 }
 

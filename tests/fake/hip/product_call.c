@@ -30,7 +30,7 @@ static void find_runtime(void)
         runtime = library ? dlsym(library, FAKE_GPU) : NULL;
     }
     if (!runtime)
-        call_is_wrong("a library for products without its runtime");
+        abort_wrong_call("a library for products without its runtime");
 }
 
 struct fake_gpu *product_runtime(void)
@@ -42,7 +42,7 @@ struct fake_gpu *product_runtime(void)
 void must_be(bool is, const char *what)
 {
     if (!is)
-        call_is_wrong("a product: %s", what);
+        abort_wrong_call("a product: %s", what);
 }
 
 /* FNV-1a of 64-bit numbers. */

@@ -119,7 +119,7 @@ static void check_memory(const struct product *p)
         !product_has_matrix(p, &p->d) ||
         (p->bias && !p->has_memory(p->bias, (uint64_t)p->m * product_type_bytes(p->d.type))) ||
         (p->workspace_bytes && !p->has_memory(p->workspace, p->workspace_bytes)))
-        call_is_wrong("a product of memory that was freed meanwhile");
+        abort_wrong_call("a product of memory that was freed meanwhile");
 }
 
 /* ---- the product ---- */

@@ -143,7 +143,7 @@ static int type_of(int datatype)
     case 168:
         return PRODUCT_BF16;
     default:
-        call_is_wrong("a product: type %d", datatype);
+        abort_wrong_call("a product: type %d", datatype);
     }
 }
 

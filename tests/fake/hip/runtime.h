@@ -65,7 +65,7 @@ gpu_result call_begin(const char *name);
  * fatal error. */
 gpu_result call_begin_on(const char *name, gpu_context *context);
 /* Ends the process with a message: a call whose effect the vendor leaves undefined. */
-_Noreturn void call_is_wrong(const char *format, ...) __attribute__((format(printf, 1, 2)));
+_Noreturn void abort_wrong_call(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Whether the error is one after which the context cannot be used. */
 bool result_is_fatal(gpu_result result);
 /* Memory that is never NULL. */
