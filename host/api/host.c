@@ -441,7 +441,7 @@ static void take_error(struct stream *stream, void *ctx)
 {
     struct failure **first = ctx, *failure;
 
-    mirror_find_failures(stream);
+    mirror_fail_tensors(stream);
     failure = stream_take_error(stream);
     if (*first)
         failure_unref(failure);

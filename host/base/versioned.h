@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A number with the count of its changes, read as one: a sequence lock.  The version is odd while
- * the number changes, and a reader that meets that looks again.  All zero: 0, never changed.
+/* A number and its version, which are read together consistently: a sequence lock.  The version is
+ * odd during a change, and readers retry until it is even.  All zero: the number 0, never changed.
  * Threads: any. */
 #ifndef BASE_VERSIONED_H
 #define BASE_VERSIONED_H
@@ -26,7 +26,7 @@ static inline void versioned_set(struct versioned *v, uint64_t number)
     atomic_store(&v->version, version + 2);
 }
 
-/* *version is another one after each change. */
+/* Returns the number; `*version` is even, and differs after each versioned_set. */
 static inline uint64_t versioned_get(const struct versioned *v, uint64_t *version)
 {
     for (;;) {

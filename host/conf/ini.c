@@ -109,11 +109,12 @@ static frit_status check_line(struct ini_reader *reader, const char *line)
         return FRIT_OK;
     if (start > line)
         return reject(
-            reader, "the line begins with a blank; values have one line, and keys start in front");
+            reader,
+            "the line begins with a blank; values cannot span lines, and keys are not indented");
     if (has_inline_comment(line))
         return reject(
             reader,
-            "a blank before ';' or '#' would begin a comment; comments have lines of their own");
+            "';' or '#' after a blank looks like a comment; put comments on lines of their own");
     return *line == '[' ? check_section(reader, line) : check_key(reader, line);
 }
 

@@ -91,7 +91,7 @@ bool lineage_knows(struct lineage *lineage, uint64_t point);
 void lineage_forget_programs(struct lineage *lineage); /* NULL does nothing */
 /* Why the command that reaches this point failed, one of the last; a new reference or NULL. */
 struct failure *lineage_failure_at(struct lineage *lineage, uint64_t point);
-/* Why a buffer holds no good elements; a new reference or NULL. */
+/* Why a buffer holds invalid elements; a new reference or NULL. */
 struct failure *lineage_failure_of(struct lineage *lineage, const struct buffer *buffer);
 /* Spoils what a launch wrote inside its submit. */
 void lineage_spoil(struct lineage *lineage, struct buffer *buffer, struct failure *failure);

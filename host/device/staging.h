@@ -34,7 +34,7 @@ struct staging_piece {
     void *data;            /* `const` for staging_write */
     uint64_t at;           /* written: point that the last copy reaches */
     struct failure
-        *failure; /* written by staging_read: why `data` is no good, a reference, or NULL */
+        *failure; /* written by staging_read: why `data` is invalid, a reference; or NULL */
 };
 
 /* Takes the ring; false: the device has none, or another thread has it.  Then no piece is staged.

@@ -86,7 +86,7 @@ double scalar_round(double value, uint32_t dtype)
     return fabs(rounded) > largest_float(dtype) ? copysign(INFINITY, value) : rounded;
 }
 
-/* The largest of the unsigned numbers of so many bits. */
+/* The largest of the unsigned numbers of this many bits. */
 static uint64_t largest_of(uint32_t bits)
 {
     assert(bits >= 1 && bits <= 64);

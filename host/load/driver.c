@@ -44,14 +44,16 @@ frit_status driver_take(struct plugin *plugin, const void *table)
     plugin_text(plugin->backend.driver_name, plugin->driver, sizeof(plugin->driver));
     if (!driver_name_is_valid(plugin->backend.driver_name, sizeof(plugin->driver)))
         return plugin_refuse(plugin, FRIT_REASON_BAD_TABLE,
-                             "driver name '%s' is not [a-z][a-z0-9-]*, at most %zu, not 'auto'",
+                             "driver name '%s' does not match [a-z][a-z0-9-]*, is longer than %zu "
+                             "bytes, or is 'auto'",
                              plugin->driver, sizeof(plugin->driver) - 1);
     return FRIT_OK;
 }
 
 /* ---- devices ---- */
 
-static FRIT_PRINTF(2, 3) void no_devices(struct plugin *plugin, const char *format, ...)
+/* The driver has no usable device, with the reason ENUMERATE_FAILED and this detail. */
+static FRIT_PRINTF(2, 3) void reject_devices(struct plugin *plugin, const char *format, ...)
 {
     va_list args;
 
@@ -105,7 +107,7 @@ static const frit_heap *heap_at(const frit_device_info *info, uint32_t index)
                                              (size_t)index * info->heap_stride);
 }
 
-/* Filled in what 0 stands for. */
+/* Copies the heaps, and replaces zeros by the defaults that they stand for. */
 static frit_status copy_heaps(struct arena *arena, frit_device_info *info)
 {
     frit_heap *copies = arena_array(arena, info->n_heaps, sizeof(*copies));
@@ -139,7 +141,9 @@ static const char *heaps_trouble(const frit_device_info *info)
             !FRIT_HAS(heap_at(info, i), frit_heap, granularity))
             return "heaps that lack fields";
     }
-    return info->heaps->kind == FRIT_HEAP_DEVICE ? NULL : "a first heap that is not its own memory";
+    return info->heaps->kind == FRIT_HEAP_DEVICE
+               ? NULL
+               : "a first heap that is not of kind FRIT_HEAP_DEVICE";
 }
 
 static const char *formats_trouble(const struct plugin *plugin, const frit_device_info *info)
@@ -153,43 +157,44 @@ static const char *formats_trouble(const struct plugin *plugin, const frit_devic
     return plugin->backend.kernel_load ? NULL : "but slot 'kernel_load' is NULL";
 }
 
-/* Whether device `i` is as the contract wants it; says otherwise why not. */
+/* Whether device `i` obeys the contract; if not, rejects all devices of the driver. */
 static bool check_device(struct plugin *plugin, uint32_t i)
 {
     frit_device_info *info = &plugin->devices[i];
     const char *formats, *heaps;
 
     if (!FRIT_HAS(info, frit_device_info, dtype_use)) {
-        no_devices(plugin,
-                   "device %" PRIu32 " has a struct_size of %" PRIu32 ", at least %u is needed", i,
-                   info->struct_size, FRIT_END_OF(frit_device_info, dtype_use));
+        reject_devices(plugin,
+                       "device %" PRIu32 " has a struct_size of %" PRIu32 ", at least %u is needed",
+                       i, info->struct_size, FRIT_END_OF(frit_device_info, dtype_use));
         return false;
     }
     if (info->index != i) {
-        no_devices(plugin, "device %" PRIu32 " calls itself number %" PRIu32, i, info->index);
+        reject_devices(plugin, "device %" PRIu32 " has index %" PRIu32, i, info->index);
         return false;
     }
     if (info->align_bytes & (info->align_bytes - 1)) {
-        no_devices(plugin, "device %" PRIu32 ": align_bytes %" PRIu64 " is not a power of two", i,
-                   info->align_bytes);
+        reject_devices(plugin, "device %" PRIu32 ": align_bytes %" PRIu64 " is not a power of two",
+                       i, info->align_bytes);
         return false;
     }
     heaps = heaps_trouble(info);
     if (heaps) {
-        no_devices(plugin, "device %" PRIu32 " has %s", i, heaps);
+        reject_devices(plugin, "device %" PRIu32 " has %s", i, heaps);
         return false;
     }
     formats = formats_trouble(plugin, info);
     if (formats) {
-        no_devices(plugin, "device %" PRIu32 " lists %" PRIu32 " kernel formats, %s", i,
-                   info->n_formats, formats);
+        reject_devices(plugin, "device %" PRIu32 " lists %" PRIu32 " kernel formats, %s", i,
+                       info->n_formats, formats);
         return false;
     }
     return true;
 }
 
-/* Fills in what 0 stands for. */
-static void plain_device(frit_device_info *info)
+/* Replaces a zero alignment by the default it stands for, and an unknown type; the struct has
+ * exactly the fields that the host knows. */
+static void normalize_device(frit_device_info *info)
 {
     if (info->type > FRIT_DEVICE_SOFTWARE)
         info->type = FRIT_DEVICE_UNKNOWN;
@@ -198,7 +203,7 @@ static void plain_device(frit_device_info *info)
     info->struct_size = FRIT_END_OF(frit_device_info, dtype_use);
 }
 
-/* Asks until the array is large enough; the number of devices may change in between. */
+/* Repeats the call until the array is large enough: the number of devices may change in between. */
 static frit_status enumerate(struct arena *arena, struct plugin *plugin, frit_driver_info *driver)
 {
     uint32_t capacity = FIRST_DEVICES;
@@ -221,7 +226,8 @@ static frit_status enumerate(struct arena *arena, struct plugin *plugin, frit_dr
                            "enumerate");
         if (status) {
             err.text[sizeof(err.text) - 1] = '\0';
-            no_devices(plugin, "%s%s%s", status_name(status), err.text[0] ? ": " : "", err.text);
+            reject_devices(plugin, "%s%s%s", status_name(status), err.text[0] ? ": " : "",
+                           err.text);
             return FRIT_OK;
         }
         if (count <= capacity) {
@@ -232,7 +238,7 @@ static frit_status enumerate(struct arena *arena, struct plugin *plugin, frit_dr
             break;
         capacity = count;
     }
-    no_devices(plugin, "the driver never settled on a number of devices up to %d", MAX_DEVICES);
+    reject_devices(plugin, "the driver never settled on a number of devices up to %d", MAX_DEVICES);
     return FRIT_OK;
 }
 
@@ -254,7 +260,7 @@ frit_status driver_list(struct arena *arena, struct plugin *plugin)
         TRY(copy_texts(arena, &plugin->devices[i]));
         TRY(copy_formats(arena, &plugin->devices[i]));
         TRY(copy_heaps(arena, &plugin->devices[i]));
-        plain_device(&plugin->devices[i]);
+        normalize_device(&plugin->devices[i]);
     }
     return FRIT_OK;
 }

@@ -42,18 +42,19 @@ struct points;
 struct buffer {
     struct memory *memory;
     struct pool_piece *piece;
-    void *handle;                      /* the driver's name of the chunk */
-    uint64_t offset;                   /* in the chunk */
-    uint64_t bytes;                    /* requested */
-    uint64_t tail;                     /* usable past them, at most the device's tail_bytes */
-    bool alone;                        /* in a chunk of its own, or a part of such a buffer */
-    bool adopted;                      /* the program's memory: nobody writes it */
-    struct buffer *whole;              /* that it is a part of, owned; NULL: none */
-    atomic_uint_least64_t counts;      /* owners | pins << 32 */
-    atomic_uint_least64_t last_write;  /* point */
-    atomic_uint_least64_t writer;      /* what wrote it last, by the caller's numbers; 0: nothing */
-    _Atomic(struct failure *) failure; /* why its contents are no good, the caller's mark; NULL as a
-                                          rule.  Changed only by who excludes its end */
+    void *handle;                     /* the driver's name of the chunk */
+    uint64_t offset;                  /* in the chunk */
+    uint64_t bytes;                   /* requested */
+    uint64_t tail;                    /* usable past them, at most the device's tail_bytes */
+    bool alone;                       /* in a chunk of its own, or a part of such a buffer */
+    bool adopted;                     /* the program's memory: nobody writes it */
+    struct buffer *whole;             /* that it is a part of, owned; NULL: none */
+    atomic_uint_least64_t counts;     /* owners | pins << 32 */
+    atomic_uint_least64_t last_write; /* point */
+    atomic_uint_least64_t writer;     /* what wrote it last, by the caller's numbers; 0: nothing */
+    _Atomic(struct failure *)
+        failure; /* why its contents are invalid, set by the caller; usually NULL.
+                    Changed only by those who keep the buffer from ending */
     /* The same bytes in another device's memory, owned; NULL: none.  Until a write here, which the
      * writer follows with buffer_changed, the two stay equal. */
     _Atomic(struct buffer *) mirror;

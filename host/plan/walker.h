@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A position in the trie of known plans, see automaton.h. */
+/* A position in the trie of known plans.  Apart from automaton.h, which has the functions, for
+ * headers that embed a walker or a key. */
 #ifndef PLAN_WALKER_H
 #define PLAN_WALKER_H
 
@@ -17,9 +18,10 @@ struct op_key {
 /* All zeros: not initialised. */
 struct walker {
     struct automaton *automaton;
-    struct automaton_generation *generation; /* referenced by this walker, like the previous one */
+    struct automaton_generation *generation; /* the walker holds references to it and to
+                                                the generation before it */
     struct automaton_node *node;             /* NULL: a node could not be allocated */
-    uint64_t serial;                         /* of the generation; unique in the automaton */
+    uint64_t serial;                         /* the generation's number, unique in the automaton */
     uint32_t depth;                          /* number of ops since the root */
 };
 

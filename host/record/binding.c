@@ -154,7 +154,7 @@ frit_status binding_current(frit_device *device, struct binding **out, frit_err 
                                 .device_id = device->id,
                                 .stream = stream,
                                 .own = stream,
-                                .scopes.owner = home_self()};
+                                .scopes.owner = thread_token()};
     binding_last = *out = binding;
     return FRIT_OK;
 }
@@ -187,7 +187,7 @@ frit_status binding_set_stream(frit_device *device, struct stream *stream, struc
     else if (atomic_load(&stream->home.owner) && !home_is_mine(&stream->home))
         st = fail(err, FRIT_BUSY, "stream_enter: another thread is in this stream");
     else if (stream != binding->own)
-        home_set_owner(&stream->home, home_self());
+        home_set_owner(&stream->home, thread_token());
     if (!st && *before && *before != stream)
         home_set_owner(&(*before)->home, NULL);
     pthread_mutex_unlock(&device->lock);

@@ -38,7 +38,7 @@ void scope_keep(struct slot *slot)
     struct scopes *scopes = slot->scope;
     struct scoped *entry;
 
-    if (!scopes || scopes->owner != home_self())
+    if (!scopes || scopes->owner != thread_token())
         return;
     entry = &scopes->entries[slot->scope_index];
     if (entry->depth > 0)

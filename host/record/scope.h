@@ -10,7 +10,7 @@
 struct binding;
 struct stream;
 
-/* A tensor that a scope has to release; `handle` NULL: it was kept by the program. */
+/* A tensor that a scope has to release; `handle` NULL: the program kept it beyond all scopes. */
 struct scoped {
     frit_tensor *handle;
     uint32_t depth;
@@ -18,17 +18,18 @@ struct scoped {
 
 /* The open scopes of one thread on one device. */
 struct scopes {
-    const void *owner;     /* home_self of the thread */
-    struct stream *stream; /* the one that the first scope was opened in, and that only records */
+    const void *owner; /* thread_token() of the thread */
+    struct stream
+        *stream; /* the stream of the outermost scope, which records and does not run ops */
     struct scoped *entries;
     uint32_t count, capacity;
     uint32_t depth; /* open scopes */
 };
 
-/* Opens one and returns its depth. */
+/* Opens a scope and returns its depth, 1 for the outermost. */
 uint64_t scope_begin(struct binding *binding);
-/* Closes the scopes from this depth on and releases what they own; false for one that is not open.
- */
+/* Closes the scope of this depth and all inside it, and releases their tensors.  False: no scope of
+ * this depth is open. */
 bool scopes_close(struct binding *binding, uint64_t depth);
 /* Registers a new slot with the innermost scope, if one is open; inside the slot's lock.  False
  * if out of memory. */
@@ -37,7 +38,8 @@ static inline bool scope_add(struct scopes *scopes, struct slot *slot)
 {
     return scopes->depth == 0 || scope_add_entry(scopes, slot);
 }
-/* Moves the slot one scope out; inside the slot's lock. */
+/* The scope around the slot's becomes its owner, or none; inside the slot's lock.  Does nothing in
+ * another thread than the scope's. */
 void scope_keep(struct slot *slot);
 
 #endif

@@ -137,7 +137,7 @@ static struct stream *stream_adopt(frit_device *device, const void *owner, bool 
     pthread_mutex_lock(&device->lock);
     stream = find_orphan(device);
     if (stream)
-        home_set_owner(&stream->home, home_self());
+        home_set_owner(&stream->home, thread_token());
     pthread_mutex_unlock(&device->lock);
     if (!stream)
         return NULL;
@@ -182,7 +182,7 @@ frit_status stream_for_thread(frit_device *device, struct stream **out, frit_err
         if (!*out && stream_create(device, NULL, true))
             *out = stream_oldest(device);
     } else {
-        *out = stream_get(device, home_self(), false);
+        *out = stream_get(device, thread_token(), false);
     }
     return *out ? FRIT_OK : fail_memory(err, sizeof(**out));
 }

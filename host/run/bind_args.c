@@ -139,7 +139,7 @@ static void note_persistent(const struct launch *l)
     }
 }
 
-/* Whether an output of so many bytes may take the memory of input `index`: it is the input's last
+/* Whether an output of this many bytes may take the memory of input `index`: it is the input's last
  * use, nothing else owns the memory, no other argument lies in it, and the output can begin where
  * the input does. */
 static bool may_take(const struct launch *l, uint32_t index, uint64_t bytes, bool persistent)
@@ -160,7 +160,7 @@ static bool may_take(const struct launch *l, uint32_t index, uint64_t bytes, boo
     return frame_dies(l->frame, value) && frame_is_sole_owner(l->frame, value);
 }
 
-/* How many elements lie in so many bytes; false if that is no whole number. */
+/* How many elements lie in this many bytes; false if that is no whole number. */
 static bool elements_before(uint32_t dtype, uint64_t bytes, int64_t *count)
 {
     uint64_t one = frit_storage_bytes(dtype, 1);

@@ -388,7 +388,7 @@ frit_status stream_close(struct stream *stream, frit_err *err)
     else if (atomic_load(&stream->n_ranks))
         st = fail(err, FRIT_BUSY, "stream_close: this stream is in a group; leave that first");
     else
-        home_set_owner(&stream->home, home_self());
+        home_set_owner(&stream->home, thread_token());
     pthread_mutex_unlock(&device->lock);
     if (st)
         return st;

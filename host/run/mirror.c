@@ -22,7 +22,8 @@ static struct value moved(const struct value *value, struct buffer *buffer)
     return (struct value){.type = value->type, .layout = value->layout, .buffer = buffer};
 }
 
-/* A small view of a large buffer goes over without the rest, and leaves no mirror. */
+/* Whether all of the buffer is copied: of a small view of a large buffer only the view is, and that
+ * leaves no mirror. */
 static bool goes_whole(const struct value *value)
 {
     const struct buffer *buffer = value->buffer;
@@ -30,22 +31,15 @@ static bool goes_whole(const struct value *value)
     return buffer->handle && !buffer->whole && buffer->bytes <= dense_bytes(value);
 }
 
-uint64_t mirror_distance(const struct value *value)
-{
-    if (atomic_load(&value->buffer->mirror))
-        return 0;
-    return goes_whole(value) ? value->buffer->bytes : dense_bytes(value);
-}
-
 void mirror_start(frit_device *device, const struct value *value, struct mirror_read *read)
 {
     *read = (struct mirror_read){.value = *value, .is_there = atomic_load(&value->buffer->mirror)};
     if (read->is_there)
         return;
-    read->whole = goes_whole(value);
+    read->whole_buffer = goes_whole(value);
     buffer_pin(value->buffer);
-    carry_start(device, value, device->fallback, &(struct carry_how){.whole_buffer = read->whole},
-                &read->carry);
+    carry_start(device, value, device->fallback,
+                &(struct carry_how){.whole_buffer = read->whole_buffer}, &read->carry);
 }
 
 frit_status mirror_finish(struct mirror_read *read, struct value *out, frit_err *err)
@@ -54,7 +48,7 @@ frit_status mirror_finish(struct mirror_read *read, struct value *out, frit_err 
 
     if (!read->is_there) {
         TRY(carry_finish(&read->carry, out, err));
-        if (!read->whole)
+        if (!read->whole_buffer)
             return FRIT_OK;
         /* Where another thread was first, its copy is as good. */
         buffer_set_mirror(read->value.buffer, out->buffer);
@@ -83,7 +77,7 @@ frit_status mirror_adopt(frit_device *device, const struct value *there, bool pe
     return FRIT_OK;
 }
 
-/* As much of the mirror as the buffer has. */
+/* Reads the first `bytes` bytes of the mirror. */
 static frit_status read_mirror(frit_device *device, struct buffer *mirror, uint64_t bytes,
                                void *data, frit_err *err)
 {
@@ -98,7 +92,7 @@ static frit_status read_mirror(frit_device *device, struct buffer *mirror, uint6
     return transfer_finish(&read, st, err);
 }
 
-/* Straight out of the mirror's memory: whatever wrote there has ended, and failed or not. */
+/* Copies from the mirror's memory, which the host sees: the commands that write it have ended. */
 static frit_status fill_from(frit_device *device, struct buffer *buffer, const void *bytes,
                              frit_err *err)
 {
@@ -182,7 +176,7 @@ struct finding {
 };
 
 /* Inside the lock. */
-static void find_failure(struct slot *slot, void *ctx)
+static void fail_tensor(struct slot *slot, void *ctx)
 {
     struct finding *finding = ctx;
     struct failure *failure = NULL;
@@ -196,14 +190,14 @@ static void find_failure(struct slot *slot, void *ctx)
     slot_set_failed(slot, failure);
 }
 
-void mirror_find_failures(struct stream *stream)
+void mirror_fail_tensors(struct stream *stream)
 {
     struct finding finding = {.device = stream->device};
 
     if (!is_late(stream->device))
         return;
     home_enter(&stream->home);
-    slot_each(&stream->home, find_failure, &finding);
+    slot_each(&stream->home, fail_tensor, &finding);
     home_leave_drop(&stream->home);
     if (finding.first)
         stream_note_error(stream, finding.first);

@@ -15,7 +15,7 @@
 struct segment;
 
 enum {
-    PERIODIC_OPS = 64, /* a segment that repeats itself gets at least so many */
+    PERIODIC_OPS = 64, /* a segment that repeats itself gets at least this many */
     APERIODIC_OPS = 256
 };
 

@@ -250,7 +250,7 @@ void transfer_begin(struct transfer_read *reads, uint64_t n)
     }
 }
 
-/* Why the elements are no good: the read failed, or they were none before. */
+/* Why the elements are invalid: the read failed, or what it read was invalid before. */
 static struct failure *read_failure(const struct transfer_read *read)
 {
     struct lineage *lineage = read->device->lineage;

@@ -177,7 +177,7 @@ static uint32_t covered(const struct search_ctx *ctx, const struct block *block)
     return max;
 }
 
-/* Whether so many ops follow the covered ones that more are not worth pushing, since they would be
+/* Whether enough ops follow the covered ones that pushing more is not worth it, since they would be
  * searched again. */
 static bool has_long_tail(struct search_ctx *ctx, struct block *block)
 {

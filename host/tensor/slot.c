@@ -30,7 +30,7 @@ static struct {
     struct slot_home nowhere; /* of the immortal errors */
 } table = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-_Thread_local char home_token;
+_Thread_local char thread_token_byte;
 
 /* The first slots are the immortal errors, one per status. */
 enum { N_IMMORTAL = 16 };

@@ -29,7 +29,7 @@ struct scopes;
 /* What slots belong to; the first member of a stream.  Zeroed and home_init'ed before use. */
 struct slot_home {
     struct owner_lock lock;
-    _Atomic(const void *) owner;  /* token of the thread that owns it, NULL: nobody */
+    _Atomic(const void *) owner;  /* thread_token() of the owning thread; NULL: nobody */
     struct slot *free;            /* slots for later */
     struct slot *dying;           /* slots whose contents wait to be dropped outside of the lock */
     atomic_uint_least64_t n_live; /* slots with an owner; written under the lock */
@@ -39,17 +39,18 @@ void home_init(struct slot_home *home);
 /* Gives the free slots back; none is alive. */
 void home_fini(struct slot_home *home);
 
-/* Its address is the calling thread as an owner. */
-extern _Thread_local char home_token __attribute__((tls_model("initial-exec")));
+/* A byte per thread, whose address identifies the thread. */
+extern _Thread_local char thread_token_byte __attribute__((tls_model("initial-exec")));
 
-static inline const void *home_self(void)
+/* Identifies the calling thread, as the owner of homes. */
+static inline const void *thread_token(void)
 {
-    return &home_token;
+    return &thread_token_byte;
 }
 
 static inline bool home_is_mine(const struct slot_home *home)
 {
-    return atomic_load_explicit(&home->owner, memory_order_relaxed) == home_self();
+    return atomic_load_explicit(&home->owner, memory_order_relaxed) == thread_token();
 }
 
 /* Its lock.  Never wait for another lock, or call a driver, while inside. */

@@ -16,7 +16,7 @@
 
 struct shape_target {
     uint32_t max_threads;   /* of a group */
-    uint32_t least_threads; /* so many are better used than several lanes per thread */
+    uint32_t least_threads; /* a thread gets several lanes only if this many threads are left */
     bool aligned;           /* the address of every argument is a multiple of 16 */
 };
 

@@ -23,8 +23,8 @@ static inline float half_real_of(uint32_t bits)
     return real;
 }
 
-/* Constants of a conversion from and to F32, of a type with so many fraction bits; the others below
- * the sign are the exponent's. */
+/* Constants of a conversion from and to F32, of a type with this many fraction bits; the others
+ * below the sign are the exponent's. */
 struct half_layout {
     uint32_t fraction;
     uint32_t shift;    /* from its fraction to that of F32 */

@@ -256,7 +256,7 @@ frit_status device_open(void *self, uint32_t index, const frit_open_params *para
     device->instance = instance;
     device->api = &instance->api;
     device->adapter = &instance->adapters[index];
-    device->opening = atomic_fetch_add(&instance->n_openings, 1) + 1;
+    device->open_number = atomic_fetch_add(&instance->n_openings, 1) + 1;
     device->loss.on_lost = params->lost;
     device->loss.ctx = params->ctx;
     status = open_all(device, params, err);

@@ -49,7 +49,7 @@ struct device {
     bool context_is_adopted;    /* the application's */
     bool is_entered;            /* `context` is there: vendor.open has succeeded */
     _Atomic uint64_t allocated; /* bytes of device memory that the driver holds */
-    uint64_t opening;           /* number of its device_open, from 1 */
+    uint64_t open_number;       /* which device_open call of the instance, from 1 */
     struct peers peers;
     pthread_mutex_t queues_lock;
     struct frit_queue *queues[MAX_QUEUES]; /* the first one is the host's queue NULL */

@@ -9,19 +9,19 @@
 #include "scope.h"
 #include "vendor.h"
 
-/* Once for each opening of the other device, whose end ends the access.  What fails here does not
- * matter: access is enabled already, or the copy does without or reports the error again. */
+/* Once each time the other device is opened, since closing it ends the access.  A failure does not
+ * matter: access is enabled already, or the copy works without, or the copy reports the error. */
 static void enable_access(struct device *to, const struct device *from)
 {
-    _Atomic uint64_t *place = &to->peers.openings[from->adapter->handle % PEER_PLACES];
+    _Atomic uint64_t *place = &to->peers.open_numbers[from->adapter->handle % PEER_PLACES];
     int can_access = 0;
 
-    if (atomic_load(place) == from->opening)
+    if (atomic_load(place) == from->open_number)
         return;
     if (!to->api->DeviceCanAccessPeer(&can_access, to->adapter->handle, from->adapter->handle) &&
         can_access)
         (void)vendor.enable_peer(to, from);
-    atomic_store(place, from->opening);
+    atomic_store(place, from->open_number);
 }
 
 static frit_status enqueue(struct frit_queue *queue, const frit_transfer *to,

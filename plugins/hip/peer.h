@@ -11,10 +11,10 @@
 
 enum { PEER_PLACES = 16 };
 
-/* The openings of devices for which access to their memory was enabled, or is not to be had; each
- * at the place of its adapter's number modulo PEER_PLACES, where a later one replaces it. */
+/* The other devices, by their open_number, for which enabling peer access was already tried.  Each
+ * is stored at its adapter's number modulo PEER_PLACES, and replaces what was there. */
 struct peers {
-    _Atomic uint64_t openings[PEER_PLACES];
+    _Atomic uint64_t open_numbers[PEER_PLACES];
 };
 
 /* Slot `copy_from` of frit.backend/1. */

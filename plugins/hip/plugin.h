@@ -43,7 +43,7 @@ struct instance {
     uint32_t n_found;            /* devices of the runtime */
     uint32_t n_adapters;         /* those of them that are read */
     struct adapter *adapters;    /* NULL before the first successful enumerate; owned */
-    _Atomic uint64_t n_openings; /* of devices, since the instance is there */
+    _Atomic uint64_t n_openings; /* device_open calls so far */
 };
 
 /* Writes an error message "NAME: TEXT: MEANING (error N)" and returns the status that corresponds

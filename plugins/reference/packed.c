@@ -71,7 +71,7 @@ static uint8_t small_nearest(const struct small *type, double size)
     return bits;
 }
 
-/* The range of an integer type of so many bits. */
+/* The range of an integer type of this many bits. */
 static uint8_t encode_integer(unsigned width, bool symmetric, double real)
 {
     double high = (double)((1u << (width - 1)) - 1), low = symmetric ? -high : -high - 1;

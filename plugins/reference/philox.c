@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ten rounds of two 32 x 32 bit products; the key goes on by a Weyl sequence between rounds. */
+/* Ten rounds of two 32 x 32 bit products; between rounds the key advances by a
+ * Weyl sequence. */
 #include "philox.h"
 
 enum { ROUNDS = 10 };

@@ -141,7 +141,7 @@ static void *work(void *arg)
     return NULL;
 }
 
-/* Steps per second of so many threads together. */
+/* Steps per second of this many threads together. */
 static double rate(const struct form *form, frit_device *device, unsigned threads)
 {
     pthread_barrier_t begin, end;

@@ -307,7 +307,7 @@ static double thread_seconds(void)
     return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
-/* Steps until QUIET_STEPS in turn had nothing that waited for its program. */
+/* Steps until QUIET_STEPS in a row had nothing that waited for its program. */
 static void warm_up(const struct model *model, struct outcome *out)
 {
     double begun = seconds(), ended = begun, patience = (double)model->shape->patience;

@@ -126,7 +126,7 @@ static void step_in_scope(struct rig *rig, struct param *params, int n)
     frit_scope_end(scope);
 }
 
-/* The launches of a step over so many parameters, of four shapes. */
+/* The launches of a step over this many parameters, of four shapes. */
 static uint64_t count_launches(int n)
 {
     static struct param params[MANY];

@@ -15,7 +15,7 @@ uint64_t data_variant_seed(uint32_t seed, const struct play_params *params)
     return chance_next(&chance);
 }
 
-uint64_t data_round_seed(uint32_t seed, const struct play_params *params)
+uint64_t data_value_seed(uint32_t seed, const struct play_params *params)
 {
     struct chance chance = {(uint64_t)params->variant << 32 ^ (uint64_t)params->round << 40 ^ seed};
 
@@ -34,8 +34,9 @@ uint32_t data_dtype(const struct script *script, const struct play_params *param
     return data_is_wide(dtype, params) ? FRIT_F64 : dtype;
 }
 
-/* A well-conditioned script has no infinity: its product with a rounded zero may be anything. */
-static double real_of(struct chance *chance, bool well_conditioned)
+/* Well-conditioned scripts get no infinities: where one driver has 0 and another a rounding error,
+ * infinity times it would be NaN on one and infinity on the other. */
+static double random_real(struct chance *chance, bool well_conditioned)
 {
     static const double special[] = {0, -0.0, NAN, 1, -1, INFINITY};
 
@@ -47,13 +48,13 @@ static double real_of(struct chance *chance, bool well_conditioned)
 char *data_create(uint32_t dtype, int64_t count, uint32_t seed, const struct script *script,
                   const struct play_params *params)
 {
-    struct chance chance = {data_round_seed(seed, params)};
+    struct chance chance = {data_value_seed(seed, params)};
     bool wide = data_is_wide(dtype, params);
     uint64_t size = wide ? sizeof(double) : frit_dtype_bits(dtype) / 8;
     char *data = malloc((size_t)count * size + 1);
 
     for (int64_t i = 0; data && i < count; i++) {
-        double drawn = real_of(&chance, script->well_conditioned);
+        double drawn = random_real(&chance, script->well_conditioned);
         float narrow = (float)drawn;
         double real = dtype == FRIT_F64 ? drawn : (double)narrow;
         int32_t whole = (int32_t)chance_below(&chance, 19) - 9;
@@ -84,8 +85,8 @@ frit_scalar data_scalar(uint32_t dtype, uint64_t chosen, bool not_zero)
 /* ---- layouts ---- */
 
 /* Copies dense elements of `dims` to positions first + sum over d of index[d] * step[d]. */
-static void place(const frit_dims *dims, const int64_t *step, int64_t first, uint64_t size,
-                  const char *from, char *to)
+static void copy_strided(const frit_dims *dims, const int64_t *step, int64_t first, uint64_t size,
+                         const char *from, char *to)
 {
     int64_t index[FRIT_MAX_RANK] = {0}, at = first, d;
 
@@ -112,7 +113,7 @@ static int64_t count_of(const frit_dims *dims)
     return count;
 }
 
-/* A tensor that is stored with its last dim outermost. */
+/* A tensor of these elements whose last dim is outermost in memory. */
 static frit_tensor *permuted(frit_device *device, uint32_t dtype, frit_dims dims, const char *data)
 {
     uint64_t size = frit_dtype_bits(dtype) / 8, bytes = (uint64_t)count_of(&dims) * size;
@@ -131,13 +132,13 @@ static frit_tensor *permuted(frit_device *device, uint32_t dtype, frit_dims dims
         stride *= stored.dim[d];
     }
     if (placed)
-        place(&dims, step, 0, size, data, placed);
+        copy_strided(&dims, step, 0, size, data, placed);
     tensor = frit_from_host(device, dtype, stored, placed, bytes);
     free(placed);
     return frit_permute(frit_take(tensor), order);
 }
 
-/* A slice of a larger tensor, with every second element of the last dim. */
+/* A tensor of these elements that is a slice of a larger one, with step 2 along the last dim. */
 static frit_tensor *sliced(frit_device *device, uint32_t dtype, frit_dims dims, const char *data)
 {
     uint64_t size = frit_dtype_bits(dtype) / 8;
@@ -158,14 +159,14 @@ static frit_tensor *sliced(frit_device *device, uint32_t dtype, frit_dims dims, 
     }
     placed = calloc((size_t)stride, size);
     if (placed)
-        place(&dims, step, first, size, data, placed);
+        copy_strided(&dims, step, first, size, data, placed);
     tensor = frit_from_host(device, dtype, stored, placed, (uint64_t)stride * size);
     free(placed);
     return frit_slice(frit_take(tensor), slices);
 }
 
-frit_tensor *data_layout(frit_device *device, uint32_t dtype, frit_dims dims, const char *data,
-                         uint64_t seed)
+frit_tensor *data_make_tensor(frit_device *device, uint32_t dtype, frit_dims dims, const char *data,
+                              uint64_t seed)
 {
     int64_t count = count_of(&dims);
     uint64_t form = dims.rank == 0 || count == 0 ? 0 : seed % 3;

@@ -74,8 +74,8 @@ static frit_scalar scalar_at(const struct stage *stage, const struct action *act
         return dtype == FRIT_BOOL || dtype == FRIT_I32 ? frit_scalar_i(1) : frit_scalar_f(1);
     if (action->scalars == SCALARS_POWERS)
         return frit_scalar_f(1.0 /
-                             (double)(1u << data_round_seed(action->seed + i, stage->params) % 6));
-    return data_scalar(dtype, data_round_seed(action->seed + i, stage->params) >> 7, divides);
+                             (double)(1u << data_value_seed(action->seed + i, stage->params) % 6));
+    return data_scalar(dtype, data_value_seed(action->seed + i, stage->params) >> 7, divides);
 }
 
 /* Whether floats of the value are to be disturbed at this op. */
@@ -91,7 +91,7 @@ static bool is_disturbed(const struct stage *stage, const struct action *action,
 
 static uint64_t errors_of(const struct stage *stage, uint32_t seed)
 {
-    return data_round_seed(seed, stage->params) + stage->params->errors;
+    return data_value_seed(seed, stage->params) + stage->params->errors;
 }
 
 /* A disturbed operand is another tensor, so that the value is released here where it is taken. */
@@ -222,8 +222,9 @@ static void lay_out(struct stage *stage)
         if (action->kind != ACT_FROM_HOST || action->off)
             continue;
         data = data_of(stage, action, v, &bytes);
-        stage->inputs[i] = data_layout(stage->device, dtype_of(stage, v), dims_of(stage, v), data,
-                                       data_variant_seed(action->seed + 1, stage->params) >> 9);
+        stage->inputs[i] =
+            data_make_tensor(stage->device, dtype_of(stage, v), dims_of(stage, v), data,
+                             data_variant_seed(action->seed + 1, stage->params) >> 9);
         free(data);
     }
 }

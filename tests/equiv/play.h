@@ -14,8 +14,8 @@ enum play_precision {
 
 struct play_params {
     enum play_precision precision;
-    uint32_t variant; /* of extents, and of the slices */
-    uint32_t round;   /* data and scalars */
+    uint32_t variant; /* of extents and slices */
+    uint32_t round;   /* of elements and scalars; see seeds.c */
     uint32_t errors;  /* PLAY_DISTURBED: which ones */
     bool layouts;     /* inputs are laid out in ways that depend on the variant */
 };

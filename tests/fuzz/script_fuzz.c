@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as a text program: refused with a place, or bound to a graph that verifies and whose
- * text parses back to the same text. */
+/* Any bytes as a text program: either an error message with line and column, or a graph that
+ * verifies, and whose printed text parses and prints as the same text again. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,14 +17,15 @@ static void check(bool good)
         abort();
 }
 
-/* "fuzz:1:1: ..." */
+/* Messages look like "fuzz:1:1: ...". */
 static void check_message(const frit_err *err)
 {
     check(err->status == FRIT_INVALID);
     check(strncmp(err->text, "fuzz:", 5) == 0 && err->text[5] >= '1' && err->text[5] <= '9');
 }
 
-static bool make(const char *text, size_t size, struct graph *graph)
+/* False: the text is refused, with a proper message. */
+static bool parse_and_bind(const char *text, size_t size, struct graph *graph)
 {
     struct script *script;
     struct op_type *types;
@@ -54,7 +55,7 @@ static void check_round_trip(const struct graph *graph)
 
     graph_print(graph, &first);
     check(!first.failed);
-    check(make(first.text ? first.text : "", first.length, &again));
+    check(parse_and_bind(first.text ? first.text : "", first.length, &again));
     graph_print(&again, &second);
     check(first.length == second.length);
     check(first.length == 0 || memcmp(first.text, second.text, first.length) == 0);
@@ -71,7 +72,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     check(text != NULL);
     if (size)
         memcpy(text, data, size);
-    if (make(text, size, &graph))
+    if (parse_and_bind(text, size, &graph))
         check_round_trip(&graph);
     graph_fini(&graph);
     free(text);

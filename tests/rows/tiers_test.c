@@ -115,7 +115,7 @@ static size_t size_of(int type, int work)
     return (size_t)works[work].n * (works[work].size ? works[work].size : types[type].size);
 }
 
-/* The next tensor of so many elements is likely where this one was. */
+/* The next tensor with this many elements probably gets the memory of this one. */
 static void spoil_memory(frit_device *device, uint32_t dtype, int64_t n)
 {
     frit_tensor *other = frit_full(device, dtype, FRIT_SHAPE(n), 7);

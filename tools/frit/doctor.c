@@ -62,7 +62,7 @@ static int show_why(const struct invocation *in, frit_host *host, const char *na
     frit_status status = frit_why(host, name, &text, &err);
 
     if (status)
-        return failed(in, "%s", err.text);
+        return fail_command(in, "%s", err.text);
     fputs(text, stdout);
     frit_free(text);
     return CLI_FINE;
@@ -77,11 +77,11 @@ static int run(const struct invocation *in)
     int status;
 
     if (!config && (!name || !*name))
-        return misused(in, "NAME is missing: frit doctor NAME, with a device, driver or plugin");
+        return fail_usage(in, "NAME is missing: frit doctor NAME, with a device, driver or plugin");
     if (in->n_args > 1 && !why)
-        return misused(in, "unexpected argument '%s': frit doctor %s", in->args[1], in->args[0]);
+        return fail_usage(in, "unexpected argument '%s': frit doctor %s", in->args[1], in->args[0]);
     if (name && invocation_has(in, "--json"))
-        return misused(in, "--json is only for config");
+        return fail_usage(in, "--json is only for config");
     status = session_open(&session, in);
     if (status == CLI_FINE && name)
         status = show_why(in, session.host, name);
@@ -97,7 +97,7 @@ const struct command doctor_command = {
     .name = "doctor",
     .summary = "show why a device is usable or not; show the configuration",
     .args = "[why] NAME | config",
-    .details = "NAME       what was found about a device, driver or plugin; use `why NAME` if its\n"
+    .details = "NAME       why a device, driver or plugin is usable or not; use `why NAME` if its\n"
                "           name is `config`\n"
                "config     every value of the configuration and where it came from; with --json:\n"
                "           config {section, key, value, origin}",

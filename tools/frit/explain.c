@@ -56,15 +56,15 @@ static int inspect(const struct program *program, const struct invocation *in,
     int status = CLI_FINE;
 
     if (!outputs)
-        status = failed(in, "no memory");
+        status = fail_command(in, "no memory");
     else if (frit_inspect_start(session->device, &err))
-        status = failed(in, "%s", err.text);
+        status = fail_command(in, "%s", err.text);
     frit_stats_get(session->device, &before);
     if (status == CLI_FINE)
         status = program_run(program, in, session, outputs);
     frit_stats_get(session->device, &after);
     if (status == CLI_FINE && frit_inspect_stop(session->device, &e->inspection, &err))
-        status = failed(in, "%s", err.text);
+        status = fail_command(in, "%s", err.text);
     for (uint64_t i = 0; i < program->n_outputs && outputs; i++)
         frit_release(outputs[i]);
     free(outputs);

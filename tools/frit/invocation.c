@@ -13,7 +13,7 @@
 #include "base/str.h"
 #include "term.h"
 
-int failed(const struct invocation *in, const char *format, ...)
+int fail_command(const struct invocation *in, const char *format, ...)
 {
     va_list args;
 
@@ -23,7 +23,7 @@ int failed(const struct invocation *in, const char *format, ...)
     return CLI_FAILED;
 }
 
-int misused(const struct invocation *in, const char *format, ...)
+int fail_usage(const struct invocation *in, const char *format, ...)
 {
     va_list args;
 
@@ -63,8 +63,8 @@ static int unknown_option(const struct invocation *in, const char *word)
         names[n++] = o->name;
     nearest = str_nearest(word, names, n);
     if (nearest)
-        return misused(in, "unknown option %s; did you mean %s?", word, nearest);
-    return misused(in, "unknown option %s", word);
+        return fail_usage(in, "unknown option %s; did you mean %s?", word, nearest);
+    return fail_usage(in, "unknown option %s", word);
 }
 
 /* Takes the option at argv[*i] and its value. */
@@ -78,15 +78,15 @@ static int take_option(struct invocation *in, int argc, char **argv, int *i)
     if (!option)
         return unknown_option(in, word);
     if (!option->value && value)
-        return misused(in, "%s takes no value", option->name);
+        return fail_usage(in, "%s takes no value", option->name);
     if (option->value && !value) {
         if (*i + 1 == argc)
-            return misused(in, "%s needs a value: %s %s", option->name, option->name,
-                           option->value);
+            return fail_usage(in, "%s needs a value: %s %s", option->name, option->name,
+                              option->value);
         value = argv[++*i];
     }
     if (!option->many && invocation_has(in, option->name))
-        return misused(in, "%s is given twice", option->name);
+        return fail_usage(in, "%s is given twice", option->name);
     in->given[in->n_given++] = (struct given){option, value};
     return CLI_FINE;
 }
@@ -96,10 +96,10 @@ static int check_args(const struct invocation *in)
     const struct command *command = in->command;
 
     if (in->n_args < command->min_args)
-        return misused(in, "missing argument: frit %s %s", command->name, command->args);
+        return fail_usage(in, "missing argument: frit %s %s", command->name, command->args);
     if (in->n_args > command->max_args)
-        return misused(in, "unexpected argument '%s': frit %s%s%s", in->args[command->max_args],
-                       command->name, *command->args ? " " : "", command->args);
+        return fail_usage(in, "unexpected argument '%s': frit %s%s%s", in->args[command->max_args],
+                          command->name, *command->args ? " " : "", command->args);
     return CLI_FINE;
 }
 
@@ -113,7 +113,7 @@ int invocation_parse(struct invocation *in, const struct command *command, int a
     in->args = calloc((size_t)argc + 1, sizeof(*in->args));
     in->given = calloc((size_t)argc + 1, sizeof(*in->given));
     if (!in->args || !in->given)
-        return failed(in, "no memory");
+        return fail_command(in, "no memory");
     for (int i = 0; i < argc && status == CLI_FINE; i++) {
         if (options && strcmp(argv[i], "--") == 0)
             options = false;

@@ -21,10 +21,11 @@ const char *invocation_value(const struct invocation *in, const char *option);
 const char *invocation_next(const struct invocation *in, const char *option, int *at);
 /* Whether the word is the name or a shell pattern that matches it. */
 bool filter_fits(const char *word, const char *name);
-/* "frit run: ..." on standard error; returns CLI_FAILED, or CLI_MISUSED with a pointer to help. */
-int failed(const struct invocation *in, const char *format, ...)
+/* Print "frit COMMAND: ..." on standard error.  Returns CLI_FAILED; or adds a hint at help and
+ * returns CLI_MISUSED. */
+int fail_command(const struct invocation *in, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-int misused(const struct invocation *in, const char *format, ...)
+int fail_usage(const struct invocation *in, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 #endif

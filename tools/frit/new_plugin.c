@@ -89,9 +89,9 @@ static int copy_file(const struct invocation *in, const char *from, const char *
     int status = CLI_FINE;
 
     if (!read_file(from, &text))
-        status = failed(in, "%s cannot be read: %s", from, strerror(errno));
+        status = fail_command(in, "%s cannot be read: %s", from, strerror(errno));
     else if (!write_named(to, text.text ? text.text : "", name))
-        status = failed(in, "%s cannot be written: %s", to, strerror(errno));
+        status = fail_command(in, "%s cannot be written: %s", to, strerror(errno));
     str_fini(&text);
     return status;
 }
@@ -105,11 +105,12 @@ static int copy_files(const struct invocation *in, const char *from, const char 
     int status = CLI_FINE;
 
     if (!dir)
-        return failed(in, "%s is missing: %s; is Frit installed completely?", from,
-                      strerror(errno));
+        return fail_command(in, "%s is missing: %s; is Frit installed completely?", from,
+                            strerror(errno));
     if (mkdir(to, 0777))
-        status = failed(in, errno == EEXIST ? "%s exists already" : "%s cannot be created: %s", to,
-                        strerror(errno));
+        status =
+            fail_command(in, errno == EEXIST ? "%s exists already" : "%s cannot be created: %s", to,
+                         strerror(errno));
     while (status == CLI_FINE && (entry = readdir(dir))) {
         struct str source = {0}, target = {0};
 
@@ -117,7 +118,7 @@ static int copy_files(const struct invocation *in, const char *from, const char 
             continue;
         str_addf(&source, "%s/%s", from, entry->d_name);
         str_addf(&target, "%s/%s", to, entry->d_name);
-        status = source.failed || target.failed ? failed(in, "no memory")
+        status = source.failed || target.failed ? fail_command(in, "no memory")
                                                 : copy_file(in, source.text, target.text, name);
         str_fini(&source);
         str_fini(&target);
@@ -145,13 +146,13 @@ static int run(const struct invocation *in)
     int status;
 
     if (!is_driver_name(name))
-        return misused(
+        return fail_usage(
             in,
             "'%s' is not a valid driver name: use a lower-case letter, then letters, digits "
             "and -, at most %d characters",
             name, MAX_NAME);
     if (is_reserved(name))
-        return misused(in, "the name '%s' is reserved; choose another", name);
+        return fail_usage(in, "the name '%s' is reserved; choose another", name);
     prefix_of_command(prefix, sizeof(prefix));
     snprintf(from, sizeof(from), "%s/" CLI_DATA_DIR "/%s", prefix, placeholder);
     status = copy_files(in, from, dir, name);

@@ -65,8 +65,8 @@ static int unknown_row(const struct invocation *in, const char *name)
             names[n++] = frit_op_info_at(id)->name;
     nearest = str_nearest(name, names, n);
     if (nearest)
-        return misused(in, "there is no op '%s'; did you mean '%s'?", name, nearest);
-    return misused(in, "there is no op '%s'", name);
+        return fail_usage(in, "there is no op '%s'; did you mean '%s'?", name, nearest);
+    return fail_usage(in, "there is no op '%s'", name);
 }
 
 /* ---- text ---- */
@@ -238,7 +238,7 @@ static int run_on(const struct invocation *in, const struct session *session)
         custom_show(&custom, session);
     else
         good = show_all(session);
-    return good ? CLI_FINE : failed(in, "no memory");
+    return good ? CLI_FINE : fail_command(in, "no memory");
 }
 
 static int run(const struct invocation *in)

@@ -109,8 +109,8 @@ static int unknown_name(const struct invocation *in, const char *what, const cha
     snprintf(name, sizeof(name), "%.*s", (int)length, word);
     nearest = str_nearest(name, names, n);
     if (nearest)
-        return misused(in, "there is no %s '%s'; did you mean '%s'?", what, name, nearest);
-    return misused(in, "there is no %s '%s'", what, name);
+        return fail_usage(in, "there is no %s '%s'; did you mean '%s'?", what, name, nearest);
+    return fail_usage(in, "there is no %s '%s'", what, name);
 }
 
 static int take_source(struct program *program, const struct invocation *in, const char *value,
@@ -123,13 +123,13 @@ static int take_source(struct program *program, const struct invocation *in, con
     int status;
 
     if (!*text)
-        return misused(in, "'%s' is not NAME=FILE.npy, NAME=random or NAME=zeros", value);
+        return fail_usage(in, "'%s' is not NAME=FILE.npy, NAME=random or NAME=zeros", value);
     while (i < program->n_inputs && !is_name(program->inputs[i].name, value, length))
         i++;
     if (i == program->n_inputs) {
         names = calloc(program->n_inputs + 1, sizeof(*names));
         if (!names)
-            return failed(in, "no memory");
+            return fail_command(in, "no memory");
         for (uint64_t k = 0; k < program->n_inputs; k++)
             names[k] = program->inputs[k].name;
         status = unknown_name(in, "input", names, value, length);
@@ -137,7 +137,7 @@ static int take_source(struct program *program, const struct invocation *in, con
         return status;
     }
     if (taken[i])
-        return misused(in, "input '%s' is given twice", program->inputs[i].name);
+        return fail_usage(in, "input '%s' is given twice", program->inputs[i].name);
     taken[i] = true;
     if (strcmp(text, "random") == 0)
         program->sources[i] = (struct source){SOURCE_RANDOM, NULL};
@@ -170,7 +170,7 @@ static void type_text(const frit_port *port, char *text, size_t capacity)
 /* Reports the inputs and their sources. */
 static int missing_value(const struct program *program, const struct invocation *in)
 {
-    failed(in, "an input has no value; the inputs are:");
+    fail_command(in, "an input has no value; the inputs are:");
     for (uint64_t i = 0; i < program->n_inputs; i++) {
         static const char *const words[] = {"no value", "", "random", "zeros"};
         const struct source *source = &program->sources[i];
@@ -193,7 +193,7 @@ static int take_sources(struct program *program, const struct invocation *in)
     int status = CLI_FINE;
 
     if (!taken)
-        return failed(in, "no memory");
+        return fail_command(in, "no memory");
     for (int i = 0; i < in->n_given && status == CLI_FINE; i++)
         if (strcmp(in->given[i].option->name, "--in") == 0)
             status = take_source(program, in, in->given[i].value, taken);
@@ -229,7 +229,7 @@ int64_t program_output(const struct program *program, const struct invocation *i
     int64_t found = -1;
 
     if (!names) {
-        failed(in, "no memory");
+        fail_command(in, "no memory");
         return -1;
     }
     for (uint64_t i = 0; i < program->n_outputs; i++) {
@@ -284,8 +284,8 @@ static int make_tensors(struct program *program, const struct invocation *in, fr
             continue;
         program->tensors[i] = make_tensor(program, i, device);
         if (frit_tensor_status(program->tensors[i]))
-            return failed(in, "input %s: %s", program->inputs[i].name,
-                          frit_tensor_error(program->tensors[i]));
+            return fail_command(in, "input %s: %s", program->inputs[i].name,
+                                frit_tensor_error(program->tensors[i]));
     }
     return CLI_FINE;
 }
@@ -304,7 +304,7 @@ int program_feed(struct program *program, const struct invocation *in,
     if (status == CLI_FINE)
         status = make_tensors(program, in, session->device, false);
     if (status == CLI_FINE && frit_sync(session->device, &err))
-        status = failed(in, "inputs: %s", err.text);
+        status = fail_command(in, "inputs: %s", err.text);
     return status;
 }
 
@@ -315,6 +315,6 @@ int program_run(const struct program *program, const struct invocation *in,
 
     if (frit_graph_run(program->graph, session->device, program->tensors, program->n_inputs,
                        outputs, program->n_outputs, &err))
-        return failed(in, "%s", err.text);
-    return frit_sync(session->device, &err) ? failed(in, "%s", err.text) : CLI_FINE;
+        return fail_command(in, "%s", err.text);
+    return frit_sync(session->device, &err) ? fail_command(in, "%s", err.text) : CLI_FINE;
 }

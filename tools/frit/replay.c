@@ -40,9 +40,9 @@ static int fetch(const struct invocation *in, frit_tensor *tensor, struct outcom
     out->bytes = frit_tensor_bytes(tensor);
     out->data = malloc(out->bytes ? out->bytes : 1);
     if (!out->data)
-        return failed(in, "no memory");
+        return fail_command(in, "no memory");
     return frit_read(tensor, out->data, out->bytes, NULL)
-               ? failed(in, "%s", frit_tensor_error(tensor))
+               ? fail_command(in, "%s", frit_tensor_error(tensor))
                : CLI_FINE;
 }
 
@@ -59,11 +59,11 @@ static int run_program(const struct invocation *in, struct program *program,
     r->outputs = calloc(program->n_outputs + 1, sizeof(*r->outputs));
     if (!tensors || !r->outputs) {
         free(tensors);
-        return failed(in, "no memory");
+        return fail_command(in, "no memory");
     }
     if (frit_graph_run(program->graph, session->device, program->tensors, program->n_inputs,
                        tensors, program->n_outputs, &err))
-        status = failed(in, "%s", err.text);
+        status = fail_command(in, "%s", err.text);
     for (uint64_t i = 0; i < program->n_outputs && status == CLI_FINE; i++)
         status = fetch(in, tensors[i], &r->outputs[i]);
     for (uint64_t i = 0; i < program->n_outputs; i++)
@@ -81,7 +81,7 @@ static int replay_once(const struct invocation *in, struct program *program, str
     int status = session_open_waiting(&session, in, r->fuse);
 
     if (status == CLI_FINE && frit_device_open(session.host, r->requested, &session.device, &err))
-        status = failed(in, "%s", err.text);
+        status = fail_command(in, "%s", err.text);
     if (status == CLI_FINE) {
         snprintf(r->device, sizeof(r->device), "%s", frit_device_name(session.device));
         status = run_program(in, program, &session, r);
@@ -194,7 +194,7 @@ static int parse_tolerance(const struct invocation *in, double *tolerance)
         return CLI_FINE;
     *tolerance = strtod(text, &end);
     if (*end || end == text || !(*tolerance >= 0))
-        return misused(in, "--tolerance %s: must be a number >= 0", text);
+        return fail_usage(in, "--tolerance %s: must be a number >= 0", text);
     return CLI_FINE;
 }
 
@@ -210,7 +210,7 @@ static int open_recording(const struct invocation *in, struct program *program)
     str_addf(&path, "%s", in->args[0]);
     if (stat(in->args[0], &about) == 0 && S_ISDIR(about.st_mode))
         str_addf(&path, "/trace.frit");
-    status = path.failed ? failed(in, "no memory")
+    status = path.failed ? fail_command(in, "no memory")
                          : program_begin(program, in, path.text, program_sources);
     str_fini(&path);
     return status;

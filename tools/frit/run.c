@@ -42,7 +42,7 @@ static int parse_repeat(const struct invocation *in, uint64_t *runs)
     errno = 0;
     n = strtoull(text, &end, 10);
     if (*end || end == text || *text == '-' || errno || n == 0 || n > 10000000)
-        return misused(in, "--repeat %s: must be a number from 1 to 10000000", text);
+        return fail_usage(in, "--repeat %s: must be a number from 1 to 10000000", text);
     *runs = n;
     return CLI_FINE;
 }
@@ -59,12 +59,12 @@ static int take_outputs(const struct program *program, const struct invocation *
             continue;
         length = strcspn(value, "=");
         if (!value[length] || !value[length + 1])
-            return misused(in, "'%s' is not NAME=FILE.npy", value);
+            return fail_usage(in, "'%s' is not NAME=FILE.npy", value);
         k = program_output(program, in, value, length);
         if (k < 0)
             return CLI_MISUSED;
         if (result->files[k])
-            return misused(in, "output '%.*s' is given twice", (int)length, value);
+            return fail_usage(in, "output '%.*s' is given twice", (int)length, value);
         result->files[k] = value + length + 1;
     }
     return CLI_FINE;
@@ -96,14 +96,15 @@ static int run_once(const struct program *program, const struct invocation *in,
     drop_outputs(program, result);
     if (frit_graph_run(program->graph, session->device, program->tensors, program->n_inputs,
                        result->tensors, program->n_outputs, &err))
-        return failed(in, "%s", err.text);
+        return fail_command(in, "%s", err.text);
     status = frit_sync(session->device, &err);
     for (uint64_t i = 0; i < program->n_outputs; i++) {
         frit_graph_output_at(program->graph, i, &port);
         if (frit_tensor_status(result->tensors[i]))
-            return failed(in, "output %s: %s", port.name, frit_tensor_error(result->tensors[i]));
+            return fail_command(in, "output %s: %s", port.name,
+                                frit_tensor_error(result->tensors[i]));
     }
-    return status ? failed(in, "%s", err.text) : CLI_FINE;
+    return status ? fail_command(in, "%s", err.text) : CLI_FINE;
 }
 
 static int run_all(const struct program *program, const struct invocation *in,
@@ -115,7 +116,7 @@ static int run_all(const struct program *program, const struct invocation *in,
     int status = CLI_FINE;
 
     if (!seconds)
-        return failed(in, "no memory");
+        return fail_command(in, "no memory");
     cost->before = cost->after = (frit_stats){.struct_size = sizeof(frit_stats)};
     frit_stats_get(session->device, &cost->before);
     progress_begin(&progress, NULL, cost->runs);
@@ -145,7 +146,7 @@ static int collect(const struct program *program, const struct invocation *in,
 
         if (summary_of(tensor, &result->summaries[i]) ||
             (result->files[i] && frit_save_npy(tensor, result->files[i], &err)))
-            return failed(in, "%s", *err.text ? err.text : frit_tensor_error(tensor));
+            return fail_command(in, "%s", *err.text ? err.text : frit_tensor_error(tensor));
     }
     frit_stats_get(session->device, &result->cost.after);
     return CLI_FINE;
@@ -247,7 +248,7 @@ static int run_on(struct program *program, const struct invocation *in,
     result->summaries = calloc(program->n_outputs + 1, sizeof(*result->summaries));
     result->files = calloc(program->n_outputs + 1, sizeof(*result->files));
     if (!result->tensors || !result->summaries || !result->files)
-        return failed(in, "no memory");
+        return fail_command(in, "no memory");
     status = take_outputs(program, in, result);
     if (status == CLI_FINE)
         status = run_all(program, in, session, result);

@@ -16,7 +16,7 @@ static int open_with(struct session *session, const struct invocation *in,
 
     *session = (struct session){0};
     if (frit_host_open(&params, &session->host, &err))
-        return failed(in, "%s", err.text);
+        return fail_command(in, "%s", err.text);
     return CLI_FINE;
 }
 
@@ -36,7 +36,7 @@ int session_device(struct session *session, const struct invocation *in)
 {
     frit_err err = {.struct_size = sizeof(err)};
     if (frit_device_open(session->host, invocation_value(in, "--device"), &session->device, &err))
-        return failed(in, "%s", err.text);
+        return fail_command(in, "%s", err.text);
     return CLI_FINE;
 }
 

@@ -20,13 +20,13 @@ static int trace_on(struct program *program, const struct invocation *in,
         return status;
     outputs = calloc(program->n_outputs + 1, sizeof(frit_tensor *));
     if (!outputs)
-        return failed(in, "no memory");
+        return fail_command(in, "no memory");
     if (frit_trace_start(session->device, folder, &err)) {
-        status = failed(in, "%s", err.text);
+        status = fail_command(in, "%s", err.text);
     } else {
         status = program_run(program, in, session, outputs);
         if (frit_trace_stop(session->device, &err) && status == CLI_FINE)
-            status = failed(in, "%s", err.text);
+            status = fail_command(in, "%s", err.text);
     }
     for (uint64_t i = 0; i < program->n_outputs; i++)
         frit_release(outputs[i]);
@@ -45,7 +45,7 @@ static int run(const struct invocation *in)
     int status;
 
     if (!folder)
-        return misused(in, "--out FOLDER is missing");
+        return fail_usage(in, "--out FOLDER is missing");
     status = session_open(&session, in);
     if (status == CLI_FINE)
         status = program_begin(&program, in, in->args[0], program_sources);

@@ -5,7 +5,7 @@
 
 #include "graph/graph.h"
 
-/* Whether there is one for the op, of so many operands. */
+/* Whether there is one for the op, of this many operands. */
 bool decompose_has(uint32_t op, uint32_t n_in);
 
 /* Fills the empty `graph`: one input value per tensor operand of the checked call, in order; the

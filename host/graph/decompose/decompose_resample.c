@@ -26,7 +26,7 @@ static bool is_there(term x)
 
 /* ---- reading and its reverse ---- */
 
-/* The dims of x with the axis split into so many places and taps. */
+/* The dims of x with the axis split into this many places and taps. */
 static struct op_type split(const struct reads *r, const struct op_type *x, int64_t size,
                             int64_t taps)
 {

@@ -135,7 +135,7 @@ static frit_status parse_op_name(struct parser *p, struct script_step *step)
     return parse_advance(p);
 }
 
-frit_status parse_names(struct parser *p, struct parse_names *names)
+frit_status parse_result_names(struct parser *p, struct result_names *names)
 {
     for (;;) {
         char found[80];
@@ -154,7 +154,7 @@ frit_status parse_names(struct parser *p, struct parse_names *names)
 }
 
 /* Matches names with the row's results and defines them. */
-static frit_status define_results(struct parser *p, const struct parse_names *names,
+static frit_status define_results(struct parser *p, const struct result_names *names,
                                   struct script_step *step)
 {
     const frit_op_info *row = op_row(step->op);
@@ -188,8 +188,8 @@ frit_status parse_add_step(struct parser *p, const struct script_step *step)
     return FRIT_OK;
 }
 
-/* OP and what follows; the operands are read before the results' names are known. */
-frit_status parse_op(struct parser *p, const struct parse_names *names)
+/* The operands are read before the results are defined, so that they cannot name them. */
+frit_status parse_op(struct parser *p, const struct result_names *names)
 {
     struct script_step step = {.kind = STEP_OP};
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Statements with an op. */
+/* Parsing of statements with an op: "names = op operands, attributes". */
 #ifndef TEXT_TEXT_OP_H
 #define TEXT_TEXT_OP_H
 
@@ -7,15 +7,17 @@
 
 #include <frit/status.h>
 
-struct parse_names;
+struct result_names;
 struct parser;
 struct script_step;
 
-frit_status parse_names(struct parser *p, struct parse_names *names);
-/* The op and what follows, whose results get the names. */
-frit_status parse_op(struct parser *p, const struct parse_names *names);
+/* A list of names for the results of an op, separated by commas. */
+frit_status parse_result_names(struct parser *p, struct result_names *names);
+/* From the op's name to the end of the statement; `names` become the names of its results. */
+frit_status parse_op(struct parser *p, const struct result_names *names);
+/* Appends a copy of the step to the script. */
 frit_status parse_add_step(struct parser *p, const struct script_step *step);
-/* The token is a name and the next one '='. */
+/* Whether an attribute begins here: the token is a name and the next one '='. */
 bool parse_at_attr(const struct parser *p);
 
 #endif

@@ -96,7 +96,7 @@ frit_status parse_reserve(struct parser *p, void *array, uint32_t *capacity, uin
 /* ---- statements ---- */
 
 /* Names that stand left of the '=' with `output` before them, or alone. */
-static frit_status add_outputs(struct parser *p, const struct parse_names *names)
+static frit_status add_outputs(struct parser *p, const struct result_names *names)
 {
     for (uint32_t i = 0; i < names->count; i++) {
         const struct token *name = &names->name[i];
@@ -114,10 +114,10 @@ static frit_status add_outputs(struct parser *p, const struct parse_names *names
 
 static frit_status parse_output(struct parser *p)
 {
-    struct parse_names names = {.count = 0};
+    struct result_names names = {.count = 0};
 
     TRY(parse_advance(p));
-    TRY(parse_names(p, &names));
+    TRY(parse_result_names(p, &names));
     if (parse_at_sign(p, '=')) {
         TRY(parse_advance(p));
         TRY(parse_op(p, &names));
@@ -138,11 +138,11 @@ static bool at_bare_op(const struct parser *p)
 
 static frit_status parse_assignment(struct parser *p)
 {
-    struct parse_names names = {.count = 0};
+    struct result_names names = {.count = 0};
 
     if (at_bare_op(p))
         return parse_op(p, &names);
-    TRY(parse_names(p, &names));
+    TRY(parse_result_names(p, &names));
     TRY(parse_sign(p, '=', "after the name"));
     return parse_op(p, &names);
 }

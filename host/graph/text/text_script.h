@@ -100,7 +100,7 @@ struct parser {
 /* text_op.c */
 
 /* The names left of a '='. */
-struct parse_names {
+struct result_names {
     struct token name[FRIT_OP_MAX_OUT];
     uint32_t count;
 };

@@ -5,9 +5,10 @@
 
 #include <stdint.h>
 
-/* Of a kernel at most.  Compilers take more than linear time: half a second for so many in a common
- * one, 15 s for twenty times as many.  Further ops are as well in a kernel of their own: so many
- * take longer than the memory between the two. */
+/* The most of one kernel.  Compile time grows faster than linearly: a common compiler takes half a
+ * second for this many, and 15 s for twenty times as many.  Little is lost if further ops get a
+ * kernel of their own, since computing this many takes longer than the memory accesses between the
+ * two. */
 enum { LOWER_MAX_COST = 4096 };
 
 /* About how many instructions an op takes: those of an element of a row of rows.def, of an access

@@ -110,7 +110,7 @@ static uint32_t max_elements(struct row_schedule *row)
     return most - most % GRAIN;
 }
 
-/* Whether groups of so many lanes have tiles for what their lanes combine. */
+/* Whether groups of this many lanes have tiles for what their lanes combine. */
 static bool tiles_fit(const struct row_schedule *row, uint32_t lanes, uint32_t columns)
 {
     const struct kir_target *target = row->e.s->target;

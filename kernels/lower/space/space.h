@@ -2,12 +2,12 @@
 /* Index maps: the coordinates of a value's element as functions of a point of an iteration space.
  *
  * A space is a list of dims, outermost first.  An expression over it is a constant plus a sum of
- * multiples of variables: the dims, and leaves, which are terms that are not affine in the dims:
- * quotients, numbers that the kernel loads, and values computed with a bound that only the launch
- * knows. Reshapes that split and merge dims evenly need no leaves; space_settle splits dims so that
- * fewer leaves are needed, and merges neighbouring dims that all expressions treat as one.  All
- * numbers are concrete; expr.h decides which of them become parameters of the module. Not
- * thread-safe. */
+ * multiples of variables: the dims, and leaves: values that are not affine in the dims, such as
+ * quotients, numbers that the kernel loads, and what depends on a bound of the launch (an
+ * integer attribute, such as a slice's start, whose value is known only at launch).  Reshapes that
+ * split and merge dims evenly need no leaves; space_settle splits dims so that fewer leaves are
+ * needed, and merges neighbouring dims that all expressions treat as one.  All numbers are
+ * concrete; expr.h decides which of them become parameters of the module. Not thread-safe. */
 #ifndef LOWER_SPACE_H
 #define LOWER_SPACE_H
 
@@ -32,7 +32,7 @@ struct space_map {
 enum space_kind {
     SPACE_QUOTIENT, /* floor(of / by), where 0 <= of and by > 1 */
     SPACE_LOADED,   /* 0 .. by - 1, loaded by the kernel, e.g. from an index tensor */
-    SPACE_BOUND,    /* 0 .. by - 1: a bound of the launch minus of.c, its minimum */
+    SPACE_BOUND,    /* 0 .. by - 1: bound `source` minus of.c, which is the bound's minimum */
     SPACE_STEPS,    /* 0 .. by - 1: bound `source` + bound `step` * of */
     SPACE_RATIO,    /* of / (bound `source` + by), rounded toward 0 */
     SPACE_REST      /* the remainder of that division, with the sign of `of` */
@@ -41,7 +41,7 @@ enum space_kind {
 /* `of` contains only dims and leaves with a smaller index. */
 struct space_leaf {
     struct space_expr of;
-    int64_t by;
+    int64_t by;            /* divisor, number of values or addend, depending on the kind */
     uint32_t kind;         /* enum space_kind */
     uint32_t source, step; /* SPACE_LOADED: the caller's number of the loaded value; else numbers of
                               launch bounds */
@@ -78,6 +78,7 @@ bool space_equal(const struct space_expr *a, const struct space_expr *b);
 void space_range(const struct space *space, const struct space_expr *expr, int64_t *low,
                  int64_t *high);
 
+/* The offset of the element from the first one, in a layout with these strides. */
 struct space_expr space_offset(const struct space_map *map, const int64_t *strides);
 /* The row-major index of the element in a value of these dims. */
 struct space_expr space_linear(const struct space_map *map, const int64_t *dims);
@@ -85,8 +86,8 @@ struct space_expr space_linear(const struct space_map *map, const int64_t *dims)
  * dims have no element. */
 void space_unlinear(struct space *space, const struct space_expr *linear, uint32_t rank,
                     const int64_t *dims, struct space_map *out);
-/* The coordinates in an operand, with `dims` aligned at the right, that broadcasts to the map's
- * value. */
+/* The coordinates of the element of an operand that is broadcast to the map's value; its `rank`
+ * dims correspond to the last dims of the map. */
 void space_broadcast(const struct space_map *map, uint32_t rank, const int64_t *dims,
                      struct space_map *out);
 

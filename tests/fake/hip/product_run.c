@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plain loops; sums in f32, of f64 in f64, rounded once; operands of f32 as tf32 if that is wanted.
- */
+/* Products by plain loops.  Sums are in f64 for f64, else in f32, and are rounded once to the type
+ * of d; with is_tf32, operands of f32 are first rounded to tf32. */
 #include "product_run.h"
 
 #include <math.h>
@@ -35,11 +35,11 @@ static float f32_of_bits(uint32_t bits)
 
 static float f16_load(uint16_t bits)
 {
-    enum { GREATEST = 31, FRACTION_BITS = 10 };
-    const int exponent = bits >> FRACTION_BITS & GREATEST, fraction = bits & 1023;
-    float value = exponent == GREATEST ? (fraction ? NAN : INFINITY)
-                  : exponent           ? ldexpf((float)(1024 + fraction), exponent - 25)
-                                       : ldexpf((float)fraction, -24);
+    enum { SPECIAL = 31, FRACTION_BITS = 10 }; /* the exponent of infinities and NaNs */
+    const int exponent = bits >> FRACTION_BITS & SPECIAL, fraction = bits & 1023;
+    float value = exponent == SPECIAL ? (fraction ? NAN : INFINITY)
+                  : exponent          ? ldexpf((float)(1024 + fraction), exponent - 25)
+                                      : ldexpf((float)fraction, -24);
 
     return bits >> 15 ? -value : value;
 }
@@ -119,7 +119,7 @@ static void check_memory(const struct product *p)
         !product_has_matrix(p, &p->d) ||
         (p->bias && !p->has_memory(p->bias, (uint64_t)p->m * product_type_bytes(p->d.type))) ||
         (p->workspace_bytes && !p->has_memory(p->workspace, p->workspace_bytes)))
-        abort_wrong_call("a product of memory that was freed meanwhile");
+        abort_wrong_call("a product whose memory was freed before it ran");
 }
 
 /* ---- the product ---- */

@@ -22,16 +22,16 @@ struct product {
     int64_t m, n, k, batches;
     bool is_tf32; /* a and b, of f32, are rounded to tf32 */
     struct matrix a, b, d;
-    uint64_t bias; /* a number of d's type per row of d; 0: none */
+    uint64_t bias; /* address of one element of d's type per row of d; 0: none */
     uint64_t workspace, workspace_bytes;
     bool (*has_memory)(uint64_t address, uint64_t bytes);
 };
 
-/* 0: no type of ours. */
+/* 0: not one of these types. */
 uint64_t product_type_bytes(int type);
 /* Whether device memory has all elements of the matrix, in all batches. */
 bool product_has_matrix(const struct product *p, const struct matrix *matrix);
-/* Runs a struct product.  Memory that is not the device's any more ends the process. */
+/* Runs the struct product at `data`.  If any of its memory was freed, ends the process. */
 void product_run(const void *data);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fusers: take any op of a few classes, up to option.fuse_ops of them.
+/* Fusers: take any op of a few classes, up to option.max_fused_ops of them.
  *
  * A fuser is one piece of memory: its counters, then the values that its ops use and do not make,
- * in order of first use, then those that they make.  There is room for the most that fuse_ops ops
- * can have, so push needs no memory. */
+ * in order of first use, then those that they make.  There is room for the most that max_fused_ops
+ * ops can have, so push needs no memory. */
 #include <string.h>
 
 #include <frit/op_table.h>
@@ -41,13 +41,13 @@ static bool class_taken(uint32_t cls)
 
 static uint32_t room_in(const struct instance *instance)
 {
-    return instance->options.fuse_ops * FRIT_OP_MAX_IN;
+    return instance->options.max_fused_ops * FRIT_OP_MAX_IN;
 }
 
 static uint64_t fuser_bytes(const struct instance *instance)
 {
     return sizeof(struct fuser) +
-           (room_in(instance) + (uint64_t)instance->options.fuse_ops * FRIT_OP_MAX_OUT) *
+           (room_in(instance) + (uint64_t)instance->options.max_fused_ops * FRIT_OP_MAX_OUT) *
                sizeof(struct seen);
 }
 
@@ -106,7 +106,7 @@ static void bury(struct fuser *fuser, uint32_t value)
 
 static bool can_take(const struct fuser *fuser, const frit_op_desc *op)
 {
-    return fuser->cover.n_ops < fuser->instance->options.fuse_ops && op_known(op) &&
+    return fuser->cover.n_ops < fuser->instance->options.max_fused_ops && op_known(op) &&
            class_taken(frit_op_info_at(op->id)->cls) && op->n_in <= FRIT_OP_MAX_IN &&
            op->n_out <= FRIT_OP_MAX_OUT && fuser->cover.n_out + op->n_out <= NULL_MAX_OUTPUTS;
 }
@@ -147,7 +147,7 @@ void fuser_state(const void *self, frit_fuser_state *out)
 {
     const struct fuser *fuser = self;
 
-    out->open = !fuser->closed && fuser->cover.n_ops < fuser->instance->options.fuse_ops;
+    out->open = !fuser->closed && fuser->cover.n_ops < fuser->instance->options.max_fused_ops;
     out->ready = fuser->n_computing > 0;
     out->accepted = fuser->cover.n_ops;
     out->quality = QUALITY;
@@ -294,7 +294,8 @@ frit_status fuser_prototypes(void *self, const frit_fuser_device *device, frit_f
                              uint64_t stride, uint32_t capacity, uint32_t *count, frit_err *err)
 {
     struct instance *instance = self;
-    uint32_t n = device->same_plugin && instance->options.fuse_ops ? instance->options.n_fusers : 0;
+    uint32_t n =
+        device->same_plugin && instance->options.max_fused_ops ? instance->options.n_fusers : 0;
     frit_status status = null_called(instance, NULL_CALL_prototypes, err);
 
     *count = 0;

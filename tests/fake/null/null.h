@@ -45,7 +45,7 @@ struct fault {
 enum null_clock { CLOCK_STEADY, CLOCK_BACKWARDS, CLOCK_NONE };
 
 struct options {
-    bool has_memory; /* no: buffers hold nothing, what is read is 0 */
+    bool has_memory; /* no: buffers have no bytes, and reads give 0 */
     bool is_mapped;  /* the host gets pointers */
     bool pinned;     /* there is a heap with pointers beside the first */
     bool opaque;
@@ -58,10 +58,10 @@ struct options {
     uint64_t latency_ns, transfer_ns;
     uint64_t hold; /* 0: the thread runs what comes */
     uint64_t heap; /* bytes */
-    bool compiles; /* programs want a compile */
+    bool compiles; /* programs have a compile step */
     bool gate;     /* which ends when `gate_left` of the instance lets it */
     int64_t compile_ms;
-    uint32_t fuse_ops;
+    uint32_t max_fused_ops;
     uint32_t n_fusers;
     enum null_clock clock;
     bool derive;     /* programs derive memory from their first input */

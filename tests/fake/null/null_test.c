@@ -339,14 +339,14 @@ static void fusers_may_be_small_or_absent(void **state)
 
     (void)state;
     block_init(&b);
-    BEGIN(&n, "fuse_ops", "0", NULL);
+    BEGIN(&n, "max_fused_ops", "0", NULL);
     table = n.plugin->root->get_interface(n.plugin->instance, FRIT_STR(FRIT_FUSER_TABLE));
     assert_int_equal(
         table->prototypes(n.plugin->instance, &device, &fuser, sizeof(fuser), 1, &count, &n.err),
         FRIT_OK);
     assert_int_equal(count, 0);
     end(&n);
-    BEGIN(&n, "fuse_ops", "1", NULL);
+    BEGIN(&n, "max_fused_ops", "1", NULL);
     assert_int_equal(
         table->prototypes(n.plugin->instance, &device, &fuser, sizeof(fuser), 1, &count, &n.err),
         FRIT_OK);

@@ -199,7 +199,7 @@ frit_status options_read(struct instance *instance, frit_err *err)
     o->compile_ms = read_i64(&r, FRIT_STR("compile_ms"));
     o->gate = read_bool(&r, FRIT_STR("compile_gate"));
     o->compiles = o->gate || o->compile_ms >= 0;
-    o->fuse_ops = (uint32_t)read_i64(&r, FRIT_STR("fuse_ops"));
+    o->max_fused_ops = (uint32_t)read_i64(&r, FRIT_STR("max_fused_ops"));
     o->n_fusers = (uint32_t)read_i64(&r, FRIT_STR("fusers"));
     o->derive = read_bool(&r, FRIT_STR("derive"));
     o->refuse = read_str(&r, FRIT_STR("refuse"));

@@ -85,7 +85,7 @@ static void a_plan_s_programs_are_compiled_beside_each_other(void **state)
     frit_stats stats;
 
     (void)state;
-    rig_set(&rig, "plugin.null", "option.fuse_ops", "2");
+    rig_set(&rig, "plugin.null", "option.max_fused_ops", "2");
     open_null(&rig, "background", "30");
     run(&rig, "neennn");
     stats = rig_stats(&rig);
@@ -233,7 +233,7 @@ static void closing_waits(void **state)
     rig_close(&rig);
 }
 
-/* A run for each of so many blocks, none of which is compiled yet. */
+/* A run for each of this many blocks, none of which is compiled yet. */
 static void run_blocks(struct plugin_rig *rig, unsigned n)
 {
     for (unsigned i = 0; i < n; i++) {
@@ -273,7 +273,7 @@ static void equal_blocks_are_joined(void **state)
     frit_stats stats;
 
     (void)state;
-    rig_set(&rig, "plugin.null", "option.fuse_ops", "2");
+    rig_set(&rig, "plugin.null", "option.max_fused_ops", "2");
     open_null(&rig, "background", "30");
     run(&rig, "n");
     run(&rig, "e");

@@ -22,15 +22,15 @@ enum {
     N_CALLS = sizeof(bad_calls) / sizeof(bad_calls[0])
 };
 
-static struct said said;
+static struct logged logged;
 
 static void open_bad(struct plugin_rig *rig, const char *enabled)
 {
-    said = (struct said){.load = ""};
+    logged = (struct logged){.load = ""};
     rig_set(rig, "fusion", "enabled", enabled);
     rig_plugin(rig, "plugin.fake-badops", RIG_BAD);
     rig->log = custom_log;
-    rig->log_ctx = &said;
+    rig->log_ctx = &logged;
     rig_open(rig, "reference:0");
 }
 
@@ -39,9 +39,9 @@ static void expect_load(const char *name, const char *words)
     char line[512];
 
     snprintf(line, sizeof(line), "plugin fake-badops: op '%s' is not used: ", name);
-    if (!strstr(said.load, line))
+    if (!strstr(logged.load, line))
         fail_msg("'%s' is used", name);
-    snprintf(line, sizeof(line), "%s", strstr(said.load, line));
+    snprintf(line, sizeof(line), "%s", strstr(logged.load, line));
     *strchr(line, '\n') = '\0';
     if (!strstr(line, words))
         fail_msg("'%s' does not contain '%s'", line, words);

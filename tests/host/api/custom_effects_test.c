@@ -5,18 +5,18 @@
 
 #include "api/custom_rig.h"
 
-static struct said said;
+static struct logged logged;
 
 static void open_saying(struct plugin_rig *rig, const char *device)
 {
-    said = (struct said){.effects = ""};
-    custom_open(rig, device, &said);
+    logged = (struct logged){.effects = ""};
+    custom_open(rig, device, &logged);
 }
 
 static void expect_said(const char *text)
 {
-    assert_string_equal(said.effects, text);
-    said.effects[0] = '\0';
+    assert_string_equal(logged.effects, text);
+    logged.effects[0] = '\0';
 }
 
 static void unread_ones_run(void **state)

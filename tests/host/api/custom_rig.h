@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the tests of custom ops share: the plugins that bring them, calls, and what effects said. */
+/* What the tests of custom ops share: the plugins that bring them, calls, and what effects logged.
+ */
 #ifndef TESTS_API_CUSTOM_RIG_H
 #define TESTS_API_CUSTOM_RIG_H
 
@@ -19,18 +20,19 @@
 
 enum { N = 6 };
 
-/* What ops with effects said, "tick 3\n" each, and warnings of the loader; of the whole program. */
-struct said {
+/* What ops with effects logged, "tick 3\n" each, and warnings of the loader; of the whole program.
+ */
+struct logged {
     char effects[8192];
     char load[16384];
 };
 
 static inline void custom_log(void *ctx, uint32_t level, const char *topic, const char *text)
 {
-    struct said *said = ctx;
+    struct logged *logged = ctx;
     bool effect = strcmp(topic, "effect") == 0;
-    char *to = effect ? said->effects : said->load;
-    size_t capacity = effect ? sizeof(said->effects) : sizeof(said->load), used = strlen(to);
+    char *to = effect ? logged->effects : logged->load;
+    size_t capacity = effect ? sizeof(logged->effects) : sizeof(logged->load), used = strlen(to);
 
     if (effect && strchr(text, ' '))
         text = strchr(text, ' ') + 1; /* after the plugin's id */
@@ -38,13 +40,13 @@ static inline void custom_log(void *ctx, uint32_t level, const char *topic, cons
         snprintf(to + used, capacity - used, "%s\n", text);
 }
 
-/* A device with fake-custom loaded; `said` may be NULL. */
-static inline void custom_open(struct plugin_rig *rig, const char *device, struct said *said)
+/* A device with fake-custom loaded; `logged` may be NULL. */
+static inline void custom_open(struct plugin_rig *rig, const char *device, struct logged *logged)
 {
     rig_plugin(rig, "plugin.fake-custom", RIG_CUSTOM);
-    if (said) {
+    if (logged) {
         rig->log = custom_log;
-        rig->log_ctx = said;
+        rig->log_ctx = logged;
     }
     rig_open(rig, device);
 }

@@ -97,13 +97,13 @@ static void a_program_that_refuses_gives_way_to_rows(void **state)
 static void without_rows_it_runs_on_another_device(void **state)
 {
     struct plugin_rig rig = {0};
-    static struct said said;
+    static struct logged logged;
 
     (void)state;
     rig_set(&rig, "frit", "fallback", "custom:0");
-    custom_open(&rig, "reference:0", &said);
+    custom_open(&rig, "reference:0", &logged);
     expect_filled(tick(frit_take(filled(rig.dev, 4))), 4);
-    assert_string_equal(said.effects, "tick 4\n");
+    assert_string_equal(logged.effects, "tick 4\n");
     assert_int_equal(rig_stats(&rig).fallbacks_device, 1);
     rig_close(&rig);
 }
@@ -203,15 +203,15 @@ static void fusers_that_do_not_know_it_close(void **state)
     (void)state;
     for (int i = 0; i < 2; i++) {
         struct plugin_rig rig = {0};
-        static struct said said;
+        static struct logged logged;
         frit_tensor *x, *r;
         frit_scope scope;
 
-        said = (struct said){.effects = ""};
+        logged = (struct logged){.effects = ""};
         rig_set(&rig, "frit", "fallback", "custom:0");
         rig_set(&rig, "fusion", "compile", "wait");
         rig_plugin(&rig, "plugin.org.frit.blocks", RIG_BLOCKS);
-        custom_open(&rig, devices[i], &said);
+        custom_open(&rig, devices[i], &logged);
         x = filled(rig.dev, 2);
         scope = frit_scope_begin(rig.dev);
         r = frit_neg(frit_mul(x, x));
@@ -219,7 +219,7 @@ static void fusers_that_do_not_know_it_close(void **state)
         r = frit_keep(frit_neg(frit_add(r, x)));
         frit_scope_end(scope);
         expect_filled(r, 2);
-        assert_string_equal(said.effects, "tick -4\n");
+        assert_string_equal(logged.effects, "tick -4\n");
         assert_int_equal(rig_stats(&rig).fused, 2);
         frit_release(x);
         rig_close(&rig);
@@ -361,15 +361,15 @@ static void ops_are_those_of_the_host(void **state)
 static void a_name_is_its_first_plugins(void **state)
 {
     struct plugin_rig rig = {0};
-    static struct said said;
+    static struct logged logged;
     char *why = NULL;
 
     (void)state;
     rig_plugin(&rig, "plugin.fake-ops", RIG_OPS);
-    custom_open(&rig, "custom:0", &said);
-    assert_non_null(strstr(said.load, "plugin fake-ops: op '" AXPBY "' is not used: the name is "
-                                      "taken by an op of plugin 'fake-custom', rev 1"));
-    assert_null(strstr(said.load, "plugin fake-custom"));
+    custom_open(&rig, "custom:0", &logged);
+    assert_non_null(strstr(logged.load, "plugin fake-ops: op '" AXPBY "' is not used: the name is "
+                                        "taken by an op of plugin 'fake-custom', rev 1"));
+    assert_null(strstr(logged.load, "plugin fake-custom"));
     assert_int_equal(frit_why(rig.host, "fake-ops", &why, NULL), FRIT_OK);
     assert_non_null(strstr(why, "op " TICK ": refused: the name is taken"));
     frit_free(why);

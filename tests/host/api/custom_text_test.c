@@ -108,23 +108,23 @@ static void many_operands_and_results_on_demand(void **state)
 static void effects_run_without_results(void **state)
 {
     struct plugin_rig rig = {0};
-    static struct said said;
+    static struct logged logged;
     frit_graph *graph;
     float out[2];
 
     (void)state;
     rig_set(&rig, "frit", "fallback", "reference:0");
-    custom_open(&rig, "custom:0", &said);
+    custom_open(&rig, "custom:0", &logged);
     graph = parse("a = full 7.0, dtype=f32, dims=[2]\n"
                   "org.frit.test.note/1 a\n"
                   "b = org.frit.test.tick/1 a\n"
                   "org.frit.test.note/1 b\n"
                   "output c = neg a\n");
     for (int i = 0; i < 3; i++) {
-        said.effects[0] = '\0';
+        logged.effects[0] = '\0';
         run(rig.dev, graph, out, 2);
         assert_int_equal(frit_sync(rig.dev, NULL), FRIT_OK);
-        assert_string_equal(said.effects, "note 7\ntick 7\nnote 7\n");
+        assert_string_equal(logged.effects, "note 7\ntick 7\nnote 7\n");
     }
     frit_graph_free(graph);
     rig_close(&rig);

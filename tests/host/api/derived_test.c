@@ -14,7 +14,7 @@ static void open_null(struct plugin_rig *rig, const char *queue, const char *val
 {
     rig_plugin(rig, "plugin.null", RIG_NULL);
     rig_set(rig, "plugin.null", "option.derive", "yes");
-    rig_set(rig, "plugin.null", "option.fuse_ops", "0");
+    rig_set(rig, "plugin.null", "option.max_fused_ops", "0");
     rig_set(rig, "plugin.null", queue, value);
     rig_open(rig, "null:0");
 }

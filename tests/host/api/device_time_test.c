@@ -98,7 +98,7 @@ static void many_commands(void **state)
     uint64_t launches;
 
     (void)state;
-    open_null(&rig, (const char *const[]){"option.fuse_ops", "0", NULL}, NULL);
+    open_null(&rig, (const char *const[]){"option.max_fused_ops", "0", NULL}, NULL);
     assert_int_equal(frit_device_time_start(rig.dev, NULL), FRIT_OK);
     launches = rig_stats(&rig).launches;
     run_steps(&rig, 1500);

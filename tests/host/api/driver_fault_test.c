@@ -33,9 +33,9 @@ struct kind {
 };
 
 static const struct kind kinds[] = {
-    {"late", {"fuse_ops", "32"}, false},      {"inline", {"inline", "yes", "fusers", "2"}, false},
-    {"compiled", {"compile_ms", "0"}, false}, {"foreign", {"fuse_ops", "0"}, true},
-    {"unfused", {"fuse_ops", "0"}, false},
+    {"late", {"max_fused_ops", "32"}, false},   {"inline", {"inline", "yes", "fusers", "2"}, false},
+    {"compiled", {"compile_ms", "0"}, false},   {"foreign", {"max_fused_ops", "0"}, true},
+    {"unfused", {"max_fused_ops", "0"}, false},
 };
 
 static const char *build_path(char *path, size_t capacity, const char *file)

@@ -203,7 +203,7 @@ static void test_bounds_are_bound_anew(void **state)
     rig_close(&rig);
 }
 
-/* After so many searches ops run by themselves, and right. */
+/* After this many searches ops run by themselves, and right. */
 static void test_a_cap_on_searches(void **state)
 {
     const frit_setting cap = {"fusion", "max_explorations", "2"};

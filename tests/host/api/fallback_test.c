@@ -15,7 +15,7 @@ static void open_null(struct plugin_rig *rig, const char *refused, const char *f
 {
     *rig = (struct plugin_rig){0};
     rig_plugin(rig, "plugin.null", RIG_NULL);
-    rig_set(rig, "plugin.null", "option.fuse_ops", "0");
+    rig_set(rig, "plugin.null", "option.max_fused_ops", "0");
     rig_set(rig, "plugin.null", "option.refuse", refused);
     rig_set(rig, "frit", "fallback", fallback);
 }

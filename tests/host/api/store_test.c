@@ -232,7 +232,7 @@ static void another_device_is_ignored(void **state)
     save_plans(store);
     open_with(&rig, store);
     rig_plugin(&rig, "plugin.null", RIG_NULL);
-    rig_set(&rig, "plugin.null", "option.fuse_ops", "0");
+    rig_set(&rig, "plugin.null", "option.max_fused_ops", "0");
     rig_open(&rig, "null:0");
     assert_int_equal(rig_stats(&rig).store_loaded, 0);
     rig_close(&rig);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One text per rule of the reader, good and bad, with the exact outcome. */
+/* Texts that keep or break each rule of the reader, with the exact outcome. */
 #include "unit.h"
 
 #include <stdlib.h>
@@ -91,15 +91,15 @@ static void refuses_bad_texts(void **state)
         {"[a]\n;" NINETY NINETY TEN TEN "\n", "[a]@1 ",
          "f:2: the line has 201 bytes; at most 198 are allowed"},
         {"[a]\nk=v ;w\n", "[a]@1 ",
-         "f:2: a blank before ';' or '#' would begin a comment; comments have lines of their own"},
+         "f:2: ';' or '#' after a blank looks like a comment; put comments on lines of their own"},
         {"[a]\nk=v\t#w\n", "[a]@1 ",
-         "f:2: a blank before ';' or '#' would begin a comment; comments have lines of their own"},
+         "f:2: ';' or '#' after a blank looks like a comment; put comments on lines of their own"},
         {"[a] ; note\n", "",
-         "f:1: a blank before ';' or '#' would begin a comment; comments have lines of their own"},
+         "f:1: ';' or '#' after a blank looks like a comment; put comments on lines of their own"},
         {"[a]\nk=v\n  w\n", "[a]@1 a.k=v@2 ",
-         "f:3: the line begins with a blank; values have one line, and keys start in front"},
+         "f:3: the line begins with a blank; values cannot span lines, and keys are not indented"},
         {"[a]\n\tk=v\n", "[a]@1 ",
-         "f:2: the line begins with a blank; values have one line, and keys start in front"},
+         "f:2: the line begins with a blank; values cannot span lines, and keys are not indented"},
         {"[a\nk=v\n", "", "f:1: the section's ']' is missing"},
         {"[a]b\n", "", "f:1: there is text after the section's ']'; put it on a line of its own"},
         {"[]\n", "", "f:1: the section has no name"},

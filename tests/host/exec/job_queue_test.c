@@ -85,7 +85,7 @@ static void add(struct job_queue *queue, struct note *note)
     assert_int_equal(job_queue_add(queue, &note->job, NULL, NULL), FRIT_OK);
 }
 
-/* Until so many jobs have ended. */
+/* Until this many jobs have ended. */
 static void await(struct log *log, uint32_t n)
 {
     uint32_t ended = 0;

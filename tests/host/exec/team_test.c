@@ -102,7 +102,7 @@ struct meeting {
     uint32_t wanted;
 };
 
-/* Ends only when as many have begun: so many threads there are. */
+/* Ends only when as many calls have begun, which takes as many threads. */
 static void meet(void *ctx, uint64_t first, uint64_t end, uint32_t thread)
 {
     struct meeting *meeting = ctx;

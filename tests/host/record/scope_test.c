@@ -246,7 +246,7 @@ static void *leave_one(void *arg)
     return NULL;
 }
 
-static void test_what_a_thread_leaves_can_be_had(void **state)
+static void test_pending_values_of_ended_threads_can_be_read(void **state)
 {
     struct driver driver = {0};
     frit_device *device = driver_device(&driver, 100);
@@ -385,7 +385,7 @@ int main(void)
         cmocka_unit_test(test_drains_are_counted_by_cause),
         cmocka_unit_test(test_others_do_not_cut_a_queue),
         cmocka_unit_test(test_a_foreign_release_of_a_pending_value),
-        cmocka_unit_test(test_what_a_thread_leaves_can_be_had),
+        cmocka_unit_test(test_pending_values_of_ended_threads_can_be_read),
         cmocka_unit_test(test_streams_do_not_grow_with_threads),
         cmocka_unit_test(test_ops_run_for_their_stream),
         cmocka_unit_test(test_a_read_runs_one_stream),

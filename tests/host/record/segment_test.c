@@ -21,7 +21,7 @@ static int open_all(void **state)
 {
     (void)state;
     home_init(&home);
-    home_set_owner(&home, home_self());
+    home_set_owner(&home, thread_token());
     walker = (struct walker){0};
     if (automaton_create(1 << 20, &automaton, NULL))
         return 1;

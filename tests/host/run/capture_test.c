@@ -65,7 +65,8 @@ static frit_tensor *minus(frit_device *device, frit_tensor *x, double more)
     return y;
 }
 
-/* x + more in one plan of so many launches, where each pair of negations has its value between. */
+/* x + more in one plan of this many launches, where each pair of negations has its value between.
+ */
 static frit_tensor *long_way(frit_device *device, frit_tensor *x, int n_launches, double more)
 {
     frit_scope scope = frit_scope_begin(device);

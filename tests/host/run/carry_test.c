@@ -261,7 +261,7 @@ static void test_no_memory_there(void **state)
     expect_failure(&pair, FRIT_NO_DEVICE_MEMORY, "none left");
 }
 
-/* What holds no good elements is not good elsewhere. */
+/* Invalid elements are invalid on the other device, too. */
 static void test_a_spoiled_source(void **state)
 {
     struct pair pair = {.from_script.complete_status = FRIT_TIMEOUT};

@@ -79,7 +79,7 @@ struct driver {
     uint64_t out_bytes;                       /* and bytes */
     frit_status submit_status;                /* of the next submit with a launch */
     uint32_t submit_after;                    /* or of the one after so many */
-    uint32_t fail_alloc, fail_allocs; /* from the n-th alloc on (1: the next), so many fail */
+    uint32_t fail_alloc, fail_allocs; /* from the n-th alloc on (1: the next), this many fail */
     bool silent;                      /* a refused submit gives no reason */
     frit_status complete_status;      /* of the next launch, reported by waits */
     uint32_t complete_after;          /* or of the one after so many */

@@ -477,7 +477,7 @@ static void open_tight(struct driver *driver, int kind, frit_device **device)
 }
 
 /* Alloc number n, and those after it that are the engine's further attempts. */
-static void test_no_device_memory_while_playing(void **state)
+static void test_no_device_memory_in_a_replay(void **state)
 {
     (void)state;
     for (int kind = PLAIN; kind < KINDS; kind++) {
@@ -567,7 +567,7 @@ int main(void)
         cmocka_unit_test(test_parts_and_wholes),
         cmocka_unit_test(test_what_is_wanted),
         cmocka_unit_test(test_what_nobody_makes),
-        cmocka_unit_test(test_no_device_memory_while_playing),
+        cmocka_unit_test(test_no_device_memory_in_a_replay),
         cmocka_unit_test(test_no_host_memory_while_playing),
     };
 

@@ -60,7 +60,7 @@ static int open_homes(void **state)
 {
     (void)state;
     home_init(&home);
-    home_set_owner(&home, home_self());
+    home_set_owner(&home, thread_token());
     home_init(&other_home);
     return 0;
 }

@@ -15,7 +15,7 @@
 
 extern atomic_uint toy_builds;
 extern atomic_uint toy_matches; /* ops that schedules looked at */
-extern atomic_uint toy_meet;    /* a build ends when so many have begun */
+extern atomic_uint toy_meet;    /* a build ends when this many have begun */
 extern bool toy_exact;
 
 /* What is wrong with the next modules. */

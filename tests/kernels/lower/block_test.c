@@ -19,7 +19,7 @@ static const frit_attrs_reduce over_rows = {
     .struct_size = sizeof(over_rows), .axes = {1, {0}}, .keep = 1};
 static const frit_attrs_init as_f32 = {.struct_size = sizeof(as_f32), .dtype = FRIT_F32};
 
-/* With so many values before them. */
+/* With this many values before them. */
 static struct values make_behind(struct rig *rig, uint32_t n)
 {
     struct values v;

@@ -20,7 +20,7 @@ static int64_t clip(int64_t number, int64_t most)
     return number < 0 ? 0 : number > most ? most : number;
 }
 
-/* Whether a path of so many steps, with its classes as digits of a number, is the target's. */
+/* Whether a path of this many steps, with its classes as digits of a number, is the target's. */
 static bool gives(int64_t path, int64_t steps, int64_t blank, const int64_t *target, int64_t labels)
 {
     int64_t before = blank, found = 0;

@@ -79,7 +79,7 @@ int bench_check_filters(const struct bench *bench, const char *(*row_at)(size_t 
         while ((row = row_at(i)) && !filter_fits(filter, row))
             i++;
         if (!row)
-            return misused(bench->in, "no row is named '%s'; there are: %s", filter, rows);
+            return fail_usage(bench->in, "no row is named '%s'; there are: %s", filter, rows);
     }
     return CLI_FINE;
 }
@@ -166,7 +166,7 @@ static int find_null(struct bench *bench)
     snprintf(path, sizeof(path), "%s/libfrit-null.so", folder);
     real = realpath(path, NULL);
     if (!real)
-        return failed(bench->in, "%s: %s", path, strerror(errno));
+        return fail_command(bench->in, "%s: %s", path, strerror(errno));
     snprintf(bench->null_path, sizeof(bench->null_path), "%s", real);
     free(real);
     return CLI_FINE;
@@ -183,7 +183,7 @@ static int parse_number(const struct bench *bench, const char *option, uint64_t 
     errno = 0;
     *out = strtoull(text, &end, 10);
     if (*end || end == text || *text == '-' || errno || *out == 0 || *out > 1000000)
-        return misused(bench->in, "%s %s: wants a number from 1 to 1000000", option, text);
+        return fail_usage(bench->in, "%s %s: wants a number from 1 to 1000000", option, text);
     return CLI_FINE;
 }
 

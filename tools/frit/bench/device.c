@@ -43,10 +43,10 @@ static int find_desc(struct device_stage *stage, const char *name)
     for (;; i++) {
         stage->desc.struct_size = sizeof(stage->desc);
         if (frit_device_info_at(stage->host, i, &stage->desc))
-            return misused(stage->bench->in,
-                           "no suite '%s' here; there is: overhead, and each usable device of "
-                           "`frit devices`",
-                           name);
+            return fail_usage(stage->bench->in,
+                              "no suite '%s' here; there is: overhead, and each usable device of "
+                              "`frit devices`",
+                              name);
         if (strncmp(stage->desc.name, name, strlen(name)) == 0 && stage->desc.reason == 0)
             return CLI_FINE;
     }
@@ -79,12 +79,12 @@ static int stage_open(struct device_stage *stage, const struct bench *bench, con
 
     *stage = (struct device_stage){.bench = bench};
     if (frit_host_open(&params, &stage->host, &err))
-        return failed(bench->in, "%s", err.text);
+        return fail_command(bench->in, "%s", err.text);
     status = find_desc(stage, name);
     if (status != CLI_FINE)
         return status;
     if (frit_device_open(stage->host, stage->desc.name, &stage->device, &err))
-        return failed(bench->in, "%s", err.text);
+        return fail_command(bench->in, "%s", err.text);
     stage->data.side = side_of(stage);
     stage->data.columns = stage->data.side < COLUMNS ? stage->data.side : COLUMNS;
     stage->data.rows = stage->data.side * stage->data.side / stage->data.columns;
@@ -197,7 +197,7 @@ static int run_row(const struct device_stage *stage, const struct bench_work *wo
                             .n_figures = times.device_ms > 0 ? 4 : 3};
 
     if (rate < 0)
-        return failed(stage->bench->in, "%s: %s", work->name, err.text);
+        return fail_command(stage->bench->in, "%s: %s", work->name, err.text);
     limit = plain > limit ? plain : limit;
     snprintf(what, sizeof(what), "%s, %" PRId64 " x %" PRId64 " f32", work->what, stage->data.rows,
              stage->data.columns);
@@ -236,7 +236,7 @@ int bench_device(const struct bench *bench, const char *name)
     if (status == CLI_FINE)
         status = bench_products(bench, stage.device, &stage.desc);
     if (status == CLI_FINE && bench->plot && !plot_write(&plot, bench->plot))
-        status = failed(bench->in, "cannot write %s", bench->plot);
+        status = fail_command(bench->in, "cannot write %s", bench->plot);
     stage_close(&stage);
     return status;
 }

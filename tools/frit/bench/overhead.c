@@ -31,14 +31,14 @@ static const struct mix_form large_mix = {
 static const struct mix_form rotating_mix = {
     .n_shapes = 16, .side = 2, .grows = 1, .steps_per_shape = 8};
 
-static const struct stage_form plain_form = {INLINE_STAGE, .fusers = "1", .fuse_ops = "64",
+static const struct stage_form plain_form = {INLINE_STAGE, .fusers = "1", .max_fused_ops = "64",
                                              .mix = &mix_plain};
 /* The same in scopes, which cost something themselves. */
-static const struct stage_form scoped_form = {INLINE_STAGE, .fusers = "1", .fuse_ops = "64",
+static const struct stage_form scoped_form = {INLINE_STAGE, .fusers = "1", .max_fused_ops = "64",
                                               .mix = &scoped_mix};
-static const struct stage_form search_form = {INLINE_STAGE, .fusers = "4", .fuse_ops = "64",
+static const struct stage_form search_form = {INLINE_STAGE, .fusers = "4", .max_fused_ops = "64",
                                               .mix = &mix_plain};
-static const struct stage_form rotating_form = {INLINE_STAGE, .fusers = "1", .fuse_ops = "64",
+static const struct stage_form rotating_form = {INLINE_STAGE, .fusers = "1", .max_fused_ops = "64",
                                                 .mix = &rotating_mix};
 /* Blocks of 20 ops end within a step of the eight in a scope: what lies between them has 64 KiB and
  * more, and is dead before the next such value is made.  The host waits for nothing. */
@@ -46,7 +46,7 @@ static const struct stage_form deferred_form = {.inlined = "no",
                                                 .hold = "32",
                                                 .memory = "device",
                                                 .fusers = "1",
-                                                .fuse_ops = "20",
+                                                .max_fused_ops = "20",
                                                 .mix = &large_mix};
 
 static const char *row_at(size_t index)

@@ -30,7 +30,7 @@ int place_open(struct place *place, const struct bench *bench, const struct cach
     *place = (struct place){.bench = bench};
     if (frit_host_open(&params, &place->host, &err) ||
         frit_device_open(place->host, name ? name : "cpu", &place->device, &err)) {
-        int status = failed(bench->in, "%s", err.text);
+        int status = fail_command(bench->in, "%s", err.text);
 
         frit_host_close(place->host);
         return status;
@@ -44,7 +44,7 @@ int place_close(struct place *place)
 
     place_sync(place);
     if (place->status)
-        status = failed(place->bench->in, "the ops failed: %s", place->err.text);
+        status = fail_command(place->bench->in, "the ops failed: %s", place->err.text);
     frit_device_close(place->device);
     frit_host_close(place->host);
     return status;
@@ -83,7 +83,7 @@ int cache_create(struct cache *cache, const struct bench *bench)
     if (mkdtemp(cache->path))
         return CLI_FINE;
     cache->path[0] = 0;
-    return failed(bench->in, "no folder for compiled code: %s", strerror(errno));
+    return fail_command(bench->in, "no folder for compiled code: %s", strerror(errno));
 }
 
 static int remove_entry(const char *path, const struct stat *stat, int type, struct FTW *ftw)

@@ -193,7 +193,7 @@ static int run_row(const struct bench *bench, frit_device *device, const struct 
     double rate = measure(bench, device, product, &err);
 
     if (rate < 0)
-        return failed(bench->in, "%s: %s", product->name, err.text);
+        return fail_command(bench->in, "%s: %s", product->name, err.text);
     row.figures[0] = (struct bench_figure){"gflop_per_s", "GFLOP/s", rate * 1e-9, 0, false};
     bench_print(bench, &row);
     return CLI_FINE;

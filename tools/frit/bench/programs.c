@@ -313,7 +313,7 @@ static struct state *begin_program(struct place *place, const struct bench *benc
     struct state *s = malloc(sizeof(*s));
 
     if (!s) {
-        failed(bench->in, "no memory");
+        fail_command(bench->in, "no memory");
         return NULL;
     }
     if (place_open(place, bench, cache) != CLI_FINE) {

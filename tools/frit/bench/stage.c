@@ -19,7 +19,7 @@ int stage_open(struct stage *stage, const struct bench *bench, const struct stag
         {"plugin.null", "option.memory", form->memory},
         {"plugin.null", "option.check", "no"},
         {"plugin.null", "option.fusers", form->fusers},
-        {"plugin.null", "option.fuse_ops", form->fuse_ops},
+        {"plugin.null", "option.max_fused_ops", form->max_fused_ops},
         {"plugin.null", "library", bench->null_path},
     };
     frit_host_params params = {.struct_size = sizeof(params),
@@ -28,10 +28,10 @@ int stage_open(struct stage *stage, const struct bench *bench, const struct stag
 
     *stage = (struct stage){.bench = bench, .form = form};
     if (frit_host_open(&params, &stage->host, &err))
-        return failed(bench->in, "%s", err.text);
+        return fail_command(bench->in, "%s", err.text);
     if (frit_device_open(stage->host, "null:0", &stage->device, &err))
-        return failed(bench->in, "%s\nIt is built with Frit, but not installed; see --plugin.",
-                      err.text);
+        return fail_command(
+            bench->in, "%s\nIt is built with Frit, but not installed; see --plugin.", err.text);
     mix_weights(stage->device, form->mix, stage->weights);
     return stage_check(stage);
 }
@@ -47,7 +47,7 @@ int stage_check(const struct stage *stage)
 {
     frit_err err = {.struct_size = sizeof(err)};
     if (frit_sync_all(stage->device, &err))
-        return failed(stage->bench->in, "the ops failed: %s", err.text);
+        return fail_command(stage->bench->in, "the ops failed: %s", err.text);
     return CLI_FINE;
 }
 
@@ -139,7 +139,7 @@ double stage_run(const struct stage *stage, int n_measured, int n_other)
         for (int i = 0; i < n_measured; i++)
             sum += bench_median(samples + (uint64_t)i * rounds, rounds) / n_measured;
     else
-        sum = n == n_measured + n_other ? -1 : (failed(stage->bench->in, "no memory"), -1);
+        sum = n == n_measured + n_other ? -1 : (fail_command(stage->bench->in, "no memory"), -1);
     free(samples);
     return sum;
 }

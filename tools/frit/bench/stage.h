@@ -18,7 +18,7 @@ struct stage_form {
     const char *hold;
     const char *memory;
     const char *fusers;
-    const char *fuse_ops;
+    const char *max_fused_ops;
     const struct mix_form *mix;
 };
 

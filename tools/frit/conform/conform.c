@@ -85,7 +85,7 @@ static int add_setting(const struct invocation *in, struct conform_options *opti
         dot = *at == '.' ? at : dot;
     dot = option && option < equals ? option : dot;
     if (!dot || options->n_settings >= CONFORM_SETTINGS - 3)
-        return misused(in, "--set wants SECTION.KEY=VALUE, not '%s'", text);
+        return fail_usage(in, "--set wants SECTION.KEY=VALUE, not '%s'", text);
     *equals = *dot = '\0';
     options->settings[options->n_settings++] = (frit_setting){text, dot + 1, equals + 1};
     return CLI_FINE;
@@ -116,7 +116,7 @@ static int take_jobs(const struct invocation *in, struct conform_options *option
     long jobs = text ? strtol(text, &end, 10) : 1;
 
     if (text && (end == text || *end || jobs < 1 || jobs > CONFORM_JOBS))
-        return misused(in, "--jobs wants a number from 1 to %d, not '%s'", CONFORM_JOBS, text);
+        return fail_usage(in, "--jobs wants a number from 1 to %d, not '%s'", CONFORM_JOBS, text);
     options->jobs = text ? (size_t)jobs : usual_jobs();
     return CLI_FINE;
 }
@@ -127,8 +127,8 @@ static int take_shard(const struct invocation *in, struct conform_shard *shard)
 
     *shard = (struct conform_shard){1, 1};
     if (text && !conform_shard_parse(text, shard))
-        return misused(in, "--shard wants K/N, from 1/N to N/N with N at most %d, not '%s'",
-                       CONFORM_SHARDS, text);
+        return fail_usage(in, "--shard wants K/N, from 1/N to N/N with N at most %d, not '%s'",
+                          CONFORM_SHARDS, text);
     return CLI_FINE;
 }
 
@@ -151,7 +151,7 @@ static int take_options(const struct invocation *in, struct conform_options *opt
     if (timeout)
         options->timeout = strtod(timeout, &end);
     if (timeout && (end == timeout || *end || !(options->timeout > 0) || options->timeout > 86400))
-        return misused(in, "--timeout wants seconds, not '%s'", timeout);
+        return fail_usage(in, "--timeout wants seconds, not '%s'", timeout);
     for (int i = 0; i < in->n_given; i++) {
         if (strcmp(in->given[i].option->name, "--set") == 0 &&
             add_setting(in, options, (char *)in->given[i].value))
@@ -178,7 +178,7 @@ static int keep(const struct invocation *in, struct conform_cases *cases)
     int at = 0;
 
     if (!kept)
-        return failed(in, "no memory");
+        return fail_command(in, "no memory");
     while ((filter = invocation_next(in, "--filter", &at))) {
         bool named = false;
 
@@ -196,7 +196,7 @@ static int keep(const struct invocation *in, struct conform_cases *cases)
             cases->at[n++] = cases->at[i];
     cases->count = n;
     free(kept);
-    return filter ? misused(in, "no case is named '%s'; names are ROW/TYPE/SHAPE/LAYOUT", filter)
+    return filter ? fail_usage(in, "no case is named '%s'; names are ROW/TYPE/SHAPE/LAYOUT", filter)
                   : CLI_FINE;
 }
 
@@ -212,9 +212,9 @@ static int make_cases(const struct invocation *in, const struct conform_options 
     for (size_t i = 0; good && conform_row_at(i, &row); i++)
         good = conform_cases_add(cases, &row, options->quick);
     if (!good)
-        return failed(in, "no memory");
+        return fail_command(in, "no memory");
     if (!conform_customs_add(options, cases, customs, reason))
-        return failed(in, "%s", reason);
+        return fail_command(in, "%s", reason);
     status = invocation_has(in, "--filter") ? keep(in, cases) : CLI_FINE;
     conform_shard_keep(cases, &options->shard);
     return status;
@@ -246,10 +246,10 @@ static int report_all(const struct invocation *in, const struct conform_report *
     else
         conform_report_text(report, stdout);
     if (junit && !conform_report_junit(report, junit))
-        return failed(in, "%s cannot be written", junit);
+        return fail_command(in, "%s cannot be written", junit);
     if (report->n_run < report->cases->count)
-        return failed(in, "stopped at the first failure; %zu of %zu cases were not run",
-                      report->cases->count - report->n_run, report->cases->count);
+        return fail_command(in, "stopped at the first failure; %zu of %zu cases were not run",
+                            report->cases->count - report->n_run, report->cases->count);
     for (size_t i = 0; i < report->n_notes; i++)
         if (report->notes[i].verdict == VERDICT_FAILED)
             return CLI_FAILED;
@@ -267,7 +267,7 @@ static int run_cases(const struct invocation *in, struct conform_options *option
 
     g.report.verdicts = calloc(cases->count + 1, sizeof(*g.report.verdicts));
     if (!g.report.verdicts)
-        return failed(in, "no memory");
+        return fail_command(in, "no memory");
     progress_begin(&g.progress, in->command->name, cases->count);
     status = conform_run(options, cases, take, &g) ? CLI_FINE : CLI_FAILED;
     progress_hide(&g.progress);
@@ -276,7 +276,7 @@ static int run_cases(const struct invocation *in, struct conform_options *option
     if (g.report.n_notes)
         qsort(g.report.notes, g.report.n_notes, sizeof(g.report.notes[0]), by_index);
     if (status == CLI_FINE)
-        status = g.no_memory ? failed(in, "no memory") : report_all(in, &g.report);
+        status = g.no_memory ? fail_command(in, "no memory") : report_all(in, &g.report);
     free(g.report.verdicts);
     while (g.report.n_notes)
         free(g.report.notes[--g.report.n_notes].reason);
@@ -291,7 +291,7 @@ static int find_device(const struct invocation *in, struct conform_options *opti
     char reason[CONFORM_REASON];
 
     if (!conform_find(options, in->args[0], found, reason))
-        return failed(in, "%s: %s", in->args[0], reason);
+        return fail_command(in, "%s: %s", in->args[0], reason);
     if (*found->section)
         options->settings[options->n_settings++] =
             (frit_setting){found->section, "library", found->library};

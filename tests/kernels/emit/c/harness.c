@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs compiled texts: the program that ctext_test builds has this, the texts with the words of
- * the host, and `kernels`, the table of their functions.  It reads launches from the file named
- * first and writes the arguments as they are afterwards to the second; both are numbers and bytes
- * as they lie in memory. */
+/* Runs kernels that were emitted as C.  ctext_test compiles this file together with the emitted
+ * texts, the definitions that stand for a GPU's (ctext_host_words), and `kernels`, the table of
+ * their functions.  The program reads launches from its first argument and writes their memory as
+ * they leave it to its second; both files hold numbers and bytes as in memory. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,14 +13,16 @@ typedef void kernel(const u64 *params, const uint32_t *group, void *shared);
 extern kernel *const kernels[];
 
 enum { MAX_ARGS = 16, MAX_SPACES = 4, MAX_WORDS = 64, MAX_GROUPS = 4096 };
+/* What kernels have to add to the y and z of a group, for grids larger than the device's limits. */
 enum { BASE_Y = 3, BASE_Z = 5 };
+/* How a launch passes its blocks, as write_run of ctext_test.c has it. */
 enum { BY_VALUE, BY_ADDRESS, SPACES };
 
 struct launch {
-    u64 first, n_phases, n_words, n_args, given, n_spaces;
+    u64 first_kernel, n_phases, n_words, n_args, passing, n_spaces;
     u64 bytes[MAX_ARGS];
     void *args[MAX_SPACES][MAX_ARGS];
-    u64 block[MAX_SPACES * MAX_WORDS]; /* of each space: addresses, words */
+    u64 block[MAX_SPACES * MAX_WORDS]; /* per space: addresses of args, then words */
 };
 
 static void *must(void *memory)
@@ -44,7 +46,8 @@ static u64 get_number(FILE *in)
     return number;
 }
 
-/* Arguments are as large as said, so that a sanitizer sees what is outside. */
+/* Each argument has an allocation of its exact size, so that the sanitizer sees accesses outside.
+ */
 static void read_space(FILE *in, struct launch *l, u64 space)
 {
     u64 *block = l->block + space * (l->n_args + l->n_words);
@@ -71,37 +74,37 @@ static void run_groups(kernel *run, const u64 *params, const uint32_t *grid, siz
     free(shared);
 }
 
-/* As a driver gives them; every space has grid[0] groups. */
+/* Builds the parameters as a driver does, and runs all groups; every space has grid[0] of them. */
 static void run_phase(const struct launch *l, kernel *run, const uint32_t *grid, size_t shared)
 {
     u64 params[1 + MAX_WORDS] = {(u64)BASE_Z << 32 | BASE_Y, (u64)(uintptr_t)l->block};
-    uint32_t first[MAX_SPACES + 1], table[MAX_GROUPS], shift = 2;
+    uint32_t first_group[MAX_SPACES + 1], table[MAX_GROUPS], shift = 2;
 
-    for (u64 i = 0; l->given == BY_VALUE && i < l->n_args + l->n_words; i++)
+    for (u64 i = 0; l->passing == BY_VALUE && i < l->n_args + l->n_words; i++)
         params[1 + i] = l->block[i];
-    if (l->given != SPACES) {
+    if (l->passing != SPACES) {
         run_groups(run, params, grid, shared);
         return;
     }
     for (uint32_t i = 0; i <= l->n_spaces; i++)
-        first[i] = i * grid[0];
-    for (uint32_t i = 0; i << shift < first[l->n_spaces]; i++)
+        first_group[i] = i * grid[0];
+    for (uint32_t i = 0; i << shift < first_group[l->n_spaces]; i++)
         table[i] = (i << shift) / grid[0];
-    params[2] = (u64)(uintptr_t)first;
+    params[2] = (u64)(uintptr_t)first_group;
     params[3] = (u64)(uintptr_t)table;
     params[4] = shift;
-    run_groups(run, params, (const uint32_t[3]){first[l->n_spaces], 1, 1}, shared);
+    run_groups(run, params, (const uint32_t[3]){first_group[l->n_spaces], 1, 1}, shared);
 }
 
 static void launch(FILE *in, FILE *out)
 {
     static struct launch l;
 
-    l.first = get_number(in);
+    l.first_kernel = get_number(in);
     l.n_phases = get_number(in);
     l.n_words = get_number(in);
     l.n_args = get_number(in);
-    l.given = get_number(in);
+    l.passing = get_number(in);
     l.n_spaces = get_number(in);
     for (u64 i = 0; i < l.n_spaces; i++)
         read_space(in, &l, i);
@@ -110,7 +113,7 @@ static void launch(FILE *in, FILE *out)
         u64 shared = get_number(in);
 
         get(in, grid, sizeof(grid));
-        run_phase(&l, kernels[l.first + i], grid, shared);
+        run_phase(&l, kernels[l.first_kernel + i], grid, shared);
     }
     for (u64 space = 0; space < l.n_spaces; space++) {
         for (u64 i = 0; i < l.n_args; i++) {
