@@ -183,9 +183,10 @@ static void relative_paths_elsewhere_are_refused(void **state)
 {
     (void)state;
     world_setenv("FRIT_PLUGIN_PATH=/one:two");
-    world_refuses(FRIT_INVALID,
-                  "environment FRIT_PLUGIN_PATH: [search] dirs: 'two' is not absolute; only files "
-                  "may have relative paths");
+    world_refuses(
+        FRIT_INVALID,
+        "environment FRIT_PLUGIN_PATH: [search] dirs: 'two' is not absolute; relative paths "
+        "are only allowed in files");
     world_reset();
     world_set("plugin.a", "library", "a.so");
     world_refuses(FRIT_INVALID, "program: [plugin.a] library: 'a.so' is not absolute; relative "
