@@ -66,6 +66,7 @@ static double largest_float(uint32_t dtype)
 {
     const frit_dtype_info info = frit_dtype_info_of(dtype);
 
+    assert(info.exponent > 0);
     return ldexp(2 - ldexp(1, -info.fraction), (1 << (info.exponent - 1)) - 1);
 }
 

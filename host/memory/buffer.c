@@ -208,7 +208,7 @@ static void give_back(struct buffer *buffer)
     if (buffer->piece && shelve(memory, buffer))
         return;
     short_lock_enter(&memory->lock);
-    if (buffer->adopted)
+    if (buffer->piece && buffer->adopted)
         adopted_return(memory, buffer->piece->chunk);
     else if (buffer->piece)
         memory_return_piece(memory, buffer->piece);
