@@ -117,7 +117,7 @@ frit_status decompose_custom(const struct op_call *call, const struct op_type *o
     st = custom->decompose(custom->self, &view.call, &build, results, &said);
     custom_view_fini(&view);
     if (!p.status && st)
-        return custom_failed(&custom->row, "decompose", st, &said, err);
+        return custom_fail(&custom->row, "decompose", st, &said, err);
     st = p.status ? p.status : take_results(&p, out, results);
     if (st)
         fail_context(err, "%s: its decomposition by plugin '%s'", custom->row.name, custom->plugin);
