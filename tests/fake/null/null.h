@@ -89,7 +89,7 @@ extern const frit_option null_options[NULL_N_OPTIONS];
 frit_status null_fail(const struct instance *instance, frit_err *err, frit_status status,
                       const char *format, ...) FRIT_PRINTF(4, 5);
 /* Counts a call; the status of the fault that the options plant in it, else FRIT_OK. */
-frit_status null_called(struct instance *instance, uint32_t call, frit_err *err);
+frit_status null_count_call(struct instance *instance, uint32_t call, frit_err *err);
 void null_count(struct instance *instance, enum null_counter counter, uint64_t n);
 void null_uncount(struct instance *instance, enum null_counter counter, uint64_t n);
 /* What option.fail_ops says of the op: FRIT_OK if it does not name it. */
