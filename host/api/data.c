@@ -27,7 +27,8 @@ static frit_status check_dims(uint32_t dtype, const frit_dims *dims, struct op_t
 
     *out = (struct op_type){.dtype = dtype, .rank = (uint32_t)dims->rank};
     if (!bits || dtype_class(dtype) == FRIT_DTYPE_PACKED)
-        return fail(err, FRIT_INVALID, "%u is no element type that tensors can be made of", dtype);
+        return fail(err, FRIT_INVALID, "%u is not an element type that tensors can be made of",
+                    dtype);
     if (dims->rank < 0 || dims->rank > FRIT_MAX_RANK)
         return fail(err, FRIT_INVALID, "rank %lld is not within 0..%d", (long long)dims->rank,
                     FRIT_MAX_RANK);

@@ -31,7 +31,7 @@ static const char *part_trouble(const struct parts *p, const frit_custom_part *p
         return "a part's struct_size is not set";
     row = part->op < FRIT_OP_LIMIT ? op_row(part->op) : NULL;
     if (!row)
-        return "a part is no row of ops.def";
+        return "a part is not a row of ops.def";
     if (row->traits & only & ~p->row->traits)
         return "a part is SEEDED or ORDERED, the op is not";
     if (part->n_in && (!part->in || part->in_stride < sizeof(frit_custom_operand)))

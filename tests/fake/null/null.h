@@ -237,7 +237,7 @@ struct program {
     frit_status fails; /* each launch; FRIT_OK: none */
     atomic_bool compiled;
     _Atomic(struct spec_memory *) specs; /* of all specs, freed with the program */
-    uint32_t dtypes[];                   /* inputs, then outputs; 0 for what is no tensor */
+    uint32_t dtypes[];                   /* inputs, then outputs; 0 for what is not a tensor */
 };
 
 frit_status program_supports(void *self, const frit_op_desc *ops, uint32_t count, uint32_t stride,

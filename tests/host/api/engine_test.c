@@ -94,7 +94,7 @@ static void test_one_search_serves_all_sizes_and_scalars(void **state)
     rig_close(&rig);
 }
 
-/* An operand that stands twice is no pair of two: a - b, then a - a, with the same memory. */
+/* An operand that stands twice is not a pair of two: a - b, then a - a, with the same memory. */
 static void test_an_operand_that_stands_twice(void **state)
 {
     struct rig rig;
@@ -115,7 +115,8 @@ static void test_an_operand_that_stands_twice(void **state)
     rig_close(&rig);
 }
 
-/* What is no number of the plan is another one: an extent of 1, another type, one more value kept.
+/* What is not a number of the plan is another one: an extent of 1, another type, one more value
+ * kept.
  */
 static void test_other_ops_are_searched(void **state)
 {

@@ -388,7 +388,7 @@ static frit_status refuse_call(struct bare *bare, uint32_t slot, frit_memory *me
                : bare_fail_text(bare, "%s refuses %s without a word", slots[slot], what);
 }
 
-/* Zeroed memory that is no queue. */
+/* Zeroed memory that is not a queue. */
 static frit_queue *stranger(void)
 {
     static _Alignas(64) char bytes[4096];
