@@ -13,11 +13,12 @@ void *__wrap_malloc(size_t bytes);
 void *__wrap_calloc(size_t count, size_t bytes);
 void *__wrap_realloc(void *ptr, size_t bytes);
 
-static atomic_long left = LONG_MAX; /* until one fails; negative: it did */
+/* Allocations that still succeed before the one that fails; negative: it has failed. */
+static atomic_long n_before_failure = LONG_MAX;
 
 static bool fails(void)
 {
-    return atomic_fetch_sub(&left, 1) == 0;
+    return atomic_fetch_sub(&n_before_failure, 1) == 0;
 }
 
 void *__wrap_malloc(size_t bytes)
@@ -37,10 +38,10 @@ void *__wrap_realloc(void *ptr, size_t bytes)
 
 void failing_alloc_arm(long n)
 {
-    atomic_store(&left, n);
+    atomic_store(&n_before_failure, n);
 }
 
 bool failing_alloc_disarm(void)
 {
-    return atomic_exchange(&left, LONG_MAX) < 0;
+    return atomic_exchange(&n_before_failure, LONG_MAX) < 0;
 }

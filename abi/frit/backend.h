@@ -137,7 +137,7 @@ typedef struct frit_allocation {
 
 /* Memory of the application that the device is to read in place.  It is the application's, which
  * leaves it as it is until `free`; nobody writes it: no command has it as its destination and no
- * launch as an output, workspace or derived memory.  Nothing behind its last byte may be read: its
+ * launch as an output, workspace or derived memory.  Nothing past its last byte may be read: its
  * arguments have no tail. */
 typedef struct frit_import_desc {
     uint32_t struct_size;
@@ -229,7 +229,7 @@ typedef struct frit_failure {
     uint64_t cookie;    /* of the launch, 0 if not a launch */
     uint32_t command;   /* number of the command in its submit, from 1.  In: of `value` those up to
                          * it are known, with 0 or FRIT_ALL_COMMANDS all.  FRIT_ALL_COMMANDS out:
-                         * the driver does not know more, and each command of `value` behind the
+                         * the driver does not know more, and each command of `value` after the
                          * cookie's may have failed, too */
     uint32_t reserved;
 } frit_failure;

@@ -61,7 +61,7 @@ typedef struct frit_collective_op {
     uint32_t n_buffers; /* several are one operation, of which all or none fail */
     uint32_t buffer_stride;
     const frit_collective_buffer *buffers;
-    void *stream; /* native stream of the device behind which the operation runs; NULL: what it
+    void *stream; /* native stream of the device after which the operation runs; NULL: what it
                    * reads is there */
 } frit_collective_op;
 

@@ -12,7 +12,7 @@
  * keeps it.  A second one of that name is refused, as is an op that breaks a rule below; the
  * plugin's other ops are not affected.
  *
- * An op with the trait ORDERED has effects: it is never dropped, doubled or moved before or behind
+ * An op with the trait ORDERED has effects: it is never dropped, doubled or moved before or after
  * another such op, and runs though nobody reads its results; where all of them are empty, nothing
  * runs.  Effects of two streams of a device run one after the other, in the order in which the
  * streams submit them: on another queue, the host makes the later one wait for the earlier one's

@@ -23,7 +23,7 @@ enum {
     FRIT_LOG_TRACE = 5
 };
 
-/* Asks a long call to stop; the caller owns it. */
+/* Requests a long call to stop; the caller owns it. */
 typedef struct frit_cancel {
     uint32_t struct_size;
     uint32_t requested; /* read atomically; not 0: stop soon and return FRIT_CANCELLED */

@@ -2,8 +2,8 @@
 /* Device time.  Offered by a plugin with a backend whose queues take FRIT_CMD_TIMESTAMP; optional.
  *
  * A TIMESTAMP writes a count of ticks as a 64-bit number into device memory, when all commands
- * before it in its queue have ended and none behind it has begun.  The host reads it like any other
- * memory, behind a BARRIER or in a later call.  The host reads the clock before it sends the
+ * before it in its queue have ended and none after it has begun.  The host reads it like any other
+ * memory, after a BARRIER or in a later call.  The host reads the clock before it sends the
  * first TIMESTAMP to a device, and sends none to a device without a clock. */
 #ifndef FRIT_PROFILE_H
 #define FRIT_PROFILE_H

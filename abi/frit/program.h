@@ -140,7 +140,7 @@ typedef struct frit_derived_spec {
 typedef struct frit_launch_spec {
     uint32_t struct_size;
     uint32_t n_phases;
-    uint32_t n_outputs; /* described, from output 0 on; those behind them are as if all zero */
+    uint32_t n_outputs; /* described, from output 0 on; those after them are as if all zero */
     uint32_t output_stride;
     uint32_t n_derived;
     uint32_t derived_stride;

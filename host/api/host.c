@@ -278,7 +278,7 @@ static frit_status open_fallback(frit_host *host, const struct device_entry *ent
     if (strcmp(name, "none") == 0)
         return FRIT_OK;
     if (strcmp(name, "auto") == 0)
-        other = registry_plainest(host->registry);
+        other = registry_fallback(host->registry);
     else if (registry_pick(host->registry, name, &other, err))
         return blame_option(host->conf, "frit", "fallback", err);
     return !other || other == entry ? FRIT_OK
@@ -298,7 +298,7 @@ static frit_status open_again(frit_device **device, frit_err *err)
     return FRIT_OK;
 }
 
-/* Under the host's lock.  A fallback stands behind its users in the list, so that frit_host_close
+/* Under the host's lock.  A fallback stands after its users in the list, so that frit_host_close
  * closes it after them. */
 static frit_status open_locked(frit_host *host, const struct device_entry *entry,
                                const struct natives *natives, frit_device **out, frit_err *err)

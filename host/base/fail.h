@@ -22,7 +22,7 @@ FRIT_NODISCARD frit_status fail_from(frit_err *err, frit_status status, const ch
 /* Puts "context: " in front of a text that is already there; returns err's status. */
 frit_status fail_context(frit_err *err, const char *format, ...) FRIT_PRINTF(2, 3);
 
-/* Puts more behind a text that is already there, cut to the room. */
+/* Appends to the text that is there already; what does not fit is cut off. */
 void fail_append(frit_err *err, const char *format, ...) FRIT_PRINTF(2, 3);
 
 /* "invalid" and so on; never NULL. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Open addressing with linear probing, at most three quarters full; where an entry is removed those
- * behind it move up, so that no probe meets a gap before its key. */
+ * after it move up, so that no probe meets a gap before its key. */
 #include "base/map.h"
 
 #include <stdlib.h>

@@ -41,7 +41,7 @@ const char *env_get(const char *const *environment, const char *name)
 static frit_status put_variable(struct conf *conf, const char *const *environment, const char *name,
                                 const struct rule *rule, frit_err *err)
 {
-    char origin[RULE_VARIABLE_BYTES + 16];
+    char origin[RULE_ENV_NAME_BYTES + 16];
     struct conf_item item = {.section = rule->section,
                              .key = rule->key,
                              .value = env_get(environment, name),
@@ -87,12 +87,12 @@ static bool is_name(const char *name, size_t length, const char *const *names)
 
 static frit_status find_unknown(struct conf *conf, const char *const *environment, frit_err *err)
 {
-    char variable[RULE_N_OPTIONS][RULE_VARIABLE_BYTES];
+    char variable[RULE_N_OPTIONS][RULE_ENV_NAME_BYTES];
     const char *names[N_NAMES]; /* without the prefix, which would make all names similar */
     size_t skip = sizeof(prefix) - 1;
 
     for (size_t i = 0; i < RULE_N_OPTIONS; i++) {
-        rule_variable(&rule_options[i], variable[i]);
+        rule_env_name(&rule_options[i], variable[i]);
         names[i] = variable[i] + skip;
     }
     for (size_t i = 0; i < N_OTHERS; i++)
@@ -115,9 +115,9 @@ frit_status env_read(struct conf *conf, const char *const *environment, frit_err
     TRY(put_variable(conf, environment, path_variable, &rule_options[RULE_search_dirs], err));
     conf->layer++;
     for (size_t i = 0; i < RULE_N_OPTIONS; i++) {
-        char name[RULE_VARIABLE_BYTES];
+        char name[RULE_ENV_NAME_BYTES];
 
-        rule_variable(&rule_options[i], name);
+        rule_env_name(&rule_options[i], name);
         TRY(put_variable(conf, environment, name, &rule_options[i], err));
     }
     conf->layer++;

@@ -40,14 +40,14 @@ static frit_status slot_fill(struct conf *conf, struct conf_slot *slot, const ch
     return copy_text(conf, item->value, &slot->value.value, err);
 }
 
-/* Sets an item with a rule; `record` has the typed field. */
+/* Sets an item with a rule; the typed field is in `options`. */
 static frit_status slot_put(struct conf *conf, struct conf_slot *slot, const struct rule *rule,
-                            const struct conf_item *item, void *record, frit_err *err)
+                            const struct conf_item *item, void *options, frit_err *err)
 {
     bool wins;
 
     TRY(slot_claim(conf, slot, item, &wins, err));
-    TRY(rule_store(rule, item, &conf->arena, wins ? record : NULL, err));
+    TRY(rule_store(rule, item, &conf->arena, wins ? options : NULL, err));
     return wins ? slot_fill(conf, slot, rule->key, item, err) : FRIT_OK;
 }
 
@@ -152,15 +152,15 @@ frit_status conf_put(struct conf *conf, const struct conf_item *item, frit_err *
 
 /* The default of an option that is not set. */
 static frit_status put_default(struct conf *conf, struct conf_slot *slot, const struct rule *rule,
-                               void *record, frit_err *err)
+                               void *options, frit_err *err)
 {
     struct conf_item item = {.section = rule->section,
                              .key = rule->key,
-                             .value = rule->text,
+                             .value = rule->default_text,
                              .origin = built_in,
                              .layer = conf->layer};
 
-    return slot->value.value ? FRIT_OK : slot_put(conf, slot, rule, &item, record, err);
+    return slot->value.value ? FRIT_OK : slot_put(conf, slot, rule, &item, options, err);
 }
 
 /* Sets typed defaults of missing keys; their slots stay empty, so that only values that were set
@@ -177,7 +177,7 @@ static frit_status complete_section(struct conf *conf, struct conf_section *sect
         const struct rule *rule = &rule_plugin_keys[i];
         struct conf_slot unset = {0};
 
-        if (!section->key[i].value.value && rule->text[0])
+        if (!section->key[i].value.value && rule->default_text[0])
             TRY(put_default(conf, &unset, rule, plugin, err));
     }
     for (struct conf_slot *slot = section->options; slot; slot = slot->next) {

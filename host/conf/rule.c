@@ -15,25 +15,25 @@
 enum { MAX_ID = 40 };
 
 const struct rule rule_options[RULE_N_OPTIONS] = {
-#define CONF_OPTION(section_, key_, TYPE, field, text_, low_, high_, meaning) \
-    {.section = #section_,                                                    \
-     .key = #key_,                                                            \
-     .type = RULE_##TYPE,                                                     \
-     .offset = offsetof(struct conf_options, field),                          \
-     .text = (text_),                                                         \
-     .low = (low_),                                                           \
+#define CONF_OPTION(section_, key_, TYPE, field, default_, low_, high_, meaning) \
+    {.section = #section_,                                                       \
+     .key = #key_,                                                               \
+     .type = RULE_##TYPE,                                                        \
+     .offset = offsetof(struct conf_options, field),                             \
+     .default_text = (default_),                                                 \
+     .low = (low_),                                                              \
      .high = (high_)},
 #include "conf/options.def"
 };
 
 const struct rule rule_plugin_keys[RULE_N_PLUGIN_KEYS] = {
-#define CONF_PLUGIN_KEY(key_, TYPE, text_, low_, high_, meaning) \
-    {.section = "plugin.ID",                                     \
-     .key = #key_,                                               \
-     .type = RULE_##TYPE,                                        \
-     .offset = offsetof(struct conf_plugin, key_),               \
-     .text = (text_),                                            \
-     .low = (low_),                                              \
+#define CONF_PLUGIN_KEY(key_, TYPE, default_, low_, high_, meaning) \
+    {.section = "plugin.ID",                                        \
+     .key = #key_,                                                  \
+     .type = RULE_##TYPE,                                           \
+     .offset = offsetof(struct conf_plugin, key_),                  \
+     .default_text = (default_),                                    \
+     .low = (low_),                                                 \
      .high = (high_)},
 #include "conf/plugin_keys.def"
 };
@@ -85,8 +85,8 @@ frit_status rule_check_section(const struct conf_item *item, frit_err *err)
     if (id)
         return is_id(id) ? FRIT_OK
                          : fail(err, FRIT_INVALID,
-                                "%s: section [%.60s]: the id of a plugin has 1 to %d characters "
-                                "a-z 0-9 . -",
+                                "%s: section [%.60s]: the id of a plugin consists of 1 to %d "
+                                "characters a-z 0-9 . -",
                                 item->origin, item->section, MAX_ID);
     for (size_t i = 0; i < RULE_N_OPTIONS; i++) {
         if (strcmp(rule_options[i].section, item->section) == 0)
@@ -197,7 +197,7 @@ static frit_status check_log(const struct conf_item *item, frit_err *err)
 static frit_status reject_relative(const struct conf_item *item, frit_str path, frit_err *err)
 {
     return fail(err, FRIT_INVALID,
-                "%s: [%s] %s: '%.*s' is not absolute; only files may have relative paths",
+                "%s: [%s] %s: '%.*s' is not absolute; relative paths are only allowed in files",
                 item->origin, item->section, item->key, path.len < 100 ? (int)path.len : 100,
                 path.ptr);
 }
@@ -219,10 +219,10 @@ static frit_status check_dirs(const struct conf_item *item, frit_err *err)
     return FRIT_OK;
 }
 
-/* An option with a default must not be set to an empty value. */
+/* Rejects an empty value, except for a list of directories that is empty by default. */
 static frit_status check_empty(const struct rule *rule, const struct conf_item *item, frit_err *err)
 {
-    if (item->value[0] || (rule->type == RULE_DIRS && !rule->text[0]))
+    if (item->value[0] || (rule->type == RULE_DIRS && !rule->default_text[0]))
         return FRIT_OK;
     return fail(err, FRIT_INVALID, "%s: [%s] %s: the value is missing", item->origin, item->section,
                 item->key);
@@ -251,9 +251,9 @@ static frit_status store_path(const struct conf_item *item, const char **field, 
 }
 
 frit_status rule_store(const struct rule *rule, const struct conf_item *item, struct arena *arena,
-                       void *record, frit_err *err)
+                       void *options, frit_err *err)
 {
-    void *field = record ? (char *)record + rule->offset : NULL;
+    void *field = options ? (char *)options + rule->offset : NULL;
     int64_t number = 0;
     bool yes = false;
 
@@ -285,11 +285,11 @@ frit_status rule_store(const struct rule *rule, const struct conf_item *item, st
 
 /* ---- names and paths ---- */
 
-void rule_variable(const struct rule *rule, char name[RULE_VARIABLE_BYTES])
+void rule_env_name(const struct rule *rule, char name[RULE_ENV_NAME_BYTES])
 {
     bool is_short = strcmp(rule->section, "frit") == 0;
 
-    snprintf(name, RULE_VARIABLE_BYTES, "FRIT_%s%s%s", is_short ? "" : rule->section,
+    snprintf(name, RULE_ENV_NAME_BYTES, "FRIT_%s%s%s", is_short ? "" : rule->section,
              is_short ? "" : "_", rule->key);
     for (char *c = name; *c; c++)
         *c = (char)toupper((unsigned char)*c);

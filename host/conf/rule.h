@@ -20,8 +20,8 @@ struct rule {
     const char *section; /* "plugin.ID" for the keys of plugin sections */
     const char *key;
     enum rule_type type;
-    size_t offset;    /* of the field in conf_options or conf_plugin */
-    const char *text; /* default */
+    size_t offset; /* of the field in conf_options or conf_plugin */
+    const char *default_text;
     int64_t low, high;
 };
 
@@ -48,8 +48,7 @@ struct conf_item {
     const char *value;
     const char *origin;
     const char *dir; /* base of relative paths; NULL: they are rejected */
-    uint32_t
-        layer; /* number of the source (a file, the environment, the program); lower ones win */
+    uint32_t layer;  /* of the source (a file, the environment, the program); lower layers win */
 };
 
 /* The id in "plugin.ID"; NULL for other sections. */
@@ -60,14 +59,14 @@ frit_status rule_check_section(const struct conf_item *item, frit_err *err);
 frit_status rule_find(const struct conf_item *item, const struct rule **out, frit_err *err);
 /* NAME of "option.NAME"; NULL for other keys. */
 const char *rule_option_name(const char *key);
-/* Checks the value and stores it in its field of `record` (conf_options or conf_plugin; NULL: only
- * checks). */
+/* Checks the value and stores it in its field of `options` (a conf_options or conf_plugin; NULL:
+ * only checks). */
 frit_status rule_store(const struct rule *rule, const struct conf_item *item, struct arena *arena,
-                       void *record, frit_err *err);
+                       void *options, frit_err *err);
 
-/* FRIT_DEVICE, FRIT_STREAM_MAX_OPS, ... */
-enum { RULE_VARIABLE_BYTES = 64 };
-void rule_variable(const struct rule *rule, char name[RULE_VARIABLE_BYTES]);
+/* The environment variable that sets the option: FRIT_DEVICE, FRIT_STREAM_MAX_OPS, ... */
+enum { RULE_ENV_NAME_BYTES = 64 };
+void rule_env_name(const struct rule *rule, char name[RULE_ENV_NAME_BYTES]);
 
 /* `path` if absolute, else `dir`/`path`; NULL if out of memory. */
 const char *rule_absolute(struct arena *arena, const char *dir, frit_str path);

@@ -21,7 +21,7 @@
 #include "search/fuser.h"
 #include "tensor/failure.h"
 
-/* Tells a device from a closed one at the same address. */
+/* Distinguishes a device from a closed one at the same address. */
 static atomic_uint_least64_t last_id;
 
 /* Waits for everything submitted. */

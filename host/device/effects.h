@@ -2,7 +2,7 @@
 /* The order of effects: of what ORDERED ops do outside of the device's memory, where no buffer's
  * last use orders them.
  *
- * A submit with effects runs behind the last one before it, on whichever queue that is: the
+ * A submit with effects runs after the previous one, on whichever queue that is: the
  * driver's queue waits for its point, the host does not.  So effects of two streams run one after
  * the other, in the order in which the streams submit.  What the host runs itself (an op on the
  * fallback device, a collective row) waits on the host for the effects submitted before it.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which launches in flight read what which others write.
  *
- * A queue that runs late reports a failure when many commands behind the failed one have been
+ * A queue that runs late reports a failure when many commands after the failed one have been
  * submitted.  Each launch therefore enters here, before its submit, what its operands hold and what
  * it writes; a buffer says which launch or transfer wrote it last (its `writer`).  A reported
  * failure spoils the buffers that hold what the failed launch wrote or what was made from that, and
@@ -10,7 +10,7 @@
  * read, on whatever queue, is there for as long as it is.
  *
  * A driver that does not number the commands that failed reports the first of a submit; those
- * behind it may have failed too, so they count as failed.  Where launches had to be dropped because
+ * after it may have failed too, so they count as failed.  Where launches had to be dropped because
  * too many were in flight, or the driver does not say which command failed, everything that may be
  * meant counts as failed.
  *
@@ -78,7 +78,7 @@ struct lineage_place {
  * this failure was known. */
 struct lineage_report {
     uint64_t from, to; /* of one queue */
-    uint32_t command;  /* of `to`; FRIT_ALL_COMMANDS: those behind it may have failed, too */
+    uint32_t command;  /* of `to`; FRIT_ALL_COMMANDS: those after it may have failed, too */
     uint64_t cookie;
     const frit_err *reason;
 };

@@ -423,7 +423,7 @@ static frit_status compile_ahead(struct prepared_cache *cache, const struct prep
     return st;
 }
 
-/* Inside the locks: the first compile that was taken back, the others behind it. */
+/* Inside the locks: the first compile that was taken back, the others after it. */
 static struct compiling *cancel_compiles(struct prepared_cache *cache)
 {
     struct compiling *taken = NULL;

@@ -275,7 +275,7 @@ bool profile_is_on(const struct profile *p)
            !atomic_load_explicit(&p->has_no_clock, memory_order_relaxed);
 }
 
-/* Asked before the first TIMESTAMP. */
+/* Checked before the first TIMESTAMP. */
 static bool has_clock(struct profile *p)
 {
     frit_err err = ERR_INIT;

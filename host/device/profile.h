@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Device time: while a timeline is recorded, or somebody measures the device, a TIMESTAMP goes in
- * front of and behind each command of a submit, where the driver offers frit.profile/1.
+/* Device time: while a timeline is recorded, or somebody measures the device, a TIMESTAMP goes
+ * before and after each command of a submit, where the driver offers frit.profile/1.
  *
  * The ticks are read when the host waits for the device anyway, never for their own sake, unless
  * too many have gathered.  They become spans on the device's track of the timeline, and a sum.

@@ -44,8 +44,8 @@ void op_form_fini(struct op_form *form);
 
 /* ---- programs ---- */
 
-/* The driver's program for an op, a new reference; NULL: it refuses the op.  Asks the driver once
- * for each relative op that is in use. */
+/* The driver's program for an op, a new reference; NULL: it refuses the op.  Queries the driver
+ * once for each relative op that is in use. */
 frit_status programs_get(frit_device *device, const struct program_call *call, struct program **out,
                          frit_err *err);
 /* Whether there is one. */

@@ -148,7 +148,7 @@ static void note_submit(frit_device *device, uint32_t queue, uint64_t value)
     if (!(device->info->caps & FRIT_CAP_INLINE_QUEUE))
         return;
     /* Work that ran inside submit has failed by now or never.  It has run in any case, so that a
-     * wait that fails is a failure of the commands and not a refusal.  Asked while the driver's
+     * wait that fails is a failure of the commands and not a refusal.  Checked while the driver's
      * queue is still this core's; and where a read that the driver made inside reached more, since
      * the failures were not known then. */
     points_add(&points, point);

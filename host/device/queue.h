@@ -62,8 +62,8 @@ struct device_replay {
 /* As device_submit, with the commands of a recording. */
 frit_status device_replay(frit_device *device, const struct device_replay *replay,
                           const struct submit_after *after, uint64_t *point, frit_err *err);
-/* One call of the driver's write or read, behind `after`.  Takes `queue` if nobody is in it, else
- * any other; fills the transfer's queue and waits. */
+/* One call of the driver's write or read, ordered after `after`.  Takes `queue` if nobody is in it,
+ * else any other; fills the transfer's queue and waits. */
 frit_status device_write(frit_device *device, uint32_t queue, frit_transfer *to, const void *from,
                          const struct points *after, uint64_t *point, frit_err *err);
 frit_status device_read(frit_device *device, uint32_t queue, frit_transfer *from, void *into,

@@ -222,7 +222,7 @@ static frit_status submit_slot(struct staging *staging, frit_err *err)
         return FRIT_OK;
     for (uint32_t i = 0; i < slot->n_parts; i++) {
         staging->cmds[i] = copy_of(staging, &slot->parts[i]);
-        buffer_uses(slot->parts[i].piece->buffer, staging->reads, &after.points);
+        buffer_add_waits(slot->parts[i].piece->buffer, staging->reads, &after.points);
     }
     TRY(device_submit(staging->device, 0, staging->cmds, slot->n_parts, &after, &slot->point, err));
     for (uint32_t i = 0; i < slot->n_parts; i++)

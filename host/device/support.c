@@ -50,7 +50,7 @@ static struct op_type some_type(uint32_t letter)
     return (struct op_type){.dtype = some_dtype(letter), .rank = 2, .dims = {2, 2}};
 }
 
-/* Asks the driver about a row with operands of a usual kind; shapes need not fit together. */
+/* Queries the driver about a row with operands of a usual kind; shapes need not fit together. */
 uint32_t support_of_row(frit_device *device, const frit_op_info *row)
 {
     const uint32_t op = row->id;

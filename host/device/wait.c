@@ -32,7 +32,7 @@ static bool more_may_have_failed(const frit_device *device, uint32_t queue,
            (now.value < value || (now.value == value && now.command != FRIT_ALL_COMMANDS));
 }
 
-/* Of what the driver says behind the place that is known: the commands that it may mean.  A driver
+/* Of what the driver says after the place that is known: the commands that it may mean.  A driver
  * that does not say which failed may mean any that is not known. */
 static struct lineage_report report_of(const frit_failure *failure,
                                        const struct lineage_place *known, uint64_t reached,

@@ -124,17 +124,18 @@ const struct device_entry *registry_device_at(struct registry *registry, uint32_
     return device;
 }
 
-/* The driver behind `last`, NULL: the first, in the order of least priority, then id. */
-static struct plugin *next_plainer(const struct registry *registry, const struct plugin *last)
+/* The driver after `last` (NULL: the first one) by ascending priority, then plugin id. */
+static struct plugin *next_fallback_driver(const struct registry *registry,
+                                           const struct plugin *last)
 {
     struct plugin *next = NULL;
 
     for (uint32_t i = 0; i < registry->n_plugins; i++) {
         struct plugin *plugin = &registry->plugins[i];
-        bool behind = !last || plugin->priority > last->priority ||
-                      (plugin->priority == last->priority && strcmp(plugin->id, last->id) > 0);
+        bool after = !last || plugin->priority > last->priority ||
+                     (plugin->priority == last->priority && strcmp(plugin->id, last->id) > 0);
 
-        if (plugin->reason || !plugin->driver[0] || !behind)
+        if (plugin->reason || !plugin->driver[0] || !after)
             continue;
         if (!next || plugin->priority < next->priority ||
             (plugin->priority == next->priority && strcmp(plugin->id, next->id) < 0))
@@ -151,13 +152,13 @@ static const struct device_entry *software_of(const struct plugin *plugin)
     return NULL;
 }
 
-const struct device_entry *registry_plainest(struct registry *registry)
+const struct device_entry *registry_fallback(struct registry *registry)
 {
     const struct device_entry *device = NULL;
     struct plugin *plugin = NULL;
 
     pthread_mutex_lock(&registry->lock);
-    while (!device && (plugin = next_plainer(registry, plugin)) != NULL)
+    while (!device && (plugin = next_fallback_driver(registry, plugin)) != NULL)
         if (!enumerate_plugin(registry, plugin))
             device = software_of(plugin);
     pthread_mutex_unlock(&registry->lock);

@@ -62,7 +62,7 @@ static const char *content_trouble(int fd, uint64_t file_bytes)
     for (uint32_t i = 0; i < header.e_phnum; i++) {
         if (segment[i].p_filesz > file_bytes ||
             segment[i].p_offset > file_bytes - segment[i].p_filesz)
-            return "is cut off: a segment ends behind the end of the file";
+            return "is cut off: a segment ends past the end of the file";
     }
     return NULL;
 }

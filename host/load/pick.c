@@ -31,7 +31,7 @@ static bool parse_driver(const char *text, size_t length, char *out, size_t size
     return strspn(out, allowed) == length;
 }
 
-/* What stands behind the colon. */
+/* The text after the colon. */
 static bool parse_which(const char *text, size_t length, struct device_request *out)
 {
     size_t skip = sizeof(uuid_word) - 1;
@@ -179,7 +179,7 @@ static struct fit fit_request(const struct registry *registry, const struct devi
     return fit;
 }
 
-/* Asks the drivers whose devices the request may mean. */
+/* Enumerates the drivers whose devices the request may mean. */
 static frit_status enumerate_for(struct registry *registry, const struct device_request *request)
 {
     struct plugin *plugin;

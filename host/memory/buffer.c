@@ -275,7 +275,7 @@ bool buffer_keeps_uses(const struct buffer *buffer)
     return piece && piece->chunk->n_queues;
 }
 
-void buffer_uses(const struct buffer *buffer, bool reads, struct points *points)
+void buffer_add_waits(const struct buffer *buffer, bool reads, struct points *points)
 {
     const struct pool_piece *piece = buffer_piece(buffer);
 

@@ -30,7 +30,7 @@ bool buffer_is_persistent(const struct buffer *buffer);
 bool buffer_keeps_uses(const struct buffer *buffer);
 /* Adds the points that a command has to wait for before it writes into the buffer, or (`reads`)
  * before it reads what was written there.  Parts of one buffer wait for each other. */
-void buffer_uses(const struct buffer *buffer, bool reads, struct points *points);
+void buffer_add_waits(const struct buffer *buffer, bool reads, struct points *points);
 /* A command that reaches this point uses the buffer. */
 void buffer_use(const struct buffer *buffer, uint64_t point);
 /* Calls `fn` for each buffer with memory and an owner or a pin; none of them ends meanwhile.  `fn`

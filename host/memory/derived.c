@@ -10,8 +10,8 @@
 #include "memory/memory_parts.h"
 
 struct derived {
-    struct derived *next;          /* of the contents */
-    struct derived *before, *also; /* of the device memory */
+    struct derived *next; /* of the contents */
+    struct derived *prev_in_memory, *next_in_memory;
     struct contents *contents;
     struct buffer *memory; /* owned */
     struct derived_key key;
@@ -28,20 +28,20 @@ static atomic_uint_least64_t last_content;
 
 static void link_entry(struct memory *memory, struct derived *entry)
 {
-    entry->also = memory->derived;
-    if (entry->also)
-        entry->also->before = entry;
+    entry->next_in_memory = memory->derived;
+    if (entry->next_in_memory)
+        entry->next_in_memory->prev_in_memory = entry;
     memory->derived = entry;
 }
 
 static void unlink_entry(struct memory *memory, struct derived *entry)
 {
-    if (entry->before)
-        entry->before->also = entry->also;
+    if (entry->prev_in_memory)
+        entry->prev_in_memory->next_in_memory = entry->next_in_memory;
     else
-        memory->derived = entry->also;
-    if (entry->also)
-        entry->also->before = entry->before;
+        memory->derived = entry->next_in_memory;
+    if (entry->next_in_memory)
+        entry->next_in_memory->prev_in_memory = entry->prev_in_memory;
 }
 
 static struct derived **place_of(struct contents *contents, const struct derived *entry)
@@ -184,7 +184,7 @@ void derived_trim(struct memory *memory)
 
     short_lock_enter(&memory->derived_lock);
     for (struct derived *entry = memory->derived, *next; entry; entry = next) {
-        next = entry->also;
+        next = entry->next_in_memory;
         if (is_unused(entry->memory))
             list = take_out(memory, entry, list);
     }

@@ -12,9 +12,10 @@
  * stay below (heap_budget), memory_trim and memory_destroy wait for a queue.  Memory that
  * was adopted from the program serves one buffer, and is released by the same rule at once.
  *
- * Memory is used again at once, whatever is pending on it: one queue runs the new use behind the
+ * Memory is used again at once, whatever is pending on it: one queue runs the new use after the
  * old ones.  Where a device has more queues, a piece of memory keeps its last use on each of them
- * from buffer to buffer, and who uses it next has his queue wait for these points (buffer_uses).
+ * from buffer to buffer, and who uses it next has his queue wait for these points
+ * (buffer_add_waits).
  *
  * Where the driver has no memory for a pool chunk, smaller ones are tried, down to the size of the
  * buffer; then what is derived from buffers (derived.h) and every chunk without buffers goes back,
@@ -113,7 +114,7 @@ void memory_set_queue(struct memory *memory, const struct memory_queue *queue);
 /* Gives every chunk back.  Buffers must be gone. */
 void memory_destroy(struct memory *memory);
 
-/* Whether what lies `first` bytes behind the start of the buffer is the start of driver memory, for
+/* Whether what lies `first` bytes after the start of the buffer is the start of driver memory, for
  * FRIT_ARG_START.  Not asserted of what shares a chunk with others, though it may be: so it follows
  * from the buffer's size and kind, and not from what was allocated before. */
 static inline bool buffer_starts(const struct buffer *buffer, uint64_t first)

@@ -647,7 +647,7 @@ struct visit {
     uint64_t serial;
     automaton_visitor visitor;
     void *ctx;
-    struct automaton_list way;
+    struct automaton_list path;
 };
 
 static frit_status visit_node(const struct visit *v, struct automaton_node *node, bool answers,
@@ -677,13 +677,13 @@ static frit_status visit_path(struct visit *v, struct automaton_node *node, frit
 {
     struct automaton_node *up = node->origin->parent;
 
-    v->way.count = 0;
+    v->path.count = 0;
     for (; up->origin->parent && up->origin->visit != v->serial; up = up->origin->parent) {
-        if (!list_add(&v->way, up))
-            return fail_memory(err, v->way.count * sizeof(up));
+        if (!list_add(&v->path, up))
+            return fail_memory(err, v->path.count * sizeof(up));
     }
-    while (v->way.count)
-        TRY(visit_node(v, v->way.nodes[--v->way.count], false, err));
+    while (v->path.count)
+        TRY(visit_node(v, v->path.nodes[--v->path.count], false, err));
     return visit_node(v, node, true, err);
 }
 
@@ -698,6 +698,6 @@ frit_status automaton_visit(const struct walker *walker, const struct automaton_
     pthread_mutex_unlock(&walker->automaton->lock);
     for (uint32_t i = 0; i < list->count && !st; i++)
         st = visit_path(&v, list->nodes[i], err);
-    automaton_list_fini(&v.way);
+    automaton_list_fini(&v.path);
     return st;
 }

@@ -67,7 +67,7 @@ static bool reserve(struct alias_table *table)
     return true;
 }
 
-/* Entries behind the gap that it kept from their place move up. */
+/* Entries after the gap that it kept from their place move up. */
 static void take_out(struct alias_table *table, struct alias **entry)
 {
     uint32_t gap = (uint32_t)(entry - table->entries), mask = table->capacity - 1;

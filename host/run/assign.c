@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Values that are to lie in memory given beforehand (FRIT_ARG_PREASSIGNED).
+/* Values that must end up in preassigned memory (FRIT_ARG_PREASSIGNED).
  *
- * A program writes there itself where it can and nothing else that lies there is needed any more.
- * What came about elsewhere (a view, memory with a tail, a fallback, another device) is copied when
- * all steps have run: until then the memory is as its readers know it.  Threads: one at a time. */
+ * A program writes into that memory itself if it can, and if no other value in it is still needed.
+ * A value that was made elsewhere (a view, memory with a tail, a fallback, another device) is
+ * copied there after all steps have run, so that steps that read the memory see its old contents.
+ * Threads: one at a time. */
 #include "run/assign.h"
 
 #include "run/bind_args.h"
@@ -25,7 +26,8 @@
 
 /* ---- written by the launch ---- */
 
-static bool lies_in(const struct value *value, const struct buffer *memory)
+/* Whether any byte of the value lies in `memory`. */
+static bool overlaps(const struct value *value, const struct buffer *memory)
 {
     const struct buffer *buffer = value->buffer;
     struct extent extent = launch_extent(value);
@@ -35,14 +37,14 @@ static bool lies_in(const struct value *value, const struct buffer *memory)
            memory->offset < begin + extent.bytes;
 }
 
-/* Whether no other value of the frame uses `memory`.  Values that this launch ends or replaces do
- * not count; the operands that it reads are checked elsewhere. */
-static bool is_free(const struct frame *frame, const struct buffer *memory)
+/* Whether `memory` holds no value of the frame that is needed after this launch.  Whether the
+ * launch may overwrite its own operands is checked by may_overwrite. */
+static bool is_unused(const struct frame *frame, const struct buffer *memory)
 {
     for (uint32_t v = 0; v < frame->n_values; v++) {
         const struct run_value *value = &frame->values[v];
 
-        if (!value->value.buffer || !lies_in(&value->value, memory))
+        if (!value->value.buffer || !overlaps(&value->value, memory))
             continue;
         if (value->external ? frame_is_used_later(frame, v) : !frame_dies(frame, v))
             return false;
@@ -56,7 +58,7 @@ void launch_assign(struct launch *l)
         struct buffer *memory =
             l->call->out[k] == GRAPH_NO_VALUE ? NULL : l->frame->values[l->call->out[k]].assigned;
 
-        if (!memory || !is_free(l->frame, memory))
+        if (!memory || !is_unused(l->frame, memory))
             continue;
         l->out[k].buffer = memory;
         l->n_assigned++;
@@ -73,13 +75,14 @@ void launch_unassign(struct launch *l)
 bool launch_reads(const struct launch *l, const struct buffer *memory)
 {
     for (uint32_t i = 0; i < l->call->n_in; i++) {
-        if (l->in[i].type.dtype != FRIT_NO_DTYPE && lies_in(&l->in[i], memory))
+        if (l->in[i].type.dtype != FRIT_NO_DTYPE && overlaps(&l->in[i], memory))
             return true;
     }
     return false;
 }
 
-/* Over an operand a program may write if it says so, and both are the same bytes. */
+/* Whether the output may overwrite the operands that overlap its memory: the program must allow the
+ * alias, and operand and memory must be the same bytes. */
 static bool may_overwrite(const struct launch *l, const struct buffer *memory,
                           const frit_output_spec *spec)
 {
@@ -87,7 +90,7 @@ static bool may_overwrite(const struct launch *l, const struct buffer *memory,
         const struct value *in = &l->in[i];
         struct extent extent;
 
-        if (in->type.dtype == FRIT_NO_DTYPE || !lies_in(in, memory))
+        if (in->type.dtype == FRIT_NO_DTYPE || !overlaps(in, memory))
             continue;
         extent = launch_extent(in);
         if (!prepared_may_alias(spec, i) || in->buffer->offset + extent.first != memory->offset ||
@@ -113,7 +116,8 @@ bool launch_assigned_fits(const struct launch *l)
 
 /* ---- copied after the steps ---- */
 
-/* What lies across the memory, or is not dense, takes the way over a dense copy. */
+/* Adds the copy of a value into its memory; by way of a dense copy if the value is not dense or
+ * overlaps the memory. */
 static frit_status add_copy(struct frame *frame, uint32_t number, frit_err *err)
 {
     struct run_value *v = &frame->values[number];
@@ -122,9 +126,9 @@ static frit_status add_copy(struct frame *frame, uint32_t number, frit_err *err)
     struct value from = v->value;
 
     TRY(mirror_fetch(frame->device, from.buffer, err));
-    if (!layout_is_dense(&from.type, &from.layout) || lies_in(&from, memory))
+    if (!layout_is_dense(&from.type, &from.layout) || overlaps(&from, memory))
         TRY(launch_copy(frame, number, NULL, &from, err));
-    bound_plan_spoil(frame->bound); /* it has launches alone */
+    bound_plan_spoil(frame->bound); /* which cannot hold COPY commands */
     TRY(frame_reserve(frame, 2, err));
     TRY(batch_copy(&s->batch, from.buffer, launch_extent(&from).first, memory, err));
     TRY(batch_writes(&s->batch, memory, err));
@@ -135,7 +139,8 @@ static frit_status add_copy(struct frame *frame, uint32_t number, frit_err *err)
     return FRIT_OK;
 }
 
-static bool is_there(const struct value *value, const struct buffer *memory)
+/* Whether the value was written into its memory already. */
+static bool is_in_place(const struct value *value, const struct buffer *memory)
 {
     return value->buffer == memory ||
            (layout_is_dense(&value->type, &value->layout) &&
@@ -163,7 +168,7 @@ void item_run_assigned(struct frame *frame)
     frit_err err = ERR_INIT;
     frit_status st = FRIT_OK;
 
-    if (v->value.buffer && !is_there(&v->value, v->assigned)) {
+    if (v->value.buffer && !is_in_place(&v->value, v->assigned)) {
         if (item_was_refused(frame)) {
             err = frame->refusal;
             st = frame->refusal.status;
@@ -177,7 +182,7 @@ void item_run_assigned(struct frame *frame)
         }
     }
     if (st) {
-        fail_context(&err, "writing a value where it is assigned to");
+        fail_context(&err, "writing a value to its preassigned memory");
         failure = failure_create(&err);
         item_fail(frame, &frame->at, failure);
         failure_unref(failure);

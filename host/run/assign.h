@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Values that are to lie in memory given beforehand (FRIT_ARG_PREASSIGNED). */
+/* Values that must end up in preassigned memory (FRIT_ARG_PREASSIGNED). */
 #ifndef RUN_ASSIGN_H
 #define RUN_ASSIGN_H
 
@@ -9,18 +9,18 @@ struct buffer;
 struct frame;
 struct launch;
 
-/* Likewise, where the cursor is behind the steps: sees that a value lies where it is assigned to.
- */
+/* item_run for a cursor past the steps: copies a value to its preassigned memory unless it is there
+ * already. */
 void item_run_assigned(struct frame *frame);
 
-/* Gives outputs with memory assigned that memory, where nothing that lies there is needed after
- * this launch; launch_bind_args binds it. */
+/* Places outputs in their preassigned memory where nothing else in it is needed after this launch;
+ * launch_bind_args binds it. */
 void launch_assign(struct launch *l);
-/* Whether the program, as it was prepared, can write there. */
+/* Whether the program, as it was prepared, can write its outputs there. */
 bool launch_assigned_fits(const struct launch *l);
-/* Takes it back: they get other memory, and are copied in the end. */
+/* Undoes launch_assign: the outputs get other memory, and are copied after the steps. */
 void launch_unassign(struct launch *l);
-/* Whether an operand lies in these bytes of the memory. */
+/* Whether an operand overlaps these bytes of the memory. */
 bool launch_reads(const struct launch *l, const struct buffer *memory);
 
 #endif

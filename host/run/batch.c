@@ -147,7 +147,7 @@ frit_status batch_uses(struct batch *batch, struct buffer *buffer, bool write, f
     if (!array_grow(&batch->used, &batch->used_capacity, batch->n_used, 1, sizeof(struct buffer *)))
         return fail_memory(err, sizeof(struct buffer *));
     batch->used[batch->n_used++] = buffer;
-    buffer_uses(buffer, !write, &batch->after.points);
+    buffer_add_waits(buffer, !write, &batch->after.points);
     return FRIT_OK;
 }
 

@@ -42,7 +42,7 @@ void launch_touch(struct launch *l, const void *memory, uint64_t begin, uint64_t
     l->ranges[l->n_ranges++] = (struct batch_range){memory, begin, begin + bytes, write};
 }
 
-/* A program may also write the tail, the bytes of the buffer behind an output. */
+/* A program may also write the tail, the bytes of the buffer after an output. */
 static void bind(struct launch *l, uint32_t index, uint64_t flags)
 {
     const struct value *value = launch_value(l, index);

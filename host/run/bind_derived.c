@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Only what is derived from a frame's external operands is kept: what is made inside of the frame
  * is too young to be derived from twice.  Others find it once the submit that fills it went
- * through, so that they are behind that in the queue. */
+ * through, so that they are after that in the queue. */
 #include "run/bind_derived.h"
 
 #include <string.h>

@@ -305,8 +305,8 @@ static void resolve_all(struct bound_plan *bound)
         struct bound_value *value = &bound->values[v];
 
         resolve(bound, &value->at);
-        value->takes = value->at.place == BOUND_BUFFER &&
-                       bound->buffers[bound->buffers[value->at.index].in].taker == v;
+        value->takes_owner = value->at.place == BOUND_BUFFER &&
+                             bound->buffers[bound->buffers[value->at.index].in].taker == v;
     }
     for (uint32_t i = 0; i < bound->n_launches; i++) {
         struct bound_launch *l = &bound->launches[i];

@@ -41,9 +41,9 @@ struct bound_value {
     struct bound_ref at; /* whose buffer it has */
     bool external;
     uint32_t segment_value; /* its number in the segment; SEGMENT_EXTERNAL: inside a composite */
-    uint32_t dies_after;    /* submits, from 1; of made values that are not wanted */
+    uint32_t dies_after;    /* so many submits, from 1; of made values that are not wanted */
     bool wanted, last;
-    bool takes;       /* wanted: it takes the owner of its buffer over */
+    bool takes_owner; /* wanted: the replay's ownership of the buffer passes to it */
     bool buried;      /* its death is part of the plan's key */
     bool overwritten; /* external: by a launch */
     bool start;       /* external, assigned: the buffer lies at the start of its chunk */
@@ -177,7 +177,7 @@ struct bound_plan {
     uint64_t n_replays;
     uint32_t n_captured; /* launches of the last replay that were recorded */
     bool grew;           /* by a recording, since its bytes were counted */
-    bool joined;         /* while it is replayed: launches are one submit, up to a collective */
+    bool one_submit;     /* while it is replayed: all launches up to a collective are one submit */
 };
 
 /* NULL if out of memory. */

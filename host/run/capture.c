@@ -32,7 +32,7 @@ struct number {
 /* A place: a parameter, or constant in the recording. */
 struct place {
     struct buffer *const *current;
-    uint64_t first; /* bytes behind the start of the buffer */
+    uint64_t first; /* bytes after the start of the buffer */
     bool varies;
     uint64_t at;               /* of a parameter: in the block */
     const frit_memory *memory; /* else: as it was recorded */
@@ -76,8 +76,8 @@ struct captured_submit {
 struct capture {
     struct captured_submit *submits; /* by first launch */
     uint32_t n_launches;
-    bool apart;  /* the driver refused to record all submits as one */
-    bool joined; /* what was learnt of all submits is that of the first one */
+    bool apart;      /* the driver refused to record all submits as one */
+    bool one_submit; /* so that the first of `submits` holds what was learnt of all */
 };
 
 /* ---- life ---- */
@@ -305,7 +305,7 @@ static frit_status record(struct captured_submit *submit, const struct replay_ra
 
 /* What fails inside its submit spoils all that the submit writes, so these stay apart.  Where the
  * host runs collectives, the submits between two of them are one. */
-bool capture_joins(const struct bound_plan *bound, const frit_device *device)
+bool capture_is_one_submit(const struct bound_plan *bound, const frit_device *device)
 {
     return bound->n_submits > 1 && device->capture && bound->n_replays >= CAPTURE_AFTER &&
            !(device->info->caps & FRIT_CAP_INLINE_QUEUE) && !profile_is_on(device->profile) &&
@@ -414,16 +414,16 @@ void capture_record(struct bound_plan *bound, const struct replay_range *range,
         observe(submit, l, cmds, count);
         return;
     }
-    if (bound->joined && !bound->capture->joined && !join_learnt(bound->capture))
+    if (bound->one_submit && !bound->capture->one_submit && !join_learnt(bound->capture))
         return;
-    bound->capture->joined = bound->joined;
+    bound->capture->one_submit = bound->one_submit;
     drop(submit);
     submit->n_cmds = count;
     submit->frees = memory_frees(range->device->memory);
     if (!add_params(submit, l, cmds, count) || record(submit, range, cmds, count)) {
         drop(submit);
-        submit->tried = !bound->joined;
-        bound->capture->apart = bound->joined;
+        submit->tried = !bound->one_submit;
+        bound->capture->apart = bound->one_submit;
         return;
     }
     submit->n_recordings++;

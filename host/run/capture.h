@@ -8,7 +8,7 @@
  * cookies, and those arguments and workspaces that lie elsewhere than before.  All others are
  * constant, since kernels whose operands are known run as fast as submitted ones; where one of them
  * has moved, the submit is recorded again with that one as a parameter.  Whether a place begins its
- * memory, and what may be used behind it, follows from the sizes that are matched before a replay.
+ * memory, and what may be used after it, follows from the sizes that are matched before a replay.
  *
  * What cannot be recorded, or fails to be replayed, is submitted.  A recording is released when all
  * that was submitted before has run.  Threads: one at a time. */
@@ -33,9 +33,9 @@ void capture_destroy(struct capture *capture);
 /* Bytes of host memory, with a guess at the driver's. */
 uint64_t capture_bytes(const struct capture *capture);
 
-/* Whether the replay that begins is one submit, whatever the recorded run was: it has a recording
- * of all launches, or gets one. */
-bool capture_joins(const struct bound_plan *bound, const frit_device *device);
+/* Whether the replay that begins is one submit, however many the recorded run had: a recording of
+ * all launches exists or is to be made. */
+bool capture_is_one_submit(const struct bound_plan *bound, const frit_device *device);
 
 /* The launches of one submit, and how it is submitted. */
 struct replay_range {

@@ -112,9 +112,9 @@ static frit_status copy(struct carry *carry, uint64_t *at)
                         .bytes = read->bytes};
     struct points before = {0}, after = {0};
 
-    buffer_uses(source, true, &before);
+    buffer_add_waits(source, true, &before);
     TRY(device_wait_points(read->device, &before, &carry->err));
-    buffer_uses(target, false, &after);
+    buffer_add_waits(target, false, &after);
     return device_copy_from(carry->to, 0, &to, &from, &after, at, &carry->err);
 }
 

@@ -3,7 +3,7 @@
  *
  * Everything before the row in its plan is submitted, and the device has made its operand.  The
  * operation works on the device's memory where the host sees it, else on a copy in host memory.
- * The result is there when the row ends, so that what follows is as behind any other op. */
+ * The result is there when the row ends, so that what follows is as after any other op. */
 #ifndef RUN_COLLECTIVE_H
 #define RUN_COLLECTIVE_H
 

@@ -159,7 +159,7 @@ static void drop_failures(struct execution *f)
     }
 }
 
-/* A plan may number values of ops behind its own. */
+/* A plan may number values of ops after its own. */
 static struct run_value *values_alloc(struct executor *executor, const struct plan *plan)
 {
     struct graph *graph = &executor->explorer.graph;

@@ -351,7 +351,7 @@ static void run_native(struct frame *frame, const uint32_t *number, struct attem
     arena_fini(&arena);
 }
 
-/* The ways round a program, in order.  `attempt` says why it did not do. */
+/* The fallbacks when a program cannot be used, in order.  `attempt` has the reason. */
 static void run_instead(struct frame *frame, uint32_t number, struct attempt *attempt,
                         frit_err *err)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tensors whose values are to be written into memory given beforehand: a gradient into its part of
+/* Tensors whose values are to be written into preassigned memory: a gradient into its part of
  * a bucket.
  *
  * Nothing waits: an op that is queued is written there when it runs, by its program

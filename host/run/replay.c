@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* During a replay the bound plan owns each of its buffers once.  At the end that owner passes to
- * one wanted value, and other wanted values in the same buffer get owners of their own.  A replay
- * that fails before its first submit can therefore give all buffers back.  Writes into the memory
- * of operands cannot be undone: a plan with such writes is one submit. */
+/* During a replay the bound plan holds one ownership of each of its buffers.  At the end it passes
+ * this ownership to one wanted value; other wanted values in the same buffer get ownerships of
+ * their own.  A replay that fails before its first submit can therefore give all buffers back.
+ * Writes into the memory of operands cannot be undone: a plan with such writes is one submit. */
 #include "run/replay.h"
 
 #include "base/array.h"
@@ -29,31 +29,31 @@
 
 /* ---- scalars ---- */
 
-/* False: a scalar has another class than the one that was prepared. */
-static bool write_update(const struct bound_launch *l, const struct bound_scalars *w,
+/* False: a scalar is of another class than the launch was prepared for. */
+static bool write_update(const struct bound_launch *l, const struct bound_scalars *update,
                          const struct recorded_op *record)
 {
-    struct launch_scalars to = {.scalars = l->scalars + w->scalar,
-                                .classes = l->classes + w->scalar,
-                                .bounds = l->bounds + w->bound};
+    struct launch_scalars to = {.scalars = l->scalars + update->scalar,
+                                .classes = l->classes + update->scalar,
+                                .bounds = l->bounds + update->bound};
 
-    if (!w->in_composite)
-        return launch_scalars_update(record, &w->count, &to);
-    launch_scalars_update_random(record, &w->count, &to);
+    if (!update->in_composite)
+        return launch_scalars_update(record, &update->count, &to);
+    launch_scalars_update_random(record, &update->count, &to);
     return true;
 }
 
 static bool write_scalars(struct bound_launch *l, const struct segment *segment)
 {
     for (uint32_t i = 0; i < l->n_updates; i++) {
-        const struct bound_scalars *w = &l->updates[i];
-        const struct recorded_op *record = segment->ops[w->record];
+        const struct bound_scalars *update = &l->updates[i];
+        const struct recorded_op *record = segment->ops[update->record];
 
-        /* A program's scalars usually stay the same. */
-        if (w->only_operand < record->n_in &&
-            record->in[w->only_operand].scalar.bits == l->scalars[w->scalar].bits)
+        /* The scalars of an application usually stay the same. */
+        if (update->only_operand < record->n_in &&
+            record->in[update->only_operand].scalar.bits == l->scalars[update->scalar].bits)
             continue;
-        if (!write_update(l, w, record))
+        if (!write_update(l, update, record))
             return false;
     }
     return true;
@@ -61,8 +61,8 @@ static bool write_scalars(struct bound_launch *l, const struct segment *segment)
 
 /* ---- memory ---- */
 
-/* False: an operand that this plan makes is at the start of its chunk and was not when the launch
- * was prepared, or the other way round. */
+/* False: whether an operand that this plan makes is at the start of its chunk has changed since the
+ * launch was prepared. */
 static bool write_args(struct bound_launch *l)
 {
     frit_arg *args = (frit_arg *)l->launch.args;
@@ -155,8 +155,8 @@ static void drop_dead(struct bound_plan *bound, uint32_t submits)
 
 /* ---- commands ---- */
 
-/* After the serial of a program changed: whether the code of all launches is still the best there
- * is; else spoils the plan. */
+/* Called when the serial of a program has changed.  Returns true if the prepared code of all
+ * launches is still up to date, else spoils the plan. */
 static bool check_programs(struct bound_plan *bound)
 {
     for (uint32_t i = 0; i < bound->n_serials; i++)
@@ -195,7 +195,7 @@ static void add_zeroing(struct bound_plan *bound, const struct bound_launch *l, 
     bound->cmds[(*n)++] = barrier();
 }
 
-/* The commands of one launch, with a BARRIER before it or not. */
+/* Appends the commands of one launch, after a BARRIER if it is `fenced`. */
 static frit_status add_cmds(struct bound_plan *bound, const frit_device *device,
                             struct bound_launch *l, bool fenced, uint32_t *n, frit_err *err)
 {
@@ -219,7 +219,8 @@ static frit_status add_cmds(struct bound_plan *bound, const frit_device *device,
                       program->table->record(program->self, &l->launch, at, capacity, &count, err),
                       "record"));
         if (count != capacity)
-            return fail(err, FRIT_INTERNAL, "record gives another number of commands than before");
+            return fail(err, FRIT_INTERNAL,
+                        "record returned a different number of commands than before");
         TRY(launch_check_commands(device, at, count, err));
     } else {
         at->kind = FRIT_CMD_LAUNCH;
@@ -248,17 +249,17 @@ static void set_written(const struct bound_launch *l, uint64_t point)
 
 /* ---- other queues ---- */
 
-static void add_uses(const struct bound_launch *l, struct points *after)
+static void add_waits(const struct bound_launch *l, struct points *after)
 {
     for (uint32_t i = 0; i < l->launch.n_args; i++) {
         if (l->args[i].current)
-            buffer_uses(*l->args[i].current, i < l->n_in, after);
+            buffer_add_waits(*l->args[i].current, i < l->n_in, after);
     }
     for (uint32_t i = 0; i < l->n_workspaces; i++)
-        buffer_uses(*l->workspaces[i].current, false, after);
+        buffer_add_waits(*l->workspaces[i].current, false, after);
     for (uint32_t i = 0; i < l->launch.n_derived; i++) {
         if (l->derived[i].kept)
-            buffer_uses(l->derived[i].memory, !l->derived[i].fill, after);
+            buffer_add_waits(l->derived[i].memory, !l->derived[i].fill, after);
     }
 }
 
@@ -283,12 +284,13 @@ static void set_used(const struct bound_launch *l, uint64_t point)
 
 static bool ends_submit(const struct bound_plan *bound, uint32_t launch)
 {
-    if (bound->joined)
+    if (bound->one_submit)
         return launch + 1 == bound->n_launches || bound->launches[launch + 1].collective;
     return bound->launches[launch].submit_after;
 }
 
-/* The launches up to the next submit, or a collective; returns the first behind it. */
+/* The end (exclusive) of the launches from `from` on that go into one submit; a collective stands
+ * alone. */
 static uint32_t submit_end(const struct bound_plan *bound, uint32_t from)
 {
     while (!bound->launches[from].collective && !ends_submit(bound, from))
@@ -330,8 +332,9 @@ static frit_status submit_launches(struct bound_plan *bound, const struct replay
         }
         capture_drop(bound, from);
         if (!write_addresses(bound, from, end))
-            return fail(err, FRIT_INTERNAL,
-                        "a value's start in its chunk is not what was prepared");
+            return fail(
+                err, FRIT_INTERNAL,
+                "a value is at another place in its chunk than the launch was prepared for");
     }
     if (n == 0)
         TRY(make_cmds(bound, device, from, end, &n, err));
@@ -352,8 +355,8 @@ static frit_status submit_next(struct bound_plan *bound, frit_device *device, ui
     for (uint32_t i = from; i < end; i++)
         after.effects |= bound->launches[i].effects;
     for (uint32_t i = from; i < end && !one_queue; i++)
-        add_uses(&bound->launches[i], &after.points);
-    replay_enter(bound, device, from, end, stream, &batch);
+        add_waits(&bound->launches[i], &after.points);
+    replay_enter_lineage(bound, device, from, end, stream, &batch);
     st = submit_launches(bound, &range, &point, err);
     if (st == FRIT_NO_DEVICE_MEMORY && from) {
         memory_trim(device->memory, false);
@@ -393,7 +396,7 @@ static frit_status submit_all(struct bound_plan *bound, frit_device *device, uin
             replay_fail_rest(bound, device, at, late, err);
             return FRIT_OK;
         }
-        if (++submits < bound->n_submits && !bound->joined)
+        if (++submits < bound->n_submits && !bound->one_submit)
             drop_dead(bound, submits);
     }
     return FRIT_OK;
@@ -436,7 +439,8 @@ static bool write_launches(struct bound_plan *bound, const struct segment *segme
     return true;
 }
 
-/* Writes the addresses of launches without a recording; a recording gets its own (capture.h). */
+/* Writes the addresses of launches without a recording; capture_replay passes those of the others
+ * to the recording. */
 static bool write_all_addresses(struct bound_plan *bound, const frit_device *device)
 {
     for (uint32_t at = 0, end; at < bound->n_launches; at = end) {
@@ -455,7 +459,7 @@ frit_status replay_run(struct bound_plan *bound, frit_device *device, const stru
 
     *late = NULL;
     bound->n_captured = 0;
-    bound->joined = capture_joins(bound, device);
+    bound->one_submit = capture_is_one_submit(bound, device);
     if (!programs_are_current(bound) || !write_launches(bound, segment))
         return FRIT_UNSUPPORTED;
     st = take_memory(bound, device, &err);
@@ -490,7 +494,7 @@ void replay_publish(struct bound_plan *bound, const struct segment *segment,
 
         slot->value.layout = value->layout;
         slot->value.buffer = *value->at.current;
-        if (!value->takes)
+        if (!value->takes_owner)
             buffer_own(slot->value.buffer);
         slot->state = SLOT_READY;
         if (failure && atomic_load(&slot->value.buffer->failure))

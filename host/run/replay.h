@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Running a bound plan again with other operands.  What does not match, or a first submit that is
- * refused, changes nothing, and the plan runs step by step, so that nothing here needs a way round.
- * Threads: one at a time per bound plan. */
+/* Running a bound plan again with other operands.  Where operands do not match or the first
+ * submit is refused, nothing has changed and the plan runs step by step, so that nothing here needs
+ * a fallback.  Threads: one at a time per bound plan. */
 #ifndef RUN_REPLAY_H
 #define RUN_REPLAY_H
 

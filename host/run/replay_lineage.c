@@ -75,8 +75,8 @@ static void enter_launch(struct bound_launch *l, struct lineage *lineage, uint32
     enter_derived(l, lineage, true);
 }
 
-void replay_enter(struct bound_plan *bound, frit_device *device, uint32_t from, uint32_t end,
-                  uint32_t stream, struct lineage_batch *batch)
+void replay_enter_lineage(struct bound_plan *bound, frit_device *device, uint32_t from,
+                          uint32_t end, uint32_t stream, struct lineage_batch *batch)
 {
     if (!device_needs_lineage(device))
         return;

@@ -12,14 +12,15 @@ struct bound_plan;
 struct failure;
 struct lineage_batch;
 
-/* Before the launches are entered, and when the first submit was refused: who wrote the operands
- * that the replay writes over. */
+/* Which launches wrote the operands that the replay overwrites: noted before its launches are
+ * entered, restored when its first submit was refused. */
 void replay_note_writers(struct bound_plan *bound, frit_device *device);
 void replay_restore_writers(struct bound_plan *bound, frit_device *device);
 
-/* Enters the launches `from` to `end` - 1, which one submit hands over, and gives them cookies. */
-void replay_enter(struct bound_plan *bound, frit_device *device, uint32_t from, uint32_t end,
-                  uint32_t stream, struct lineage_batch *batch);
+/* Enters the launches `from` to `end` - 1, those of one submit, into the device's lineage and gives
+ * them cookies. */
+void replay_enter_lineage(struct bound_plan *bound, frit_device *device, uint32_t from,
+                          uint32_t end, uint32_t stream, struct lineage_batch *batch);
 /* After their submit on a device with an inline queue, which has run them: if they failed, spoils
  * their outputs and disables the programs.  The first failure goes to *late, a reference. */
 void replay_check_inline(struct bound_plan *bound, frit_device *device, uint32_t from, uint32_t end,

@@ -60,7 +60,7 @@ enum run_mark {
 
 struct run_note {
     uint32_t marks;
-    char why[252]; /* the first way round was taken; "": none was */
+    char why[252]; /* reason of the first fallback; "": there was none */
 };
 
 struct run {

@@ -31,7 +31,7 @@ frit_status transfer_fill(frit_device *device, struct buffer *buffer, const void
     struct points after = {0};
     uint64_t at = 0;
 
-    buffer_uses(buffer, false, &after);
+    buffer_add_waits(buffer, false, &after);
     TRY(device_write(device, 0, &to, data, &after, &at, err));
     buffer_use(buffer, at);
     atomic_store(&buffer->last_write, at);
@@ -143,7 +143,7 @@ static frit_status bytes_out(struct transfer_read *read, frit_err *err)
                           .offset = buffer->offset + read->first,
                           .bytes = read->bytes};
 
-    buffer_uses(buffer, true, &after);
+    buffer_add_waits(buffer, true, &after);
     TRY(device_read(device, queue, &from, read->data, &after, &read->at, err));
     buffer_use(buffer, read->at);
     atomic_fetch_add(&device->count.bytes_out, read->bytes);

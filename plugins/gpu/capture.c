@@ -144,7 +144,7 @@ static frit_status make_counted(struct capture *capture, frit_err *err)
 }
 
 /* Writes the argument blocks of a launch from the word with the index `word` on, and sets `word` to
- * the index behind them.  `given` is the caller's launch, with its arguments. */
+ * the index after them.  `given` is the caller's launch, with its arguments. */
 static frit_status write_launch(struct capture *capture, const struct captured_launch *launch,
                                 const frit_launch *given, struct launch_words *buffer,
                                 uint64_t *word, frit_err *err)

@@ -24,7 +24,7 @@ static uint64_t address_in(const frit_memory *memory, uint64_t offset)
     return memory ? memory->address + offset : 0;
 }
 
-/* Writes addresses, then dims and strides; returns the position behind them. */
+/* Writes addresses, then dims and strides; returns the position after them. */
 static uint64_t *write_args(uint64_t *to, const frit_launch *launch)
 {
     for (uint32_t i = 0; i < launch->n_args; i++) {

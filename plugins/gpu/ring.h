@@ -17,7 +17,7 @@ enum { RING_SPANS = 256 };
 
 /* `end` counts all bytes that were ever allocated, from ring_init on. */
 struct ring_span {
-    uint64_t end;           /* position behind the last byte */
+    uint64_t end;           /* position past the last byte */
     uint64_t value;         /* timeline value at which the span is free; 0: open */
     uint64_t offset, bytes; /* in the ring; only of the first allocation if the span has grown */
     void *copy_to; /* host memory to which the caller copies the bytes when it frees the span, for

@@ -195,7 +195,7 @@ static void keep(struct device *device, const struct kernel_code *code, uint32_t
 
 /* ---- forms ---- */
 
-/* Puts a code object behind its description. */
+/* Puts a code object after its description. */
 static struct kept *make_kept(const struct device *device, const struct kernel_code *code,
                               const struct ctext_phase *phases, const struct ctext_kernels *kernels,
                               const void *object, uint64_t n_object, uint64_t *n_bytes)
@@ -368,7 +368,7 @@ static void code_release(void *self, void *released)
     hip_free(device->instance, code);
 }
 
-/* One allocation with the arrays behind the struct; zeroed. */
+/* One allocation with the arrays after the struct; zeroed. */
 static struct kernel_code *code_alloc(const struct instance *instance, uint32_t n_phases)
 {
     const uint64_t each = sizeof(gpu_function) + sizeof(struct ctext_phase);

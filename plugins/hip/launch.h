@@ -25,7 +25,7 @@ struct launch_target {
     gpu_stream stream;
 };
 
-/* Enqueues all phases of a kernel.  `words`, `n` of them, are its parameters behind the first word:
+/* Enqueues all phases of a kernel.  `words`, `n` of them, are its parameters after the first word:
  * the argument block or what refers to it, as the form wants. */
 frit_status launch_phases(const struct launch_target *target, const struct kernels_launch *kernel,
                           const struct code_form *form, const uint64_t *words, uint32_t n,

@@ -63,7 +63,7 @@ struct product_functions {
 
 struct product_library {
     const char *name;         /* in identities of candidates, and of the option `products` */
-    const char *const *files; /* NULL behind the last; the first that opens */
+    const char *const *files; /* NULL after the last; the first that opens */
     const struct product_functions *functions;
 };
 

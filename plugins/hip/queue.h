@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Queues: a stream of the runtime, a timeline of events, and rings of memory.
  *
- * Every value of the timeline is an event that was recorded behind the work that reaches it.  A
+ * Every value of the timeline is an event that was recorded after the work that reaches it.  A
  * queue has a fixed number of events, which it uses in turn.
  *
  * Locks: never two queues' locks at once; `progress` has a lock of its own, which is taken last. */

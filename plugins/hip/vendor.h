@@ -55,7 +55,7 @@ struct scope {
 
 struct vendor {
     const char *name;             /* of the driver, the plugin and its messages */
-    const char *const *libraries; /* the runtime, NULL behind the last; the first that opens */
+    const char *const *libraries; /* the runtime, NULL after the last; the first that opens */
     const char *const *compilers; /* likewise the run-time compiler; "" is the runtime itself */
     const char *compiler_name;    /* for people */
     const char *hint;             /* what to install where there is no runtime */
@@ -69,8 +69,7 @@ struct vendor {
     int minimal_since;          /* 100 * major + minor of the compiler that has it */
     const frit_str *formats;    /* of kernels of other plugins */
     uint32_t n_formats;
-    const struct product_library
-        *product_libraries; /* best first; `name` is NULL behind the last */
+    const struct product_library *product_libraries; /* best first; `name` is NULL after the last */
     const struct lt_numbers *lt;
     const char *native_stream, *native_context,
         *native_pointer; /* names of native.h; may be NULL */

@@ -51,7 +51,7 @@ struct kit_fuser {
      * loads and stores once.  Of equal scores the fuser that stands first wins. */
     uint32_t quality;
     uint32_t flags; /* as of a row, for the whole block */
-    /* Whether the block, with this op behind it, is still a program.  Pure.  NULL: always.  What is
+    /* Whether the block, with this op after it, is still a program.  Pure.  NULL: always.  What is
      * accepted may end there: each beginning of a block may be run as a program. */
     bool (*accepts)(const struct kit_block *block, const frit_op_desc *op);
     /* As of a row. */

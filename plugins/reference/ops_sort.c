@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sort, argsort, topk: the places along each line are merge sorted from the bottom up, by looking
- * at the elements that stand there; then the elements or their places are written. */
+/* sort, argsort, topk: a bottom-up merge sort of the indices of each line, which compares the
+ * elements at these indices; then the elements, the indices or both are written. */
 #include <math.h>
 
 #include "rows.h"
@@ -13,9 +13,9 @@ struct sort_line {
     bool descending;
 };
 
-/* Whether element i must stand before element j.  NaN stands after everything, equal elements keep
- * their order. */
-static bool stands_before(const struct sort_line *line, int64_t i, int64_t j)
+/* Whether element i must come before element j.  NaN comes last; equal elements keep their order.
+ */
+static bool comes_before(const struct sort_line *line, int64_t i, int64_t j)
 {
     union value a = value_get(line->dtype, line->data + i * line->step);
     union value b = value_get(line->dtype, line->data + j * line->step);
@@ -32,7 +32,7 @@ static bool stands_before(const struct sort_line *line, int64_t i, int64_t j)
     }
 }
 
-/* Two sorted runs of places, first..middle - 1 and middle..end - 1, become one. */
+/* Merges two sorted runs of indices, bound[0]..bound[1] - 1 and bound[1]..bound[2] - 1. */
 static void merge(const struct sort_line *line, const int64_t *from, int64_t *to,
                   const int64_t bound[3])
 {
@@ -40,16 +40,17 @@ static void merge(const struct sort_line *line, const int64_t *from, int64_t *to
 
     for (int64_t i = bound[0]; i < bound[2]; i++) {
         bool take_right =
-            left == bound[1] || (right < bound[2] && stands_before(line, from[right], from[left]));
+            left == bound[1] || (right < bound[2] && comes_before(line, from[right], from[left]));
 
         to[i] = take_right ? from[right++] : from[left++];
     }
 }
 
-/* The places of the line in sorted order; `spare` holds twice as many. */
-static const int64_t *sort_line(const struct sort_line *line, int64_t *spare)
+/* The indices of the line in sorted order; they lie in `workspace`, which has room for two per
+ * element. */
+static const int64_t *sort_line(const struct sort_line *line, int64_t *workspace)
 {
-    int64_t n = line->extent, *from = spare, *to = spare + n;
+    int64_t n = line->extent, *from = workspace, *to = workspace + n;
 
     for (int64_t i = 0; i < n; i++)
         from[i] = i;
@@ -67,16 +68,16 @@ static const int64_t *sort_line(const struct sort_line *line, int64_t *spare)
     return from;
 }
 
-/* Sorts every line of x and writes as much of it as the results hold; a result whose data is NULL
- * is not wanted. */
+/* Sorts every line of x and writes as many elements of it as the results hold.  `values` may be
+ * NULL, and `indices->data` is NULL if the indices are not wanted. */
 static void sort_run(const struct call *call, uint32_t axis, bool descending,
-                     const struct view *values, const struct view *places)
+                     const struct view *values, const struct view *indices)
 {
     const struct view x = call_in(call, 0), none = {0}, x_lines = view_without(&x, axis);
     const struct view value_lines = values ? view_without(values, axis) : none;
-    const struct view place_lines = places->data ? view_without(places, axis) : none;
-    const struct view *views[] = {&x_lines, &value_lines, &place_lines};
-    const struct view *result = values ? values : places;
+    const struct view index_lines = indices->data ? view_without(indices, axis) : none;
+    const struct view *views[] = {&x_lines, &value_lines, &index_lines};
+    const struct view *result = values ? values : indices;
     int64_t size = value_size(x.dtype);
     struct walk walk;
 
@@ -84,15 +85,15 @@ static void sort_run(const struct call *call, uint32_t axis, bool descending,
     for (bool more = walk_first(&walk); more; more = walk_next(&walk)) {
         const struct sort_line line = {x.data + walk.at[0], x.dims[axis], x.strides[axis], x.dtype,
                                        descending};
-        const int64_t *place = sort_line(&line, call_workspace(call));
+        const int64_t *order = sort_line(&line, call_workspace(call));
 
         for (int64_t i = 0; i < result->dims[axis]; i++) {
             if (values)
                 value_move(size, values->data + walk.at[1] + i * values->strides[axis], 0,
-                           line.data + place[i] * line.step, 0, 1);
-            if (places->data)
-                value_put(places->dtype, places->data + walk.at[2] + i * places->strides[axis],
-                          (union value){.sint = place[i]});
+                           line.data + order[i] * line.step, 0, 1);
+            if (indices->data)
+                value_put(indices->dtype, indices->data + walk.at[2] + i * indices->strides[axis],
+                          (union value){.sint = order[i]});
         }
     }
 }

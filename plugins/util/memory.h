@@ -11,7 +11,7 @@
 struct frit_memory {
     char *data;
     uint64_t bytes;
-    void *block;      /* that `data` lies in; NULL: behind this struct, or the application's */
+    void *block;      /* that `data` lies in; NULL: after this struct, or the application's */
     bool is_imported; /* the application's: not in the device's budget, and not to be freed */
 };
 

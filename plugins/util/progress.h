@@ -9,7 +9,7 @@
  * the way is noted by progress_fail before that.  Work takes along what it needs: of what submit is
  * given nothing lives on.
  *
- * Owned by the queue, which inits it before its first thread and finis it behind its last.
+ * Owned by the queue, which inits it before its first thread and finis it after its last.
  * Threads: any, for all between. */
 #ifndef UTIL_PROGRESS_H
 #define UTIL_PROGRESS_H

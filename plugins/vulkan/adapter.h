@@ -47,16 +47,16 @@ struct adapter {
     uint8_t uuid[VK_UUID_SIZE];
     VkPhysicalDeviceMemoryProperties memory_properties;
     uint32_t device_heap; /* index of the Vulkan heap that buffers are allocated from */
-    bool mappable;        /* device memory is mapped, and transfers do without a copy */
+    bool mappable;        /* the host maps device memory; transfers need no staging */
     frit_heap heaps[2];   /* device memory; pinned host memory */
     VkPhysicalDeviceLimits limits;
     VkPhysicalDeviceVulkan12Properties vulkan12; /* driver ID, float controls */
-    struct features features;  /* that are enabled when the driver creates the device */
+    struct features features; /* the features that are enabled when the driver creates the device */
     bool has_subgroup_control; /* VK_EXT_subgroup_size_control */
     bool has_atomic_float;     /* VK_EXT_shader_atomic_float */
     bool has_memory_budget;    /* VK_EXT_memory_budget */
     bool has_calibrated_clock; /* VK_EXT_calibrated_timestamps */
-    uint32_t subgroup_size;    /* required of pipelines that use subgroups; 0: none may */
+    uint32_t subgroup_size;    /* required of pipelines with subgroups; 0: none may use them */
     uint32_t max_subgroups;    /* of a workgroup, if `subgroup_size` is required */
     uint32_t n_extensions;
     const char *extensions[5]; /* enabled when the driver creates the device */

@@ -200,7 +200,7 @@ static void code_release(void *self, void *released)
     vulkan_free(device->instance, code);
 }
 
-/* One allocation with the arrays behind the struct; zeroed. */
+/* One allocation with the arrays after the struct; zeroed. */
 static struct kernel_code *code_alloc(const struct instance *instance, uint32_t n_phases)
 {
     const uint64_t phase_bytes = (1 + CAPTURE_MODES) * sizeof(struct pipelines) +

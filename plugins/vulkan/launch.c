@@ -17,7 +17,7 @@
 
 /* ---- push constants ---- */
 
-/* Push constants behind the index of the first workgroup: the argument block, or its address. */
+/* Push constants after the index of the first workgroup: the argument block, or its address. */
 struct push_constants {
     uint64_t words[(MAX_PUSH_BYTES - SPIRV_HEAD) / 8];
 };

@@ -68,8 +68,9 @@ frit_status queue_open(struct device *device, frit_err *err);
 /* Waits until the device is idle, then frees everything.  The queue may never have been opened. */
 void queue_close(struct device *device);
 
-/* Waits until the timeline reaches `value`, which must have been submitted.  FRIT_TIMEOUT;
- * FRIT_DEVICE_LOST, after which the caller calls queue_set_lost.  With the lock or without. */
+/* Waits until the timeline reaches `value`, which must have been submitted.  Returns
+ * FRIT_TIMEOUT, or FRIT_DEVICE_LOST, after which the caller must call queue_set_lost.  The lock may
+ * be held or not. */
 frit_status queue_wait_value(struct device *device, uint64_t value, uint64_t timeout_ns,
                              frit_err *err);
 /* Waits until the timeline reaches `value`, without a timeout, then calls queue_poll.  Marks the

@@ -2,7 +2,7 @@
 /* Plugins whose tables, or whose host's tables, have another struct_size than today's: shorter by
  * every number of slots, as in an earlier minor, and longer, as in a later one.  Each must work as
  * before, or be refused with a text.  tests/fake/resized.c changes the sizes, and ends the process
- * if a slot behind the end of a table is used. */
+ * if a slot past the end of a table is used. */
 #include "unit.h"
 
 #include <stdbool.h>

@@ -8,7 +8,7 @@
 
 enum { ROWS = 48, COLS = 640, COUNT = ROWS * COLS };
 
-enum { TAIL_BYTES = 256 }; /* what a device likes behind a result */
+enum { TAIL_BYTES = 256 }; /* what a device likes after a result */
 
 /* ---- the functions, by the ops that they are made of ---- */
 

@@ -5,9 +5,9 @@
  *   RESIZED_PLUGIN  the plugin's file
  *   RESIZED_TABLE   the table's id, or "frit_fuser_device"
  *   RESIZED_BYTES   its struct_size from now on; what is more than the original is poison
- * Resized tables end where a page ends, and the next one cannot be read: whoever looks behind
+ * Resized tables end where a page ends, and the next one cannot be read: whoever looks past
  * struct_size ends the process.  A program's table stays where it is, since drivers know theirs by
- * the address; the slots behind its end become poison.
+ * the address; the slots past its end become poison.
  *
  * Threads: one host at a time. */
 #include <dlfcn.h>

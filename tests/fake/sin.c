@@ -28,7 +28,7 @@ static const char *const ids[] = {
 
 /* ---- devices ---- */
 
-/* What a plugin of a later version has: the same fields and more behind them. */
+/* What a plugin of a later version has: the same fields and more after them. */
 struct future_device {
     frit_device_info known;
     uint64_t more[8];
@@ -120,7 +120,7 @@ static frit_status enumerate(void *instance, frit_device_info *out, uint64_t str
 
 /* ---- the backend's table ---- */
 
-/* The table at the very end of a page behind which nothing may be read. */
+/* The table at the very end of a page after which nothing may be read. */
 static const void *at_cliff(const void *table, uint32_t bytes)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);

@@ -121,7 +121,7 @@ static void misbehave(const struct wrong_program *program, uint32_t rank)
         pause();
 }
 
-/* How many elements the program does; those behind stay as they are. */
+/* How many elements the program does; those after stay as they are. */
 static int64_t done_of(struct wrong_program *program, const frit_arg *out)
 {
     int64_t count = wrong_count(out);

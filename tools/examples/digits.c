@@ -144,7 +144,7 @@ static unsigned long long launches(const struct outcome *out)
     return (unsigned long long)(out->after.launches - out->before.launches);
 }
 
-/* Tells how it went; not 0 where it is not as it should be. */
+/* Prints the result; returns nonzero if it is not as it should be. */
 static int judge(const struct model *model, const char *device, const struct truth *truth,
                  const struct outcome *out, const struct outcome *plain)
 {

@@ -2,7 +2,7 @@
 /* Heat on a square plate whose left edge is kept hot and whose other edges are kept cold.
  *
  * Explicit steps of u' = u + r * (up + down + left + right - 4 u) in the interior, written op by
- * op.  The run is checked against the law behind it: what flows in through the edges is what the
+ * op.  The run is checked against the law after it: what flows in through the edges is what the
  * plate holds more. */
 #include <frit/frit.h>
 #include <math.h>

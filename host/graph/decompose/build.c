@@ -241,7 +241,7 @@ term b_reduce(struct build *b, uint32_t op, term x, const frit_axes *axes, bool 
     return b_op(b, op, 1, &x, &attrs);
 }
 
-term b_divide(struct build *b, term x, term y)
+term b_div_rows(struct build *b, term x, term y)
 {
     return b->dtype == FRIT_F64 ? b_div(b, x, y) : b_mul(b, x, b_div(b, b_number(1), y));
 }

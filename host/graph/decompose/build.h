@@ -13,11 +13,11 @@ typedef struct graph_operand term;
 /* A composite op that is being decomposed. */
 struct build {
     struct graph *graph;
-    const struct op_call *call; /* checked */
-    struct op_type out;         /* of its first result */
-    term also[FRIT_OP_MAX_OUT]; /* further results, for the decomposition to set */
-    uint32_t dtype;             /* in which to compute: of the first operand, f32 if widened */
-    term *in;                   /* ABSENT where they are */
+    const struct op_call *call;    /* checked */
+    struct op_type out;            /* of its first result */
+    term results[FRIT_OP_MAX_OUT]; /* from 1 on set by the decomposition, which returns result 0 */
+    uint32_t dtype;                /* in which to compute: of the first operand, f32 if widened */
+    term *in;                      /* ABSENT where they are */
     frit_status status;
     frit_err *err;
 };
@@ -71,9 +71,9 @@ term b_lt(struct build *b, term x, term y);
 term b_le(struct build *b, term x, term y);
 term b_where(struct build *b, term mask, term x, term y);
 
-/* x / y where y has a number per row: a division for each of these, a product for each of x; f64 is
- * for who wants the last bit. */
-term b_divide(struct build *b, term x, term y);
+/* x / y for a y of one element per row of x: computed as x * (1 / y), so that there is one division
+ * per row; exactly divided in f64. */
+term b_div_rows(struct build *b, term x, term y);
 
 /* ---- the others ---- */
 
@@ -104,7 +104,7 @@ term b_arange(struct build *b, int64_t n);
 /* The sum over axes divided by the count, in the type of x. */
 term b_mean(struct build *b, term x, const frit_axes *axes, bool keep);
 
-/* decompose_<row> for every row of the list: its first result; the others go to b->also. */
+/* decompose_<row> for every row of the list: its first result; the others go to b->results. */
 #define DECOMPOSE(row, mode) term decompose_##row(struct build *b);
 #include "graph/decompose/decompose.def"
 

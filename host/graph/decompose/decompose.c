@@ -104,7 +104,7 @@ static term fill_all(struct build *b, const struct op_type out[FRIT_OP_MAX_OUT])
 {
     for (int k = 1; k < FRIT_OP_MAX_OUT; k++) {
         if (out[k].dtype != FRIT_NO_DTYPE)
-            b->also[k] = fill(b, &out[k]);
+            b->results[k] = fill(b, &out[k]);
     }
     return fill(b, &out[0]);
 }
@@ -113,7 +113,7 @@ static void narrow_others(struct build *b, const struct op_type out[FRIT_OP_MAX_
 {
     for (int k = 1; k < FRIT_OP_MAX_OUT; k++) {
         if (out[k].dtype != FRIT_NO_DTYPE)
-            b->also[k] = b_cast(b, b->also[k], out[k].dtype);
+            b->results[k] = b_cast(b, b->results[k], out[k].dtype);
     }
 }
 
@@ -121,12 +121,12 @@ static void narrow_others(struct build *b, const struct op_type out[FRIT_OP_MAX_
 static frit_status give_results(struct build *b, const struct op_type out[FRIT_OP_MAX_OUT],
                                 term first)
 {
-    b->also[0] = first;
+    b->results[0] = first;
     for (int k = 0; k < FRIT_OP_MAX_OUT; k++) {
         if (out[k].dtype == FRIT_NO_DTYPE)
             continue;
-        assert(op_type_equal(&b->graph->values[b->also[k].value].type, &out[k]));
-        TRY(graph_output(b->graph, b->also[k].value, b->err));
+        assert(op_type_equal(&b->graph->values[b->results[k].value].type, &out[k]));
+        TRY(graph_output(b->graph, b->results[k].value, b->err));
     }
     return FRIT_OK;
 }

@@ -83,7 +83,7 @@ static term softmax(struct build *b, term x)
     frit_axes axes = one_axis(b);
     term e = b_exp(b, shifted(b, x, &axes));
 
-    return b_divide(b, e, b_reduce(b, FRIT_OP_sum, e, &axes, true));
+    return b_div_rows(b, e, b_reduce(b, FRIT_OP_sum, e, &axes, true));
 }
 
 term decompose_softmax(struct build *b)
@@ -108,7 +108,7 @@ term decompose_log_softmax(struct build *b)
 
 static term over_root(struct build *b, term x, term mean_square, double eps)
 {
-    return b_divide(b, x, b_sqrt(b, b_add(b, mean_square, b_number(eps))));
+    return b_div_rows(b, x, b_sqrt(b, b_add(b, mean_square, b_number(eps))));
 }
 
 static term normalised(struct build *b, term x, const frit_axes *axes, double eps)

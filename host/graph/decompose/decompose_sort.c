@@ -29,6 +29,6 @@ term decompose_topk(struct build *b)
 
     append_sort(b, a->axis, true, out);
     if (b->call->wanted & 2)
-        b->also[1] = b_slice(b, out[1], (uint32_t)a->axis, 0, a->k);
+        b->results[1] = b_slice(b, out[1], (uint32_t)a->axis, 0, a->k);
     return b_slice(b, out[0], (uint32_t)a->axis, 0, a->k);
 }

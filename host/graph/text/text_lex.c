@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Text to tokens, one at a time, never looking behind `end`. */
+/* Text to tokens, one at a time, never looking past `end`. */
 #include "graph/text/text_lex.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Text to tokens, one at a time, never looking behind `end`. */
+/* Text to tokens, one at a time, never looking past `end`. */
 #ifndef TEXT_TEXT_LEX_H
 #define TEXT_TEXT_LEX_H
 

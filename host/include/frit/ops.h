@@ -21,16 +21,16 @@ extern "C" {
 
 /* ---- views ---- */
 
-/* Same elements in row-major order under other dims.  x: any type.  dims: the result's dims; one
- * may be -1 in reshape: what is left. */
+/* Same elements in row-major order under other dims.  x: any type.  dims: the result's dims; in
+ * reshape one may be -1: computed from the others. */
 frit_tensor *frit_reshape(frit_tensor *x, frit_dims dims);
 
 /* Dims in another order.  x: any type.  order: result dim i is operand dim order[i]; every axis
  * once. */
 frit_tensor *frit_permute(frit_tensor *x, frit_axes order);
 
-/* Broadcast to dims; -1 keeps an extent.  x: any type.  dims: the result's dims; one may be -1
- * in reshape: what is left. */
+/* Broadcast to dims; -1 keeps an extent.  x: any type.  dims: the result's dims; in reshape one
+ * may be -1: computed from the others. */
 frit_tensor *frit_expand(frit_tensor *x, frit_dims dims);
 
 /* Elements start, start + step, ... before stop, per dim; out-of-range bounds are clipped as in
@@ -40,13 +40,13 @@ frit_tensor *frit_slice(frit_tensor *x, frit_slices slices);
 /* Reversed along axes.  x: any type. */
 typedef struct frit_flip_attrs {
     uint64_t struct_size; /* sizeof(frit_flip_attrs) */
-    frit_axes axes;       /* which; none means all */
+    frit_axes axes;       /* axes to operate on; none means all */
 } frit_flip_attrs;
 frit_tensor *frit_flip_with(frit_tensor *x, const frit_flip_attrs *attrs);
 
-/* Sliding windows along axis; the window becomes the last dim.  x: any type.  axis: along which
- * the window slides.  size: elements in a window, >= 1.  step: elements between windows; 0 means
- * 1. */
+/* Sliding windows along axis; the window becomes the last dim.  x: any type.  axis: axis along
+ * which the window slides.  size: elements in a window, >= 1.  step: elements between windows; 0
+ * means 1. */
 frit_tensor *frit_unfold(frit_tensor *x, int64_t axis, int64_t size, int64_t step);
 
 /* Two dims swapped.  x: any type.  axis: one axis.  with: the other. */
@@ -55,11 +55,11 @@ frit_tensor *frit_transpose(frit_tensor *x, int64_t axis, int64_t with);
 /* Dims of extent 1 removed: the given ones, or all.  x: any type. */
 typedef struct frit_squeeze_attrs {
     uint64_t struct_size; /* sizeof(frit_squeeze_attrs) */
-    frit_axes axes;       /* which; none means all */
+    frit_axes axes;       /* axes to operate on; none means all */
 } frit_squeeze_attrs;
 frit_tensor *frit_squeeze_with(frit_tensor *x, const frit_squeeze_attrs *attrs);
 
-/* A dim of extent 1 inserted at axis of the result.  x: any type.  axis: along which. */
+/* A dim of extent 1 inserted at axis of the result.  x: any type.  axis: axis to operate along. */
 frit_tensor *frit_unsqueeze(frit_tensor *x, int64_t axis);
 
 /* ---- copies ---- */
@@ -368,72 +368,72 @@ frit_tensor *frit_softplus(frit_tensor *x);
 /* Sum over axes; of nothing 0.  x: integer or float. */
 typedef struct frit_sum_attrs {
     uint64_t struct_size; /* sizeof(frit_sum_attrs) */
-    frit_axes axes;       /* which; none means all */
-    int64_t keep;         /* 1: reduced dims stay with extent 1; 0: they go */
+    frit_axes axes;       /* axes to reduce; none means all */
+    int64_t keep;         /* 1: reduced dims are kept with extent 1; 0: they are removed */
 } frit_sum_attrs;
 frit_tensor *frit_sum_with(frit_tensor *x, const frit_sum_attrs *attrs);
 
 /* Product over axes; of nothing 1.  x: integer or float. */
 typedef struct frit_prod_attrs {
     uint64_t struct_size; /* sizeof(frit_prod_attrs) */
-    frit_axes axes;       /* which; none means all */
-    int64_t keep;         /* 1: reduced dims stay with extent 1; 0: they go */
+    frit_axes axes;       /* axes to reduce; none means all */
+    int64_t keep;         /* 1: reduced dims are kept with extent 1; 0: they are removed */
 } frit_prod_attrs;
 frit_tensor *frit_prod_with(frit_tensor *x, const frit_prod_attrs *attrs);
 
 /* Largest over axes; an empty axis is an error.  x: integer, float or bool. */
 typedef struct frit_max_attrs {
     uint64_t struct_size; /* sizeof(frit_max_attrs) */
-    frit_axes axes;       /* which; none means all */
-    int64_t keep;         /* 1: reduced dims stay with extent 1; 0: they go */
+    frit_axes axes;       /* axes to reduce; none means all */
+    int64_t keep;         /* 1: reduced dims are kept with extent 1; 0: they are removed */
 } frit_max_attrs;
 frit_tensor *frit_max_with(frit_tensor *x, const frit_max_attrs *attrs);
 
 /* Smallest over axes; an empty axis is an error.  x: integer, float or bool. */
 typedef struct frit_min_attrs {
     uint64_t struct_size; /* sizeof(frit_min_attrs) */
-    frit_axes axes;       /* which; none means all */
-    int64_t keep;         /* 1: reduced dims stay with extent 1; 0: they go */
+    frit_axes axes;       /* axes to reduce; none means all */
+    int64_t keep;         /* 1: reduced dims are kept with extent 1; 0: they are removed */
 } frit_min_attrs;
 frit_tensor *frit_min_with(frit_tensor *x, const frit_min_attrs *attrs);
 
 /* Mean over axes; of nothing NaN.  x: float. */
 typedef struct frit_mean_attrs {
     uint64_t struct_size; /* sizeof(frit_mean_attrs) */
-    frit_axes axes;       /* which; none means all */
-    int64_t keep;         /* 1: reduced dims stay with extent 1; 0: they go */
+    frit_axes axes;       /* axes to reduce; none means all */
+    int64_t keep;         /* 1: reduced dims are kept with extent 1; 0: they are removed */
 } frit_mean_attrs;
 frit_tensor *frit_mean_with(frit_tensor *x, const frit_mean_attrs *attrs);
 
 /* Largest absolute value over axes.  x: integer or float. */
 typedef struct frit_max_abs_attrs {
     uint64_t struct_size; /* sizeof(frit_max_abs_attrs) */
-    frit_axes axes;       /* which; none means all */
-    int64_t keep;         /* 1: reduced dims stay with extent 1; 0: they go */
+    frit_axes axes;       /* axes to reduce; none means all */
+    int64_t keep;         /* 1: reduced dims are kept with extent 1; 0: they are removed */
 } frit_max_abs_attrs;
 frit_tensor *frit_max_abs_with(frit_tensor *x, const frit_max_abs_attrs *attrs);
 
 /* Some element is not 0; of nothing 0.  x: integer, float or bool.  Gives bool. */
 typedef struct frit_any_attrs {
     uint64_t struct_size; /* sizeof(frit_any_attrs) */
-    frit_axes axes;       /* which; none means all */
-    int64_t keep;         /* 1: reduced dims stay with extent 1; 0: they go */
+    frit_axes axes;       /* axes to reduce; none means all */
+    int64_t keep;         /* 1: reduced dims are kept with extent 1; 0: they are removed */
 } frit_any_attrs;
 frit_tensor *frit_any_with(frit_tensor *x, const frit_any_attrs *attrs);
 
 /* Every element is not 0; of nothing 1.  x: integer, float or bool.  Gives bool. */
 typedef struct frit_all_attrs {
     uint64_t struct_size; /* sizeof(frit_all_attrs) */
-    frit_axes axes;       /* which; none means all */
-    int64_t keep;         /* 1: reduced dims stay with extent 1; 0: they go */
+    frit_axes axes;       /* axes to reduce; none means all */
+    int64_t keep;         /* 1: reduced dims are kept with extent 1; 0: they are removed */
 } frit_all_attrs;
 frit_tensor *frit_all_with(frit_tensor *x, const frit_all_attrs *attrs);
 
 /* Mean squared distance from the mean (divisor n).  x: float. */
 typedef struct frit_var_attrs {
     uint64_t struct_size; /* sizeof(frit_var_attrs) */
-    frit_axes axes;       /* which; none means all */
-    int64_t keep;         /* 1: reduced dims stay with extent 1; 0: they go */
+    frit_axes axes;       /* axes to reduce; none means all */
+    int64_t keep;         /* 1: reduced dims are kept with extent 1; 0: they are removed */
 } frit_var_attrs;
 frit_tensor *frit_var_with(frit_tensor *x, const frit_var_attrs *attrs);
 
@@ -443,8 +443,8 @@ frit_tensor *frit_var_with(frit_tensor *x, const frit_var_attrs *attrs);
  * float or bool.  Gives i64. */
 typedef struct frit_argmax_attrs {
     uint64_t struct_size; /* sizeof(frit_argmax_attrs) */
-    frit_axes axes;       /* which; none means all */
-    int64_t keep;         /* 1: reduced dims stay with extent 1; 0: they go */
+    frit_axes axes;       /* axes to reduce; none means all */
+    int64_t keep;         /* 1: reduced dims are kept with extent 1; 0: they are removed */
 } frit_argmax_attrs;
 frit_tensor *frit_argmax_with(frit_tensor *x, const frit_argmax_attrs *attrs);
 
@@ -452,41 +452,41 @@ frit_tensor *frit_argmax_with(frit_tensor *x, const frit_argmax_attrs *attrs);
  * float or bool.  Gives i64. */
 typedef struct frit_argmin_attrs {
     uint64_t struct_size; /* sizeof(frit_argmin_attrs) */
-    frit_axes axes;       /* which; none means all */
-    int64_t keep;         /* 1: reduced dims stay with extent 1; 0: they go */
+    frit_axes axes;       /* axes to reduce; none means all */
+    int64_t keep;         /* 1: reduced dims are kept with extent 1; 0: they are removed */
 } frit_argmin_attrs;
 frit_tensor *frit_argmin_with(frit_tensor *x, const frit_argmin_attrs *attrs);
 
 /* ---- scans ---- */
 
-/* Running sum along axis.  x: integer or float.  axis: along which. */
+/* Running sum along axis.  x: integer or float.  axis: axis to operate along. */
 frit_tensor *frit_cumsum(frit_tensor *x, int64_t axis);
 
-/* Running product along axis.  x: integer or float.  axis: along which. */
+/* Running product along axis.  x: integer or float.  axis: axis to operate along. */
 frit_tensor *frit_cumprod(frit_tensor *x, int64_t axis);
 
-/* Running maximum along axis.  x: integer, float or bool.  axis: along which. */
+/* Running maximum along axis.  x: integer, float or bool.  axis: axis to operate along. */
 frit_tensor *frit_cummax(frit_tensor *x, int64_t axis);
 
-/* Running minimum along axis.  x: integer, float or bool.  axis: along which. */
+/* Running minimum along axis.  x: integer, float or bool.  axis: axis to operate along. */
 frit_tensor *frit_cummin(frit_tensor *x, int64_t axis);
 
 /* ---- indexing ---- */
 
 /* Slices of x along axis at the numbers in index (rank 1).  x: any type.  index: i32 or i64.
- * axis: along which. */
+ * axis: axis to operate along. */
 frit_tensor *frit_select(frit_tensor *x, frit_tensor *index, int64_t axis);
 
 /* y[.., i, ..] = x[.., index[.., i, ..], ..]; index has x's rank and, but for axis, extents up
- * to x's.  x: any type.  index: i32 or i64.  axis: along which. */
+ * to x's.  x: any type.  index: i32 or i64.  axis: axis to operate along. */
 frit_tensor *frit_gather(frit_tensor *x, frit_tensor *index, int64_t axis);
 
 /* x with y[.., index[.., i, ..], ..] updated by values[.., i, ..], in row-major order of values.
- * x, values: any type, of one type.  index: i32 or i64.  axis: along which. */
+ * x, values: any type, of one type.  index: i32 or i64.  axis: axis to operate along. */
 typedef struct frit_scatter_attrs {
     uint64_t struct_size; /* sizeof(frit_scatter_attrs) */
-    int64_t update;       /* FRIT_CHOICE_update_...: assign, add, mul, min, max; how a value
-                           * meets what is there */
+    int64_t update;       /* FRIT_CHOICE_update_...: assign, add, mul, min, max; how an update is
+                           * combined with the element it goes to */
 } frit_scatter_attrs;
 frit_tensor *frit_scatter_with(frit_tensor *x, frit_tensor *index, frit_tensor *values,
                                int64_t axis, const frit_scatter_attrs *attrs);
@@ -499,18 +499,18 @@ frit_tensor *frit_gather_nd(frit_tensor *x, frit_tensor *index);
  * values: any type, of one type.  index: i32 or i64. */
 typedef struct frit_scatter_nd_attrs {
     uint64_t struct_size; /* sizeof(frit_scatter_nd_attrs) */
-    int64_t update;       /* FRIT_CHOICE_update_...: assign, add, mul, min, max; how a value
-                           * meets what is there */
+    int64_t update;       /* FRIT_CHOICE_update_...: assign, add, mul, min, max; how an update is
+                           * combined with the element it goes to */
 } frit_scatter_nd_attrs;
 frit_tensor *frit_scatter_nd_with(frit_tensor *x, frit_tensor *index, frit_tensor *values,
                                   const frit_scatter_nd_attrs *attrs);
 
 /* x with its slices along axis at the numbers in index updated by values, in order.  x, values:
- * any type, of one type.  index: i32 or i64.  axis: along which. */
+ * any type, of one type.  index: i32 or i64.  axis: axis to operate along. */
 typedef struct frit_select_assign_attrs {
     uint64_t struct_size; /* sizeof(frit_select_assign_attrs) */
-    int64_t update;       /* FRIT_CHOICE_update_...: assign, add, mul, min, max; how a value
-                           * meets what is there */
+    int64_t update;       /* FRIT_CHOICE_update_...: assign, add, mul, min, max; how an update is
+                           * combined with the element it goes to */
 } frit_select_assign_attrs;
 frit_tensor *frit_select_assign_with(frit_tensor *x, frit_tensor *index, frit_tensor *values,
                                      int64_t axis, const frit_select_assign_attrs *attrs);
@@ -525,23 +525,26 @@ frit_tensor *frit_embedding(frit_tensor *table, frit_tensor *index);
 
 /* ---- joining and filling ---- */
 
-/* Operands one after another along axis.  xs: any type, of one type.  axis: along which. */
+/* Operands one after another along axis.  xs: any type, of one type.  axis: axis to operate
+ * along. */
 frit_tensor *frit_cat(frit_tensor *const *xs, uint64_t n_xs, int64_t axis);
 
 /* value before, after and between the elements of each dim.  x: any type. */
 typedef struct frit_pad_attrs {
     uint64_t struct_size; /* sizeof(frit_pad_attrs) */
-    frit_dims low;        /* elements before, per dim; negative crops */
-    frit_dims high;       /* elements after, per dim; negative crops; none means 0 */
-    frit_dims inner;      /* elements between neighbours, per dim, >= 0; none means 0 */
+    frit_dims low;        /* elements to add before, per dim; negative crops; none means 0 */
+    frit_dims high;       /* elements to add after, per dim; negative crops; none means 0 */
+    frit_dims inner;      /* elements to add between neighbours, per dim, >= 0; none means 0 */
 } frit_pad_attrs;
 frit_tensor *frit_pad_with(frit_tensor *x, double value, const frit_pad_attrs *attrs);
 frit_tensor *frit_pad_i_with(frit_tensor *x, int64_t value, const frit_pad_attrs *attrs);
 
-/* x, times over, along axis.  x: any type.  axis: along which.  times: how often, >= 0. */
+/* x, times over, along axis.  x: any type.  axis: axis to operate along.  times: number of
+ * repetitions, >= 0. */
 frit_tensor *frit_repeat(frit_tensor *x, int64_t axis, int64_t times);
 
-/* Operands along a new axis of the result.  xs: any type, of one type.  axis: along which. */
+/* Operands along a new axis of the result.  xs: any type, of one type.  axis: axis to operate
+ * along. */
 frit_tensor *frit_stack(frit_tensor *const *xs, uint64_t n_xs, int64_t axis);
 
 /* ---- contractions ---- */
@@ -555,7 +558,7 @@ frit_tensor *frit_matmul(frit_tensor *a, frit_tensor *b);
 typedef struct frit_conv_attrs {
     uint64_t struct_size; /* sizeof(frit_conv_attrs) */
     int64_t stride[3];    /* 0 means 1 */
-    int64_t padding[3];   /* zeros on both sides; 0 */
+    int64_t padding[3];   /* zeros to add on both sides; default 0 */
     int64_t dilation[3];  /* 0 means 1 */
     int64_t groups;       /* 0 means 1; divides both channel counts */
 } frit_conv_attrs;
@@ -567,8 +570,9 @@ frit_tensor *frit_conv_with(frit_tensor *x, frit_tensor *w, frit_tensor *bias,
 typedef struct frit_conv_transpose_attrs {
     uint64_t struct_size;   /* sizeof(frit_conv_transpose_attrs) */
     int64_t stride[3];      /* 0 means 1 */
-    int64_t padding[3];     /* cropped on both sides; 0 */
-    int64_t padding_out[3]; /* added at the end, < max(stride, dilation); 0 */
+    int64_t padding[3];     /* elements to crop from both sides of the result; default 0 */
+    int64_t padding_out[3]; /* elements to add at the end of the result, < max(stride, dilation);
+                             * default 0 */
     int64_t dilation[3];    /* 0 means 1 */
     int64_t groups;         /* 0 means 1; divides both channel counts */
 } frit_conv_transpose_attrs;
@@ -580,7 +584,7 @@ frit_tensor *frit_conv_transpose_with(frit_tensor *x, frit_tensor *w, frit_tenso
 typedef struct frit_deform_conv_attrs {
     uint64_t struct_size;  /* sizeof(frit_deform_conv_attrs) */
     int64_t stride[3];     /* 0 means 1 */
-    int64_t padding[3];    /* zeros on both sides; 0 */
+    int64_t padding[3];    /* zeros to add on both sides; default 0 */
     int64_t dilation[3];   /* 0 means 1 */
     int64_t groups;        /* weight groups; 0 means 1 */
     int64_t offset_groups; /* 0 means 1 */
@@ -597,15 +601,16 @@ frit_tensor *frit_linear(frit_tensor *x, frit_tensor *w, frit_tensor *bias);
  * bias (or NULL): float, of one type.  mask (or NULL): bool. */
 typedef struct frit_attention_attrs {
     uint64_t struct_size; /* sizeof(frit_attention_attrs) */
-    double scale;         /* of the scores; 0 means 1 / sqrt(head size) */
+    double scale;         /* factor of the scores; 0 means 1 / sqrt(head size) */
     double softcap;       /* scores become softcap * tanh(score / softcap); 0 means no cap */
-    int64_t causal;       /* 1: a query sees keys up to its own position, counted from the end */
+    int64_t causal;       /* 1: a query sees no key after its own position; the last query is at
+                           * the last key */
 } frit_attention_attrs;
 frit_tensor *frit_attention_with(frit_tensor *q, frit_tensor *k, frit_tensor *v, frit_tensor *mask,
                                  frit_tensor *bias, const frit_attention_attrs *attrs);
 
 /* Vector product along axis, whose extent is 3.  a, b: integer or float, of one type.  axis:
- * along which. */
+ * axis to operate along. */
 frit_tensor *frit_cross(frit_tensor *a, frit_tensor *b, int64_t axis);
 
 /* ---- pooling ---- */
@@ -615,9 +620,9 @@ typedef struct frit_avg_pool_attrs {
     uint64_t struct_size; /* sizeof(frit_avg_pool_attrs) */
     int64_t kernel[3];    /* window, >= 1 per spatial dim */
     int64_t stride[3];    /* 0 means kernel */
-    int64_t padding[3];   /* zeros on both sides, at most kernel / 2; 0 */
-    int64_t ceil;         /* 1: a last partial window counts */
-    int64_t exclude_pad;  /* 1: the divisor counts no padding */
+    int64_t padding[3];   /* zeros to add on both sides, at most kernel / 2; default 0 */
+    int64_t ceil;         /* 1: the last window may be partial: the result's dims are rounded up */
+    int64_t exclude_pad;  /* 1: the divisor does not count padding */
 } frit_avg_pool_attrs;
 frit_tensor *frit_avg_pool_with(frit_tensor *x, const frit_avg_pool_attrs *attrs);
 
@@ -627,9 +632,9 @@ typedef struct frit_max_pool_attrs {
     uint64_t struct_size; /* sizeof(frit_max_pool_attrs) */
     int64_t kernel[3];    /* window, >= 1 per spatial dim */
     int64_t stride[3];    /* 0 means kernel */
-    int64_t padding[3];   /* ignored elements on both sides, at most kernel / 2; 0 */
+    int64_t padding[3];   /* ignored elements on both sides, at most kernel / 2; default 0 */
     int64_t dilation[3];  /* 0 means 1 */
-    int64_t ceil;         /* 1: a last partial window counts */
+    int64_t ceil;         /* 1: the last window may be partial: the result's dims are rounded up */
 } frit_max_pool_attrs;
 frit_tensor *frit_max_pool_with(frit_tensor *x, frit_tensor **index,
                                 const frit_max_pool_attrs *attrs);
@@ -646,7 +651,7 @@ typedef struct frit_unfold4d_attrs {
     uint64_t struct_size; /* sizeof(frit_unfold4d_attrs) */
     int64_t kernel[3];    /* window, >= 1 per spatial dim */
     int64_t stride[3];    /* 0 means 1 */
-    int64_t padding[3];   /* zeros on both sides; 0 */
+    int64_t padding[3];   /* zeros to add on both sides; default 0 */
     int64_t dilation[3];  /* 0 means 1 */
 } frit_unfold4d_attrs;
 frit_tensor *frit_unfold4d_with(frit_tensor *x, const frit_unfold4d_attrs *attrs);
@@ -661,8 +666,8 @@ typedef struct frit_interpolate_attrs {
     uint64_t struct_size;  /* sizeof(frit_interpolate_attrs) */
     int64_t size[3];       /* the result's two spatial dims, >= 1 */
     int64_t mode;          /* FRIT_CHOICE_resample_...: nearest, nearest_exact, bilinear,
-                            * bicubic, lanczos3; how values between samples arise */
-    int64_t align_corners; /* 1: corner samples stay where they are */
+                            * bicubic, lanczos3; interpolation method */
+    int64_t align_corners; /* 1: the corner samples of operand and result coincide */
 } frit_interpolate_attrs;
 frit_tensor *frit_interpolate_with(frit_tensor *x, const frit_interpolate_attrs *attrs);
 
@@ -671,8 +676,10 @@ frit_tensor *frit_interpolate_with(frit_tensor *x, const frit_interpolate_attrs 
 typedef struct frit_grid_sample_attrs {
     uint64_t struct_size;  /* sizeof(frit_grid_sample_attrs) */
     int64_t mode;          /* FRIT_CHOICE_resample_...: nearest, nearest_exact, bilinear,
-                            * bicubic, lanczos3; nearest, bilinear or bicubic */
-    int64_t border;        /* FRIT_CHOICE_border_...: zeros, edge, reflection; what lies outside */
+                            * bicubic, lanczos3; interpolation method: nearest, bilinear or
+                            * bicubic */
+    int64_t border;        /* FRIT_CHOICE_border_...: zeros, edge, reflection; what is read
+                            * outside the operand */
     int64_t align_corners; /* 1: -1 and 1 are the centres of the corner samples */
 } frit_grid_sample_attrs;
 frit_tensor *frit_grid_sample_with(frit_tensor *x, frit_tensor *grid,
@@ -680,20 +687,20 @@ frit_tensor *frit_grid_sample_with(frit_tensor *x, frit_tensor *grid,
 
 /* ---- softmax family and normalisation ---- */
 
-/* e^(x - max) over its sum along axis.  x: float.  axis: along which. */
+/* e^(x - max) over its sum along axis.  x: float.  axis: axis to operate along. */
 frit_tensor *frit_softmax(frit_tensor *x, int64_t axis);
 
-/* log(softmax(x)), without overflow.  x: float.  axis: along which. */
+/* log(softmax(x)), without overflow.  x: float.  axis: axis to operate along. */
 frit_tensor *frit_log_softmax(frit_tensor *x, int64_t axis);
 
-/* softmax(-x).  x: float.  axis: along which. */
+/* softmax(-x).  x: float.  axis: axis to operate along. */
 frit_tensor *frit_softmin(frit_tensor *x, int64_t axis);
 
 /* (x - mean) / sqrt(var + eps) * gamma + beta over axes; gamma and beta have the dims of the
  * axes.  x, gamma (or NULL), beta (or NULL): float, of one type. */
 typedef struct frit_layer_norm_attrs {
     uint64_t struct_size; /* sizeof(frit_layer_norm_attrs) */
-    frit_axes axes;       /* normalised over; none means the last */
+    frit_axes axes;       /* axes to normalise over; none means the last */
     double eps;           /* added to the variance; 0 means 1e-5 */
 } frit_layer_norm_attrs;
 frit_tensor *frit_layer_norm_with(frit_tensor *x, frit_tensor *gamma, frit_tensor *beta,
@@ -702,7 +709,7 @@ frit_tensor *frit_layer_norm_with(frit_tensor *x, frit_tensor *gamma, frit_tenso
 /* x / sqrt(mean(x^2) + eps) * gamma over axes.  x, gamma (or NULL): float, of one type. */
 typedef struct frit_rms_norm_attrs {
     uint64_t struct_size; /* sizeof(frit_rms_norm_attrs) */
-    frit_axes axes;       /* normalised over; none means the last */
+    frit_axes axes;       /* axes to normalise over; none means the last */
     double eps;           /* added to the variance; 0 means 1e-5 */
 } frit_rms_norm_attrs;
 frit_tensor *frit_rms_norm_with(frit_tensor *x, frit_tensor *gamma,
@@ -731,7 +738,7 @@ frit_tensor *frit_group_norm_with(frit_tensor *x, frit_tensor *gamma, frit_tenso
 /* ---- sorting ---- */
 
 /* Sorted along axis, stable; index: where each element was.  x: integer, float or bool.  *index
- * is i64; NULL: not wanted.  axis: along which. */
+ * is i64; NULL: not wanted.  axis: axis to operate along. */
 typedef struct frit_sort_attrs {
     uint64_t struct_size; /* sizeof(frit_sort_attrs) */
     int64_t descending;   /* 1: largest first */
@@ -739,7 +746,8 @@ typedef struct frit_sort_attrs {
 frit_tensor *frit_sort_with(frit_tensor *x, int64_t axis, frit_tensor **index,
                             const frit_sort_attrs *attrs);
 
-/* The index output of sort.  x: integer, float or bool.  Gives i64.  axis: along which. */
+/* The index output of sort.  x: integer, float or bool.  Gives i64.  axis: axis to operate
+ * along. */
 typedef struct frit_argsort_attrs {
     uint64_t struct_size; /* sizeof(frit_argsort_attrs) */
     int64_t descending;   /* 1: largest first */
@@ -747,27 +755,27 @@ typedef struct frit_argsort_attrs {
 frit_tensor *frit_argsort_with(frit_tensor *x, int64_t axis, const frit_argsort_attrs *attrs);
 
 /* The k largest along axis, largest first; index: where each was.  x: integer, float or bool.
- * *index is i64; NULL: not wanted.  axis: along which.  k: how many, 0..extent. */
+ * *index is i64; NULL: not wanted.  axis: axis to operate along.  k: how many, 0..extent. */
 frit_tensor *frit_topk(frit_tensor *x, int64_t axis, int64_t k, frit_tensor **index);
 
 /* ---- spectra ---- */
 
 /* Real discrete Fourier transform along axis, n / 2 + 1 values; the line is cut or filled with
- * zeros to n.  x: float.  *im NULL: not wanted.  axis: along which. */
+ * zeros to n.  x: float.  *im NULL: not wanted.  axis: axis to operate along. */
 typedef struct frit_rfft_attrs {
     uint64_t struct_size; /* sizeof(frit_rfft_attrs) */
-    int64_t n;            /* length of the real signal; 0: rfft takes the extent, irfft 2 *
-                           * (extent - 1) */
+    int64_t n;            /* length of the real signal; 0 means the extent for rfft, 2 * (extent
+                           * - 1) for irfft */
 } frit_rfft_attrs;
 frit_tensor *frit_rfft_with(frit_tensor *x, int64_t axis, frit_tensor **im,
                             const frit_rfft_attrs *attrs);
 
 /* Inverse of rfft, scaled by 1 / n; the imaginary parts at 0 and n / 2 count for nothing,
- * missing values are 0.  re, im: float, of one type.  axis: along which. */
+ * missing values are 0.  re, im: float, of one type.  axis: axis to operate along. */
 typedef struct frit_irfft_attrs {
     uint64_t struct_size; /* sizeof(frit_irfft_attrs) */
-    int64_t n;            /* length of the real signal; 0: rfft takes the extent, irfft 2 *
-                           * (extent - 1) */
+    int64_t n;            /* length of the real signal; 0 means the extent for rfft, 2 * (extent
+                           * - 1) for irfft */
 } frit_irfft_attrs;
 frit_tensor *frit_irfft_with(frit_tensor *re, frit_tensor *im, int64_t axis,
                              const frit_irfft_attrs *attrs);
@@ -788,13 +796,15 @@ frit_tensor *frit_ctc_loss(frit_tensor *log_probs, frit_tensor *targets, frit_te
  * the least power of two not below.  x, scales, global (or NULL): float, of one type. */
 typedef struct frit_quantize_attrs {
     uint64_t struct_size; /* sizeof(frit_quantize_attrs) */
-    frit_dims block;      /* extents of a block with a scale of its own; none: one scale per
-                           * tensor */
-    int64_t scale;        /* FRIT_CHOICE_quant_scale_...: none, f32, f16, bf16, ue8m0, ue4m3; to
-                           * which the scales are rounded first; none: they stay as they are */
-    int64_t global;       /* FRIT_CHOICE_quant_scale_...: none, f32, f16, bf16, ue8m0, ue4m3; the
-                           * same of the one scale over all blocks; none: there is none */
-    int64_t symmetric;    /* 1: integers leave out the lowest, -128, -8 or -2 */
+    frit_dims block;      /* extents of a block; each block has its own scale; none: one scale
+                           * per tensor */
+    int64_t scale;        /* FRIT_CHOICE_quant_scale_...: none, f32, f16, bf16, ue8m0, ue4m3;
+                           * type that the scales are rounded to first; none: they are not
+                           * rounded */
+    int64_t global;       /* FRIT_CHOICE_quant_scale_...: none, f32, f16, bf16, ue8m0, ue4m3;
+                           * type that `global`, the one scale over all blocks, is rounded to;
+                           * none: there is no such scale */
+    int64_t symmetric;    /* 1: the lowest integer (-128, -8 or -2) is not used */
 } frit_quantize_attrs;
 frit_tensor *frit_quantize_with(frit_tensor *x, frit_tensor *scales, frit_tensor *global,
                                 uint32_t dtype, const frit_quantize_attrs *attrs);
@@ -818,8 +828,9 @@ frit_tensor *frit_dequantize_with(frit_tensor *x, frit_tensor *scales, frit_tens
  * or fuser sees it.  x: integer or float. */
 typedef struct frit_all_reduce_attrs {
     uint64_t struct_size; /* sizeof(frit_all_reduce_attrs) */
-    int64_t combine;      /* FRIT_CHOICE_combine_...: sum, mean; how the ranks' values meet */
-    int64_t group;        /* number by which the stream joined the group */
+    int64_t combine;      /* FRIT_CHOICE_combine_...: sum, mean; how the ranks' values are
+                           * combined */
+    int64_t group;        /* number under which the stream joined the group */
 } frit_all_reduce_attrs;
 frit_tensor *frit_all_reduce_with(frit_tensor *x, const frit_all_reduce_attrs *attrs);
 
@@ -832,7 +843,7 @@ frit_status frit_sync_collective(frit_device *device);
 typedef struct frit_conv_backward_x_attrs {
     uint64_t struct_size; /* sizeof(frit_conv_backward_x_attrs) */
     int64_t stride[3];    /* 0 means 1 */
-    int64_t padding[3];   /* zeros on both sides; 0 */
+    int64_t padding[3];   /* zeros to add on both sides; default 0 */
     int64_t dilation[3];  /* 0 means 1 */
     int64_t groups;       /* 0 means 1; divides both channel counts */
 } frit_conv_backward_x_attrs;
@@ -843,7 +854,7 @@ frit_tensor *frit_conv_backward_x_with(frit_tensor *x, frit_tensor *w, frit_tens
 typedef struct frit_conv_backward_w_attrs {
     uint64_t struct_size; /* sizeof(frit_conv_backward_w_attrs) */
     int64_t stride[3];    /* 0 means 1 */
-    int64_t padding[3];   /* zeros on both sides; 0 */
+    int64_t padding[3];   /* zeros to add on both sides; default 0 */
     int64_t dilation[3];  /* 0 means 1 */
     int64_t groups;       /* 0 means 1; divides both channel counts */
 } frit_conv_backward_w_attrs;
@@ -857,8 +868,9 @@ frit_tensor *frit_conv_backward_bias(frit_tensor *grad);
 typedef struct frit_conv_transpose_backward_w_attrs {
     uint64_t struct_size;   /* sizeof(frit_conv_transpose_backward_w_attrs) */
     int64_t stride[3];      /* 0 means 1 */
-    int64_t padding[3];     /* cropped on both sides; 0 */
-    int64_t padding_out[3]; /* added at the end, < max(stride, dilation); 0 */
+    int64_t padding[3];     /* elements to crop from both sides of the result; default 0 */
+    int64_t padding_out[3]; /* elements to add at the end of the result, < max(stride, dilation);
+                             * default 0 */
     int64_t dilation[3];    /* 0 means 1 */
     int64_t groups;         /* 0 means 1; divides both channel counts */
 } frit_conv_transpose_backward_w_attrs;
@@ -871,7 +883,7 @@ frit_tensor *frit_conv_transpose_backward_w_with(frit_tensor *x, frit_tensor *w,
 typedef struct frit_deform_conv_backward_attrs {
     uint64_t struct_size;  /* sizeof(frit_deform_conv_backward_attrs) */
     int64_t stride[3];     /* 0 means 1 */
-    int64_t padding[3];    /* zeros on both sides; 0 */
+    int64_t padding[3];    /* zeros to add on both sides; default 0 */
     int64_t dilation[3];   /* 0 means 1 */
     int64_t groups;        /* weight groups; 0 means 1 */
     int64_t offset_groups; /* 0 means 1 */
@@ -887,9 +899,9 @@ typedef struct frit_avg_pool_backward_attrs {
     uint64_t struct_size; /* sizeof(frit_avg_pool_backward_attrs) */
     int64_t kernel[3];    /* window, >= 1 per spatial dim */
     int64_t stride[3];    /* 0 means kernel */
-    int64_t padding[3];   /* zeros on both sides, at most kernel / 2; 0 */
-    int64_t ceil;         /* 1: a last partial window counts */
-    int64_t exclude_pad;  /* 1: the divisor counts no padding */
+    int64_t padding[3];   /* zeros to add on both sides, at most kernel / 2; default 0 */
+    int64_t ceil;         /* 1: the last window may be partial: the result's dims are rounded up */
+    int64_t exclude_pad;  /* 1: the divisor does not count padding */
 } frit_avg_pool_backward_attrs;
 frit_tensor *frit_avg_pool_backward_with(frit_tensor *x, frit_tensor *grad,
                                          const frit_avg_pool_backward_attrs *attrs);
@@ -899,9 +911,9 @@ typedef struct frit_max_pool_backward_attrs {
     uint64_t struct_size; /* sizeof(frit_max_pool_backward_attrs) */
     int64_t kernel[3];    /* window, >= 1 per spatial dim */
     int64_t stride[3];    /* 0 means kernel */
-    int64_t padding[3];   /* ignored elements on both sides, at most kernel / 2; 0 */
+    int64_t padding[3];   /* ignored elements on both sides, at most kernel / 2; default 0 */
     int64_t dilation[3];  /* 0 means 1 */
-    int64_t ceil;         /* 1: a last partial window counts */
+    int64_t ceil;         /* 1: the last window may be partial: the result's dims are rounded up */
 } frit_max_pool_backward_attrs;
 frit_tensor *frit_max_pool_backward_with(frit_tensor *x, frit_tensor *grad, frit_tensor *index,
                                          const frit_max_pool_backward_attrs *attrs);
@@ -914,8 +926,8 @@ typedef struct frit_interpolate_backward_attrs {
     uint64_t struct_size;  /* sizeof(frit_interpolate_backward_attrs) */
     int64_t size[3];       /* the result's two spatial dims, >= 1 */
     int64_t mode;          /* FRIT_CHOICE_resample_...: nearest, nearest_exact, bilinear,
-                            * bicubic, lanczos3; how values between samples arise */
-    int64_t align_corners; /* 1: corner samples stay where they are */
+                            * bicubic, lanczos3; interpolation method */
+    int64_t align_corners; /* 1: the corner samples of operand and result coincide */
 } frit_interpolate_backward_attrs;
 frit_tensor *frit_interpolate_backward_with(frit_tensor *x, frit_tensor *grad,
                                             const frit_interpolate_backward_attrs *attrs);

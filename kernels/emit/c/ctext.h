@@ -3,7 +3,7 @@
  * (HIP C++).  It needs no header.
  *
  * The text is in two parts.  The first are the words: types, macros and functions that differ
- * between dialects.  The second, behind CTEXT_END_OF_WORDS, is the same for each of them, and
+ * between dialects.  The second, after CTEXT_END_OF_WORDS, is the same for each of them, and
  * written so that with other words, those of ctext_host_words, it is C in which one call does a
  * whole group: every region between two of the group's ops becomes a loop over threads (loop
  * fission), and values that live longer are arrays.
@@ -15,7 +15,7 @@
  *    then     where `by_value`: the device addresses of element 0 of each argument, then the
  *             module's parameter words; else one word, the device address of a block of these
  *
- * Of a module with `spaces` each space has such a block, and these stand behind word 0:
+ * Of a module with `spaces` each space has such a block, and these stand after word 0:
  *
  *    CTEXT_RECORDS  device address of the blocks, one after the other
  *    CTEXT_FIRST    of a uint32_t for each space, and one more: the groups before it

@@ -11,7 +11,7 @@
 bool threads_communicate(const struct shape *shape, uint32_t at);
 
 /* Declares the tiles of the phase, each with its position in shared memory, and reserves the areas
- * for exchanges behind them. */
+ * for exchanges after them. */
 void threads_declare(struct writer *w);
 
 /* Each writes the instruction of its name: KIR_tload and so on. */

@@ -3,7 +3,7 @@
  * variables.
  *
  * Two texts grow at the same time: `out`, and `body`, the open region: what each thread does up to
- * the next op of the group.  When the region ends its body goes to `out` behind FOR_THREADS.
+ * the next op of the group.  When the region ends its body goes to `out` after FOR_THREADS.
  * Values of the group go to `out` at once, in front of the open region: they are pure, so nothing
  * in it changes them.
  *
@@ -58,7 +58,7 @@ void writer_lane(const struct writer *w, struct str *out, uint32_t j);
 /* Begins a line of the open region; of `out`, for which the region is to be ended before. */
 struct str *writer_line(struct writer *w);
 struct str *writer_group_line(struct writer *w);
-/* A line of the open region up to "=", behind which the value of lane j is written. */
+/* A line of the open region up to "=", after which the value of lane j is written. */
 struct str *writer_begin(struct writer *w, uint32_t at, uint32_t j);
 /* The same of a variable that is assigned again. */
 struct str *writer_begin_variable(struct writer *w, uint32_t at, uint32_t j);

@@ -11,7 +11,7 @@
 
 struct ll;
 
-/* How far behind the element that the load `at` reads now lies the one that it reads next: an I64,
+/* How far after the element that the load `at` reads now lies the one that it reads next: an I64,
  * in elements of `bytes` bytes.  NULL: the distance is unknown, or a prefetch is not worth it. */
 ll_value ll_next_distance(struct ll *l, uint32_t at, uint32_t bytes);
 void ll_prefetch(struct ll *l, ll_value address);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A SPIR-V module under construction: sections of words that are put behind each other at the end,
+/* A SPIR-V module under construction: sections of words that are concatenated at the end,
  * and types and constants that exist once.  If out of memory, `failed` is set, every call is
  * harmless and gives an id that means nothing.  Not thread-safe. */
 #ifndef EMIT_SPIRV_BUILD_H

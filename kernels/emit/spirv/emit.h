@@ -105,7 +105,7 @@ uint32_t emit_pointer(struct emit *e, enum spv_class class, uint32_t type);
 
 /* Address of an argument's element 0, word of a parameter: 64 bits, read at the entry. */
 uint32_t emit_given(struct emit *e, uint32_t number);
-/* A word of the push constants behind the head. */
+/* A word of the push constants after the head. */
 uint32_t emit_push_word(struct emit *e, uint32_t number);
 uint32_t emit_thread(struct emit *e);
 uint32_t emit_group(struct emit *e, uint32_t dim);

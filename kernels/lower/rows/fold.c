@@ -108,7 +108,7 @@ static struct fold_state highest_at(const struct fold *fold)
     return (struct fold_state){{end_of(fold, false), no_number(fold)}};
 }
 
-/* Whether `b`, which stands behind, goes before `a`; of floats also where it is NaN and `a` is not.
+/* Whether `b`, which comes later, goes before `a`; of floats also where it is NaN and `a` is not.
  */
 static uint32_t beats(const struct fold *fold, uint32_t a, uint32_t b)
 {

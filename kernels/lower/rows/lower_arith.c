@@ -67,7 +67,7 @@ static uint32_t neighbour(const struct lower *l, uint32_t y, int64_t steps)
 }
 
 /* Where the device's root y may be off by some units, z = y + (x - y^2) / 2 y is off by one at
- * most: with p before z and n behind it, p is nearer if x <= z p, and n if x > z n (Tuckerman's
+ * most: with p before z and n after it, p is nearer if x <= z p, and n if x > z n (Tuckerman's
  * test). The test is skipped where the difference could be a denormal.  0, infinity and NaN have no
  * remainder. */
 uint32_t lower_sqrt(const struct lower *l)

@@ -60,7 +60,7 @@ bool pad_is_line(const struct contract *c, uint32_t dim)
     return k >= -1 && k <= 1;
 }
 
-/* Lanes along the innermost dim may go on behind the end of their line. */
+/* Lanes along the innermost dim may go on past the end of their line. */
 static bool reads_beyond(const struct contract *c)
 {
     return c->form == CONTRACT_LINES && c->across == &c->b && c->b.points.n == 1;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Code objects: a head, which begins as an ELF file does, and the object code of the host. */
+/* Code objects: a header, which begins with the magic of an ELF file, followed by object code for
+ * the host's processor. */
 #ifndef FAKE_HIP_IMAGE_H
 #define FAKE_HIP_IMAGE_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Device and pinned memory: pages of the host's, so that an access behind an allocation, or to one
+/* Device and pinned memory: pages of the host's, so that an access past an allocation, or to one
  * that is freed, ends the process.  Freed ranges stay reserved for a while. */
 #include <string.h>
 #include <sys/mman.h>
@@ -11,7 +11,7 @@ enum {
     ALIGN = 256, /* bytes, of addresses */
     PAGE = 4096,
     POISON = 0xff,        /* new memory: NaN in every float format */
-    MAX_POISON = 1 << 16, /* larger allocations are zero behind it, to save time */
+    MAX_POISON = 1 << 16, /* larger allocations are zero after it, to save time */
     MAX_ALLOCATIONS = 1 << 14,
     QUARANTINE = 256
 };
@@ -19,7 +19,7 @@ enum {
 struct allocation {
     uint64_t address, bytes;
     char *pages;
-    size_t page_bytes; /* with the page behind */
+    size_t page_bytes; /* with the page after */
     int device;        /* -1: pinned memory */
 };
 

@@ -29,7 +29,7 @@ static void run_set(const struct operation *op)
         memcpy(to + i * op->set.width, &op->set.pattern, op->set.width);
 }
 
-/* Shared memory of a block: the page behind it cannot be accessed. */
+/* Shared memory of a block: the page after it cannot be accessed. */
 struct shared {
     char *pages;
     size_t bytes;

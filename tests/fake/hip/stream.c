@@ -44,7 +44,7 @@ static bool is_lost(const struct gpu_stream_object *stream)
     return stream->context->fatal != 0;
 }
 
-/* Whether the first operation of the stream may run, whatever the time. */
+/* Whether the first operation of the stream may run, apart from its `due`. */
 static bool may_run(const struct gpu_stream_object *stream)
 {
     const struct operation *op = stream->first;
@@ -60,7 +60,8 @@ static bool may_run(const struct gpu_stream_object *stream)
     return true;
 }
 
-/* A stream whose turn it is; NULL: none, and *due is when one may have it, UINT64_MAX for never. */
+/* A stream whose first operation may run now.  NULL: there is none, and *due is the time when one
+ * becomes ready (UINT64_MAX: not by time alone). */
 static struct gpu_stream_object *choose(uint64_t *due)
 {
     struct gpu_stream_object *choices[MAX_CHOICES];
@@ -83,7 +84,7 @@ static struct gpu_stream_object *choose(uint64_t *due)
 
 /* ---- running ---- */
 
-static void free_if_over(struct gpu_stream_object *stream)
+static void free_if_finished(struct gpu_stream_object *stream)
 {
     struct gpu_stream_object **at = &streams;
 
@@ -95,7 +96,7 @@ static void free_if_over(struct gpu_stream_object *stream)
     free(stream);
 }
 
-/* What the end of an operation means to others. */
+/* Advances the event or graph of an operation that has ended, and drops its reference. */
 static void finish(struct operation *op)
 {
     if (op->kind == OPERATION_RECORD && op->event.event->reached < op->event.number)
@@ -138,7 +139,7 @@ static bool runs_something(gpu_context context)
     return false;
 }
 
-/* Returns when nothing of the context runs any more. */
+/* Makes the context unusable, waits for its running operations and drops the queued ones. */
 static void lose_locked(gpu_context context, gpu_result result)
 {
     context->fatal = result;
@@ -148,7 +149,7 @@ static void lose_locked(gpu_context context, gpu_result result)
         next = s->next;
         while (s->context == context && s->first)
             pop(s);
-        free_if_over(s);
+        free_if_finished(s);
     }
     pthread_cond_broadcast(&operation_is_queued);
     pthread_cond_broadcast(&operation_is_done);
@@ -168,7 +169,7 @@ static void advance(struct gpu_stream_object *stream)
     }
     stream->is_running = false;
     pop(stream);
-    free_if_over(stream);
+    free_if_finished(stream);
     if (result)
         lose_locked(context, result);
 }
@@ -195,13 +196,13 @@ static _Noreturn void *serve(void *none)
             sleep_until(due);
             continue;
         }
-        advance(stream); /* what may run now this thread finds itself */
+        advance(stream); /* an operation that this makes ready is found by the next choose() */
         pthread_cond_broadcast(&operation_is_done);
     }
 }
 
-/* Signals of faults stay blocked in the threads, so that a kernel's fault ends the process:
- * handlers of test frameworks are for the test's own thread. */
+/* The threads block the signals of faults, so that a fault in a kernel kills the process instead of
+ * running the test framework's handler, which works only on the test's own thread. */
 static void start_threads(void)
 {
     pthread_condattr_t attributes;
@@ -243,7 +244,7 @@ void stream_lose(gpu_context context, gpu_result result)
 
 /* ---- streams ---- */
 
-/* A pointer that a program may still hold after the stream's end is refused. */
+/* Whether the handle is that of a live stream; it may be stale, so it is only compared. */
 static bool has_stream(gpu_stream stream)
 {
     for (struct gpu_stream_object *s = streams; s; s = s->next)
@@ -298,8 +299,8 @@ gpu_result stream_push(gpu_stream stream, const struct operation *op)
     return GPU_SUCCESS;
 }
 
-/* What a capture does not allow makes its graph invalid. */
-static gpu_result refuse_capture(gpu_stream stream)
+/* For calls that are not allowed during a capture: fails, and invalidates the captured graph. */
+static gpu_result invalidate_capture(gpu_stream stream)
 {
     gpu_result result = GPU_SUCCESS;
 
@@ -314,7 +315,7 @@ static gpu_result refuse_capture(gpu_stream stream)
 
 gpu_result stream_drain(gpu_stream stream)
 {
-    gpu_result result = refuse_capture(stream);
+    gpu_result result = invalidate_capture(stream);
 
     if (result)
         return result;
@@ -350,7 +351,7 @@ gpu_result fake_StreamCreate(gpu_stream *out, unsigned flags)
     return GPU_SUCCESS;
 }
 
-/* What the stream has still to do it does. */
+/* Operations that are still queued run before the stream is freed. */
 gpu_result fake_StreamDestroy(gpu_stream stream)
 {
     gpu_result result = stream_begin("StreamDestroy", stream);
@@ -359,7 +360,7 @@ gpu_result fake_StreamDestroy(gpu_stream stream)
     if (stream->capture)
         abort_wrong_call("StreamDestroy of a stream that is captured");
     stream->is_destroyed = true;
-    free_if_over(stream);
+    free_if_finished(stream);
     pthread_mutex_unlock(&lock);
     fake_gpu.alive[FAKE_STREAM]--;
     return result;
@@ -410,7 +411,7 @@ gpu_result fake_EventDestroy(gpu_event event)
 
 static gpu_result push_event(gpu_stream stream, gpu_event event, enum operation_kind kind)
 {
-    gpu_result result = refuse_capture(stream);
+    gpu_result result = invalidate_capture(stream);
     struct operation op = {.kind = kind, .event = {.event = event}};
 
     if (result)

@@ -9,9 +9,9 @@
  *
  * of blocks.  All but the functions may be missing. */
 #define TEXT_PARAM_WORDS "param_words" /* u32: words of a kernel's parameters */
-#define TEXT_THREADS     "_threads"    /* behind a kernel's name: u32, threads of its block */
+#define TEXT_THREADS     "_threads"    /* after a kernel's name: u32, threads of its block */
 #define TEXT_DIMS        "launch_dims" /* u32[6]: to be set to the extents of block and grid */
-#define TEXT_BLOCK       "_block" /* behind the name of a kernel that was written for a thread */
+#define TEXT_BLOCK       "_block" /* after the name of a kernel that was written for a thread */
 
 /* The C text of one of these, which the caller frees; NULL: there is no memory, or PTX with
  * something that is not known.

@@ -16,10 +16,10 @@ struct node {
     enum node_kind kind;
     uint64_t value;
     frit_transfer transfer; /* WRITE, READ */
-    void *data;             /* behind the node what is written; the host's memory to be read into */
-    frit_cmd *cmds;         /* SUBMIT; behind the node */
+    void *data;             /* after the node what is written; the host's memory to be read into */
+    frit_cmd *cmds;         /* SUBMIT; after the node */
     uint32_t n_cmds;
-    const frit_point *waits; /* behind the node */
+    const frit_point *waits; /* after the node */
     uint32_t n_waits;
 };
 
@@ -230,7 +230,7 @@ void late_queue_destroy(void *self, frit_queue *queue)
 
 /* ---- taking ---- */
 
-/* With its waits and `bytes` of data behind it. */
+/* With its waits and `bytes` of data after it. */
 static struct node *make_node(struct device *device, enum node_kind kind, const frit_point *waits,
                               uint32_t n_waits, uint64_t bytes, frit_err *err)
 {

@@ -95,7 +95,7 @@ void null_uncount(struct instance *instance, enum null_counter counter, uint64_t
 /* What option.fail_ops says of the op: FRIT_OK if it does not name it. */
 frit_status null_op_fault(const struct instance *instance, const frit_op_desc *op);
 /* Whether `name` is among the names in `list`, which have spaces between.  `suffix` (NULL: names
- * have none) gets what stands behind a colon after it, "" if nothing. */
+ * have none) gets what follows a colon after the name, "" if nothing. */
 bool null_listed(frit_str list, const char *name, frit_str *suffix);
 /* The counter of this name, NULL_N_COUNTERS if there is none. */
 uint32_t null_counter_find(frit_str name);
@@ -223,7 +223,7 @@ struct cover {
     uint32_t n_bounds;
 };
 
-/* What a spec points to lies behind it. */
+/* What a spec points to lies after it. */
 struct spec_memory {
     struct spec_memory *next;
     uint64_t reserved;

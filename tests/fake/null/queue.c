@@ -539,7 +539,7 @@ static bool is_known(const struct failing *failing, const frit_failure *known)
     return known->command == 0 || failing->command <= known->command;
 }
 
-/* The first failure behind what is known, up to `value`; none: its status is FRIT_OK.  What is
+/* The first failure after what is known, up to `value`; none: its status is FRIT_OK.  What is
  * known is forgotten.  Under the lock. */
 static struct failing queue_failure(struct queue *queue, const frit_failure *known, uint64_t value)
 {

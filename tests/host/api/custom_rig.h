@@ -35,7 +35,7 @@ static inline void custom_log(void *ctx, uint32_t level, const char *topic, cons
     size_t capacity = effect ? sizeof(logged->effects) : sizeof(logged->load), used = strlen(to);
 
     if (effect && strchr(text, ' '))
-        text = strchr(text, ' ') + 1; /* behind the plugin's id */
+        text = strchr(text, ' ') + 1; /* after the plugin's id */
     if (effect || (level <= FRIT_LOG_WARN && strcmp(topic, "load") == 0))
         snprintf(to + used, capacity - used, "%s\n", text);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* [fusion] store: plans with custom ops are kept by their names.  Run with the name of a file it is
- * a process that uses that file; with "shifted" behind it, one in which the ops have other numbers.
+ * a process that uses that file; with "shifted" after it, one in which the ops have other numbers.
  */
 #include "api/custom_rig.h"
 

@@ -91,7 +91,7 @@ static void *work(void *ctx)
     return NULL;
 }
 
-/* Who finds what another stream derives is behind it in the queue. */
+/* Who finds what another stream derives is after it in the queue. */
 static void test_streams_share_weights(void **state)
 {
     enum { THREADS = 4 };

@@ -265,7 +265,7 @@ static void other_layouts(struct rank *rank)
         CHECK(rank, out[i] == (float)(rank->size * (uint32_t)i));
 }
 
-/* A part of a tensor, behind its start. */
+/* A part of a tensor, after its start. */
 static void a_slice(struct rank *rank)
 {
     const float data[4] = {1, 2, 3, 4};

@@ -13,15 +13,15 @@
 
 enum { ROUNDS = 24, ELEMENTS = 96 };
 
-struct bench {
+struct queue_rig {
     struct plugin_rig rig;
     frit_stream *makes, *reads;
     int wrong; /* results */
 };
 
-static void open_bench(struct bench *b, bool deaf, const char *fail_launch)
+static void queue_rig_open(struct queue_rig *b, bool deaf, const char *fail_launch)
 {
-    *b = (struct bench){0};
+    *b = (struct queue_rig){0};
     rig_plugin(&b->rig, "plugin.reference", RIG_LATE);
     rig_set(&b->rig, "stream", "queues", "2");
     rig_set(&b->rig, "plugin.reference", "option.hold", "1000");
@@ -34,12 +34,12 @@ static void open_bench(struct bench *b, bool deaf, const char *fail_launch)
     assert_non_null(b->reads);
 }
 
-static void enter(struct bench *b, frit_stream *stream)
+static void enter(struct queue_rig *b, frit_stream *stream)
 {
     assert_int_equal(frit_stream_enter(b->rig.dev, stream, NULL, NULL), FRIT_OK);
 }
 
-static void close_bench(struct bench *b)
+static void queue_rig_close(struct queue_rig *b)
 {
     enter(b, NULL);
     frit_stream_close(b->makes, NULL);
@@ -47,7 +47,7 @@ static void close_bench(struct bench *b)
     rig_close(&b->rig);
 }
 
-static frit_tensor *given(struct bench *b, float value)
+static frit_tensor *given(struct queue_rig *b, float value)
 {
     float data[ELEMENTS];
 
@@ -57,7 +57,7 @@ static frit_tensor *given(struct bench *b, float value)
 }
 
 /* Negated on the stream, submitted; the operand is released. */
-static frit_tensor *negated(struct bench *b, frit_stream *stream, frit_tensor *x)
+static frit_tensor *negated(struct queue_rig *b, frit_stream *stream, frit_tensor *x)
 {
     frit_tensor *y;
 
@@ -69,7 +69,7 @@ static frit_tensor *negated(struct bench *b, frit_stream *stream, frit_tensor *x
 }
 
 /* Reads and releases; counts what is not +-(value + i). */
-static void expect(struct bench *b, frit_tensor *tensor, float sign, float value)
+static void expect(struct queue_rig *b, frit_tensor *tensor, float sign, float value)
 {
     float out[ELEMENTS] = {0};
 
@@ -87,7 +87,7 @@ static void expect(struct bench *b, frit_tensor *tensor, float sign, float value
 /* ---- cases ---- */
 
 /* What one stream made another reads. */
-static void consume(struct bench *b, float value)
+static void consume(struct queue_rig *b, float value)
 {
     frit_tensor *y = negated(b, b->makes, given(b, value));
 
@@ -95,7 +95,7 @@ static void consume(struct bench *b, float value)
 }
 
 /* A stream reads what dies then; its memory gets another stream's result, which is wanted first. */
-static void reuse(struct bench *b, float value)
+static void reuse(struct queue_rig *b, float value)
 {
     frit_tensor *other = given(b, 1000 + value), *y = negated(b, b->makes, given(b, value)), *z;
 
@@ -106,7 +106,7 @@ static void reuse(struct bench *b, float value)
 }
 
 /* The same, and the memory gets bytes of the program. */
-static void refill(struct bench *b, float value)
+static void refill(struct queue_rig *b, float value)
 {
     frit_tensor *y = negated(b, b->makes, given(b, value)), *z, *other;
 
@@ -118,14 +118,14 @@ static void refill(struct bench *b, float value)
     expect(b, z, 1, value);
 }
 
-static int count_wrong(void (*one)(struct bench *b, float value), bool deaf)
+static int count_wrong(void (*one)(struct queue_rig *b, float value), bool deaf)
 {
-    struct bench b;
+    struct queue_rig b;
 
-    open_bench(&b, deaf, "0");
+    queue_rig_open(&b, deaf, "0");
     for (int i = 0; i < ROUNDS; i++)
         one(&b, (float)i);
-    close_bench(&b);
+    queue_rig_close(&b);
     return b.wrong;
 }
 
@@ -154,18 +154,18 @@ static void test_memory_is_refilled_behind_its_last_readers(void **state)
 static void test_a_failure_crosses_queues(void **state)
 {
     float out[ELEMENTS];
-    struct bench b;
+    struct queue_rig b;
     frit_tensor *z;
 
     (void)state;
-    open_bench(&b, false, "1");
+    queue_rig_open(&b, false, "1");
     z = negated(&b, b.reads, negated(&b, b.makes, given(&b, 1)));
     assert_int_equal(frit_read(z, out, sizeof(out), NULL), FRIT_IO);
     assert_non_null(strstr(frit_tensor_error(z), "it was to fail"));
     frit_release(z);
     expect(&b, negated(&b, b.reads, given(&b, 2)), -1, 2);
     assert_int_equal(b.wrong, 0);
-    close_bench(&b);
+    queue_rig_close(&b);
 }
 
 int main(void)

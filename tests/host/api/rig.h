@@ -59,7 +59,7 @@ static inline frit_tensor *rig_f32(struct rig *rig, frit_dims dims, const float 
     return frit_from_host(rig->dev, FRIT_F32, dims, data, count * sizeof(float));
 }
 
-/* The error of a tensor, which is released. */
+/* Checks that the tensor has failed with this status and text, and releases it. */
 static inline void rig_expect_error(frit_tensor *tensor, frit_status status, const char *text)
 {
     assert_non_null(tensor);

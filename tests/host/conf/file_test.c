@@ -183,14 +183,14 @@ static void relative_paths_elsewhere_are_refused(void **state)
 {
     (void)state;
     world_setenv("FRIT_PLUGIN_PATH=/one:two");
-    world_refuses(FRIT_INVALID,
-                  "environment FRIT_PLUGIN_PATH: [search] dirs: 'two' is not absolute; only files "
-                  "may have relative paths");
-    world_reset();
-    world_set("plugin.a", "library", "a.so");
     world_refuses(
         FRIT_INVALID,
-        "program: [plugin.a] library: 'a.so' is not absolute; only files may have relative paths");
+        "environment FRIT_PLUGIN_PATH: [search] dirs: 'two' is not absolute; relative paths "
+        "are only allowed in files");
+    world_reset();
+    world_set("plugin.a", "library", "a.so");
+    world_refuses(FRIT_INVALID, "program: [plugin.a] library: 'a.so' is not absolute; relative "
+                                "paths are only allowed in files");
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, world_setup, world_teardown)

@@ -11,7 +11,7 @@
 
 #define USER "/home/.config/frit/frit.ini"
 
-/* A file, and the text of its failure behind the file's name. */
+/* A file, and the text of its failure after the file's name. */
 struct row {
     const char *text;
     const char *error;

@@ -88,13 +88,14 @@ static void refuses_with_line_and_reason(void **state)
         const char *error;
     } rows[] = {
         {"[plugin.]\n",
-         ":1: section [plugin.]: the id of a plugin has 1 to 40 characters a-z 0-9 . -"},
+         ":1: section [plugin.]: the id of a plugin consists of 1 to 40 characters a-z 0-9 . -"},
         {"[plugin.CPU]\n",
-         ":1: section [plugin.CPU]: the id of a plugin has 1 to 40 characters a-z 0-9 . -"},
+         ":1: section [plugin.CPU]: the id of a plugin consists of 1 to 40 characters a-z 0-9 . -"},
         {"[plugin.a_b]\n",
-         ":1: section [plugin.a_b]: the id of a plugin has 1 to 40 characters a-z 0-9 . -"},
+         ":1: section [plugin.a_b]: the id of a plugin consists of 1 to 40 characters a-z 0-9 . -"},
         {"[plugin.0123456789012345678901234567890123456789a]\n",
-         ":1: section [plugin.0123456789012345678901234567890123456789a]: the id of a plugin has 1 "
+         ":1: section [plugin.0123456789012345678901234567890123456789a]: the id of a plugin "
+         "consists of 1 "
          "to 40 "
          "characters a-z 0-9 . -"},
         {"[plugin.a]\nenable = no\n",

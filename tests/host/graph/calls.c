@@ -10,7 +10,7 @@
 #include "graph/scalar.h"
 #include "unit.h"
 
-/* Reads a type and returns what is behind it. */
+/* Reads a type and returns what is after it. */
 static const char *read_type(const char *text, struct op_type *type)
 {
     const char *open = strchr(text, '[');

@@ -82,7 +82,7 @@ static void test_types(void **state)
     for (size_t size = 1; size < 15; size++) {
         memset(text, 'x', sizeof(text));
         op_type_text(&type, text, size);
-        assert_int_equal(strlen(text), size - 1); /* cut, terminated, nothing behind */
+        assert_int_equal(strlen(text), size - 1); /* cut, terminated, nothing after */
         assert_int_equal(text[size], 'x');
     }
     assert_int_equal(op_elements(&type), 0);

@@ -128,7 +128,7 @@ static void cut_plugin(void **state)
     count = fread(bytes, 1, sizeof(bytes), file);
     assert_int_equal(fclose(file), 0);
     assert_in_range(count, 4097, sizeof(bytes) - 1);
-    expect_bytes(bytes, 4096, "a segment ends behind the end");
+    expect_bytes(bytes, 4096, "a segment ends past the end");
 }
 
 static void shared_objects_that_are_no_plugins(void **state)

@@ -257,7 +257,7 @@ static void fusers_alone(void **state)
     rig_contains(rig_log(), "libfrit-fake-fusers-alone.so: offers fusers");
     plugin = rig_plugin(&rig, "fake-fusers-alone");
     assert_non_null(plugin->fusers.prototypes);
-    assert_null(plugin->fusers.from_state); /* behind the end of the table */
+    assert_null(plugin->fusers.from_state); /* past the end of the table */
     assert_int_equal(plugin->backend.struct_size, 0);
     assert_int_equal(plugin->n_devices, 0);
     assert_string_equal(plugin->driver, "");
@@ -297,15 +297,15 @@ static void drivers_are_enumerated_when_needed(void **state)
     assert_int_equal(registry_pick(rig.registry, "other", &device, NULL), FRIT_OK);
     assert_string_equal(device->name, "other:0");
     expect_enumerated(&rig, false, true, false);
-    assert_string_equal(registry_plainest(rig.registry)->name, "fake:0");
+    assert_string_equal(registry_fallback(rig.registry)->name, "fake:0");
     assert_int_equal(registry_n_devices(rig.registry), 2);
     assert_ptr_equal(registry_device_at(rig.registry, 0), device);
     rig_close(&rig);
 
     assert_int_equal(rig_open(&rig, settings), FRIT_OK);
-    assert_string_equal(registry_plainest(rig.registry)->name, "fake:0");
+    assert_string_equal(registry_fallback(rig.registry)->name, "fake:0");
     expect_enumerated(&rig, true, false,
-                      true); /* the least priority has no device, the most is behind */
+                      true); /* the least priority has no device, the most is after */
     assert_int_equal(registry_pick(rig.registry, "nope, auto", &device, NULL), FRIT_OK);
     expect_enumerated(&rig, true, true, true);
     assert_string_equal(device->name, "other:0");

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Known ways are found and unknown ones made, from many threads; answers stay as they were first
- * given; generations keep what is used, bound what is kept, and free a plan exactly once. */
+/* Known key sequences are found and unknown ones added, from many threads; answers stay as they
+ * were first given; generations keep what is used, bound what is kept, and free a plan exactly
+ * once. */
 #include "unit.h"
 
 #include <pthread.h>
@@ -129,7 +130,7 @@ static void d6_first_answer_stays(void **state)
     assert_int_equal(atomic_load(&freed), 1);
 }
 
-/* D7, D9: an answer of a longer way is none of a shorter one, and the other way round. */
+/* D7, D9: the answer of a key sequence is not that of a shorter or a longer one. */
 static void d7_d9_answers_stand_at_their_depth(void **state)
 {
     struct automaton *automaton = create(BIG);
@@ -161,7 +162,7 @@ static void d7_d9_answers_stand_at_their_depth(void **state)
     automaton_destroy(automaton);
 }
 
-/* D8: a way that differs in its last key has no answer of the other. */
+/* D8: two sequences that differ only in the last key do not share an answer. */
 static void d8_another_end_has_no_answer(void **state)
 {
     struct automaton *automaton = create(BIG);
@@ -184,8 +185,8 @@ static void d8_another_end_has_no_answer(void **state)
     automaton_destroy(automaton);
 }
 
-/* D12: the bytes stay bounded, a way in use moves over with its plan, one that is not is freed, and
- * a walker that stands still keeps what it stands on. */
+/* D12: the bytes stay bounded, a sequence in use moves over with its plan, an unused one is freed,
+ * and a walker that stands still keeps what it stands on. */
 static void d12_generations(void **state)
 {
     const uint64_t bytes = 64 << 10;
@@ -359,7 +360,7 @@ static void test_new_answers(void **state)
     walk(&walker, 100, 3);
     walker_set_lazy(&walker, plan); /* a node that was taken */
     walk(&walker, 100, 2);
-    walker_set_lazy(&walker, NULL); /* one on the way to it */
+    walker_set_lazy(&walker, NULL); /* its parent */
     assert_int_equal(automaton_take(&walker, AUTOMATON_NEW, &list, NULL), FRIT_OK);
     assert_int_equal(list.count, 2);
     walk(&walker, 100, 2);
@@ -379,43 +380,43 @@ static void test_new_answers(void **state)
 struct worker {
     pthread_t thread;
     struct automaton *automaton;
-    struct plan **plans; /* of the ways */
+    struct plan **plans; /* of the sequences */
     uint32_t seed;
     uint32_t found;
 };
 
-enum { WAYS = 64, STEPS = 6, ROUNDS = 4000 };
+enum { SEQUENCES = 64, STEPS = 6, ROUNDS = 4000 };
 
 /* Every thread must find plan w at the end of path w; some paths are walked by one thread only. */
-static void *walk_ways(void *ctx)
+static void *walk_sequences(void *ctx)
 {
     struct worker *worker = ctx;
     struct walker walker;
 
     walker_init(&walker, worker->automaton);
     for (uint32_t round = 0; round < ROUNDS; round++) {
-        uint32_t way;
+        uint32_t sequence;
         struct plan *plan;
 
         worker->seed = worker->seed * 1664525u + 1013904223u;
-        way = worker->seed >> 16 & (WAYS - 1);
+        sequence = worker->seed >> 16 & (SEQUENCES - 1);
         if (round % 5 == 4) {
             walk(&walker, (uint64_t)worker->seed << 20, 2);
             walker_intern(&walker, &worker->seed, sizeof(worker->seed));
             continue;
         }
-        walk(&walker, 0, way % 4); /* some have the beginning in common */
+        walk(&walker, 0, sequence % 4); /* some share their first keys */
         for (uint32_t i = 0; i < STEPS; i++)
-            step(&walker, 1000 * (way + 1) + i);
-        assert_int_equal(walker_intern(&walker, &way, sizeof(way)) == 0, 0);
+            step(&walker, 1000 * (sequence + 1) + i);
+        assert_int_equal(walker_intern(&walker, &sequence, sizeof(sequence)) == 0, 0);
         if (walker_lazy(&walker, &plan) == LAZY_UNKNOWN)
-            walker_set_lazy(&walker, worker->plans[way]);
+            walker_set_lazy(&walker, worker->plans[sequence]);
         else
             worker->found++;
-        assert_ptr_equal(lazy_plan(&walker), worker->plans[way]);
+        assert_ptr_equal(lazy_plan(&walker), worker->plans[sequence]);
         if (!walker_sync(&walker))
-            walker_set_sync(&walker, worker->plans[way]);
-        assert_ptr_equal(walker_sync(&walker), worker->plans[way]);
+            walker_set_sync(&walker, worker->plans[sequence]);
+        assert_ptr_equal(walker_sync(&walker), worker->plans[sequence]);
     }
     walker_fini(&walker);
     return NULL;
@@ -425,17 +426,17 @@ static void walk_in_threads(uint64_t bytes, bool turns)
 {
     struct automaton *automaton = create(bytes);
     struct worker workers[THREADS];
-    struct plan *plans[WAYS];
+    struct plan *plans[SEQUENCES];
     atomic_uint freed = 0;
     struct automaton_stats stats;
 
-    for (uint32_t i = 0; i < WAYS; i++) {
+    for (uint32_t i = 0; i < SEQUENCES; i++) {
         plans[i] = rig_plan(STEPS, i, NULL);
         rig_watch(plans[i], &freed);
     }
     for (uint32_t i = 0; i < THREADS; i++) {
         workers[i] = (struct worker){.automaton = automaton, .plans = plans, .seed = i};
-        assert_int_equal(pthread_create(&workers[i].thread, NULL, walk_ways, &workers[i]), 0);
+        assert_int_equal(pthread_create(&workers[i].thread, NULL, walk_sequences, &workers[i]), 0);
     }
     for (uint32_t i = 0; i < THREADS; i++) {
         pthread_join(workers[i].thread, NULL);
@@ -444,14 +445,14 @@ static void walk_in_threads(uint64_t bytes, bool turns)
     automaton_stats(automaton, &stats);
     assert_int_equal(stats.generations > 3, turns);
     if (!turns) {
-        assert_int_equal(stats.plans, 2 * WAYS);
-        assert_int_equal(stats.nodes, 3 + WAYS * STEPS + THREADS * ROUNDS / 5 * 2);
+        assert_int_equal(stats.plans, 2 * SEQUENCES);
+        assert_int_equal(stats.nodes, 3 + SEQUENCES * STEPS + THREADS * ROUNDS / 5 * 2);
     }
     automaton_destroy(automaton);
     assert_int_equal(atomic_load(&freed), 0);
-    for (uint32_t i = 0; i < WAYS; i++)
+    for (uint32_t i = 0; i < SEQUENCES; i++)
         plan_unref(plans[i]); /* the last reference each */
-    assert_int_equal(atomic_load(&freed), WAYS);
+    assert_int_equal(atomic_load(&freed), SEQUENCES);
 }
 
 static void test_threads(void **state)
@@ -467,7 +468,7 @@ static void test_threads_and_generations(void **state)
     walk_in_threads(0, true);
 }
 
-enum { NEW_WAYS = 20000, STARTERS = 2 };
+enum { NEW_SEQUENCES = 20000, STARTERS = 2 };
 
 struct starter {
     pthread_t thread;
@@ -483,22 +484,22 @@ static void meet(atomic_uint *arrived, uint32_t times)
         sched_yield();
 }
 
-static void *walk_new_ways(void *ctx)
+static void *walk_new_sequences(void *ctx)
 {
     struct starter *starter = ctx;
     struct walker walker;
 
     walker_init(&walker, starter->automaton);
-    for (uint64_t way = 0; way < NEW_WAYS; way++) {
-        meet(starter->arrived, (uint32_t)way + 1);
-        walk(&walker, 10 * way, 2);
-        walker_intern(&walker, &way, sizeof(way));
+    for (uint64_t sequence = 0; sequence < NEW_SEQUENCES; sequence++) {
+        meet(starter->arrived, (uint32_t)sequence + 1);
+        walk(&walker, 10 * sequence, 2);
+        walker_intern(&walker, &sequence, sizeof(sequence));
     }
     walker_fini(&walker);
     return NULL;
 }
 
-/* A way that several threads find missing at once is made once. */
+/* A sequence that several threads find missing at the same time is added once. */
 static void test_made_once(void **state)
 {
     struct automaton *automaton = create(BIG);
@@ -510,14 +511,15 @@ static void test_made_once(void **state)
     (void)state;
     for (uint32_t i = 0; i < STARTERS; i++) {
         starters[i] = (struct starter){.automaton = automaton, .arrived = &arrived};
-        assert_int_equal(pthread_create(&starters[i].thread, NULL, walk_new_ways, &starters[i]), 0);
+        assert_int_equal(
+            pthread_create(&starters[i].thread, NULL, walk_new_sequences, &starters[i]), 0);
     }
     for (uint32_t i = 0; i < STARTERS; i++)
         pthread_join(starters[i].thread, NULL);
     automaton_stats(automaton, &stats);
-    assert_int_equal(stats.nodes, 2 * NEW_WAYS);
+    assert_int_equal(stats.nodes, 2 * NEW_SEQUENCES);
     walker_init(&walker, automaton);
-    assert_int_equal(walker_intern(&walker, "new", 3), NEW_WAYS + 1);
+    assert_int_equal(walker_intern(&walker, "new", 3), NEW_SEQUENCES + 1);
     walker_fini(&walker);
     automaton_destroy(automaton);
 }

@@ -39,35 +39,35 @@ static void remove_file(const char *path)
  * rewritten. */
 static void test_other_files(void **state)
 {
-    struct store_rig world = store_rig_open();
-    struct store_context *context = store_rig_context(&world);
+    struct store_rig rig = store_rig_open();
+    struct store_context *context = store_rig_context(&rig);
     struct automaton *automaton = store_rig_automaton();
     uint32_t n_plans = store_rig_learn(automaton, 1, 4);
 
     (void)state;
     store_rig_save(context, automaton);
-    execute(world.path, "PRAGMA user_version = 3");
+    execute(rig.path, "PRAGMA user_version = 3");
     assert_int_equal(store_rig_count(context), 0);
     store_rig_save(context, automaton);
     assert_int_equal(store_rig_count(context), 0);
-    execute(world.path, "PRAGMA user_version = 2");
+    execute(rig.path, "PRAGMA user_version = 2");
     assert_int_equal(store_rig_count(context), n_plans);
-    execute(world.path, "DELETE FROM nodes; PRAGMA user_version = 0");
+    execute(rig.path, "DELETE FROM nodes; PRAGMA user_version = 0");
     assert_int_equal(store_rig_count(context), 0);
     store_rig_save(context, automaton);
     assert_int_equal(store_rig_count(context), n_plans);
-    execute(world.path, "PRAGMA application_id = 7");
+    execute(rig.path, "PRAGMA application_id = 7");
     assert_int_equal(store_rig_count(context), 0);
     store_rig_save(context, automaton);
     assert_int_equal(store_rig_count(context), 0);
-    remove_file(world.path);
-    execute(world.path, "CREATE TABLE nodes(mine)");
+    remove_file(rig.path);
+    execute(rig.path, "CREATE TABLE nodes(mine)");
     store_rig_save(context, automaton);
     assert_int_equal(store_rig_count(context), 0);
-    execute(world.path, "INSERT INTO nodes(mine) VALUES(1)"); /* still as it was */
-    assert_false(store_rig_has(&world, ".damaged"));
+    execute(rig.path, "INSERT INTO nodes(mine) VALUES(1)"); /* still as it was */
+    assert_false(store_rig_has(&rig, ".damaged"));
     automaton_destroy(automaton);
-    store_rig_close(&world);
+    store_rig_close(&rig);
 }
 
 /* A damaged file is set aside by whoever meets it, and the next save begins anew. */
@@ -78,8 +78,8 @@ static void test_damaged(void **state)
         "CREATE TABLE another(x)",
         "CREATE TRIGGER t AFTER INSERT ON spaces BEGIN DELETE FROM nodes; END",
     };
-    struct store_rig world = store_rig_open();
-    struct store_context *context = store_rig_context(&world);
+    struct store_rig rig = store_rig_open();
+    struct store_context *context = store_rig_context(&rig);
     struct automaton *automaton = store_rig_automaton();
     uint32_t n_plans = store_rig_learn(automaton, 1, 20);
     char garbage[5000];
@@ -88,28 +88,28 @@ static void test_damaged(void **state)
     (void)state;
     memset(garbage, 'x', sizeof(garbage));
     store_rig_save(context, automaton);
-    write_bytes(world.path, 0, garbage, sizeof(garbage));
+    write_bytes(rig.path, 0, garbage, sizeof(garbage));
     assert_int_equal(store_rig_count(context), 0);
-    assert_true(store_rig_has(&world, ".damaged"));
-    assert_false(store_rig_has(&world, ""));
+    assert_true(store_rig_has(&rig, ".damaged"));
+    assert_false(store_rig_has(&rig, ""));
     store_rig_save(context, automaton);
     assert_int_equal(store_rig_count(context), n_plans);
 
-    assert_int_equal(stat(world.path, &info), 0);
+    assert_int_equal(stat(rig.path, &info), 0);
     for (long page = 4096; page < info.st_size; page += 4096)
-        write_bytes(world.path, page, garbage, 200);
+        write_bytes(rig.path, page, garbage, 200);
     store_rig_save(context, automaton); /* set aside and begun anew in one go */
     assert_int_equal(store_rig_count(context), n_plans);
 
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
-        execute(world.path, wrong[i]);
+        execute(rig.path, wrong[i]);
         assert_int_equal(store_rig_count(context), 0);
-        assert_false(store_rig_has(&world, ""));
+        assert_false(store_rig_has(&rig, ""));
         store_rig_save(context, automaton);
         assert_int_equal(store_rig_count(context), n_plans);
     }
     automaton_destroy(automaton);
-    store_rig_close(&world);
+    store_rig_close(&rig);
 }
 
 /* A row that is not as it was written is passed over with what hangs below it; who learns it anew
@@ -126,29 +126,29 @@ static void test_changed_rows(void **state)
         "UPDATE nodes SET key = substr(key, 1, 31) WHERE length(key) = 32",
         "UPDATE nodes SET space = 99",
     };
-    struct store_rig world = store_rig_open();
-    struct store_context *context = store_rig_context(&world);
+    struct store_rig rig = store_rig_open();
+    struct store_context *context = store_rig_context(&rig);
     struct automaton *automaton = store_rig_automaton();
     uint32_t n_plans = store_rig_learn(automaton, 1, 10);
 
     (void)state;
     for (size_t i = 0; i < sizeof(changes) / sizeof(changes[0]); i++) {
         store_rig_save(context, automaton);
-        execute(world.path, changes[i]);
+        execute(rig.path, changes[i]);
         assert_true(store_rig_count(context) < n_plans);
         store_rig_save_anew(context, 10);
         assert_int_equal(store_rig_count(context), n_plans);
-        remove_file(world.path);
+        remove_file(rig.path);
     }
     automaton_destroy(automaton);
-    store_rig_close(&world);
+    store_rig_close(&rig);
 }
 
 /* Nowhere to write, or somebody else writes: no failure. */
 static void test_no_place(void **state)
 {
-    struct store_rig world = store_rig_open();
-    struct store_context *context = store_rig_context(&world);
+    struct store_rig rig = store_rig_open();
+    struct store_context *context = store_rig_context(&rig);
     struct automaton *automaton = store_rig_automaton();
 
     (void)state;
@@ -156,11 +156,11 @@ static void test_no_place(void **state)
     context->path = "/proc/no/such/place";
     store_rig_save(context, automaton);
     assert_int_equal(store_rig_count(context), 0);
-    context->path = world.folder; /* a folder is not a file */
+    context->path = rig.folder; /* a folder is not a file */
     store_rig_save(context, automaton);
     assert_int_equal(store_rig_count(context), 0);
     automaton_destroy(automaton);
-    store_rig_close(&world);
+    store_rig_close(&rig);
 }
 
 int main(void)

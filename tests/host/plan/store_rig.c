@@ -14,24 +14,24 @@ enum { BIG = 1 << 28 };
 
 struct store_rig store_rig_open(void)
 {
-    struct store_rig world = {.folder = "/tmp/frit-store-XXXXXX"};
+    struct store_rig rig = {.folder = "/tmp/frit-store-XXXXXX"};
 
-    assert_non_null(mkdtemp(world.folder));
-    snprintf(world.path, sizeof(world.path), "%s/a/b/plans", world.folder);
-    return world;
+    assert_non_null(mkdtemp(rig.folder));
+    snprintf(rig.path, sizeof(rig.path), "%s/a/b/plans", rig.folder);
+    return rig;
 }
 
-struct store_context *store_rig_context(struct store_rig *world)
+struct store_context *store_rig_context(struct store_rig *rig)
 {
-    world->context = rig_context(&world->fuser, world->path);
-    return &world->context;
+    rig->context = rig_context(&rig->fuser, rig->path);
+    return &rig->context;
 }
 
-void store_rig_close(struct store_rig *world)
+void store_rig_close(struct store_rig *rig)
 {
     char command[128];
 
-    snprintf(command, sizeof(command), "rm -rf %s", world->folder);
+    snprintf(command, sizeof(command), "rm -rf %s", rig->folder);
     assert_int_equal(system(command), 0);
     assert_int_equal(atomic_load(&rig_live_programs), 0);
 }
@@ -63,13 +63,13 @@ void store_rig_walk(struct walker *walker, uint64_t first, uint32_t depth)
     }
 }
 
-uint32_t store_rig_learn(struct automaton *automaton, uint32_t first, uint32_t n_ways)
+uint32_t store_rig_learn(struct automaton *automaton, uint32_t first, uint32_t n_sequences)
 {
     struct walker walker;
     uint32_t n_plans = 0;
 
     walker_init(&walker, automaton);
-    for (uint32_t w = first; w < first + n_ways; w++) {
+    for (uint32_t w = first; w < first + n_sequences; w++) {
         struct program *program = w % 2 ? rig_program(w % 50 * 10, (uint8_t)w, true) : NULL;
         struct plan *part = rig_plan(3, w, program), *all = rig_plan(5, w, program);
 
@@ -95,11 +95,11 @@ struct store_saved store_rig_save(const struct store_context *context, struct au
     return saved;
 }
 
-void store_rig_save_anew(const struct store_context *context, uint32_t n_ways)
+void store_rig_save_anew(const struct store_context *context, uint32_t n_sequences)
 {
     struct automaton *automaton = store_rig_automaton();
 
-    store_rig_learn(automaton, 1, n_ways);
+    store_rig_learn(automaton, 1, n_sequences);
     store_rig_save(context, automaton);
     automaton_destroy(automaton);
 }
@@ -121,10 +121,10 @@ uint32_t store_rig_count(const struct store_context *context)
     return n_plans;
 }
 
-bool store_rig_has(const struct store_rig *world, const char *suffix)
+bool store_rig_has(const struct store_rig *rig, const char *suffix)
 {
     char path[128];
 
-    snprintf(path, sizeof(path), "%s%s", world->path, suffix);
+    snprintf(path, sizeof(path), "%s%s", rig->path, suffix);
     return access(path, F_OK) == 0;
 }

@@ -6,7 +6,7 @@
 #include "host/plan/rig.h"
 #include "plan/store.h"
 
-/* The folder, and the file in a folder of it that is not there yet. */
+/* The folder, and the path of the file, in a subfolder that does not exist yet. */
 struct store_rig {
     char folder[64];
     char path[96];
@@ -15,24 +15,26 @@ struct store_rig {
 };
 
 struct store_rig store_rig_open(void);
-/* Valid while the rig is where it is. */
-struct store_context *store_rig_context(struct store_rig *world);
-void store_rig_close(struct store_rig *world);
-/* Whether there is a file of that name with `suffix` behind it. */
-bool store_rig_has(const struct store_rig *world, const char *suffix);
+/* Points into the rig, which must not be moved. */
+struct store_context *store_rig_context(struct store_rig *rig);
+void store_rig_close(struct store_rig *rig);
+/* Whether the file `path` + `suffix` exists. */
+bool store_rig_has(const struct store_rig *rig, const char *suffix);
 
 struct automaton *store_rig_automaton(void);
-/* A way of `depth` keys from `first` on; odd ones have interned attributes, each third is interned
- * as a whole. */
+/* Steps from the root through the `depth` keys first, first + 1, ...: odd ones have interned
+ * attributes, every third is interned as a whole. */
 void store_rig_walk(struct walker *walker, uint64_t first, uint32_t depth);
-/* Way `w` gets an answer of each kind somewhere; how many plans there are. */
-uint32_t store_rig_learn(struct automaton *automaton, uint32_t first, uint32_t n_ways);
+/* Adds the sequences `first` to `first` + n_sequences - 1.  Sequence `w` has five keys from 10 * w
+ * on; its first node answers LAZY_GO_ON, its last has a lazy plan and a sync plan.  Returns the
+ * number of plans. */
+uint32_t store_rig_learn(struct automaton *automaton, uint32_t first, uint32_t n_sequences);
 struct store_saved store_rig_save(const struct store_context *context, struct automaton *automaton);
-/* As another process that learnt ways 1 to `n_ways` and found no file. */
-void store_rig_save_anew(const struct store_context *context, uint32_t n_ways);
-/* How many plans came. */
+/* Saves an automaton that has only the sequences 1 to `n_sequences`, as another process would. */
+void store_rig_save_anew(const struct store_context *context, uint32_t n_sequences);
+/* Returns how many plans were loaded. */
 uint32_t store_rig_load(const struct store_context *context, struct automaton *automaton);
-/* What a new process finds. */
+/* How many plans a new process would load. */
 uint32_t store_rig_count(const struct store_context *context);
 
 #endif

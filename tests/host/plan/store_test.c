@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What was saved comes back as it was, from one process or several; what does not fit is left out.
- */
+/* Plans that were saved, by one process or by several, are loaded unchanged; what is damaged,
+ * foreign or does not match its sequence is left out. */
 #include "unit.h"
 
 #include <pthread.h>
@@ -17,13 +17,14 @@
 #include "plan/plan.h"
 #include "plan/program.h"
 
-/* All answers of the ways as text. */
-static void print(struct automaton *automaton, uint32_t first, uint32_t n_ways, struct str *out)
+/* Prints the answers of all nodes of these sequences. */
+static void print(struct automaton *automaton, uint32_t first, uint32_t n_sequences,
+                  struct str *out)
 {
     struct walker walker;
 
     walker_init(&walker, automaton);
-    for (uint32_t w = first; w < first + n_ways; w++) {
+    for (uint32_t w = first; w < first + n_sequences; w++) {
         for (uint32_t depth = 1; depth <= 5; depth++) {
             struct plan *plan;
 
@@ -45,8 +46,8 @@ static void print(struct automaton *automaton, uint32_t first, uint32_t n_ways, 
 
 static void test_round_trip(void **state)
 {
-    struct store_rig world = store_rig_open();
-    struct store_context *context = store_rig_context(&world);
+    struct store_rig rig = store_rig_open();
+    struct store_context *context = store_rig_context(&rig);
     struct automaton *before = store_rig_automaton(), *after = store_rig_automaton();
     struct str expected = {0}, found = {0};
     struct automaton_stats stats[2];
@@ -65,12 +66,12 @@ static void test_round_trip(void **state)
     assert_non_null(strstr(expected.text, "fake: "));
     assert_string_equal(expected.text, found.text);
     automaton_stats(after, &stats[0]);
-    assert_int_equal(stats[0].nodes, stats[1].nodes); /* the ways were there */
+    assert_int_equal(stats[0].nodes, stats[1].nodes); /* print() has added no nodes */
     str_fini(&expected);
     str_fini(&found);
     automaton_destroy(before);
     automaton_destroy(after);
-    store_rig_close(&world);
+    store_rig_close(&rig);
 }
 
 static void step_beyond(struct walker *walker)
@@ -81,11 +82,11 @@ static void step_beyond(struct walker *walker)
     walker_set_lazy(walker, NULL);
 }
 
-/* Saving twice changes nothing; saving other ways adds them; saving less takes nothing away. */
+/* Saving twice changes nothing, saving other sequences adds them, and saving fewer removes none. */
 static void test_saves_add_up(void **state)
 {
-    struct store_rig world = store_rig_open();
-    struct store_context *context = store_rig_context(&world);
+    struct store_rig rig = store_rig_open();
+    struct store_context *context = store_rig_context(&rig);
     struct automaton *a = store_rig_automaton(), *b = store_rig_automaton(),
                      *less = store_rig_automaton();
     struct plan *plan;
@@ -96,14 +97,14 @@ static void test_saves_add_up(void **state)
     (void)state;
     n_both = n_a / 10 * 14;
     store_rig_save(context, a);
-    assert_int_equal(stat(world.path, &once), 0);
+    assert_int_equal(stat(rig.path, &once), 0);
     store_rig_save(context, a);
-    assert_int_equal(stat(world.path, &twice), 0);
+    assert_int_equal(stat(rig.path, &twice), 0);
     assert_int_equal(once.st_size, twice.st_size);
     assert_int_equal(store_rig_count(context), n_a);
     store_rig_save(context, b);
     walker_init(&walker, less);
-    store_rig_walk(&walker, 10, 5); /* way 1 without what stands at its first op and its end */
+    store_rig_walk(&walker, 10, 5); /* sequence 1 without the answers of its first and last node */
     step_beyond(&walker);
     store_rig_save(context, less);
     assert_int_equal(n_a, n_b);
@@ -119,10 +120,11 @@ static void test_saves_add_up(void **state)
     automaton_destroy(a);
     automaton_destroy(b);
     automaton_destroy(less);
-    store_rig_close(&world);
+    store_rig_close(&rig);
 }
 
-/* Ways have five nodes, two of them with answers. */
+/* Saves and checks how many nodes with answers and how many rows were written: a sequence of
+ * store_rig_learn has five nodes (rows), two of them with answers. */
 static void expect_saved(const struct store_context *context, struct automaton *automaton,
                          uint64_t n_nodes, uint64_t n_rows)
 {
@@ -132,11 +134,11 @@ static void expect_saved(const struct store_context *context, struct automaton *
     assert_int_equal(saved.n_rows, n_rows);
 }
 
-/* A save writes what came since the last one, however much is there. */
+/* A save writes only what was added since the last one, however large the automaton is. */
 static void test_a_save_writes_what_is_new(void **state)
 {
-    struct store_rig world = store_rig_open();
-    struct store_context *context = store_rig_context(&world);
+    struct store_rig rig = store_rig_open();
+    struct store_context *context = store_rig_context(&rig);
     struct automaton *automaton = store_rig_automaton();
     struct walker walker;
     uint32_t n_plans;
@@ -148,43 +150,43 @@ static void test_a_save_writes_what_is_new(void **state)
     n_plans += store_rig_learn(automaton, 501, 1);
     expect_saved(context, automaton, 2, 5);
     walker_init(&walker, automaton);
-    store_rig_walk(&walker, 10, 2); /* on the way to answers that are there */
+    store_rig_walk(&walker, 10, 2); /* an inner node of a sequence that has answers */
     walker_set_lazy(&walker, NULL);
-    store_rig_walk(&walker, 10, 6); /* beyond them */
+    store_rig_walk(&walker, 10, 6); /* one node past its end */
     walker_set_lazy(&walker, NULL);
     expect_saved(context, automaton, 2, 2);
     walker_fini(&walker);
     automaton_destroy(automaton);
 
-    automaton = store_rig_automaton(); /* what came from the file does not go back */
+    automaton = store_rig_automaton(); /* what was loaded is not saved again */
     assert_int_equal(store_rig_load(context, automaton), n_plans);
     expect_saved(context, automaton, 0, 0);
     store_rig_learn(automaton, 502, 2);
     expect_saved(context, automaton, 2 * 2, 2 * 5);
     automaton_destroy(automaton);
-    store_rig_close(&world);
+    store_rig_close(&rig);
 }
 
-/* What a file could not take is new as long as it could not. */
+/* What could not be written counts as new until a save succeeds. */
 static void test_what_was_not_saved_is_new(void **state)
 {
-    struct store_rig world = store_rig_open();
-    struct store_context *context = store_rig_context(&world);
+    struct store_rig rig = store_rig_open();
+    struct store_context *context = store_rig_context(&rig);
     struct automaton *automaton = store_rig_automaton();
-    char path[sizeof(world.path)];
+    char path[sizeof(rig.path)];
 
     (void)state;
     store_rig_learn(automaton, 1, 3);
     store_rig_save(context, automaton);
     store_rig_learn(automaton, 4, 3);
-    strcpy(path, world.path);
+    strcpy(path, rig.path);
     context->path = "/proc/no/such/place";
     expect_saved(context, automaton, 0, 0);
     context->path = path;
     expect_saved(context, automaton, 3 * 2, 3 * 5);
     assert_int_equal(store_rig_count(context), 6 * 2);
     automaton_destroy(automaton);
-    store_rig_close(&world);
+    store_rig_close(&rig);
 }
 
 static void execute(const char *path, const char *text)
@@ -196,11 +198,11 @@ static void execute(const char *path, const char *text)
     sqlite3_close(db);
 }
 
-/* A namespace that is full is emptied, and the others stay; one that nobody used for long goes. */
+/* A full namespace is emptied while the others stay; one that was unused for long is deleted. */
 static void test_each_namespace_is_bounded(void **state)
 {
-    struct store_rig world = store_rig_open();
-    struct store_context *context = store_rig_context(&world), other = *context;
+    struct store_rig rig = store_rig_open();
+    struct store_context *context = store_rig_context(&rig), other = *context;
     struct automaton *automaton = store_rig_automaton();
     uint32_t n_plans = store_rig_learn(automaton, 1, 10), n_full = 0;
 
@@ -219,24 +221,24 @@ static void test_each_namespace_is_bounded(void **state)
         assert_int_equal(store_rig_count(&other), n_plans);
     }
     assert_in_range(n_full, 1, 20);
-    execute(world.path, "UPDATE spaces SET day = day - 89");
+    execute(rig.path, "UPDATE spaces SET day = day - 89");
     store_rig_save_anew(context, 1);
     assert_int_equal(store_rig_count(&other), n_plans);
-    execute(world.path, "UPDATE spaces SET day = day - 2");
+    execute(rig.path, "UPDATE spaces SET day = day - 2");
     store_rig_save_anew(context, 1);
     assert_int_equal(store_rig_count(&other), 0);
     assert_true(store_rig_count(context) > 0);
-    store_rig_close(&world);
+    store_rig_close(&rig);
 }
 
-/* Another space, fuser, version or row of the op table: nothing, and no harm. */
+/* Rows of another namespace, and programs of another fuser or fuser version, are not loaded. */
 static void test_foreign(void **state)
 {
     static const frit_fuser_device foreign = {.struct_size = sizeof(foreign)};
-    struct store_rig world = store_rig_open();
-    struct store_context *context = store_rig_context(&world);
+    struct store_rig rig = store_rig_open();
+    struct store_context *context = store_rig_context(&rig);
     struct store_context other = *context;
-    struct store_fuser fuser = world.fuser;
+    struct store_fuser fuser = rig.fuser;
     struct automaton *automaton = store_rig_automaton();
     uint32_t n_plans = store_rig_learn(automaton, 1, 10);
 
@@ -250,26 +252,26 @@ static void test_foreign(void **state)
     assert_int_equal(store_rig_count(&other), n_plans);
     fuser.version++; /* plans without programs remain */
     assert_int_equal(store_rig_count(&other), n_plans / 2);
-    fuser = world.fuser;
-    fuser.device = &foreign; /* the programs have no record */
+    fuser = rig.fuser;
+    fuser.device = &foreign; /* whose programs have no slot `record` */
     assert_int_equal(store_rig_count(&other), n_plans / 2);
-    fuser = world.fuser;
+    fuser = rig.fuser;
     fuser.name = "other";
     assert_int_equal(store_rig_count(&other), n_plans / 2);
-    fuser = world.fuser;
+    fuser = rig.fuser;
     fuser.table = &(const frit_fuser_table){.struct_size = sizeof(frit_fuser_table)};
     assert_int_equal(store_rig_count(&other), n_plans / 2);
     other.n_fusers = 0;
     assert_int_equal(store_rig_count(&other), n_plans / 2);
-    store_rig_close(&world);
+    store_rig_close(&rig);
 }
 
-/* A plan with a program that has no to_state is left out, the others and its way's other answers
- * are not. */
+/* A plan with a program that has no to_state is not saved; other plans are, those at the same node
+ * included. */
 static void test_unsaved_program(void **state)
 {
-    struct store_rig world = store_rig_open();
-    struct store_context *context = store_rig_context(&world);
+    struct store_rig rig = store_rig_open();
+    struct store_context *context = store_rig_context(&rig);
     struct program *program = rig_program(4, 1, false);
     struct plan *plan = rig_plan(3, 0, program), *plain = rig_plan(3, 0, NULL), *found;
     struct automaton *automaton = store_rig_automaton();
@@ -297,14 +299,14 @@ static void test_unsaved_program(void **state)
     plan_unref(plan);
     plan_unref(plain);
     program_unref(program);
-    store_rig_close(&world);
+    store_rig_close(&rig);
 }
 
-/* D9: a plan over more ops than its way has is not taken. */
-static void d9_plan_longer_than_its_way(void **state)
+/* D9: a plan over more ops than there are keys up to its node is not loaded. */
+static void d9_plan_longer_than_its_sequence(void **state)
 {
-    struct store_rig world = store_rig_open();
-    struct store_context *context = store_rig_context(&world);
+    struct store_rig rig = store_rig_open();
+    struct store_context *context = store_rig_context(&rig);
     struct plan *three = rig_plan(3, 0, NULL);
     struct automaton *automaton = store_rig_automaton();
     struct walker walker;
@@ -322,14 +324,14 @@ static void d9_plan_longer_than_its_way(void **state)
     assert_int_equal(store_rig_count(context), 1);
     automaton_destroy(automaton);
     plan_unref(three);
-    store_rig_close(&world);
+    store_rig_close(&rig);
 }
 
-/* A file that has grown beyond its bound holds afterwards what was saved last. */
+/* A file that has outgrown its bound is emptied, and then holds what was saved last. */
 static void test_bound(void **state)
 {
-    struct store_rig world = store_rig_open();
-    struct store_context *context = store_rig_context(&world);
+    struct store_rig rig = store_rig_open();
+    struct store_context *context = store_rig_context(&rig);
     const uint64_t bytes = 400 << 10;
     struct stat info = {0};
 
@@ -342,19 +344,19 @@ static void test_bound(void **state)
         n_plans = store_rig_learn(automaton, 1000 * round, 40);
         store_rig_save(context, automaton);
         automaton_destroy(automaton);
-        assert_int_equal(stat(world.path, &info), 0);
+        assert_int_equal(stat(rig.path, &info), 0);
         assert_true((uint64_t)info.st_size < 5 * bytes);
         assert_true(store_rig_count(context) >= n_plans);
     }
     assert_true((uint64_t)info.st_size > 3 * bytes); /* it had to be emptied */
-    store_rig_close(&world);
+    store_rig_close(&rig);
 }
 
 /* A load takes no more than half of what the automaton may keep. */
 static void test_load_is_bounded(void **state)
 {
-    struct store_rig world = store_rig_open();
-    struct store_context *context = store_rig_context(&world);
+    struct store_rig rig = store_rig_open();
+    struct store_context *context = store_rig_context(&rig);
     struct automaton *automaton = store_rig_automaton(), *small;
     struct automaton_stats stats;
     uint32_t n_plans = store_rig_learn(automaton, 1, 200);
@@ -368,7 +370,7 @@ static void test_load_is_bounded(void **state)
     assert_true(stats.bytes <= 64 << 10);
     assert_int_equal(stats.generations, 2);
     automaton_destroy(small);
-    store_rig_close(&world);
+    store_rig_close(&rig);
 }
 
 struct saver {
@@ -392,11 +394,11 @@ static void *save_and_load(void *ctx)
     return NULL;
 }
 
-/* Savers at once, as several processes: nothing is lost, nothing damaged. */
+/* Several savers at once, as if in several processes: nothing is lost or damaged. */
 static void test_at_once(void **state)
 {
-    struct store_rig world = store_rig_open();
-    const struct store_context *context = store_rig_context(&world);
+    struct store_rig rig = store_rig_open();
+    const struct store_context *context = store_rig_context(&rig);
     struct saver savers[3];
 
     (void)state;
@@ -406,49 +408,49 @@ static void test_at_once(void **state)
     }
     for (uint32_t i = 0; i < 3; i++)
         pthread_join(savers[i].thread, NULL);
-    assert_false(store_rig_has(&world, ".damaged"));
+    assert_false(store_rig_has(&rig, ".damaged"));
     assert_int_equal(store_rig_count(context), 3 * 5 * 10 * 2);
-    store_rig_close(&world);
+    store_rig_close(&rig);
 }
 
-/* Whichever allocation of ours fails, the call returns a failure or works without it, and nothing
- * leaks. */
+/* Whichever allocation fails (those of SQLite excepted), the call returns a failure or works
+ * without it, and nothing leaks. */
 static void test_no_memory(void **state)
 {
-    struct store_rig world = store_rig_open();
-    struct store_context *context = store_rig_context(&world);
+    struct store_rig rig = store_rig_open();
+    struct store_context *context = store_rig_context(&rig);
     struct automaton *automaton = store_rig_automaton();
     struct store_loaded loaded;
     struct store_saved saved;
-    bool hit = true;
+    bool has_failed = true;
 
     (void)state;
     store_rig_learn(automaton, 1, 2);
-    for (long n = 0; hit; n++) {
+    for (long n = 0; has_failed; n++) {
         frit_status status;
 
         failing_alloc_arm(n);
         status = store_save(context, automaton, &saved, NULL);
-        hit = failing_alloc_disarm();
-        assert_true(status == FRIT_OK || (hit && status == FRIT_NO_HOST_MEMORY));
+        has_failed = failing_alloc_disarm();
+        assert_true(status == FRIT_OK || (has_failed && status == FRIT_NO_HOST_MEMORY));
     }
     assert_int_equal(store_rig_count(context), 4);
     automaton_destroy(automaton);
-    hit = true;
-    for (long n = 0; hit && n < 10000; n++) {
+    has_failed = true;
+    for (long n = 0; has_failed && n < 10000; n++) {
         frit_err err = ERR_INIT;
         frit_status status;
 
         automaton = store_rig_automaton();
         failing_alloc_arm(n);
         status = store_load(context, automaton, &loaded, &err);
-        hit = failing_alloc_disarm();
-        assert_true(status == FRIT_OK || (hit && status == FRIT_NO_HOST_MEMORY));
-        assert_true(loaded.n_plans <= 4 && (hit || loaded.n_plans == 4));
+        has_failed = failing_alloc_disarm();
+        assert_true(status == FRIT_OK || (has_failed && status == FRIT_NO_HOST_MEMORY));
+        assert_true(loaded.n_plans <= 4 && (has_failed || loaded.n_plans == 4));
         automaton_destroy(automaton);
     }
-    assert_false(hit);
-    store_rig_close(&world);
+    assert_false(has_failed);
+    store_rig_close(&rig);
 }
 
 int main(void)
@@ -461,7 +463,7 @@ int main(void)
         cmocka_unit_test(test_each_namespace_is_bounded),
         cmocka_unit_test(test_foreign),
         cmocka_unit_test(test_unsaved_program),
-        cmocka_unit_test(d9_plan_longer_than_its_way),
+        cmocka_unit_test(d9_plan_longer_than_its_sequence),
         cmocka_unit_test(test_bound),
         cmocka_unit_test(test_load_is_bounded),
         cmocka_unit_test(test_at_once),

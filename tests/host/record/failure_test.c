@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How far the failure of a launch reaches that wait reports when much has been submitted behind it:
+/* How far the failure of a launch reaches that wait reports when much has been submitted after it:
  * which tensors, whose sync, which programs, and for how long. */
 #include <pthread.h>
 #include <string.h>
@@ -54,7 +54,7 @@ static void *work_elsewhere(void *arg)
     return NULL;
 }
 
-/* One thread's op fails while another thread's, which does not depend on it, is behind it. */
+/* One thread's op fails while another thread's, which does not depend on it, is after it. */
 static void test_other_threads_are_not_concerned(void **state)
 {
     struct driver driver = {.complete_status = FRIT_TIMEOUT};
@@ -96,7 +96,7 @@ static void test_dependents_of_other_threads_fail(void **state)
     device_close(device);
 }
 
-/* Before and behind the failed launch: in its submit, in later ones, through others. */
+/* Before and after the failed launch: in its submit, in later ones, through others. */
 static void test_dependents_fail_and_nothing_else(void **state)
 {
     struct driver driver = {.complete_status = FRIT_TIMEOUT, .complete_after = 1};

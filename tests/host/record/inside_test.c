@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Calls out of a driver's submit: they find the lock of their queue their own, whichever queue they
- * are for, and do not hide what fails in the submit behind them. */
+ * are for, and do not hide what fails in the submit after them. */
 #include "run/driver.h"
 
 #include <pthread.h>
@@ -102,7 +102,7 @@ static void read_once(struct driver *driver)
     in->status = read_ready(in);
 }
 
-/* The read's value is behind that of the submit that it is made in, and is reached before it. */
+/* The read's value is after that of the submit that it is made in, and is reached before it. */
 static void a_read_hides_no_failure(void **state)
 {
     struct inside in = {.driver = {.inline_queue = true, .value_first = true}};

@@ -129,7 +129,7 @@ static void a_number_that_is_not_given(void **state)
     assert_true(ok);
 }
 
-/* ---- an unnamed failure behind a named one ---- */
+/* ---- an unnamed failure after a named one ---- */
 static void unnamed_behind_named(void **state)
 {
     struct driver driver = {0};

@@ -260,7 +260,7 @@ static void test_keys_know_which_extents_are_equal(void **state)
 
 /* ---- what is left over ---- */
 
-/* x, y = x + x; | z = y + x, w = z + y with y dead: the part behind | as a segment of its own. */
+/* x, y = x + x; | z = y + x, w = z + y with y dead: the part after | as a segment of its own. */
 static void record_tail(struct segment *segment, struct slot *x, struct slot *y, struct slot **z,
                         struct slot **w)
 {

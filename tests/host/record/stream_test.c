@@ -2,7 +2,7 @@
 /* Queues and their threads: who gets what a thread left, which elements a queued op sees, what a
  * sync returns, which tensors a scope ends, what a new generation of known plans does. */
 #include "device/retired.h"
-#include "run/bench.h"
+#include "run/rig.h"
 
 #include <pthread.h>
 #include <string.h>
@@ -509,7 +509,7 @@ static void release_three(bool dies, frit_tensor *out[3])
 }
 
 /* Records pile up while somebody has the baton.  One of them has other deaths than before: those
- * behind it, though they came again, do not stand where they stood. */
+ * after it, though they came again, do not stand where they stood. */
 static void test_records_behind_another_one(void **state)
 {
     struct driver driver = {0};
@@ -639,39 +639,39 @@ static void test_forgotten_plans_end_after_their_launches(void **state)
     static const struct driver_op neg[] = {{FRIT_OP_neg, 0, -2}};
     static const int out[] = {1};
     struct driver driver = {0};
-    struct bench_block block = {.n_ops = 1, .ops = {0}};
+    struct rig_block block = {.n_ops = 1, .ops = {0}};
     const struct op_key key = {{1}};
     frit_program program;
     struct walker walker;
-    struct bench b;
+    struct rig rig;
 
     (void)state;
-    bench_open(&b, &driver, 6);
-    bench_want(&b, bench_1(&b, FRIT_OP_neg, bench_in(&b, 1)));
+    rig_open(&rig, &driver, 6);
+    rig_want(&rig, rig_1(&rig, FRIT_OP_neg, rig_in(&rig, 1)));
     program = driver_block(&driver, neg, 1, out, false);
     block.program = program_create(&program, 0);
     assert_non_null(block.program);
-    bench_plan(&b, &block, 1);
-    bench_run(&b);
-    walker_init(&walker, b.device->automaton);
+    rig_plan(&rig, &block, 1);
+    rig_run(&rig);
+    walker_init(&walker, rig.device->automaton);
     walker_step(&walker, &key);
-    walker_set_sync(&walker, b.plan);
+    walker_set_sync(&walker, rig.plan);
     walker_fini(&walker);
-    plan_unref(b.plan);
-    b.plan = NULL;
+    plan_unref(rig.plan);
+    rig.plan = NULL;
     for (int i = 0; i < 4; i++) { /* a queue stays in its generation until it runs */
-        frit_tensor *x = make(b.device), *y = frit_neg(x);
+        frit_tensor *x = make(rig.device), *y = frit_neg(x);
 
-        assert_int_equal(frit_flush(b.device, NULL), FRIT_OK);
+        assert_int_equal(frit_flush(rig.device, NULL), FRIT_OK);
         frit_release(x), frit_release(y);
-        next_generation(b.device);
+        next_generation(rig.device);
     }
     assert_int_equal(atomic_load(&driver.waits), 0);
     assert_int_equal(driver.programs_alive, 2);
-    assert_int_equal(frit_sync(b.device, NULL), FRIT_OK);
-    retired_reap(b.device);
+    assert_int_equal(frit_sync(rig.device, NULL), FRIT_OK);
+    retired_reap(rig.device);
     assert_int_equal(driver.programs_alive, 1); /* of neg alone */
-    bench_close(&b);
+    rig_close(&rig);
 }
 
 /* Attributes are interned in each generation, whichever way an op is recorded: as one

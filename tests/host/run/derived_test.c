@@ -183,7 +183,7 @@ static void test_an_update_between_plans_ends_it(void **state)
     device_close(device);
 }
 
-/* x used by two launches of one plan: one of them derives, the other is behind it. */
+/* x used by two launches of one plan: one of them derives, the other is after it. */
 static frit_tensor *twice(frit_device *device, frit_tensor *x)
 {
     frit_scope scope = frit_scope_begin(device);

@@ -58,7 +58,7 @@ struct driver {
     uint32_t refuse_prepare;                  /* prepare of this op is FRIT_UNSUPPORTED */
     bool decompose;                           /* composite ops run as core ops */
     void (*on_submit)(struct driver *driver); /* called first in it */
-    bool value_first;                         /* but behind taking its timeline value */
+    bool value_first;                         /* but after taking its timeline value */
     uint32_t more_queues;                     /* beside the first one, 3 at most */
     bool poison;                              /* memory is filled before each use */
     bool bad_table;                           /* op_program gives a table without prepare */

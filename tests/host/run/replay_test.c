@@ -320,7 +320,7 @@ static void test_places_in_a_chunk_are_alike(void **state)
     device_close(device);
 }
 
-/* A part of a tensor has no room behind it, though it looks like a whole one. */
+/* A part of a tensor has no room after it, though it looks like a whole one. */
 static void test_parts_and_wholes(void **state)
 {
     static const float more[2 * N] = {1, 2, 3, 4, 5, 6, 7, 7, 7, 7, 7, 7};

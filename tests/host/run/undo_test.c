@@ -6,7 +6,7 @@
 #include "device/wait.h"
 #include "failing_alloc.h"
 #include "memory/memory.h"
-#include "run/bench.h"
+#include "run/rig.h"
 
 enum { BIG = 1 << 14 }; /* elements: memory is used again within a batch */
 
@@ -22,31 +22,31 @@ static void test_what_failed_runs_again(void **state)
         struct driver driver = {.submit_status = FRIT_INTERNAL};
         bool failed = false;
         uint32_t x, y[3];
-        struct bench b;
+        struct rig rig;
 
-        bench_open(&b, &driver, 8);
-        x = bench_in(&b, 1);
-        y[0] = bench_1(&b, FRIT_OP_neg, x);
-        y[1] = bench_n(&b, FRIT_OP_add, x, 1);
-        y[2] = bench_2(&b, FRIT_OP_mul, x, x);
+        rig_open(&rig, &driver, 8);
+        x = rig_in(&rig, 1);
+        y[0] = rig_1(&rig, FRIT_OP_neg, x);
+        y[1] = rig_n(&rig, FRIT_OP_add, x, 1);
+        y[2] = rig_2(&rig, FRIT_OP_mul, x, x);
         for (int i = 0; i < 3; i++)
-            bench_want(&b, y[i]);
-        bench_plan(&b, NULL, 0);
+            rig_want(&rig, y[i]);
+        rig_plan(&rig, NULL, 0);
         failing_alloc_arm(n);
-        bench_run(&b);
+        rig_run(&rig);
         hit = failing_alloc_disarm();
         for (int i = 0; i < 3; i++) {
             static const float right[3] = {-1, 2, 1};
 
-            assert_int_equal(!b.values[y[i]].failure, !!b.values[y[i]].value.buffer);
-            if (b.values[y[i]].failure)
+            assert_int_equal(!rig.values[y[i]].failure, !!rig.values[y[i]].value.buffer);
+            if (rig.values[y[i]].failure)
                 failed = true;
             else
-                bench_expect(&b, y[i], right[i]);
+                rig_expect(&rig, y[i], right[i]);
         }
-        assert_int_equal(b.run.first != NULL, failed);
+        assert_int_equal(rig.run.first != NULL, failed);
         n_right += hit && !failed;
-        bench_close(&b);
+        rig_close(&rig);
     }
     assert_true(n_right > 0);
 }
@@ -64,23 +64,23 @@ static void test_writes_of_before_are_known_again(void **state)
 {
     struct driver driver = {.alias = 1, .submit_status = FRIT_INTERNAL, .on_submit = wait_for_all};
     uint32_t x, y, good;
-    struct bench b;
+    struct rig rig;
 
     (void)state;
-    bench_open(&b, &driver, 8);
-    good = bench_n(&b, FRIT_OP_add, bench_in(&b, 2), 1);
+    rig_open(&rig, &driver, 8);
+    good = rig_n(&rig, FRIT_OP_add, rig_in(&rig, 2), 1);
     driver.fail_writes = true;
-    x = bench_in(&b, 1);
-    y = bench_1(&b, FRIT_OP_neg, x);
-    bench_want(&b, y);
-    bench_want(&b, good);
-    b.values[x].last = true;
-    waiting = b.device;
-    bench_run(&b);
+    x = rig_in(&rig, 1);
+    y = rig_1(&rig, FRIT_OP_neg, x);
+    rig_want(&rig, y);
+    rig_want(&rig, good);
+    rig.values[x].last = true;
+    waiting = rig.device;
+    rig_run(&rig);
     driver.on_submit = NULL;
-    assert_non_null(strstr(bench_failure(&b, y), "smoke came out"));
-    bench_expect(&b, good, 3);
-    bench_close(&b);
+    assert_non_null(strstr(rig_failure(&rig, y), "smoke came out"));
+    rig_expect(&rig, good, 3);
+    rig_close(&rig);
 }
 
 static void wait_at_second(struct driver *driver)
@@ -95,29 +95,29 @@ static void test_memory_is_not_spoiled(void **state)
     struct driver driver = {.complete_status = FRIT_TIMEOUT, .on_submit = wait_at_second};
     uint32_t x, bad, made, after;
     struct memory_stats stats;
-    struct bench b;
+    struct rig rig;
 
     (void)state;
-    bench_open(&b, &driver, BIG);
-    x = bench_in(&b, 1);
-    bad = bench_1(&b, FRIT_OP_neg, x);
+    rig_open(&rig, &driver, BIG);
+    x = rig_in(&rig, 1);
+    bad = rig_1(&rig, FRIT_OP_neg, x);
     for (int i = 1; i < 32; i++) /* the first submit */
-        bench_want(&b, bench_n(&b, FRIT_OP_add, x, 1));
-    bad = bench_1(&b, FRIT_OP_neg, bad);
-    made = bench_n(&b, FRIT_OP_add, x, 2); /* where the first one was */
-    after = bench_1(&b, FRIT_OP_neg, made);
-    bench_want(&b, bad);
-    bench_want(&b, made);
-    bench_want(&b, after);
-    waiting = b.device;
-    bench_run(&b);
+        rig_want(&rig, rig_n(&rig, FRIT_OP_add, x, 1));
+    bad = rig_1(&rig, FRIT_OP_neg, bad);
+    made = rig_n(&rig, FRIT_OP_add, x, 2); /* where the first one was */
+    after = rig_1(&rig, FRIT_OP_neg, made);
+    rig_want(&rig, bad);
+    rig_want(&rig, made);
+    rig_want(&rig, after);
+    waiting = rig.device;
+    rig_run(&rig);
     assert_int_equal(driver.submits, 2);
-    memory_stats(b.device->memory, &stats);
+    memory_stats(rig.device->memory, &stats);
     assert_int_equal(stats.bytes_peak, (1 + 32 + 2) * BIG * sizeof(float));
-    assert_non_null(strstr(bench_failure(&b, bad), "smoke came out"));
-    bench_expect(&b, made, 3);
-    bench_expect(&b, after, -3);
-    bench_close(&b);
+    assert_non_null(strstr(rig_failure(&rig, bad), "smoke came out"));
+    rig_expect(&rig, made, 3);
+    rig_expect(&rig, after, -3);
+    rig_close(&rig);
 }
 
 int main(void)

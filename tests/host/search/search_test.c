@@ -44,7 +44,7 @@ static void e2_joining_op(void **state)
     EXPECT(linked, 5, segment, "linked(0 2) linked(1 3 4)");
     EXPECT(linked, 5, "exp 0 > 2; exp 1 > 3; neg 3 > 5 ! 3; neg 2 > 4 ! 2; add 4 5 > 6 ! 4 5",
            "linked(1 2) linked(0 3 4)");
-    /* Both sides are closed: a block of its own behind both. */
+    /* Both sides are closed: a block of its own after both. */
     EXPECT(two, 5, segment, "chain(0 2) chain(1 3) 4");
 }
 
@@ -76,13 +76,13 @@ static void e4_death_after_reads(void **state)
     (void)state;
     EXPECT(chain, 5, "exp 5 > 6; sum 9 > 1; prod 1 > 8; add 6 1 > 7 ! 6 1", "1 2 chain(0 3)");
     EXPECT(chain, 5, "exp 5 > 6; sum 9 > 1; prod 1 > 8; add 6 1 > 7 ! 6", "1 chain(0 3) 2");
-    /* The last op kills what a block reads that runs behind the first add's. */
+    /* The last op kills what a block reads that runs after the first add's. */
     EXPECT(linked, 5,
            "sum 9 > 1; exp 5 > 6; exp 20 > 21; add 21 6 > 22; add 22 1 > 23; sum 23 > 30;"
            "add 6 1 > 24 ! 1",
            "0 1 linked(2 3 4) 5 6");
     assert_int_equal(rig_stats.repairs, 0);
-    /* Told later, the same. */
+    /* Reported later, the same. */
     EXPECT(chain, 5, "exp 5 > 6; sum 9 > 1; prod 1 > 8; add 6 1 > 7 ! 6; exp 7 > 10 ! 7 1",
            "1 2 chain(0 3 4)");
 }
@@ -341,7 +341,7 @@ static void count_warning(void *ctx, uint32_t level, const char *topic, const ch
     n_warnings += strcmp(topic, "fusion") == 0 && strstr(text, "fuser liar") != NULL;
 }
 
-/* Told once, however many blocks it makes; to fail at finish is not a lie. */
+/* Reported once, however many blocks it makes; to fail at finish is not a lie. */
 static void liars_are_reported(void **state)
 {
     (void)state;

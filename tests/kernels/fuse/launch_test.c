@@ -178,7 +178,7 @@ static void test_words_without_scalars(void **state)
     rig_destroy(&program);
 }
 
-/* Operands and outputs that are not there keep their places, and so do those behind them. */
+/* Operands and outputs that are not there keep their places, and so do those after them. */
 enum { MASK = 3, DMASK = 9, N_IN = 6, N_OUT = 5 };
 
 static void test_absent_arguments(void **state)

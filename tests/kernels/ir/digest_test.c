@@ -12,10 +12,10 @@ static void test_equal(void **state)
     struct kir_module m;
 
     (void)state;
-    rig_sample(&m);
+    rig_row_sum(&m);
     kir_digest(&m, first);
     kir_fini(&m);
-    rig_sample(&m);
+    rig_row_sum(&m);
     m.name = "another";
     /* Neither room nor where links stand counts. */
     m.links[m.n_links++] = 5;
@@ -52,7 +52,7 @@ static void changed(struct kir_module *m, const uint8_t *digest)
     kir_digest(m, have);
     assert_memory_not_equal(have, digest, KIR_DIGEST);
     kir_fini(m);
-    rig_sample(m);
+    rig_row_sum(m);
 }
 
 #define CHANGED(what)        \
@@ -67,7 +67,7 @@ static void test_different(void **state)
     struct kir_module m;
 
     (void)state;
-    rig_sample(&m);
+    rig_row_sum(&m);
     kir_digest(&m, digest);
     CHANGED(m.wide = true);
     CHANGED(m.spaces = true);

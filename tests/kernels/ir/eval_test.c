@@ -532,7 +532,7 @@ static void test_sample(void **state)
         in[i / 7][i % 7] = (float)(i * i);
         want[i / 7] += (float)(i * i);
     }
-    rig_sample(&m);
+    rig_row_sum(&m);
     rig_run(&m, words, args, 2);
     assert_true(out[0] == want[0] && out[1] == want[1]);
     kir_fini(&m);
@@ -558,7 +558,7 @@ static void test_memory(void **state)
     struct kir_module m;
 
     (void)state;
-    rig_sample(&m);
+    rig_row_sum(&m);
     for (long n = 0, hit = 1; hit; n++) {
         frit_status st;
 

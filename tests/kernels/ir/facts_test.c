@@ -427,7 +427,7 @@ static void test_no_memory(void **state)
     struct facts facts;
 
     (void)state;
-    rig_sample(&m);
+    rig_row_sum(&m);
     for (long n = 0, hit = 1; hit; n++) {
         frit_status st;
 

@@ -68,8 +68,9 @@ void rig_run_bad(const struct kir_module *m, const uint64_t *words, const struct
     assert_string_equal(err.text, text);
 }
 
-/* Each lane sums every 4th element, lanes add up through a tile, lane 0 stores. */
-void rig_sample(struct kir_module *m)
+/* Each of 4 lanes sums every 4th element; the sums are added through a tile and an exchange; lane 0
+ * stores the total. */
+void rig_row_sum(struct kir_module *m)
 {
     uint32_t tile, n, lane, row, sum, i, next, at, total, other;
 

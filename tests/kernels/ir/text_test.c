@@ -15,7 +15,7 @@ static void test_round_trip(void **state)
     struct kir_module m, again;
 
     (void)state;
-    rig_sample(&m);
+    rig_row_sum(&m);
     kir_print(&m, &first);
     assert_int_equal(kir_parse(first.text, first.length, &again, NULL), FRIT_OK);
     kir_print(&again, &second);
@@ -38,7 +38,7 @@ static void test_parse_memory(void **state)
     struct kir_module m, again;
 
     (void)state;
-    rig_sample(&m);
+    rig_row_sum(&m);
     kir_print(&m, &text);
     for (long n = 0, hit = 1; hit; n++) {
         frit_status st;
@@ -60,7 +60,7 @@ static void test_print_memory(void **state)
     struct kir_module m;
 
     (void)state;
-    rig_sample(&m);
+    rig_row_sum(&m);
     for (long n = 0, hit = 1; hit; n++) {
         struct str text = {0};
 
@@ -81,21 +81,21 @@ static void test_build_memory(void **state)
         struct kir_module m;
 
         failing_alloc_arm(n);
-        rig_sample(&m);
+        rig_row_sum(&m);
         hit = failing_alloc_disarm();
         assert_true(m.failed == hit);
         kir_fini(&m);
     }
 }
 
-/* A text without a zero byte behind it, cut anywhere. */
+/* A text without a zero byte after it, cut anywhere. */
 static void test_cut(void **state)
 {
     struct str text = {0};
     struct kir_module m;
 
     (void)state;
-    rig_sample(&m);
+    rig_row_sum(&m);
     kir_print(&m, &text);
     kir_fini(&m);
     for (size_t length = 0; length < text.length; length++) {

@@ -19,7 +19,7 @@ static void test_sample(void **state)
     frit_err err = ERR_INIT;
 
     (void)state;
-    rig_sample(&m);
+    rig_row_sum(&m);
     if (kir_verify(&m, NULL, &err))
         fail_msg("%s", err.text);
     for (long n = 0, hit = 1; hit; n++) {
@@ -258,7 +258,7 @@ static void test_damage(void **state)
         struct str text = {0};
         struct kir_module m;
 
-        rig_sample(&m);
+        rig_row_sum(&m);
         for (uint32_t n = next_random(&seed, 3) + 1; n; n--)
             damage(&m, &seed);
         if (kir_verify(&m, NULL, NULL) == FRIT_OK) {

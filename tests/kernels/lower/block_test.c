@@ -109,7 +109,7 @@ static void test_cut(void **state)
     rig_fini(&rig);
 }
 
-/* A block of new extents behind the cut forgets them. */
+/* A block of new extents after the cut forgets them. */
 static void test_cut_extents(void **state)
 {
     const int64_t other[] = {7};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The contract schedule against plain loops: types, batches that broadcast, layouts, sizes around
- * those of tiles, ops before and behind, on targets that lead to each form. */
+ * those of tiles, ops before and after, on targets that lead to each form. */
 #include <math.h>
 #include <string.h>
 

@@ -26,7 +26,7 @@ static const struct odd {
 };
 enum { NO_CHANCE, NO_CHANCE_AT_FIRST, NO_NUMBER, NO_CHANCE_BESIDE, NO_NUMBER_BESIDE, ODD };
 
-/* Sequence i has i steps and the target 1, with a 2 behind its length. */
+/* Sequence i has i steps and the target 1, with a 2 after its length. */
 static void fill_odd(struct rig *rig, const uint32_t *in, const struct odd *o)
 {
     for (int64_t i = 0; i < odd_loss.items; i++) {
@@ -169,7 +169,7 @@ static void test_blank_in_target(void **state)
 
 /* ---- other ops ---- */
 
-/* The gradient of an elementwise op's result, with a view and one more op behind: the same bits as
+/* The gradient of an elementwise op's result, with a view and one more op after: the same bits as
  * by itself. */
 static void test_around(void **state)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The fft schedule against plain loops: lines along each axis, cut and filled with zeros, either
- * result alone, sums in F32, ops behind it and views before. */
+ * result alone, sums in F32, ops after it and views before. */
 #include <math.h>
 
 #include "kernels/lower/fail_allocations.h"

@@ -174,7 +174,7 @@ static frit_dims block_of(const struct quant *q)
     return block;
 }
 
-/* The operands behind the first. */
+/* The operands after the first. */
 static void add_scales(struct rig *rig, const struct quant *q, bool exact, struct rig_in in[3])
 {
     int64_t dims[FRIT_MAX_RANK] = {0};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pools against loops over windows in C: one to three spatial dims, padding, dilation, partial
- * windows, NaN and infinities, numbers of maxima, elementwise ops before and behind. */
+ * windows, NaN and infinities, numbers of maxima, elementwise ops before and after. */
 #include <math.h>
 #include <string.h>
 

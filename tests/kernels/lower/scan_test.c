@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The scan schedule against plain loops: every row, all axes, rows by the lane and by the group, of
- * many rounds, split; ops before and behind it. */
+ * many rounds, split; ops before and after it. */
 #include <math.h>
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The scatter schedule against plain loops: every row, update, form and kind of type; numbers that
- * come twice and numbers outside; ops before and behind it. */
+ * come twice and numbers outside; ops before and after it. */
 #include <math.h>
 #include <string.h>
 

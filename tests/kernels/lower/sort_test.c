@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The sort schedule against plain loops: every type, both directions, all axes, lines of one run,
- * of runs that are merged once and more often, ops behind it and views before. */
+ * of runs that are merged once and more often, ops after it and views before. */
 #include <math.h>
 
 #include "kernels/lower/fail_allocations.h"

@@ -25,7 +25,7 @@ struct add {
  * After a failure too the caller calls add_close. */
 frit_status add_open(struct rig *rig, struct add *add, const struct vector vectors[3], int64_t n);
 void add_close(struct add *add);
-/* Adds the first three of some numbers to those that begin `shift` elements (at most 4) behind the
+/* Adds the first three of some numbers to those that begin `shift` elements (at most 4) after the
  * first, in new memory; fails the test if a call fails or a sum is wrong. */
 void add_run(struct rig *rig, uint32_t shift);
 

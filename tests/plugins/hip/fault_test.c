@@ -148,7 +148,7 @@ static frit_status compute(struct round *round)
     return status;
 }
 
-/* On the second queue, behind the first: a fill with a pattern that needs a kernel. */
+/* On the second queue, after the first: a fill with a pattern that needs a kernel. */
 static frit_status fill(struct round *round)
 {
     struct rig *rig = round->rig;

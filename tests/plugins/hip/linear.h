@@ -36,7 +36,7 @@ uint32_t linear_arg_of_y(const struct linear *l);
 
 /* Waits for a value; failures of earlier ones are known. */
 frit_status linear_wait(struct rig *rig, uint64_t value);
-/* Writes numbers of this tensor and seed, and waits, since memory may be freed behind it. */
+/* Writes numbers of this tensor and seed, and waits, since memory may be freed after it. */
 void linear_write(struct rig *rig, void *memory, int tensor, uint32_t seed);
 /* Writes all operands. */
 void linear_write_all(struct rig *rig, const struct linear *l, uint32_t seed);

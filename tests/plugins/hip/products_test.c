@@ -327,7 +327,7 @@ static void each_call_fails(void **state)
         library->failing_call = 0;
         status = run_linear(&rig, 16, 24, 16);
         if (status)
-            fail_msg("behind call %d: status %d, '%s'", (int)n, status, rig.err.text);
+            fail_msg("after call %d: status %d, '%s'", (int)n, status, rig.err.text);
         assert_int_equal(library->products[FAKE_PRODUCT_ANY] > 0, is_used);
         rig_close(&rig);
         fake_expect_nothing_alive();
@@ -365,7 +365,7 @@ static void replay(struct rig *rig, frit_recording *recording, const void *block
     rig_wait(rig, value);
 }
 
-/* A product that needs a workspace behind one that does not, where there are such. */
+/* A product that needs a workspace after one that does not, where there are such. */
 static void open_both(struct rig *rig, struct linear both[2])
 {
     bool has[2] = {false, false};

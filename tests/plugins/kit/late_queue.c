@@ -199,7 +199,7 @@ static void drop(const struct kit_device *device, struct list *list)
     }
 }
 
-/* Lists all of them, and what reaches a new value behind; or none. */
+/* Lists all of them, and what reaches a new value after; or none. */
 static frit_status take(const struct kit_device *device, struct list *list, uint64_t *value,
                         frit_err *err)
 {

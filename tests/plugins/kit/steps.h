@@ -27,7 +27,7 @@ frit_program program_for(struct rig *rig, const struct op *op);
 
 /* Of f32 and rank 2, row-major or `turned`. */
 frit_arg_sig sig_of(int64_t rows, int64_t columns, bool turned);
-/* Asks for `n_in` of the arguments as inputs and one output behind them, into `spec` and `variant`.
+/* Requests `n_in` of the arguments as inputs and one output after them, into `spec` and `variant`.
  */
 frit_status prepare(struct rig *rig, const frit_program *program, const frit_arg_sig *args,
                     uint32_t n_in, frit_launch_spec *spec, frit_variant *variant);

@@ -35,7 +35,7 @@ struct op_run {
 };
 
 void run_op(struct rig *rig, const struct op_run *run);
-/* Asks prepare for it: the inputs whose memory its output may take, a bit each, and the bytes of
+/* Calls prepare for it: the inputs whose memory its output may take, a bit each, and the bytes of
  * workspace. */
 void prepare_op(struct rig *rig, const struct op_run *run, uint64_t *aliases, uint64_t *workspace);
 

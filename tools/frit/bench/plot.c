@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Colours are those of the page's light or dark scheme, on a background of the chart's own. */
+/* The chart has a light and a dark colour scheme, which the viewer's setting selects, and draws its
+ * own background. */
 #include "bench/plot.h"
 
 #include <stdio.h>
 
-/* Pixels. */
-enum { LEFT = 130, WIDTH = 480, RIGHT = 70, BAR = 18, STEP = 26, TOP = 52, BOTTOM = 52, TICKS = 5 };
+/* Pixels: margins; the width of ratio 1; the height of a bar and of a row. */
+enum { LEFT = 130, RIGHT = 70, TOP = 52, BOTTOM = 52, UNIT = 480, BAR = 18, ROW = 26 };
 
 static const char style[] =
     "<style>\n"
@@ -15,7 +16,8 @@ static const char style[] =
     ".limit{stroke:#ee7733}.grid{stroke:#444a53}text{fill:#e6e6e6}}\n"
     "</style>\n";
 
-/* Bars end at the last tick, 1.25; what is longer shows by its number. */
+/* The axis ends at ratio TICKS * tick = 1.25; a longer bar is cut there, its label is not. */
+enum { TICKS = 5 };
 static const double tick = 0.25;
 
 void plot_add(struct plot *plot, const char *name, double ratio)
@@ -28,12 +30,12 @@ void plot_add(struct plot *plot, const char *name, double ratio)
 
 static double x_of(double ratio)
 {
-    return LEFT + (ratio < TICKS * tick ? ratio : TICKS * tick) * WIDTH;
+    return LEFT + (ratio < TICKS * tick ? ratio : TICKS * tick) * UNIT;
 }
 
 static void write_axis(const struct plot *plot, FILE *file)
 {
-    uint32_t bottom = TOP + plot->n * STEP;
+    uint32_t bottom = TOP + plot->n * ROW;
 
     for (int i = 0; i <= TICKS; i++) {
         double x = x_of(i * tick);
@@ -53,7 +55,7 @@ static void write_rows(const struct plot *plot, FILE *file)
 {
     for (uint32_t i = 0; i < plot->n; i++) {
         double ratio = plot->rows[i].ratio;
-        uint32_t y = TOP + i * STEP;
+        uint32_t y = TOP + i * ROW;
 
         fprintf(file, "<text x='%d' y='%u' text-anchor='end'>%s</text>\n", LEFT - 8, y + 14,
                 plot->rows[i].name);
@@ -66,8 +68,8 @@ static void write_rows(const struct plot *plot, FILE *file)
 bool plot_write(const struct plot *plot, const char *path)
 {
     FILE *file = fopen(path, "w");
-    int width = LEFT + (int)(TICKS * tick * WIDTH) + RIGHT;
-    uint32_t height = TOP + plot->n * STEP + BOTTOM;
+    int width = LEFT + (int)(TICKS * tick * UNIT) + RIGHT;
+    uint32_t height = TOP + plot->n * ROW + BOTTOM;
 
     if (!file)
         return false;

@@ -17,9 +17,9 @@ struct plot {
     } rows[PLOT_ROWS];
 };
 
-/* Borrows the name; rows beyond the room are left out. */
+/* Borrows the name; rows beyond PLOT_ROWS are dropped. */
 void plot_add(struct plot *plot, const char *name, double ratio);
-/* False, and errno, if the file cannot be written. */
+/* Returns false and sets errno if the file cannot be written. */
 bool plot_write(const struct plot *plot, const char *path);
 
 #endif

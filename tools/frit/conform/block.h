@@ -38,7 +38,7 @@ struct block_link {
     uint32_t dead[2 + BLOCK_IN];
 };
 
-/* Op `index`, or one that nobody knows behind the last. */
+/* Op `index`, or one that nobody knows after the last. */
 void block_link(const struct block *block, uint32_t index, struct block_link *out);
 
 /* ---- with numbers ---- */

@@ -58,7 +58,7 @@ enum conform_layout {
     LAYOUT_STRIDED,
     LAYOUT_REVERSED,
     LAYOUT_STRETCHED, /* stride 0 along the first dim */
-    LAYOUT_INSIDE,    /* something lies before and behind: another alignment, no tail */
+    LAYOUT_INSIDE,    /* something lies before and after: another alignment, no tail */
     LAYOUT_DYING,     /* a copy that nobody else has: the result may take its memory */
     N_LAYOUTS
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The child's side: each case is announced, runs on the driver and on `reference`, and is judged.
  *
- * Lines: `begin N` before case N, `end N VERDICT REASON` behind it, `done` at the end. */
+ * Lines: `begin N` before case N, `end N VERDICT REASON` after it, `done` at the end. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -22,7 +22,7 @@ struct child {
     size_t used;
     double last_line; /* when the last line came */
     bool late;        /* it was ended because none came */
-    size_t next, end; /* cases: the next one to get a verdict, and behind the last */
+    size_t next, end; /* cases: the next one to get a verdict, and after the last */
 };
 
 /* All that are under way. */
@@ -138,7 +138,7 @@ static size_t chunk_end(const struct crowd *crowd, size_t first)
     return end;
 }
 
-/* Ends a child; another goes on behind the case in which it ended. */
+/* Ends a child; another goes on after the case in which it ended. */
 static bool replace(struct crowd *crowd, struct child *child)
 {
     char reason[CONFORM_REASON];

@@ -256,7 +256,7 @@ FUSER_CHECK(scalars, false)
 
 const struct conform_check fuser_checks[] = {
     {"fuser", "push",
-     "one push of all ops or many; what is unknown closes, what comes behind changes nothing",
+     "one push of all ops or many; what is unknown closes, what comes after it changes nothing",
      check_push},
     {"fuser", "state", "reading the state changes nothing, and states are valid", check_state},
     {"fuser", "accepted", "finish covers as many ops as accepted says", check_accepted},

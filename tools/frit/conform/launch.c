@@ -106,7 +106,7 @@ frit_status bare_read(struct bare *bare, frit_memory *memory, uint64_t offset, v
 
 /* ---- tensors ---- */
 
-/* Bytes before and behind; none where a tensor must be all of its memory. */
+/* Bytes before and after; none where a tensor must be all of its memory. */
 static uint64_t guard_of(const struct bare *bare)
 {
     return bare->info.caps & FRIT_CAP_NO_SUBALLOC ? 0

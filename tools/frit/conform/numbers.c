@@ -12,7 +12,7 @@
 
 /* What the comparison needs to know of a float type. */
 struct float_kind {
-    int fraction; /* bits behind the point */
+    int fraction; /* bits after the point */
     int least;    /* exponent of the least normal number */
     double largest;
 };

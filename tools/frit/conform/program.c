@@ -172,7 +172,7 @@ static void put_quantize(struct reader *r, uint32_t k, bool viewed, const char *
     put(&r->views, "q%u = quantize %c%u, s%u, dtype=%s\n", k, viewed ? 'v' : 'x', k, k, type);
 }
 
-/* "[2,3]" with what may stand behind; returns what follows, NULL if it cannot be read. */
+/* "[2,3]" with what may stand after; returns what follows, NULL if it cannot be read. */
 static const char *read_tensor(const char *at, frit_dims *dims, int64_t *bound, char type[16])
 {
     char *end = NULL;

@@ -267,7 +267,7 @@ static void close_pair(struct bare *bare, const struct pair *pair)
     bare->backend->queue_destroy(bare->device, pair->queue);
 }
 
-/* Commands on a queue behind `after` (NULL: nothing); gives their point. */
+/* Commands on a queue, ordered after `after` (NULL: nothing); gives their point. */
 static frit_status submit_to(struct bare *bare, struct pair *pair, frit_queue *queue,
                              const frit_cmd *cmds, uint32_t n, const frit_point *after,
                              frit_point *point)
@@ -320,7 +320,7 @@ static frit_status hand_over(struct bare *bare, struct pair *pair, uint32_t numb
     if (!status)
         status = wait_second(bare, pair);
     return status ? status
-                  : expect_words(bare, got, 0, WORDS, number, "a copy behind another queue's fill");
+                  : expect_words(bare, got, 0, WORDS, number, "a copy after another queue's fill");
 }
 
 static frit_status waits(struct bare *bare)
@@ -344,7 +344,7 @@ static frit_status waits(struct bare *bare)
 
 static const char *const slots[] = {"submit", "write", "read", "wait"};
 
-/* A call of a slot, on a queue and behind a point, NULL: none. */
+/* A call of a slot, on a queue and after a point, NULL: none. */
 static frit_status call(struct bare *bare, uint32_t slot, frit_memory *memory, frit_queue *queue,
                         const frit_point *wait, uint64_t *value)
 {
@@ -436,7 +436,7 @@ const struct conform_check queue_checks[] = {
     {"queue", "timeline", "each submission is a later point, and waiting for it waits",
      check_timeline},
     {"queue", "refusals", "a submission with a wrong command is refused whole", check_refusals},
-    {"queue", "waits", "what a queue does runs behind the points of another that it is given",
+    {"queue", "waits", "what a queue does runs after the points of another that it is given",
      check_waits},
     {"queue", "never-made", "a queue or a value that was never made is refused", check_never_made},
     {0},

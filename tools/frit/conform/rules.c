@@ -221,7 +221,7 @@ static uint8_t *save(const struct fuser_pair *pair, const frit_program *program,
     return bytes;
 }
 
-/* From bytes that lie at the very end of their memory, so that none behind them is read. */
+/* From bytes that lie at the very end of their memory, so that none after them is read. */
 static frit_status load(const struct fuser_pair *pair, uint32_t n_ops, const uint8_t *bytes,
                         uint64_t n, frit_program *out)
 {

@@ -399,7 +399,7 @@ static bool submit(struct vulkan_rig *rig)
            MADE(rig->QueueWaitIdle(rig->queue));
 }
 
-/* Where each argument lies in the buffer: behind the block, a guard around each.  0: no room. */
+/* Where each argument lies in the buffer: after the block, a guard around each.  0: no room. */
 static uint64_t place(const struct kir_module *module, const struct vulkan_arg *args, uint64_t *at)
 {
     uint64_t end = (uint64_t)(module->n_args + module->n_params) * 8;
