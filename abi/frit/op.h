@@ -50,7 +50,7 @@ enum { FRIT_LEVEL_NONE = 0, FRIT_LEVEL_CORE, FRIT_LEVEL_COMPOSITE };
 #define FRIT_OP_SEEDED   0x08u
 #define FRIT_OP_ORDERED  0x10u
 
-/* How an operand or a result stands in its row, and its type letter; legend in ops.def. */
+/* How an operand or a result is declared in its row, and its type letter; legend in ops.def. */
 enum {
     FRIT_ROLE_NONE = 0,
     FRIT_ROLE_IN,

@@ -51,7 +51,7 @@ typedef struct frit_option {
     uint32_t struct_size;
     uint32_t type;          /* FRIT_OPTION_* */
     frit_str name;          /* [a-z][a-z0-9_]* */
-    frit_str default_value; /* as it would stand in the file */
+    frit_str default_value; /* as it would be written in the file */
     frit_str meaning;
     int64_t min; /* I64: allowed range; both 0 = any */
     int64_t max;

@@ -298,7 +298,7 @@ static frit_status open_again(frit_device **device, frit_err *err)
     return FRIT_OK;
 }
 
-/* Under the host's lock.  A fallback stands after its users in the list, so that frit_host_close
+/* Under the host's lock.  A fallback comes after its users in the list, so that frit_host_close
  * closes it after them. */
 static frit_status open_locked(frit_host *host, const struct device_entry *entry,
                                const struct natives *natives, frit_device **out, frit_err *err)

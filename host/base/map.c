@@ -72,7 +72,7 @@ static void close_gap(struct map *map, size_t gap)
         size_t home = map->entries[i].hash & mask;
 
         if (((i - home) & mask) < ((i - gap) & mask))
-            continue; /* it would stand before its home */
+            continue; /* it would come before its home */
         map->entries[gap] = map->entries[i];
         gap = i;
     }

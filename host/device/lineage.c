@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Launches are numbered from 1 on, and those in flight stand in a ring in the order of their
- * numbers, so that a number finds its entry.  What they read stands in a second ring, as writers: a
- * launch's number, or a transfer's point with TRANSFER set.  A launch reads only what
- * stands before it, so that one pass in order finds all that is made from a failed one. */
+/* Launches are numbered from 1 on, and those in flight are kept in a ring in the order of their
+ * numbers, so that a number finds its entry.  What they read is kept in a second ring, as writers:
+ * a launch's number, or a transfer's point with TRANSFER set.  A launch reads only what stands
+ * before it, so that one pass in order finds all that is made from a failed one. */
 #include "device/lineage.h"
 
 #include <stdlib.h>

@@ -32,7 +32,7 @@ const struct custom_op *custom_at(uint32_t op);
 const frit_op_info *custom_row(uint32_t op);
 const frit_record_info *custom_record(uint32_t record);
 const frit_op_info *custom_find(frit_str name);
-/* What stands in frit_op_desc. */
+/* The contents of a frit_op_desc. */
 frit_str custom_name(uint32_t op);
 
 /* Adds an op as its plugin describes it, of which struct_size bytes are read; the plugin's own op

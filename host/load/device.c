@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Devices: a driver's are enumerated when they are first needed; all that are known stand in one
- * order.  Entries never move; the list of pointers to them is made anew with each driver. */
+/* Devices: a driver's are enumerated when they are first needed; the registry keeps those of
+ * all drivers in one order.  Entries never move; the list of pointers to them is made anew with
+ * each driver. */
 #include "load/device.h"
 
 #include <inttypes.h>

@@ -57,7 +57,7 @@ void plugin_close(struct plugin *plugin);
 struct option {
     uint32_t type; /* FRIT_OPTION_* */
     const char *name;
-    const char *text; /* as it stands in the file */
+    const char *text; /* as written in the file */
     int64_t i64;      /* I64, and 0 or 1 of BOOL */
     double f64;       /* F64 */
 };

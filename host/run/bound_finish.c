@@ -340,8 +340,8 @@ static bool learn_effects(struct bound_plan *bound, const struct graph *graph)
 }
 
 /* An operand that is overwritten cannot be undone, nor an effect.  Such launches go in one submit,
- * which is done as a whole or not at all; BARRIERs stand where submits ended.  Collectives end one
- * all the same. */
+ * which is done as a whole or not at all; BARRIERs take the place of the ends of submits.
+ * Collectives end one all the same. */
 static void join_submits(struct bound_plan *bound, const struct graph *graph)
 {
     bool effects = learn_effects(bound, graph);

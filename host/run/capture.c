@@ -23,7 +23,7 @@ enum {
     LASTING = 256 /* replays of a recording after which these are counted anew */
 };
 
-/* A parameter of eight bytes: where it stands in the launches, and in the block. */
+/* A parameter of eight bytes: its place in the launches, and in the block. */
 struct number {
     const void *from;
     uint64_t at;

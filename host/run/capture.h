@@ -52,7 +52,7 @@ void capture_record(struct bound_plan *bound, const struct replay_range *range,
 /* Whether the submit that begins with launch `from` is recorded, derives from operands what it
  * derived then, and has its constant places where they were; after replay_take_derived. */
 bool capture_fits(const struct bound_plan *bound, const frit_device *device, uint32_t from);
-/* Replays it: with the scalars, bounds and cookies that stand in the launches, and where the
+/* Replays it: with the scalars, bounds and cookies of the launches, and where the
  * buffers lie now.  Anything but FRIT_OK: nothing was submitted. */
 frit_status capture_replay(struct bound_plan *bound, const struct replay_range *range,
                            uint64_t *point, frit_err *err);

@@ -111,7 +111,7 @@ struct slot {
 /* For slot_create when its home has none left. */
 struct slot *slot_refill(struct slot_home *home);
 
-/* Bits of a slot's generation: in a handle the low ones stand in bits 1.., the high ones in 48.. */
+/* Bits of a slot's generation: in a handle the low ones are bits 1.., the high ones 48.. */
 enum {
     SLOT_LOW_BITS = 6,
     SLOT_HIGH_BITS = 15,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* XXH3 of 128 bits over the module as words, each instruction with the values that it has in links,
- * so that neither padding nor where links stand matters. */
+ * so that neither padding nor the places of links matter. */
 #include "ir/digest.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Values stand in the order of their first use or making, so that what a prefix uses is a prefix of
+/* Values are in the order of their first use or making, so that what a prefix uses is a prefix of
  * them too, and arguments are numbered by one pass. */
 #include "kit/block.h"
 

@@ -48,7 +48,7 @@ struct kit_fuser {
     frit_str name;
     uint32_t version; /* bumped when saved programs are not to be taken any more */
     /* 1..1000: how near its programs come to a streaming copy, measured or guessed: 900 where it
-     * loads and stores once.  Of equal scores the fuser that stands first wins. */
+     * loads and stores once.  Of equal scores the first fuser wins. */
     uint32_t quality;
     uint32_t flags; /* as of a row, for the whole block */
     /* Whether the block, with this op after it, is still a program.  Pure.  NULL: always.  What is

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Arguments of a launch as the rows see them.  Arguments stand at a stride that the host chooses,
+/* Arguments of a launch as the rows see them.  Arguments have a stride that the host chooses,
  * scalars in the order of the row's scalar operands with the REAL attributes after them. */
 #include "call.h"
 

@@ -99,7 +99,7 @@ static void attend_query(const struct attention *a, const struct query *query)
     }
 }
 
-/* All queries of one head; `query` stands at the first. */
+/* All queries of one head; `query` is at the first. */
 static void attend_head(const struct attention *a, struct query query)
 {
     uint32_t row = a->q.rank - 2;

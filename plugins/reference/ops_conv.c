@@ -52,7 +52,7 @@ static void add_row(const struct conv *conv, struct region *region, const char *
     }
 }
 
-/* All weights of one output channel over the region; x and w stand at the first channel. */
+/* All weights of one output channel over the region; x and w point at the first channel. */
 static void add_channels(const struct conv *conv, struct region *region, const int64_t place[2],
                          const char *x, const char *w)
 {

@@ -39,7 +39,7 @@ static void add_product(const struct triples *t, const struct triple *triple)
     value_put(t->side[t->sum].dtype, to, sum);
 }
 
-/* All taps of one window; `triple` stands at the first element of each plane. */
+/* All taps of one window; `triple` is at the first element of each plane. */
 static void add_window(const struct triples *t, struct triple triple, const int64_t *place)
 {
     const struct window_dim *dim = t->window.dim;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* The ops.  What each one means stands in OPS.md; floats are rounded once per op. */
+/* The ops.  What each one means is in OPS.md; floats are rounded once per op. */
 #include "rows.h"
 
 #include <math.h>

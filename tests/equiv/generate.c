@@ -194,7 +194,7 @@ static void from_host(struct generator *g)
     commit(g, &action);
 }
 
-/* A broken value, and one that stands on it. */
+/* A broken value, and one that depends on it. */
 static void broken(struct generator *g)
 {
     struct action action = begin(g, ACT_BROKEN), add = begin_op(g, FRIT_OP_add, ATTR_NONE);

@@ -159,7 +159,7 @@ struct var {
     int8_t exponent; /* floats: elements are below 2^exponent, but for what is not finite */
     bool positive;   /* floats: elements are not below 0 */
     bool exact;      /* the same elements on every device */
-    bool tainted;    /* stands on a broken value */
+    bool tainted;    /* depends on a broken value */
     uint8_t home;    /* thread that made it */
 };
 
@@ -187,7 +187,7 @@ void script_print(const struct script *script, uint32_t variant);
 /* ---- who owns what ---- */
 
 /* The owners of every value as the script's actions leave them.  Actions are applied phase by
- * phase, thread by thread, as they stand in the script. */
+ * phase, thread by thread, as in the script. */
 struct world {
     const struct script *script;
     struct {

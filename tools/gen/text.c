@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Text that stays inside the column limit.  A word longer than a line stands alone on its line. */
+/* Text that stays inside the column limit.  A word longer than a line is alone on its line. */
 #include "gen.h"
 
 #include <assert.h>

@@ -239,7 +239,7 @@ frit_status shape_rule_deform_grad(struct shape_call *s)
 
     TRY(deform_dims(s, dims));
     TRY(shape_dims(s, 5, 4, dims));
-    for (uint32_t k = 0; k < 5; k++) { /* outputs stand in the order of the operands */
+    for (uint32_t k = 0; k < 5; k++) { /* outputs are in the order of the operands */
         if (k > 2 && (s->call->wanted >> k & 1) && !shape_has(s, k))
             return shape_fail(s, "result %s is wanted without operand %s", s->row->out[k].name,
                               s->row->in[k].name);

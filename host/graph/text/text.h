@@ -12,7 +12,7 @@
 
 struct script;
 
-/* `name` stands in messages and is what relative file names are relative to.  The text may hold
+/* `name` is used in messages and is what relative file names are relative to.  The text may hold
  * anything; it is not kept. */
 frit_status script_parse(const char *name, const char *text, size_t length, struct script **out,
                          frit_err *err);
@@ -37,7 +37,7 @@ const struct script_input *script_input_at(const struct script *script, uint32_t
 
 /* Makes the graph.  `types` has one entry per input: the type of the value that will be given, or
  * all zero where none is known (named and ? dims are then 2).  Named dims must agree over the
- * inputs.  Graph inputs stand in the script's order. */
+ * inputs.  Graph inputs are in the script's order. */
 frit_status script_bind(const struct script *script, const struct op_type *types, struct graph *out,
                         frit_err *err);
 

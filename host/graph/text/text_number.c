@@ -109,7 +109,7 @@ const char *number_parse(frit_str text, frit_scalar *out)
     return integer ? NULL : parse_float(copy, negative, out);
 }
 
-/* What stands between the digits is the decimal point of the locale. */
+/* What is between the digits is the decimal point of the locale. */
 static void add_with_point(struct str *out, const char *text)
 {
     static const char plain[] = "0123456789+-e";

@@ -95,7 +95,7 @@ frit_status parse_reserve(struct parser *p, void *array, uint32_t *capacity, uin
 
 /* ---- statements ---- */
 
-/* Names that stand left of the '=' with `output` before them, or alone. */
+/* Names to the left of the '=' with `output` before them, or alone. */
 static frit_status add_outputs(struct parser *p, const struct result_names *names)
 {
     for (uint32_t i = 0; i < names->count; i++) {

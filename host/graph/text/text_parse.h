@@ -24,7 +24,7 @@ frit_status parse_advance(struct parser *p);
 bool parse_at_sign(const struct parser *p, char sign);
 bool parse_at_word(const struct parser *p, const char *word);
 bool parse_at_line_end(const struct parser *p);
-/* Takes this sign, or says what stands there instead. */
+/* Takes this sign, or reports what is there instead. */
 frit_status parse_sign(struct parser *p, char sign, const char *where);
 /* FRIT_INVALID at the token. */
 frit_status parse_fail(const struct parser *p, const struct token *at, const char *format, ...)

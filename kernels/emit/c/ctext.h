@@ -15,7 +15,7 @@
  *    then     where `by_value`: the device addresses of element 0 of each argument, then the
  *             module's parameter words; else one word, the device address of a block of these
  *
- * Of a module with `spaces` each space has such a block, and these stand after word 0:
+ * Of a module with `spaces` each space has such a block, and these follow word 0:
  *
  *    CTEXT_RECORDS  device address of the blocks, one after the other
  *    CTEXT_FIRST    of a uint32_t for each space, and one more: the groups before it

@@ -69,7 +69,7 @@ static void use_operands(struct statement_region *c, const struct kir_inst *inst
         c->plan->home[values[i]] = PLAN_LOCAL;
 }
 
-/* Uses stand after their values, but those by `next`, which is used in any case. */
+/* Uses come after their values, except those by `next`, which is used in any case. */
 static void find_unused(struct statement_region *c)
 {
     for (uint32_t at = c->phase->n; at-- > 0;) {

@@ -20,7 +20,7 @@ enum plan_home {
 struct plan {
     uint8_t *home;    /* enum plan_home */
     bool *of_group;   /* for, if: has ops of the group inside and stands between regions */
-    bool *inside;     /* stands in a loop or branch that is all in one region */
+    bool *inside;     /* is in a loop or branch that is all in one region */
     uint32_t *region; /* the number of the region that it is in, or before */
 };
 

@@ -20,7 +20,7 @@ const char *rows_type_name(uint32_t type);
  * the row's types. */
 void rows_print(const struct kir_module *module, struct str *out);
 
-/* The functions that expressions of rows call: complete definitions in C.  They stand in an order
+/* The functions that expressions of rows call: complete definitions in C.  They are in an order
  * in which each calls only those before it; NULL: there are no more. */
 const char *rows_function(uint32_t number);
 

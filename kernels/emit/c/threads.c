@@ -5,7 +5,7 @@
  * where one warp has both; else through shared memory, a place per lane, in which threads that are
  * neighbours are neighbours.  There a barrier stands in front of the reading; one in front of the
  * next writing is not needed where two areas are used in turn, since the barrier of the one
- * exchange stands between what is read before it and what is written after it. */
+ * exchange lies between what is read before it and what is written after it. */
 #include "emit/c/threads.h"
 
 #include <stdio.h>

@@ -227,7 +227,7 @@ static const struct form forms[] = {
 
 enum { MAX_FUNCTIONS = 64, MAX_NAME = 32 };
 
-/* The name in a definition: what stands before the first bracket. */
+/* The name in a definition: what precedes the first bracket. */
 static void name_of(const char *definition, char *name)
 {
     const char *end = strchr(definition, '('), *from = end;
@@ -247,7 +247,7 @@ static const char *form_of(const struct ctext_target *target, const char *name)
     return NULL;
 }
 
-/* The functions that the text needs: one that another one calls stands before it. */
+/* The functions that the text needs: each comes before those that call it. */
 static void print_functions(const struct ctext_target *target, const char *text, struct str *out)
 {
     const char *needed[MAX_FUNCTIONS] = {NULL};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The words of dialects: what stands in front of the text of phases. */
+/* The words of dialects: what precedes the text of phases. */
 #ifndef EMIT_C_WORDS_H
 #define EMIT_C_WORDS_H
 

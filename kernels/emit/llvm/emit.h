@@ -72,7 +72,7 @@ static inline const struct kir_inst *ll_inst(const struct ll *l, uint32_t at)
     return &l->phase->inst[at];
 }
 
-/* The outermost and the innermost loop around an instruction; KIR_NONE: it stands in none. */
+/* The outermost and the innermost loop around an instruction; KIR_NONE: it is in none. */
 struct ll_around {
     uint32_t outer, inner;
 };

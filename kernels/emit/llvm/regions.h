@@ -21,7 +21,7 @@ enum region_home {
 struct regions {
     uint8_t *home;       /* enum region_home */
     bool *bounds_region; /* stands between regions */
-    bool *inside;        /* stands in a loop or branch that is all in one region */
+    bool *inside;        /* is in a loop or branch that is all in one region */
     bool *spread;        /* uniform or linear, and wanted as vectors */
     uint32_t *region;    /* the number of the region that it is in, or ends */
 };

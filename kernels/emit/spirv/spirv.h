@@ -11,7 +11,7 @@
  *          16   the block itself, where `inside`; else its device address, a multiple of 16.
  *               Where `inside` is for a target with `apart`: that address, then the parameters
  *
- * Of a module with `spaces` each space has such a block.  Then these stand at offset 16, as words:
+ * Of a module with `spaces` each space has such a block.  Then these are at offset 16, as words:
  *
  *    SPIRV_RECORDS  device address of the blocks, one after the other
  *    SPIRV_FIRST    of a uint32_t for each space, and one more: the groups before it
@@ -36,7 +36,7 @@ enum { SPIRV_RECORDS, SPIRV_FIRST, SPIRV_TABLE, SPIRV_SHIFT, SPIRV_SPACE_WORDS }
 struct spirv_target {
     uint32_t max_threads;  /* of a workgroup, along x too */
     uint32_t shared_bytes; /* of a workgroup; what lanes exchange takes up to 12 per lane of it */
-    uint32_t push_bytes;   /* up to this many the block stands in push constants; 0: never */
+    uint32_t push_bytes;   /* up to this many the block is in push constants; 0: never */
     bool apart;            /* arguments' addresses are read from the block at its address, which
                               stands in push constants with the parameters */
     /* Invocations of a subgroup, where shuffle, shuffle up and ballot are there and pipelines are
@@ -63,7 +63,7 @@ struct spirv_code {
     uint32_t each;    /* lanes of an invocation */
     uint32_t push_bytes;
     uint32_t shared_bytes;
-    bool inside;    /* the block stands in the push constants */
+    bool inside;    /* the block is in the push constants */
     bool subgroups; /* it shuffles: the pipeline needs what `subgroup` promises */
 };
 

@@ -107,7 +107,7 @@ static void add_block(struct str *out, const char *text)
              name, name, type, name, type);
 }
 
-/* What stands in front of the first typedef is the definition of NOW for a device. */
+/* What precedes the first typedef is the definition of NOW for a device. */
 static void add_threads(struct str *out, const char *text)
 {
     const char *start = strstr(text, "typedef ");

@@ -109,7 +109,7 @@ frit_status null_op_fault(const struct instance *instance, const frit_op_desc *o
 
 /* ---- reading ---- */
 
-/* The host's options; the first failure stands in `status`, after which every value is 0. */
+/* The host's options; `status` has the first failure, after which every value is 0. */
 struct reader {
     const struct instance *instance;
     const frit_host_options *table;

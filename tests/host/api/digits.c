@@ -49,7 +49,7 @@ void digits_close(struct digits *digits)
     *digits = (struct digits){0};
 }
 
-/* The labels as they stand after the header of the file. */
+/* The labels after the header of the file. */
 static frit_status count_right(const int64_t *cache, int64_t images, int *right, frit_err *err)
 {
     int64_t labels[DIGITS_ALL];

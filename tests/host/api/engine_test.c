@@ -94,7 +94,7 @@ static void test_one_search_serves_all_sizes_and_scalars(void **state)
     rig_close(&rig);
 }
 
-/* An operand that stands twice is not a pair of two: a - b, then a - a, with the same memory. */
+/* An operand that occurs twice is not a pair of two: a - b, then a - a, with the same memory. */
 static void test_an_operand_that_stands_twice(void **state)
 {
     struct rig rig;

@@ -172,7 +172,7 @@ static void test_known_plans_are_seen(void **state)
     assert_int_equal(frit_inspection_step_at(seen, 2, 0, &step), FRIT_OK);
     assert_string_equal(step.label, "add");
     assert_int_equal(frit_inspection_step_at(seen, 3, 0, &step), FRIT_OK);
-    assert_int_equal(step.n_in, 1); /* an operand that stands twice */
+    assert_int_equal(step.n_in, 1); /* an operand that occurs twice */
     frit_inspection_free(seen);
     frit_release(x);
     rig_close(&rig);

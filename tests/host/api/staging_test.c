@@ -308,7 +308,7 @@ static void test_no_pinned_memory_is_no_failure(void **state)
     rig_close(&rig);
 }
 
-/* Each item for itself; a tensor that stands twice has the last elements; taken ones are gone. */
+/* Each item for itself; a tensor that occurs twice has the last elements; taken ones are gone. */
 static void test_items_fail_alone(void **state)
 {
     frit_err err = {.struct_size = sizeof(err)};

@@ -73,7 +73,7 @@ static void words_of_a_list(void **state)
     expect_refused("option.type", "discrete accelerator", "one of: unknown");
 }
 
-/* The plugin logs which of the two it met; its id stands in the line. */
+/* The plugin logs which of the two it met; its id is in the line. */
 static void numbers(void **state)
 {
     struct rig rig = open_with("option.speed", "0.25");

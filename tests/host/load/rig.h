@@ -37,7 +37,7 @@ const struct plugin *rig_plugin(const struct rig *rig, const char *name);
 /* What was logged since the last call of rig_open. */
 const char *rig_log(void);
 
-/* Fails the test, showing both, unless `part` stands in `text`. */
+/* Fails the test, showing both, unless `text` contains `part`. */
 void rig_contains(const char *text, const char *part);
 
 #endif

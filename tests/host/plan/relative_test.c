@@ -107,7 +107,7 @@ static void numbers_extents_past_the_alphabet(void **state)
     relative_fini(&relative);
 }
 
-/* Deaths stand at the last use, ascending; what no op has is left out. */
+/* Deaths are at the last use, ascending; what no op has is left out. */
 static void deaths_move_to_the_last_use(void **state)
 {
     struct relative relative;

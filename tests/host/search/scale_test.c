@@ -329,7 +329,7 @@ static void launches_grow_with_parameters(void **state)
     }
 }
 
-/* What finish takes itself is taken once, however late its deaths stand. */
+/* What finish takes itself is taken once, however late its deaths are. */
 static void finish_makes_one_pass(void **state)
 {
     static struct found early, late;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What stands in the body of a random phase. */
+/* The body of a random phase. */
 #include "emit/random_gen.h"
 
 #include <string.h>

@@ -17,7 +17,7 @@ static void test_equal(void **state)
     kir_fini(&m);
     rig_row_sum(&m);
     m.name = "another";
-    /* Neither room nor where links stand counts. */
+    /* Neither room nor the places of links count. */
     m.links[m.n_links++] = 5;
     memmove(m.links + 1, m.links, (m.n_links - 1) * sizeof(*m.links));
     for (uint32_t i = 0; i < m.phases[0].n; i++) {

@@ -141,7 +141,7 @@ static void add(struct module *m, uint32_t inst, const uint32_t *operands, uint3
     add((m), (inst), (const uint32_t[]){__VA_ARGS__}, \
         sizeof((const uint32_t[]){__VA_ARGS__}) / sizeof(uint32_t))
 
-/* ---- what stands before the function ---- */
+/* ---- what precedes the function ---- */
 
 static void add_entry(struct module *m)
 {

@@ -19,7 +19,7 @@ struct rtc {
 /* `prefix`: hiprtc or nvrtc.  False: there is no such library, or a function is missing. */
 bool rtc_open(struct rtc *rtc, const char *library, const char *prefix);
 void rtc_close(struct rtc *rtc);
-/* Fails the test with the compiler's log, which also stands on standard error with the text. */
+/* Fails the test with the compiler's log, which is also on standard error with the text. */
 void rtc_compile(const struct rtc *rtc, const char *name, const char *text, int n_options,
                  const char *const *options);
 

@@ -21,12 +21,12 @@ struct shape {
     uint32_t place;
     bool reads;  /* out is loaded as well */
     bool twice;  /* out is stored again, one more than before */
-    bool within; /* the busy loop stands in a branch */
+    bool within; /* the busy loop is in a branch */
     bool ragged; /* each line is shorter by a chunk than the one before */
     bool half;   /* the busy loop goes over half of the line */
     bool sparse; /* both loops leave out every other chunk */
     bool nested; /* the loop that stores has one around it */
-    bool branch; /* the store stands in a branch */
+    bool branch; /* the store is in a branch */
 };
 
 /* What a chunk of vectors has at most. */

@@ -12,7 +12,7 @@ extern const struct spirv_target spirv_rich;
 /* Emits a phase and has it validated; to be ended by spirv_fini. */
 void spirv_rig_emit(const struct kir_module *m, uint32_t phase, const struct spirv_target *target,
                     bool aligned, struct spirv_code *out);
-/* How often an instruction stands in the code. */
+/* How often an instruction occurs in the code. */
 uint32_t spirv_rig_count(const struct spirv_code *code, uint32_t op);
 
 /* An argument's contents before and, as eval and the device leave them, after. */
