@@ -27,7 +27,8 @@ static frit_status check_dims(uint32_t dtype, const frit_dims *dims, struct op_t
 
     *out = (struct op_type){.dtype = dtype, .rank = (uint32_t)dims->rank};
     if (!bits || dtype_class(dtype) == FRIT_DTYPE_PACKED)
-        return fail(err, FRIT_INVALID, "%u is no element type that tensors can be made of", dtype);
+        return fail(err, FRIT_INVALID, "%u is not an element type that tensors can be made of",
+                    dtype);
     if (dims->rank < 0 || dims->rank > FRIT_MAX_RANK)
         return fail(err, FRIT_INVALID, "rank %lld is not within 0..%d", (long long)dims->rank,
                     FRIT_MAX_RANK);
@@ -129,7 +130,7 @@ static frit_status read_begin(frit_read_item *item, struct transfer_read *read, 
 
 /* Marks the tensor as failed if the device failed only now, so that frit_tensor_error reports it.
  */
-static void item_failed(const frit_read_item *item, const frit_err *err)
+static void mark_read_failed(const frit_read_item *item, const frit_err *err)
 {
     struct slot *slot = slot_enter(item->tensor, NULL);
 
@@ -151,7 +152,7 @@ static frit_status read_items(frit_read_item *items, uint64_t count, struct tran
 
         items[i].status = read_begin(&items[i], &reads[i], &own);
         if (items[i].status) {
-            item_failed(&items[i], &own);
+            mark_read_failed(&items[i], &own);
             if (!first)
                 *err = own;
             first = first ? first : items[i].status;
@@ -166,7 +167,7 @@ static frit_status read_items(frit_read_item *items, uint64_t count, struct tran
 
         items[i].status = transfer_finish(&reads[i], started, &own);
         if (items[i].status && !started) {
-            item_failed(&items[i], &own);
+            mark_read_failed(&items[i], &own);
             late = items[i].status;
             if (!first)
                 *err = own;
@@ -302,7 +303,7 @@ struct write_group {
 };
 
 /* Sets the status of an item; `first` keeps the error of the first failed one. */
-static void item_refused(frit_write_item *item, const frit_err *err, frit_err *first)
+static void note_write_error(frit_write_item *item, const frit_err *err, frit_err *first)
 {
     item->status = err->status;
     if (!first->status)
@@ -320,7 +321,7 @@ static void end_group(struct write_group *group, frit_err *first)
         if (st)
             buffer_disown(group->writes[i].buffer);
         if (st || swap_in(group->items[i]->tensor, group->writes[i].buffer, &own))
-            item_refused(group->items[i], &own, first);
+            note_write_error(group->items[i], &own, first);
     }
     group->device = NULL;
     group->n = 0;
@@ -355,7 +356,7 @@ static void add_to_group(struct write_group *group, frit_write_item *item, frit_
         st = target_memory(group, &target, item->bytes, first, &err);
     item->status = st;
     if (st) {
-        item_refused(item, &err, first);
+        note_write_error(item, &err, first);
         return;
     }
     group->device = target.device;

@@ -254,7 +254,7 @@ void frit_stats_get(frit_device *device, frit_stats *out)
     count = &device->count;
     memory_stats(device->memory, &memory);
     automaton_stats(device->automaton, &known);
-    streams_counted(device, &streams);
+    streams_sum_counters(device, &streams);
     frit_stats stats = {.ops = streams.ops,
                         .views = atomic_load(&count->views),
                         .decomposed = atomic_load(&count->decomposed),

@@ -33,7 +33,7 @@ frit_status(fail_memory)(frit_err *err, size_t bytes)
 frit_status fail_from(frit_err *err, frit_status status, const char *slot)
 {
     if (status > 0)
-        return fail(err, FRIT_INTERNAL, "%s returned %d, which is no status", slot, status);
+        return fail(err, FRIT_INTERNAL, "%s returned %d, which is not a status", slot, status);
     if (status < 0 && err && err->status != status)
         fail(err, status, "%s failed and gave no reason (%s)", slot, status_name(status));
     return status;

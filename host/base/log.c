@@ -56,7 +56,7 @@ static frit_status parse(const char *text, struct log_config *out, frit_err *err
 
         if (!level_parse(word, length - (size_t)(word - text), &level))
             return fail(err, FRIT_INVALID,
-                        "'%.*s' is no level; allowed: off error warn info debug trace",
+                        "'%.*s' is not a level; allowed: off error warn info debug trace",
                         (int)(length - (size_t)(word - text)), word);
         if (!equals) {
             out->level = level;

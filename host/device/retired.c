@@ -11,7 +11,7 @@
 struct retired {
     pthread_mutex_t lock;
     struct retired_entry *first, *last;
-    atomic_bool waits; /* there is one */
+    atomic_bool waits; /* the list is not empty */
 };
 
 frit_status retired_create(struct retired **out, frit_err *err)

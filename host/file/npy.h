@@ -2,7 +2,7 @@
 /* NumPy files: format versions 1 to 3, C and Fortran order, every dtype with a NumPy name (bf16 as
  * `V2`).  Big-endian, object, structured, text, complex and time types are rejected by name.
  *
- * Files are not trusted: nothing is read beyond the end, and allocations are no larger than the
+ * Files are not trusted: nothing is read beyond the end, and allocations are not larger than the
  * file.  Thread-safe. */
 #ifndef FILE_NPY_H
 #define FILE_NPY_H

@@ -51,7 +51,7 @@ static const char *check_number(const frit_field_info *field, int64_t value)
     case FRIT_ATTR_DTYPE:
         return value > 0 && value < FRIT_DTYPE_LIMIT && dtype_class((uint32_t)value)
                    ? NULL
-                   : "is no element type";
+                   : "is not an element type";
     default:
         return NULL;
     }

@@ -95,7 +95,7 @@ static const char *slot_trouble(const struct making *m, const frit_custom_slot *
                                 uint32_t high, uint32_t index)
 {
     if (!is_word(slot->name))
-        return "has a name that is no word";
+        return "has a name that is not a word";
     if (slot->role < low || slot->role > high)
         return "has a role that it cannot have";
     if (slot->role == FRIT_ROLE_MANY && index > 0)
@@ -167,7 +167,7 @@ static const char *field_trouble(const struct making *m, const frit_custom_field
     const frit_record_info *record = &m->out->record;
 
     if (!is_word(field->name))
-        return "has a name that is no word";
+        return "has a name that is not a word";
     for (uint32_t i = 0; i < record->n_fields; i++) {
         if (strlen(record->field[i].name) == field->name.len &&
             memcmp(record->field[i].name, field->name.ptr, (size_t)field->name.len) == 0)

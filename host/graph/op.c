@@ -115,7 +115,7 @@ frit_status op_type_check(const struct op_type *type, frit_err *err)
     int64_t count = 1;
 
     if (!bits)
-        return fail(err, FRIT_INVALID, "%u is no element type", type->dtype);
+        return fail(err, FRIT_INVALID, "%u is not an element type", type->dtype);
     if (type->rank > FRIT_MAX_RANK)
         return fail(err, FRIT_INVALID, "rank %u is beyond the largest, 8", type->rank);
     for (uint32_t i = 0; i < type->rank; i++) {

@@ -17,7 +17,7 @@ double scalar_number(const frit_scalar *scalar);
 const char *scalar_text(const frit_scalar *scalar, char *text, size_t size);
 
 /* Rewrites a scalar into the kind of an element type: F64 for floats, U64 for unsigned, else I64.
- * NULL, or why it is no value of the type ("is not a whole number"); then it stays as it was.
+ * NULL, or why it is not a value of the type ("is not a whole number"); then it stays as it was.
  * A finite float counts as a value if it rounds to a finite one; it is not rounded here. */
 const char *scalar_fit(frit_scalar *scalar, uint32_t dtype);
 

@@ -28,7 +28,7 @@ static frit_status verify_name(struct verify *v, uint32_t value)
     if (!name)
         return FRIT_OK;
     if (!lex_is_name(str_of(name)))
-        return fail(v->err, FRIT_INVALID, "value %u: '%s' is no name", value, name);
+        return fail(v->err, FRIT_INVALID, "value %u: '%s' is not a name", value, name);
     if (map_get(&v->names, name, strlen(name)))
         return fail(v->err, FRIT_INVALID, "value %u: the name '%s' is taken", value, name);
     if (!map_add(&v->names, name, strlen(name), v))
@@ -57,7 +57,7 @@ static frit_status verify_operands(const struct verify *v, const struct graph_op
         if (op->in[i].kind != FRIT_OPERAND_TENSOR)
             continue;
         if (value >= v->graph->n_values)
-            return fail(v->err, FRIT_INVALID, "%s: operand %u is no value", name, i);
+            return fail(v->err, FRIT_INVALID, "%s: operand %u is not a value", name, i);
         if (!v->made[value])
             return fail(v->err, FRIT_INVALID, "%s: operand %u is used before it is made", name, i);
     }
@@ -77,7 +77,7 @@ static frit_status verify_results(struct verify *v, const struct graph_op *op, c
         if (!wanted)
             continue;
         if (value >= v->graph->n_values || v->graph->values[value].kind != GRAPH_RESULT)
-            return fail(v->err, FRIT_INVALID, "%s: output %u is no result", name, i);
+            return fail(v->err, FRIT_INVALID, "%s: output %u is not a result", name, i);
         if (v->made[value])
             return fail(v->err, FRIT_INVALID, "%s: output %u has two producers", name, i);
         if (!op_type_equal(&types[i], &v->graph->values[value].type))
@@ -143,7 +143,7 @@ static frit_status verify_all(struct verify *v)
     }
     for (uint32_t i = 0; i < graph->n_outputs; i++) {
         if (graph->outputs[i] >= graph->n_values)
-            return fail(v->err, FRIT_INVALID, "output %u is no value", i);
+            return fail(v->err, FRIT_INVALID, "output %u is not a value", i);
     }
     return FRIT_OK;
 }

@@ -21,7 +21,7 @@ static const char *advice(uint32_t reason)
         [FRIT_REASON_NOT_A_FILE] = "name the .so file itself",
         [FRIT_REASON_NOT_ELF] = "install the plugin again, built for this machine",
         [FRIT_REASON_LOAD_FAILED] = "install what the loader misses; `ldd FILE` lists it",
-        [FRIT_REASON_NO_ENTRY] = "the file is no Frit plugin; take it out of the directory",
+        [FRIT_REASON_NO_ENTRY] = "the file is not a Frit plugin; take it out of the directory",
         [FRIT_REASON_ABI_MISMATCH] = "use plugin and library of the same release",
         [FRIT_REASON_SANITIZER_MISMATCH] = "build both with the same -fsanitize options",
         [FRIT_REASON_BAD_WELCOME] = "report it to the plugin's author",

@@ -27,17 +27,18 @@ struct memory {
     struct memory_limits limits;
     uint64_t align;
     struct memory_queue queue;
-    uint32_t n_queues;       /* whose uses are kept, 0: there is one */
+    uint32_t n_queues; /* number of queues, if there are several, whose uses buffers keep; 0: one
+                          queue */
     atomic_bool has_surplus; /* idle chunks hold more than is kept; written inside the lock */
-    atomic_bool has_leaving; /* there is one; likewise */
-    struct short_lock lock;  /* of everything below */
+    atomic_bool has_leaving; /* `leaving` is not empty; written inside the lock */
+    struct short_lock lock;  /* guards everything below */
     struct pool pool;
-    uint64_t idle_order;         /* of the chunk that was idle last */
+    uint64_t idle_order;         /* of the chunk that became idle last */
     atomic_uint_least64_t frees; /* see memory_frees */
     struct buffer *parts;
     struct pool_chunk *leaving, **leaving_end; /* adopted, without a buffer; oldest first */
     struct memory_stats stats;
-    struct short_lock derived_lock; /* of all lists of what is derived, see derived.c */
+    struct short_lock derived_lock; /* guards all lists of derived memory, see derived.c */
     struct derived *derived;
 };
 

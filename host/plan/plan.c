@@ -416,8 +416,8 @@ frit_status plan_create(const struct relative *relative, uint32_t n_calls,
     return st;
 }
 
-frit_status plan_unfused(const struct relative *relative, uint32_t n_calls, struct plan **out,
-                         frit_err *err)
+frit_status plan_create_unfused(const struct relative *relative, uint32_t n_calls,
+                                struct plan **out, frit_err *err)
 {
     uint32_t *ops = calloc((size_t)relative->n_ops + 1, sizeof(*ops));
     struct plan_block block = {.n_ops = relative->n_ops, .ops = ops, .end = PLAN_END_SINGLE};

@@ -79,8 +79,8 @@ frit_status plan_create(const struct relative *relative, uint32_t n_calls,
                         const struct plan_block *blocks, uint32_t n_blocks, struct plan **out,
                         frit_err *err);
 /* Makes a plan that runs each op singly, in program order. */
-frit_status plan_unfused(const struct relative *relative, uint32_t n_calls, struct plan **out,
-                         frit_err *err);
+frit_status plan_create_unfused(const struct relative *relative, uint32_t n_calls,
+                                struct plan **out, frit_err *err);
 struct plan *plan_ref(struct plan *plan);
 void plan_unref(struct plan *plan);             /* NULL does nothing */
 bool plan_is_unshared(const struct plan *plan); /* the caller has the only reference */

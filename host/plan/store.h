@@ -47,8 +47,8 @@ struct store_saved {
 /* Saves the answers since the last save, with the paths to them, in one transaction; if the file
  * has no rows of the namespace, all answers of the newest generation.  A namespace larger than four
  * times the automaton's bytes is cleared first; other namespaces are deleted only after 90 days
- * without use.  A file that cannot be written is no failure; its answers are saved next time. Fails
- * only if out of memory. */
+ * without use.  A file that cannot be written is not a failure; its answers are saved next time.
+ * Fails only if out of memory. */
 frit_status store_save(const struct store_context *context, struct automaton *automaton,
                        struct store_saved *out, frit_err *err);
 

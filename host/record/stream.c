@@ -241,7 +241,7 @@ static void add_counts(struct stream *stream, void *ctx)
     stream_count(&sum->fused, atomic_load_explicit(&stream->count.fused, memory_order_relaxed));
 }
 
-void streams_counted(frit_device *device, struct stream_counters *out)
+void streams_sum_counters(frit_device *device, struct stream_counters *out)
 {
     *out = (struct stream_counters){0};
     streams_each(device, add_counts, out);

@@ -92,7 +92,7 @@ void stream_retire(struct stream *stream);
 void streams_each(frit_device *device, void (*fn)(struct stream *stream, void *ctx), void *ctx);
 /* Sums over the streams of a device: ops that wait, counters, tensors, streams. */
 uint64_t streams_queued(frit_device *device);
-void streams_counted(frit_device *device, struct stream_counters *out);
+void streams_sum_counters(frit_device *device, struct stream_counters *out);
 uint64_t streams_tensors(frit_device *device);
 uint64_t streams_count(frit_device *device);
 

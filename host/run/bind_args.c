@@ -160,7 +160,7 @@ static bool may_take(const struct launch *l, uint32_t index, uint64_t bytes, boo
     return frame_dies(l->frame, value) && frame_is_sole_owner(l->frame, value);
 }
 
-/* How many elements lie in this many bytes; false if that is no whole number. */
+/* How many elements lie in this many bytes; false if that is not a whole number. */
 static bool elements_before(uint32_t dtype, uint64_t bytes, int64_t *count)
 {
     uint64_t one = frit_storage_bytes(dtype, 1);

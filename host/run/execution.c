@@ -363,7 +363,7 @@ static frit_status make_fit(struct execution *f, const struct plan *plan, struct
         TRY(explorer_fits(explorer, device, segment, plan, &fits, err));
     if (fits)
         return FRIT_OK;
-    return explorer_unfused(explorer, device, segment, f->n_calls, other, err);
+    return explorer_plan_unfused(explorer, device, segment, f->n_calls, other, err);
 }
 
 void execution_fail(struct execution *f, frit_status status)

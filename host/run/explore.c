@@ -495,8 +495,9 @@ frit_status explorer_whole(struct explorer *e, frit_device *device, const struct
     return finish(e, device, true, plan, err);
 }
 
-frit_status explorer_unfused(struct explorer *e, frit_device *device, const struct segment *segment,
-                             uint32_t n_calls, struct plan **plan, frit_err *err)
+frit_status explorer_plan_unfused(struct explorer *e, frit_device *device,
+                                  const struct segment *segment, uint32_t n_calls,
+                                  struct plan **plan, frit_err *err)
 {
     struct plan_block block = {.end = PLAN_END_SINGLE};
     uint32_t *ops;

@@ -57,9 +57,9 @@ frit_status explorer_lazy(struct explorer *explorer, frit_device *device,
 frit_status explorer_whole(struct explorer *explorer, frit_device *device,
                            const struct segment *segment, struct plan **plan, frit_err *err);
 /* Each op by itself, in order. */
-frit_status explorer_unfused(struct explorer *explorer, frit_device *device,
-                             const struct segment *segment, uint32_t n_calls, struct plan **plan,
-                             frit_err *err);
+frit_status explorer_plan_unfused(struct explorer *explorer, frit_device *device,
+                                  const struct segment *segment, uint32_t n_calls,
+                                  struct plan **plan, frit_err *err);
 /* Whether a plan of equal keys is one for these ops: a composite may stand for other ops at other
  * sizes. */
 frit_status explorer_fits(struct explorer *explorer, frit_device *device,

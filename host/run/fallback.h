@@ -10,7 +10,7 @@
 struct frame;
 
 /* Counted and noted, and once per label and kind a line at debug.  What another candidate or the
- * ops do while the program is not ready (FRIT_BUSY) is no fallback, and counted as waiting; what
+ * ops do while the program is not ready (FRIT_BUSY) is not a fallback, and counted as waiting; what
  * they do instead of a program that failed with FRIT_INTERNAL is a fault as well. */
 void fallback_report(struct frame *frame, const char *label, enum fallback kind,
                      const frit_err *why);

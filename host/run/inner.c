@@ -246,7 +246,7 @@ static frit_status run(struct frame *outer, uint32_t op, frit_device *device,
     return st;
 }
 
-frit_status inner_decomposed(struct frame *frame, uint32_t op, frit_err *err)
+frit_status inner_run_decomposed(struct frame *frame, uint32_t op, frit_err *err)
 {
     return run(frame, op, frame->device, frame->scratch, decomposed_graph, err);
 }

@@ -10,7 +10,7 @@
 struct frame;
 
 /* Runs what a composite op stands for, or the op on the fallback device.  The batch is empty. */
-frit_status inner_decomposed(struct frame *frame, uint32_t op, frit_err *err);
+frit_status inner_run_decomposed(struct frame *frame, uint32_t op, frit_err *err);
 frit_status inner_elsewhere(struct frame *frame, uint32_t op, frit_err *err);
 
 #endif

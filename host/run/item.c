@@ -371,7 +371,7 @@ static void run_instead(struct frame *frame, uint32_t number, struct attempt *at
     if (composite) {
         if (attempt->claimed)
             fallback_report(frame, name, FALLBACK_DECOMPOSED, err);
-        attempt->status = inner_decomposed(frame, number, err);
+        attempt->status = inner_run_decomposed(frame, number, err);
     }
     if (attempt->status && !launch_lacked_memory(attempt->status) && fallback && !frame->borrowed) {
         fallback_report(frame, name, FALLBACK_DEVICE, err);

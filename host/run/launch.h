@@ -26,7 +26,7 @@ struct launch_call {
     const uint32_t *ops; /* covered; of the graph */
     uint32_t n_ops;
     uint32_t n_in, n_out;
-    const uint32_t *in;     /* values of the frame; GRAPH_NO_VALUE: the operand is no tensor */
+    const uint32_t *in;     /* values of the frame; GRAPH_NO_VALUE: the operand is not a tensor */
     const uint32_t *out;    /* likewise: nobody wants it */
     const int64_t *strides; /* of the first output, NULL: dense */
 };

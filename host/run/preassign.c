@@ -48,9 +48,10 @@ static frit_status check(const struct slot *slot, const struct buffer *buffer, u
                     (unsigned long long)bytes, (unsigned long long)offset,
                     (unsigned long long)buffer->bytes);
     if (bytes && (buffer->offset + offset) % one)
-        return fail(err, FRIT_INVALID,
-                    "a tensor is assigned to byte %llu, which is no multiple of its element's %llu",
-                    (unsigned long long)offset, (unsigned long long)one);
+        return fail(
+            err, FRIT_INVALID,
+            "a tensor is assigned to byte %llu, which is not a multiple of its element's %llu",
+            (unsigned long long)offset, (unsigned long long)one);
     return FRIT_OK;
 }
 

@@ -32,8 +32,8 @@ static bool same_layout(const struct bound_value *bound, const struct value *val
     return true;
 }
 
-/* An operand as it was, at a place of the same kind, in a buffer of the same size that is no part
- * of another: its alignment follows from these. */
+/* An operand as it was, at a place of the same kind, in a buffer of the same size that is not a
+ * part of another: its alignment follows from these. */
 static bool matches_external(struct bound_value *bound, const struct seg_value *from)
 {
     const struct slot *slot = from->slot;

@@ -68,7 +68,7 @@ struct program {
     uint32_t n_candidates;
     frit_candidate *candidates;
     const struct schedule **schedules; /* per candidate; NULL: the vendor's library */
-    uint32_t product;     /* op that the library computes; BLOCK_NONE: it is no candidate */
+    uint32_t product;     /* op that the library computes; BLOCK_NONE: it is not a candidate */
     pthread_mutex_t lock; /* guards the fields below */
     struct map prepared;  /* candidate and signature -> struct prepared */
     struct map variants;  /* digest -> struct program_variant */

@@ -136,7 +136,7 @@ static frit_status want_number(struct parser *p, const char *prefix, uint64_t mo
         if (to_number(digits, out) && *out <= most)
             return FRIT_OK;
     }
-    return bad(p, "%s is no number like %s1, or it is too large", shown(p), prefix);
+    return bad(p, "%s is not a number like %s1, or it is too large", shown(p), prefix);
 }
 
 static frit_status want_u32(struct parser *p, uint32_t *out)
@@ -157,7 +157,7 @@ static frit_status want_dtype(struct parser *p, uint32_t *out)
             return FRIT_OK;
         }
     }
-    return bad(p, "%s is no dtype", shown(p));
+    return bad(p, "%s is not a dtype", shown(p));
 }
 
 static frit_status want_type(struct parser *p, enum kir_type *out)
@@ -169,7 +169,7 @@ static frit_status want_type(struct parser *p, enum kir_type *out)
             return FRIT_OK;
         }
     }
-    return bad(p, "%s is no type", shown(p));
+    return bad(p, "%s is not a type", shown(p));
 }
 
 /* A value that was made before in the phase. */
@@ -313,7 +313,7 @@ static frit_status parse_const(struct parser *p, enum kir_type type, uint64_t *o
     digits.ptr += negative;
     digits.len -= negative;
     if (!to_number(digits, out) || (negative && *out > (uint64_t)1 << (type == KIR_I32 ? 31 : 63)))
-        return bad(p, "%s is no number of type %s", shown(p), kir_type_name(type));
+        return bad(p, "%s is not a number of type %s", shown(p), kir_type_name(type));
     if (negative)
         *out = type == KIR_I32 ? (uint32_t)(0 - *out) : 0 - *out;
     return FRIT_OK;
@@ -368,7 +368,7 @@ static frit_status push(struct parser *p, uint32_t op)
 static frit_status pop(struct parser *p, uint32_t op)
 {
     if (!p->depth || p->open[p->depth - 1] != op)
-        return bad(p, "the innermost open loop or if is no %s", kir_op_info(op)->name);
+        return bad(p, "the innermost open loop or if is not '%s'", kir_op_info(op)->name);
     p->depth--;
     return FRIT_OK;
 }
@@ -442,7 +442,7 @@ static frit_status find_op(struct parser *p, enum kir_op *out)
             return FRIT_OK;
         }
     }
-    return bad(p, "%s is no instruction", shown(p));
+    return bad(p, "%s is not an instruction", shown(p));
 }
 
 /* "%3 f32 =" */

@@ -47,7 +47,7 @@ static frit_status check_pair(struct verify *v, uint32_t opener)
     uint32_t op = v->inst->op == KIR_next ? KIR_for : KIR_if;
 
     if (opener == KIR_NONE || v->phase->inst[opener].op != op)
-        return bad(v, "the innermost open loop or if is no %s", wanted);
+        return bad(v, "the innermost open loop or if is not '%s'", wanted);
     if (v->inst->pair != opener || v->phase->inst[opener].pair != v->place.at)
         return bad(v, "is not paired with its %s, which is %%%u", wanted, opener);
     return FRIT_OK;
@@ -63,7 +63,7 @@ static frit_status check_nesting(struct verify *v)
         go_to(v, i);
         op = v->inst->op;
         if (op >= KIR_OPS)
-            return bad(v, "is no instruction");
+            return bad(v, "is not an instruction");
         if (v->inst->level != depth)
             return bad(v, "stands at level %u and says %u", depth, v->inst->level);
         v->scope[i] = open;
@@ -203,7 +203,7 @@ static frit_status check_arg(struct verify *v)
                                          : "read and written");
     type = reads ? v->inst->type : v->phase->inst[v->inst->a[1]].type;
     if (type != kir_type_of(arg->dtype))
-        return bad(v, "an element of argument %u is no %s", (uint32_t)v->inst->imm,
+        return bad(v, "an element of argument %u is not %s", (uint32_t)v->inst->imm,
                    kir_type_name(type));
     if (op == KIR_atomic_add && (arg->dtype == FRIT_F64 || arg->dtype == FRIT_BOOL ||
                                  frit_storage_bytes(arg->dtype, 1) < 4))
@@ -219,7 +219,7 @@ static frit_status check_tile(struct verify *v)
         return bad(v, "there are %u tiles", v->phase->n_tiles);
     type = v->inst->op == KIR_tload ? v->inst->type : v->phase->inst[v->inst->a[1]].type;
     if (type != v->phase->tiles[v->inst->imm].type)
-        return bad(v, "an element of tile %u is no %s", (uint32_t)v->inst->imm,
+        return bad(v, "an element of tile %u is not %s", (uint32_t)v->inst->imm,
                    kir_type_name(type));
     return FRIT_OK;
 }
@@ -374,7 +374,7 @@ static frit_status check_uniform(struct verify *v)
 static frit_status check_phase_head(struct verify *v)
 {
     if (!is_power_of_two(v->phase->lanes) || v->phase->lanes > KIR_MAX_LANES)
-        return bad(v, "%u lanes are no power of two up to %u", v->phase->lanes, KIR_MAX_LANES);
+        return bad(v, "%u lanes are not a power of two up to %u", v->phase->lanes, KIR_MAX_LANES);
     for (uint32_t i = 0; i < v->phase->n_tiles; i++) {
         const struct kir_tile *tile = &v->phase->tiles[i];
 
@@ -420,7 +420,7 @@ static frit_status check_module(struct verify *v)
     if (module->failed)
         return fail_memory(v->err, sizeof(struct kir_inst));
     if (!is_word(module->name))
-        return bad(v, "the name is no word of letters, digits and _ . - +");
+        return bad(v, "the name is not a word of letters, digits and _ . - +");
     if (module->n_phases < 1 || module->n_phases > KIR_PHASES)
         return bad(v, "%u phases; there may be 1 to %u", module->n_phases, KIR_PHASES);
     for (uint32_t i = 0; i < module->n_args; i++) {

@@ -331,7 +331,7 @@ static frit_status check(void *ctx, const frit_launch *launch, frit_err *err)
                      "a program of another driver");
 }
 
-static frit_status no_memory(const struct instance *instance, const char *name, frit_err *err)
+static frit_status fail_no_memory(const struct instance *instance, const char *name, frit_err *err)
 {
     return plug_fail(&instance->plug, err, FRIT_NO_HOST_MEMORY, "no memory to run %s", name);
 }
@@ -345,7 +345,7 @@ static frit_status run_kernel(struct launcher *launcher, const frit_launch *laun
 
     if (!grow_args(&launcher->memory, instance, made->n_spaces * made->n_args) ||
         !grow_scratch(&launcher->memory, instance, scratch_of(made->code, object)))
-        return no_memory(instance, made->name, err);
+        return fail_no_memory(instance, made->name, err);
     set_args(&launcher->memory, launch, made);
     *outside += run_phases(launcher, launch, made, object);
     return FRIT_OK;
@@ -362,7 +362,7 @@ static frit_status run(void *ctx, const frit_launch *launch, frit_err *err)
 
     if (status && made.total_words > memory->n_words) {
         if (!grow_words(memory, instance, made.total_words))
-            return no_memory(instance, made.name, err);
+            return fail_no_memory(instance, made.name, err);
         status = kernels_launch(launch, memory->words, memory->n_words, &made, err);
     }
     if (status)

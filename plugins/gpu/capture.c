@@ -26,7 +26,7 @@ static void *make_array(const struct capture *capture, uint64_t n, uint64_t each
     return made ? memset(made, 0, (n + 1) * each) : NULL;
 }
 
-static frit_status no_memory(const struct capture *capture, frit_err *err)
+static frit_status fail_no_memory(const struct capture *capture, frit_err *err)
 {
     return plug_fail(capture->plug, err, FRIT_NO_HOST_MEMORY, "no memory for a recording");
 }
@@ -64,7 +64,7 @@ static frit_status copy_launch(struct capture *capture, const frit_launch *from,
     to->scalars = make_array(capture, from->n_scalars, sizeof *to->scalars);
     to->bounds = make_array(capture, from->n_bounds, sizeof *to->bounds);
     if (!to->scalars || !to->bounds)
-        return no_memory(capture, err);
+        return fail_no_memory(capture, err);
     if (from->n_scalars)
         memcpy(to->scalars, from->scalars, from->n_scalars * sizeof *to->scalars);
     if (from->n_bounds)
@@ -138,8 +138,9 @@ static frit_status make_counted(struct capture *capture, frit_err *err)
     capture->address_patches =
         make_array(capture, capture->n_address_patches, sizeof *capture->address_patches);
     capture->n_address_patches = 0;
-    return capture->kernels && capture->words && capture->address_patches ? FRIT_OK
-                                                                          : no_memory(capture, err);
+    return capture->kernels && capture->words && capture->address_patches
+               ? FRIT_OK
+               : fail_no_memory(capture, err);
 }
 
 /* Writes the argument blocks of a launch from the word with the index `word` on, and sets `word` to
@@ -298,7 +299,7 @@ static frit_status add_launch_params(struct capture *capture, struct captured_la
 
     offsets.at = make_array(capture, offsets.n, sizeof *offsets.at);
     if (!offsets.at)
-        return no_memory(capture, err);
+        return fail_no_memory(capture, err);
     for (uint32_t i = 0; i < n_params && !status; i++)
         status = add_param(capture, to, &offsets, params[i], err);
     if (!status)
@@ -353,7 +354,7 @@ static frit_status add_params(struct capture *capture, const struct capture_sour
 {
     const frit_param **sorted = make_array(capture, source->n_params, sizeof *sorted);
     uint32_t *begins = make_array(capture, capture->n_cmds + UINT64_C(1), sizeof *begins);
-    frit_status status = sorted && begins ? FRIT_OK : no_memory(capture, err);
+    frit_status status = sorted && begins ? FRIT_OK : fail_no_memory(capture, err);
 
     if (!status)
         status = sort_params(capture, source, sorted, begins, err);
@@ -376,7 +377,7 @@ frit_status capture_init(struct capture *capture, const struct plug *plug,
     capture->scalar_patches =
         make_array(capture, source->n_params, sizeof *capture->scalar_patches);
     if (!capture->cmds || !capture->launches || !capture->scalar_patches)
-        status = no_memory(capture, err);
+        status = fail_no_memory(capture, err);
     if (!status)
         status = copy_commands(capture, source, buffer, err);
     if (!status)

@@ -217,7 +217,7 @@ frit_status graph_make_segments(struct device *device, frit_recording *recording
 
 /* ---- graphs for addresses ---- */
 
-/* A failure is no fault: the segments do the same. */
+/* A failure is not a fault: the segments do the same. */
 static void make_placed(struct device *device, frit_recording *recording,
                         struct placed_graph *placed)
 {

@@ -68,7 +68,7 @@ struct kit_call {
     struct kit_tensor args[KIT_ARGS]; /* block->n_in inputs, then results; see kit_value.arg */
 };
 
-/* Operand `i` and result `k` of op `op` of the block; NULL where it is no argument: a scalar,
+/* Operand `i` and result `k` of op `op` of the block; NULL where it is not an argument: a scalar,
  * absent, or a value that dies inside. */
 const struct kit_tensor *kit_in(const struct kit_call *call, uint32_t op, uint32_t i);
 const struct kit_tensor *kit_out(const struct kit_call *call, uint32_t op, uint32_t k);

@@ -33,7 +33,7 @@ static void fuser_destroy(void *self)
         plug_free(&fuser->device->instance->plug, self);
 }
 
-static frit_status no_memory(const struct kit_instance *instance, frit_err *err)
+static frit_status fail_no_memory(const struct kit_instance *instance, frit_err *err)
 {
     return plug_fail(&instance->plug, err, FRIT_NO_HOST_MEMORY, "no memory for a fuser");
 }
@@ -62,7 +62,7 @@ static frit_status fuser_prototypes(void *self, const frit_fuser_device *device,
         while (i-- > 0)
             fuser_destroy(prototype_at(out, stride, i)->prototype);
         *count = 0;
-        return no_memory(instance, err);
+        return fail_no_memory(instance, err);
     }
     return FRIT_OK;
 }
@@ -74,7 +74,7 @@ static frit_status fuser_clone(const void *self, void **out, frit_err *err)
 
     *out = copy;
     if (!copy)
-        return no_memory(fuser->device->instance, err);
+        return fail_no_memory(fuser->device->instance, err);
     block_copy(&copy->block, &fuser->block);
     return FRIT_OK;
 }

@@ -30,7 +30,7 @@ static int64_t length_of(const struct view *lengths, int64_t item, int64_t most)
                    most);
 }
 
-/* The class of a state; a number that is no class is the nearest. */
+/* The class of a state; a number that is not a class is the nearest. */
 static int64_t class_of(const struct ctc *c, int64_t state)
 {
     const struct view *targets = &c->targets;

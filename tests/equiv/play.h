@@ -37,23 +37,23 @@ void play_script(struct play *play, frit_device *device, const struct script *sc
                  const struct play_params *params, const uint8_t *left);
 void play_fini(struct play *play, const struct script *script);
 
-/* False, and how in `text`, where readings differ; NaNs are alike. */
+/* False if readings differ, and `text` says how; all NaNs count as equal. */
 bool play_compare(const struct script *script, uint32_t variant, const struct play *plain,
                   const struct play *fused, char *text, size_t size);
 
-/* How much a comparison with what is computed in f64 saw. */
+/* Statistics of comparisons with what is computed in f64. */
 struct play_seen {
     uint64_t elements; /* floats */
-    uint64_t rough;    /* of these, where a hundredth of the tensor's largest would be let pass */
-    double most;       /* difference, as a part of what is allowed */
+    uint64_t rough;    /* of these, with a tolerance above a hundredth of the tensor's largest */
+    double most;       /* the largest difference, relative to its tolerance */
 };
 
 enum { PLAY_ERRORS = 24 };
 
-/* The plays of a script whose results two drivers may round apart. */
+/* The plays of a script that compare two drivers, which may round differently. */
 struct play_near {
-    const struct play *own;  /* on the driver that is the measure */
-    const struct play *wide; /* the same; NULL: only `own` is known */
+    const struct play *own;  /* on the driver that is the measure (--near) */
+    const struct play *wide; /* the same in f64; NULL: only `own` has been played */
     const struct play *disturbed[PLAY_ERRORS];
     uint32_t n_disturbed; /* may be 0 */
     const struct play *other;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A script is played with its plans unknown, again (they are known now), with other sizes and
- * scalars, and with fewer deaths (the plans that are known are almost its own); then the script of
- * the next seed, to which the plans that are known are foreign.
+/* A script is played with no plans known, again with its own plans known, with other sizes and
+ * scalars, and with fewer deaths (the known plans almost fit); then comes the script of the next
+ * seed, to which the known plans are foreign.
  *
- * Where seeds come again, devices stay open, and find the plans and the code of the rounds before:
- * a round has other data and scalars, and sizes, layouts and deaths in one of few forms. */
+ * With --shapes seeds are repeated in rounds, on devices that stay open and have the plans and code
+ * of earlier rounds: each round has other data and scalars, and sizes, layouts and deaths in one of
+ * few forms. */
 #include "seeds.h"
 
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Near sessions play the measure no more often than needed: a reading within 3 units in the last
- * place of the one in its own type needs no other, and each further type can but widen what is let
- * pass (play_compare_near).  So the measure goes on, own type, f64, f64 with errors, more errors,
- * only while a side seems to differ. */
+/* Near sessions play the measure (the device of --near) no more often than needed: a reading within
+ * 3 units in the last place of the one in its own type passes without the others, and each further
+ * play can only widen the tolerance (play_compare_near).  So the plays of the measure, in the own
+ * type, in f64, in f64 with errors and with more errors, stop as soon as no side differs. */
 #include "session.h"
 
 #include <stdio.h>

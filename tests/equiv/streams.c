@@ -5,13 +5,13 @@
  *         [--near DEVICE] [--beside SECTION.KEY=VALUE[,...]]... [--large] [--shapes N] [--print]
  *         [--no-shrink]
  *
- * Fused on the device, and beside it the same bit for bit: without fusion, or with the settings of
- * each `--beside`.  With `--near` as near as drivers must be to this device, and each `--beside`
- * the same bit for bit as the device.
+ * What the device reads with fusion is compared bit for bit with a play without fusion, or with one
+ * for the settings of each `--beside`.  With `--near` it is compared, within the tolerance between
+ * drivers, with that device, and bit for bit with each `--beside`.
  *
- * With `--shapes` there are but N streams that differ in more than their numbers, which come again
- * with other data on devices that stay open.  The first difference is printed with a script that
- * shows it and from which nothing can be left out. */
+ * With `--shapes`, only N streams differ in more than data and scalars; they are played repeatedly,
+ * with other data, on devices that stay open.  The first difference is printed with a script that
+ * shows it and from which nothing can be removed. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -178,7 +178,7 @@ static int test_seed(struct program *program)
     return 1;
 }
 
-/* With --shapes: how many scripts come again, each in several forms. */
+/* With --shapes: the number of scripts that are repeated, each in several forms. */
 static uint32_t scripts_of(const struct options *options)
 {
     uint32_t forms = options->large ? SCRIPT_LARGE : SEED_FORMS;

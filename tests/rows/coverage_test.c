@@ -80,7 +80,7 @@ static bool letter_takes(uint32_t letter, uint32_t dtype)
     }
 }
 
-/* The letter of the first tensor operand that is no mask. */
+/* The letter of the first tensor operand that is not a mask. */
 static uint32_t row_letter(const frit_op_info *row)
 {
     for (const frit_slot_info *slot = row->in; slot->name; slot++) {

@@ -90,7 +90,7 @@ expect 2 '' '--jobs wants a number from 1 to 64' "$frit" conform reference --job
 expect 2 '' '--set wants SECTION.KEY=VALUE' "$frit" conform reference --set threads=1
 expect 2 '' 'missing argument' "$frit" conform
 expect 1 '' 'conform: nosuch: ' "$frit" conform nosuch
-expect 1 '' 'fake-plain.so: it is no plugin: ' "$frit" conform "$fakes/libfake-plain.so" --filter add
+expect 1 '' 'fake-plain.so: it is not a plugin: ' "$frit" conform "$fakes/libfake-plain.so" --filter add
 expect 1 '' 'conform: .*open-fails.so: .*the moon is not full' "$frit" conform "$fakes/libfrit-fake-open-fails.so" --filter add
 expect 1 '' 'fake-crashes.so: it was not opened: it crashed: Aborted' "$frit" conform "$wrongs/libfrit-fake-crashes.so"
 # A plugin beside the driver that crashes is reported before the first case.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Progress messages where standard error is no terminal. */
+/* Progress messages where standard error is not a terminal. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>

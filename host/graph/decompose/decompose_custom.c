@@ -31,7 +31,7 @@ static const char *part_trouble(const struct parts *p, const frit_custom_part *p
         return "a part's struct_size is not set";
     row = part->op < FRIT_OP_LIMIT ? op_row(part->op) : NULL;
     if (!row)
-        return "a part is no row of ops.def";
+        return "a part is not a row of ops.def";
     if (row->traits & only & ~p->row->traits)
         return "a part is SEEDED or ORDERED, the op is not";
     if (part->n_in && (!part->in || part->in_stride < sizeof(frit_custom_operand)))
@@ -117,7 +117,7 @@ frit_status decompose_custom(const struct op_call *call, const struct op_type *o
     st = custom->decompose(custom->self, &view.call, &build, results, &said);
     custom_view_fini(&view);
     if (!p.status && st)
-        return custom_failed(&custom->row, "decompose", st, &said, err);
+        return custom_fail(&custom->row, "decompose", st, &said, err);
     st = p.status ? p.status : take_results(&p, out, results);
     if (st)
         fail_context(err, "%s: its decomposition by plugin '%s'", custom->row.name, custom->plugin);

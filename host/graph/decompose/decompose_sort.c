@@ -2,7 +2,8 @@
 /* Rows that are parts of sort. */
 #include "graph/decompose/build.h"
 
-static void sorted(struct build *b, int64_t axis, bool descending, term out[FRIT_OP_MAX_OUT])
+/* Appends a sort of operand 0; `out` gets its results. */
+static void append_sort(struct build *b, int64_t axis, bool descending, term out[FRIT_OP_MAX_OUT])
 {
     const frit_attrs_sort attrs = {
         .struct_size = sizeof(attrs), .axis = axis, .descending = descending};
@@ -17,7 +18,7 @@ term decompose_argsort(struct build *b)
     const frit_attrs_sort *a = b->call->attrs;
     term out[FRIT_OP_MAX_OUT];
 
-    sorted(b, a->axis, a->descending, out);
+    append_sort(b, a->axis, a->descending, out);
     return out[1];
 }
 
@@ -26,7 +27,7 @@ term decompose_topk(struct build *b)
     const frit_attrs_topk *a = b->call->attrs;
     term out[FRIT_OP_MAX_OUT];
 
-    sorted(b, a->axis, true, out);
+    append_sort(b, a->axis, true, out);
     if (b->call->wanted & 2)
         b->results[1] = b_slice(b, out[1], (uint32_t)a->axis, 0, a->k);
     return b_slice(b, out[0], (uint32_t)a->axis, 0, a->k);

@@ -112,7 +112,7 @@ frit_status shape_rule_attention(struct shape_call *s)
     if (q->dims[last] != k->dims[last])
         return shape_fail(s, "q and k must agree in the last dim");
     if (k->dims[last - 2] == 0 ? q->dims[last - 2] != 0 : q->dims[last - 2] % k->dims[last - 2])
-        return shape_fail(s, "%lld heads of q are no multiple of %lld of k",
+        return shape_fail(s, "%lld heads of q are not a multiple of %lld of k",
                           (long long)q->dims[last - 2], (long long)k->dims[last - 2]);
     scores.dims[last] = k->dims[last - 1];
     scores.dtype = shape_in(s, 3)->dtype;

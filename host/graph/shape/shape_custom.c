@@ -97,8 +97,8 @@ void custom_view_fini(struct custom_view *view)
         free(view->in);
 }
 
-frit_status custom_failed(const frit_op_info *row, const char *slot, frit_status status,
-                          frit_err *said, frit_err *err)
+frit_status custom_fail(const frit_op_info *row, const char *slot, frit_status status,
+                        frit_err *said, frit_err *err)
 {
     said->text[sizeof(said->text) - 1] = '\0';
     if (status > 0)
@@ -145,7 +145,7 @@ frit_status shape_custom(struct shape_call *s)
     memcpy(out, view.out, sizeof(out));
     st = custom->infer(custom->self, &view.call, out, &said);
     if (st)
-        st = custom_failed(s->row, "infer", st, &said, s->err);
+        st = custom_fail(s->row, "infer", st, &said, s->err);
     for (uint32_t k = 0; k < view.call.n_out && !st; k++)
         st = take_result(s, k, &out[k]);
     custom_view_fini(&view);

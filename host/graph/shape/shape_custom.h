@@ -18,7 +18,7 @@ void custom_view_fini(struct custom_view *view);
 frit_custom_type custom_type(const struct op_type *type);
 /* What a slot that did not return FRIT_OK said: never FRIT_OK, with a text that names op and
  * plugin or is the plugin's own. */
-frit_status custom_failed(const frit_op_info *row, const char *slot, frit_status status,
-                          frit_err *said, frit_err *err);
+frit_status custom_fail(const frit_op_info *row, const char *slot, frit_status status,
+                        frit_err *said, frit_err *err);
 
 #endif

@@ -109,7 +109,7 @@ frit_status shape_rule_max_pool_grad(struct shape_call *s)
 }
 
 /* Sizes of the result, one per spatial dim; there must be something to resample. */
-static frit_status resized(struct shape_call *s, int64_t *size)
+static frit_status resize_spatial(struct shape_call *s, int64_t *size)
 {
     uint32_t spatial = shape_in(s, 0)->rank - 2;
 
@@ -131,7 +131,7 @@ frit_status shape_rule_adaptive(struct shape_call *s)
     frit_attrs_adaptive *a = s->call->attrs;
 
     TRY(shape_rank(s, 0, 3, 5));
-    return resized(s, a->size);
+    return resize_spatial(s, a->size);
 }
 
 /* The result has the n and c of x and the other dims of grad. */
@@ -151,7 +151,7 @@ frit_status shape_rule_interpolate(struct shape_call *s)
     frit_attrs_interpolate *a = s->call->attrs;
 
     TRY(shape_rank(s, 0, 4, 4));
-    return resized(s, a->size);
+    return resize_spatial(s, a->size);
 }
 
 frit_status shape_rule_interpolate_grad(struct shape_call *s)

@@ -112,7 +112,7 @@ static frit_status parse_dim(struct parser *p, struct script_input *input)
         if (number_parse(p->token.text, &number) || number.kind != FRIT_SCALAR_I64 ||
             (int64_t)number.bits < 0)
             return parse_fail(p, &p->token,
-                              "%s is no extent: a whole number from 0 on, a name or ?",
+                              "%s is not an extent: a whole number from 0 on, a name or ?",
                               lex_describe(&p->token, found, sizeof(found)));
         input->dims[axis] = (int64_t)number.bits;
     } else if (p->token.kind == TOKEN_NAME && p->token.text.ptr[0] != '%') {

@@ -67,7 +67,7 @@ static const char *parse_float(const char *text, bool negative, frit_scalar *out
     value = strtod_l(text, &end, c_locale);
     freelocale(c_locale);
     if (*end)
-        return "is no number";
+        return "is not a number";
     if (isinf(value))
         return "is beyond the largest float; write inf";
     *out = scalar_f(negative ? -value : value);
@@ -100,7 +100,7 @@ const char *number_parse(frit_str text, frit_scalar *out)
     if (digits.len > MAX_NUMBER)
         return "is longer than 127 characters";
     if (digits.len == 0 || (digit_of(digits.ptr[0]) > 9 && digits.ptr[0] != '.'))
-        return "is no number";
+        return "is not a number";
     memcpy(copy, digits.ptr, digits.len);
     copy[digits.len] = '\0';
     integer = parse_integer(copy, negative, out);

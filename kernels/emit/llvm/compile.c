@@ -38,8 +38,8 @@ static void make_types(struct ll *l)
     t->of[KIR_F64] = api->DoubleTypeInContext(l->context);
 }
 
-/* A text of LLVM's as a failure. */
-static frit_status refused(const struct ll *l, char *text, frit_err *err)
+/* Fails with LLVM's message `text`, which is disposed of. */
+static frit_status fail_llvm(const struct ll *l, char *text, frit_err *err)
 {
     frit_status status =
         fail(err, FRIT_UNSUPPORTED, "LLVM: kernel %s: %s", l->module->name, text ? text : "?");
@@ -58,12 +58,12 @@ static frit_status open_machine(struct job *job, enum llvm_level level, frit_err
 
     job->machine = atomic_exchange(job->idle, NULL);
     if (!job->machine && l->api->GetTargetFromTriple(triple, &target, &text))
-        return refused(l, text, err);
+        return fail_llvm(l, text, err);
     if (!job->machine)
         job->machine = l->api->CreateTargetMachine(target, triple, cpus[l->cpu.isa], "", (int)level,
                                                    LL_RELOC_PIC, LL_MODEL_SMALL);
     if (!job->machine)
-        return refused(l, NULL, err);
+        return fail_llvm(l, NULL, err);
     l->api->SetTarget(l->code, triple);
     layout = l->api->CreateTargetDataLayout(job->machine);
     l->api->SetModuleDataLayout(l->code, layout);
@@ -95,12 +95,12 @@ static frit_status make_code(struct job *job, void **out, size_t *out_bytes, fri
     frit_status status;
 
     if (l->api->VerifyModule(l->code, LL_RETURN_STATUS, &text))
-        return refused(l, text, err);
+        return fail_llvm(l, text, err);
     l->api->DisposeMessage(text);
     text = NULL;
     if (l->api->TargetMachineEmitToMemoryBuffer(job->machine, l->code, LL_OBJECT_FILE, &text,
                                                 &buffer))
-        return refused(l, text, err);
+        return fail_llvm(l, text, err);
     status = elf_link(l->api->GetBufferStart(buffer), l->api->GetBufferSize(buffer), job->phases,
                       l->module->n_phases, out, out_bytes, err);
     l->api->DisposeMemoryBuffer(buffer);

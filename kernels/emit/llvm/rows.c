@@ -207,8 +207,8 @@ static bool by_constant(const struct instruction_row *r)
     return b->op == KIR_const && magnitude != 0 && magnitude <= infinite;
 }
 
-/* The operand behind is what a machine's instruction gives where one is no number: with a constant
- * in front nothing else is needed, and else a comparison under whose mask it picks. */
+/* The operand behind is what a machine's instruction gives where one is not a number: with a
+ * constant in front nothing else is needed, and else a comparison under whose mask it picks. */
 static ll_value pick_real(const struct instruction_row *r, int order)
 {
     ll_value picked, number;

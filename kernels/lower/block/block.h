@@ -91,7 +91,7 @@ void block_write(const struct block *block, struct str *out);
 /* Whether the size of an extent is known; `ctx` is the caller's. */
 typedef bool block_known(const void *ctx, uint32_t extent);
 /* The extent that follows from the others of a reshape, since both sides have as many elements;
- * BLOCK_NONE: the op is no reshape, or none follows. */
+ * BLOCK_NONE: the op is not a reshape, or none follows. */
 uint32_t block_solved_by(const struct block *block, const struct block_op *op, block_known *known,
                          const void *ctx);
 /* Computes the size of each extent from the arguments' dims and from reshapes; FRIT_UNSUPPORTED if

@@ -47,7 +47,7 @@ struct fold_kind {
     uint32_t (*merge)(const struct fold *fold, uint32_t a, uint32_t b);
 };
 
-/* NULL: the op is no fold. */
+/* NULL: the op is not a fold. */
 const struct fold_kind *fold_kind_of(uint32_t op);
 /* The maximum x_max of some x and, beside it, the sum of exp(x - x_max), of F32 or F64: the sum is
  * rescaled where a larger x comes (Milakov and Gimelshein, 2018). */

@@ -25,7 +25,7 @@ struct small {
     bool infinite;
 };
 
-/* False for a type that is no packed float. */
+/* False for a type that is not a packed float. */
 static bool small_of(uint32_t dtype, struct small *out)
 {
     const frit_dtype_info info = frit_dtype_info_of(dtype);

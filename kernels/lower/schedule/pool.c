@@ -242,7 +242,8 @@ static void states_init(struct pool_schedule *p)
     p->state[1] = kir_index(p->m, -1);
 }
 
-/* Keeps the first maximum, or the first NaN if there is one, and its index.  Padding is no element.
+/* Keeps the first maximum, or the first NaN if there is one, and its index.  Padding is not an
+ * element.
  */
 static void accumulate_indexed(struct pool_schedule *p, uint32_t value)
 {

@@ -29,7 +29,7 @@ static const struct {
             {FRIT_OP_scatter, SCATTER_FULL},
             {FRIT_OP_scatter_nd, SCATTER_POINTS}};
 
-/* The form of the op's index; UINT32_MAX: the op is no scatter. */
+/* The form of the op's index; UINT32_MAX: the op is not a scatter. */
 static uint32_t index_form_of(uint32_t id)
 {
     for (uint32_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)

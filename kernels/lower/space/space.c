@@ -153,7 +153,7 @@ void space_ratio(struct space *space, const struct space_expr *expr, uint32_t bo
     *rest = leaf_expr(space, &(struct space_leaf){*expr, more, SPACE_REST, bound, 0});
 }
 
-/* Splits expr = by * quotient + rest: `rest` gets the terms whose factor is no multiple of `by`,
+/* Splits expr = by * quotient + rest: `rest` gets the terms whose factor is not a multiple of `by`,
  * with 0 <= rest.c < by. */
 static void split_terms(const struct space_expr *expr, int64_t by, struct space_expr *quotient,
                         struct space_expr *rest)

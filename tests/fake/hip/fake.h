@@ -11,7 +11,7 @@
 #define FAKE_GPU "fake_gpu"
 
 enum { FAKE_MAX_DEVICES = 2 };
-/* rocBLAS: a result that is no failure of the product. */
+/* rocBLAS: a result that is not a failure of the product. */
 enum { FAKE_PRODUCT_SLOW = 7 };
 
 /* Objects that are counted. */

@@ -110,7 +110,7 @@ static struct object *use(void *object, enum object_kind kind)
     struct object *used = object;
 
     if (!used || used->kind != kind)
-        abort_wrong_call("%p is no object of kind %d of the library for products", object,
+        abort_wrong_call("%p is not an object of kind %d of the library for products", object,
                          (int)kind);
     return used;
 }
@@ -287,7 +287,7 @@ gpu_result fake_PreferenceSetAttribute(void *preference, int attribute, const vo
         const int align = take_i32(value, bytes);
 
         must_be(align > 0 && align <= 1 << MAX_ALIGN_LOG2 && !(align & (align - 1)),
-                "an alignment that is no power of two");
+                "an alignment that is not a power of two");
         o->preference.align_log2[attribute - PREFERENCE_ALIGN] =
             (uint8_t)__builtin_ctz((unsigned)align);
     } else {

@@ -19,7 +19,7 @@ uint64_t null_ticks(const struct device *device)
 frit_status device_clock(void *self, frit_clock *out, frit_err *err)
 {
     struct device *device = self;
-    frit_status status = null_called(device->instance, NULL_CALL_clock, err);
+    frit_status status = null_count_call(device->instance, NULL_CALL_clock, err);
 
     if (status)
         return status;

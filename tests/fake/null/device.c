@@ -67,7 +67,7 @@ frit_status device_open(void *self, uint32_t index, const frit_open_params *para
     struct instance *instance = self;
     struct device *device;
     uint64_t *submits = NULL;
-    frit_status status = null_called(instance, NULL_CALL_device_open, err);
+    frit_status status = null_count_call(instance, NULL_CALL_device_open, err);
 
     *out = NULL;
     if (status)
@@ -121,7 +121,7 @@ frit_status buffer_alloc(void *self, const frit_alloc_desc *desc, frit_allocatio
     bool has_memory = instance->options.has_memory;
     uint64_t align = desc->align > NULL_ALIGN ? desc->align : NULL_ALIGN; /* room for the header */
     uint64_t bytes = has_memory ? desc->bytes : 0;
-    frit_status status = null_called(instance, NULL_CALL_alloc, err);
+    frit_status status = null_count_call(instance, NULL_CALL_alloc, err);
     struct frit_memory *buffer;
 
     if (status)
@@ -179,7 +179,7 @@ frit_status kernel_load(void *self, frit_str format, const void *bytes, uint64_t
 {
     struct instance *instance = ((struct device *)self)->instance;
     const frit_str known = FRIT_STR(FRIT_FORMAT_HOST_FN);
-    frit_status status = null_called(instance, NULL_CALL_kernel_load, err);
+    frit_status status = null_count_call(instance, NULL_CALL_kernel_load, err);
 
     *kernel = NULL;
     if (status)

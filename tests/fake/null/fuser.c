@@ -180,7 +180,7 @@ static struct fuser *fuser_new(struct instance *instance)
 frit_status fuser_clone(const void *self, void **out, frit_err *err)
 {
     const struct fuser *from = self;
-    frit_status status = null_called(from->instance, NULL_CALL_clone, err);
+    frit_status status = null_count_call(from->instance, NULL_CALL_clone, err);
     struct fuser *fuser;
 
     *out = NULL;
@@ -227,7 +227,7 @@ static frit_status make_program(struct fuser *fuser, frit_program *out, frit_err
 frit_status fuser_finish(void *self, frit_program *out, frit_err *err)
 {
     struct fuser *fuser = self;
-    frit_status status = null_called(fuser->instance, NULL_CALL_finish, err);
+    frit_status status = null_count_call(fuser->instance, NULL_CALL_finish, err);
 
     return status ? status : make_program(fuser, out, err);
 }
@@ -268,7 +268,7 @@ frit_status fuser_from_state(void *self, const frit_fuser_device *device, frit_s
                              const void *bytes, uint64_t n_bytes, frit_program *out, frit_err *err)
 {
     struct instance *instance = self;
-    frit_status status = null_called(instance, NULL_CALL_from_state, err);
+    frit_status status = null_count_call(instance, NULL_CALL_from_state, err);
     struct fuser *fuser;
 
     (void)device;
@@ -296,7 +296,7 @@ frit_status fuser_prototypes(void *self, const frit_fuser_device *device, frit_f
     struct instance *instance = self;
     uint32_t n =
         device->same_plugin && instance->options.max_fused_ops ? instance->options.n_fusers : 0;
-    frit_status status = null_called(instance, NULL_CALL_prototypes, err);
+    frit_status status = null_count_call(instance, NULL_CALL_prototypes, err);
 
     *count = 0;
     if (status)

@@ -89,7 +89,7 @@ extern const frit_option null_options[NULL_N_OPTIONS];
 frit_status null_fail(const struct instance *instance, frit_err *err, frit_status status,
                       const char *format, ...) FRIT_PRINTF(4, 5);
 /* Counts a call; the status of the fault that the options plant in it, else FRIT_OK. */
-frit_status null_called(struct instance *instance, uint32_t call, frit_err *err);
+frit_status null_count_call(struct instance *instance, uint32_t call, frit_err *err);
 void null_count(struct instance *instance, enum null_counter counter, uint64_t n);
 void null_uncount(struct instance *instance, enum null_counter counter, uint64_t n);
 /* What option.fail_ops says of the op: FRIT_OK if it does not name it. */
@@ -237,7 +237,7 @@ struct program {
     frit_status fails; /* each launch; FRIT_OK: none */
     atomic_bool compiled;
     _Atomic(struct spec_memory *) specs; /* of all specs, freed with the program */
-    uint32_t dtypes[];                   /* inputs, then outputs; 0 for what is no tensor */
+    uint32_t dtypes[];                   /* inputs, then outputs; 0 for what is not a tensor */
 };
 
 frit_status program_supports(void *self, const frit_op_desc *ops, uint32_t count, uint32_t stride,

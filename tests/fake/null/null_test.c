@@ -177,7 +177,7 @@ static void senseless_faults_are_refused(void **state)
     for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
         load(&n, (const char *const[]){"fail_call", values[i], NULL});
         assert_int_not_equal(n.plugin->reason, FRIT_REASON_NONE);
-        rig_contains(n.plugin->detail, "no fault that can be planted");
+        rig_contains(n.plugin->detail, "is not a fault that can be planted");
         rig_close(&n.rig);
     }
 }

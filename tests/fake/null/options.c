@@ -164,7 +164,7 @@ static void read_fault(struct reader *r, frit_str key, bool (*parse)(char *, str
             return;
     }
     r->status = null_fail(r->instance, r->err, FRIT_INVALID,
-                          "option.%.*s = %.*s is no fault that can be planted; see the README",
+                          "option.%.*s = %.*s is not a fault that can be planted; see the README",
                           (int)key.len, key.ptr, (int)value.len, value.ptr);
 }
 

@@ -62,7 +62,7 @@ void null_uncount(struct instance *instance, enum null_counter counter, uint64_t
     atomic_fetch_sub_explicit(&instance->counters[counter], n, memory_order_relaxed);
 }
 
-frit_status null_called(struct instance *instance, uint32_t call, frit_err *err)
+frit_status null_count_call(struct instance *instance, uint32_t call, frit_err *err)
 {
     const struct fault *fault = &instance->options.call;
     uint64_t n = atomic_fetch_add_explicit(&instance->counters[call], 1, memory_order_relaxed) + 1;

@@ -42,7 +42,7 @@ void op_extras(const frit_op_desc *op, uint32_t *n_scalars, uint32_t *n_bounds)
 static frit_status program_describe(void *self, frit_program_info *out, frit_err *err)
 {
     struct program *program = self;
-    frit_status status = null_called(program->instance, NULL_CALL_describe, err);
+    frit_status status = null_count_call(program->instance, NULL_CALL_describe, err);
 
     if (status)
         return status;
@@ -167,7 +167,7 @@ static frit_status program_prepare(void *self, uint32_t candidate, const frit_si
 {
     struct program *program = self;
     const struct options *options = &program->instance->options;
-    frit_status status = null_called(program->instance, NULL_CALL_prepare, err);
+    frit_status status = null_count_call(program->instance, NULL_CALL_prepare, err);
 
     if (!status)
         status = check_signature(program, candidate, sig, err);
@@ -221,7 +221,7 @@ static frit_status program_compile(void *self, uint32_t candidate, const frit_va
     struct program *program = self;
     struct instance *instance = program->instance;
     int64_t left = instance->options.compile_ms;
-    frit_status status = null_called(instance, NULL_CALL_compile, err);
+    frit_status status = null_count_call(instance, NULL_CALL_compile, err);
 
     (void)candidate;
     (void)variant;
@@ -265,7 +265,7 @@ static frit_status program_to_state(void *self, void *bytes, uint64_t *n_bytes, 
     struct program *program = self;
     uint64_t n_dtypes = (uint64_t)program->cover.n_in + program->cover.n_out;
     uint64_t capacity = *n_bytes, dtype_bytes = n_dtypes * sizeof program->dtypes[0];
-    frit_status status = null_called(program->instance, NULL_CALL_to_state, err);
+    frit_status status = null_count_call(program->instance, NULL_CALL_to_state, err);
     struct state_head head = head_of(program);
 
     if (status)
@@ -328,7 +328,7 @@ frit_status program_supports(void *self, const frit_op_desc *ops, uint32_t count
                              uint64_t *bits, frit_err *err)
 {
     struct instance *instance = ((struct device *)self)->instance;
-    frit_status status = null_called(instance, NULL_CALL_supports, err);
+    frit_status status = null_count_call(instance, NULL_CALL_supports, err);
 
     memset(bits, 0, (count + 63) / 64 * sizeof *bits);
     if (status)
@@ -348,7 +348,7 @@ frit_status program_for_op(void *self, const frit_op_desc *op, frit_program *out
 {
     struct instance *instance = ((struct device *)self)->instance;
     struct cover cover = {.n_ops = 1, .n_in = op->n_in, .n_out = op->n_out};
-    frit_status status = null_called(instance, NULL_CALL_op_program, err);
+    frit_status status = null_count_call(instance, NULL_CALL_op_program, err);
     struct program *program;
 
     if (status)

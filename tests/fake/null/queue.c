@@ -263,7 +263,7 @@ static void add_failing(struct queue *queue, const struct failing *failing)
 }
 
 /* FRIT_OK if the command, the device's `nth` of its kind, is not to fail. */
-static frit_status planted(const struct device *device, const frit_cmd *cmd, uint64_t nth)
+static frit_status planted_status(const struct device *device, const frit_cmd *cmd, uint64_t nth)
 {
     const struct options *options = &device->instance->options;
     const struct fault *fault = cmd->kind == FRIT_CMD_COPY ? &options->copy : &options->launch;
@@ -305,7 +305,7 @@ static void tally(struct device *device, uint64_t value, const frit_cmd *cmds, u
         if (cmd->kind == FRIT_CMD_LAUNCH)
             n[NULL_COUNT_ops] += ((const struct program *)cmd->launch->program->self)->cover.n_ops;
         nth = launches ? ++device->n_launches : ++device->n_copies;
-        status = planted(device, cmd, nth);
+        status = planted_status(device, cmd, nth);
         n[NULL_COUNT_failures] += status != FRIT_OK;
         if (status)
             add_failing(&device->queue,
@@ -358,7 +358,7 @@ static char *address(const frit_memory *buffer, uint64_t offset)
 static frit_status check_transfer(struct device *device, uint32_t call,
                                   const frit_transfer *transfer, frit_err *err)
 {
-    frit_status status = null_called(device->instance, call, err);
+    frit_status status = null_count_call(device->instance, call, err);
 
     if (status)
         return status;
@@ -467,7 +467,7 @@ frit_status queue_submit(void *self, frit_queue *queue, const frit_cmd *cmds, ui
 {
     struct device *device = self;
     const struct options *options = &device->instance->options;
-    frit_status status = null_called(device->instance, NULL_CALL_submit, err);
+    frit_status status = null_count_call(device->instance, NULL_CALL_submit, err);
     struct node *node;
 
     if (!status)
@@ -565,7 +565,7 @@ frit_status queue_wait(void *self, frit_queue *handle, uint64_t value, uint64_t 
     struct device *device = self;
     struct queue *queue = &device->queue;
     struct failing failed = {.status = FRIT_OK};
-    frit_status status = null_called(device->instance, NULL_CALL_wait, err);
+    frit_status status = null_count_call(device->instance, NULL_CALL_wait, err);
 
     if (!status)
         status = check_queue(device, handle, err);

@@ -322,7 +322,7 @@ static void test_reads_name_their_bytes(void **state)
     rig_expect_error(frit_from_host(rig.dev, FRIT_F32, FRIT_SHAPE(2, 3), six, 20), FRIT_INVALID,
                      "from_host: 20 bytes given, f32[2, 3] has 24");
     rig_expect_error(frit_from_host(rig.dev, 77, FRIT_SHAPE(2), six, 8), FRIT_INVALID,
-                     "from_host: 77 is no element type that tensors can be made of");
+                     "from_host: 77 is not an element type that tensors can be made of");
     rig_expect_error(frit_from_host(rig.dev, FRIT_F32, FRIT_SHAPE(-1), six, 8), FRIT_INVALID,
                      "from_host: dim 0 is -1, below 0");
     rig_expect_error(

@@ -115,7 +115,8 @@ static void test_an_operand_that_stands_twice(void **state)
     rig_close(&rig);
 }
 
-/* What is no number of the plan is another one: an extent of 1, another type, one more value kept.
+/* What is not a number of the plan is another one: an extent of 1, another type, one more value
+ * kept.
  */
 static void test_other_ops_are_searched(void **state)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every public function with what is no tensor, no device, no number: it says so and lives on. */
+/* Every public function with what is not a tensor, no device, no number: it says so and lives on.
+ */
 #include "api/rig.h"
 
 #include <ctype.h>
@@ -132,7 +133,7 @@ static void test_every_function_is_called(void **state)
                      N_ENTRIES);
 }
 
-/* ---- what is no tensor ---- */
+/* ---- what is not a tensor ---- */
 
 static void call_bad(const struct entry *entry, const struct arguments *w, frit_status want)
 {

@@ -32,7 +32,7 @@ static uint64_t plays(struct plugin_rig *rig)
 {
     struct stream_counters count;
 
-    streams_counted(rig->dev, &count);
+    streams_sum_counters(rig->dev, &count);
     return atomic_load(&count.replays);
 }
 

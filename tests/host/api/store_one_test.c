@@ -38,7 +38,7 @@ static const struct style styles[N_STYLES] = {
 
 /* ---- workloads: the result is the caller's ---- */
 
-/* One op of a chain; `x` ends if it is no input. */
+/* One op of a chain; `x` ends if it is not an input. */
 static frit_tensor *link_on(const struct style *style, frit_tensor *x, int i)
 {
     frit_tensor *last = i ? style->use(x) : x, *y = NULL;

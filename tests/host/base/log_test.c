@@ -68,10 +68,10 @@ static void a_wrong_text_changes_nothing(void **state)
     static const struct {
         const char *text, *error;
     } rows[] = {
-        {"loud", "'loud' is no level; allowed: off error warn info debug trace"},
-        {"info,load=", "'' is no level; allowed: off error warn info debug trace"},
-        {"info,,debug", "'' is no level; allowed: off error warn info debug trace"},
-        {"INFO", "'INFO' is no level; allowed: off error warn info debug trace"},
+        {"loud", "'loud' is not a level; allowed: off error warn info debug trace"},
+        {"info,load=", "'' is not a level; allowed: off error warn info debug trace"},
+        {"info,,debug", "'' is not a level; allowed: off error warn info debug trace"},
+        {"INFO", "'INFO' is not a level; allowed: off error warn info debug trace"},
         {"trace,=info", "topic '' is empty, too long, or one too many"},
         {"a23456789012345678901234=info",
          "topic 'a23456789012345678901234' is empty, too long, or one too many"},

@@ -61,7 +61,7 @@ static void refuses_with_line_and_reason(void **state)
         {"[frit]\ndevice =\n", ":2: [frit] device: the value is missing"},
         {"[frit]\nseed =\n", ":2: [frit] seed: the value is missing"},
         {"[frit]\nlog = loud\n",
-         ":2: [frit] log: 'loud' is no level; allowed: off error warn info debug trace"},
+         ":2: [frit] log: 'loud' is not a level; allowed: off error warn info debug trace"},
         {"[frit]\nlog = info,=debug\n",
          ":2: [frit] log: topic '' is empty, too long, or one too many"},
         {"[frit]\ndevice = a\n[search]\n[frit]\ndevice = a\n",

@@ -142,7 +142,7 @@ static void test_verify_sees_wrong_order(void **state)
     graph->ops[0].in[0].value = 2;
     assert_found(graph, "op 0: sum: operand 0 is used before it is made");
     graph->ops[0].in[0].value = 3;
-    assert_found(graph, "op 0: sum: operand 0 is no value");
+    assert_found(graph, "op 0: sum: operand 0 is not a value");
 }
 
 static void test_verify_sees_wrong_results(void **state)
@@ -155,7 +155,7 @@ static void test_verify_sees_wrong_results(void **state)
     graph->ops[1].out[0] = 1;
     assert_found(graph, "op 1: mul: output 0 has two producers");
     graph->ops[1].out[0] = 0;
-    assert_found(graph, "op 1: mul: output 0 is no result");
+    assert_found(graph, "op 1: mul: output 0 is not a result");
     graph->ops[1].out[0] = GRAPH_NO_VALUE;
     assert_found(graph, "op 1: mul: output 0 is missing");
     graph->n_ops = 1;
@@ -182,14 +182,14 @@ static void test_verify_sees_wrong_names(void **state)
     graph->values[1].name = "x";
     assert_found(graph, "value 1: the name 'x' is taken");
     graph->values[1].name = "a b";
-    assert_found(graph, "value 1: 'a b' is no name");
+    assert_found(graph, "value 1: 'a b' is not a name");
     graph->values[1].name = "%1a";
-    assert_found(graph, "value 1: '%1a' is no name");
+    assert_found(graph, "value 1: '%1a' is not a name");
     graph->values[1].name = "";
-    assert_found(graph, "value 1: '' is no name");
+    assert_found(graph, "value 1: '' is not a name");
     graph->values[1].name = NULL;
     graph->outputs[0] = 9;
-    assert_found(graph, "output 0 is no value");
+    assert_found(graph, "output 0 is not a value");
 }
 
 static frit_status build_and_verify(frit_err *err)

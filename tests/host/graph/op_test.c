@@ -327,9 +327,9 @@ static void test_attributes(void **state)
     expect("sum", "f32[2]", ATTRS(reduce, .keep = 2), "sum: attribute keep is neither 0 nor 1");
     expect("scatter", "f32[2]; i32[2]; f32[2]", ATTRS(scatter, .update = 5),
            "scatter: attribute update is none of the choices");
-    expect("zeros", "", NULL, "zeros: attribute dtype is no element type");
+    expect("zeros", "", NULL, "zeros: attribute dtype is not an element type");
     expect("zeros", "", ATTRS(init, .dtype = 1ll << 32 | FRIT_F32),
-           "zeros: attribute dtype is no element type");
+           "zeros: attribute dtype is not an element type");
     expect("sum", "f32[2]", ATTRS(reduce, .axes = {9, {0}}),
            "sum: attribute axes has more entries than the 8 dims that a tensor can have");
     expect("sum", "f32[2]", ATTRS(reduce, .axes = {-1, {0}}),

@@ -319,7 +319,7 @@ static const struct shape_case bad[] = {
     {"linear_backward_w", "f32[2, 5]; f32[5, 6]; f32[6]", NULL,
      "linear_backward_w: grad must be f32[2, 6]; x f32[2, 5], w f32[5, 6], grad f32[6]"},
     {"attention", "f32[3, 7, 8]; f32[2, 9, 8]; f32[2, 9, 8]; none; none", NULL,
-     "attention: 3 heads of q are no multiple of 2 of k; q f32[3, 7, 8], k f32[2, 9, 8], "
+     "attention: 3 heads of q are not a multiple of 2 of k; q f32[3, 7, 8], k f32[2, 9, 8], "
      "v f32[2, 9, 8]"},
     {"attention", "f32[2, 7, 8]; f32[2, 9, 8]; f32[2, 9, 8]; bool[2, 2, 7, 9]; none", NULL,
      "attention: mask does not broadcast to the scores bool[2, 7, 9]; q f32[2, 7, 8], "

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files that are no plugins: each kind has its reason, none is opened in a way that hangs, and a
+/* Files that are not plugins: each kind has its reason, none is opened in a way that hangs, and a
  * cut plugin is refused before the dynamic loader maps it. */
 #include <setjmp.h>
 #include <stdarg.h>

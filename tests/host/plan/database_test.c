@@ -156,7 +156,7 @@ static void test_no_place(void **state)
     context->path = "/proc/no/such/place";
     store_rig_save(context, automaton);
     assert_int_equal(store_rig_count(context), 0);
-    context->path = rig.folder; /* a folder is no file */
+    context->path = rig.folder; /* a folder is not a file */
     store_rig_save(context, automaton);
     assert_int_equal(store_rig_count(context), 0);
     automaton_destroy(automaton);

@@ -109,7 +109,7 @@ static void unfused_steps(void **state)
 
     (void)state;
     make_relative(usual, 3, &relative);
-    assert_int_equal(plan_unfused(&relative, 5, &plan, &err), FRIT_OK);
+    assert_int_equal(plan_create_unfused(&relative, 5, &plan, &err), FRIT_OK);
     relative_fini(&relative);
     assert_text(plan, "0: neg | ops 0 | in %0 | out %2 | single\n"
                       "1: reshape | ops 1 | in %2 | out %3 | single\n"

@@ -102,7 +102,7 @@ static uint64_t plays_of(frit_device *device)
 {
     struct stream_counters count;
 
-    streams_counted(device, &count);
+    streams_sum_counters(device, &count);
     return atomic_load(&count.replays);
 }
 
@@ -433,7 +433,7 @@ static void test_a_copy_of_spoiled_elements_fails(void **state)
 
 /* ---- scopes ---- */
 
-/* A tensor that another owner keeps is no scope's any more: keeping it moves nothing. */
+/* A tensor that another owner keeps is not a scope's any more: keeping it moves nothing. */
 static void test_what_outlives_its_scope_has_none(void **state)
 {
     struct driver driver = {0};

@@ -43,7 +43,7 @@ static uint64_t captured(frit_device *device)
 {
     struct stream_counters count;
 
-    streams_counted(device, &count);
+    streams_sum_counters(device, &count);
     return atomic_load(&count.captured);
 }
 
@@ -51,7 +51,7 @@ static uint64_t played(frit_device *device)
 {
     struct stream_counters count;
 
-    streams_counted(device, &count);
+    streams_sum_counters(device, &count);
     return atomic_load(&count.replays);
 }
 

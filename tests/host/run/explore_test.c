@@ -178,8 +178,9 @@ static void test_each_op_by_itself(void **state)
     rig_open(&rig, false);
     x = make(&rig);
     frit_exp(frit_neg(x));
-    assert_int_equal(explorer_unfused(&rig.explorer, rig.device, segment_of(&rig), 2, &plan, NULL),
-                     FRIT_OK);
+    assert_int_equal(
+        explorer_plan_unfused(&rig.explorer, rig.device, segment_of(&rig), 2, &plan, NULL),
+        FRIT_OK);
     assert_int_equal(plan->n_steps, 2);
     assert_null(plan->steps[0].program);
     plan_unref(plan);

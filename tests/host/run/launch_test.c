@@ -539,7 +539,7 @@ static void test_senseless_answers_are_refused(void **state)
     (void)state;
     expect_internal(&negative, "neg: scripted:0: prepare gives output 0 a negative stride");
     expect_internal(&absent, "neg: scripted:0: prepare derives memory from no operand");
-    expect_internal(&unknown, "neg: prepare returned 77, which is no status");
+    expect_internal(&unknown, "neg: prepare returned 77, which is not a status");
 }
 
 static void expect_neg(struct driver *driver)

@@ -121,7 +121,7 @@ static uint64_t replays(const struct rig *rig)
 {
     struct stream_counters count;
 
-    streams_counted(rig->f.device, &count);
+    streams_sum_counters(rig->f.device, &count);
     return atomic_load(&count.replays);
 }
 

@@ -49,7 +49,7 @@ static uint64_t plays(frit_device *device)
 {
     struct stream_counters count;
 
-    streams_counted(device, &count);
+    streams_sum_counters(device, &count);
     return atomic_load(&count.replays);
 }
 

@@ -20,7 +20,7 @@ enum rule_lie {
     LIE_NONE,
     LIE_ACCEPTED, /* says that it accepted more than it got */
     LIE_SHRINKS,  /* accepts less with each op */
-    LIE_OPEN,     /* a state that is no state */
+    LIE_OPEN,     /* a state that is not a state */
     LIE_QUALITY,  /* more than 1000 */
     LIE_FINISH,   /* finish fails */
     LIE_PROGRAM,  /* the program covers fewer ops */

@@ -341,7 +341,7 @@ static void count_warning(void *ctx, uint32_t level, const char *topic, const ch
     n_warnings += strcmp(topic, "fusion") == 0 && strstr(text, "fuser liar") != NULL;
 }
 
-/* Reported once, however many blocks it makes; to fail at finish is no lie. */
+/* Reported once, however many blocks it makes; to fail at finish is not a lie. */
 static void liars_are_reported(void **state)
 {
     (void)state;

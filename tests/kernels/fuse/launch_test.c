@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The words of a launch: scalars as every type, and what is no launch.  Its own schedule: a module
- * with a word of each type, all from scalar 0, and one that prepare gives. */
+/* The words of a launch: scalars as every type, and what is not a launch.  Its own schedule: a
+ * module with a word of each type, all from scalar 0, and one that prepare gives. */
 #include "kernels/fuse/rig.h"
 
 #include <math.h>

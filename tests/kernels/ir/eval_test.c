@@ -103,7 +103,7 @@ static void test_phis(void **state)
         assert_int_equal(out[0], want[n]);
         assert_int_equal(out[1], want[n + 1]);
     }
-    /* A negative length is no round at all. */
+    /* A negative length is not a round at all. */
     rig_run(&m, (uint64_t[]){UINT64_MAX}, args, 1);
     assert_int_equal(out[0], 0);
     kir_fini(&m);
@@ -545,7 +545,7 @@ static void test_refused(void **state)
 
     (void)state;
     begin(&m, FRIT_F32, 3);
-    rig_run_bad(&m, NULL, args, 1, "phase 0: 3 lanes are no power of two up to 65536");
+    rig_run_bad(&m, NULL, args, 1, "phase 0: 3 lanes are not a power of two up to 65536");
     kir_fini(&m);
 }
 

@@ -161,7 +161,7 @@ static void test_loops(void **state)
                              "%9 i32 = sub %3 %3 #v\n");
 }
 
-/* A butterfly makes longer runs with each step; what is no sum of both sides makes none. */
+/* A butterfly makes longer runs with each step; what is not a sum of both sides makes none. */
 static void test_runs(void **state)
 {
     static const char text[] = "kernel k\narg a0 f32 read\nphase 16\n"

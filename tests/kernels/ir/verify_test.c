@@ -99,7 +99,7 @@ static struct kir_inst inst_at(uint32_t at)
 static void test_fields(void **state)
 {
     (void)state;
-    BREAK(1, op = KIR_OPS, "phase 0, %1 ?: is no instruction");
+    BREAK(1, op = KIR_OPS, "phase 0, %1 ?: is not an instruction");
     BREAK(1, level = 1, "phase 0, %1 const: stands at level 0 and says 1");
     BREAK(1, pair = 0, "phase 0, %1 const: has a pair");
     BREAK(1, type = KIR_VOID, "phase 0, %1 const: the result cannot be of type void");
@@ -118,7 +118,7 @@ static void test_fields(void **state)
     BREAK(5, imm = 1, "phase 0, %5 phi: phis stand right after their loop, numbered from 0");
     BREAK(6, pair = 3, "phase 0, %6 next: is not paired with its for, which is %4");
     BREAK(6, a[0] = 3, "phase 0, %6 next: takes 1 values and has 1");
-    BREAK(7, op = KIR_next, "phase 0, %7 next: the innermost open loop or if is no for");
+    BREAK(7, op = KIR_next, "phase 0, %7 next: the innermost open loop or if is not 'for'");
 }
 
 static void test_opener(void **state)
@@ -160,7 +160,7 @@ static void test_heads(void **state)
     (void)state;
     make(&m);
     m.name = "two words";
-    check_broken(&m, KIR_NONE, "the name is no word of letters, digits and _ . - +");
+    check_broken(&m, KIR_NONE, "the name is not a word of letters, digits and _ . - +");
     make(&m);
     m.args[0].access = 4;
     check_broken(&m, KIR_NONE, "argument 0 has no dtype that is loaded, or no access");
@@ -172,7 +172,7 @@ static void test_heads(void **state)
     check_broken(&m, KIR_NONE, "phase 0: tile 0 is of no space, of no type, or empty");
     make(&m);
     m.phases[0].lanes = 2 * KIR_MAX_LANES;
-    check_broken(&m, KIR_NONE, "phase 0: 131072 lanes are no power of two up to 65536");
+    check_broken(&m, KIR_NONE, "phase 0: 131072 lanes are not a power of two up to 65536");
 }
 
 /* ---- anything ---- */

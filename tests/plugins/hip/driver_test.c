@@ -775,7 +775,7 @@ static void code_is_kept(void **state)
     assert_int_equal(rig->puts, 3);
 }
 
-/* Kept code that is no ELF file never reaches the runtime, which would take a text, though its
+/* Kept code that is not an ELF file never reaches the runtime, which would take a text, though its
  * checksum is right. */
 static void other_formats_are_compiled_anew(void **state)
 {

@@ -15,7 +15,7 @@ struct seen {
     uint32_t first_bound[4];
     uint32_t elements;
     const void *code;
-    bool inside; /* the result of the first op is no argument */
+    bool inside; /* the result of the first op is not an argument */
 };
 extern struct seen seen;
 

@@ -184,7 +184,7 @@ static const void *get_interface(void *self, frit_str id)
 
 /* ---- words ---- */
 
-frit_status bare_wrong(struct bare *bare, const char *format, ...)
+frit_status bare_fail_text(struct bare *bare, const char *format, ...)
 {
     va_list args;
 
@@ -194,7 +194,7 @@ frit_status bare_wrong(struct bare *bare, const char *format, ...)
     return FRIT_INTERNAL;
 }
 
-frit_status bare_failed(struct bare *bare, const char *slot, frit_status status)
+frit_status bare_fail(struct bare *bare, const char *slot, frit_status status)
 {
     snprintf(bare->reason, CONFORM_REASON, "%s: %s: %.300s", slot, frit_status_name(status),
              bare->err.text);
@@ -231,7 +231,7 @@ frit_status bare_load(struct bare *bare, const char *path)
     if (library)
         *(void **)&entry = dlsym(library, FRIT_PLUGIN_ENTRY);
     if (!entry || entry(&hello, &welcome) || !welcome.plugin)
-        return bare_wrong(bare, "%s cannot be entered again", path);
+        return bare_fail_text(bare, "%s cannot be entered again", path);
     bare->plugin = welcome.plugin;
     return FRIT_OK;
 }
@@ -250,12 +250,12 @@ static frit_status find_device(struct bare *bare, uint32_t index)
     status = bare->backend->enumerate(bare->instance, list, sizeof(list[0]), DEVICES, &count,
                                       &driver, &bare->err);
     if (status)
-        return bare_failed(bare, "enumerate", status);
+        return bare_fail(bare, "enumerate", status);
     if (index >= count || index >= DEVICES || list[index].reason)
-        return bare_wrong(bare, "a second instance has no such device");
+        return bare_fail_text(bare, "a second instance has no such device");
     bare->info = list[index];
     status = bare->backend->device_open(bare->instance, index, &params, &bare->device, &bare->err);
-    return status ? bare_failed(bare, "device_open", status) : FRIT_OK;
+    return status ? bare_fail(bare, "device_open", status) : FRIT_OK;
 }
 
 frit_status bare_open(struct bare *bare, const struct conform_options *options,
@@ -272,17 +272,17 @@ frit_status bare_open(struct bare *bare, const struct conform_options *options,
     bare->err = (frit_err){.struct_size = sizeof(bare->err)};
     bare->root = (frit_host_root){sizeof(bare->root), 0, bare, get_interface};
     if (!find_file(lab, &plugin, &index))
-        return bare_wrong(bare, "the plugin's file is not known");
+        return bare_fail_text(bare, "the plugin's file is not known");
     status = bare_load(bare, plugin.path);
     if (!status && (status = bare->plugin->open(&bare->root, &bare->instance, &bare->err)))
-        return bare_failed(bare, "open", status);
+        return bare_fail(bare, "open", status);
     if (status)
         return status;
     bare->backend = bare->plugin->get_interface(bare->instance, FRIT_STR(FRIT_BACKEND));
     bare->fusers = bare->plugin->get_interface(bare->instance, FRIT_STR(FRIT_FUSER_TABLE));
     bare->capture = bare->plugin->get_interface(bare->instance, FRIT_STR(FRIT_CAPTURE_TABLE));
     bare->profile = bare->plugin->get_interface(bare->instance, FRIT_STR(FRIT_PROFILE_TABLE));
-    status = bare->backend ? find_device(bare, index) : bare_wrong(bare, "there is no backend");
+    status = bare->backend ? find_device(bare, index) : bare_fail_text(bare, "there is no backend");
     if (status)
         return bare_close(bare, status);
     bare->seen = (frit_fuser_device){.struct_size = sizeof(bare->seen),
@@ -301,8 +301,8 @@ frit_status bare_close(struct bare *bare, frit_status status)
     bare->plugin->close(bare->instance);
     bare->device = NULL;
     if (!status && bare->live)
-        return bare_wrong(bare, "%lld pieces of host memory are left after close",
-                          (long long)bare->live);
+        return bare_fail_text(bare, "%lld pieces of host memory are left after close",
+                              (long long)bare->live);
     return status;
 }
 
@@ -316,7 +316,7 @@ frit_status bare_check(const struct conform_options *options, const struct lab *
     if (status)
         return status;
     if (extra && !bare_has_option(&bare, extra->key)) {
-        bare_wrong(&bare, "the plugin has no option %s", extra->key);
+        bare_fail_text(&bare, "the plugin has no option %s", extra->key);
         status = FRIT_UNSUPPORTED;
     } else {
         status = check(&bare);

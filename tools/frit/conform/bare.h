@@ -49,10 +49,10 @@ frit_status bare_close(struct bare *bare, frit_status status);
 /* Sets `plugin` to that of a file. */
 frit_status bare_load(struct bare *bare, const char *path);
 /* Writes the reason and returns FRIT_INTERNAL. */
-frit_status bare_wrong(struct bare *bare, const char *format, ...)
+frit_status bare_fail_text(struct bare *bare, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-/* The status that a slot returned, in words with its text. */
-frit_status bare_failed(struct bare *bare, const char *slot, frit_status status);
+/* Fails the case with the status that a slot returned, and its text. */
+frit_status bare_fail(struct bare *bare, const char *slot, frit_status status);
 /* Whether the plugin declares the option. */
 bool bare_has_option(const struct bare *bare, const char *name);
 

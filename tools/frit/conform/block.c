@@ -227,7 +227,7 @@ static frit_status run_single(struct bare *bare, const struct block_values *valu
     frit_status status = bare->backend->op_program(bare->device, &link->desc, &program, &bare->err);
 
     if (status)
-        return bare_failed(bare, "op_program", status);
+        return bare_fail(bare, "op_program", status);
     launch.program = &program;
     for (uint32_t k = 0; k < launch.n_in; k++) {
         if (op->in[k] == BLOCK_SCALAR)
@@ -269,7 +269,7 @@ static frit_status compute(struct bare *bare, struct block_values *values, uint3
     status =
         bare->backend->supports(bare->device, &link.desc, 1, sizeof(link.desc), &bits, &bare->err);
     if (!status && !(bits & 1)) {
-        bare_wrong(bare, "there is no program for %s alone", frit_op_info_at(op->op)->name);
+        bare_fail_text(bare, "there is no program for %s alone", frit_op_info_at(op->op)->name);
         return FRIT_UNSUPPORTED;
     }
     for (uint32_t k = 0; k < 2 && !status; k++)
@@ -306,7 +306,7 @@ static frit_status values_init(struct bare *bare, const struct block *block,
             out->dims[v][d] = extent_of(size, letter_of(block, v, d));
         out->at[v] = calloc(count_of(out, v), sizeof(float));
         if (!out->at[v])
-            return bare_wrong(bare, "no memory");
+            return bare_fail_text(bare, "no memory");
         if (v < n_inputs(block))
             draw(out->at[v], count_of(out, v), v);
     }
@@ -392,8 +392,8 @@ static frit_status compare(struct bare *bare, const struct block_values *values,
     for (uint64_t i = 0; i < count_of(values, value); i++) {
         if (fabsf(got[i] - want[i]) <= 0x1p-17f * most)
             continue;
-        return bare_wrong(bare, "element %llu of value %u is %.9g, by single ops %.9g",
-                          (unsigned long long)i, value, (double)got[i], (double)want[i]);
+        return bare_fail_text(bare, "element %llu of value %u is %.9g, by single ops %.9g",
+                              (unsigned long long)i, value, (double)got[i], (double)want[i]);
     }
     return FRIT_OK;
 }
@@ -453,12 +453,12 @@ static frit_status check_arg(struct bare *bare, const struct block_run *run,
         return FRIT_OK;
     }
     if (!got)
-        return bare_wrong(bare, "no memory");
+        return bare_fail_text(bare, "no memory");
     status = bare_numbers(bare, place->launch.args[i], got);
     if (!status && i >= place->args.n_in)
         status = compare(bare, run->values, value, got);
     else if (!status && memcmp(got, run->values->at[value], count * sizeof(*got)) != 0)
-        status = bare_wrong(bare, "input %u was written", i);
+        status = bare_fail_text(bare, "input %u was written", i);
     free(got);
     return status;
 }

@@ -54,13 +54,13 @@ static frit_status make_program(struct capturing *c)
     status =
         bare->backend->supports(bare->device, &link.desc, 1, sizeof(link.desc), &bits, &bare->err);
     if (status || !(bits & 1)) {
-        bare_wrong(bare, "there is no program for add alone");
+        bare_fail_text(bare, "there is no program for add alone");
         return FRIT_UNSUPPORTED;
     }
     c->program = (frit_program){.struct_size = sizeof(c->program)};
     status = bare->backend->op_program(bare->device, &link.desc, &c->program, &bare->err);
     c->has_program = !status;
-    return status ? bare_failed(bare, "op_program", status) : FRIT_OK;
+    return status ? bare_fail(bare, "op_program", status) : FRIT_OK;
 }
 
 static frit_status bind(struct capturing *c)
@@ -116,7 +116,7 @@ static frit_status record(struct capturing *c)
     }
     status = bare->capture->record(bare->device, NULL, cmds, 3, sizeof(cmds[0]), params,
                                    4 * LAUNCHES, sizeof(params[0]), &c->recording, &bare->err);
-    return status ? bare_failed(bare, "record", status) : FRIT_OK;
+    return status ? bare_fail(bare, "record", status) : FRIT_OK;
 }
 
 static frit_place place_of(const struct bare_tensor *tensor)
@@ -137,10 +137,10 @@ static frit_status replay(struct capturing *c, const struct bare_tensor *x,
 
     memset(block, 0xee, sizeof(block)); /* it was borrowed */
     if (status)
-        return bare_failed(bare, "replay", status);
+        return bare_fail(bare, "replay", status);
     bare_set_last(bare, value);
     if (value <= c->value)
-        return bare_wrong(bare, "a replay goes from %" PRIu64 " to %" PRIu64, c->value, value);
+        return bare_fail_text(bare, "a replay goes from %" PRIu64 " to %" PRIu64, c->value, value);
     c->value = value;
     return FRIT_OK;
 }
@@ -156,8 +156,8 @@ static frit_status expect(struct capturing *c, const struct bare_tensor *tensor,
         const float want = numbers[i] + (float)more;
 
         if (isnan(more) ? !isnan(got[i]) : got[i] != want)
-            return bare_wrong(c->bare, "%s: number %u is %g, not %g", what, i, (double)got[i],
-                              (double)want);
+            return bare_fail_text(c->bare, "%s: number %u is %g, not %g", what, i, (double)got[i],
+                                  (double)want);
     }
     return status;
 }
@@ -170,7 +170,7 @@ static frit_status begin(struct bare *bare, struct capturing *c)
 
     *c = (struct capturing){.bare = bare};
     if (!bare->capture) {
-        bare_wrong(bare, "the plugin records no commands");
+        bare_fail_text(bare, "the plugin records no commands");
         return FRIT_UNSUPPORTED;
     }
     for (uint32_t i = 0; i < N; i++)

@@ -44,13 +44,13 @@ static frit_status read_clock(struct bare *bare, frit_clock *out)
     if (status == FRIT_UNSUPPORTED)
         return status;
     if (status)
-        return bare_failed(bare, "clock", status);
+        return bare_fail(bare, "clock", status);
     if (out->valid_bits < 1 || out->valid_bits > 64 || !(out->ns_per_tick > 0))
-        return bare_wrong(bare, "the clock has %u valid bits and %g ns per tick", out->valid_bits,
-                          out->ns_per_tick);
+        return bare_fail_text(bare, "the clock has %u valid bits and %g ns per tick",
+                              out->valid_bits, out->ns_per_tick);
     if (out->host_ns < before || out->host_ns > now_ns(bare))
-        return bare_wrong(bare,
-                          "the clock's host_ns is not between the begin and the end of the call");
+        return bare_fail_text(
+            bare, "the clock's host_ns is not between the begin and the end of the call");
     return FRIT_OK;
 }
 
@@ -71,8 +71,8 @@ static frit_status compare_clocks(struct bare *bare, frit_clock *clock)
     device = elapsed(clock, first.ticks, clock->ticks);
     host = (double)(clock->host_ns - first.host_ns);
     if (device < host - SLACK_NS || device > host + SLACK_NS)
-        return bare_wrong(bare, "the clock gives %.3f ms for %.3f ms of the host", device * 1e-6,
-                          host * 1e-6);
+        return bare_fail_text(bare, "the clock gives %.3f ms for %.3f ms of the host",
+                              device * 1e-6, host * 1e-6);
     return FRIT_OK;
 }
 
@@ -112,7 +112,7 @@ static frit_status submit_all(struct bare *bare, frit_memory *ticks, frit_memory
                                        value, &bare->err);
     }
     if (status)
-        return bare_failed(bare, "submit", status);
+        return bare_fail(bare, "submit", status);
     bare_set_last(bare, *value);
     return bare_wait(bare, *value);
 }
@@ -125,18 +125,18 @@ static frit_status check_ticks(struct bare *bare, const frit_clock *clock,
 
     for (uint32_t i = 0; i < TICKS; i++) {
         if (clock->valid_bits < 64 && ticks[i] >> clock->valid_bits)
-            return bare_wrong(bare, "ticks of %" PRIx64 " have more than %u bits", ticks[i],
-                              clock->valid_bits);
+            return bare_fail_text(bare, "ticks of %" PRIx64 " have more than %u bits", ticks[i],
+                                  clock->valid_bits);
         if (i && elapsed(clock, ticks[i - 1], ticks[i]) < 0)
-            return bare_wrong(bare, "in one queue the ticks go from %" PRIu64 " to %" PRIu64,
-                              ticks[i - 1], ticks[i]);
+            return bare_fail_text(bare, "in one queue the ticks go from %" PRIu64 " to %" PRIu64,
+                                  ticks[i - 1], ticks[i]);
     }
     if (since < (double)before - SLACK_NS)
-        return bare_wrong(bare, "a timestamp lies %.3f ms before its submit",
-                          ((double)before - since) * 1e-6);
+        return bare_fail_text(bare, "a timestamp lies %.3f ms before its submit",
+                              ((double)before - since) * 1e-6);
     if (until > (double)after + SLACK_NS)
-        return bare_wrong(bare, "a timestamp lies %.3f ms after the wait for it",
-                          (until - (double)after) * 1e-6);
+        return bare_fail_text(bare, "a timestamp lies %.3f ms after the wait for it",
+                              (until - (double)after) * 1e-6);
     return FRIT_OK;
 }
 
@@ -160,7 +160,7 @@ static frit_status timestamps(struct bare *bare)
     frit_status status;
 
     if (!bare->profile) {
-        bare_wrong(bare, "the plugin has no " FRIT_PROFILE_TABLE);
+        bare_fail_text(bare, "the plugin has no " FRIT_PROFILE_TABLE);
         return FRIT_UNSUPPORTED;
     }
     status = compare_clocks(bare, &clock);

@@ -107,7 +107,7 @@ static bool child_read(struct crowd *crowd, struct child *child)
     }
     child->used -= (size_t)(line - child->text);
     memmove(child->text, line, child->used);
-    child->used %= sizeof(child->text) - 1; /* what fills it is no line of ours */
+    child->used %= sizeof(child->text) - 1; /* what fills it is not a line of ours */
     return true;
 }
 

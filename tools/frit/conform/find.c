@@ -76,7 +76,7 @@ static void find_file(const struct conform_options *options, const char *name, F
     if (!host)
         return;
     if (!plugin_of(host, path, &plugin) || !*plugin.id) {
-        fprintf(out, "reason it is no plugin: %s\n", plugin.reason_name);
+        fprintf(out, "reason it is not a plugin: %s\n", plugin.reason_name);
         return;
     }
     snprintf(section, sizeof(section), "plugin.%s", plugin.id);

@@ -33,7 +33,7 @@ void *fuser_clone(const struct fuser_pair *pair, const void *from)
     frit_status status = pair->table->clone(from, &clone, &pair->bare->err);
 
     if (status)
-        bare_failed(pair->bare, "clone", status);
+        bare_fail(pair->bare, "clone", status);
     return status ? NULL : clone;
 }
 
@@ -69,11 +69,11 @@ static void name_pair(const struct fuser_pair *pair)
 
     snprintf(text, sizeof(text), "%s", pair->bare->reason);
     if (pair->fuser)
-        bare_wrong(pair->bare, "fuser %.*s, block %s: %.300s", (int)pair->fuser->name.len,
-                   pair->fuser->name.ptr, pair->block->name, text);
+        bare_fail_text(pair->bare, "fuser %.*s, block %s: %.300s", (int)pair->fuser->name.len,
+                       pair->fuser->name.ptr, pair->block->name, text);
     else
-        bare_wrong(pair->bare, "op %s: %.300s", frit_op_info_at(pair->block->ops[0].op)->name,
-                   text);
+        bare_fail_text(pair->bare, "op %s: %.300s", frit_op_info_at(pair->block->ops[0].op)->name,
+                       text);
 }
 
 static frit_status check_blocks(struct fuser_pair *pair, fuser_test *test, uint32_t *tried)
@@ -105,7 +105,7 @@ static frit_status check_fusers(struct bare *bare, fuser_test *test, uint32_t *t
                                                   sizeof(list[0]), FUSERS, &count, &bare->err);
 
     if (status)
-        return bare_failed(bare, "prototypes", status);
+        return bare_fail(bare, "prototypes", status);
     count = count > FUSERS ? FUSERS : count;
     for (uint32_t i = 0; i < count && !status; i++) {
         pair.fuser = &list[i];
@@ -157,8 +157,9 @@ frit_status fuser_each(const struct conform_options *options, const struct lab *
     if (!status && !tried) {
         status = FRIT_UNSUPPORTED;
         if (!*reason)
-            bare_wrong(&bare, bare.fusers ? "its fusers take nothing of the blocks that are tried"
-                                          : "the plugin has no fusers");
+            bare_fail_text(&bare, bare.fusers
+                                      ? "its fusers take nothing of the blocks that are tried"
+                                      : "the plugin has no fusers");
     }
     return bare_close(&bare, status);
 }
@@ -182,15 +183,15 @@ frit_status fuser_finish(const struct fuser_pair *pair, void *fuser, frit_progra
     fuser_state(pair, fuser, &after);
     pair->table->destroy(fuser);
     if (status || !out->table)
-        return status ? bare_failed(pair->bare, "finish", status)
-                      : bare_wrong(pair->bare, "finish gives no program");
+        return status ? bare_fail(pair->bare, "finish", status)
+                      : bare_fail_text(pair->bare, "finish gives no program");
     if (before.accepted == after.accepted && is_launched(pair, out->table))
         return FRIT_OK;
     out->table->destroy(out->self);
     if (before.accepted == after.accepted)
-        return bare_wrong(pair->bare, "a program for another plugin's device has no record");
-    return bare_wrong(pair->bare, "finish changes accepted from %u to %u", before.accepted,
-                      after.accepted);
+        return bare_fail_text(pair->bare, "a program for another plugin's device has no record");
+    return bare_fail_text(pair->bare, "finish changes accepted from %u to %u", before.accepted,
+                          after.accepted);
 }
 
 static frit_status single_program(const struct fuser_pair *pair, frit_program *out)
@@ -203,8 +204,8 @@ static frit_status single_program(const struct fuser_pair *pair, frit_program *o
     *out = (frit_program){.struct_size = sizeof(*out)};
     status = bare->backend->op_program(bare->device, &link.desc, out, &bare->err);
     if (status)
-        return bare_failed(bare, "op_program", status);
-    return out->table ? FRIT_OK : bare_wrong(bare, "op_program gives no program");
+        return bare_fail(bare, "op_program", status);
+    return out->table ? FRIT_OK : bare_fail_text(bare, "op_program gives no program");
 }
 
 frit_status fuser_program(const struct fuser_pair *pair, frit_program *out)
@@ -227,7 +228,7 @@ frit_status fuser_describe(const struct fuser_pair *pair, const frit_program *pr
 
     *out = (frit_program_info){.struct_size = sizeof(*out)};
     status = program->table->describe(program->self, out, &pair->bare->err);
-    return status ? bare_failed(pair->bare, "describe", status) : FRIT_OK;
+    return status ? bare_fail(pair->bare, "describe", status) : FRIT_OK;
 }
 
 frit_status fuser_check(const struct fuser_pair *pair, const frit_program *program,

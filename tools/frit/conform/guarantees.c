@@ -14,10 +14,10 @@ static frit_status expect(const struct fuser_pair *pair, const void *fuser,
     fuser_state(pair, fuser, &got);
     if (memcmp(&got, want, sizeof(got)) == 0)
         return FRIT_OK;
-    return bare_wrong(pair->bare,
-                      "%s: open %u, ready %u, accepted %u, quality %u; not %u, %u, %u, %u", when,
-                      got.open, got.ready, got.accepted, got.quality, want->open, want->ready,
-                      want->accepted, want->quality);
+    return bare_fail_text(pair->bare,
+                          "%s: open %u, ready %u, accepted %u, quality %u; not %u, %u, %u, %u",
+                          when, got.open, got.ready, got.accepted, got.quality, want->open,
+                          want->ready, want->accepted, want->quality);
 }
 
 static frit_status pair_push(const struct fuser_pair *pair)
@@ -55,8 +55,9 @@ static frit_status sensible(const struct fuser_pair *pair, const frit_fuser_stat
     if (state->open <= 1 && state->ready <= 1 && state->quality <= 1000 &&
         state->accepted <= pushed && (!state->ready || state->accepted))
         return FRIT_OK;
-    return bare_wrong(pair->bare, "state after %u ops: open %u, ready %u, accepted %u, quality %u",
-                      pushed, state->open, state->ready, state->accepted, state->quality);
+    return bare_fail_text(pair->bare,
+                          "state after %u ops: open %u, ready %u, accepted %u, quality %u", pushed,
+                          state->open, state->ready, state->accepted, state->quality);
 }
 
 static frit_status pair_state(const struct fuser_pair *pair)
@@ -92,8 +93,8 @@ static frit_status pair_accepted(const struct fuser_pair *pair)
         return status;
     status = fuser_describe(pair, &program, &info);
     if (!status && info.n_ops != pair->whole.accepted)
-        status = bare_wrong(pair->bare, "its program covers %u ops, accepted says %u", info.n_ops,
-                            pair->whole.accepted);
+        status = bare_fail_text(pair->bare, "its program covers %u ops, accepted says %u",
+                                info.n_ops, pair->whole.accepted);
     program.table->destroy(program.self);
     return status;
 }
@@ -176,7 +177,7 @@ static frit_status pair_outlive(const struct fuser_pair *pair)
                                                  FUSERS, &count, &bare->err);
 
     if (status)
-        return bare_failed(bare, "prototypes", status);
+        return bare_fail(bare, "prototypes", status);
     for (uint32_t i = 0; i < count && i < FUSERS; i++) {
         if (list[i].name.len == pair->fuser->name.len &&
             memcmp(list[i].name.ptr, pair->fuser->name.ptr, list[i].name.len) == 0)
@@ -184,7 +185,7 @@ static frit_status pair_outlive(const struct fuser_pair *pair)
         pair->table->destroy(list[i].prototype);
     }
     if (!fuser)
-        return bare_wrong(bare, "a second call of prototypes gives no fuser of this name");
+        return bare_fail_text(bare, "a second call of prototypes gives no fuser of this name");
     fuser_push(pair, fuser, 0, pair->block->n_ops);
     return use(pair, fuser);
 }

@@ -57,7 +57,7 @@ frit_status guest_open(struct bare *bare, const char *path, struct guest *driver
     bare->native = bare->plugin->get_interface(bare->instance, FRIT_STR(FRIT_NATIVE_TABLE));
     status = bare_load(bare, path);
     if (!status && (status = bare->plugin->open(&bare->root, &bare->instance, &bare->err)))
-        bare_failed(bare, "open", status);
+        bare_fail(bare, "open", status);
     if (status) {
         put_back(bare, driver);
         return status;

@@ -18,7 +18,7 @@ static frit_status copy_out(struct bare *bare, frit_memory *dst, frit_memory *sr
                                                &value, &bare->err);
 
     if (status)
-        return bare_failed(bare, "submit", status);
+        return bare_fail(bare, "submit", status);
     bare_set_last(bare, value);
     return bare_wait(bare, value);
 }
@@ -42,11 +42,12 @@ static frit_status alloc_on(struct bare *bare, uint32_t heap, frit_allocation *o
     *out = (frit_allocation){.struct_size = sizeof(*out)};
     status = bare->backend->alloc(bare->device, &desc, out, &bare->err);
     if (status)
-        return bare_failed(bare, "alloc", status);
+        return bare_fail(bare, "alloc", status);
     if (!out->memory)
-        return bare_wrong(bare, "alloc gives no memory of heap %u, and no failure", heap);
+        return bare_fail_text(bare, "alloc gives no memory of heap %u, and no failure", heap);
     if (heap_at(bare, heap)->kind == FRIT_HEAP_PINNED && !out->host_pointer)
-        return bare_wrong(bare, "memory of heap %u, which is pinned, has no host pointer", heap);
+        return bare_fail_text(bare, "memory of heap %u, which is pinned, has no host pointer",
+                              heap);
     return FRIT_OK;
 }
 
@@ -66,10 +67,10 @@ static frit_status expect(struct bare *bare, uint32_t heap, const frit_allocatio
     if (status)
         return status;
     if (memcmp(got, want, BYTES) != 0)
-        return bare_wrong(bare, "heap %u: a read of %s gives other bytes", heap, what);
+        return bare_fail_text(bare, "heap %u: a read of %s gives other bytes", heap, what);
     if (heap_at(bare, heap)->kind == FRIT_HEAP_PINNED &&
         memcmp(memory->host_pointer, want, BYTES) != 0)
-        return bare_wrong(bare, "heap %u: %s is not seen through the host pointer", heap, what);
+        return bare_fail_text(bare, "heap %u: %s is not seen through the host pointer", heap, what);
     return FRIT_OK;
 }
 
@@ -97,7 +98,7 @@ static frit_status heaps(struct bare *bare)
     frit_status status = FRIT_OK;
 
     if (bare->info.n_heaps < 1 || heap_at(bare, 0)->kind != FRIT_HEAP_DEVICE)
-        return bare_wrong(bare, "the first heap is not of kind DEVICE");
+        return bare_fail_text(bare, "the first heap is not of kind DEVICE");
     for (uint32_t from = 0; from < bare->info.n_heaps && !status; from++) {
         for (uint32_t to = 0; to < bare->info.n_heaps && !status; to++) {
             frit_allocation a, b = {0};
@@ -130,19 +131,19 @@ static frit_status use_lent(struct bare *bare, const unsigned char *lent, uint64
     if (status == FRIT_UNSUPPORTED)
         return FRIT_OK;
     if (status)
-        return bare_failed(bare, "import_host", status);
+        return bare_fail(bare, "import_host", status);
     if (!out.memory)
-        return bare_wrong(bare, "import_host gives no memory, and no failure");
+        return bare_fail_text(bare, "import_host gives no memory, and no failure");
     status = bare_read(bare, out.memory, 0, got, bytes);
     if (!status && memcmp(got, lent, bytes) != 0)
-        status = bare_wrong(bare, "a read of %" PRIu64 " imported bytes gives others", bytes);
+        status = bare_fail_text(bare, "a read of %" PRIu64 " imported bytes gives others", bytes);
     memset(got, 0, sizeof(got));
     if (!status)
         status = copy_out(bare, copy, out.memory, bytes);
     if (!status)
         status = bare_read(bare, copy, 0, got, bytes);
     if (!status && memcmp(got, lent, bytes) != 0)
-        status = bare_wrong(bare, "a copy of %" PRIu64 " imported bytes gives others", bytes);
+        status = bare_fail_text(bare, "a copy of %" PRIu64 " imported bytes gives others", bytes);
     bare_free(bare, out.memory);
     return status;
 }
@@ -156,7 +157,7 @@ static frit_status imported(struct bare *bare)
     frit_status status;
 
     if (!FRIT_HAS(bare->backend, frit_backend, import_host) || !bare->backend->import_host) {
-        bare_wrong(bare, "the device adopts no memory");
+        bare_fail_text(bare, "the device adopts no memory");
         return FRIT_UNSUPPORTED;
     }
     status = bare_alloc(bare, LENT, 0, &copy);
@@ -165,7 +166,7 @@ static frit_status imported(struct bare *bare)
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]) && !status; i++) {
         status = use_lent(bare, lent, sizes[i], copy.memory);
         if (!status && memcmp(lent, want, LENT) != 0)
-            status = bare_wrong(bare, "the application's memory is written");
+            status = bare_fail_text(bare, "the application's memory is written");
     }
     bare_free(bare, copy.memory);
     return status;

@@ -20,8 +20,8 @@ frit_status bare_alloc(struct bare *bare, uint64_t bytes, uint64_t align, frit_a
     *out = (frit_allocation){.struct_size = sizeof(*out)};
     status = bare->backend->alloc(bare->device, &desc, out, &bare->err);
     if (status)
-        return bare_failed(bare, "alloc", status);
-    return out->memory ? FRIT_OK : bare_wrong(bare, "alloc gives no memory, and no failure");
+        return bare_fail(bare, "alloc", status);
+    return out->memory ? FRIT_OK : bare_fail_text(bare, "alloc gives no memory, and no failure");
 }
 
 void bare_set_last(struct bare *bare, uint64_t value)
@@ -47,7 +47,7 @@ static frit_status wait_once(struct bare *bare, uint64_t value, frit_failure *fa
 
 frit_status bare_late(struct bare *bare)
 {
-    bare_wrong(bare, "wait: no answer after %g s", bare->options->timeout / 2);
+    bare_fail_text(bare, "wait: no answer after %g s", bare->options->timeout / 2);
     return FRIT_TIMEOUT;
 }
 
@@ -72,8 +72,8 @@ frit_status bare_wait(struct bare *bare, uint64_t value)
     if (bare->late)
         return bare_late(bare);
     if (status)
-        return bare_failed(bare, "wait", status);
-    return failure.status ? bare_failed(bare, "a command", failure.status) : FRIT_OK;
+        return bare_fail(bare, "wait", status);
+    return failure.status ? bare_fail(bare, "a command", failure.status) : FRIT_OK;
 }
 
 frit_status bare_write(struct bare *bare, frit_memory *memory, uint64_t offset, const void *from,
@@ -85,7 +85,7 @@ frit_status bare_write(struct bare *bare, frit_memory *memory, uint64_t offset, 
     frit_status status = bare->backend->write(bare->device, &to, from, &value, &bare->err);
 
     if (status)
-        return bare_failed(bare, "write", status);
+        return bare_fail(bare, "write", status);
     bare_set_last(bare, value);
     return FRIT_OK;
 }
@@ -99,7 +99,7 @@ frit_status bare_read(struct bare *bare, frit_memory *memory, uint64_t offset, v
     frit_status status = bare->backend->read(bare->device, &from, into, &value, &bare->err);
 
     if (status)
-        return bare_failed(bare, "read", status);
+        return bare_fail(bare, "read", status);
     bare_set_last(bare, value);
     return bare_wait(bare, value);
 }
@@ -133,7 +133,7 @@ frit_status bare_tensor(struct bare *bare, const int64_t *dims, uint32_t rank, c
     }
     data = malloc(bytes_of(out));
     if (!data)
-        return bare_wrong(bare, "no memory");
+        return bare_fail_text(bare, "no memory");
     memset(data, GUARD_BYTE, bytes_of(out));
     for (uint64_t i = 0; i < out->count; i++)
         ((float *)(void *)(data + out->guard))[i] = numbers ? numbers[i] : NAN;
@@ -153,7 +153,7 @@ frit_status bare_numbers(struct bare *bare, const struct bare_tensor *tensor, fl
     frit_status status;
 
     if (!data)
-        return bare_wrong(bare, "no memory");
+        return bare_fail_text(bare, "no memory");
     status = bare_read(bare, tensor->memory, 0, data, whole);
     for (uint64_t i = 0; i < tensor->guard && !status; i++)
         written += data[i] != GUARD_BYTE || data[tensor->guard + bytes + i] != GUARD_BYTE;
@@ -161,8 +161,8 @@ frit_status bare_numbers(struct bare *bare, const struct bare_tensor *tensor, fl
     if (!bare->late) /* else a read may still come */
         free(data);
     if (!status && written)
-        return bare_wrong(bare, "%llu bytes beside a tensor were written",
-                          (unsigned long long)written);
+        return bare_fail_text(bare, "%llu bytes beside a tensor were written",
+                              (unsigned long long)written);
     return status;
 }
 
@@ -293,7 +293,7 @@ static frit_status derived_make(struct bare *bare, const frit_launch_spec *spec,
         void *garbage = malloc(bytes ? bytes : 1);
 
         if (!garbage)
-            return bare_wrong(bare, "no memory");
+            return bare_fail_text(bare, "no memory");
         memset(garbage, GUARD_BYTE, bytes);
         status = bare_alloc(bare, bytes, 0, &derived->at[i]);
         if (!status) {
@@ -314,7 +314,7 @@ static frit_status extras_make(struct bare *bare, const struct bare_launch *laun
     *extras = (struct bare_extras){0};
     extras->derived = launch->derived ? launch->derived : &extras->own;
     if (spec->n_derived > BARE_DERIVED)
-        return bare_wrong(bare, "prepare wants %u derived pieces of memory", spec->n_derived);
+        return bare_fail_text(bare, "prepare wants %u derived pieces of memory", spec->n_derived);
     if (spec->workspace_bytes)
         status = bare_alloc(bare, spec->workspace_bytes, spec->workspace_align, &extras->workspace);
     if (!status)
@@ -365,12 +365,12 @@ static frit_status record(struct bare *bare, const frit_launch *launch, frit_cmd
         cmds[i] = (frit_cmd){.struct_size = sizeof(cmds[0])};
     status = program->table->record(program->self, launch, cmds, RECORDED, n, &bare->err);
     if (status)
-        return bare_failed(bare, "record", status);
+        return bare_fail(bare, "record", status);
     if (*n == 0 || *n > RECORDED)
-        return bare_wrong(bare, "record gives %u commands", *n);
+        return bare_fail_text(bare, "record gives %u commands", *n);
     for (uint32_t i = 0; i < *n; i++)
         if (cmds[i].kind != FRIT_CMD_DISPATCH && cmds[i].kind != FRIT_CMD_BARRIER)
-            return bare_wrong(bare, "record gives a command of kind %u", cmds[i].kind);
+            return bare_fail_text(bare, "record gives a command of kind %u", cmds[i].kind);
     return FRIT_OK;
 }
 
@@ -393,7 +393,7 @@ static frit_status submit(struct bare *bare, const frit_launch *launch)
     status = bare->backend->submit(bare->device, NULL, cmds + first, BEFORE - first + n,
                                    sizeof(cmds[0]), NULL, 0, &value, &bare->err);
     if (status)
-        return bare_failed(bare, "submit", status);
+        return bare_fail(bare, "submit", status);
     bare_set_last(bare, value);
     return bare_wait(bare, value);
 }
@@ -449,7 +449,7 @@ frit_status bare_compile(struct bare *bare, const struct bare_launch *launch,
     if (answer->status == FRIT_PREPARE_NEEDS_COMPILE)
         answer->status = launch->program->table->compile(launch->program->self, launch->candidate,
                                                          &answer->variant, NULL, &bare->err);
-    return answer->status ? bare_failed(bare, "prepare or compile", answer->status) : FRIT_OK;
+    return answer->status ? bare_fail(bare, "prepare or compile", answer->status) : FRIT_OK;
 }
 
 static frit_status run_answer(struct bare *bare, const struct bare_launch *launch,
@@ -458,7 +458,7 @@ static frit_status run_answer(struct bare *bare, const struct bare_launch *launc
     frit_status status;
 
     if (answer->status == FRIT_PREPARE_RELAYOUT) {
-        bare_wrong(bare, "it wants other strides than dense ones");
+        bare_fail_text(bare, "it wants other strides than dense ones");
         return FRIT_UNSUPPORTED;
     }
     status = bare_compile(bare, launch, answer);
@@ -466,7 +466,7 @@ static frit_status run_answer(struct bare *bare, const struct bare_launch *launc
         return status;
     for (uint32_t k = 0; k < launch->n_out; k++)
         if (bare_output(answer, k)->strided) {
-            bare_wrong(bare, "it wants outputs that are not dense");
+            bare_fail_text(bare, "it wants outputs that are not dense");
             return FRIT_UNSUPPORTED;
         }
     return bare_run_prepared(bare, launch, answer);

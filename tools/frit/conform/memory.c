@@ -24,8 +24,8 @@ static frit_status check_place(struct bare *bare, const frit_allocation *got, ui
 
     align = align > least ? align : least;
     if (got->address % align || host % align)
-        return bare_wrong(bare, "%" PRIu64 " bytes aligned to %" PRIu64 " lie at %#" PRIx64, bytes,
-                          align, got->address % align ? got->address : host);
+        return bare_fail_text(bare, "%" PRIu64 " bytes aligned to %" PRIu64 " lie at %#" PRIx64,
+                              bytes, align, got->address % align ? got->address : host);
     return FRIT_OK;
 }
 
@@ -47,8 +47,8 @@ static frit_status check_stamp(struct bare *bare, void *memory, uint64_t bytes, 
     if (!status)
         status = bare_read(bare, memory, bytes - 1, &marks[1], 1);
     if (!status && (marks[0] != number + 1 || marks[1] != number + 1))
-        return bare_wrong(bare, "buffer %u of %" PRIu64 " bytes holds what another was given",
-                          number, bytes);
+        return bare_fail_text(bare, "buffer %u of %" PRIu64 " bytes holds what another was given",
+                              number, bytes);
     return status;
 }
 
@@ -90,10 +90,10 @@ static frit_status refused(struct bare *bare, uint64_t bytes)
         if (status >= 0)
             bare_free(bare, out.memory);
         if (status != FRIT_NO_DEVICE_MEMORY)
-            return bare_wrong(bare, "alloc of %" PRIu64 " bytes: %s, not no-device-memory", bytes,
-                              status ? frit_status_name(status) : "it succeeds");
+            return bare_fail_text(bare, "alloc of %" PRIu64 " bytes: %s, not no-device-memory",
+                                  bytes, status ? frit_status_name(status) : "it succeeds");
         if (slot && !bare->err.text[0])
-            return bare_wrong(bare, "alloc of %" PRIu64 " bytes fails without a word", bytes);
+            return bare_fail_text(bare, "alloc of %" PRIu64 " bytes fails without a word", bytes);
     }
     return FRIT_OK;
 }
@@ -168,14 +168,14 @@ static frit_status offsets(struct bare *bare)
         if (!status)
             status = bare_read(bare, at.memory, 0, got, BYTES);
         if (!status && memcmp(got, picture, BYTES) != 0)
-            status = bare_wrong(bare, "a write of %" PRIu64 " bytes at %" PRIu64 " arrives wrongly",
-                                bytes, offset);
+            status = bare_fail_text(
+                bare, "a write of %" PRIu64 " bytes at %" PRIu64 " arrives wrongly", bytes, offset);
         memset(got, 0, sizeof(got));
         if (!status)
             status = bare_read(bare, at.memory, offset, got + 1, bytes);
         if (!status && (memcmp(got + 1, picture + offset, bytes) != 0 || got[0] || got[bytes + 1]))
-            status = bare_wrong(bare, "a read of %" PRIu64 " bytes at %" PRIu64 " arrives wrongly",
-                                bytes, offset);
+            status = bare_fail_text(
+                bare, "a read of %" PRIu64 " bytes at %" PRIu64 " arrives wrongly", bytes, offset);
     }
     bare_free(bare, at.memory);
     return status;

@@ -14,7 +14,7 @@ static frit_status submit(struct bare *bare, const frit_cmd *cmds, uint32_t n, u
                                                value, &bare->err);
 
     if (status)
-        return bare_failed(bare, "submit", status);
+        return bare_fail(bare, "submit", status);
     bare_set_last(bare, *value);
     return FRIT_OK;
 }
@@ -27,7 +27,7 @@ static frit_status read_all(struct bare *bare, frit_memory *memory, uint32_t int
     frit_status status = bare->backend->read(bare->device, &from, into, value, &bare->err);
 
     if (status)
-        return bare_failed(bare, "read", status);
+        return bare_fail(bare, "read", status);
     bare_set_last(bare, *value);
     return FRIT_OK;
 }
@@ -48,7 +48,7 @@ static frit_status expect_words(struct bare *bare, const uint32_t *got, uint32_t
 {
     for (uint32_t i = first; i < end; i++)
         if (got[i] != want)
-            return bare_wrong(bare, "%s: word %u is %u, not %u", what, i, got[i], want);
+            return bare_fail_text(bare, "%s: word %u is %u, not %u", what, i, got[i], want);
     return FRIT_OK;
 }
 
@@ -122,11 +122,12 @@ static frit_status poll_value(struct bare *bare, uint64_t value)
         if (status == FRIT_TIMEOUT && i == 0)
             continue;
         if (status)
-            return bare_wrong(bare, "wait for %" PRIu64 " %s: %s", value,
-                              i ? "that was reached" : "without time", frit_status_name(status));
+            return bare_fail_text(bare, "wait for %" PRIu64 " %s: %s", value,
+                                  i ? "that was reached" : "without time",
+                                  frit_status_name(status));
         if (failure.status || failure.value != value - 1)
-            return bare_wrong(bare, "wait for %" PRIu64 " reports a failure: %s at %" PRIu64, value,
-                              frit_status_name(failure.status), failure.value);
+            return bare_fail_text(bare, "wait for %" PRIu64 " reports a failure: %s at %" PRIu64,
+                                  value, frit_status_name(failure.status), failure.value);
     }
     return FRIT_OK;
 }
@@ -152,7 +153,7 @@ static frit_status step(struct bare *bare, frit_memory *memory, uint32_t number,
     else
         status = bare->backend->read(bare->device, &transfer, words, value, &bare->err);
     if (status)
-        return bare_failed(bare, "a write, submit or read", status);
+        return bare_fail(bare, "a write, submit or read", status);
     bare_set_last(bare, *value);
     return FRIT_OK;
 }
@@ -168,8 +169,8 @@ static frit_status timeline(struct bare *bare)
     for (uint32_t i = 0; i < STEPS && !status; i++) {
         status = step(bare, at.memory, i, i ? &last : NULL, &values[i]);
         if (!status && values[i] <= last.value)
-            status = bare_wrong(bare, "the timeline goes from %" PRIu64 " to %" PRIu64, last.value,
-                                values[i]);
+            status = bare_fail_text(bare, "the timeline goes from %" PRIu64 " to %" PRIu64,
+                                    last.value, values[i]);
         last.value = values[i];
     }
     for (uint32_t i = STEPS; i-- > 0 && !status;) /* the last first: then all are reached */
@@ -194,10 +195,10 @@ static frit_status refuse(struct bare *bare, frit_memory *memory, const frit_cmd
         status = bare->backend->submit(bare->device, NULL, cmds, 2, sizeof(cmds[0]), NULL, 0,
                                        &value, slot ? &bare->err : NULL);
         if (status >= 0)
-            return bare_wrong(bare, "submit takes %s", what);
+            return bare_fail_text(bare, "submit takes %s", what);
     }
     if (!bare->err.text[0])
-        return bare_wrong(bare, "submit refuses %s without a word", what);
+        return bare_fail_text(bare, "submit refuses %s without a word", what);
     status = bare_read(bare, memory, 0, got, BYTES);
     return status ? status
                   : expect_words(bare, got, 0, WORDS, 5, "after a submit that was refused");
@@ -237,9 +238,9 @@ static frit_status open_pair(struct bare *bare, struct pair *pair)
     *pair = (struct pair){0};
     status = bare->backend->queue_create(bare->device, &desc, &pair->queue, &bare->err);
     if (status)
-        return status == FRIT_UNSUPPORTED ? status : bare_failed(bare, "queue_create", status);
+        return status == FRIT_UNSUPPORTED ? status : bare_fail(bare, "queue_create", status);
     if (!pair->queue)
-        return bare_wrong(bare, "queue_create gives no handle");
+        return bare_fail_text(bare, "queue_create gives no handle");
     status = bare_alloc(bare, BYTES, 0, &pair->a);
     return status ? status : bare_alloc(bare, BYTES, 0, &pair->b);
 }
@@ -253,7 +254,7 @@ static frit_status wait_second(struct bare *bare, const struct pair *pair)
         return FRIT_OK;
     status = bare->backend->wait(bare->device, pair->queue, pair->last, (uint64_t)5000000000,
                                  &failure, &bare->err);
-    return status ? bare_failed(bare, "wait for the second queue", status) : FRIT_OK;
+    return status ? bare_fail(bare, "wait for the second queue", status) : FRIT_OK;
 }
 
 /* Where the second queue never ends all stays. */
@@ -276,7 +277,7 @@ static frit_status submit_to(struct bare *bare, struct pair *pair, frit_queue *q
                                                after != NULL, &value, &bare->err);
 
     if (status)
-        return bare_failed(bare, "submit with a point to wait for", status);
+        return bare_fail(bare, "submit with a point to wait for", status);
     if (queue)
         pair->last = value;
     else
@@ -380,13 +381,14 @@ static frit_status refuse_call(struct bare *bare, uint32_t slot, frit_memory *me
     if (!status)
         bare_set_last(bare, value);
     if (status != FRIT_INVALID)
-        return bare_wrong(bare, "%s with %s: %s, not %s", slots[slot], what,
-                          frit_status_name(status), frit_status_name(FRIT_INVALID));
-    return bare->err.text[0] ? FRIT_OK
-                             : bare_wrong(bare, "%s refuses %s without a word", slots[slot], what);
+        return bare_fail_text(bare, "%s with %s: %s, not %s", slots[slot], what,
+                              frit_status_name(status), frit_status_name(FRIT_INVALID));
+    return bare->err.text[0]
+               ? FRIT_OK
+               : bare_fail_text(bare, "%s refuses %s without a word", slots[slot], what);
 }
 
-/* Zeroed memory that is no queue. */
+/* Zeroed memory that is not a queue. */
 static frit_queue *stranger(void)
 {
     static _Alignas(64) char bytes[4096];

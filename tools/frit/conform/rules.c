@@ -42,12 +42,12 @@ static frit_status same_answer(struct bare *bare, const struct bare_answer *a,
                                const struct bare_answer *b, const char *when)
 {
     if ((a->status != FRIT_PREPARE_NEEDS_COMPILE || b->status != FRIT_OK) && a->status != b->status)
-        return bare_wrong(bare, "%s prepare returns %d, before %d", when, b->status, a->status);
+        return bare_fail_text(bare, "%s prepare returns %d, before %d", when, b->status, a->status);
     if (a->status >= 0 && !same_spec(a, b))
-        return bare_wrong(bare, "%s prepare gives another launch spec", when);
+        return bare_fail_text(bare, "%s prepare gives another launch spec", when);
     if (a->variant.n_bytes > sizeof(a->variant.bytes) || a->variant.n_bytes != b->variant.n_bytes ||
         memcmp(a->variant.bytes, b->variant.bytes, a->variant.n_bytes) != 0)
-        return bare_wrong(bare, "%s prepare gives another variant", when);
+        return bare_fail_text(bare, "%s prepare gives another variant", when);
     return FRIT_OK;
 }
 
@@ -140,8 +140,8 @@ static frit_status pair_flags(const struct fuser_pair *pair)
     program.table->destroy(program.self);
     if (status == FRIT_UNSUPPORTED)
         return FRIT_OK;
-    return bare_wrong(pair->bare, "prepare returns %d for a signature with an unknown flag",
-                      status);
+    return bare_fail_text(pair->bare, "prepare returns %d for a signature with an unknown flag",
+                          status);
 }
 
 /* ---- aliases ---- */
@@ -168,8 +168,8 @@ static frit_status each_alias(const struct fuser_pair *pair, const frit_program 
         for (uint32_t i = 0; i < output->n_alias && !status; i++) {
             run.in = output->alias[i];
             if (run.in >= args.n_in)
-                status = bare_wrong(pair->bare, "output %u may lie in input %u of %u", run.out,
-                                    run.in, args.n_in);
+                status = bare_fail_text(pair->bare, "output %u may lie in input %u of %u", run.out,
+                                        run.in, args.n_in);
             else if (same_dims(values, args.value[run.in], args.value[args.n_in + run.out]))
                 status = block_check(pair->bare, &run);
         }
@@ -204,17 +204,17 @@ static uint8_t *save(const struct fuser_pair *pair, const frit_program *program,
 
     *n = 0;
     if (program->table->to_state(program->self, NULL, n, &bare->err) || *n == 0) {
-        bare_wrong(bare, "to_state fails, or has no bytes: %.300s", bare->err.text);
+        bare_fail_text(bare, "to_state fails, or has no bytes: %.300s", bare->err.text);
         return NULL;
     }
     again = *n;
     bytes = calloc(1, *n);
     if (!bytes) {
-        bare_wrong(bare, "no memory");
+        bare_fail_text(bare, "no memory");
         return NULL;
     }
     if (program->table->to_state(program->self, bytes, &again, &bare->err) || again != *n) {
-        bare_wrong(bare, "to_state fails, or wants another number of bytes");
+        bare_fail_text(bare, "to_state fails, or wants another number of bytes");
         free(bytes);
         return NULL;
     }
@@ -232,7 +232,7 @@ static frit_status load(const struct fuser_pair *pair, uint32_t n_ops, const uin
 
     *out = (frit_program){.struct_size = sizeof(*out)};
     if (!exact)
-        return bare_wrong(pair->bare, "no memory");
+        return bare_fail_text(pair->bare, "no memory");
     memcpy(exact, bytes, n);
     for (uint32_t i = 0; i < n_ops; i++) {
         block_link(pair->block, i, &links[i]);
@@ -242,9 +242,9 @@ static frit_status load(const struct fuser_pair *pair, uint32_t n_ops, const uin
                                      ops, n_ops, sizeof(ops[0]), exact, n, out, &pair->bare->err);
     free(exact);
     if (status)
-        bare_failed(pair->bare, "from_state", status);
+        bare_fail(pair->bare, "from_state", status);
     else if (!out->table)
-        bare_wrong(pair->bare, "from_state gives no program");
+        bare_fail_text(pair->bare, "from_state gives no program");
     return status || out->table ? status : FRIT_INTERNAL;
 }
 
@@ -259,8 +259,8 @@ static frit_status refuses_for(const struct fuser_pair *pair, uint32_t n_ops, co
         return FRIT_OK;
     if (program.table)
         program.table->destroy(program.self);
-    return bare_wrong(pair->bare, "from_state does not refuse a state %s %llu", what,
-                      (unsigned long long)where);
+    return bare_fail_text(pair->bare, "from_state does not refuse a state %s %llu", what,
+                          (unsigned long long)where);
 }
 
 static frit_status refuses(const struct fuser_pair *pair, const uint8_t *bytes, uint64_t n,
@@ -300,7 +300,7 @@ static frit_status pair_saved(const struct fuser_pair *pair)
     if (!FRIT_HAS(program.table, frit_program_table, to_state) || !program.table->to_state ||
         !FRIT_HAS(pair->table, frit_fuser_table, from_state) || !pair->table->from_state) {
         program.table->destroy(program.self);
-        bare_wrong(pair->bare, "its programs are not saved");
+        bare_fail_text(pair->bare, "its programs are not saved");
         return FRIT_UNSUPPORTED;
     }
     bytes = save(pair, &program, &n);

@@ -11,7 +11,7 @@ struct conform_shard;
 
 enum { CONFORM_SHARDS = 1000 };
 
-/* Parses "2/8"; at most CONFORM_SHARDS.  False: it is no shard. */
+/* Parses "2/8"; at most CONFORM_SHARDS.  False: it is not a shard. */
 bool conform_shard_parse(const char *text, struct conform_shard *out);
 /* Keeps the shard's cases, in their order.  Each case is in exactly one of the shards of the same
  * cases.  False: out of memory. */

@@ -28,7 +28,7 @@ static frit_status launch(struct pack *pack, uint32_t which, uint32_t memory, co
     if (!status || status == FRIT_UNSUPPORTED)
         return status;
     snprintf(why, sizeof(why), "%s", pack->pair->bare->reason);
-    return bare_wrong(pack->pair->bare, "%s: %.400s", when, why);
+    return bare_fail_text(pack->pair->bare, "%s: %.400s", when, why);
 }
 
 /* The bytes of all derived memory; NULL after words. */
@@ -42,7 +42,7 @@ static unsigned char *bytes_of(struct bare *bare, const struct bare_derived *kep
         *n += kept->bytes[i];
     bytes = malloc(*n ? *n : 1);
     if (!bytes) {
-        bare_wrong(bare, "no memory");
+        bare_fail_text(bare, "no memory");
         return NULL;
     }
     for (uint32_t i = 0; i < kept->n; at += kept->bytes[i++])
@@ -66,7 +66,7 @@ static frit_status use(struct pack *pack, const char *when)
     if (!status && !after)
         status = FRIT_INTERNAL;
     if (!status && memcmp(before, after, n) != 0)
-        status = bare_wrong(bare, "%s it is written", when);
+        status = bare_fail_text(bare, "%s it is written", when);
     if (!bare->late) {
         free(before);
         free(after);
@@ -150,13 +150,13 @@ static frit_status within(struct bare *bare, const frit_phase *phase)
 
     for (uint32_t d = 0; d < 3; d++)
         if (phase->grid[d] > (info->max_grid[d] ? info->max_grid[d] : INT32_MAX))
-            return bare_wrong(bare,
-                              "a launch of %u groups along axis %u, more than the device "
-                              "takes",
-                              phase->grid[d], d);
+            return bare_fail_text(bare,
+                                  "a launch of %u groups along axis %u, more than the device "
+                                  "takes",
+                                  phase->grid[d], d);
     if (product(phase->group) > lanes)
-        return bare_wrong(bare, "a group of %llu lanes, the device takes %u",
-                          (unsigned long long)product(phase->group), lanes);
+        return bare_fail_text(bare, "a group of %llu lanes, the device takes %u",
+                              (unsigned long long)product(phase->group), lanes);
     return FRIT_OK;
 }
 

@@ -134,7 +134,7 @@ static void test_shift(void **state)
     }
 }
 
-/* Shifts by numbers that are no multiple of a thread's lanes. */
+/* Shifts by numbers that are not a multiple of a thread's lanes. */
 static void test_shift_odd(void **state)
 {
     static const uint32_t by[] = {1, 3, 5, 6, 7, 63, 64, 65, 127};
