@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Transfers of elements: from and to the program, files and other devices. */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -273,7 +274,7 @@ static frit_status swap_in(frit_tensor *tensor, struct buffer *filled, frit_err 
 
 static frit_status write_tensor(const frit_write_item *item, frit_err *err)
 {
-    struct target target;
+    struct target target = {0};
 
     TRY(find_target(item, &target, err));
     TRY(transfer_in(target.device, item->data, target.persistent, &target.value, err));
@@ -334,8 +335,10 @@ static frit_status target_memory(struct write_group *group, struct target *targe
                                  frit_err *first, frit_err *err)
 {
     struct buffer **out = &target->value.buffer;
-    frit_status st = buffer_create(target->device->memory, bytes, target->persistent, out, err);
+    frit_status st;
 
+    assert(target->device);
+    st = buffer_create(target->device->memory, bytes, target->persistent, out, err);
     if (st != FRIT_NO_DEVICE_MEMORY || !group->n)
         return st;
     end_group(group, first);
@@ -345,7 +348,7 @@ static frit_status target_memory(struct write_group *group, struct target *targe
 static void add_to_group(struct write_group *group, frit_write_item *item, frit_err *first)
 {
     frit_err err = ERR_INIT;
-    struct target target;
+    struct target target = {0};
     frit_status st = find_target(item, &target, &err);
 
     if (!st && group->n &&

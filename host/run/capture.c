@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "run/capture.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -230,8 +231,12 @@ static bool add_derived(struct captured_submit *submit, const struct bound_launc
 
     for (uint32_t i = 0; i < l->launch.n_derived; i++) {
         const struct bound_derived *use = &l->derived[i];
-        struct buffer *const *current = use->kept ? &use->memory : l->workspaces[space++].current;
+        struct buffer *const *current = &use->memory;
 
+        if (!use->kept) {
+            assert(l->workspaces);
+            current = l->workspaces[space++].current;
+        }
         if (!array_grow(&submit->derived, &submit->derived_capacity, submit->n_derived, 1,
                         sizeof(*submit->derived)) ||
             !add_place(submit, command, FRIT_PARAM_DERIVED, i, current, 0))
@@ -380,7 +385,8 @@ static bool join_learnt(struct capture *capture)
         drop(submit);
         submit->tried = false;
     }
-    memset(all->varies + n, 0, (all->varies_capacity - n) * sizeof(*all->varies));
+    if (all->varies)
+        memset(all->varies + n, 0, (all->varies_capacity - n) * sizeof(*all->varies));
     return true;
 }
 

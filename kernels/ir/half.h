@@ -4,6 +4,7 @@
 #ifndef KIR_HALF_H
 #define KIR_HALF_H
 
+#include <assert.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -42,6 +43,7 @@ static inline struct half_layout half_layout(uint32_t fraction)
     const uint32_t shift = 23 - fraction, exponents = 1u << (15 - fraction);
     const uint32_t rebias = 128 - exponents / 2;
 
+    assert(fraction > 0 && fraction < 15);
     return (struct half_layout){
         .fraction = fraction,
         .shift = shift,

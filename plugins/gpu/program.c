@@ -27,7 +27,6 @@ static frit_status prototypes(void *instance, const frit_fuser_device *device, f
     return kernels_prototypes(kernels_of(device), out, stride, capacity, count, err);
 }
 
-/* NOLINTNEXTLINE(readability-function-size): the slot has ten parameters */
 static frit_status from_state(void *instance, const frit_fuser_device *device, frit_str name,
                               const frit_op_desc *ops, uint32_t n_ops, uint32_t op_stride,
                               const void *bytes, uint64_t n_bytes, frit_program *out, frit_err *err)

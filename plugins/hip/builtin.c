@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "builtin.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "compile.h"
@@ -64,8 +65,7 @@ static frit_status make(struct device *device, frit_err *err)
     void *code;
     frit_status status;
 
-    strcpy(text, vendor.dialect == CTEXT_HIP ? now_hip : now_cuda);
-    strcat(text, common);
+    snprintf(text, sizeof text, "%s%s", vendor.dialect == CTEXT_HIP ? now_hip : now_cuda, common);
     status = compile_text(device, "builtins", text, &code, &n_bytes, err);
     if (!status)
         status = load(device, code, err);

@@ -93,7 +93,6 @@ static frit_status create(struct device *device, frit_queue *queue,
     return status;
 }
 
-/* NOLINTNEXTLINE(readability-function-size): the slot has ten parameters */
 frit_status recording_create(void *self, frit_queue *handle, const frit_cmd *cmds, uint32_t count,
                              uint32_t stride, const frit_param *params, uint32_t n_params,
                              uint32_t param_stride, frit_recording **out, frit_err *err)

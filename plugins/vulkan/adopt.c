@@ -5,6 +5,7 @@
  * instance. */
 #include "adopt.h"
 
+#include <assert.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -111,6 +112,7 @@ static bool is_enabled(const struct feature *feature, const VkBaseInStructure *c
 static frit_status check_features(const struct device *device, const VkBaseInStructure *chain,
                                   frit_err *err)
 {
+    assert(chain);
     if (chain->sType != VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2)
         return plug_fail(&device->instance->plug, err, FRIT_INVALID,
                          "'vk.features' is not a VkPhysicalDeviceFeatures2");
@@ -162,6 +164,7 @@ static frit_status read_adopted(struct adopted *adopted, void *const natives[N_N
         return status;
     if (adopted->adapter.reason)
         return plug_fail(&instance->plug, err, FRIT_UNSUPPORTED, "%s", adopted->adapter.name);
+    assert(natives[NATIVE_QUEUE_FAMILY]);
     return set_queue_family(instance, &adopted->adapter,
                             *(const uint32_t *)natives[NATIVE_QUEUE_FAMILY], err);
 }

@@ -3,6 +3,7 @@
  * region of an instance that the device does not use, and submits the instance. */
 #include "replay.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "batch.h"
@@ -110,7 +111,7 @@ static frit_status acquire_instance(struct device *device, frit_recording *recor
 static frit_status replay(struct device *device, frit_recording *recording, const void *params,
                           uint64_t *value, frit_err *err)
 {
-    struct batch *instance;
+    struct batch *instance = NULL;
     frit_status status =
         capture_patch(&recording->capture, params, &device->queue.launch_words, err);
 
@@ -118,6 +119,7 @@ static frit_status replay(struct device *device, frit_recording *recording, cons
         status = acquire_instance(device, recording, &instance, err);
     if (status)
         return status;
+    assert(instance);
     memcpy(recording->regions.mapped +
                (uint64_t)(instance - recording->instances) * region_bytes(recording),
            recording->capture.words, region_bytes(recording));

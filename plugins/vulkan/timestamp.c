@@ -4,6 +4,7 @@
  * adjacent timestamps. */
 #include "timestamp.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "adapter.h"
@@ -71,6 +72,7 @@ frit_status timestamps_add(struct device *device, struct batch *batch, VkBuffer 
 
     if (status)
         return status;
+    assert(timestamps);
     if (timestamps->n == 0)
         device->api.CmdResetQueryPool(batch->cmds, timestamps->pool, 0, BATCH_TIMESTAMPS);
     batch_barrier(device, batch);

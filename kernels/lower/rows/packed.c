@@ -217,7 +217,7 @@ static uint32_t power_above(struct kir_module *m, uint32_t scale)
 static uint32_t small_scale(struct kir_module *m, uint32_t scale)
 {
     uint32_t zero = real_like(m, scale, 0);
-    struct small type;
+    struct small type = {0};
 
     (void)small_of(FRIT_F8E4M3, &type);
     scale = kir_select(m, kir_binary(m, KIR_lt, zero, scale), scale, zero);

@@ -227,7 +227,7 @@ static void load_direct(struct tiled *t, const uint32_t *lines, uint32_t n)
 /* Reads lines along `across` into the tiles. */
 static void read_lines(struct tiled *t, const uint32_t *lines, uint32_t n)
 {
-    uint32_t value[MAX_ROUNDS][MAX_TILES];
+    uint32_t value[MAX_ROUNDS][MAX_TILES] = {0};
 
     for (uint32_t k = 0; k < n; k++) {
         uint32_t mark = expr_mark(t->e);

@@ -2,6 +2,7 @@
 /* The numbers that a case gets, and whether what came out is right. */
 #include "conform/numbers.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <inttypes.h>
 #include <math.h>
@@ -25,8 +26,10 @@ static bool is_float(uint32_t dtype)
 static struct float_kind float_kind(uint32_t dtype)
 {
     const frit_dtype_info info = frit_dtype_info_of(dtype);
-    const int greatest = (1 << (info.exponent - 1)) - 1;
+    int greatest;
 
+    assert(info.exponent > 0);
+    greatest = (1 << (info.exponent - 1)) - 1;
     return (struct float_kind){.fraction = info.fraction,
                                .least = 1 - greatest,
                                .largest = ldexp(2 - ldexp(1, -info.fraction), greatest)};
