@@ -6,6 +6,7 @@
  * nothing of their own, and a fraction that is rounded up to 2 carries into the exponent. */
 #include "lower/rows/packed.h"
 
+#include <assert.h>
 #include <math.h>
 
 #include <frit/op.h>
@@ -217,9 +218,11 @@ static uint32_t power_above(struct kir_module *m, uint32_t scale)
 static uint32_t small_scale(struct kir_module *m, uint32_t scale)
 {
     uint32_t zero = real_like(m, scale, 0);
-    struct small type = {0};
+    struct small type;
+    const bool is_small = small_of(FRIT_F8E4M3, &type);
 
-    (void)small_of(FRIT_F8E4M3, &type);
+    assert(is_small);
+    (void)is_small;
     scale = kir_select(m, kir_binary(m, KIR_lt, zero, scale), scale, zero);
     return small_value(m, &type, small_nearest(m, &type, scale));
 }
