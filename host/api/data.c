@@ -292,7 +292,7 @@ frit_status frit_write(frit_tensor *tensor, const void *data, uint64_t bytes, fr
 }
 
 /* Limits of a group of writes, whose tensors have old and new memory at the same time: large enough
- * to keep the device busy, small beside its memory. */
+ * to keep the device busy, small compared with its memory. */
 enum { WRITE_GROUP = 1024, WRITE_GROUP_BYTES = 16 << 20 };
 
 struct write_group {

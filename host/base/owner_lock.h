@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A lock that one thread, its owner, takes all the time and others rarely.
  *
- * Dekker's rule with the cost on the rare side: the owner says "inside" and looks whether somebody
- * wants in, without a fence; who wants in says so, makes every core pass a barrier (Linux
- * membarrier), and waits until the owner is out.  Where the kernel has no membarrier the owner pays
- * for the fence.  While somebody is in or waiting, the owner uses the mutex like everybody else.
- * Sections are short and never wait.  Not recursive. */
+ * Dekker's rule with the cost on the rare side: the owner sets `inside` and then reads `wanted`,
+ * without a fence; another thread sets `wanted`, makes every core pass a barrier (Linux
+ * membarrier), and waits until the owner has left.  Where the kernel has no membarrier the owner
+ * pays for the fence.  While somebody is in or waiting, the owner uses the mutex like everybody
+ * else. Sections are short and never wait.  Not recursive. */
 #ifndef BASE_OWNER_LOCK_H
 #define BASE_OWNER_LOCK_H
 

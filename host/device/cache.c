@@ -55,8 +55,8 @@ void cache_remove(struct cache *cache, struct cache_entry *entry)
 
 /* ---- eviction ---- */
 
-/* Takes the first entry out that was not used since it was last looked at, into `evicted`.  Those
- * that stay go behind all others.  False: all of them stay. */
+/* Removes the first entry that was not used since an eviction last reached it, into `evicted`.
+ * Entries that were used move to the end.  False: nothing can be evicted. */
 static bool evict_one(struct cache *cache, struct cache_entry **evicted)
 {
     for (uint64_t looks = 2 * (uint64_t)cache->n_entries; looks > 0; looks--) {

@@ -19,7 +19,7 @@
 #include "plan/program.h"
 #include "plan/relative.h"
 
-/* What a driver's program costs beside what the host has of it, which only the driver knows. */
+/* Estimate of the bytes of a program in the driver, which only the driver knows. */
 enum { PROGRAM_BYTES = 1024 };
 
 struct programs {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a submit waits for, beside the earlier commands of its queue. */
+/* What a submit waits for, besides the earlier commands of its queue. */
 #ifndef DEVICE_SUBMIT_AFTER_H
 #define DEVICE_SUBMIT_AFTER_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A hook enters (`inside`) before it looks for watchers; who takes one off clears its place and
- * then waits until nobody is inside. */
+/* A hook enters (`inside`) before it looks for watchers; watch_take clears a place and
+ * then waits until no hook is inside. */
 #include "device/watch.h"
 
 #include <sched.h>

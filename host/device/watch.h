@@ -36,10 +36,10 @@ struct watch {
 
 /* False: there is one at this place already. */
 bool watch_add(struct watch *watch, enum watch_place place, struct watcher *watcher);
-/* Takes off who is there and waits until no hook uses it; NULL: nobody. */
+/* Removes the watcher of a place, and waits until no hook uses it; NULL: there is none. */
 struct watcher *watch_take(struct watch *watch, enum watch_place place);
 
-/* Who is there, NULL: nobody. */
+/* The watcher of a place; NULL: there is none. */
 static inline struct watcher *watch_at(struct watch *watch, enum watch_place place)
 {
     return atomic_load(&watch->at[place]);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table: who adds holds the lock and publishes by the count, who looks up takes no lock. */
+/* The table: ops are added under the lock and published by the count; look-ups take no lock. */
 #include "graph/custom.h"
 
 #include <pthread.h>

@@ -36,8 +36,8 @@ const frit_op_info *custom_find(frit_str name);
 frit_str custom_name(uint32_t op);
 
 /* Adds an op as its plugin describes it, of which struct_size bytes are read; the plugin's own op
- * that is there already gives its number again.  FRIT_INVALID with the broken rule, or who has the
- * name. */
+ * that is there already gives its number again.  FRIT_INVALID with the rule that is broken, or with
+ * the plugin that has the name already. */
 frit_status custom_add(const char *plugin, const frit_custom_op *op, uint32_t *id, frit_err *err);
 
 /* For messages about unknown names: a plugin that was loaded, and an op of it that was refused.

@@ -192,7 +192,7 @@ static frit_status check_arity(const struct check *c)
     return FRIT_OK;
 }
 
-/* Whether the operand may be of the kind it is; scalars that need a tensor beside them are looked
+/* Whether the operand may be of the kind it is; scalars that need a tensor besides them are looked
  * at once all letters are known. */
 static frit_status check_role(const struct check *c, uint32_t index)
 {

@@ -99,7 +99,7 @@ void pool_remove(struct pool *pool, struct pool_chunk *chunk)
         list_remove(pool, chunk->first);
 }
 
-/* What was the last use of the one was one of the other. */
+/* Every use of `of` counts as a use of `piece` too. */
 static void add_uses(struct pool_piece *piece, const struct pool_piece *of)
 {
     for (uint32_t q = 0; q < piece->chunk->n_queues; q++) {

@@ -34,7 +34,8 @@ void relative_reset(struct relative *relative)
     relative->n_deaths = 0;
 }
 
-static uint32_t extent_number(int64_t *extents, uint32_t *n_extents, int64_t extent)
+/* Returns the number of an extent, which is added if it is new. */
+static uint32_t number_extent(int64_t *extents, uint32_t *n_extents, int64_t extent)
 {
     if (extent <= 1)
         return (uint32_t)extent;
@@ -52,7 +53,7 @@ void relative_tensor(int64_t *extents, uint32_t *n_extents, const struct op_type
     *out = (frit_operand){
         .kind = FRIT_OPERAND_TENSOR, .dtype = type->dtype, .value = value, .rank = type->rank};
     for (uint32_t d = 0; d < type->rank; d++)
-        out->extent[d] = extent_number(extents, n_extents, type->dims[d]);
+        out->extent[d] = number_extent(extents, n_extents, type->dims[d]);
 }
 
 static void fill_tensor(struct relative *relative, const struct op_type *type, uint32_t value,

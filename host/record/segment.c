@@ -32,8 +32,8 @@ void segment_reset(struct segment *segment, uint64_t epoch)
     segment->epoch = epoch;
 }
 
-/* Mispredicted runs after which the arena is reset, since it still has the ops that were replaced.
- */
+/* The arena is reset after this many mispredicted runs, because it still holds the ops that were
+ * replaced. */
 enum { MAX_MISPREDICTED = 64 };
 
 void segment_rewind(struct segment *segment, uint64_t max_predicted)
@@ -56,7 +56,8 @@ void segment_rewind(struct segment *segment, uint64_t max_predicted)
 
 /* ---- values ---- */
 
-/* Room for what one record can add at most, so that adding cannot fail half-way. */
+/* Reserves room for one op and for as many values as it can add, so that appending it cannot fail
+ * halfway. */
 static bool reserve(struct segment *segment, uint32_t values)
 {
     return array_grow(&segment->ops, &segment->ops_capacity, segment->n_ops, 1,
@@ -76,8 +77,9 @@ static uint32_t add_value(struct segment *segment, const struct op_type *type, u
     return segment->n_values++;
 }
 
-static uint32_t slot_value(struct segment *segment, struct slot *slot, const struct op_type *type,
-                           uint32_t maker)
+/* Returns the number of the slot's value, which is added if the segment does not have it yet. */
+static uint32_t number_slot(struct segment *segment, struct slot *slot, const struct op_type *type,
+                            uint32_t maker)
 {
     if (slot->epoch != segment->epoch) {
         slot->index = add_value(segment, type, maker);
@@ -88,7 +90,7 @@ static uint32_t slot_value(struct segment *segment, struct slot *slot, const str
     return slot->index;
 }
 
-static uint32_t alias_value(struct segment *segment, struct alias *alias)
+static uint32_t number_alias(struct segment *segment, struct alias *alias)
 {
     if (alias->epoch != segment->epoch) {
         alias->index = add_value(segment, &alias->value.type, SEGMENT_EXTERNAL);
@@ -156,10 +158,10 @@ static void add_inputs(struct segment *segment, struct recorded_op *record,
             in->dtype = from->dtype;
             in->scalar = from->scalar;
         } else if (from->kind == FRIT_OPERAND_TENSOR) {
-            in->value = from->slot ? slot_value(segment, from->slot, from->type, SEGMENT_EXTERNAL)
-                                   : alias_value(segment, from->alias);
+            in->value = from->slot ? number_slot(segment, from->slot, from->type, SEGMENT_EXTERNAL)
+                                   : number_alias(segment, from->alias);
         } else {
-            in->dtype = FRIT_NO_DTYPE; /* a part of the key */
+            in->dtype = FRIT_NO_DTYPE; /* must be set: it enters the key */
         }
     }
 }
@@ -195,7 +197,7 @@ bool segment_append(struct segment *segment, const struct segment_call *call)
     for (uint32_t i = 0; i < call->n_out; i++) {
         record->out[i] = SEGMENT_EXTERNAL;
         if (call->types[i].dtype != FRIT_NO_DTYPE)
-            record->out[i] = slot_value(segment, call->out[i], &call->types[i], segment->n_ops);
+            record->out[i] = number_slot(segment, call->out[i], &call->types[i], segment->n_ops);
     }
     add_record(segment, record);
     return true;
@@ -226,7 +228,8 @@ void segment_bury_slow(struct segment *segment, struct recorded_op *record, uint
 
 enum { ON_STACK = 16 /* operands, types and deaths of an op's key that need no allocation */ };
 
-static uint32_t extent_number(struct segment *segment, int64_t extent)
+/* Returns the number of an extent, which is added if it is new. */
+static uint32_t number_extent(struct segment *segment, int64_t extent)
 {
     if (extent <= 1)
         return (uint32_t)extent;
@@ -249,7 +252,7 @@ void segment_skip_key(struct segment *segment, uint32_t number)
 
 /* Numbers the extents of the values that are new with an op, then those of its expansion. */
 static bool number_extents(struct segment *segment, uint32_t number,
-                           const struct segment_form *form)
+                           const struct segment_expansion *form)
 {
     struct recorded_op *record = segment->ops[number];
     uint32_t n_inner = form ? form->n_extents : 0;
@@ -268,11 +271,11 @@ static bool number_extents(struct segment *segment, uint32_t number,
         key->dtype = type->dtype;
         key->rank = type->rank;
         for (uint32_t d = 0; d < type->rank; d++)
-            key->extent[d] = extent_number(segment, type->dims[d]);
+            key->extent[d] = number_extent(segment, type->dims[d]);
         key_type_pack(key);
     }
     for (uint32_t i = 0; i < n_inner; i++)
-        extent_number(segment, form->extents[i]);
+        number_extent(segment, form->extents[i]);
     record->n_extents = segment->n_extents;
     return true;
 }
@@ -287,7 +290,7 @@ static uint32_t first_tensor_type(const struct segment *segment, const struct re
     return 0;
 }
 
-bool segment_key(struct segment *segment, uint32_t number, const struct segment_form *form,
+bool segment_key(struct segment *segment, uint32_t number, const struct segment_expansion *form,
                  struct walker *walker, struct op_key *key)
 {
     const struct recorded_op *record = segment->ops[number];
@@ -364,9 +367,10 @@ static bool move_record(struct segment *to, const struct segment *from,
         if (record->in[i].kind == FRIT_OPERAND_TENSOR) {
             const struct seg_value *value = &from->values[record->in[i].value];
 
-            moved->in[i].value = value->slot ? slot_value(to, value->slot, &value->slot->value.type,
-                                                          SEGMENT_EXTERNAL)
-                                             : alias_value(to, value->alias);
+            moved->in[i].value =
+                value->slot
+                    ? number_slot(to, value->slot, &value->slot->value.type, SEGMENT_EXTERNAL)
+                    : number_alias(to, value->alias);
         }
     }
     for (uint32_t i = 0; i < record->n_out; i++) {
@@ -374,7 +378,7 @@ static bool move_record(struct segment *to, const struct segment *from,
         if (record->out[i] != SEGMENT_EXTERNAL) {
             struct slot *slot = from->values[record->out[i]].slot;
 
-            moved->out[i] = slot_value(to, slot, &slot->value.type, to->n_ops);
+            moved->out[i] = number_slot(to, slot, &slot->value.type, to->n_ops);
         }
     }
     add_record(to, moved);

@@ -161,7 +161,7 @@ static inline void segment_bury(struct segment *segment, uint32_t value)
 }
 /* What a composite op that the driver does not claim is expanded into: its relative form, and the
  * extents above 1 that appear in the expanded ops so far. */
-struct segment_form {
+struct segment_expansion {
     const void *bytes; /* see key_form */
     size_t n_bytes;
     const int64_t *extents;
@@ -171,7 +171,7 @@ struct segment_form {
 void segment_skip_key(struct segment *segment, uint32_t number);
 /* The exact key of op `number`, which has got its last death; the keys of the ops before it are
  * taken.  `form` NULL: the op is not expanded.  False if out of memory. */
-bool segment_key(struct segment *segment, uint32_t number, const struct segment_form *form,
+bool segment_key(struct segment *segment, uint32_t number, const struct segment_expansion *form,
                  struct walker *walker, struct op_key *key);
 /* Appends the ops of `from` from number `first` on, with new numbers; values that earlier ops make
  * become external.  False if out of memory, and `to` is as before. */

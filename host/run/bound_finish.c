@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* In this order, as each step reads what those before it wrote: values, buffers, lists of both,
- * submits, addresses, scalars. */
+/* Completes a bound plan when the recorded run has ended.  The steps are in this order because each
+ * reads what earlier ones wrote: values, buffers, lists of both, submits, addresses, scalars. */
 #include "run/bound_finish.h"
 
 #include "graph/graph.h"
@@ -38,14 +38,14 @@ static bool learn_values(struct bound_plan *bound, const struct run_value *value
             learn_external(to, from->value.buffer);
             to->at.index = v;
         }
-        if (to->dies_after == 0) /* nobody buried it: at the end */
+        if (to->dies_after == 0) /* no death was recorded: it dies at the end */
             to->dies_after = bound->n_submits;
     }
     return true;
 }
 
-/* Who keeps each buffer, and when the others are free. */
-static void learn_ends(struct bound_plan *bound)
+/* Determines which value takes each buffer, and after which submit the other buffers are free. */
+static void learn_lifetimes(struct bound_plan *bound)
 {
     for (uint32_t v = 0; v < bound->n_values; v++) {
         const struct bound_value *value = &bound->values[v];
@@ -68,25 +68,26 @@ static void learn_ends(struct bound_plan *bound)
     }
 }
 
-static bool can_follow(const struct bound_buffer *before, const struct bound_buffer *buffer)
+static bool can_share_memory(const struct bound_buffer *before, const struct bound_buffer *buffer)
 {
     return before->taker == BOUND_NOWHERE && before->dies_after < buffer->made_in &&
            before->bytes == buffer->bytes && before->persistent == buffer->persistent;
 }
 
-/* The recorded run gave buffers back after each submit and got them again; a replay allocates all
- * of them before the first.  So one that is made after another has died shares its memory. */
+/* The recorded run freed buffers after each submit and allocated them again; a replay allocates all
+ * of its buffers before the first submit.  To need no more memory than the recorded run, a buffer
+ * that is made after another one has died shares that one's memory. */
 static void share_buffers(struct bound_plan *bound)
 {
     for (uint32_t i = 0; i < bound->n_buffers; i++) {
         struct bound_buffer *buffer = &bound->buffers[i];
 
-        for (uint32_t k = 0; k < i && buffer->in == i; k++) {
+        for (uint32_t k = 0; k < i && buffer->memory_of == i; k++) {
             struct bound_buffer *before = &bound->buffers[k];
 
-            if (before->in != k || !can_follow(before, buffer))
+            if (before->memory_of != k || !can_share_memory(before, buffer))
                 continue;
-            buffer->in = k;
+            buffer->memory_of = k;
             before->dies_after = buffer->dies_after;
             before->taker = buffer->taker;
         }
@@ -120,7 +121,7 @@ static bool is_decomposed(const struct explorer *explorer, const struct segment 
            explorer->graph.ops[from].op != segment->ops[record]->op;
 }
 
-/* The operand whose scalar is the only word of the op, UINT32_MAX: there is none. */
+/* The operand with the op's only scalar, if the op has no bounds either; else UINT32_MAX. */
 static uint32_t only_scalar_operand(const struct graph_op *op, const struct scalar_counts *count)
 {
     if (count->n_scalars != 1 || count->n_bounds)
@@ -164,8 +165,8 @@ static bool learn_updates(struct bound_plan *bound, const struct explorer *explo
     return true;
 }
 
-/* Whether sizes or places of values depend on the attributes. */
-static bool attrs_shape(const struct recorded_op *record)
+/* Whether the size or the position of any value depends on the attributes. */
+static bool attrs_affect_layout(const struct recorded_op *record)
 {
     const frit_record_info *info = op_record(op_row(record->op));
 
@@ -191,34 +192,34 @@ static bool learn_persistent(struct bound_plan *bound, const struct segment *seg
     return bound->persistent;
 }
 
-static bool learn_same(struct bound_plan *bound, const struct explorer *explorer,
-                       const struct segment *segment, uint32_t n_calls)
+static bool learn_required(struct bound_plan *bound, const struct explorer *explorer,
+                           const struct segment *segment, uint32_t n_calls)
 {
-    bound->same = arena_array(&bound->arena, (size_t)n_calls + 1, sizeof(*bound->same));
-    if (!bound->same || !learn_persistent(bound, segment, n_calls))
+    bound->required = arena_array(&bound->arena, (size_t)n_calls + 1, sizeof(*bound->required));
+    if (!bound->required || !learn_persistent(bound, segment, n_calls))
         return false;
     for (uint32_t r = 0; r < n_calls; r++) {
         const struct recorded_op *record = segment->ops[r];
-        struct same_record *same = &bound->same[bound->n_same];
-        bool parts = is_decomposed(explorer, segment, r);
+        struct required_record *required = &bound->required[bound->n_required];
+        bool decomposed = is_decomposed(explorer, segment, r);
 
-        if (!parts && !attrs_shape(record))
+        if (!decomposed && !attrs_affect_layout(record))
             continue;
-        same->record = r;
-        same->n_in = parts ? record->n_in : 0;
-        same->in = bound_plan_copy(bound, record->in, same->n_in, sizeof(*record->in));
+        required->record = r;
+        required->n_in = decomposed ? record->n_in : 0;
+        required->in = bound_plan_copy(bound, record->in, required->n_in, sizeof(*record->in));
         if (record->attrs) {
-            same->attrs_bytes = op_record(op_row(record->op))->size;
-            same->attrs = bound_plan_copy(bound, record->attrs, same->attrs_bytes, 1);
+            required->attrs_bytes = op_record(op_row(record->op))->size;
+            required->attrs = bound_plan_copy(bound, record->attrs, required->attrs_bytes, 1);
         }
-        bound->n_same++;
+        bound->n_required++;
     }
     return true;
 }
 
 /* ---- the end of a recorded run ---- */
 
-static void learn_places(struct bound_plan *bound, const struct explorer *explorer)
+static void learn_segment_values(struct bound_plan *bound, const struct explorer *explorer)
 {
     for (uint32_t i = 0; i < explorer->n_values; i++) {
         if (explorer->value_of[i] < bound->n_values)
@@ -226,7 +227,7 @@ static void learn_places(struct bound_plan *bound, const struct explorer *explor
     }
 }
 
-/* Values whose death is part of the plan's key: nobody wants them. */
+/* Marks the values whose death is part of the plan's key: they are never wanted. */
 static void learn_deaths(struct bound_plan *bound, const struct explorer *explorer,
                          const struct segment *segment, uint32_t n_calls)
 {
@@ -242,7 +243,7 @@ static void learn_deaths(struct bound_plan *bound, const struct explorer *explor
     }
 }
 
-static void add(struct bound_list *list, bool yes, uint32_t number)
+static void add_if(struct bound_list *list, bool yes, uint32_t number)
 {
     if (yes)
         list->list[list->count++] = number;
@@ -262,39 +263,41 @@ static bool learn_lists(struct bound_plan *bound)
         !list_create(bound, &bound->made, bound->n_buffers) ||
         !list_create(bound, &bound->dying, bound->n_buffers))
         return false;
-    bound->same_wanted =
-        arena_array(&bound->arena, (size_t)bound->n_values + 1, sizeof(*bound->same_wanted));
-    if (!bound->same_wanted)
+    bound->required_wanted =
+        arena_array(&bound->arena, (size_t)bound->n_values + 1, sizeof(*bound->required_wanted));
+    if (!bound->required_wanted)
         return false;
     for (uint32_t i = 0; i < bound->n_buffers; i++)
-        add(&bound->made, bound->buffers[i].in == i, i);
+        add_if(&bound->made, bound->buffers[i].memory_of == i, i);
     for (uint32_t v = 0; v < bound->n_values; v++) {
         const struct bound_value *value = &bound->values[v];
         bool made = !value->external && value->at.place != BOUND_ABSENT;
 
-        add(&bound->external, value->external, v);
-        add(&bound->assigned, value->at.place == BOUND_ASSIGNED && value->at.index == v, v);
-        add(&bound->wanted, made && value->wanted, v);
+        add_if(&bound->external, value->external, v);
+        add_if(&bound->assigned, value->at.place == BOUND_ASSIGNED && value->at.index == v, v);
+        add_if(&bound->wanted, made && value->wanted, v);
         if (!value->external && value->segment_value != SEGMENT_EXTERNAL && !value->buried)
-            bound->same_wanted[bound->n_same_wanted++] =
-                (struct same_wanted){value->segment_value, value->wanted};
+            bound->required_wanted[bound->n_required_wanted++] =
+                (struct required_wanted){value->segment_value, value->wanted};
     }
     for (uint32_t n = 1; n <= bound->n_submits; n++) {
         for (uint32_t i = 0; i < bound->n_buffers; i++) {
             const struct bound_buffer *buffer = &bound->buffers[i];
 
-            add(&bound->dying,
-                buffer->in == i && buffer->taker == BOUND_NOWHERE && buffer->dies_after == n, i);
+            add_if(&bound->dying,
+                   buffer->memory_of == i && buffer->taker == BOUND_NOWHERE &&
+                       buffer->dies_after == n,
+                   i);
         }
     }
     return true;
 }
 
-/* Each buffer is found at one place from now on. */
+/* Sets the pointer that holds the address of the reference's buffer in every replay. */
 static void resolve(struct bound_plan *bound, struct bound_ref *ref)
 {
     if (ref->place == BOUND_BUFFER)
-        ref->current = &bound->buffers[bound->buffers[ref->index].in].buffer;
+        ref->current = &bound->buffers[bound->buffers[ref->index].memory_of].buffer;
     else if (ref->place != BOUND_ABSENT)
         ref->current = &bound->values[ref->index].buffer;
 }
@@ -306,7 +309,7 @@ static void resolve_all(struct bound_plan *bound)
 
         resolve(bound, &value->at);
         value->takes_owner = value->at.place == BOUND_BUFFER &&
-                             bound->buffers[bound->buffers[value->at.index].in].taker == v;
+                             bound->buffers[bound->buffers[value->at.index].memory_of].taker == v;
     }
     for (uint32_t i = 0; i < bound->n_launches; i++) {
         struct bound_launch *l = &bound->launches[i];
@@ -339,9 +342,9 @@ static bool learn_effects(struct bound_plan *bound, const struct graph *graph)
     return any;
 }
 
-/* An operand that is overwritten cannot be undone, nor an effect.  Such launches go in one submit,
- * which is done as a whole or not at all; BARRIERs take the place of the ends of submits.
- * Collectives end one all the same. */
+/* Neither an overwritten operand nor an effect can be undone.  A plan with either is therefore one
+ * submit, which the driver accepts or refuses as a whole, and a BARRIER replaces each end of a
+ * submit.  Only collectives still end a submit. */
 static void join_submits(struct bound_plan *bound, const struct graph *graph)
 {
     bool effects = learn_effects(bound, graph);
@@ -371,14 +374,14 @@ bool bound_finish(struct bound_plan *bound, const struct run_value *values,
 {
     if (bound->spoiled || !bound->n_submits || !learn_values(bound, values))
         return false;
-    learn_ends(bound);
+    learn_lifetimes(bound);
     share_buffers(bound);
-    learn_places(bound, explorer);
+    learn_segment_values(bound, explorer);
     learn_deaths(bound, explorer, segment, n_calls);
     if (!learn_lists(bound))
         return false;
     join_submits(bound, &explorer->graph);
     resolve_all(bound);
     return learn_updates(bound, explorer, segment) &&
-           learn_same(bound, explorer, segment, n_calls) && !bound->spoiled;
+           learn_required(bound, explorer, segment, n_calls) && !bound->spoiled;
 }

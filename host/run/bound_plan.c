@@ -92,7 +92,7 @@ void bound_plan_add_buffer(struct bound_plan *bound, const struct buffer *buffer
                                                              .persistent = persistent,
                                                              .made_in = bound->n_submits + 1,
                                                              .taker = BOUND_NOWHERE,
-                                                             .in = bound->n_buffers,
+                                                             .memory_of = bound->n_buffers,
                                                              .seen = buffer};
     bound->n_buffers++;
 }

@@ -41,7 +41,7 @@ struct bound_value {
     struct bound_ref at; /* whose buffer it has */
     bool external;
     uint32_t segment_value; /* its number in the segment; SEGMENT_EXTERNAL: inside a composite */
-    uint32_t dies_after;    /* so many submits, from 1; of made values that are not wanted */
+    uint32_t dies_after;    /* number of a submit, from 1; of made values that are not wanted */
     bool wanted, last;
     bool takes_owner; /* wanted: the replay's ownership of the buffer passes to it */
     bool buried;      /* its death is part of the plan's key */
@@ -61,9 +61,9 @@ struct bound_buffer {
     bool persistent;
     uint32_t made_in, dies_after; /* submits, from 1 */
     uint32_t taker;               /* wanted value that keeps it, BOUND_NOWHERE: nobody */
-    uint32_t in;                  /* buffer that it shares memory with, or itself */
-    const void *seen;             /* the recorded run's buffer */
-    struct buffer *buffer;        /* while it is replayed */
+    uint32_t memory_of;    /* the buffer whose memory it uses: its own number, or that of another */
+    const void *seen;      /* the recorded run's buffer */
+    struct buffer *buffer; /* while it is replayed */
 };
 
 /* Scalars and bounds that come from a recorded op: of one op of a launch. */
@@ -117,9 +117,9 @@ struct bound_launch {
     struct collective_call *collective;
 };
 
-/* What must be equal to replay: the scalars of a recorded op that is expanded, attributes on which
- * sizes or places depend. */
-struct same_record {
+/* A plan is replayed only if these are equal: the scalars of a recorded op that is expanded, and
+ * the attributes on which sizes or positions depend. */
+struct required_record {
     uint32_t record;
     uint32_t n_in;
     struct recorded_input *in;
@@ -127,9 +127,9 @@ struct same_record {
     uint32_t attrs_bytes;
 };
 
-/* What must be equal to replay: whether a value of the segment is wanted after the run, if it was
- * made by the plan and its death is not part of the plan's key. */
-struct same_wanted {
+/* A plan is replayed only if these are equal: whether a value of the segment is wanted after the
+ * run, for values that the plan makes and whose death is not part of its key. */
+struct required_wanted {
     uint32_t segment_value;
     bool wanted;
 };
@@ -156,13 +156,14 @@ struct bound_plan {
     struct bound_value *values;
     struct bound_buffer *buffers;
     struct bound_list external, assigned, wanted;
-    struct same_wanted *same_wanted;
+    struct required_wanted *required_wanted;
     struct bound_list made;  /* buffers that do not share another's memory */
-    struct bound_list dying; /* of these, what nobody takes, in the order of their deaths */
+    struct bound_list dying; /* those of `made` that no value takes, in the order of their deaths */
     struct bound_launch *launches;
-    struct same_record *same;
+    struct required_record *required;
     bool *persistent; /* by recorded op; NULL: none is */
-    uint32_t n_values, n_same_wanted, n_buffers, n_launches, n_same, n_submits, n_calls, n_blocks;
+    uint32_t n_values, n_required_wanted, n_buffers, n_launches, n_required, n_submits, n_calls,
+        n_blocks;
     uint32_t buffers_capacity, launches_capacity;
     struct bound_serial *serials;
     uint32_t n_serials, serials_capacity;

@@ -14,7 +14,7 @@
 #include "memory/memory.h"
 #include "run/bound_plan.h"
 
-/* What a driver keeps of a command, in bytes: the host cannot know. */
+/* Estimate of the bytes that a driver keeps per command, which the host cannot know. */
 enum { DRIVER_BYTES = 1024 };
 
 /* Recordings of a submit in which places that differed so far are parameters, and all others are

@@ -271,7 +271,7 @@ static void execute(struct execution *f, struct plan *plan, const frit_err *err)
             execute_plan(f, plan);
         failure = f->values ? f->run.first : failure_immortal(FRIT_NO_HOST_MEMORY);
     }
-    if (!f->values || f->run.broken)
+    if (!f->values || f->run.not_run)
         give_up_collectives(f, failure);
     home_enter(&stream->home);
     publish(f, failure);
@@ -325,7 +325,8 @@ static bool replay_one(struct execution *f, struct bound_entry *entry)
     return true;
 }
 
-/* Where one that fits found no memory, no other one would.  Who looks on wants to see the steps. */
+/* Where one that fits found no memory, no other one would.  Under inspection the
+ * plan is run step by step, so that its steps are seen. */
 static bool replay(struct execution *f, const struct plan *plan)
 {
     struct bound_cache *cache = &f->executor->bound;

@@ -382,11 +382,11 @@ static bool is_expanded(const struct explorer *e, const struct segment *segment,
 }
 
 frit_status explorer_form(struct explorer *e, frit_device *device, const struct segment *segment,
-                          uint32_t number, struct str *bytes, struct segment_form *form,
+                          uint32_t number, struct str *bytes, struct segment_expansion *form,
                           frit_err *err)
 {
     bytes->length = 0;
-    *form = (struct segment_form){0};
+    *form = (struct segment_expansion){0};
     TRY(explorer_graph(e, device, segment, number + 1, err));
     if (!is_expanded(e, segment, number))
         return FRIT_OK;
@@ -394,10 +394,10 @@ frit_status explorer_form(struct explorer *e, frit_device *device, const struct 
     relative_write(&e->relative, number ? e->call_end[number - 1] : 0, e->call_end[number], bytes);
     if (bytes->failed)
         return fail_memory(err, bytes->length);
-    *form = (struct segment_form){.bytes = bytes->text,
-                                  .n_bytes = bytes->length,
-                                  .extents = e->relative.extents,
-                                  .n_extents = e->relative.n_extents};
+    *form = (struct segment_expansion){.bytes = bytes->text,
+                                       .n_bytes = bytes->length,
+                                       .extents = e->relative.extents,
+                                       .n_extents = e->relative.n_extents};
     return FRIT_OK;
 }
 

@@ -17,7 +17,7 @@ struct plan;
 struct run_op;
 struct search;
 struct segment;
-struct segment_form;
+struct segment_expansion;
 struct str;
 
 /* All zero is empty. */
@@ -47,7 +47,7 @@ frit_status explorer_graph(struct explorer *explorer, frit_device *device,
  * explorer.  With no bytes the op is not expanded. */
 frit_status explorer_form(struct explorer *explorer, frit_device *device,
                           const struct segment *segment, uint32_t number, struct str *bytes,
-                          struct segment_form *form, frit_err *err);
+                          struct segment_expansion *form, frit_err *err);
 
 /* What the search says after exactly the first `n_calls` records: *plan NULL: go on. */
 frit_status explorer_lazy(struct explorer *explorer, frit_device *device,

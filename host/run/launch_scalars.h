@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The numbers a launch takes beside its tensors: scalars with their classes, and bounds, of the
+/* The numbers a launch takes besides its tensors: scalars with their classes, and bounds, of the
  * covered ops one after the other, each in the order that frit_launch gives.  Pure. */
 #ifndef RUN_LAUNCH_SCALARS_H
 #define RUN_LAUNCH_SCALARS_H

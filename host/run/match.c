@@ -71,7 +71,7 @@ static void take(struct segment *segment, struct walker *walker)
     segment->n_matched++;
 }
 
-void match_key(struct segment *segment, struct walker *walker, const struct segment_form *form)
+void match_key(struct segment *segment, struct walker *walker, const struct segment_expansion *form)
 {
     struct op_key key;
 
@@ -95,7 +95,7 @@ void match_off_trie(struct segment *segment, struct walker *walker)
 void match_expanded(struct explorer *explorer, frit_device *device, struct segment *segment,
                     struct walker *walker)
 {
-    struct segment_form form;
+    struct segment_expansion form;
     struct str bytes = {0};
     frit_err err = ERR_INIT;
 

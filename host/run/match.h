@@ -13,7 +13,7 @@
 
 struct explorer;
 struct segment;
-struct segment_form;
+struct segment_expansion;
 struct walker;
 
 /* Takes predicted ops; false: the next op is not one, and has to be keyed. */
@@ -21,7 +21,8 @@ bool match_predicted(struct segment *segment, struct walker *walker);
 /* Whether the next op can only be keyed with its expansion; also makes its deaths final. */
 bool match_needs_form(struct segment *segment);
 /* Takes the next op; `form` NULL: it is not expanded. */
-void match_key(struct segment *segment, struct walker *walker, const struct segment_form *form);
+void match_key(struct segment *segment, struct walker *walker,
+               const struct segment_expansion *form);
 /* The walker leaves the trie: nothing is known from here on. */
 void match_off_trie(struct segment *segment, struct walker *walker);
 

@@ -9,7 +9,7 @@
 #include "record/segment.h"
 #include "tensor/slot.h"
 
-static bool same_scalars(const struct same_record *same, const struct recorded_op *record)
+static bool same_scalars(const struct required_record *same, const struct recorded_op *record)
 {
     for (uint32_t i = 0; i < same->n_in; i++) {
         if (same->in[i].kind == FRIT_OPERAND_SCALAR &&
@@ -114,10 +114,10 @@ static bool same_persistence(const struct bound_plan *bound, const struct segmen
 bool replay_matches(struct bound_plan *bound, const struct segment *segment,
                     const struct assignment *assigned)
 {
-    for (uint32_t i = 0; i < bound->n_same_wanted; i++) {
-        const struct slot *slot = segment->values[bound->same_wanted[i].segment_value].slot;
+    for (uint32_t i = 0; i < bound->n_required_wanted; i++) {
+        const struct slot *slot = segment->values[bound->required_wanted[i].segment_value].slot;
 
-        if (bound->same_wanted[i].wanted != (slot->owners > 0 || slot->holds > 1))
+        if (bound->required_wanted[i].wanted != (slot->owners > 0 || slot->holds > 1))
             return false;
     }
     for (uint32_t i = 0; i < bound->external.count; i++) {
@@ -130,8 +130,8 @@ bool replay_matches(struct bound_plan *bound, const struct segment *segment,
         return false;
     if (!same_persistence(bound, segment))
         return false;
-    for (uint32_t i = 0; i < bound->n_same; i++) {
-        if (!same_scalars(&bound->same[i], segment->ops[bound->same[i].record]))
+    for (uint32_t i = 0; i < bound->n_required; i++) {
+        if (!same_scalars(&bound->required[i], segment->ops[bound->required[i].record]))
             return false;
     }
     return true;

@@ -269,7 +269,7 @@ static void fail_all(struct run *run, const frit_err *err)
             run->values[v].failure = failure_ref(failure);
     }
     run->first = failure;
-    run->broken = true;
+    run->not_run = true;
 }
 
 void run_plan(struct run *run)

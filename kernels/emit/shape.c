@@ -10,7 +10,7 @@
 
 #include "base/fail.h"
 
-enum { EVEN_MAX = 1 << 16, EACH_MAX = 8, EACH_USUAL = 4, ACCESS_BYTES = 16 };
+enum { EVEN_MAX = 1 << 16, PER_THREAD_MAX = 8, PER_THREAD_USUAL = 4, ACCESS_BYTES = 16 };
 
 enum even_rule {
     EVEN_NO,
@@ -117,7 +117,7 @@ static uint32_t chunk_of(const struct shape *s, uint32_t arg, uint32_t offset)
 
     if (fact->run_stride != 1)
         return 1;
-    n = least(least(s->each, s->even[offset]), ACCESS_BYTES / bytes);
+    n = least(least(s->per_thread, s->even[offset]), ACCESS_BYTES / bytes);
     n = least(n, fact->run);
     return n * bytes < 4 ? 1 : n;
 }
@@ -133,7 +133,7 @@ uint32_t shape_run(const struct shape *s, uint32_t value)
 
     if (s->striped && same < s->phase->lanes)
         return 1;
-    return least(same, s->each);
+    return least(same, s->per_thread);
 }
 
 bool shape_has_chunks(const struct shape *s)
@@ -154,9 +154,9 @@ static bool has_neighbours(const struct fact *offset)
 }
 
 /* Lanes of a thread: 16 bytes of the widest type that neighbours have. */
-static uint32_t find_each(const struct shape *s, const struct shape_target *target)
+static uint32_t choose_per_thread(const struct shape *s, const struct shape_target *target)
 {
-    uint32_t widest = 0, each, lanes = s->phase->lanes;
+    uint32_t widest = 0, per_thread, lanes = s->phase->lanes;
 
     for (uint32_t i = 0; i < s->phase->n; i++) {
         const struct kir_inst *inst = &s->phase->inst[i];
@@ -165,12 +165,12 @@ static uint32_t find_each(const struct shape *s, const struct shape_target *targ
             bytes_of(s, (uint32_t)inst->imm) > widest)
             widest = bytes_of(s, (uint32_t)inst->imm);
     }
-    each = widest ? least(ACCESS_BYTES / widest, EACH_MAX) : EACH_USUAL;
-    while (each > 1 && lanes / each < target->least_threads)
-        each /= 2;
-    while (lanes / each > target->max_threads)
-        each *= 2;
-    return each;
+    per_thread = widest ? least(ACCESS_BYTES / widest, PER_THREAD_MAX) : PER_THREAD_USUAL;
+    while (per_thread > 1 && lanes / per_thread < target->least_threads)
+        per_thread /= 2;
+    while (lanes / per_thread > target->max_threads)
+        per_thread *= 2;
+    return per_thread;
 }
 
 frit_status shape_init(struct shape *s, const struct kir_module *module, uint32_t phase,
@@ -185,8 +185,8 @@ frit_status shape_init(struct shape *s, const struct kir_module *module, uint32_
     if (!s->even)
         return fail_memory(err, (size_t)s->phase->n * sizeof(*s->even));
     find_even(s);
-    s->each = find_each(s, target);
-    s->threads = s->phase->lanes / s->each;
-    s->striped = s->each > 1 && !(s->aligned && shape_has_chunks(s));
+    s->per_thread = choose_per_thread(s, target);
+    s->threads = s->phase->lanes / s->per_thread;
+    s->striped = s->per_thread > 1 && !(s->aligned && shape_has_chunks(s));
     return FRIT_OK;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How the lanes of a phase become threads of a device, and where neighbouring lanes of a thread
- * make one access.  A thread has `each` lanes: where `striped`, lane j of thread t is
- * j * threads + t, else t * each + j.  For every emitter whose target has threads. */
+ * make one access.  A thread has `per_thread` lanes: where `striped`, lane j of thread t is
+ * j * threads + t, else t * per_thread + j.  For every emitter whose target has threads. */
 #ifndef EMIT_SHAPE_H
 #define EMIT_SHAPE_H
 
@@ -21,7 +21,7 @@ struct shape_target {
 };
 
 struct shape {
-    uint32_t threads, each;
+    uint32_t threads, per_thread;
     bool striped;
     bool aligned;
     const struct kir_module *module;

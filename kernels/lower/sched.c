@@ -6,8 +6,8 @@
 
 #include "base/fail.h"
 
-/* Returns the array with capacity for one more element; NULL if out of memory.  A replaced array
- * stays in the arena. */
+/* Returns `array`, or a larger copy of it, with room for one more element; NULL if out of memory.
+ * The arena keeps the old array. */
 static void *grow(struct arena *arena, void *array, uint32_t n, uint32_t *capacity, size_t item)
 {
     uint32_t grown_capacity = *capacity ? 2 * *capacity : 16;
@@ -24,7 +24,7 @@ static void *grow(struct arena *arena, void *array, uint32_t n, uint32_t *capaci
     return grown;
 }
 
-uint32_t sched_param(struct sched *s, enum kir_type type, uint64_t bits)
+uint32_t sched_add_param(struct sched *s, enum kir_type type, uint64_t bits)
 {
     struct sched_numbers *numbers = s->numbers;
 
@@ -60,7 +60,7 @@ struct kir_tuning sched_tuning(const struct sched *s)
     return kir_tuning_filled(&s->target->tuning, s->target->rereads_are_cached);
 }
 
-uint32_t sched_spread(const struct sched *s, uint32_t lanes, int64_t n)
+uint32_t sched_spread_lanes(const struct sched *s, uint32_t lanes, int64_t n)
 {
     const uint32_t least = sched_tuning(s).many_rows;
 
@@ -85,9 +85,9 @@ uint64_t sched_bytes(const struct sched *s)
     return bytes;
 }
 
-uint32_t sched_index(struct sched *s, int64_t value)
+uint32_t sched_add_index(struct sched *s, int64_t value)
 {
-    return sched_param(s, kir_index_type(s->module), (uint64_t)value);
+    return sched_add_param(s, kir_index_type(s->module), (uint64_t)value);
 }
 
 /* Adds a parameter whose value is set at launch. */
@@ -104,15 +104,15 @@ static uint32_t add_late_param(struct sched *s, const struct sched_late *what)
     numbers->late = late;
     late[numbers->n_late] = *what;
     late[numbers->n_late++].word = numbers->n_words;
-    return sched_param(s, (enum kir_type)what->type, 0);
+    return sched_add_param(s, (enum kir_type)what->type, 0);
 }
 
-uint32_t sched_scalar(struct sched *s, uint32_t scalar, enum kir_type type)
+uint32_t sched_add_scalar(struct sched *s, uint32_t scalar, enum kir_type type)
 {
     return add_late_param(s, &(struct sched_late){.number = scalar, .type = (uint32_t)type});
 }
 
-uint32_t sched_bound(struct sched *s, uint32_t bound, int64_t min, int64_t max, int64_t offset)
+uint32_t sched_add_bound(struct sched *s, uint32_t bound, int64_t min, int64_t max, int64_t offset)
 {
     return add_late_param(s, &(struct sched_late){.number = bound,
                                                   .type = kir_index_type(s->module),
@@ -142,23 +142,24 @@ uint32_t sched_wide(struct sched *s, uint32_t value)
     return kir_unary(s->module, KIR_i64, value);
 }
 
-/* For 0 <= x < 2^31 and by > 1, floor(x / by) is the high half of x * f, shifted right by s, with s
- * = ceil(log2(by)) - 1 and f = ceil(2^(32 + s) / by) (Granlund and Montgomery, PLDI 1994). */
-struct sched_divisor sched_divisor(struct sched *s, int64_t by)
+/* Replaces the division by a multiplication (Granlund and Montgomery, PLDI 1994).  Let
+ * s = ceil(log2(by)) - 1 and f = ceil(2^(32 + s) / by).  For 0 <= x < 2^31 and by > 1, floor(x /
+ * by) is the high half of x * f, shifted right by s. */
+struct sched_divisor sched_add_divisor(struct sched *s, int64_t by)
 {
     struct sched_divisor divisor = {KIR_NONE, KIR_NONE, KIR_NONE};
     uint32_t shift = 0;
     uint64_t factor;
 
     if (s->module->wide) {
-        divisor.by = sched_index(s, by);
+        divisor.by = sched_add_index(s, by);
         return divisor;
     }
     while ((int64_t)2 << shift < by)
         shift++;
     factor = ((1ull << (32 + shift)) + (uint64_t)by - 1) / (uint64_t)by;
-    divisor.factor = sched_index(s, (int64_t)factor);
-    divisor.shift = sched_index(s, shift);
+    divisor.factor = sched_add_index(s, (int64_t)factor);
+    divisor.shift = sched_add_index(s, shift);
     return divisor;
 }
 

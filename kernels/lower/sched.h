@@ -66,18 +66,18 @@ struct kir_tuning sched_tuning(const struct sched *s);
  * SCHED_MIN_LANES. */
 uint32_t sched_lanes(uint32_t most, int64_t n);
 /* Reduces the lanes of a group while `n` items make too few groups to keep the device busy. */
-uint32_t sched_spread(const struct sched *s, uint32_t lanes, int64_t n);
+uint32_t sched_spread_lanes(const struct sched *s, uint32_t lanes, int64_t n);
 
 /* Bytes that the launch moves, counting each element of an argument once. */
 uint64_t sched_bytes(const struct sched *s);
 
 /* Add a parameter with this value. */
-uint32_t sched_index(struct sched *s, int64_t value); /* I64 in a wide module, else I32 */
-uint32_t sched_param(struct sched *s, enum kir_type type, uint64_t bits);
+uint32_t sched_add_index(struct sched *s, int64_t value); /* I64 in a wide module, else I32 */
+uint32_t sched_add_param(struct sched *s, enum kir_type type, uint64_t bits);
 /* Adds a parameter for a scalar of the launch, converted to the type. */
-uint32_t sched_scalar(struct sched *s, uint32_t scalar, enum kir_type type);
+uint32_t sched_add_scalar(struct sched *s, uint32_t scalar, enum kir_type type);
 /* Adds an index parameter for a bound of the launch, clamped to min .. max, plus `offset`. */
-uint32_t sched_bound(struct sched *s, uint32_t bound, int64_t min, int64_t max, int64_t offset);
+uint32_t sched_add_bound(struct sched *s, uint32_t bound, int64_t min, int64_t max, int64_t offset);
 /* Returns true, and the bound's value, if its class in the signature is a single number. */
 bool sched_bound_known(const struct sched *s, uint32_t bound, int64_t *value);
 
@@ -86,7 +86,7 @@ struct sched_divisor {
     uint32_t by, factor,
         shift; /* parameters; a wide module has only `by`, others only `factor` and `shift` */
 };
-struct sched_divisor sched_divisor(struct sched *s, int64_t by);
+struct sched_divisor sched_add_divisor(struct sched *s, int64_t by);
 uint32_t sched_divide(struct sched *s, const struct sched_divisor *divisor, uint32_t x);
 /* Converts an I32 value to the index type. */
 uint32_t sched_wide(struct sched *s, uint32_t value);

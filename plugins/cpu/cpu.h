@@ -33,7 +33,7 @@ struct instance {
     uint64_t serial; /* of code: grows, atomically, with the generation of any module */
 };
 
-/* What a launch needs beside its arguments; of one queue, kept between launches. */
+/* What a launch needs besides its arguments; of one queue, kept between launches. */
 struct launch_memory {
     uint64_t *words;
     void **args;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Recordings (frit.capture/1): graphs of the runtime, made once and launched many times.
  *
- * Kernels of which no word changes between replays have their argument block in their parameters.
- * The blocks of the others lie in a region of device memory, which each replay writes in the order
- * of the queue before it launches the graph. */
+ * A kernel whose launch words are the same in every replay gets its argument block by value.  The
+ * blocks of all other kernels are in a region of device memory, which each replay writes, in stream
+ * order, before it launches the graph. */
 #ifndef HIP_RECORDING_H
 #define HIP_RECORDING_H
 

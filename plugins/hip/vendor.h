@@ -37,54 +37,60 @@ enum attribute {
 struct lt_numbers {
     int compute_f32, compute_tf32, compute_f64; /* kinds of arithmetic */
     int op_n, op_t;
-    int desc_op_a, desc_op_b, desc_epilogue, desc_bias; /* attributes of a description */
-    int layout_batches, layout_batch_step;              /* and of a layout */
-    int max_workspace;                                  /* and of a preference */
-    int reductions; /* of a preference: how parts of sums are added up, a mask; 0: none */
-    int min_aligns; /* of a preference, the first of four: alignments of operands; 0: none */
-    /* Of a heuristic's result: its size, the offset of a size_t, and of an int that is 0 if the
-     * algorithm can be used; the algorithm is at its start. */
+    int desc_op_a, desc_op_b, desc_epilogue, desc_bias; /* attributes of a matmul description */
+    int layout_batches, layout_batch_step;              /* attributes of a layout */
+    int max_workspace;                                  /* attribute of a preference */
+    int reductions; /* attribute of a preference: mask of the allowed split-k reductions; 0: none */
+    int min_aligns; /* the first of four attributes of a preference, the alignments of operands; 0:
+                       none */
+    /* The struct of a heuristic's result, which begins with the algorithm: its size, the offset of
+     * the workspace size (size_t), and that of the state (int; 0: the algorithm can be used). */
     uint32_t result_bytes, result_workspace, result_state;
 };
 
-/* What is to be restored when a function of the driver returns; see scope.h. */
+/* What `leave` restores when a function of the driver returns; see scope.h. */
 struct scope {
-    bool has_failed; /* nothing is to be restored */
+    bool has_failed; /* `enter` failed: nothing to restore */
     int previous;
 };
 
 struct vendor {
     const char *name;             /* of the driver, the plugin and its messages */
-    const char *const *libraries; /* the runtime, NULL after the last; the first that opens */
-    const char *const *compilers; /* likewise the run-time compiler; "" is the runtime itself */
-    const char *compiler_name;    /* for people */
+    const char *const *libraries; /* of the runtime, NULL after the last; the first one that can be
+                                     opened is used */
+    const char *const
+        *compilers; /* the same for the run-time compiler; "": it is part of the runtime */
+    const char *compiler_name;    /* in messages */
     const char *hint;             /* what to install where there is no runtime */
     const char *visible_variable; /* environment variable that hides devices */
-    const char *device_file;      /* which the user must be able to open */
+    const char *device_file;      /* which the user needs permission to read and write */
     int attributes[N_ATTRIBUTES]; /* their numbers in the vendor's enumeration */
     void *launch_end;             /* ends a list of GPU_LAUNCH_* */
     enum ctext_dialect dialect;
-    const char *const *options; /* of the run-time compiler, beside the architecture */
-    const char *minimal_option; /* which makes compiles faster; NULL: there is none */
-    int minimal_since;          /* 100 * major + minor of the compiler that has it */
-    const frit_str *formats;    /* of kernels of other plugins */
+    const char *const *options; /* of the run-time compiler, besides the architecture */
+    const char
+        *minimal_option;     /* the compiler option `--minimal`, for faster compiles; NULL: none */
+    int minimal_since;       /* the first compiler version with it: 100 * major + minor */
+    const frit_str *formats; /* of kernels of other plugins */
     uint32_t n_formats;
     const struct product_library *product_libraries; /* best first; `name` is NULL after the last */
     const struct lt_numbers *lt;
     const char *native_stream, *native_context,
         *native_pointer; /* names of native.h; may be NULL */
-    /* Sets the architecture as the run-time compiler's option names it, and whether devices of it
-     * can be used. */
+    /* Sets the name of the architecture, as the run-time compiler's option takes it.  Returns
+     * whether devices of this architecture can be used. */
     bool (*read_arch)(const struct instance *instance, struct adapter *adapter);
     /* Makes the device current for the calling thread until `leave`. */
     gpu_result (*enter)(const struct device *device, struct scope *scope);
     void (*leave)(const struct device *device, const struct scope *scope);
-    /* Sets `context` of a device that the application has given none. */
+    /* Sets `context` of a device for which the application supplied none. */
     gpu_result (*open)(struct device *device);
     void (*close)(struct device *device);
-    /* Lets `to`, which is current, access the memory of `from`; fails where it may already. */
+    /* Lets `to`, which is current, access the memory of `from`; fails if access is enabled already.
+     */
     gpu_result (*enable_peer)(const struct device *to, const struct device *from);
-    /* Copies between them, on a stream of `to`; through the host's memory without such access. */
+    /* Copies between two devices, on a stream of `to`; without peer access the runtime copies
+     * through the host's memory. */
     gpu_result (*copy_peer)(const struct device *to, gpu_ptr to_address, const struct device *from,
                             gpu_ptr from_address, size_t bytes, gpu_stream stream);
 };

@@ -26,7 +26,7 @@ struct kit_program {
  * keeps it in the program, one for each variant that was compiled, until the program is destroyed.
  * Threads: any, also several at once on one program. */
 struct kit_compiler {
-    /* Writes into `variant` all that code for this signature depends on beside the block: element
+    /* Writes into `variant` all that code for this signature depends on besides the block: element
      * types are in the block, addresses and values never count, and each size that does is compiled
      * anew.  May fill in what else the spec is to say, workspace and the like, but for `driver[3]`
      * and the outputs' aliases, which the kit fills; arrays that the spec points to live as long as
@@ -90,7 +90,7 @@ void kit_walk(const struct kit_call *call, struct walk *walk);
 
 /* ---- for a driver with a submit of its own ---- */
 
-/* What a LAUNCH names; NULL: no program of this kit. */
+/* The program that a LAUNCH names; NULL: it is not one of this kit. */
 const struct kit_program *kit_program_of(const frit_launch *launch);
 /* The launch, whose `data` are NULL: memory is the driver's.  FRIT_INVALID with a text where it is
  * none of this kit, or has other arguments than its program, or comes before its code. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The memory that rows need beside their arguments, known when a launch is prepared. */
+/* The memory that rows need besides their arguments, known when a launch is prepared. */
 #ifndef WORKSPACE_H
 #define WORKSPACE_H
 

@@ -128,8 +128,8 @@ static frit_status emit_for_capture(const struct kir_module *module, uint32_t ph
 {
     frit_status status;
 
-    target.apart = mode == BLOCK_SPLIT;
-    target.push_bytes = target.apart ? target.push_bytes : 0;
+    target.split_block = mode == BLOCK_SPLIT;
+    target.push_bytes = target.split_block ? target.push_bytes : 0;
     status = spirv_emit(module, phase, &target, false, &out->any, err);
     return status ? status : spirv_emit(module, phase, &target, true, &out->aligned, err);
 }
@@ -149,7 +149,7 @@ static frit_status compile_phase(struct device *device, const struct kir_module 
         dump(device, module->name, phase, &aligned);
         status = create_pipelines(device, &any, &aligned, &code->submit[phase], err);
     }
-    code->block_is_pushed = any.inside;
+    code->block_is_pushed = any.block_is_pushed;
     spirv_fini(&any);
     spirv_fini(&aligned);
     for (uint32_t mode = 0; mode < CAPTURE_MODES && code->block_is_pushed && !status; mode++)

@@ -4,8 +4,8 @@
  * seed, to which the known plans are foreign.
  *
  * With --shapes seeds are repeated in rounds, on devices that stay open and have the plans and code
- * of earlier rounds: each round has other data and scalars, and sizes, layouts and deaths in one of
- * few forms. */
+ * of earlier rounds: each round draws new data and scalars, but sizes, layouts and deaths take only
+ * a few different forms. */
 #include "seeds.h"
 
 #include <stdio.h>
@@ -48,14 +48,14 @@ static void settle(struct scripts *scripts)
 void scripts_generate(struct scripts *scripts)
 {
     script_generate(&scripts->own, scripts->seed, scripts->well_conditioned);
-    if (!scripts->again)
+    if (!scripts->repeated)
         script_generate(&scripts->foreign, scripts->seed + 1, scripts->well_conditioned);
     settle(scripts);
 }
 
 /* ---- sessions ---- */
 
-/* Every play is measured by itself. */
+/* Each play has a play of its own on the measure. */
 static void measure_each(struct session *session)
 {
     session->n_measures = session->n_plays;
@@ -65,8 +65,8 @@ static void measure_each(struct session *session)
     }
 }
 
-/* The script with fewer deaths reads all that the script reads, and more: it is measured for both.
- */
+/* The script with fewer deaths reads everything that the script itself reads, and more.  So one
+ * play of it on the measure serves both. */
 static void measure_longer(struct session *session, uint32_t longer)
 {
     for (uint32_t k = 0; k < session->n_plays; k++) {
@@ -114,7 +114,7 @@ static void session_of_round(const struct scripts *scripts, struct session *sess
 
 void scripts_session(const struct scripts *scripts, bool near, struct session *session)
 {
-    if (scripts->again)
+    if (scripts->repeated)
         session_of_round(scripts, session);
     else
         session_of_seed(scripts, session);
@@ -143,7 +143,8 @@ static bool still_differs(struct tester *tester, const struct session *session, 
     return false;
 }
 
-/* Turns off as many actions as it can, in smaller and smaller runs. */
+/* Turns off as many actions as it can without losing the difference, in shorter and shorter runs.
+ */
 static void shrink(struct tester *tester, const struct session *session, struct scripts *scripts,
                    struct script *script)
 {

@@ -197,7 +197,7 @@ static int run(struct program *program)
         return 2;
     tester->near = options->near != NULL;
     program->scripts.well_conditioned = tester->near;
-    program->scripts.again = n > 0;
+    program->scripts.repeated = n > 0;
     program->scripts.large = options->large;
     for (uint64_t k = 0; k < options->count && result == 0; k++) {
         uint64_t seed = options->seed + (n ? k % n : k);

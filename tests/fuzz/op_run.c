@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The devices stay open for many graphs, whose plans they keep.  Inputs hold what is hard for their
- * type, zeros, the ends of its range, NaN and infinities, among small numbers that indices and
- * lengths can be. */
+/* The devices stay open for many graphs and keep their plans.  Inputs contain difficult values of
+ * their type (zeros, the ends of its range, NaN, infinities) and small numbers that are valid as
+ * indices and lengths. */
 #include "op_run.h"
 #include "graph/dtype.h"
 
@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { DEVICES = 2, RUNS = 256 };
+enum { DEVICES = 2, RUNS_PER_OPEN = 256 };
 
 static const char *const names[DEVICES] = {"reference:0", "cpu:0"};
 
@@ -70,14 +70,14 @@ static uint64_t next(uint64_t *state)
     return *state >> 33;
 }
 
-/* The element as it lies in memory; `size` low bytes of it count. */
+/* A random element as stored in memory, in the low bytes of the word. */
 static uint64_t element(uint32_t dtype, uint64_t *state)
 {
     static const double reals[] = {0, 1, -1, 0.5, 2, -2.25, 3, 100, -0.0, NAN, INFINITY, 1e30};
     double real = reals[next(state) % (sizeof(reals) / sizeof(reals[0]))];
     uint64_t pick = next(state), bits;
     float narrow = (float)real;
-    uint32_t half = 0;
+    uint32_t bits32 = 0;
 
     switch (dtype_class(dtype)) {
     case FRIT_DTYPE_BOOL:
@@ -90,17 +90,18 @@ static uint64_t element(uint32_t dtype, uint64_t *state)
     default:
         break;
     }
-    memcpy(&half, &narrow, sizeof(half));
+    memcpy(&bits32, &narrow, sizeof(bits32));
     if (dtype == FRIT_F64) {
         memcpy(&bits, &real, sizeof(bits));
         return bits;
     }
     if (dtype == FRIT_F16) /* some of them NaN, infinite or denormal */
         return pick & 0xffff;
-    return dtype == FRIT_F32 ? half : half >> 16;
+    return dtype == FRIT_F32 ? bits32 : bits32 >> 16;
 }
 
-static frit_tensor *input(const struct player *player, const struct op_type *type, uint64_t *state)
+static frit_tensor *make_input(const struct player *player, const struct op_type *type,
+                               uint64_t *state)
 {
     uint64_t bytes = frit_storage_bytes(type->dtype, op_elements(type));
     uint64_t size = frit_dtype_bits(type->dtype) / 8;
@@ -197,7 +198,7 @@ static void run_on(frit_device *device, const struct graph *graph, uint64_t seed
         stop(&player, "a graph", "no memory");
     for (uint32_t v = 0; v < graph->n_values; v++)
         if (graph->values[v].kind != GRAPH_RESULT)
-            player.tensors[v] = input(&player, &graph->values[v].type, &state);
+            player.tensors[v] = make_input(&player, &graph->values[v].type, &state);
     for (uint32_t i = 0; i < graph->n_ops; i++)
         run_op(&player, &graph->ops[i]);
     for (uint32_t v = 0; v < graph->n_values; v++) {
@@ -218,6 +219,6 @@ void op_run(const struct graph *graph, uint64_t seed)
     open_devices();
     for (uint32_t k = 0; k < DEVICES; k++)
         run_on(devices[k], graph, seed);
-    if (++runs % RUNS == 0)
+    if (++runs % RUNS_PER_OPEN == 0)
         close_devices();
 }

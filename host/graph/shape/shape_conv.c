@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shape rules of convolutions.  Operands are x [n, c, ..] and w with as many spatial dims; a VEC
- * attribute has one entry per spatial dim, in their order. */
+/* Shape rules of convolutions.  The operands x [n, c, ..] and w have the same number of spatial
+ * dims, and a VEC attribute has one entry per spatial dim, in the order of the dims. */
 #include "graph/shape/shape_conv.h"
 
 #include <string.h>
@@ -21,14 +21,15 @@ static const char *field_name(const struct shape_call *s, const void *at)
     return record->field[i].name;
 }
 
-frit_status shape_vec(const struct shape_call *s, int64_t *vec, uint32_t spatial, int64_t filler)
+frit_status shape_vec(const struct shape_call *s, int64_t *vec, uint32_t spatial,
+                      int64_t default_value)
 {
     for (uint32_t i = 0; i < 3; i++) {
         if (i >= spatial && vec[i])
             return shape_fail(s, "%s has %u entries for %u spatial dim%s", field_name(s, vec),
                               i + 1, spatial, spatial == 1 ? "" : "s");
         if (i < spatial && !vec[i])
-            vec[i] = filler;
+            vec[i] = default_value;
     }
     return FRIT_OK;
 }
@@ -41,8 +42,8 @@ frit_status shape_span(const struct shape_call *s, int64_t kernel, int64_t dilat
     return shape_add(s, *span, 1, span);
 }
 
-frit_status shape_windows(const struct shape_call *s, uint32_t dim, int64_t span,
-                          const struct shape_window *w, int64_t *count)
+frit_status shape_count_windows(const struct shape_call *s, uint32_t dim, int64_t span,
+                                const struct shape_window *w, int64_t *count)
 {
     int64_t padded = shape_in(s, 0)->dims[2 + dim] + 2 * w->padding;
 
@@ -54,7 +55,7 @@ frit_status shape_windows(const struct shape_call *s, uint32_t dim, int64_t span
     return FRIT_OK;
 }
 
-/* The spatial dims of x and w: 1 to 3, as many in both. */
+/* Sets the number of spatial dims, 1 to 3, which x and w must both have. */
 static frit_status check_ranks(const struct shape_call *s, uint32_t *spatial)
 {
     TRY(shape_rank(s, 0, 3, 5));
@@ -73,7 +74,7 @@ static frit_status check_groups(const struct shape_call *s, int64_t *groups, int
     return FRIT_OK;
 }
 
-/* The dims of the result, and the attributes filled. */
+/* Sets the dims of the result, and the attributes that have their default. */
 static frit_status conv_dims(const struct shape_call *s, int64_t *dims)
 {
     frit_attrs_conv *a = s->call->attrs;
@@ -95,7 +96,7 @@ static frit_status conv_dims(const struct shape_call *s, int64_t *dims)
         int64_t span = 0;
 
         TRY(shape_span(s, w->dims[2 + i], a->dilation[i], &span));
-        TRY(shape_windows(s, i, span, &window, &dims[2 + i]));
+        TRY(shape_count_windows(s, i, span, &window, &dims[2 + i]));
     }
     return FRIT_OK;
 }
@@ -128,7 +129,7 @@ frit_status shape_rule_conv_grad_w(struct shape_call *s)
     return conv_grad(s, 1);
 }
 
-/* (n - 1) * stride + span - 2 * padding + padding_out, per spatial dim. */
+/* An extent of the result: (n - 1) * stride + span - 2 * padding + padding_out. */
 static frit_status transposed_extent(const struct shape_call *s, uint32_t i, int64_t *extent)
 {
     const frit_attrs_conv_transpose *a = s->call->attrs;
@@ -214,7 +215,7 @@ static frit_status deform_dims(const struct shape_call *s, int64_t *dims)
         const struct shape_window window = {.stride = a->stride[i], .padding = a->padding[i]};
 
         TRY(shape_span(s, w->dims[2 + i], a->dilation[i], &span));
-        TRY(shape_windows(s, i, span, &window, &dims[2 + i]));
+        TRY(shape_count_windows(s, i, span, &window, &dims[2 + i]));
     }
     memcpy(samples, dims, sizeof(samples));
     TRY(shape_mul(s, w->dims[2], w->dims[3], &samples[1]));
@@ -265,7 +266,7 @@ frit_status shape_rule_unfold4d(struct shape_call *s)
         const struct shape_window window = {.stride = a->stride[i], .padding = a->padding[i]};
 
         TRY(shape_span(s, a->kernel[i], a->dilation[i], &span));
-        TRY(shape_windows(s, i, span, &window, &count));
+        TRY(shape_count_windows(s, i, span, &window, &count));
         TRY(shape_mul(s, dims[1], a->kernel[i], &dims[1]));
         TRY(shape_mul(s, dims[2], count, &dims[2]));
     }

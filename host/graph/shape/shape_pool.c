@@ -24,7 +24,7 @@ static frit_status pool_extent(const struct shape_call *s, const struct pool_win
     if (p->padding[i] > p->kernel[i] / 2)
         return shape_fail(s, "padding %lld is beyond half of the window %lld",
                           (long long)p->padding[i], (long long)p->kernel[i]);
-    TRY(shape_windows(s, i, span, &window, extent));
+    TRY(shape_count_windows(s, i, span, &window, extent));
     /* Padding is at most half a window, so that only a step over all of x finds nothing. */
     if (p->padding[i] > 0 && p->dilation[i] > n)
         return shape_fail(s, "a window has no element of dim %u, only padding", 2 + i);

@@ -222,7 +222,7 @@ void args_load(struct writer *w, uint32_t at)
     struct arg_access a = access_of(w, at, masked ? writer_inst(w, at)->a[1] : KIR_NONE);
     uint32_t step = a.n > 1 ? a.n : writer_run(w, at);
 
-    for (; a.first < w->shape.each; a.first += step) {
+    for (; a.first < w->shape.per_thread; a.first += step) {
         if (a.n == 1)
             load_one(w, &a);
         else
@@ -329,7 +329,7 @@ void args_store(struct writer *w, uint32_t at)
     struct arg_access a = access_of(w, at, masked ? writer_inst(w, at)->a[2] : KIR_NONE);
     uint32_t step = a.n > 1 ? a.n : store_step(w, &a);
 
-    for (; a.first < w->shape.each; a.first += step) {
+    for (; a.first < w->shape.per_thread; a.first += step) {
         if (a.n == 1) {
             store_one(w, &a, a.first);
         } else if (masked) {
@@ -349,7 +349,7 @@ void args_atomic(struct writer *w, uint32_t at)
 {
     struct arg_access a = access_of(w, at, writer_inst(w, at)->a[2]);
 
-    for (uint32_t j = 0; j < w->shape.each; j++) {
+    for (uint32_t j = 0; j < w->shape.per_thread; j++) {
         struct str *out = writer_line(w);
 
         write_condition(w, out, &a, j);

@@ -57,7 +57,7 @@ static void write_param(struct writer *w, uint32_t at)
 /* Where it is local it is written at each use. */
 static void write_lane(struct writer *w, uint32_t at)
 {
-    for (uint32_t j = 0; w->plan.home[at] == PLAN_HELD && j < w->shape.each; j++) {
+    for (uint32_t j = 0; w->plan.home[at] == PLAN_HELD && j < w->shape.per_thread; j++) {
         struct str *out = writer_begin(w, at, j);
 
         writer_lane(w, out, j);
@@ -82,7 +82,7 @@ static void write_row(struct writer *w, uint32_t at)
     const struct kir_inst *inst = writer_inst(w, at);
     const struct kir_op_info *info = kir_op_info(inst->op);
 
-    for (uint32_t j = 0; j < w->shape.each; j += writer_run(w, at)) {
+    for (uint32_t j = 0; j < w->shape.per_thread; j += writer_run(w, at)) {
         struct str *out = writer_begin(w, at, j);
 
         str_addf(out, "%s_%s(", info->name,
@@ -105,7 +105,7 @@ static void write_phi_firsts(struct writer *w, uint32_t loop)
     uint32_t n = writer_inst(w, writer_inst(w, loop)->pair)->a[1];
 
     for (uint32_t phi = loop + 1; phi <= loop + n; phi++) {
-        for (uint32_t j = 0; j < w->shape.each; j += writer_run(w, phi)) {
+        for (uint32_t j = 0; j < w->shape.per_thread; j += writer_run(w, phi)) {
             struct str *out = writer_begin_variable(w, phi, j);
 
             writer_value(w, out, writer_inst(w, phi)->a[0], j);
@@ -173,7 +173,7 @@ static void write_next(struct writer *w, uint32_t at)
     for (uint32_t i = 0; i < inst->a[1]; i++) {
         uint32_t phi = inst->pair + 1 + i;
 
-        for (uint32_t j = 0; j < w->shape.each; j += writer_run(w, phi)) {
+        for (uint32_t j = 0; j < w->shape.per_thread; j += writer_run(w, phi)) {
             struct str *out = writer_line(w);
 
             str_addf(out, "const %s n%u_%u = ", rows_type(writer_inst(w, phi)->type), phi, j);
@@ -184,7 +184,7 @@ static void write_next(struct writer *w, uint32_t at)
     for (uint32_t i = 0; i < inst->a[1]; i++) {
         uint32_t phi = inst->pair + 1 + i;
 
-        for (uint32_t j = 0; j < w->shape.each; j += writer_run(w, phi)) {
+        for (uint32_t j = 0; j < w->shape.per_thread; j += writer_run(w, phi)) {
             struct str *out = writer_line(w);
 
             writer_value(w, out, phi, j);
@@ -293,7 +293,7 @@ static void declare_held(struct writer *w)
     for (uint32_t i = 0; i < w->phase->n; i++) {
         if (w->plan.home[i] != PLAN_HELD)
             continue;
-        for (uint32_t j = 0; j < w->shape.each; j += writer_run(w, i)) {
+        for (uint32_t j = 0; j < w->shape.per_thread; j += writer_run(w, i)) {
             str_addf(writer_group_line(w), "HELD(%s, ", rows_type(writer_inst(w, i)->type));
             writer_name(w, w->out, i, j);
             str_addf(w->out, ");\n");

@@ -48,7 +48,7 @@ static void write_element(struct writer *w, struct str *out, const struct kir_in
 
 void threads_tload(struct writer *w, uint32_t at)
 {
-    for (uint32_t j = 0; j < w->shape.each; j += writer_run(w, at)) {
+    for (uint32_t j = 0; j < w->shape.per_thread; j += writer_run(w, at)) {
         struct str *out = writer_begin(w, at, j);
 
         write_element(w, out, writer_inst(w, at), j);
@@ -70,7 +70,7 @@ void threads_tstore(struct writer *w, uint32_t at)
 {
     const struct kir_inst *inst = writer_inst(w, at);
 
-    for (uint32_t j = 0; j < w->shape.each; j += store_step(w, inst)) {
+    for (uint32_t j = 0; j < w->shape.per_thread; j += store_step(w, inst)) {
         struct str *out = writer_line(w);
 
         if (inst->op == KIR_tstore_if) {
@@ -103,7 +103,7 @@ static bool stays_in_thread(const struct shape *shape, const struct kir_inst *in
 {
     uint32_t lanes = (uint32_t)inst->imm;
 
-    return shape->striped ? lanes >= shape->threads : lanes < shape->each;
+    return shape->striped ? lanes >= shape->threads : lanes < shape->per_thread;
 }
 
 bool threads_communicate(const struct shape *shape, uint32_t at)
@@ -130,7 +130,7 @@ static bool is_far(const struct writer *w, uint32_t at)
     if (inst->op == KIR_barrier || !threads_communicate(&w->shape, at))
         return false;
     if (inst->op == KIR_exchange)
-        return !is_near(w, 2 * (w->shape.striped ? lanes : lanes / w->shape.each));
+        return !is_near(w, 2 * (w->shape.striped ? lanes : lanes / w->shape.per_thread));
     return !is_near(w, w->shape.threads) || (inst->op == KIR_shift && w->shape.striped);
 }
 
@@ -141,11 +141,12 @@ static uint32_t exchange_bytes(const struct writer *w)
 
     for (uint32_t i = 0; i < w->phase->n; i++) {
         const struct kir_inst *inst = writer_inst(w, i);
-        uint32_t each = w->shape.each, bytes;
+        uint32_t per_thread = w->shape.per_thread, bytes;
 
         if (!is_far(w, i))
             continue;
-        bytes = size_of(inst->type) * w->shape.threads * (each - writer_run(w, inst->a[0]) + 1);
+        bytes =
+            size_of(inst->type) * w->shape.threads * (per_thread - writer_run(w, inst->a[0]) + 1);
         if (inst->op == KIR_first)
             bytes = size_of(inst->type);
         most = bytes > most ? bytes : most;
@@ -164,7 +165,7 @@ void threads_declare(struct writer *w)
         if (tile->space == KIR_GROUP)
             str_addf(writer_group_line(w), "m_%s *const t%u = (m_%s *)((u8 *)shared + %u);\n", type,
                      i, type, place);
-        for (uint32_t j = 0; tile->space == KIR_LANE && j < w->shape.each; j++)
+        for (uint32_t j = 0; tile->space == KIR_LANE && j < w->shape.per_thread; j++)
             str_addf(writer_group_line(w), "HELD_TILE(%s, t%u_%u, %u);\n", type, i, j, tile->count);
         place += tile_bytes(tile);
     }
@@ -202,7 +203,7 @@ static void begin_exchange(struct writer *w)
         writer_barrier(w);
 }
 
-/* What was written is read. */
+/* Makes the values that were written visible to all threads, which read them from here on. */
 static void end_exchange(struct writer *w)
 {
     writer_barrier(w);
@@ -215,7 +216,7 @@ static void put_all(struct writer *w, uint32_t value)
     uint32_t type = writer_inst(w, value)->type;
 
     begin_exchange(w);
-    for (uint32_t j = 0; j < w->shape.each; j += writer_run(w, value)) {
+    for (uint32_t j = 0; j < w->shape.per_thread; j += writer_run(w, value)) {
         struct str *out = writer_line(w);
 
         write_place(w, out, type, "THREAD", j);
@@ -244,7 +245,7 @@ static void exchange_threads(struct writer *w, uint32_t at, uint32_t by)
 
     if (!is_far(w, at)) {
         writer_end_region(w);
-        for (uint32_t j = 0; j < w->shape.each; j += writer_run(w, at)) {
+        for (uint32_t j = 0; j < w->shape.per_thread; j += writer_run(w, at)) {
             str_addf(writer_group_line(w), "SHUFFLE_XOR(");
             writer_name(w, w->out, at, j);
             str_addf(w->out, ", ");
@@ -255,7 +256,7 @@ static void exchange_threads(struct writer *w, uint32_t at, uint32_t by)
     }
     put_all(w, value);
     snprintf(other, sizeof(other), "(THREAD ^ %uu)", by);
-    for (uint32_t j = 0; j < w->shape.each; j += writer_run(w, at)) {
+    for (uint32_t j = 0; j < w->shape.per_thread; j += writer_run(w, at)) {
         struct str *out = writer_begin(w, at, j);
 
         write_place(w, out, writer_inst(w, value)->type, other, j - j % writer_run(w, value));
@@ -266,14 +267,14 @@ static void exchange_threads(struct writer *w, uint32_t at, uint32_t by)
 void threads_exchange(struct writer *w, uint32_t at)
 {
     const struct kir_inst *inst = writer_inst(w, at);
-    uint32_t lanes = (uint32_t)inst->imm, each = w->shape.each;
+    uint32_t lanes = (uint32_t)inst->imm, per_thread = w->shape.per_thread;
     uint32_t near = w->shape.striped ? w->shape.threads : 1;
 
     if (threads_communicate(&w->shape, at)) {
-        exchange_threads(w, at, w->shape.striped ? lanes : lanes / each);
+        exchange_threads(w, at, w->shape.striped ? lanes : lanes / per_thread);
         return;
     }
-    for (uint32_t j = 0; j < each; j += writer_run(w, at))
+    for (uint32_t j = 0; j < per_thread; j += writer_run(w, at))
         copy(w, at, j, lanes < w->facts.of[inst->a[0]].same ? j : j ^ lanes / near);
 }
 
@@ -286,15 +287,16 @@ struct lane_source {
 
 static struct lane_source source_of(const struct writer *w, uint32_t by, uint32_t j)
 {
-    uint32_t each = w->shape.each;
+    uint32_t per_thread = w->shape.per_thread;
 
-    return (struct lane_source){(j + each - by % each) % each, by / each + (by % each > j)};
+    return (struct lane_source){(j + per_thread - by % per_thread) % per_thread,
+                                by / per_thread + (by % per_thread > j)};
 }
 
 /* Within a thread that is the whole group. */
 static void shift_lanes(struct writer *w, uint32_t at, uint32_t by)
 {
-    for (uint32_t j = 0; j < w->shape.each; j += writer_run(w, at))
+    for (uint32_t j = 0; j < w->shape.per_thread; j += writer_run(w, at))
         copy(w, at, j, j < by ? j : j - by);
 }
 
@@ -302,7 +304,7 @@ static void shuffle_up(struct writer *w, uint32_t at, uint32_t by)
 {
     uint32_t value = writer_inst(w, at)->a[0];
 
-    for (uint32_t j = 0; j < w->shape.each; j += writer_run(w, at)) {
+    for (uint32_t j = 0; j < w->shape.per_thread; j += writer_run(w, at)) {
         struct lane_source source = source_of(w, by, j);
 
         if (!source.threads) {
@@ -327,7 +329,7 @@ static void shift_threads(struct writer *w, uint32_t at, uint32_t by)
     char other[32];
 
     put_all(w, value);
-    for (uint32_t j = 0; j < w->shape.each; j += writer_run(w, at)) {
+    for (uint32_t j = 0; j < w->shape.per_thread; j += writer_run(w, at)) {
         struct lane_source source = source_of(w, by, j);
         struct str *out;
 

@@ -5,28 +5,28 @@
 
 uint32_t writer_run(const struct writer *w, uint32_t value)
 {
-    return w->plan.home[value] == PLAN_GROUP ? w->shape.each : shape_run(&w->shape, value);
+    return w->plan.home[value] == PLAN_GROUP ? w->shape.per_thread : shape_run(&w->shape, value);
 }
 
 void writer_name(const struct writer *w, struct str *out, uint32_t value, uint32_t j)
 {
     uint32_t run = writer_run(w, value);
 
-    str_addf(out, run == w->shape.each ? "v%u" : "v%u_%u", value, j - j % run);
+    str_addf(out, run == w->shape.per_thread ? "v%u" : "v%u_%u", value, j - j % run);
 }
 
 void writer_lane(const struct writer *w, struct str *out, uint32_t j)
 {
-    uint32_t threads = w->shape.threads, each = w->shape.each;
+    uint32_t threads = w->shape.threads, per_thread = w->shape.per_thread;
 
     if (threads == 1)
         str_addf(out, "%uu", j);
-    else if (each == 1)
+    else if (per_thread == 1)
         str_addf(out, "THREAD");
     else if (w->shape.striped)
         str_addf(out, "(THREAD + %uu)", j * threads);
     else
-        str_addf(out, "(THREAD * %uu + %uu)", each, j);
+        str_addf(out, "(THREAD * %uu + %uu)", per_thread, j);
 }
 
 void writer_value(const struct writer *w, struct str *out, uint32_t value, uint32_t j)

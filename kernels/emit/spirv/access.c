@@ -57,21 +57,21 @@ static uint32_t access_type(struct emit *e, const struct access *a)
         emit_refuse(e, "access to single elements of 16 bits");
     if (bits < 32)
         spv_capability(&e->build, bits == 8 ? SPV_CAP_STORE_8 : SPV_CAP_STORE_16);
-    word = emit_int(e, bits);
+    word = emit_int_type(e, bits);
     return n == 1 ? word : spv_type(&e->build, SPV_TYPE_VECTOR, SPV(word, n));
 }
 
 /* A pointer to element `offset` of the argument, at the access' first lane. */
 static uint32_t pointer(struct emit *e, const struct access *a, uint32_t type)
 {
-    uint32_t offset = emit_at(e, a->inst->a[0], a->first), wide = emit_int(e, 64);
+    uint32_t offset = emit_id(e, a->inst->a[0], a->first), wide = emit_int_type(e, 64);
 
     if (emit_type_at(e, a->inst->a[0]) == KIR_I32)
         offset = EMIT(e, SPV_S_CONVERT, wide, offset);
     if (a->bytes > 1)
         offset = EMIT(e, SPV_I_MUL, wide, offset, emit_u64(e, a->bytes));
-    offset = EMIT(e, SPV_I_ADD, wide, offset, emit_given(e, (uint32_t)a->inst->imm));
-    return EMIT(e, SPV_CONVERT_U_TO_PTR, emit_pointer(e, SPV_CLASS_PHYSICAL, type), offset);
+    offset = EMIT(e, SPV_I_ADD, wide, offset, emit_launch_word(e, (uint32_t)a->inst->imm));
+    return EMIT(e, SPV_CONVERT_U_TO_PTR, emit_pointer_type(e, SPV_CLASS_PHYSICAL, type), offset);
 }
 
 /* ---- loads ---- */
@@ -86,12 +86,12 @@ static void load_now(struct emit *e, const struct access *a, uint32_t *out)
     for (uint32_t j = 0; j < a->n; j++) {
         part = j % per_word(a);
         if (!part)
-            word = count == 1
-                       ? raw
-                       : EMIT(e, SPV_COMPOSITE_EXTRACT, emit_int(e, bits), raw, j / per_word(a));
+            word = count == 1 ? raw
+                              : EMIT(e, SPV_COMPOSITE_EXTRACT, emit_int_type(e, bits), raw,
+                                     j / per_word(a));
         if (!part && bits < 32)
-            word = EMIT(e, SPV_U_CONVERT, emit_int(e, 32), word);
-        out[j] = part ? EMIT(e, SPV_SHIFT_RIGHT_LOGICAL, emit_int(e, 32), word,
+            word = EMIT(e, SPV_U_CONVERT, emit_int_type(e, 32), word);
+        out[j] = part ? EMIT(e, SPV_SHIFT_RIGHT_LOGICAL, emit_int_type(e, 32), word,
                              emit_u32(e, part * a->bytes * 8))
                       : word;
         out[j] = convert_load(e, a->dtype, out[j]);
@@ -107,7 +107,7 @@ static uint32_t merge(struct emit *e, uint32_t type, const struct region *region
 
 static uint32_t third(struct emit *e, const struct access *a, uint32_t j)
 {
-    return value_packed(e, a->inst->type, emit_at(e, a->inst->a[2], j));
+    return value_packed(e, a->inst->type, emit_id(e, a->inst->a[2], j));
 }
 
 /* One lane, where its condition is true; else its third operand; packed. */
@@ -115,14 +115,14 @@ static uint32_t load_guarded(struct emit *e, const struct access *a, uint32_t j)
 {
     struct access one = *a;
     uint32_t other = third(e, a, j), loaded, from;
-    struct region region = emit_begin(e, emit_at(e, a->condition, j));
+    struct region region = emit_if(e, emit_id(e, a->condition, j));
 
     one.first = j;
     one.n = 1;
     load_now(e, &one, &loaded);
     loaded = value_packed(e, a->inst->type, loaded);
     from = e->block;
-    emit_end(e, &region);
+    emit_end_if(e, &region);
     return merge(e, a->inst->type, &region, loaded, from, other);
 }
 
@@ -130,16 +130,16 @@ static uint32_t load_guarded(struct emit *e, const struct access *a, uint32_t j)
  * one id. */
 static uint32_t all_of(struct emit *e, const struct access *a, bool *same)
 {
-    uint32_t first = emit_at(e, a->condition, a->first), all = first;
+    uint32_t first = emit_id(e, a->condition, a->first), all = first;
 
     *same = true;
     for (uint32_t j = 1; j < a->n; j++) {
-        uint32_t other = emit_at(e, a->condition, a->first + j);
+        uint32_t other = emit_id(e, a->condition, a->first + j);
 
         if (other == first)
             continue;
         *same = false;
-        all = EMIT(e, SPV_LOGICAL_AND, emit_bool(e), all, other);
+        all = EMIT(e, SPV_LOGICAL_AND, emit_bool_type(e), all, other);
     }
     return all;
 }
@@ -158,18 +158,18 @@ static void load_where(struct emit *e, const struct access *a, uint32_t *out)
     all = all_of(e, a, &same);
     for (uint32_t j = 0; same && j < a->n; j++)
         narrow[j] = third(e, a, a->first + j);
-    region = emit_begin(e, all);
+    region = emit_if(e, all);
     load_now(e, a, out);
     for (uint32_t j = 0; j < a->n; j++)
         out[j] = value_packed(e, a->inst->type, out[j]);
     from = e->block;
     if (!same) {
-        emit_otherwise(e, &region);
+        emit_else(e, &region);
         for (uint32_t j = 0; j < a->n; j++)
             narrow[j] = load_guarded(e, a, a->first + j);
         region.from = e->block;
     }
-    emit_end(e, &region);
+    emit_end_if(e, &region);
     for (uint32_t j = 0; j < a->n; j++)
         out[j] = merge(e, a->inst->type, &region, out[j], from, narrow[j]);
 }
@@ -185,7 +185,7 @@ static void load_chunk(struct emit *e, const struct access *a, uint32_t at)
     for (uint32_t j = 0; j < a->n; j++) {
         if (a->condition != KIR_NONE)
             out[j] = value_unpacked(e, a->inst->type, out[j]);
-        emit_set_at(e, at, a->first + j, out[j]);
+        emit_set_id(e, at, a->first + j, out[j]);
     }
 }
 
@@ -194,20 +194,20 @@ void access_load(struct emit *e, uint32_t at)
     bool conditional = e->phase->inst[at].op == KIR_load_if;
     struct access a = access_of(e, at, conditional ? e->phase->inst[at].a[1] : KIR_NONE);
 
-    if (emit_uniform(e, at)) {
+    if (emit_is_uniform(e, at)) {
         a.n = 1;
         load_chunk(e, &a, at);
-        emit_set(e, at, emit_at(e, at, 0));
+        emit_set_all(e, at, emit_id(e, at, 0));
         return;
     }
-    if (a.n == 1 && emit_run(e, at) > 1) {
-        for (; a.first < e->shape.each; a.first += emit_run(e, at)) {
+    if (a.n == 1 && emit_run_length(e, at) > 1) {
+        for (; a.first < e->shape.per_thread; a.first += emit_run_length(e, at)) {
             load_chunk(e, &a, at);
-            emit_set_run(e, at, a.first, emit_at(e, at, a.first));
+            emit_set_run(e, at, a.first, emit_id(e, at, a.first));
         }
         return;
     }
-    for (; a.first < e->shape.each; a.first += a.n)
+    for (; a.first < e->shape.per_thread; a.first += a.n)
         load_chunk(e, &a, at);
 }
 
@@ -222,13 +222,13 @@ static void store_now(struct emit *e, const struct access *a)
         uint32_t *word = &words[j / per_word(a)];
 
         part = j % per_word(a);
-        value = convert_store(e, a->dtype, emit_at(e, a->inst->a[1], a->first + j));
+        value = convert_store(e, a->dtype, emit_id(e, a->inst->a[1], a->first + j));
         if (bits < 32)
-            value = EMIT(e, SPV_U_CONVERT, emit_int(e, bits), value);
+            value = EMIT(e, SPV_U_CONVERT, emit_int_type(e, bits), value);
         if (part)
-            value = EMIT(e, SPV_SHIFT_LEFT_LOGICAL, emit_int(e, 32), value,
+            value = EMIT(e, SPV_SHIFT_LEFT_LOGICAL, emit_int_type(e, 32), value,
                          emit_u32(e, part * a->bytes * 8));
-        *word = part ? EMIT(e, SPV_BITWISE_OR, emit_int(e, 32), *word, value) : value;
+        *word = part ? EMIT(e, SPV_BITWISE_OR, emit_int_type(e, 32), *word, value) : value;
     }
     raw = words[0];
     if (word_count(a) > 1)
@@ -239,12 +239,12 @@ static void store_now(struct emit *e, const struct access *a)
 static void store_guarded(struct emit *e, const struct access *a, uint32_t j)
 {
     struct access one = *a;
-    struct region region = emit_begin(e, emit_at(e, a->condition, j));
+    struct region region = emit_if(e, emit_id(e, a->condition, j));
 
     one.first = j;
     one.n = 1;
     store_now(e, &one);
-    emit_end(e, &region);
+    emit_end_if(e, &region);
 }
 
 static void store_chunk(struct emit *e, const struct access *a)
@@ -262,14 +262,14 @@ static void store_chunk(struct emit *e, const struct access *a)
         return;
     }
     all = all_of(e, a, &same);
-    region = emit_begin(e, all);
+    region = emit_if(e, all);
     store_now(e, a);
     if (!same) {
-        emit_otherwise(e, &region);
+        emit_else(e, &region);
         for (uint32_t j = 0; j < a->n; j++)
             store_guarded(e, a, a->first + j);
     }
-    emit_end(e, &region);
+    emit_end_if(e, &region);
 }
 
 void access_store(struct emit *e, uint32_t at)
@@ -277,7 +277,7 @@ void access_store(struct emit *e, uint32_t at)
     bool conditional = e->phase->inst[at].op == KIR_store_if;
     struct access a = access_of(e, at, conditional ? e->phase->inst[at].a[2] : KIR_NONE);
 
-    for (; a.first < e->shape.each; a.first += a.n)
+    for (; a.first < e->shape.per_thread; a.first += a.n)
         store_chunk(e, &a);
 }
 
@@ -308,7 +308,7 @@ static void add_f32(struct emit *e, uint32_t pointer_id, uint32_t id)
 static void add_f32_loop(struct emit *e, uint32_t pointer_id, uint32_t id)
 {
     uint32_t head = spv_id(&e->build), body = spv_id(&e->build), resume = spv_id(&e->build);
-    uint32_t merged = spv_id(&e->build), before = e->block, word = emit_int(e, 32);
+    uint32_t merged = spv_id(&e->build), before = e->block, word = emit_int_type(e, 32);
     uint32_t zero = emit_u32(e, 0), device = emit_u32(e, SPV_SCOPE_DEVICE);
     uint32_t first, old, sum, found = spv_id(&e->build), done;
 
@@ -322,7 +322,7 @@ static void add_f32_loop(struct emit *e, uint32_t pointer_id, uint32_t id)
     sum = value_round(e, SPV_F_ADD, KIR_F32, EMIT(e, SPV_BITCAST, emit_type(e, KIR_F32), old), id);
     EMIT_PUT(e, SPV_ATOMIC_COMPARE_EXCHANGE, word, found, pointer_id, device, zero, zero,
              value_bits(e, KIR_F32, sum), old);
-    done = EMIT(e, SPV_I_EQUAL, emit_bool(e), found, old);
+    done = EMIT(e, SPV_I_EQUAL, emit_bool_type(e), found, old);
     EMIT_PUT(e, SPV_BRANCH_CONDITIONAL, done, merged, resume);
     emit_label(e, resume);
     EMIT_PUT(e, SPV_BRANCH, head);
@@ -339,17 +339,17 @@ void access_atomic(struct emit *e, uint32_t at)
     if (a.bytes == 8)
         spv_capability(&e->build, SPV_CAP_INT64_ATOMICS);
     a.n = 1;
-    for (; a.first < e->shape.each; a.first++) {
-        struct region region = emit_begin(e, emit_at(e, a.condition, a.first));
+    for (; a.first < e->shape.per_thread; a.first++) {
+        struct region region = emit_if(e, emit_id(e, a.condition, a.first));
 
-        id = emit_at(e, a.inst->a[1], a.first);
-        type = emit_int(e, a.bytes * 8);
+        id = emit_id(e, a.inst->a[1], a.first);
+        type = emit_int_type(e, a.bytes * 8);
         if (a.dtype != FRIT_F32)
             add_i(e, pointer(e, &a, type), kir_type_of(a.dtype), id);
         else if (e->target->atomic_f32)
             add_f32(e, pointer(e, &a, emit_type(e, KIR_F32)), id);
         else
             add_f32_loop(e, pointer(e, &a, type), id);
-        emit_end(e, &region);
+        emit_end_if(e, &region);
     }
 }

@@ -25,7 +25,7 @@ static uint32_t choose(struct emit *e, uint32_t test, uint32_t a, uint32_t b)
 
 static uint32_t above(struct emit *e, uint32_t a, uint32_t number)
 {
-    return EMIT(e, SPV_U_GREATER_THAN, emit_bool(e), a, emit_u32(e, number));
+    return EMIT(e, SPV_U_GREATER_THAN, emit_bool_type(e), a, emit_u32(e, number));
 }
 
 static uint32_t real_of(struct emit *e, uint32_t bits)
@@ -179,7 +179,7 @@ uint32_t convert_load(struct emit *e, uint32_t dtype, uint32_t raw)
     const frit_dtype_info info = frit_dtype_info_of(dtype);
 
     if (info.cls == FRIT_DTYPE_BOOL)
-        return EMIT(e, SPV_I_NOT_EQUAL, emit_bool(e), with(e, SPV_BITWISE_AND, raw, 0xff),
+        return EMIT(e, SPV_I_NOT_EQUAL, emit_bool_type(e), with(e, SPV_BITWISE_AND, raw, 0xff),
                     emit_u32(e, 0));
     if (kir_is_16_bit_float(dtype))
         return half_from(e, dtype, raw);
@@ -226,7 +226,7 @@ static uint32_t pick(struct emit *e, uint32_t type, uint32_t test, uint32_t a, u
 /* A float toward 0; only numbers that have a result reach the conversion. */
 static uint32_t saturate(struct emit *e, uint32_t from, uint32_t to, bool is_signed, uint32_t id)
 {
-    uint32_t width = to == KIR_I32 ? 32 : 64, flag = emit_bool(e), fits, least, most, out;
+    uint32_t width = to == KIR_I32 ? 32 : 64, flag = emit_bool_type(e), fits, least, most, out;
     uint64_t highest = UINT64_MAX >> (64 - width + is_signed);
 
     least = is_signed ? power_of(e, from, width - 1, true) : emit_const(e, from, 0);
@@ -247,10 +247,11 @@ static uint32_t saturate(struct emit *e, uint32_t from, uint32_t to, bool is_sig
  * constants (Mesa 22.3). */
 static uint32_t extend(struct emit *e, uint32_t id)
 {
-    uint32_t pair = spv_type(&e->build, SPV_TYPE_VECTOR, SPV(emit_int(e, 32), 2));
+    uint32_t pair = spv_type(&e->build, SPV_TYPE_VECTOR, SPV(emit_int_type(e, 32), 2));
     uint32_t high = with(e, SPV_SHIFT_RIGHT_ARITHMETIC, id, 31);
 
-    return EMIT(e, SPV_BITCAST, emit_int(e, 64), EMIT(e, SPV_COMPOSITE_CONSTRUCT, pair, id, high));
+    return EMIT(e, SPV_BITCAST, emit_int_type(e, 64),
+                EMIT(e, SPV_COMPOSITE_CONSTRUCT, pair, id, high));
 }
 
 uint32_t convert_emit(struct emit *e, const struct kir_inst *inst, uint32_t id)

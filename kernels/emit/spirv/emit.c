@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writes a phase in one pass: its instructions in their order, the ids of each value remembered.
- * What the launch gives is read in the entry block.  Phis get their second values when their loop
- * ends, in the words already written. */
+/* Writes the instructions of a phase in order, in one pass, and remembers the ids of each value.
+ * Launch words are loaded in the entry block.  The second operand of a loop's phis is patched into
+ * the words already written when the loop ends. */
 #include "emit/spirv/emit.h"
 
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 #include "emit/spirv/value.h"
 
 enum { PUSH_BASE = 0, PUSH_ZERO = 3, PUSH_BLOCK = 4 /* members of the push constants */ };
-enum { LEAST_THREADS = 32 /* where subgroups are not known: as many as most have */ };
+enum { LEAST_THREADS = 32 /* if the subgroup size is unknown: the most common one */ };
 
 void emit_refuse(struct emit *e, const char *what)
 {
@@ -24,20 +24,20 @@ void emit_refuse(struct emit *e, const char *what)
                  e->module->name, what);
 }
 
-void emit_set(struct emit *e, uint32_t at, uint32_t id)
+void emit_set_all(struct emit *e, uint32_t at, uint32_t id)
 {
-    for (uint32_t j = 0; j < e->shape.each; j++)
-        emit_set_at(e, at, j, id);
+    for (uint32_t j = 0; j < e->shape.per_thread; j++)
+        emit_set_id(e, at, j, id);
 }
 
 /* ---- types, constants, variables ---- */
 
-uint32_t emit_int(struct emit *e, uint32_t bits)
+uint32_t emit_int_type(struct emit *e, uint32_t bits)
 {
     return spv_type(&e->build, SPV_TYPE_INT, SPV(bits, 0));
 }
 
-uint32_t emit_bool(struct emit *e)
+uint32_t emit_bool_type(struct emit *e)
 {
     return spv_type(&e->build, SPV_TYPE_BOOL, NULL, 0);
 }
@@ -46,11 +46,11 @@ uint32_t emit_type(struct emit *e, uint32_t kir_type)
 {
     switch (kir_type) {
     case KIR_B:
-        return emit_bool(e);
+        return emit_bool_type(e);
     case KIR_I32:
-        return emit_int(e, 32);
+        return emit_int_type(e, 32);
     case KIR_I64:
-        return emit_int(e, 64);
+        return emit_int_type(e, 64);
     case KIR_F32:
         return spv_type(&e->build, SPV_TYPE_FLOAT, SPV(32));
     default:
@@ -84,7 +84,7 @@ uint32_t emit_u64(struct emit *e, uint64_t value)
     return emit_const(e, KIR_I64, value);
 }
 
-uint32_t emit_pointer(struct emit *e, enum spv_class class, uint32_t type)
+uint32_t emit_pointer_type(struct emit *e, enum spv_class class, uint32_t type)
 {
     return spv_type(&e->build, SPV_TYPE_POINTER, SPV((uint32_t) class, type));
 }
@@ -93,14 +93,14 @@ uint32_t emit_variable(struct emit *e, enum spv_class class, uint32_t type)
 {
     bool local = class == SPV_CLASS_FUNCTION;
     uint32_t id = spv_make(&e->build, local ? SPV_IN_LOCALS : SPV_IN_GLOBALS, SPV_VARIABLE,
-                           emit_pointer(e, class, type), SPV((uint32_t) class));
+                           emit_pointer_type(e, class, type), SPV((uint32_t) class));
 
     if (!local)
         e->globals[e->n_globals++] = id;
     return id;
 }
 
-/* ---- what the launch gives ---- */
+/* ---- what is loaded in the entry block ---- */
 
 #define AT_ENTRY(e, op, type, ...) spv_make(&(e)->build, SPV_IN_ENTRY, op, type, SPV(__VA_ARGS__))
 
@@ -109,7 +109,7 @@ static void decorate(struct emit *e, uint32_t id, uint32_t decoration, uint32_t 
     spv_put(&e->build, SPV_IN_DECORATIONS, SPV_DECORATE, SPV(id, decoration, value));
 }
 
-/* The struct of push constants, with `n` words of the block. */
+/* Declares the push constants: their head and `n` 64-bit words. */
 static void make_push(struct emit *e, uint32_t n)
 {
     uint32_t *members = arena_array(&e->arena, PUSH_BLOCK + n, sizeof(*members)), type;
@@ -119,7 +119,7 @@ static void make_push(struct emit *e, uint32_t n)
         return;
     }
     for (uint32_t i = 0; i < PUSH_BLOCK + n; i++)
-        members[i] = emit_int(e, i < PUSH_BLOCK ? 32 : 64);
+        members[i] = emit_int_type(e, i < PUSH_BLOCK ? 32 : 64);
     type = spv_type(&e->build, SPV_TYPE_STRUCT, members, PUSH_BLOCK + n);
     spv_put(&e->build, SPV_IN_DECORATIONS, SPV_DECORATE, SPV(type, SPV_DEC_BLOCK));
     for (uint32_t i = 0; i < PUSH_BLOCK + n; i++)
@@ -131,9 +131,9 @@ static void make_push(struct emit *e, uint32_t n)
 
 static uint32_t push_member(struct emit *e, uint32_t number)
 {
-    uint32_t word = emit_int(e, number < PUSH_BLOCK ? 32 : 64), pointer;
+    uint32_t word = emit_int_type(e, number < PUSH_BLOCK ? 32 : 64), pointer;
 
-    pointer = AT_ENTRY(e, SPV_ACCESS_CHAIN, emit_pointer(e, SPV_CLASS_PUSH, word), e->push,
+    pointer = AT_ENTRY(e, SPV_ACCESS_CHAIN, emit_pointer_type(e, SPV_CLASS_PUSH, word), e->push,
                        emit_u32(e, number));
     return AT_ENTRY(e, SPV_LOAD, word, pointer);
 }
@@ -143,29 +143,31 @@ uint32_t emit_push_word(struct emit *e, uint32_t number)
     return push_member(e, PUSH_BLOCK + number);
 }
 
-uint32_t emit_given(struct emit *e, uint32_t number)
+uint32_t emit_launch_word(struct emit *e, uint32_t number)
 {
-    uint32_t word = emit_int(e, 64), address;
+    uint32_t word = emit_int_type(e, 64), address;
 
-    if (e->given[number])
-        return e->given[number];
-    if (e->code->inside && (number >= e->module->n_args || !e->target->apart)) {
-        uint32_t before = e->target->apart ? e->module->n_args - 1 : 0;
+    if (e->launch_words[number])
+        return e->launch_words[number];
+    if (e->code->block_is_pushed && (number >= e->module->n_args || !e->target->split_block)) {
+        /* With a split block one word, its address, is pushed in place of the arguments. */
+        uint32_t before = e->target->split_block ? e->module->n_args - 1 : 0;
 
-        e->given[number] = push_member(e, PUSH_BLOCK + number - before);
-        return e->given[number];
+        e->launch_words[number] = push_member(e, PUSH_BLOCK + number - before);
+        return e->launch_words[number];
     }
-    if (!e->words)
-        e->words = push_member(e, PUSH_BLOCK);
-    address = AT_ENTRY(e, SPV_I_ADD, word, e->words, emit_u64(e, (uint64_t)number * 8));
-    address = AT_ENTRY(e, SPV_CONVERT_U_TO_PTR, emit_pointer(e, SPV_CLASS_PHYSICAL, word), address);
-    e->given[number] = AT_ENTRY(e, SPV_LOAD, word, address, SPV_ALIGNED, 8);
-    return e->given[number];
+    if (!e->block_address)
+        e->block_address = push_member(e, PUSH_BLOCK);
+    address = AT_ENTRY(e, SPV_I_ADD, word, e->block_address, emit_u64(e, (uint64_t)number * 8));
+    address =
+        AT_ENTRY(e, SPV_CONVERT_U_TO_PTR, emit_pointer_type(e, SPV_CLASS_PHYSICAL, word), address);
+    e->launch_words[number] = AT_ENTRY(e, SPV_LOAD, word, address, SPV_ALIGNED, 8);
+    return e->launch_words[number];
 }
 
 uint32_t emit_thread(struct emit *e)
 {
-    uint32_t word = emit_int(e, 32), variable;
+    uint32_t word = emit_int_type(e, 32), variable;
 
     if (!e->thread && e->shape.threads == 1)
         e->thread = emit_u32(e, 0);
@@ -179,7 +181,8 @@ uint32_t emit_thread(struct emit *e)
 
 uint32_t emit_group(struct emit *e, uint32_t dim)
 {
-    uint32_t word = emit_int(e, 32), three = spv_type(&e->build, SPV_TYPE_VECTOR, SPV(word, 3)), id;
+    uint32_t word = emit_int_type(e, 32),
+             three = spv_type(&e->build, SPV_TYPE_VECTOR, SPV(word, 3)), id;
 
     if (!e->workgroup) {
         uint32_t variable = emit_variable(e, SPV_CLASS_INPUT, three);
@@ -197,7 +200,7 @@ uint32_t emit_group(struct emit *e, uint32_t dim)
 uint32_t emit_zero(struct emit *e, uint32_t kir_type, bool minus)
 {
     bool wide = kir_type == KIR_F64 || kir_type == KIR_I64;
-    uint32_t *zero = &e->zeros[kir_type][minus], word = emit_int(e, wide ? 64 : 32);
+    uint32_t *zero = &e->zeros[kir_type][minus], word = emit_int_type(e, wide ? 64 : 32);
 
     if (*zero)
         return *zero;
@@ -214,12 +217,12 @@ uint32_t emit_zero(struct emit *e, uint32_t kir_type, bool minus)
 
 uint32_t emit_lane(struct emit *e, uint32_t j)
 {
-    uint32_t word = emit_int(e, 32), first = emit_thread(e);
-    uint32_t apart = e->shape.striped ? e->shape.threads : 1;
+    uint32_t word = emit_int_type(e, 32), first = emit_thread(e);
+    uint32_t stride = e->shape.striped ? e->shape.threads : 1;
 
-    if (!e->shape.striped && e->shape.each > 1)
-        first = EMIT(e, SPV_I_MUL, word, first, emit_u32(e, e->shape.each));
-    return j ? EMIT(e, SPV_I_ADD, word, first, emit_u32(e, j * apart)) : first;
+    if (!e->shape.striped && e->shape.per_thread > 1)
+        first = EMIT(e, SPV_I_MUL, word, first, emit_u32(e, e->shape.per_thread));
+    return j ? EMIT(e, SPV_I_ADD, word, first, emit_u32(e, j * stride)) : first;
 }
 
 /* ---- control ---- */
@@ -236,7 +239,7 @@ static void patch(struct emit *e, uint32_t where, uint32_t id)
         e->build.section[SPV_IN_BODY].word[where] = id;
 }
 
-struct region emit_begin(struct emit *e, uint32_t condition)
+struct region emit_if(struct emit *e, uint32_t condition)
 {
     struct region region = {.from = e->block, .merge = spv_id(&e->build)};
     uint32_t inner = spv_id(&e->build);
@@ -248,7 +251,7 @@ struct region emit_begin(struct emit *e, uint32_t condition)
     return region;
 }
 
-void emit_otherwise(struct emit *e, struct region *region)
+void emit_else(struct emit *e, struct region *region)
 {
     uint32_t label = spv_id(&e->build);
 
@@ -257,7 +260,7 @@ void emit_otherwise(struct emit *e, struct region *region)
     emit_label(e, label);
 }
 
-void emit_end(struct emit *e, const struct region *region)
+void emit_end_if(struct emit *e, const struct region *region)
 {
     EMIT_PUT(e, SPV_BRANCH, region->merge);
     emit_label(e, region->merge);
@@ -265,20 +268,21 @@ void emit_end(struct emit *e, const struct region *region)
 
 enum { PHI_WORDS = 7, PHI_SECOND = 5 };
 
-/* A phi of a loop: its first value from before, its second one not known yet. */
+/* Adds a phi of a loop, with the value that comes from before the loop; control_next sets the other
+ * one. */
 static uint32_t open_phi(struct emit *e, uint32_t type, uint32_t first, uint32_t before,
                          uint32_t resume)
 {
     return EMIT(e, SPV_PHI, value_packed_type(e, type), first, before, 0, resume);
 }
 
-/* How many ids a value has that differ. */
-static uint32_t ids_of(const struct emit *e, uint32_t value)
+/* The number of different ids that a value can have. */
+static uint32_t count_distinct_ids(const struct emit *e, uint32_t value)
 {
-    return emit_uniform(e, value) ? 1 : e->shape.each;
+    return emit_is_uniform(e, value) ? 1 : e->shape.per_thread;
 }
 
-/* The number of phis that follow. */
+/* The number of phis that follow the KIR_for at `at`. */
 static uint32_t count_phis(const struct emit *e, uint32_t at)
 {
     uint32_t n = 0;
@@ -288,25 +292,26 @@ static uint32_t count_phis(const struct emit *e, uint32_t at)
     return n;
 }
 
-/* A phi's ids are in turn those of its packed first values, of the phis, and of what these are
- * unpacked to: each in the block where it has to be. */
+/* On entry, the ids of a phi are those of its packed first values, which were computed before the
+ * loop.  They are replaced by the ids of the SPIR-V phis, and these by the ids of the unpacked
+ * values, since all phis of a block precede its other instructions. */
 static void open_phis(struct emit *e, uint32_t at, uint32_t n, uint32_t before)
 {
     const struct open_loop *loop = &e->loops[e->phase->inst[at].level];
 
     for (uint32_t i = at + 1; i <= at + n; i++) {
-        for (uint32_t j = 0; j < ids_of(e, i); j++)
-            emit_set_at(
+        for (uint32_t j = 0; j < count_distinct_ids(e, i); j++)
+            emit_set_id(
                 e, i, j,
-                open_phi(e, e->phase->inst[i].type, emit_at(e, i, j), before, loop->resume));
+                open_phi(e, e->phase->inst[i].type, emit_id(e, i, j), before, loop->resume));
     }
     for (uint32_t i = at + 1; i <= at + n; i++) {
-        for (uint32_t j = 0; j < e->shape.each; j++) {
-            uint32_t id = emit_at(e, i, emit_uniform(e, i) ? 0 : j);
+        for (uint32_t j = 0; j < e->shape.per_thread; j++) {
+            uint32_t id = emit_id(e, i, emit_is_uniform(e, i) ? 0 : j);
 
-            if (j < ids_of(e, i))
+            if (j < count_distinct_ids(e, i))
                 id = value_unpacked(e, e->phase->inst[i].type, id);
-            emit_set_at(e, i, j, id);
+            emit_set_id(e, i, j, id);
         }
     }
 }
@@ -320,18 +325,18 @@ static void control_for(struct emit *e, uint32_t at)
 
     *loop = (struct open_loop){spv_id(&e->build), spv_id(&e->build), spv_id(&e->build), 0, 0};
     for (uint32_t i = at + 1; i <= at + n; i++) {
-        for (uint32_t j = 0; j < ids_of(e, i); j++)
-            emit_set_at(
+        for (uint32_t j = 0; j < count_distinct_ids(e, i); j++)
+            emit_set_id(
                 e, i, j,
-                value_packed(e, e->phase->inst[i].type, emit_at(e, e->phase->inst[i].a[0], j)));
+                value_packed(e, e->phase->inst[i].type, emit_id(e, e->phase->inst[i].a[0], j)));
     }
     EMIT_PUT(e, SPV_BRANCH, loop->head);
     emit_label(e, loop->head);
     loop->phis = e->build.section[SPV_IN_BODY].n;
-    loop->counter = open_phi(e, inst->type, emit_at(e, begin, 0), before, loop->resume);
-    emit_set(e, at, loop->counter);
+    loop->counter = open_phi(e, inst->type, emit_id(e, begin, 0), before, loop->resume);
+    emit_set_all(e, at, loop->counter);
     open_phis(e, at, n, before);
-    test = EMIT(e, SPV_S_LESS_THAN, emit_bool(e), loop->counter, emit_at(e, end, 0));
+    test = EMIT(e, SPV_S_LESS_THAN, emit_bool_type(e), loop->counter, emit_id(e, end, 0));
     EMIT_PUT(e, SPV_LOOP_MERGE, loop->merge, loop->resume, 0);
     EMIT_PUT(e, SPV_BRANCH_CONDITIONAL, test, body, loop->merge);
     emit_label(e, body);
@@ -357,9 +362,9 @@ static void control_next(struct emit *e, uint32_t at)
     for (uint32_t i = 0; i < inst->a[1]; i++) {
         uint32_t value = e->module->links[inst->a[0] + i];
 
-        for (uint32_t j = 0; j < ids_of(e, inst->pair + 1 + i); j++)
+        for (uint32_t j = 0; j < count_distinct_ids(e, inst->pair + 1 + i); j++)
             patch(e, where += PHI_WORDS,
-                  value_packed(e, emit_type_at(e, value), emit_at(e, value, j)));
+                  value_packed(e, emit_type_at(e, value), emit_id(e, value, j)));
     }
     EMIT_PUT(e, SPV_BRANCH, loop->head);
     emit_label(e, loop->merge);
@@ -369,56 +374,47 @@ static void control_if(struct emit *e, uint32_t at)
 {
     const struct kir_inst *inst = &e->phase->inst[at];
 
-    e->ifs[inst->level] = emit_begin(e, emit_at(e, inst->a[0], 0));
+    e->ifs[inst->level] = emit_if(e, emit_id(e, inst->a[0], 0));
 }
 
 static void control_end(struct emit *e, uint32_t at)
 {
-    emit_end(e, &e->ifs[e->phase->inst[e->phase->inst[at].pair].level]);
+    emit_end_if(e, &e->ifs[e->phase->inst[e->phase->inst[at].pair].level]);
 }
 
 /* ---- instructions ---- */
 
-static void lane(struct emit *e, uint32_t at)
+static void set_lanes(struct emit *e, uint32_t at)
 {
-    for (uint32_t j = 0; j < e->shape.each; j++)
-        emit_set_at(e, at, j, emit_lane(e, j));
+    for (uint32_t j = 0; j < e->shape.per_thread; j++)
+        emit_set_id(e, at, j, emit_lane(e, j));
 }
 
-/* What is not made lane by lane. */
-static void (*const whole[KIR_OPS])(struct emit *e, uint32_t at) = {
-    [KIR_lane] = lane,
-    [KIR_load] = access_load,
-    [KIR_load_if] = access_load,
-    [KIR_store] = access_store,
-    [KIR_store_if] = access_store,
-    [KIR_atomic_add] = access_atomic,
-    [KIR_tload] = group_tload,
-    [KIR_tstore] = group_tstore,
-    [KIR_tstore_if] = group_tstore,
-    [KIR_barrier] = group_barrier,
-    [KIR_exchange] = group_exchange,
-    [KIR_shift] = group_shift,
-    [KIR_first] = group_first,
-    [KIR_for] = control_for,
-    [KIR_phi] = control_phi,
-    [KIR_next] = control_next,
-    [KIR_if] = control_if,
-    [KIR_end] = control_end,
+/* Instructions that are not written lane by lane by value_emit. */
+static void (*const handlers[KIR_OPS])(struct emit *e, uint32_t at) = {
+    [KIR_lane] = set_lanes,          [KIR_load] = access_load,
+    [KIR_load_if] = access_load,     [KIR_store] = access_store,
+    [KIR_store_if] = access_store,   [KIR_atomic_add] = access_atomic,
+    [KIR_tload] = group_tload,       [KIR_tstore] = group_tstore,
+    [KIR_tstore_if] = group_tstore,  [KIR_barrier] = group_barrier,
+    [KIR_exchange] = group_exchange, [KIR_shift] = group_shift,
+    [KIR_first] = group_first,       [KIR_for] = control_for,
+    [KIR_phi] = control_phi,         [KIR_next] = control_next,
+    [KIR_if] = control_if,           [KIR_end] = control_end,
 };
 
-static void instruction(struct emit *e, uint32_t at)
+static void emit_instruction(struct emit *e, uint32_t at)
 {
     const struct kir_inst *inst = &e->phase->inst[at];
     uint32_t n = kir_op_info(inst->op)->n, v[3] = {0};
 
-    if (whole[inst->op]) {
-        whole[inst->op](e, at);
+    if (handlers[inst->op]) {
+        handlers[inst->op](e, at);
         return;
     }
-    for (uint32_t j = 0; j < e->shape.each; j += emit_run(e, at)) {
+    for (uint32_t j = 0; j < e->shape.per_thread; j += emit_run_length(e, at)) {
         for (uint32_t i = 0; i < n; i++)
-            v[i] = emit_at(e, inst->a[i], j);
+            v[i] = emit_id(e, inst->a[i], j);
         emit_set_run(e, at, j, value_emit(e, inst, v));
     }
 }
@@ -435,32 +431,32 @@ static void make_tiles(struct emit *e)
             shared = emit_variable(e, SPV_CLASS_WORKGROUP, array);
             e->code->shared_bytes += count * (wide ? 8 : 4);
         }
-        for (uint32_t j = 0; j < e->shape.each; j++)
-            e->tiles[i * e->shape.each + j] =
+        for (uint32_t j = 0; j < e->shape.per_thread; j++)
+            e->tiles[i * e->shape.per_thread + j] =
                 shared ? shared : emit_variable(e, SPV_CLASS_FUNCTION, array);
     }
 }
 
-/* ---- the module around it ---- */
+/* ---- the module around the phase ---- */
 
-static void mode(struct emit *e, uint32_t entry, enum spv_capability capability, enum spv_mode mode,
-                 uint32_t bits)
+static void add_mode(struct emit *e, uint32_t entry, enum spv_capability capability,
+                     enum spv_mode mode, uint32_t bits)
 {
     spv_capability(&e->build, capability);
     spv_put(&e->build, SPV_IN_MODES, SPV_EXECUTION_MODE, SPV(entry, (uint32_t)mode, bits));
 }
 
-/* How floats of a width behave, where the device lets that be said. */
+/* Requests the behaviour of floats of a width, as far as the device supports such requests. */
 static void make_float_modes(struct emit *e, uint32_t entry, uint32_t bits, bool special,
                              bool denormal, bool even)
 {
     if (special)
-        mode(e, entry, SPV_CAP_SIGNED_ZERO_INF_NAN_PRESERVE, SPV_MODE_SIGNED_ZERO_INF_NAN_PRESERVE,
-             bits);
+        add_mode(e, entry, SPV_CAP_SIGNED_ZERO_INF_NAN_PRESERVE,
+                 SPV_MODE_SIGNED_ZERO_INF_NAN_PRESERVE, bits);
     if (denormal)
-        mode(e, entry, SPV_CAP_DENORM_PRESERVE, SPV_MODE_DENORM_PRESERVE, bits);
+        add_mode(e, entry, SPV_CAP_DENORM_PRESERVE, SPV_MODE_DENORM_PRESERVE, bits);
     if (even)
-        mode(e, entry, SPV_CAP_ROUNDING_MODE_RTE, SPV_MODE_ROUNDING_MODE_RTE, bits);
+        add_mode(e, entry, SPV_CAP_ROUNDING_MODE_RTE, SPV_MODE_ROUNDING_MODE_RTE, bits);
 }
 
 static void make_modes(struct emit *e, uint32_t entry)
@@ -502,7 +498,7 @@ static void make_head(struct emit *e, uint32_t entry)
 
 static void make_function(struct emit *e)
 {
-    uint32_t none = spv_type(&e->build, SPV_TYPE_VOID, NULL, 0), entry, given;
+    uint32_t none = spv_type(&e->build, SPV_TYPE_VOID, NULL, 0), entry, n_words;
     uint32_t type = spv_type(&e->build, SPV_TYPE_FUNCTION, SPV(none));
 
     spv_capability(&e->build, SPV_CAP_SHADER);
@@ -512,31 +508,33 @@ static void make_function(struct emit *e)
     entry = spv_make(&e->build, SPV_IN_LOCALS, SPV_FUNCTION, none, SPV(0, type));
     e->block = spv_id(&e->build);
     spv_put(&e->build, SPV_IN_LOCALS, SPV_LABEL, SPV(e->block));
-    given = (e->target->apart ? 1 : e->module->n_args) + e->module->n_params;
-    e->code->inside = !e->module->spaces && SPIRV_HEAD + given * 8 <= e->target->push_bytes;
-    make_push(e, e->code->inside ? given : e->module->spaces ? SPIRV_SPACE_WORDS : 1);
+    n_words = (e->target->split_block ? 1 : e->module->n_args) + e->module->n_params;
+    e->code->block_is_pushed =
+        !e->module->spaces && SPIRV_HEAD + n_words * 8 <= e->target->push_bytes;
+    make_push(e, e->code->block_is_pushed ? n_words : e->module->spaces ? SPIRV_SPACE_WORDS : 1);
     make_tiles(e);
     if (e->module->spaces)
         emit_space(e);
     for (uint32_t i = 0; i < e->phase->n && !e->build.failed; i++)
-        instruction(e, i);
+        emit_instruction(e, i);
     spv_put(&e->build, SPV_IN_BODY, SPV_RETURN, NULL, 0);
     spv_put(&e->build, SPV_IN_BODY, SPV_FUNCTION_END, NULL, 0);
     make_modes(e, entry);
     make_head(e, entry);
 }
 
-/* Arrays, by the shape. */
-static frit_status make_room(struct emit *e)
+/* Allocates the arrays whose lengths depend on the shape. */
+static frit_status alloc_arrays(struct emit *e)
 {
-    size_t each = e->shape.each, n = e->phase->n, given = e->module->n_args + e->module->n_params;
+    size_t per_thread = e->shape.per_thread, n = e->phase->n,
+           n_words = e->module->n_args + e->module->n_params;
 
-    e->ids = arena_array(&e->arena, n + 1, each * sizeof(*e->ids));
-    e->given = arena_array(&e->arena, given + 1, sizeof(*e->given));
-    e->tiles = arena_array(&e->arena, e->phase->n_tiles + 1, each * sizeof(*e->tiles));
+    e->ids = arena_array(&e->arena, n + 1, per_thread * sizeof(*e->ids));
+    e->launch_words = arena_array(&e->arena, n_words + 1, sizeof(*e->launch_words));
+    e->tiles = arena_array(&e->arena, e->phase->n_tiles + 1, per_thread * sizeof(*e->tiles));
     e->globals = arena_array(&e->arena, e->phase->n_tiles + 8, sizeof(*e->globals));
-    if (!e->ids || !e->given || !e->tiles || !e->globals)
-        return fail_memory(e->err, (n + 1) * each * sizeof(*e->ids));
+    if (!e->ids || !e->launch_words || !e->tiles || !e->globals)
+        return fail_memory(e->err, (n + 1) * per_thread * sizeof(*e->ids));
     return FRIT_OK;
 }
 
@@ -549,9 +547,9 @@ static frit_status emit_phase(struct emit *e, uint32_t phase)
 
     TRY(facts_init(&e->facts, e->module, phase, e->err));
     TRY(shape_init(&e->shape, e->module, phase, &e->facts, &target, &e->arena, e->err));
-    TRY(make_room(e));
+    TRY(alloc_arrays(e));
     e->code->threads = e->shape.threads;
-    e->code->each = e->shape.each;
+    e->code->per_thread = e->shape.per_thread;
     make_function(e);
     if (e->status)
         return e->status;

@@ -17,10 +17,10 @@ static uint32_t tile_pointer(struct emit *e, const struct kir_inst *inst, uint32
 {
     const struct kir_tile *tile = &e->phase->tiles[inst->imm];
     enum spv_class class = tile->space == KIR_GROUP ? SPV_CLASS_WORKGROUP : SPV_CLASS_FUNCTION;
-    uint32_t pointer = emit_pointer(e, class, emit_type(e, tile->type));
-    uint32_t at = tile->count == 1 ? emit_u32(e, 0) : emit_at(e, inst->a[0], j);
+    uint32_t pointer = emit_pointer_type(e, class, emit_type(e, tile->type));
+    uint32_t at = tile->count == 1 ? emit_u32(e, 0) : emit_id(e, inst->a[0], j);
 
-    return EMIT(e, SPV_ACCESS_CHAIN, pointer, e->tiles[inst->imm * e->shape.each + j], at);
+    return EMIT(e, SPV_ACCESS_CHAIN, pointer, e->tiles[inst->imm * e->shape.per_thread + j], at);
 }
 
 void group_tload(struct emit *e, uint32_t at)
@@ -28,26 +28,26 @@ void group_tload(struct emit *e, uint32_t at)
     const struct kir_inst *inst = &e->phase->inst[at];
     uint32_t type = emit_type(e, inst->type);
 
-    if (emit_uniform(e, at)) {
-        emit_set(e, at, EMIT(e, SPV_LOAD, type, tile_pointer(e, inst, 0)));
+    if (emit_is_uniform(e, at)) {
+        emit_set_all(e, at, EMIT(e, SPV_LOAD, type, tile_pointer(e, inst, 0)));
         return;
     }
-    for (uint32_t j = 0; j < e->shape.each; j++)
-        emit_set_at(e, at, j, EMIT(e, SPV_LOAD, type, tile_pointer(e, inst, j)));
+    for (uint32_t j = 0; j < e->shape.per_thread; j++)
+        emit_set_id(e, at, j, EMIT(e, SPV_LOAD, type, tile_pointer(e, inst, j)));
 }
 
 void group_tstore(struct emit *e, uint32_t at)
 {
     const struct kir_inst *inst = &e->phase->inst[at];
 
-    for (uint32_t j = 0; j < e->shape.each; j++) {
+    for (uint32_t j = 0; j < e->shape.per_thread; j++) {
         struct region region;
 
         if (inst->op == KIR_tstore_if)
-            region = emit_begin(e, emit_at(e, inst->a[2], j));
-        EMIT_PUT(e, SPV_STORE, tile_pointer(e, inst, j), emit_at(e, inst->a[1], j));
+            region = emit_if(e, emit_id(e, inst->a[2], j));
+        EMIT_PUT(e, SPV_STORE, tile_pointer(e, inst, j), emit_id(e, inst->a[1], j));
         if (inst->op == KIR_tstore_if)
-            emit_end(e, &region);
+            emit_end_if(e, &region);
     }
 }
 
@@ -83,15 +83,15 @@ static bool has_subgroups(struct emit *e, uint32_t span, enum spv_capability cap
 static uint32_t place(struct emit *e, uint32_t type, uint32_t index)
 {
     bool wide = type == KIR_I64 || type == KIR_F64;
-    uint32_t word = emit_int(e, wide ? 64 : 32), array;
+    uint32_t word = emit_int_type(e, wide ? 64 : 32), array;
 
     if (!e->scratch[wide]) {
         array = spv_type(&e->build, SPV_TYPE_ARRAY, SPV(word, emit_u32(e, e->phase->lanes)));
         e->scratch[wide] = emit_variable(e, SPV_CLASS_WORKGROUP, array);
         e->code->shared_bytes += e->phase->lanes * (wide ? 8 : 4);
     }
-    return EMIT(e, SPV_ACCESS_CHAIN, emit_pointer(e, SPV_CLASS_WORKGROUP, word), e->scratch[wide],
-                index);
+    return EMIT(e, SPV_ACCESS_CHAIN, emit_pointer_type(e, SPV_CLASS_WORKGROUP, word),
+                e->scratch[wide], index);
 }
 
 static void put_place(struct emit *e, uint32_t type, uint32_t index, uint32_t id)
@@ -104,7 +104,7 @@ static void put_place(struct emit *e, uint32_t type, uint32_t index, uint32_t id
 
 static uint32_t get_place(struct emit *e, uint32_t type, uint32_t index)
 {
-    uint32_t word = emit_int(e, type == KIR_I64 || type == KIR_F64 ? 64 : 32);
+    uint32_t word = emit_int_type(e, type == KIR_I64 || type == KIR_F64 ? 64 : 32);
     uint32_t id = EMIT(e, SPV_LOAD, word, place(e, type, index));
 
     if (type == KIR_F32 || type == KIR_F64)
@@ -115,15 +115,15 @@ static uint32_t get_place(struct emit *e, uint32_t type, uint32_t index)
 /* The place of lane j of thread `thread`: neighbours among threads are neighbours there. */
 static uint32_t index_of(struct emit *e, uint32_t thread, uint32_t j)
 {
-    uint32_t word = emit_int(e, 32);
+    uint32_t word = emit_int_type(e, 32);
 
     return j ? EMIT(e, SPV_I_ADD, word, thread, emit_u32(e, j * e->shape.threads)) : thread;
 }
 
 static void put_all(struct emit *e, uint32_t value)
 {
-    for (uint32_t j = 0; j < e->shape.each; j += emit_run(e, value))
-        put_place(e, emit_type_at(e, value), index_of(e, emit_thread(e), j), emit_at(e, value, j));
+    for (uint32_t j = 0; j < e->shape.per_thread; j += emit_run_length(e, value))
+        put_place(e, emit_type_at(e, value), index_of(e, emit_thread(e), j), emit_id(e, value, j));
     barrier(e);
 }
 
@@ -135,17 +135,17 @@ static void exchange_threads(struct emit *e, uint32_t at, uint32_t mask)
     uint32_t value = inst->a[0], other, id;
 
     if (has_subgroups(e, 2 * mask, SPV_CAP_GROUP_SHUFFLE)) {
-        for (uint32_t j = 0; j < e->shape.each; j += emit_run(e, at)) {
+        for (uint32_t j = 0; j < e->shape.per_thread; j += emit_run_length(e, at)) {
             id = EMIT(e, SPV_GROUP_SHUFFLE_XOR, value_packed_type(e, inst->type),
                       emit_u32(e, SPV_SCOPE_SUBGROUP),
-                      value_packed(e, inst->type, emit_at(e, value, j)), emit_u32(e, mask));
+                      value_packed(e, inst->type, emit_id(e, value, j)), emit_u32(e, mask));
             emit_set_run(e, at, j, value_unpacked(e, inst->type, id));
         }
         return;
     }
     put_all(e, value);
-    other = EMIT(e, SPV_BITWISE_XOR, emit_int(e, 32), emit_thread(e), emit_u32(e, mask));
-    for (uint32_t j = 0; j < e->shape.each; j += emit_run(e, at))
+    other = EMIT(e, SPV_BITWISE_XOR, emit_int_type(e, 32), emit_thread(e), emit_u32(e, mask));
+    for (uint32_t j = 0; j < e->shape.per_thread; j += emit_run_length(e, at))
         emit_set_run(e, at, j, get_place(e, inst->type, index_of(e, other, j)));
     barrier(e);
 }
@@ -154,19 +154,19 @@ void group_exchange(struct emit *e, uint32_t at)
 {
     const struct kir_inst *inst = &e->phase->inst[at];
     uint32_t lanes = (uint32_t)inst->imm, near = e->shape.striped ? e->shape.threads : 1;
-    bool inside = e->shape.striped ? lanes >= near : lanes < e->shape.each;
+    bool inside = e->shape.striped ? lanes >= near : lanes < e->shape.per_thread;
 
     if (lanes < e->facts.of[inst->a[0]].same) {
-        for (uint32_t j = 0; j < e->shape.each; j++)
-            emit_set_at(e, at, j, emit_at(e, inst->a[0], j));
+        for (uint32_t j = 0; j < e->shape.per_thread; j++)
+            emit_set_id(e, at, j, emit_id(e, inst->a[0], j));
         return;
     }
     if (!inside) {
-        exchange_threads(e, at, e->shape.striped ? lanes : lanes / e->shape.each);
+        exchange_threads(e, at, e->shape.striped ? lanes : lanes / e->shape.per_thread);
         return;
     }
-    for (uint32_t j = 0; j < e->shape.each; j++)
-        emit_set_at(e, at, j, emit_at(e, inst->a[0], j ^ lanes / near));
+    for (uint32_t j = 0; j < e->shape.per_thread; j++)
+        emit_set_id(e, at, j, emit_id(e, inst->a[0], j ^ lanes / near));
 }
 
 /* ---- shift ---- */
@@ -174,21 +174,21 @@ void group_exchange(struct emit *e, uint32_t at)
 /* Lane j's value from `by` lanes before; `own` where there are none. */
 static uint32_t shifted(struct emit *e, const struct kir_inst *inst, uint32_t by, uint32_t j)
 {
-    uint32_t each = e->shape.each, from = j, threads = by, word = emit_int(e, 32);
-    uint32_t own = emit_at(e, inst->a[0], j), run = emit_run(e, inst->a[0]);
+    uint32_t per_thread = e->shape.per_thread, from = j, threads = by, word = emit_int_type(e, 32);
+    uint32_t own = emit_id(e, inst->a[0], j), run = emit_run_length(e, inst->a[0]);
     uint32_t lane, other, inside, got;
 
     if (e->shape.striped) {
         lane = emit_lane(e, j);
-        inside = EMIT(e, SPV_U_GREATER_THAN_EQUAL, emit_bool(e), lane, emit_u32(e, by));
+        inside = EMIT(e, SPV_U_GREATER_THAN_EQUAL, emit_bool_type(e), lane, emit_u32(e, by));
         other = EMIT(e, SPV_I_SUB, word, lane, emit_u32(e, by));
     } else {
-        from = (j + each - by % each) % each;
-        threads = by / each + (by % each > j);
+        from = (j + per_thread - by % per_thread) % per_thread;
+        threads = by / per_thread + (by % per_thread > j);
         if (!threads)
-            return emit_at(e, inst->a[0], from);
-        inside =
-            EMIT(e, SPV_U_GREATER_THAN_EQUAL, emit_bool(e), emit_thread(e), emit_u32(e, threads));
+            return emit_id(e, inst->a[0], from);
+        inside = EMIT(e, SPV_U_GREATER_THAN_EQUAL, emit_bool_type(e), emit_thread(e),
+                      emit_u32(e, threads));
         other = EMIT(e, SPV_I_SUB, word, emit_thread(e), emit_u32(e, threads));
     }
     other = EMIT(e, SPV_SELECT, word, inside, other, emit_thread(e));
@@ -201,14 +201,16 @@ static uint32_t shifted(struct emit *e, const struct kir_inst *inst, uint32_t by
  * software device crashes where 64-bit values go up. */
 static uint32_t shuffled(struct emit *e, const struct kir_inst *inst, uint32_t by, uint32_t j)
 {
-    uint32_t each = e->shape.each, from = (j + each - by % each) % each, inside, id;
-    uint32_t threads = by / each + (by % each > j), own = emit_at(e, inst->a[0], j);
-    uint32_t word = emit_int(e, 32), other;
+    uint32_t per_thread = e->shape.per_thread,
+             from = (j + per_thread - by % per_thread) % per_thread, inside, id;
+    uint32_t threads = by / per_thread + (by % per_thread > j), own = emit_id(e, inst->a[0], j);
+    uint32_t word = emit_int_type(e, 32), other;
 
-    id = emit_at(e, inst->a[0], from);
+    id = emit_id(e, inst->a[0], from);
     if (!threads)
         return id;
-    inside = EMIT(e, SPV_U_GREATER_THAN_EQUAL, emit_bool(e), emit_thread(e), emit_u32(e, threads));
+    inside =
+        EMIT(e, SPV_U_GREATER_THAN_EQUAL, emit_bool_type(e), emit_thread(e), emit_u32(e, threads));
     other = EMIT(e, SPV_I_SUB, word, emit_thread(e), emit_u32(e, threads));
     other = EMIT(e, SPV_SELECT, word, inside, other, emit_thread(e));
     id = EMIT(e, SPV_GROUP_SHUFFLE, value_packed_type(e, inst->type),
@@ -223,17 +225,17 @@ void group_shift(struct emit *e, uint32_t at)
     uint32_t by = (uint32_t)inst->imm;
 
     if (e->facts.of[inst->a[0]].same == e->phase->lanes) {
-        emit_set(e, at, emit_at(e, inst->a[0], 0));
+        emit_set_all(e, at, emit_id(e, inst->a[0], 0));
         return;
     }
     if (!e->shape.striped && has_subgroups(e, e->shape.threads, SPV_CAP_GROUP_SHUFFLE)) {
-        for (uint32_t j = 0; j < e->shape.each; j++)
-            emit_set_at(e, at, j, shuffled(e, inst, by, j));
+        for (uint32_t j = 0; j < e->shape.per_thread; j++)
+            emit_set_id(e, at, j, shuffled(e, inst, by, j));
         return;
     }
     put_all(e, inst->a[0]);
-    for (uint32_t j = 0; j < e->shape.each; j++)
-        emit_set_at(e, at, j, shifted(e, inst, by, j));
+    for (uint32_t j = 0; j < e->shape.per_thread; j++)
+        emit_set_id(e, at, j, shifted(e, inst, by, j));
     barrier(e);
 }
 
@@ -242,23 +244,23 @@ void group_shift(struct emit *e, uint32_t at)
 void group_first(struct emit *e, uint32_t at)
 {
     const struct kir_inst *inst = &e->phase->inst[at];
-    uint32_t id = emit_at(e, inst->a[0], 0);
+    uint32_t id = emit_id(e, inst->a[0], 0);
     struct region region;
 
     if (e->shape.threads == 1 || e->facts.of[inst->a[0]].same == e->phase->lanes) {
-        emit_set(e, at, id);
+        emit_set_all(e, at, id);
         return;
     }
     if (has_subgroups(e, e->shape.threads, SPV_CAP_GROUP_BALLOT)) {
         id = EMIT(e, SPV_GROUP_BROADCAST_FIRST, value_packed_type(e, inst->type),
                   emit_u32(e, SPV_SCOPE_SUBGROUP), value_packed(e, inst->type, id));
-        emit_set(e, at, value_unpacked(e, inst->type, id));
+        emit_set_all(e, at, value_unpacked(e, inst->type, id));
         return;
     }
-    region = emit_begin(e, EMIT(e, SPV_I_EQUAL, emit_bool(e), emit_thread(e), emit_u32(e, 0)));
+    region = emit_if(e, EMIT(e, SPV_I_EQUAL, emit_bool_type(e), emit_thread(e), emit_u32(e, 0)));
     put_place(e, inst->type, emit_u32(e, 0), id);
-    emit_end(e, &region);
+    emit_end_if(e, &region);
     barrier(e);
-    emit_set(e, at, get_place(e, inst->type, emit_u32(e, 0)));
+    emit_set_all(e, at, get_place(e, inst->type, emit_u32(e, 0)));
     barrier(e);
 }

@@ -11,27 +11,27 @@
 /* Entry `number` of a table of uint32_t. */
 static uint32_t entry_of(struct emit *e, uint32_t table, uint32_t number)
 {
-    uint32_t wide = emit_int(e, 64), word = emit_int(e, 32), at;
+    uint32_t wide = emit_int_type(e, 64), word = emit_int_type(e, 32), at;
 
     at = ENTRY(e, SPV_U_CONVERT, wide, number);
     at = ENTRY(e, SPV_I_MUL, wide, at, emit_u64(e, 4));
     at = ENTRY(e, SPV_I_ADD, wide, at, table);
-    at = ENTRY(e, SPV_CONVERT_U_TO_PTR, emit_pointer(e, SPV_CLASS_PHYSICAL, word), at);
+    at = ENTRY(e, SPV_CONVERT_U_TO_PTR, emit_pointer_type(e, SPV_CLASS_PHYSICAL, word), at);
     return ENTRY(e, SPV_LOAD, word, at, SPV_ALIGNED, 4);
 }
 
-/* From space `number` on, the one that the group is in: the first that another begins behind, not
- * before or at it. */
+/* Searches from space `number` on for the space of the group: the first one whose successor begins
+ * after the group. */
 static uint32_t step_to(struct emit *e, uint32_t first, uint32_t number, uint32_t group)
 {
-    uint32_t word = emit_int(e, 32), head = spv_id(&e->build), resume = spv_id(&e->build);
+    uint32_t word = emit_int_type(e, 32), head = spv_id(&e->build), resume = spv_id(&e->build);
     uint32_t merged = spv_id(&e->build), next = spv_id(&e->build), has;
 
     ENTRY_PUT(e, SPV_BRANCH, head);
     ENTRY_PUT(e, SPV_LABEL, head);
     number = ENTRY(e, SPV_PHI, word, number, e->block, next, resume);
     ENTRY_PUT(e, SPV_I_ADD, word, next, number, emit_u32(e, 1));
-    has = ENTRY(e, SPV_U_LESS_THAN_EQUAL, emit_bool(e), entry_of(e, first, next), group);
+    has = ENTRY(e, SPV_U_LESS_THAN_EQUAL, emit_bool_type(e), entry_of(e, first, next), group);
     ENTRY_PUT(e, SPV_LOOP_MERGE, merged, resume, 0);
     ENTRY_PUT(e, SPV_BRANCH_CONDITIONAL, has, resume, merged);
     ENTRY_PUT(e, SPV_LABEL, resume);
@@ -43,7 +43,7 @@ static uint32_t step_to(struct emit *e, uint32_t first, uint32_t number, uint32_
 
 void emit_space(struct emit *e)
 {
-    uint32_t wide = emit_int(e, 64), word = emit_int(e, 32), group = emit_group(e, 0);
+    uint32_t wide = emit_int_type(e, 64), word = emit_int_type(e, 32), group = emit_group(e, 0);
     uint32_t records = emit_push_word(e, SPIRV_RECORDS), first = emit_push_word(e, SPIRV_FIRST);
     uint32_t table = emit_push_word(e, SPIRV_TABLE), number, offset;
     uint32_t shift = ENTRY(e, SPV_U_CONVERT, word, emit_push_word(e, SPIRV_SHIFT));
@@ -54,5 +54,5 @@ void emit_space(struct emit *e)
     e->group[0] = ENTRY(e, SPV_I_SUB, word, group, entry_of(e, first, number));
     offset = ENTRY(e, SPV_U_CONVERT, wide, number);
     offset = ENTRY(e, SPV_I_MUL, wide, offset, emit_u64(e, record));
-    e->words = ENTRY(e, SPV_I_ADD, wide, records, offset);
+    e->block_address = ENTRY(e, SPV_I_ADD, wide, records, offset);
 }

@@ -5,7 +5,7 @@
 
 struct emit;
 
-/* Finds the workgroup's space: from here on emit_given and emit_group are of that. */
+/* Finds the workgroup's space: from here on emit_launch_word and emit_group are of that. */
 void emit_space(struct emit *e);
 
 #endif

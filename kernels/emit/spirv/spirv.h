@@ -8,8 +8,8 @@
  *    offset 0   uint32_t base[3]   added to the workgroup's number: grids beyond the device's limit
  *                                  are several dispatches
  *          12   uint32_t 0         which is read: zeros that a compiler must not see come from here
- *          16   the block itself, where `inside`; else its device address, a multiple of 16.
- *               Where `inside` is for a target with `apart`: that address, then the parameters
+ *          16   the block itself, where `block_is_pushed`; else its device address, a multiple
+ * of 16. If the target has `split_block` too: that address, then the parameters
  *
  * Of a module with `spaces` each space has such a block.  Then these are at offset 16, as words:
  *
@@ -18,7 +18,7 @@
  *    SPIRV_TABLE    of a uint32_t for each 2^shift groups: the space of the first of them
  *    SPIRV_SHIFT    that shift
  *
- * A workgroup is a group of the grid; `threads` x 1 x 1 of its invocations have `each` lanes.
+ * A workgroup is a group of the grid; `threads` x 1 x 1 of its invocations have `per_thread` lanes.
  * Wanted of every device: shaderInt64, bufferDeviceAddress.  Floats are not contracted; NaNs,
  * signed zeros, denormals and rounding to nearest are requested where the target has them.
  * Threads: any. */
@@ -37,8 +37,8 @@ struct spirv_target {
     uint32_t max_threads;  /* of a workgroup, along x too */
     uint32_t shared_bytes; /* of a workgroup; what lanes exchange takes up to 12 per lane of it */
     uint32_t push_bytes;   /* up to this many the block is in push constants; 0: never */
-    bool apart;            /* arguments' addresses are read from the block at its address, which
-                              stands in push constants with the parameters */
+    bool split_block; /* the addresses of arguments are loaded from the block in memory, and only
+                      its address and the parameters are pushed */
     /* Invocations of a subgroup, where shuffle, shuffle up and ballot are there and pipelines are
      * made with this size required, full subgroups, and invocations in their order; else 0. */
     uint32_t subgroup;
@@ -59,12 +59,12 @@ struct spirv_target {
 struct spirv_code {
     uint32_t *words;
     uint32_t n_words;
-    uint32_t threads; /* invocations of a workgroup */
-    uint32_t each;    /* lanes of an invocation */
+    uint32_t threads;    /* invocations of a workgroup */
+    uint32_t per_thread; /* lanes of an invocation */
     uint32_t push_bytes;
     uint32_t shared_bytes;
-    bool inside;    /* the block is in the push constants */
-    bool subgroups; /* it shuffles: the pipeline needs what `subgroup` promises */
+    bool block_is_pushed; /* the block is in the push constants */
+    bool subgroups;       /* it shuffles: the pipeline needs what `subgroup` promises */
 };
 
 /* `aligned`: the address of every argument is a multiple of SPIRV_ALIGN; where that is not known

@@ -53,7 +53,7 @@ uint32_t value_is_nan(struct emit *e, uint32_t kir_type, uint32_t id)
 {
     uint64_t infinity = kir_type == KIR_F32 ? 0x7f800000 : 0x7ff0000000000000;
 
-    return EMIT(e, SPV_U_GREATER_THAN, emit_bool(e), without_sign(e, kir_type, id),
+    return EMIT(e, SPV_U_GREATER_THAN, emit_bool_type(e), without_sign(e, kir_type, id),
                 emit_const(e, int_of(kir_type), infinity));
 }
 
@@ -66,12 +66,12 @@ uint32_t value_packed(struct emit *e, uint32_t kir_type, uint32_t id)
 {
     if (kir_type != KIR_B)
         return id;
-    return EMIT(e, SPV_SELECT, emit_int(e, 32), id, emit_u32(e, 1), emit_u32(e, 0));
+    return EMIT(e, SPV_SELECT, emit_int_type(e, 32), id, emit_u32(e, 1), emit_u32(e, 0));
 }
 
 uint32_t value_unpacked(struct emit *e, uint32_t kir_type, uint32_t id)
 {
-    return kir_type == KIR_B ? EMIT(e, SPV_I_NOT_EQUAL, emit_bool(e), id, emit_u32(e, 0)) : id;
+    return kir_type == KIR_B ? EMIT(e, SPV_I_NOT_EQUAL, emit_bool_type(e), id, emit_u32(e, 0)) : id;
 }
 
 /* ---- made of several ---- */
@@ -93,7 +93,7 @@ static uint32_t absolute(struct emit *e, const struct kir_inst *inst, const uint
 
     if (is_float(inst->type))
         return EMIT(e, SPV_BITCAST, type, without_sign(e, inst->type, v[0]));
-    test = EMIT(e, SPV_S_LESS_THAN, emit_bool(e), v[0], emit_const(e, inst->type, 0));
+    test = EMIT(e, SPV_S_LESS_THAN, emit_bool_type(e), v[0], emit_const(e, inst->type, 0));
     return select_of(e, inst->type, test, EMIT(e, SPV_S_NEGATE, type, v[0]), v[0]);
 }
 
@@ -131,7 +131,7 @@ static uint32_t round_even(struct emit *e, const struct kir_inst *inst, const ui
     size = EMIT(e, SPV_BITCAST, emit_type(e, KIR_F64), without_sign(e, KIR_F64, v[0]));
     id = value_round(e, SPV_F_ADD, KIR_F64, size, emit_const(e, KIR_F64, two_52));
     id = value_round(e, SPV_F_SUB, KIR_F64, id, emit_const(e, KIR_F64, two_52));
-    test = EMIT(e, SPV_F_ORD_LESS_THAN, emit_bool(e), size, emit_const(e, KIR_F64, two_52));
+    test = EMIT(e, SPV_F_ORD_LESS_THAN, emit_bool_type(e), size, emit_const(e, KIR_F64, two_52));
     return select_of(e, KIR_F64, test, with_sign64(e, id, v[0]), v[0]);
 }
 
@@ -158,7 +158,7 @@ static uint32_t udiv(struct emit *e, const struct kir_inst *inst, const uint32_t
 
     if (divides(e, inst))
         return EMIT(e, SPV_U_DIV, type, v[0], v[1]);
-    test = EMIT(e, SPV_I_EQUAL, emit_bool(e), v[1], zero);
+    test = EMIT(e, SPV_I_EQUAL, emit_bool_type(e), v[1], zero);
     q = EMIT(e, SPV_U_DIV, type, v[0],
              select_of(e, inst->type, test, emit_const(e, inst->type, 1), v[1]));
     return select_of(e, inst->type, test, zero, q);
@@ -172,9 +172,9 @@ static uint32_t sdiv(struct emit *e, const struct kir_inst *inst, const uint32_t
 
     if (divides(e, inst))
         return EMIT(e, SPV_S_DIV, type, v[0], v[1]);
-    is_zero = EMIT(e, SPV_I_EQUAL, emit_bool(e), v[1], zero);
-    is_minus = EMIT(e, SPV_I_EQUAL, emit_bool(e), v[1], emit_const(e, inst->type, UINT64_MAX));
-    either = EMIT(e, SPV_LOGICAL_OR, emit_bool(e), is_zero, is_minus);
+    is_zero = EMIT(e, SPV_I_EQUAL, emit_bool_type(e), v[1], zero);
+    is_minus = EMIT(e, SPV_I_EQUAL, emit_bool_type(e), v[1], emit_const(e, inst->type, UINT64_MAX));
+    either = EMIT(e, SPV_LOGICAL_OR, emit_bool_type(e), is_zero, is_minus);
     q = EMIT(e, SPV_S_DIV, type, v[0], select_of(e, inst->type, either, one, v[1]));
     q = select_of(e, inst->type, is_minus, EMIT(e, SPV_S_NEGATE, type, v[0]), q);
     return select_of(e, inst->type, is_zero, zero, q);
@@ -208,7 +208,7 @@ static uint32_t mulhi(struct emit *e, const struct kir_inst *inst, const uint32_
 static uint32_t choose(struct emit *e, const struct kir_inst *inst, const uint32_t *v,
                        enum spv_op op)
 {
-    return select_of(e, inst->type, EMIT(e, op, emit_bool(e), v[0], v[1]), v[0], v[1]);
+    return select_of(e, inst->type, EMIT(e, op, emit_bool_type(e), v[0], v[1]), v[0], v[1]);
 }
 
 static uint32_t smin(struct emit *e, const struct kir_inst *inst, const uint32_t *v)
@@ -249,10 +249,10 @@ static uint32_t choose_float(struct emit *e, const struct kir_inst *inst, const 
 
     if (is_number(e, inst->a[1], inst->type))
         return choose(e, inst, v, unordered);
-    test = EMIT(e, ordered, emit_bool(e), v[0], v[1]);
+    test = EMIT(e, ordered, emit_bool_type(e), v[0], v[1]);
     if (!is_number(e, inst->a[0], inst->type))
-        test = EMIT(e, SPV_LOGICAL_OR, emit_bool(e),
-                    EMIT(e, SPV_F_UNORD_NOT_EQUAL, emit_bool(e), v[0], v[0]), test);
+        test = EMIT(e, SPV_LOGICAL_OR, emit_bool_type(e),
+                    EMIT(e, SPV_F_UNORD_NOT_EQUAL, emit_bool_type(e), v[0], v[0]), test);
     return select_of(e, inst->type, test, v[0], v[1]);
 }
 
@@ -283,7 +283,7 @@ static uint32_t constant(struct emit *e, const struct kir_inst *inst, const uint
 
 static uint32_t param(struct emit *e, const struct kir_inst *inst, const uint32_t *v)
 {
-    uint32_t word = emit_given(e, e->module->n_args + (uint32_t)inst->imm), low;
+    uint32_t word = emit_launch_word(e, e->module->n_args + (uint32_t)inst->imm), low;
 
     (void)v;
     if (inst->type == KIR_I64)
@@ -292,7 +292,7 @@ static uint32_t param(struct emit *e, const struct kir_inst *inst, const uint32_
         return EMIT(e, SPV_BITCAST, emit_type(e, KIR_F64), word);
     low = EMIT(e, SPV_U_CONVERT, emit_type(e, KIR_I32), word);
     if (inst->type == KIR_B)
-        return EMIT(e, SPV_I_NOT_EQUAL, emit_bool(e),
+        return EMIT(e, SPV_I_NOT_EQUAL, emit_bool_type(e),
                     EMIT(e, SPV_BITWISE_AND, emit_type(e, KIR_I32), low, emit_u32(e, 1)),
                     emit_u32(e, 0));
     return inst->type == KIR_F32 ? EMIT(e, SPV_BITCAST, emit_type(e, KIR_F32), low) : low;

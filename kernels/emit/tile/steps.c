@@ -477,7 +477,7 @@ static void make_end(struct make *m, uint32_t at)
         m->code->steps[value_of(m, inst_of(m, at)->pair)->reg].to = m->code->n_steps;
 }
 
-/* What is not here is elementwise. */
+/* All other instructions are elementwise. */
 static const make_fn makers[KIR_OPS] = {
     [KIR_const] = make_leaf,       [KIR_param] = make_param,     [KIR_lane] = make_leaf,
     [KIR_group] = make_leaf,       [KIR_eq] = make_maybe_range,  [KIR_lt] = make_maybe_range,

@@ -15,8 +15,8 @@ void delinearize_init(struct delinearizer *points, const struct expr *e, uint32_
 void delinearize_phase(struct delinearizer *points, struct expr *e)
 {
     for (uint32_t i = 1; i < points->n; i++) {
-        points->extent[i] = sched_index(e->s, e->space.extent[points->dim[i]]);
-        points->divisor[i] = sched_divisor(e->s, e->space.extent[points->dim[i]]);
+        points->extent[i] = sched_add_index(e->s, e->space.extent[points->dim[i]]);
+        points->divisor[i] = sched_add_divisor(e->s, e->space.extent[points->dim[i]]);
     }
 }
 

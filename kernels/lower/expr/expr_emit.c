@@ -95,8 +95,8 @@ static uint32_t element_param(struct expr *e, int64_t number)
     while (number % align_elems)
         align_elems /= 2;
     if (align_elems == 1)
-        return sched_index(e->s, number);
-    return kir_binary(e->s->module, KIR_mul, sched_index(e->s, number / align_elems),
+        return sched_add_index(e->s, number);
+    return kir_binary(e->s->module, KIR_mul, sched_add_index(e->s, number / align_elems),
                       kir_const_i(e->s->module, type, align_elems));
 }
 
@@ -120,23 +120,23 @@ static void phase_leaf(struct expr *e, struct leaf *leaf, const struct space_lea
     leaf->value = KIR_NONE;
     switch ((enum space_kind)of->kind) {
     case SPACE_QUOTIENT:
-        leaf->by = sched_divisor(e->s, of->by);
+        leaf->by = sched_add_divisor(e->s, of->by);
         break;
     case SPACE_LOADED:
-        leaf->last = sched_param(e->s, expr_type(e, leaf->node), (uint64_t)last);
+        leaf->last = sched_add_param(e->s, expr_type(e, leaf->node), (uint64_t)last);
         break;
     case SPACE_BOUND:
-        leaf->value = sched_bound(e->s, of->source, of->of.c, of->of.c + last, -of->of.c);
+        leaf->value = sched_add_bound(e->s, of->source, of->of.c, of->of.c + last, -of->of.c);
         break;
     case SPACE_STEPS:
-        leaf->first = sched_bound(e->s, of->source, 0, last, 0);
-        leaf->second = sched_bound(e->s, of->step, -last, last, 0);
+        leaf->first = sched_add_bound(e->s, of->source, 0, last, 0);
+        leaf->second = sched_add_bound(e->s, of->step, -last, last, 0);
         break;
     case SPACE_RATIO:
     case SPACE_REST: /* a divisor beyond the dividend's range always gives quotient 0 */
         space_range(&e->space, &of->of, &low, &high);
         high = (high > -low ? high : -low) + 1;
-        leaf->first = sched_bound(e->s, of->source, -high, high, of->by);
+        leaf->first = sched_add_bound(e->s, of->source, -high, high, of->by);
         break;
     }
 }
@@ -165,14 +165,15 @@ static void phase_scalars(struct expr *e, const struct block_op *op)
 
         if (in->kind != FRIT_OPERAND_SCALAR || emit->scalar[in->scalar] != KIR_NONE)
             continue;
-        emit->scalar[in->scalar] =
-            sched_scalar(e->s, in->scalar, is_bool ? KIR_I32 : kir_type_of(scalar_dtype(e, op, i)));
+        emit->scalar[in->scalar] = sched_add_scalar(
+            e->s, in->scalar, is_bool ? KIR_I32 : kir_type_of(scalar_dtype(e, op, i)));
         if (is_bool)
             emit->scalar[in->scalar] = to_bool(e, emit->scalar[in->scalar]);
     }
     for (uint32_t i = op->n_scalars - op->n_extra; i < op->n_scalars; i++)
         if (emit->scalar[op->first_scalar + i] == KIR_NONE)
-            emit->scalar[op->first_scalar + i] = sched_scalar(e->s, op->first_scalar + i, KIR_I64);
+            emit->scalar[op->first_scalar + i] =
+                sched_add_scalar(e->s, op->first_scalar + i, KIR_I64);
 }
 
 /* The fill value of a GUARD, emitted once per phase. */
@@ -184,10 +185,10 @@ static uint32_t phase_fill(struct expr *e, const struct expr_node *node)
     if (node->fill.scalar == BLOCK_NONE)
         return lower_const(m, dtype, node->fill.number);
     if (dtype == FRIT_BOOL)
-        return to_bool(e, sched_scalar(e->s, node->fill.scalar, KIR_I32));
+        return to_bool(e, sched_add_scalar(e->s, node->fill.scalar, KIR_I32));
     if (lower_is_float(dtype))
         from = e->s->target->f64 ? FRIT_F64 : FRIT_F32;
-    word = sched_scalar(e->s, node->fill.scalar, kir_type_of(from));
+    word = sched_add_scalar(e->s, node->fill.scalar, kir_type_of(from));
     return from == dtype ? lower_fit(m, dtype, word) : lower_convert(m, from, dtype, word);
 }
 
@@ -197,7 +198,7 @@ static void phase_guards(struct expr *e)
 
     for (uint32_t i = 0; i < emit->n_checks; i++) {
         emit->checks[i].value = KIR_NONE;
-        emit->checks[i].param = sched_index(e->s, emit->checks[i].end);
+        emit->checks[i].param = sched_add_index(e->s, emit->checks[i].end);
     }
     for (uint32_t i = 0; i < e->n_nodes; i++)
         if (e->nodes[i].kind == EXPR_GUARD && e->nodes[i].in[1] == BLOCK_NONE)
@@ -220,7 +221,7 @@ void expr_phase(struct expr *e)
         phase_leaf(e, &emit->leaf[i], &e->space.leaf[i]);
     for (uint32_t i = 0; i < e->n_nodes; i++)
         for (uint32_t k = 0; e->nodes[i].kind == EXPR_JOIN && k + 1 < e->nodes[i].n_in; k++)
-            emit->end[i][k] = sched_index(e->s, e->nodes[i].end[k]);
+            emit->end[i][k] = sched_add_index(e->s, e->nodes[i].end[k]);
     for (uint32_t i = 0; i < e->n_nodes; i++)
         if (e->nodes[i].kind == EXPR_OP)
             phase_scalars(e, &block->ops[block->values[e->nodes[i].value].maker]);

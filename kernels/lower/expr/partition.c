@@ -83,13 +83,14 @@ void partition_phase(struct partition *partition, struct expr *e)
 {
     delinearize_phase(&partition->points, e);
     partition->end =
-        partition->n % span_lanes(partition) ? sched_index(e->s, partition->n) : KIR_NONE;
-    partition->span_end =
-        partition->n_spans % partition->spans ? sched_index(e->s, partition->n_spans) : KIR_NONE;
+        partition->n % span_lanes(partition) ? sched_add_index(e->s, partition->n) : KIR_NONE;
+    partition->span_end = partition->n_spans % partition->spans
+                              ? sched_add_index(e->s, partition->n_spans)
+                              : KIR_NONE;
     if (!has_inner_blocks(partition))
         return;
-    partition->n_blocks = sched_index(e->s, partition->blocks);
-    partition->by_blocks = sched_divisor(e->s, partition->blocks);
+    partition->n_blocks = sched_add_index(e->s, partition->blocks);
+    partition->by_blocks = sched_add_divisor(e->s, partition->blocks);
 }
 
 /* Splits a group of several spans: the number of the lane's span, and *lane in it. */
@@ -155,7 +156,7 @@ uint32_t partition_number(const struct partition *partition, const struct expr *
 
     if (span->line == KIR_NONE)
         return span->element;
-    n = partition->end == KIR_NONE ? sched_index(e->s, partition->n) : partition->end;
+    n = partition->end == KIR_NONE ? sched_add_index(e->s, partition->n) : partition->end;
     return kir_binary(e->s->module, KIR_add, kir_binary(e->s->module, KIR_mul, span->line, n),
                       span->element);
 }

@@ -170,7 +170,7 @@ static void sum_tail(const struct contract_emitter *w, uint32_t full, uint32_t *
     uint32_t mark = expr_mark(w->e), k = op2(w, KIR_add, full, w->lane);
 
     expr_set(w->e, w->c->k.dim[0], k);
-    emit_products(w, k, op2(w, KIR_lt, k, sched_index(w->e->s, w->c->n_k)), sums);
+    emit_products(w, k, op2(w, KIR_lt, k, sched_add_index(w->e->s, w->c->n_k)), sums);
     expr_release(w->e, mark);
 }
 
@@ -201,7 +201,7 @@ static void emit_sums(const struct contract_emitter *w, uint32_t *sums)
     outer = range_of(w);
     full_n = c->form == CONTRACT_DOTS ? outer / c->lanes * c->lanes : outer;
     rounds = block_of(w);
-    full = sched_index(w->e->s, full_n);
+    full = sched_add_index(w->e->s, full_n);
     work_range(w, index_const(w, 0), full, full_n > rounds, rounds, sums);
     if (full_n < outer)
         sum_tail(w, full, sums);
@@ -261,9 +261,9 @@ uint32_t work_part(const struct contract_emitter *w, uint32_t *number, int64_t n
 
     if (n == 1)
         return index_const(w, 0);
-    by = sched_divisor(w->e->s, n);
+    by = sched_add_divisor(w->e->s, n);
     *number = sched_divide(w->e->s, &by, whole);
-    return op2(w, KIR_sub, whole, op2(w, KIR_mul, *number, sched_index(w->e->s, n)));
+    return op2(w, KIR_sub, whole, op2(w, KIR_mul, *number, sched_add_index(w->e->s, n)));
 }
 
 uint32_t work_begin(struct contract_emitter *w, uint32_t lanes)
@@ -284,8 +284,8 @@ static void set_places(struct contract_emitter *w, uint32_t side, uint32_t tile)
     int64_t count = w->side[side]->points.count;
 
     if (count % n) {
-        last = sched_index(w->e->s, count - 1);
-        end = sched_index(w->e->s, count);
+        last = sched_add_index(w->e->s, count - 1);
+        end = sched_add_index(w->e->s, count);
     }
     for (uint32_t i = 0; i < n; i++) {
         places[i] = i ? op2(w, KIR_add, first, index_const(w, i)) : first;
@@ -305,7 +305,7 @@ static void set_line(struct contract_emitter *w, uint32_t tile)
 
     place = op2(w, KIR_add, place, w->lane);
     if (points->count % w->c->lanes)
-        w->mask = op2(w, KIR_lt, place, sched_index(w->e->s, points->count));
+        w->mask = op2(w, KIR_lt, place, sched_add_index(w->e->s, points->count));
     delinearize_set(points, w->e, place);
     w->place[ACROSS][0] = w->ok[ACROSS][0] = KIR_NONE;
 }
@@ -355,7 +355,7 @@ static void begin_k(struct contract_emitter *w)
         return;
     }
     for (uint32_t i = 1; i < k->n; i++)
-        k->extent[i] = sched_index(w->e->s, w->e->space.extent[k->dim[i]]);
+        k->extent[i] = sched_add_index(w->e->s, w->e->space.extent[k->dim[i]]);
 }
 
 void contract_emit(struct contract *c)

@@ -12,7 +12,7 @@ enum { DEPTH = 32 /* of k, of a group */ };
 
 uint32_t pack_first(const struct contract_emitter *w, uint32_t panel)
 {
-    uint32_t each = sched_index(w->e->s, w->c->n_k * w->c->lanes);
+    uint32_t each = sched_add_index(w->e->s, w->c->n_k * w->c->lanes);
 
     return op2(w, KIR_add, op2(w, KIR_mul, panel, each), w->lane);
 }
@@ -57,13 +57,13 @@ void contract_pack(struct contract *c)
     begin = work_part(&w, &group, depths);
     begin = op2(&w, KIR_mul, begin, index_const(&w, DEPTH));
     end = op2(&w, KIR_add, begin, index_const(&w, DEPTH));
-    end = op2(&w, KIR_smin, end, sched_index(c->e.s, c->n_k));
+    end = op2(&w, KIR_smin, end, sched_add_index(c->e.s, c->n_k));
     w.panel = pack_first(&w, group);
     panel = work_part(&w, &group, panels);
     delinearize_set(&c->both, w.e, group);
     place = op2(&w, KIR_add, op2(&w, KIR_mul, panel, index_const(&w, c->lanes)), w.lane);
     if (line->count % c->lanes)
-        w.mask = op2(&w, KIR_lt, place, sched_index(c->e.s, line->count));
+        w.mask = op2(&w, KIR_lt, place, sched_add_index(c->e.s, line->count));
     delinearize_set(line, w.e, place);
     expr_mask(w.e, w.mask);
     expr_hoist(w.e);

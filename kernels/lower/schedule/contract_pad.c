@@ -90,7 +90,7 @@ static void add_copy(struct contract *c, const struct contract_emitter *w)
 static void copy_lines(const struct contract_emitter *w, const struct delinearizer *rows,
                        uint32_t first, uint32_t width)
 {
-    uint32_t end = sched_index(w->e->s, rows->count), row, at;
+    uint32_t end = sched_add_index(w->e->s, rows->count), row, at;
 
     row = kir_for(w->m, index_const(w, 0), end, 1);
     delinearize_set(rows, w->e, row);
@@ -124,13 +124,13 @@ void pad_emit(struct contract *c)
     group = sched_wide(s, kir_emit_imm(w.m, KIR_group, 0, KIR_NONE, KIR_NONE, KIR_NONE));
     column = op2(&w, KIR_mul, work_part(&w, &group, tiles), index_const(&w, lanes));
     column = op2(&w, KIR_add, column, w.lane);
-    width = sched_index(s, columns.count);
+    width = sched_add_index(s, columns.count);
     if (columns.count % lanes)
         w.mask = op2(&w, KIR_lt, column, width);
     delinearize_set(&columns, w.e, column);
     delinearize_set(&matrices, w.e, group);
     expr_mask(w.e, w.mask);
     expr_hoist(w.e);
-    first = op2(&w, KIR_mul, group, sched_index(s, rows.count * columns.count));
+    first = op2(&w, KIR_mul, group, sched_add_index(s, rows.count * columns.count));
     copy_lines(&w, &rows, op2(&w, KIR_add, first, column), width);
 }

@@ -47,7 +47,7 @@ static const struct expr_node *before_cast(const struct expr *e, uint32_t number
     return node;
 }
 
-/* A load whose offset is linear in the space's dims, behind a cast or not; NULL: the node is
+/* The load, or the load under a cast, whose offset is linear in the space's dims; NULL: the node is
  * something else. */
 static const struct expr_node *linear_load(const struct expr *e, uint32_t number)
 {

@@ -65,7 +65,7 @@ void slices_begin(struct contract_emitter *w, uint32_t down, uint32_t across)
                         slices->along_k ? high : low);
     if (!slices->along_k) { /* lanes beyond the end read nothing */
         if (points->count % slices->wide)
-            w->mask = op2(w, KIR_lt, w->at[ACROSS], sched_index(w->e->s, points->count));
+            w->mask = op2(w, KIR_lt, w->at[ACROSS], sched_add_index(w->e->s, points->count));
         delinearize_set(points, w->e, w->at[ACROSS]);
         places[0] = KIR_NONE;
         return;
@@ -73,7 +73,7 @@ void slices_begin(struct contract_emitter *w, uint32_t down, uint32_t across)
     for (uint32_t j = 0; j < w->c->n_across; j++) { /* places beyond it are read at the last one */
         places[j] = plus(w, w->at[ACROSS], (int64_t)j * slices->wide);
         if (points->count % width)
-            places[j] = op2(w, KIR_smin, places[j], sched_index(w->e->s, points->count - 1));
+            places[j] = op2(w, KIR_smin, places[j], sched_add_index(w->e->s, points->count - 1));
     }
 }
 
@@ -198,15 +198,15 @@ static void sum_lanes(struct contract_emitter *w, uint32_t *sums)
     int64_t block = SUM_BLOCK_CONTRACT / slices->steps * step;
     uint32_t begin = index_const(w, 0), full, end, rest;
 
-    full = op2(w, KIR_mul, sched_index(w->e->s, full_n / step), index_const(w, step));
+    full = op2(w, KIR_mul, sched_add_index(w->e->s, full_n / step), index_const(w, step));
     w->k_full = end = full;
 
     for (uint32_t i = 0; i < w->n; i++)
         sums[i] = zero(w);
     if (w->split != KIR_NONE) {
-        begin = op2(w, KIR_mul, w->split, sched_index(w->e->s, part / step));
+        begin = op2(w, KIR_mul, w->split, sched_add_index(w->e->s, part / step));
         begin = op2(w, KIR_mul, begin, index_const(w, step));
-        end = op2(w, KIR_smin, op2(w, KIR_add, begin, sched_index(w->e->s, part)), full);
+        end = op2(w, KIR_smin, op2(w, KIR_add, begin, sched_add_index(w->e->s, part)), full);
     }
     work_range(w, begin, end, part > block, block, sums);
     if (full_n == w->c->n_k)
@@ -287,9 +287,9 @@ static void store_sum(const struct contract_emitter *w, const uint32_t *places, 
         work_finish(w, sum);
         return;
     }
-    at = op2(w, KIR_add, op2(w, KIR_mul, w->split, sched_index(w->e->s, w->c->both.count)), at);
+    at = op2(w, KIR_add, op2(w, KIR_mul, w->split, sched_add_index(w->e->s, w->c->both.count)), at);
     for (uint32_t side = DOWN; side <= ACROSS; side++) {
-        at = op2(w, KIR_mul, at, sched_index(w->e->s, w->side[side]->points.count));
+        at = op2(w, KIR_mul, at, sched_add_index(w->e->s, w->side[side]->points.count));
         at = op2(w, KIR_add, at, places[side]);
     }
     kir_emit_imm(w->m, mask == KIR_NONE ? KIR_store : KIR_store_if, w->c->slices.partial, at, sum,
@@ -313,8 +313,8 @@ static void store_at(const struct contract_emitter *w, uint32_t number, uint32_t
         const struct delinearizer *points = &w->side[side]->points;
 
         if (points->count % sizes[side])
-            mask =
-                both_of(w, mask, op2(w, KIR_lt, places[side], sched_index(w->e->s, points->count)));
+            mask = both_of(w, mask,
+                           op2(w, KIR_lt, places[side], sched_add_index(w->e->s, points->count)));
         delinearize_set(points, w->e, places[side]);
     }
     store_sum(w, places, mask, sum);
@@ -343,12 +343,12 @@ static void join(struct contract_emitter *w)
     at = work_begin(w, JOIN_LANES);
     delinearize_phase(&w->c->down->points, w->e);
     number = op2(w, KIR_add, op2(w, KIR_mul, at, index_const(w, JOIN_LANES)), w->lane);
-    w->mask = op2(w, KIR_lt, number, sched_index(w->e->s, total));
+    w->mask = op2(w, KIR_lt, number, sched_add_index(w->e->s, total));
     at = number;
     delinearize_set(&c->across->points, w->e, work_part(w, &number, c->across->points.count));
     delinearize_set(&c->down->points, w->e, work_part(w, &number, c->down->points.count));
     delinearize_set(&c->both, w->e, number);
-    each = sched_index(w->e->s, total);
+    each = sched_add_index(w->e->s, total);
     sum = zero(w);
     number = kir_for(w->m, index_const(w, 0), index_const(w, c->slices.n_splits), 1);
     sum = kir_phi(w->m, sum);
@@ -367,7 +367,7 @@ void slices_emit(struct contract_emitter *w)
     uint32_t sums[CONTRACT_SUMS];
     struct held held;
 
-    w->k_end = sched_index(w->e->s, w->c->n_k);
+    w->k_end = sched_add_index(w->e->s, w->c->n_k);
     if (w->split != KIR_NONE)
         add_workspace(w);
     sum_lanes(w, sums);

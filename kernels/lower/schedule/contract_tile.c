@@ -34,12 +34,12 @@ void tile_begin(struct contract_emitter *w, uint32_t down, uint32_t across)
 
     w->at[DOWN] = high_part(w, w->lane, edge);
     w->at[ACROSS] = low_part(w, w->lane, edge);
-    w->k_end = sched_index(w->e->s, w->c->n_k);
+    w->k_end = sched_add_index(w->e->s, w->c->n_k);
     for (uint32_t s = DOWN; s <= ACROSS; s++) {
         uint32_t places = w->n_places[s] * edge;
 
         w->tile[s] = kir_tile(w->m, KIR_GROUP, w->type, places * CONTRACT_DEPTH);
-        w->end[s] = sched_index(w->e->s, w->side[s]->points.count);
+        w->end[s] = sched_add_index(w->e->s, w->side[s]->points.count);
         w->corner[s] = op2(w, KIR_mul, tiles[s], index_const(w, places));
         for (uint32_t i = 0; i < w->n_places[s]; i++) {
             uint32_t at = i ? op2(w, KIR_add, w->at[s], index_const(w, i * edge)) : w->at[s];

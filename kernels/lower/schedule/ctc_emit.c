@@ -71,10 +71,10 @@ static uint32_t divide(struct ctc *c, uint32_t number, int64_t by, uint32_t *res
     *rest = kir_index(c->m, 0);
     if (by == 1)
         return number;
-    divisor = sched_divisor(c->e.s, by);
+    divisor = sched_add_divisor(c->e.s, by);
     quotient = sched_divide(c->e.s, &divisor, number);
     *rest = kir_binary(c->m, KIR_sub, number,
-                       kir_binary(c->m, KIR_mul, quotient, sched_index(c->e.s, by)));
+                       kir_binary(c->m, KIR_mul, quotient, sched_add_index(c->e.s, by)));
     return quotient;
 }
 
@@ -85,10 +85,10 @@ static uint32_t row_at(const struct ctc *c, uint32_t row, uint32_t column)
 
 static uint32_t sums_at(const struct ctc *c, uint32_t step)
 {
-    uint32_t row = kir_binary(c->m, KIR_mul, c->items, sched_index(c->e.s, c->n_classes));
+    uint32_t row = kir_binary(c->m, KIR_mul, c->items, sched_add_index(c->e.s, c->n_classes));
 
     row = kir_binary(c->m, KIR_add, kir_binary(c->m, KIR_mul, step, row), c->item);
-    return kir_binary(c->m, KIR_add, row, sched_index(c->e.s, c->n_table));
+    return kir_binary(c->m, KIR_add, row, sched_add_index(c->e.s, c->n_table));
 }
 
 static uint32_t sum_at(const struct ctc *c, uint32_t sums, uint32_t class)
@@ -136,7 +136,7 @@ static void clear_sums(const struct ctc *c, const struct moment *moment)
 
     none = kir_binary(c->m, KIR_eq, moment->total, ctc_log_zero(c));
     none = kir_select(c->m, none, kir_const_f(m, c->type, (double)NAN), zero_of(c));
-    class = kir_for(m, kir_index(c->m, 0), sched_index(c->e.s, c->n_classes), 1);
+    class = kir_for(m, kir_index(c->m, 0), sched_add_index(c->e.s, c->n_classes), 1);
     write_sum(c, sum_at(c, moment->sums, class), none, moment->mask);
     kir_next(m, NULL, 0);
 }
@@ -185,7 +185,7 @@ static void emit_sums(struct ctc *c)
 
     clear_sums(c, &moment);
     if (c->n_labels) {
-        label = kir_for(m, kir_index(c->m, 0), sched_index(c->e.s, c->n_labels), 1);
+        label = kir_for(m, kir_index(c->m, 0), sched_add_index(c->e.s, c->n_labels), 1);
         blanks = kir_phi(m, blanks);
         mark = expr_mark(&c->e);
         delinearize_set(&c->points[CTC_LABEL], &c->e, label);
@@ -195,7 +195,7 @@ static void emit_sums(struct ctc *c)
     }
     next = kir_binary(c->m, KIR_mul, moment.labels, kir_index(c->m, 2));
     next = kir_binary(c->m, KIR_add, blanks, state_probability(c, &moment, next, own, moment.mask));
-    add_probability(c, sum_at(c, moment.sums, sched_index(c->e.s, blank)), next, moment.mask);
+    add_probability(c, sum_at(c, moment.sums, sched_add_index(c->e.s, blank)), next, moment.mask);
 }
 
 /* Computes an element of the gradient. */

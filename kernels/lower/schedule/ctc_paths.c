@@ -71,7 +71,7 @@ static uint32_t length_of(struct ctc *c, uint32_t node, int64_t max)
     if (type == KIR_I32 && max > INT32_MAX)
         max = INT32_MAX;
     value = kir_binary(c->m, KIR_smax, value, kir_const_i(m, type, 0));
-    value = kir_binary(c->m, KIR_smin, value, sched_param(c->e.s, type, (uint64_t)max));
+    value = kir_binary(c->m, KIR_smin, value, sched_add_param(c->e.s, type, (uint64_t)max));
     return ctc_as_index(c, value);
 }
 
@@ -98,17 +98,18 @@ uint32_t ctc_phase(struct ctc *c, uint32_t phase, int64_t n)
     expr_phase(&c->e);
     for (uint32_t i = 0; i < CTC_POINTS; i++)
         delinearize_phase(&c->points[i], &c->e);
-    c->items = sched_index(s, c->n_items);
-    c->columns = c->gradient ? sched_index(s, c->n_columns) : c->items;
+    c->items = sched_add_index(s, c->n_items);
+    c->columns = c->gradient ? sched_add_index(s, c->n_columns) : c->items;
     if (c->gradient)
-        c->row = sched_index(s, c->n_states * c->n_columns);
+        c->row = sched_add_index(s, c->n_states * c->n_columns);
     if (c->n_steps && c->n_labels)
-        c->last_class = sched_param(s, expr_type(&c->e, c->target), (uint64_t)(c->n_classes - 1));
+        c->last_class =
+            sched_add_param(s, expr_type(&c->e, c->target), (uint64_t)(c->n_classes - 1));
     number = sched_wide(s, kir_emit_imm(m, KIR_group, 0, KIR_NONE, KIR_NONE, KIR_NONE));
     number = kir_binary(c->m, KIR_mul, number, kir_index(c->m, lanes));
     number = kir_binary(c->m, KIR_add, number,
                         sched_wide(s, kir_emit(m, KIR_lane, KIR_NONE, KIR_NONE, KIR_NONE)));
-    c->mask = n % lanes ? kir_binary(c->m, KIR_lt, number, sched_index(s, n)) : KIR_NONE;
+    c->mask = n % lanes ? kir_binary(c->m, KIR_lt, number, sched_add_index(s, n)) : KIR_NONE;
     expr_mask(&c->e, c->mask);
     return number;
 }
@@ -163,7 +164,7 @@ uint32_t ctc_total(const struct ctc *c, uint32_t row, uint32_t labels)
 static void emit_begin(const struct ctc *c, uint32_t row)
 {
     struct kir_module *m = c->m;
-    uint32_t zero = kir_index(c->m, 0), end = sched_index(c->e.s, c->n_states), state, paths;
+    uint32_t zero = kir_index(c->m, 0), end = sched_add_index(c->e.s, c->n_states), state, paths;
 
     state = kir_for(m, zero, end, 1);
     paths = kir_select(c->m, kir_binary(c->m, KIR_eq, state, zero), kir_const_f(m, c->type, 0),
@@ -221,7 +222,7 @@ static void emit_step(struct ctc *c, const struct column *column, const struct r
     uint32_t end = kir_index(c->m, 0), label, mark;
 
     if (c->n_labels) {
-        end = sched_index(c->e.s, c->n_labels);
+        end = sched_add_index(c->e.s, c->n_labels);
         carried.class = kir_const_i(m, kir_type_at(m, c->last_class), -1);
         label = kir_for(m, kir_index(c->m, 0), end, 1);
         carried.before = phis.before = kir_phi(m, carried.before);
@@ -255,7 +256,7 @@ static void emit_steps(struct ctc *c, const struct column *column)
     uint32_t steps = ctc_steps(c), step, mark, mask;
     struct rows rows;
 
-    step = kir_for(m, kir_index(c->m, 0), sched_index(c->e.s, c->n_steps), 1);
+    step = kir_for(m, kir_index(c->m, 0), sched_add_index(c->e.s, c->n_steps), 1);
     mark = expr_mark(&c->e);
     delinearize_set(&c->points[CTC_STEP], &c->e, directed(c, column, step, steps));
     mask = ctc_both(c, c->mask, kir_binary(c->m, KIR_lt, step, steps));

@@ -138,7 +138,7 @@ static uint32_t real_param(const struct fft *f, double real)
         memcpy(&bits, &real, sizeof(real));
     else
         memcpy(&bits, &narrow, sizeof(narrow));
-    return sched_param(f->e.s, kir_type_of(f->sum_dtype), bits);
+    return sched_add_param(f->e.s, kir_type_of(f->sum_dtype), bits);
 }
 
 /* KIR_B: the bit of an index is 1. */
@@ -161,7 +161,8 @@ static uint32_t begin_phase(struct fft *f, uint32_t phase, int64_t count)
     point = sched_wide(s, kir_emit_imm(s->module, KIR_group, 0, KIR_NONE, KIR_NONE, KIR_NONE));
     point = kir_binary(f->m, KIR_mul, point, kir_index(f->m, f->lanes));
     point = kir_binary(f->m, KIR_add, point, sched_wide(s, kir_unary(f->m, KIR_lane, KIR_NONE)));
-    f->mask = count % f->lanes ? kir_binary(f->m, KIR_lt, point, sched_index(s, count)) : KIR_NONE;
+    f->mask =
+        count % f->lanes ? kir_binary(f->m, KIR_lt, point, sched_add_index(s, count)) : KIR_NONE;
     return point;
 }
 
@@ -187,10 +188,10 @@ static uint32_t table_load(const struct fft *f, uint32_t at)
 static void emit_table(struct fft *f)
 {
     struct kir_module *m = f->m;
-    uint32_t j = begin_phase(f, 0, f->n), n = sched_index(f->e.s, f->n);
+    uint32_t j = begin_phase(f, 0, f->n), n = sched_add_index(f->e.s, f->n);
     uint32_t eighths = kir_binary(f->m, KIR_mul, j, kir_index(f->m, 8)), q, angle, cosine, sine,
              odd, back;
-    struct sched_divisor divisor = sched_divisor(f->e.s, 2 * f->n);
+    struct sched_divisor divisor = sched_add_divisor(f->e.s, 2 * f->n);
 
     q = sched_divide(f->e.s, &divisor, kir_binary(f->m, KIR_add, eighths, n));
     angle = kir_binary(f->m, KIR_sub, eighths,
@@ -291,7 +292,7 @@ static void emit_block(struct fft *f, uint32_t from, uint32_t to)
 
 static void emit_line(struct fft *f)
 {
-    uint32_t zero = kir_index(f->m, 0), end = sched_index(f->e.s, f->n_used), from, to;
+    uint32_t zero = kir_index(f->m, 0), end = sched_add_index(f->e.s, f->n_used), from, to;
     uint32_t phis[STATES] = {0};
 
     clear_sums(f);
@@ -333,7 +334,7 @@ static void emit(struct fft *f)
     expr_phase(e);
     delinearize_phase(&f->outer, e);
     delinearize_phase(&f->inner, e);
-    f->n_param = sched_index(e->s, f->n);
+    f->n_param = sched_add_index(e->s, f->n);
     delinearize_set(&f->outer, e, point);
     expr_mask(e, f->mask);
     expr_hoist(e);

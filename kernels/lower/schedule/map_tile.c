@@ -162,13 +162,14 @@ static void set_square(struct tiled *t)
         uint32_t at = n > 1 ? rest : kir_index(t->m, 0);
 
         if (n > 1) {
-            struct sched_divisor by = sched_divisor(s, n);
+            struct sched_divisor by = sched_add_divisor(s, n);
 
             rest = sched_divide(s, &by, at);
-            at = kir_binary(t->m, KIR_sub, at, kir_binary(t->m, KIR_mul, rest, sched_index(s, n)));
+            at = kir_binary(t->m, KIR_sub, at,
+                            kir_binary(t->m, KIR_mul, rest, sched_add_index(s, n)));
         }
         t->begin[i] = kir_binary(t->m, KIR_mul, at, kir_index(t->m, t->side));
-        t->end[i] = extent % t->side ? sched_index(s, extent) : KIR_NONE;
+        t->end[i] = extent % t->side ? sched_add_index(s, extent) : KIR_NONE;
     }
     delinearize_set(&t->outer, t->e, rest);
 }

@@ -352,7 +352,7 @@ static uint32_t real_param(const struct pool_schedule *p, double real)
         memcpy(&bits, &real, sizeof(real));
     else
         memcpy(&bits, &narrow, sizeof(narrow));
-    return sched_param(p->e.s, kir_type_of(p->dtype), bits);
+    return sched_add_param(p->e.s, kir_type_of(p->dtype), bits);
 }
 
 /* The number of elements of the mean, in its type. */
@@ -404,13 +404,14 @@ static void emit_parameters(struct pool_schedule *p)
     expr_dims(&p->e, p->x, x);
     for (uint32_t d = 0; d < p->e.space.n_dims; d++)
         if (p->e.space.tag[d] == POOL_WINDOW) {
-            p->extents[p->n_dims] = sched_index(p->e.s, p->e.space.extent[d]);
+            p->extents[p->n_dims] = sched_add_index(p->e.s, p->e.space.extent[d]);
             p->dims[p->n_dims++] = d;
         }
     for (uint32_t i = 0; i < p->n_windows && p->fold == POOL_MEAN; i++)
         if (p->windows[i].varies) {
             p->counted[i][0] = kir_index(p->m, 0);
-            p->counted[i][1] = sched_index(p->e.s, x[2 + i] + (p->exclude_pad ? 0 : p->padding[i]));
+            p->counted[i][1] =
+                sched_add_index(p->e.s, x[2 + i] + (p->exclude_pad ? 0 : p->padding[i]));
         }
 }
 
@@ -429,7 +430,7 @@ static void emit(struct pool_schedule *p)
                          sched_wide(e->s, kir_emit(m, KIR_lane, KIR_NONE, KIR_NONE, KIR_NONE)));
     delinearize_set(&p->outer, e, element);
     if (p->outer.count % p->lanes)
-        expr_mask(e, kir_binary(p->m, KIR_lt, element, sched_index(e->s, p->outer.count)));
+        expr_mask(e, kir_binary(p->m, KIR_lt, element, sched_add_index(e->s, p->outer.count)));
     expr_hoist(e);
     states_init(p);
     emit_window(p, 0);

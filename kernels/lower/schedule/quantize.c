@@ -142,7 +142,7 @@ static void emit(struct quantize *q, uint32_t lanes)
     number = kir_binary(q->m, KIR_add, number,
                         sched_wide(e->s, kir_emit(m, KIR_lane, KIR_NONE, KIR_NONE, KIR_NONE)));
     if (q->bytes % lanes)
-        mask = kir_binary(q->m, KIR_lt, number, sched_index(e->s, q->bytes));
+        mask = kir_binary(q->m, KIR_lt, number, sched_add_index(e->s, q->bytes));
     delinearize_set(&q->byte, e, number);
     expr_mask(e, mask);
     expr_hoist(e);

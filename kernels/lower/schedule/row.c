@@ -365,8 +365,8 @@ static void choose_form(struct row_schedule *row)
                        target->lanes_interleaved;
     row->n_chunks = choose_splits(row);
     row_partition(row, row->form == ROW_LANE
-                           ? sched_spread(row->e.s, sched_lanes(lane_rows(row), n_outer),
-                                          n_outer * row->n_chunks)
+                           ? sched_spread_lanes(row->e.s, sched_lanes(lane_rows(row), n_outer),
+                                                n_outer * row->n_chunks)
                            : group_lanes(row));
     if (row->form == ROW_GROUP && row->n_chunks == 1 &&
         row->n_row <= (int64_t)tuning.resident * row->lanes) {

@@ -316,7 +316,7 @@ static void emit_all_resident(struct row_emitter *w)
             element[k] = kir_binary(w->m, KIR_add, w->lane,
                                     kir_index(w->m, (int64_t)k * row->lanes_per_row));
         if (k >= row->unmasked)
-            mask[k] = kir_binary(w->m, KIR_lt, element[k], sched_index(w->e->s, row->n_row));
+            mask[k] = kir_binary(w->m, KIR_lt, element[k], sched_add_index(w->e->s, row->n_row));
         if (w->needs)
             load_resident(w, w->resident + (size_t)k * w->e->n_nodes, element[k], mask[k]);
     }
@@ -332,8 +332,8 @@ struct row_region region_whole(const struct row_emitter *w, int64_t n)
                                 .rounds = full != 0,
                                 .blocks = full / step > SUM_BLOCK_ROW};
 
-    region.full_end = full ? sched_index(w->e->s, full) : region.begin;
-    region.end = region.tail ? sched_index(w->e->s, n) : region.full_end;
+    region.full_end = full ? sched_add_index(w->e->s, full) : region.begin;
+    region.end = region.tail ? sched_add_index(w->e->s, n) : region.full_end;
     return region;
 }
 
@@ -347,10 +347,10 @@ struct row_region region_chunk(const struct row_emitter *w, uint32_t begin)
                                 .rounds = true,
                                 .blocks = row->chunk_size / step > SUM_BLOCK_ROW};
 
-    region.full_end = kir_binary(w->m, KIR_smin, sched_index(w->e->s, full), chunk_end);
+    region.full_end = kir_binary(w->m, KIR_smin, sched_add_index(w->e->s, full), chunk_end);
     region.end = region.full_end;
     if (region.tail)
-        region.end = kir_binary(w->m, KIR_smin, sched_index(w->e->s, row->n_row), chunk_end);
+        region.end = kir_binary(w->m, KIR_smin, sched_add_index(w->e->s, row->n_row), chunk_end);
     return region;
 }
 

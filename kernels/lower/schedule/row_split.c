@@ -76,13 +76,13 @@ static uint32_t part_word(const struct row_emitter *w, uint32_t part, uint32_t c
 {
     int64_t before = w->row->n_folds + part * w->row->n_chunks;
 
-    return word_of(w, kir_binary(w->m, KIR_add, chunk, sched_index(w->e->s, before)));
+    return word_of(w, kir_binary(w->m, KIR_add, chunk, sched_add_index(w->e->s, before)));
 }
 
 static void split_begin(struct row_emitter *w)
 {
     phase_begin(w);
-    w->n_rows = sched_index(w->e->s, w->row->outer.count);
+    w->n_rows = sched_add_index(w->e->s, w->row->outer.count);
 }
 
 /* ---- chunks ---- */
@@ -107,8 +107,8 @@ static void emit_chunks(struct row_emitter *w)
     struct row_region region;
 
     split_begin(w);
-    by_n_chunks = sched_divisor(w->e->s, row->n_chunks);
-    n_chunks = sched_index(w->e->s, row->n_chunks);
+    by_n_chunks = sched_add_divisor(w->e->s, row->n_chunks);
+    n_chunks = sched_add_index(w->e->s, row->n_chunks);
     group = phase_group(w);
     block = sched_divide(w->e->s, &by_n_chunks, group);
     chunk = kir_binary(w->m, KIR_sub, group, kir_binary(w->m, KIR_mul, block, n_chunks));
@@ -265,7 +265,8 @@ static uint32_t parts_lanes(const struct row_schedule *row)
 
     if (row->form == ROW_GROUP)
         return row->lanes;
-    return sched_spread(row->e.s, sched_lanes(target->lanes, row->outer.count), row->outer.count);
+    return sched_spread_lanes(row->e.s, sched_lanes(target->lanes, row->outer.count),
+                              row->outer.count);
 }
 
 void row_emit_split(struct row_emitter *w)

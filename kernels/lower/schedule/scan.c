@@ -110,7 +110,7 @@ static void choose_form(struct scan *scan)
                      ? SCAN_LANE
                      : SCAN_GROUP;
     scan->lanes = scan->form == SCAN_LANE
-                      ? sched_spread(scan->e.s, sched_lanes(target->lanes, n_outer), n_outer)
+                      ? sched_spread_lanes(scan->e.s, sched_lanes(target->lanes, n_outer), n_outer)
                       : sched_lanes(target->lanes_per_row, scan->n_row);
     if (scan->form == SCAN_LANE) {
         partition_init(&scan->partition, &scan->e, &scan->outer, scan->lanes);

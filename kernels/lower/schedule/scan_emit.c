@@ -262,15 +262,15 @@ static struct scan_region row_region(const struct scan_emitter *w)
                                  .blocks = state_type(w) == KIR_F32 && full / step > SUM_BLOCK_SCAN,
                                  .tail = full < n};
 
-    region.full_end = full ? sched_index(w->e->s, full) : region.begin;
-    region.end = region.tail ? sched_index(w->e->s, n) : region.full_end;
+    region.full_end = full ? sched_add_index(w->e->s, full) : region.begin;
+    region.end = region.tail ? sched_add_index(w->e->s, n) : region.full_end;
     return region;
 }
 
 /* The end of the chunk at `begin` of a row that ends at `end`, computed without overflow. */
 static uint32_t chunk_end(const struct scan_emitter *w, uint32_t begin, int64_t end)
 {
-    uint32_t left = kir_binary(w->m, KIR_sub, sched_index(w->e->s, end), begin);
+    uint32_t left = kir_binary(w->m, KIR_sub, sched_add_index(w->e->s, end), begin);
 
     return kir_binary(w->m, KIR_add, begin,
                       kir_binary(w->m, KIR_smin, left, kir_index(w->m, w->scan->chunk_size)));
@@ -306,7 +306,7 @@ static void emit_one_phase(struct scan_emitter *w)
 /* The position of a chunk's total in the workspace. */
 static uint32_t total_position(const struct scan_emitter *w, uint32_t chunk, uint32_t rows)
 {
-    uint32_t at = kir_binary(w->m, KIR_mul, chunk, sched_index(w->e->s, w->scan->outer.count));
+    uint32_t at = kir_binary(w->m, KIR_mul, chunk, sched_add_index(w->e->s, w->scan->outer.count));
 
     return kir_binary(w->m, KIR_add, at, rows);
 }

@@ -70,7 +70,7 @@ static void begin_phase(struct scatter_emitter *w, struct expr *e, int64_t n)
     w->number =
         kir_binary(w->m, KIR_add, kir_binary(w->m, KIR_mul, group, kir_index(w->m, lanes)),
                    sched_wide(e->s, kir_emit(w->m, KIR_lane, KIR_NONE, KIR_NONE, KIR_NONE)));
-    w->mask = n % lanes ? kir_binary(w->m, KIR_lt, w->number, sched_index(e->s, n)) : KIR_NONE;
+    w->mask = n % lanes ? kir_binary(w->m, KIR_lt, w->number, sched_add_index(e->s, n)) : KIR_NONE;
     expr_mask(e, w->mask);
 }
 
@@ -103,11 +103,11 @@ static void set_coordinates(const struct scatter_emitter *w, uint32_t *at)
         at[d] = number;
         left /= u->at[d].count;
         if (left > 1) {
-            by = sched_divisor(w->e->s, u->at[d].count);
+            by = sched_add_divisor(w->e->s, u->at[d].count);
             outer = sched_divide(w->e->s, &by, number);
-            at[d] =
-                kir_binary(w->m, KIR_sub, number,
-                           kir_binary(w->m, KIR_mul, outer, sched_index(w->e->s, u->at[d].count)));
+            at[d] = kir_binary(
+                w->m, KIR_sub, number,
+                kir_binary(w->m, KIR_mul, outer, sched_add_index(w->e->s, u->at[d].count)));
             number = outer;
         }
         delinearize_phase(&u->at[d], w->e);
@@ -157,7 +157,7 @@ static uint32_t add_term(const struct scatter_emitter *w, uint32_t sum, uint32_t
                          uint32_t coordinate)
 {
     if (w->strides[d] != 1)
-        coordinate = kir_binary(w->m, KIR_mul, coordinate, sched_index(w->e->s, w->strides[d]));
+        coordinate = kir_binary(w->m, KIR_mul, coordinate, sched_add_index(w->e->s, w->strides[d]));
     return sum == KIR_NONE ? coordinate : kir_binary(w->m, KIR_add, sum, coordinate);
 }
 
@@ -168,7 +168,7 @@ static uint32_t is_inside(const struct scatter_emitter *w, uint32_t value, int64
 
     if (type == KIR_I32 && extent > INT32_MAX)
         extent = 1ll << 31;
-    return kir_binary(w->m, KIR_ult, value, sched_param(w->e->s, type, (uint64_t)extent));
+    return kir_binary(w->m, KIR_ult, value, sched_add_param(w->e->s, type, (uint64_t)extent));
 }
 
 /* Applies one step of the sequence to each line. */
@@ -200,7 +200,7 @@ static void emit_updates(struct scatter_emitter *w)
     for (uint32_t d = 0; d < sc->rank; d++)
         if (at[d] != KIR_NONE)
             line = add_term(w, line, d, at[d]);
-    step = kir_for(w->m, kir_index(w->m, 0), sched_index(w->e->s, sc->n_steps), 1);
+    step = kir_for(w->m, kir_index(w->m, 0), sched_add_index(w->e->s, sc->n_steps), 1);
     mark = expr_mark(w->e);
     delinearize_set(&sc->updates.seq, w->e, step);
     emit_step(w, line);
@@ -285,7 +285,7 @@ static void emit_owner(struct scatter_emitter *w)
     set_coordinates(w, at);
     element = widen(w, expr_value(w->e, sc->x));
     if (sc->n_steps) {
-        step = kir_for(w->m, kir_index(w->m, 0), sched_index(w->e->s, sc->n_steps), 1);
+        step = kir_for(w->m, kir_index(w->m, 0), sched_add_index(w->e->s, sc->n_steps), 1);
         element = kir_phi(w->m, element);
         mark = expr_mark(w->e);
         delinearize_set(&sc->updates.seq, w->e, step);

@@ -19,9 +19,9 @@ static void begin_phase(struct sort *t, uint32_t phase)
     expr_phase(&t->e);
     delinearize_phase(&t->outer, &t->e);
     delinearize_phase(&t->inner, &t->e);
-    t->n_param = sched_index(s, t->n);
-    t->stride_param = sched_index(s, t->stride);
-    count = sched_index(s, t->outer.count);
+    t->n_param = sched_add_index(s, t->n);
+    t->stride_param = sched_add_index(s, t->stride);
+    count = sched_add_index(s, t->outer.count);
     t->buffer[phase & 1] = kir_index(t->m, 0);
     t->buffer[~phase & 1] = count;
     t->keys = kir_binary(t->m, KIR_mul, count, kir_index(t->m, 2));

@@ -20,9 +20,9 @@ struct instance {
     const frit_backend *backend;     /* of the real plugin */
     const frit_native_table *native; /* of the real plugin */
     void *inner;
-    int64_t hold;        /* submissions that stay in a queue until somebody waits */
-    int64_t fail_launch; /* number of a launch that fails all the same, from 1; 0: none */
-    uint32_t is_deaf;    /* its queues do not wait for each other, which is a sin */
+    int64_t hold;           /* submissions that stay in a queue until somebody waits */
+    int64_t fail_launch;    /* number of a launch that fails all the same, from 1; 0: none */
+    uint32_t ignores_waits; /* its queues do not wait for each other, which is a sin */
 };
 
 struct node;

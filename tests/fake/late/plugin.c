@@ -156,7 +156,7 @@ static frit_status plugin_open(const frit_host_root *host, void **out, frit_err 
         return plug_fail(&made.plug, err, FRIT_INCOMPATIBLE, "no " LATE_REAL);
     status = options->get_i64(host->self, FRIT_STR("hold"), &made.hold, err);
     if (!status)
-        status = options->get_bool(host->self, FRIT_STR("deaf"), &made.is_deaf, err);
+        status = options->get_bool(host->self, FRIT_STR("ignore_waits"), &made.ignores_waits, err);
     if (!status)
         status = options->get_i64(host->self, FRIT_STR("fail_launch"), &made.fail_launch, err);
     if (!status)
@@ -250,7 +250,7 @@ static const frit_option options[] = {
      .max = INT64_MAX},
     {.struct_size = sizeof(frit_option),
      .type = FRIT_OPTION_BOOL,
-     .name = FRIT_STR_INIT("deaf"),
+     .name = FRIT_STR_INIT("ignore_waits"),
      .default_value = FRIT_STR_INIT("no"),
      .meaning = FRIT_STR_INIT("queues do not wait for each other")},
 };

@@ -75,7 +75,7 @@ static void want(frit_queue *queue, uint64_t value)
 
 static void await_others(struct device *device, const struct node *node)
 {
-    for (uint32_t i = 0; i < node->n_waits && !device->instance->is_deaf; i++) {
+    for (uint32_t i = 0; i < node->n_waits && !device->instance->ignores_waits; i++) {
         frit_queue *other = queue_of(device, node->waits[i].queue);
 
         want(other, node->waits[i].value);

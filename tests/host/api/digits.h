@@ -16,7 +16,7 @@ struct digits {
 /* Loads tools/models/<name>.frit and the first `images` images of the test set onto a device. */
 frit_status digits_open(const char *name, frit_device *device, int64_t images, struct digits *out,
                         frit_err *err);
-/* One run: how many of the images are answered right. */
+/* Runs the network once; *right is the number of images that it classifies correctly. */
 frit_status digits_run(const struct digits *digits, frit_device *device, int64_t images, int *right,
                        frit_err *err);
 /* Releases what was loaded; also after a failed digits_open. */

@@ -122,7 +122,7 @@ static void rig_close(struct rig *rig)
 
 static const float sixteen[16] = {1, 2, 3, 4};
 
-static frit_tensor *given(struct rig *rig)
+static frit_tensor *make_input(struct rig *rig)
 {
     return frit_from_host(rig->device, FRIT_F32, FRIT_SHAPE(4, 4), sixteen, sizeof(sixteen));
 }
@@ -131,7 +131,7 @@ static frit_tensor *given(struct rig *rig)
 static void record(struct rig *rig, frit_tensor *out[N_RESULTS])
 {
     frit_scope scope = frit_scope_begin(rig->device);
-    frit_tensor *x = frit_keep(given(rig)), *y = given(rig);
+    frit_tensor *x = frit_keep(make_input(rig)), *y = make_input(rig);
     frit_tensor *a = frit_exp(frit_mul_f(frit_add(x, y), 2));
     frit_tensor *m = frit_matmul(a, y);
 
@@ -333,7 +333,7 @@ static void test_a_lost_device_is_opened_anew(void **state)
 
     (void)state;
     rig_open(&rig, &kinds[0], "fail_call", "wait:1:device-lost");
-    frit_release(frit_neg(frit_take(given(&rig))));
+    frit_release(frit_neg(frit_take(make_input(&rig))));
     assert_int_equal(frit_sync(rig.device, &rig.err), FRIT_DEVICE_LOST);
     assert_int_equal(frit_device_open(rig.host, "null:0", &again, &rig.err), FRIT_DEVICE_LOST);
     assert_null(again);
@@ -370,7 +370,7 @@ static void test_a_flush_does_not_wait(void **state)
 
     (void)state;
     rig_open(&rig, &kinds[0], "latency", "20000000");
-    x = given(&rig);
+    x = make_input(&rig);
     y = frit_neg(x);
     waits = count(&rig, "wait");
     submits = count(&rig, "submit");

@@ -293,7 +293,8 @@ static char *groups_of(const frit_inspection *seen)
     return text;
 }
 
-/* What one host does: looked at, and once more while nobody looks and bound_plans are played. */
+/* What one host does, under inspection, and a second time without, when bound plans are replayed.
+ */
 struct outcome {
     char *groups;
     uint64_t runs, launches, fused; /* of the second time */

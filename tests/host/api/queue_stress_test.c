@@ -275,7 +275,7 @@ static void run_on_cpu(const char *queues, bool scarce)
 }
 
 /* How many results were wrong. */
-static int run_on_late(const char *queues, const char *hold, bool scarce, bool deaf)
+static int run_on_late(const char *queues, const char *hold, bool scarce, bool ignore_waits)
 {
     struct stress s = {0};
 
@@ -283,7 +283,7 @@ static int run_on_late(const char *queues, const char *hold, bool scarce, bool d
     rig_set(&s.rig, "stream", "queues", queues);
     rig_set(&s.rig, "stream", "capture", "yes");
     rig_set(&s.rig, "plugin.reference", "option.hold", hold);
-    rig_set(&s.rig, "plugin.reference", "option.deaf", deaf ? "yes" : "no");
+    rig_set(&s.rig, "plugin.reference", "option.ignore_waits", ignore_waits ? "yes" : "no");
     if (scarce) {
         rig_set(&s.rig, "memory", "chunk_bytes", "65536");
         rig_set(&s.rig, "memory", "keep_bytes", "0");

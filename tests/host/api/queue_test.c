@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Streams on queues of their own: what one makes another reads, and memory that one has used
- * another takes, without anybody waiting on the host.
+/* Streams on queues of their own: one stream reads the results of another, and reuses the memory of
+ * another, without any wait on the host.
  *
  * On the device of tests/fake/late each queue holds its work back until somebody waits for it, so
- * that what runs in a wrong order computes something else.  Each case runs a second time on queues
- * that do not wait for each other, and has to notice. */
+ * that a missing wait gives wrong results.  Each case runs a second time on queues that do not wait
+ * for each other, and its results must be wrong then. */
 #include "plugin_rig.h"
 
 #include <stdbool.h>
@@ -15,23 +15,23 @@ enum { ROUNDS = 24, ELEMENTS = 96 };
 
 struct queue_rig {
     struct plugin_rig rig;
-    frit_stream *makes, *reads;
-    int wrong; /* results */
+    frit_stream *producer, *consumer;
+    int wrong; /* number of wrong results */
 };
 
-static void queue_rig_open(struct queue_rig *b, bool deaf, const char *fail_launch)
+static void queue_rig_open(struct queue_rig *b, bool ignore_waits, const char *fail_launch)
 {
     *b = (struct queue_rig){0};
     rig_plugin(&b->rig, "plugin.reference", RIG_LATE);
     rig_set(&b->rig, "stream", "queues", "2");
     rig_set(&b->rig, "plugin.reference", "option.hold", "1000");
-    rig_set(&b->rig, "plugin.reference", "option.deaf", deaf ? "yes" : "no");
+    rig_set(&b->rig, "plugin.reference", "option.ignore_waits", ignore_waits ? "yes" : "no");
     rig_set(&b->rig, "plugin.reference", "option.fail_launch", fail_launch);
     rig_open(&b->rig, "reference:0");
-    assert_int_equal(frit_stream_open(b->rig.dev, &b->makes, NULL), FRIT_OK);
-    assert_int_equal(frit_stream_open(b->rig.dev, &b->reads, NULL), FRIT_OK);
-    assert_non_null(b->makes);
-    assert_non_null(b->reads);
+    assert_int_equal(frit_stream_open(b->rig.dev, &b->producer, NULL), FRIT_OK);
+    assert_int_equal(frit_stream_open(b->rig.dev, &b->consumer, NULL), FRIT_OK);
+    assert_non_null(b->producer);
+    assert_non_null(b->consumer);
 }
 
 static void enter(struct queue_rig *b, frit_stream *stream)
@@ -42,12 +42,12 @@ static void enter(struct queue_rig *b, frit_stream *stream)
 static void queue_rig_close(struct queue_rig *b)
 {
     enter(b, NULL);
-    frit_stream_close(b->makes, NULL);
-    frit_stream_close(b->reads, NULL);
+    frit_stream_close(b->producer, NULL);
+    frit_stream_close(b->consumer, NULL);
     rig_close(&b->rig);
 }
 
-static frit_tensor *given(struct queue_rig *b, float value)
+static frit_tensor *make_input(struct queue_rig *b, float value)
 {
     float data[ELEMENTS];
 
@@ -56,8 +56,8 @@ static frit_tensor *given(struct queue_rig *b, float value)
     return frit_from_host(b->rig.dev, FRIT_F32, FRIT_SHAPE(ELEMENTS), data, sizeof(data));
 }
 
-/* Negated on the stream, submitted; the operand is released. */
-static frit_tensor *negated(struct queue_rig *b, frit_stream *stream, frit_tensor *x)
+/* Submits a negation on the stream and releases the operand. */
+static frit_tensor *negate_on(struct queue_rig *b, frit_stream *stream, frit_tensor *x)
 {
     frit_tensor *y;
 
@@ -68,7 +68,7 @@ static frit_tensor *negated(struct queue_rig *b, frit_stream *stream, frit_tenso
     return y;
 }
 
-/* Reads and releases; counts what is not +-(value + i). */
+/* Reads and releases a tensor; counts it as wrong unless element i is sign * (value + i). */
 static void expect(struct queue_rig *b, frit_tensor *tensor, float sign, float value)
 {
     float out[ELEMENTS] = {0};
@@ -86,45 +86,47 @@ static void expect(struct queue_rig *b, frit_tensor *tensor, float sign, float v
 
 /* ---- cases ---- */
 
-/* What one stream made another reads. */
+/* The consumer reads a result of the producer. */
 static void consume(struct queue_rig *b, float value)
 {
-    frit_tensor *y = negated(b, b->makes, given(b, value));
+    frit_tensor *y = negate_on(b, b->producer, make_input(b, value));
 
-    expect(b, negated(b, b->reads, y), 1, value);
+    expect(b, negate_on(b, b->consumer, y), 1, value);
 }
 
-/* A stream reads what dies then; its memory gets another stream's result, which is wanted first. */
+/* The consumer is the last to read a tensor.  The producer's next result gets its memory and is
+ * read back before the consumer's. */
 static void reuse(struct queue_rig *b, float value)
 {
-    frit_tensor *other = given(b, 1000 + value), *y = negated(b, b->makes, given(b, value)), *z;
+    frit_tensor *other = make_input(b, 1000 + value),
+                *y = negate_on(b, b->producer, make_input(b, value)), *z;
 
     expect(b, frit_ref(y), -1, value);
-    z = negated(b, b->reads, y);
-    expect(b, negated(b, b->makes, other), -1, 1000 + value);
+    z = negate_on(b, b->consumer, y);
+    expect(b, negate_on(b, b->producer, other), -1, 1000 + value);
     expect(b, z, 1, value);
 }
 
-/* The same, and the memory gets bytes of the program. */
+/* The same, but the memory is filled from the host. */
 static void refill(struct queue_rig *b, float value)
 {
-    frit_tensor *y = negated(b, b->makes, given(b, value)), *z, *other;
+    frit_tensor *y = negate_on(b, b->producer, make_input(b, value)), *z, *other;
 
     expect(b, frit_ref(y), -1, value);
-    z = negated(b, b->reads, y);
-    enter(b, b->makes);
-    other = given(b, 1000 + value);
+    z = negate_on(b, b->consumer, y);
+    enter(b, b->producer);
+    other = make_input(b, 1000 + value);
     expect(b, other, 1, 1000 + value);
     expect(b, z, 1, value);
 }
 
-static int count_wrong(void (*one)(struct queue_rig *b, float value), bool deaf)
+static int count_wrong(void (*run_case)(struct queue_rig *b, float value), bool ignore_waits)
 {
     struct queue_rig b;
 
-    queue_rig_open(&b, deaf, "0");
+    queue_rig_open(&b, ignore_waits, "0");
     for (int i = 0; i < ROUNDS; i++)
-        one(&b, (float)i);
+        run_case(&b, (float)i);
     queue_rig_close(&b);
     return b.wrong;
 }
@@ -136,21 +138,21 @@ static void test_a_stream_reads_what_another_made(void **state)
     assert_int_not_equal(count_wrong(consume, true), 0);
 }
 
-static void test_memory_is_reused_behind_its_last_readers(void **state)
+static void test_memory_is_reused_after_its_last_readers(void **state)
 {
     (void)state;
     assert_int_equal(count_wrong(reuse, false), 0);
     assert_int_not_equal(count_wrong(reuse, true), 0);
 }
 
-static void test_memory_is_refilled_behind_its_last_readers(void **state)
+static void test_memory_is_refilled_after_its_last_readers(void **state)
 {
     (void)state;
     assert_int_equal(count_wrong(refill, false), 0);
     assert_int_not_equal(count_wrong(refill, true), 0);
 }
 
-/* Who waits for the one queue learns what failed on the other, as far as it comes from there. */
+/* Waiting for one queue reports a failure on another one if the awaited result depends on it. */
 static void test_a_failure_crosses_queues(void **state)
 {
     float out[ELEMENTS];
@@ -159,11 +161,11 @@ static void test_a_failure_crosses_queues(void **state)
 
     (void)state;
     queue_rig_open(&b, false, "1");
-    z = negated(&b, b.reads, negated(&b, b.makes, given(&b, 1)));
+    z = negate_on(&b, b.consumer, negate_on(&b, b.producer, make_input(&b, 1)));
     assert_int_equal(frit_read(z, out, sizeof(out), NULL), FRIT_IO);
     assert_non_null(strstr(frit_tensor_error(z), "it was to fail"));
     frit_release(z);
-    expect(&b, negated(&b, b.reads, given(&b, 2)), -1, 2);
+    expect(&b, negate_on(&b, b.consumer, make_input(&b, 2)), -1, 2);
     assert_int_equal(b.wrong, 0);
     queue_rig_close(&b);
 }
@@ -172,8 +174,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_stream_reads_what_another_made),
-        cmocka_unit_test(test_memory_is_reused_behind_its_last_readers),
-        cmocka_unit_test(test_memory_is_refilled_behind_its_last_readers),
+        cmocka_unit_test(test_memory_is_reused_after_its_last_readers),
+        cmocka_unit_test(test_memory_is_refilled_after_its_last_readers),
         cmocka_unit_test(test_a_failure_crosses_queues),
     };
 

@@ -23,7 +23,7 @@ static void open_small(struct plugin_rig *rig)
         ones[i] = 1;
 }
 
-static frit_tensor *given(struct plugin_rig *rig)
+static frit_tensor *make_input(struct plugin_rig *rig)
 {
     return frit_from_host(rig->dev, FRIT_F32, FRIT_SHAPE(N), ones, sizeof(ones));
 }
@@ -62,7 +62,7 @@ static frit_status play_round(struct plugin_rig *rig, frit_tensor *x)
 static void learn(struct plugin_rig *rig)
 {
     for (int i = 0; i < ROUNDS; i++)
-        assert_int_equal(play_round(rig, given(rig)), FRIT_OK);
+        assert_int_equal(play_round(rig, make_input(rig)), FRIT_OK);
     assert_true(rig_stats(rig).fused > 0);
 }
 
@@ -72,7 +72,7 @@ static void good_rounds(struct plugin_rig *rig)
     uint64_t before = plays(rig);
 
     for (int i = 0; i < 2; i++)
-        assert_int_equal(play_round(rig, given(rig)), FRIT_OK);
+        assert_int_equal(play_round(rig, make_input(rig)), FRIT_OK);
     assert_true(plays(rig) > before);
     assert_int_equal(rig_stats(rig).tensors_now, 0);
     assert_int_equal(rig_stats(rig).buffers_now, 0);
@@ -87,7 +87,7 @@ static void test_each_allocation_of_the_host(void **state)
     open_small(&rig);
     learn(&rig);
     for (long n = 0; hit; n++) {
-        frit_tensor *x = given(&rig);
+        frit_tensor *x = make_input(&rig);
         frit_status st;
 
         frit_trim(rig.dev);
@@ -110,12 +110,12 @@ static void test_less_and_less_of_the_device(void **state)
     open_small(&rig);
     learn(&rig);
     for (uint64_t taken = STEP_BYTES; taken < DEVICE_BYTES; taken += STEP_BYTES) {
-        frit_tensor *x = given(&rig), *others[DEVICE_BYTES / STEP_BYTES];
+        frit_tensor *x = make_input(&rig), *others[DEVICE_BYTES / STEP_BYTES];
         uint32_t n = 0;
         frit_status st;
 
         while (n < taken / STEP_BYTES)
-            others[n++] = given(&rig);
+            others[n++] = make_input(&rig);
         st = play_round(&rig, x);
         assert_true(st == FRIT_OK || st == FRIT_NO_DEVICE_MEMORY);
         n_right += st == FRIT_OK;

@@ -59,7 +59,7 @@ static void test_a_block_is_seen(void **state)
     assert_int_equal(frit_inspect_start(rig.dev, NULL), FRIT_OK);
     y = record_chain(&rig, x);
     assert_int_equal(frit_inspect_stop(rig.dev, &seen, NULL), FRIT_OK);
-    frit_release(record_chain(&rig, x)); /* nobody looks any more */
+    frit_release(record_chain(&rig, x)); /* after the inspection */
 
     assert_int_equal(frit_inspection_about(seen, &about), FRIT_OK);
     assert_int_equal(about.n_runs, 1);
@@ -146,7 +146,7 @@ static void test_single_steps_say_what_became_of_them(void **state)
     rig_close(&rig);
 }
 
-/* A plan that ran before is run the short way where nobody looks on. */
+/* A known plan is replayed except under inspection. */
 static void test_known_plans_are_seen(void **state)
 {
     const frit_setting unfused = {"fusion", "enabled", "no"};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A lock with one owner: whoever is inside is alone, whether others come often or never, with and
+/* A lock with one owner excludes all other threads, whether they take it often or never, with and
  * without membarrier. */
 #include "unit.h"
 
@@ -13,15 +13,15 @@ enum { THREADS = 2, OWNED = 400000, TAKEN = 4000 };
 
 struct shared {
     struct owner_lock lock;
-    uint64_t count, again; /* plain: the lock is what guards them */
+    uint64_t count, copy; /* not atomic: guarded by the lock */
     atomic_bool started;
 };
 
 static void add(struct shared *shared)
 {
     shared->count++;
-    shared->again++;
-    assert_int_equal(shared->count, shared->again);
+    shared->copy++;
+    assert_int_equal(shared->count, shared->copy);
 }
 
 static void *take(void *arg)
@@ -35,7 +35,7 @@ static void *take(void *arg)
         add(shared);
         owner_lock_give(&shared->lock);
         if (i % 8 == 0)
-            sched_yield(); /* the owner's fast way has its turns too */
+            sched_yield(); /* lets the owner use its fast path too */
     }
     return NULL;
 }
@@ -60,7 +60,7 @@ static void count_together(struct shared *shared)
     assert_false(shared->lock.by_mutex);
 }
 
-static void test_nobody_is_inside_with_another(void **state)
+static void test_one_thread_at_a_time(void **state)
 {
     struct shared shared = {0};
 
@@ -85,7 +85,7 @@ static void test_without_membarrier_too(void **state)
 
 struct wait {
     struct owner_lock lock;
-    atomic_bool inside, wants, in;
+    atomic_bool held, contended, entered;
 };
 
 static void *hold(void *arg)
@@ -93,17 +93,17 @@ static void *hold(void *arg)
     struct wait *wait = arg;
 
     owner_lock_take(&wait->lock);
-    atomic_store(&wait->inside, true);
-    while (!atomic_load(&wait->wants))
+    atomic_store(&wait->held, true);
+    while (!atomic_load(&wait->contended))
         sched_yield();
     for (int i = 0; i < 100; i++)
         sched_yield();
-    atomic_store(&wait->inside, false);
+    atomic_store(&wait->held, false);
     owner_lock_give(&wait->lock);
     return NULL;
 }
 
-static void test_the_owner_waits_for_who_took_it(void **state)
+static void test_the_owner_waits_for_a_taker(void **state)
 {
     struct wait wait = {0};
     pthread_t thread;
@@ -111,11 +111,11 @@ static void test_the_owner_waits_for_who_took_it(void **state)
     (void)state;
     owner_lock_init(&wait.lock);
     assert_int_equal(pthread_create(&thread, NULL, hold, &wait), 0);
-    while (!atomic_load(&wait.inside))
+    while (!atomic_load(&wait.held))
         sched_yield();
-    atomic_store(&wait.wants, true);
+    atomic_store(&wait.contended, true);
     owner_lock_enter(&wait.lock);
-    assert_false(atomic_load(&wait.inside));
+    assert_false(atomic_load(&wait.held));
     owner_lock_leave(&wait.lock);
     pthread_join(thread, NULL);
     owner_lock_fini(&wait.lock);
@@ -125,9 +125,9 @@ static void *want(void *arg)
 {
     struct wait *wait = arg;
 
-    atomic_store(&wait->wants, true);
+    atomic_store(&wait->contended, true);
     owner_lock_take(&wait->lock);
-    atomic_store(&wait->in, true);
+    atomic_store(&wait->entered, true);
     owner_lock_give(&wait->lock);
     return NULL;
 }
@@ -141,24 +141,24 @@ static void test_others_wait_for_the_owner(void **state)
     owner_lock_init(&wait.lock);
     owner_lock_enter(&wait.lock);
     assert_int_equal(pthread_create(&thread, NULL, want, &wait), 0);
-    while (!atomic_load(&wait.wants))
+    while (!atomic_load(&wait.contended))
         sched_yield();
     for (int i = 0; i < 1000; i++) {
-        assert_false(atomic_load(&wait.in));
+        assert_false(atomic_load(&wait.entered));
         sched_yield();
     }
     owner_lock_leave(&wait.lock);
     pthread_join(thread, NULL);
-    assert_true(atomic_load(&wait.in));
+    assert_true(atomic_load(&wait.entered));
     owner_lock_fini(&wait.lock);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_nobody_is_inside_with_another),
+        cmocka_unit_test(test_one_thread_at_a_time),
         cmocka_unit_test(test_without_membarrier_too),
-        cmocka_unit_test(test_the_owner_waits_for_who_took_it),
+        cmocka_unit_test(test_the_owner_waits_for_a_taker),
         cmocka_unit_test(test_others_wait_for_the_owner),
     };
 

@@ -32,7 +32,7 @@ static frit_status note(void *ctx, const struct ini_line *line, frit_err *err)
     return FRIT_OK;
 }
 
-/* A copy of the exact size, so that the address sanitizer sees reads behind the end. */
+/* A copy of the exact size, so that the address sanitizer sees reads past the end. */
 static void check(const char *text, size_t length, const char *seen, const char *error)
 {
     char *bytes = malloc(length ? length : 1);

@@ -143,7 +143,7 @@ static bool wants(const struct probe *probe, const frit_op_desc *op)
         return false;
     if (rule->outputs && probe->n_alive >= 2 * rule->outputs)
         return false;
-    if (rule->deaf && probe->accepted && !op->n_dead)
+    if (rule->needs_death && probe->accepted && !op->n_dead)
         return false;
     switch (rule->kind) {
     case RULE_CHAIN:

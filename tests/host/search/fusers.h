@@ -39,7 +39,7 @@ struct rule {
     uint32_t sequence[8];
     uint32_t
         outputs; /* values alive that a program can write, 0: any number; stays open for more */
-    bool deaf;   /* refuses an op in which nothing dies once it has one */
+    bool needs_death; /* refuses an op in which nothing dies once it has one */
 };
 
 enum { MAX_RULES = 8 };

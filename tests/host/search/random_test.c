@@ -73,7 +73,7 @@ static uint32_t random_rules(void)
         {.name = "greedy", .kind = RULE_GREEDY},
         {.name = "never", .kind = RULE_NEVER},
         {.name = "pair", .kind = RULE_SEQUENCE, .sequence = {FRIT_OP_exp, FRIT_OP_neg}},
-        {.name = "deaf", .kind = RULE_CHAIN, .deaf = true},
+        {.name = "needs_death", .kind = RULE_CHAIN, .needs_death = true},
     };
     uint32_t n = 1 + pick(5);
 

@@ -31,9 +31,9 @@ enum { SMALLEST = 512, LARGEST = 1024, TEXT = 1 << 17 };
     {                                                         \
         .name = "reduce", .kind = RULE_REDUCE, .quality = 900 \
     }
-#define DEAF                                                              \
-    {                                                                     \
-        .name = "deaf", .kind = RULE_CHAIN, .quality = 1000, .deaf = true \
+#define DEAF                                                                            \
+    {                                                                                   \
+        .name = "needs_death", .kind = RULE_CHAIN, .quality = 1000, .needs_death = true \
     }
 
 /* ---- graphs ---- */

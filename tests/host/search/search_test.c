@@ -296,17 +296,19 @@ static void blocks_are_limited(void **state)
 /* A death makes a block that was fed without it look again. */
 static void late_death_feeds_again(void **state)
 {
-    struct rule deaf[] = {{.name = "deaf", .kind = RULE_CHAIN, .quality = 1000, .deaf = true},
-                          {.name = "never", .kind = RULE_NEVER, .quality = 1000}};
+    struct rule needs_death[] = {
+        {.name = "needs_death", .kind = RULE_CHAIN, .quality = 1000, .needs_death = true},
+        {.name = "never", .kind = RULE_NEVER, .quality = 1000}};
 
     (void)state;
-    EXPECT(deaf, 5, "exp 0 > 1; neg 1 > 2; abs 2 > 3 ! 2", "0 deaf(1 2)");
-    EXPECT(deaf, 5, "exp 0 > 1; neg 1 > 2; abs 2 > 3 ! 2 1", "deaf(0 1 2)");
+    EXPECT(needs_death, 5, "exp 0 > 1; neg 1 > 2; abs 2 > 3 ! 2", "0 needs_death(1 2)");
+    EXPECT(needs_death, 5, "exp 0 > 1; neg 1 > 2; abs 2 > 3 ! 2 1", "needs_death(0 1 2)");
 }
 
 static void buried_later_is_the_same(void **state)
 {
-    struct rule rules[] = {{.name = "deaf", .kind = RULE_CHAIN, .quality = 1000, .deaf = true}};
+    struct rule rules[] = {
+        {.name = "needs_death", .kind = RULE_CHAIN, .quality = 1000, .needs_death = true}};
     struct search_config config = {.n_fusers = 1, .max_blocks = 5};
     struct rig_fusers fusers;
     struct relative relative = {0};
@@ -326,7 +328,7 @@ static void buried_later_is_the_same(void **state)
     assert_int_equal(search_finish(search, &relative, true, &blocks, &n_blocks, &n_ops, &err),
                      FRIT_OK);
     assert_string_equal(rig_blocks_text(&fusers, blocks, n_blocks, text, sizeof(text)),
-                        "deaf(0 1)");
+                        "needs_death(0 1)");
     rig_drop(blocks, n_blocks);
     assert_int_equal(search_push(search, &relative, &err), FRIT_INTERNAL);
     search_destroy(search);

@@ -68,7 +68,7 @@ void rig_chain(struct rig_ops *ops, uint32_t rank)
 
 /* ---- the device ---- */
 
-static void *copied(const void *from, size_t count, size_t size)
+static void *copy_array(const void *from, size_t count, size_t size)
 {
     void *to = calloc(count + 1, size);
 
@@ -80,18 +80,18 @@ static void *copied(const void *from, size_t count, size_t size)
 
 static struct kir_module *copy_module(const struct kir_module *from)
 {
-    struct kir_module *to = copied(from, 1, sizeof(*to));
+    struct kir_module *to = copy_array(from, 1, sizeof(*to));
 
     to->arena = (struct arena){0};
     to->name = arena_text(&to->arena, from->name, strlen(from->name));
-    to->args = copied(from->args, from->n_args, sizeof(*from->args));
-    to->links = copied(from->links, from->n_links, sizeof(*from->links));
-    to->phases = copied(from->phases, from->n_phases, sizeof(*from->phases));
+    to->args = copy_array(from->args, from->n_args, sizeof(*from->args));
+    to->links = copy_array(from->links, from->n_links, sizeof(*from->links));
+    to->phases = copy_array(from->phases, from->n_phases, sizeof(*from->phases));
     for (uint32_t i = 0; i < from->n_phases; i++) {
         const struct kir_phase *phase = &from->phases[i];
 
-        to->phases[i].inst = copied(phase->inst, phase->n, sizeof(*phase->inst));
-        to->phases[i].tiles = copied(phase->tiles, phase->n_tiles, sizeof(*phase->tiles));
+        to->phases[i].inst = copy_array(phase->inst, phase->n, sizeof(*phase->inst));
+        to->phases[i].tiles = copy_array(phase->tiles, phase->n_tiles, sizeof(*phase->tiles));
     }
     return to;
 }

@@ -47,11 +47,11 @@ static void emit_sum(struct expr *e, struct delinearizer *points, const struct p
     delinearize_phase(points, e);
     group = sched_wide(e->s, kir_emit_imm(m, KIR_group, 0, KIR_NONE, KIR_NONE, KIR_NONE));
     lane = sched_wide(e->s, kir_emit(m, KIR_lane, KIR_NONE, KIR_NONE, KIR_NONE));
-    element = kir_emit(m, KIR_mul, group, sched_index(e->s, LANES), KIR_NONE);
+    element = kir_emit(m, KIR_mul, group, sched_add_index(e->s, LANES), KIR_NONE);
     element = kir_emit(m, KIR_add, element, lane, KIR_NONE);
     delinearize_set(points, e, element);
     expr_hoist(e);
-    expr_mask(e, kir_emit(m, KIR_lt, element, sched_index(e->s, points->count), KIR_NONE));
+    expr_mask(e, kir_emit(m, KIR_lt, element, sched_add_index(e->s, points->count), KIR_NONE));
     value = expr_value(e, plan->node[0]);
     for (uint32_t i = 1; i < plan->n; i++)
         value = kir_emit(m, KIR_add, value, expr_value(e, plan->node[i]), KIR_NONE);

@@ -41,7 +41,7 @@ static void divide(int64_t by, bool wide, const int64_t *x, int64_t *y)
     kir_arg(&m, FRIT_I64, KIR_READ);
     kir_arg(&m, FRIT_I64, KIR_WRITE);
     kir_phase(&m, NUMBERS);
-    divisor = sched_divisor(&s, by);
+    divisor = sched_add_divisor(&s, by);
     lane = sched_wide(&s, kir_emit(&m, KIR_lane, KIR_NONE, KIR_NONE, KIR_NONE));
     value = kir_emit_as(&m, KIR_load, KIR_I64, 0, lane, KIR_NONE, KIR_NONE);
     if (!wide)
@@ -96,9 +96,9 @@ static void test_words(void **state)
     kir_phase(&m, 16);
     for (uint32_t i = 0; i < 100; i++) {
         m.wide = i % 2;
-        value = sched_index(&s, i);
+        value = sched_add_index(&s, i);
         assert_int_equal(kir_type_at(&m, value), i % 2 ? KIR_I64 : KIR_I32);
-        value = sched_scalar(&s, 1000 + i, KIR_F32);
+        value = sched_add_scalar(&s, 1000 + i, KIR_F32);
         assert_int_equal(kir_type_at(&m, value), KIR_F32);
     }
     assert_int_equal(m.n_params, 200);
@@ -127,11 +127,11 @@ static void emit_loops(struct expr *e, uint32_t store)
     expr_phase(e);
     lane = kir_emit(m, KIR_lane, KIR_NONE, KIR_NONE, KIR_NONE);
     expr_set(e, 0, lane);
-    expr_mask(e, kir_emit(m, KIR_lt, lane, sched_index(e->s, e->space.extent[0]), KIR_NONE));
+    expr_mask(e, kir_emit(m, KIR_lt, lane, sched_add_index(e->s, e->space.extent[0]), KIR_NONE));
     expr_hoist(e);
     for (int half = 0; half < 2; half++) {
-        zero = sched_index(e->s, half ? 3 : 0);
-        end = sched_index(e->s, half ? e->space.extent[1] : 3);
+        zero = sched_add_index(e->s, half ? 3 : 0);
+        end = sched_add_index(e->s, half ? e->space.extent[1] : 3);
         mark = expr_mark(e);
         expr_set(e, 1, kir_for(m, zero, end, 1));
         expr_emit_store(e, store);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Layouts of the views: the same elements under other dims and strides.  Attributes are as drivers
- * see them: axes filled and from the front, slices resolved. */
+/* Layouts of the views: the same elements under other dims and strides.  Attributes are in
+ * the form that drivers get: defaults are filled in, axes count from the front, slices are resolved
+ * to bounds. */
 #include <string.h>
 
 #include "rows.h"

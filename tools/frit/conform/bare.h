@@ -106,7 +106,7 @@ struct bare_answer {
     frit_variant variant;
 };
 
-/* What a launch needs beside its arguments. */
+/* What a launch needs besides its arguments. */
 struct bare_extras {
     frit_allocation workspace;
     struct bare_derived own, *derived;

@@ -439,7 +439,7 @@ static frit_status place_init(struct bare *bare, const struct block_run *run,
     return status;
 }
 
-/* What argument `i` holds afterwards: an input what it did, an output what is right. */
+/* Checks argument `i` after the launch: an input must be unchanged, an output must be right. */
 static frit_status check_arg(struct bare *bare, const struct block_run *run,
                              const struct block_place *place, uint32_t i)
 {

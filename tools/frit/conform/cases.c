@@ -39,7 +39,7 @@ static bool is_listed(uint32_t op)
     return false;
 }
 
-/* Number `index` of the functions of one float that rows.def does not list. */
+/* The index-th of the functions of one float that rows.def does not list; NULL: there are fewer. */
 static const frit_op_info *function_at(size_t index)
 {
     for (uint32_t id = 0; id < FRIT_OP_LIMIT; id++) {
@@ -75,7 +75,7 @@ bool conform_row_at(size_t index, struct conform_row *out)
 
 /* ---- which element types ---- */
 
-/* The first letter of the row that leaves an element type open. */
+/* The letter of the first operand whose element type the row does not fix; D if there is none. */
 static uint32_t open_letter(const frit_op_info *op)
 {
     for (const frit_slot_info *slot = op->in; slot->name; slot++)
@@ -105,7 +105,7 @@ bool conform_letter_takes(uint32_t letter, uint32_t dtype)
     }
 }
 
-/* Whether the words of `list` name the type. */
+/* Whether `list` contains the word. */
 static bool lists(const char *list, const char *name)
 {
     size_t length = strlen(name);
@@ -125,6 +125,7 @@ static bool row_takes(const struct conform_row *row, uint32_t dtype)
 
 /* ---- cases ---- */
 
+/* Whether any operand gets special values: its kind is then an upper-case letter. */
 static bool has_special(const struct conform_row *row)
 {
     for (const char *kind = row->kinds; *kind; kind++)
@@ -133,14 +134,14 @@ static bool has_special(const struct conform_row *row)
     return false;
 }
 
-/* Nothing to lay out in another way. */
-static bool is_plain(const struct conform_form *form)
+/* Whether no operand has elements that another layout would move. */
+static bool has_only_dense(const struct conform_form *form)
 {
     return !strchr(form->operands, '[') || strstr(form->shape, "empty") ||
            strcmp(form->shape, "rank0") == 0 || strcmp(form->shape, "single") == 0;
 }
 
-/* There is no sum and no product of bools. */
+/* Bools can be neither added nor multiplied. */
 static bool form_takes(const struct conform_form *form, uint32_t dtype)
 {
     return dtype != FRIT_BOOL ||
@@ -164,7 +165,7 @@ static bool add(struct conform_cases *cases, const struct conform_case *one)
 
 /* The element type that most cases of --quick use.  Other types differ from it in loads, stores and
  * arithmetic, not in addressing. */
-static uint32_t first_type(const struct conform_row *row)
+static uint32_t quick_type(const struct conform_row *row)
 {
     uint32_t dtype = FRIT_F32;
 
@@ -175,32 +176,33 @@ static uint32_t first_type(const struct conform_row *row)
     return dtype;
 }
 
-/* Large shapes test how work is split; odd ones already test addressing. */
-static bool suits(const struct conform_form *form, uint32_t layout)
+/* Large shapes test how work is split, which few layouts change; the other shapes test addressing.
+ */
+static bool layout_matters(const struct conform_form *form, uint32_t layout)
 {
     return strncmp(form->shape, "large", strlen("large")) != 0 || layout == LAYOUT_DENSE ||
            layout == LAYOUT_PERMUTED || layout == LAYOUT_DYING;
 }
 
-/* With --quick the odd shape has all layouts in the first type, and one in each other, which
- * changes from type to type and from row to row; so it does from shape to shape in the first type.
- */
-static bool has_layout(const struct conform_case *one, uint32_t layout, size_t turn, bool quick)
+/* Without --quick every shape is tested in all layouts that matter.  With --quick only the shape
+ * "odd" in the quick type is.  Other shapes in that type, and "odd" in other types, are tested in
+ * one layout besides the dense one; `rotation` picks it, so that it varies. */
+static bool has_layout(const struct conform_case *one, uint32_t layout, size_t rotation, bool quick)
 {
-    bool first = one->dtype == first_type(&one->row), odd = strcmp(one->form->shape, "odd") == 0;
+    bool first = one->dtype == quick_type(&one->row), odd = strcmp(one->form->shape, "odd") == 0;
 
-    if (layout == LAYOUT_DENSE || is_plain(one->form))
+    if (layout == LAYOUT_DENSE || has_only_dense(one->form))
         return layout == LAYOUT_DENSE;
-    if (!suits(one->form, layout))
+    if (!layout_matters(one->form, layout))
         return false;
-    return !quick || (first && odd) || ((first || odd) && layout == 1 + turn % (N_LAYOUTS - 1));
+    return !quick || (first && odd) || ((first || odd) && layout == 1 + rotation % (N_LAYOUTS - 1));
 }
 
-static bool add_layouts(struct conform_cases *cases, struct conform_case *one, size_t turn,
+static bool add_layouts(struct conform_cases *cases, struct conform_case *one, size_t rotation,
                         bool quick)
 {
     for (uint32_t layout = 0; layout < N_LAYOUTS; layout++) {
-        if (!has_layout(one, layout, turn, quick))
+        if (!has_layout(one, layout, rotation, quick))
             continue;
         one->layout = (enum conform_layout)layout;
         if (!add(cases, one))
@@ -208,8 +210,8 @@ static bool add_layouts(struct conform_cases *cases, struct conform_case *one, s
     }
     one->layout = LAYOUT_DENSE;
     one->special =
-        !is_plain(one->form) && has_special(&one->row) &&
-        (!quick || one->dtype == first_type(&one->row) || strcmp(one->form->shape, "odd") == 0);
+        !has_only_dense(one->form) && has_special(&one->row) &&
+        (!quick || one->dtype == quick_type(&one->row) || strcmp(one->form->shape, "odd") == 0);
     if (one->special && !add(cases, one))
         return false;
     one->special = false;
@@ -227,10 +229,10 @@ bool conform_cases_add(struct conform_cases *cases, const struct conform_row *ro
             continue;
         one.dtype = dtype;
         for (one.form = row->forms; one.form->shape; one.form++) {
-            size_t turn = row->op->id + dtype + (size_t)(one.form - row->forms);
+            size_t rotation = row->op->id + dtype + (size_t)(one.form - row->forms);
 
             if ((one.form->quick || !quick) && form_takes(one.form, dtype) &&
-                !add_layouts(cases, &one, turn, quick))
+                !add_layouts(cases, &one, rotation, quick))
                 return false;
         }
     }

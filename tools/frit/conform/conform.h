@@ -162,14 +162,14 @@ struct conform_options {
 
 /* Called with each case's outcome, in any order; `reason` is "" if it passes.
  * False: no more of them. */
-typedef bool conform_take(void *ctx, size_t index, enum conform_verdict verdict,
-                          const char *reason);
+typedef bool conform_on_verdict(void *ctx, size_t index, enum conform_verdict verdict,
+                                const char *reason);
 
 /* Runs cases in child processes, several at once.  A case that crashes or hangs fails, and another
- * child goes on with the next one.  Calls `take` with each verdict, until all cases have one or
- * `take` returns false.  Returns false, after a message, if no child can be started. */
+ * child goes on with the next one.  Calls `on_verdict` with each verdict, until all cases have one
+ * or `on_verdict` returns false.  Returns false, after a message, if no child can be started. */
 bool conform_run(const struct conform_options *options, const struct conform_cases *cases,
-                 conform_take *take, void *ctx);
+                 conform_on_verdict *on_verdict, void *ctx);
 
 /* In a child: opens the device and runs cases from `first` on, writing lines to `out`. */
 void conform_child(const struct conform_options *options, const struct conform_cases *cases,

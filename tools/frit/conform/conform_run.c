@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parent's side: a child per row (or case), several at a time, whose lines report how far
- * each came.  The parent never opens a host, so that a child is a clean copy of it. */
+/* The parent's side: it runs a child per row (or per case), several at a time, and reads the lines
+ * in which each child reports its progress.  The parent never opens a host, so that every child is
+ * forked from a process without one. */
 #include <errno.h>
 #include <math.h>
 #include <poll.h>
@@ -14,29 +15,29 @@
 #include "conform/find.h"
 #include "term.h"
 
-/* A child and what was read of its lines. */
+/* A child and the part of its output that is not handled yet. */
 struct child {
     pid_t pid;
-    int from;
+    int fd;
     char text[4096];
     size_t used;
     double last_line; /* when the last line came */
-    bool late;        /* it was ended because none came */
-    size_t next, end; /* cases: the next one to get a verdict, and after the last */
+    bool timed_out;   /* it was killed because none came */
+    size_t next, end; /* its cases that have no verdict yet: the first, and one past the last */
 };
 
-/* All that are under way. */
-struct crowd {
+/* The children that are running. */
+struct workers {
     const struct conform_options *options;
     const struct conform_cases *cases;
-    conform_take *take;
+    conform_on_verdict *on_verdict;
     void *ctx;
-    struct child at[CONFORM_JOBS];
+    struct child child[CONFORM_JOBS];
     size_t n;
     bool stopped; /* no more outcomes are wanted */
 };
 
-static bool child_start(struct crowd *crowd, struct child *child, size_t first, size_t end)
+static bool child_start(struct workers *workers, struct child *child, size_t first, size_t end)
 {
     int ends[2];
 
@@ -46,7 +47,7 @@ static bool child_start(struct crowd *crowd, struct child *child, size_t first, 
     }
     fflush(NULL);
     *child = (struct child){
-        .pid = fork(), .from = ends[0], .last_line = term_clock(), .next = first, .end = end};
+        .pid = fork(), .fd = ends[0], .last_line = term_clock(), .next = first, .end = end};
     if (child->pid < 0) {
         perror("frit conform: fork");
         close(ends[0]);
@@ -58,25 +59,25 @@ static bool child_start(struct crowd *crowd, struct child *child, size_t first, 
 
         close(ends[0]);
         if (out)
-            conform_child(crowd->options, crowd->cases, first, end, out);
+            conform_child(workers->options, workers->cases, first, end, out);
         _exit(out ? 0 : 1);
     }
     close(ends[1]);
     return true;
 }
 
-/* ---- what it says ---- */
+/* ---- the lines of a child ---- */
 
-static void give_verdict(struct crowd *crowd, struct child *child, enum conform_verdict verdict,
+static void give_verdict(struct workers *workers, struct child *child, enum conform_verdict verdict,
                          const char *reason)
 {
     size_t index = child->next++;
 
-    if (!crowd->stopped)
-        crowd->stopped = !crowd->take(crowd->ctx, index, verdict, reason);
+    if (!workers->stopped)
+        workers->stopped = !workers->on_verdict(workers->ctx, index, verdict, reason);
 }
 
-static void take_line(struct crowd *crowd, struct child *child, const char *line)
+static void take_line(struct workers *workers, struct child *child, const char *line)
 {
     size_t index;
     int verdict, text = 0;
@@ -84,14 +85,13 @@ static void take_line(struct crowd *crowd, struct child *child, const char *line
     if (sscanf(line, "end %zu %d%n", &index, &verdict, &text) != 2 || index != child->next ||
         index >= child->end || verdict <= VERDICT_NONE || verdict >= N_VERDICTS)
         return;
-    give_verdict(crowd, child, (enum conform_verdict)verdict, line + text + (line[text] == ' '));
+    give_verdict(workers, child, (enum conform_verdict)verdict, line + text + (line[text] == ' '));
 }
 
-/* Reads what is there; false once nothing more comes. */
-static bool child_read(struct crowd *crowd, struct child *child)
+/* Reads the available output; false at its end. */
+static bool child_read(struct workers *workers, struct child *child)
 {
-    ssize_t got =
-        read(child->from, child->text + child->used, sizeof(child->text) - child->used - 1);
+    ssize_t got = read(child->fd, child->text + child->used, sizeof(child->text) - child->used - 1);
     char *line = child->text, *end;
 
     if (got < 0 && errno == EINTR)
@@ -103,104 +103,108 @@ static bool child_read(struct crowd *crowd, struct child *child)
     child->last_line = term_clock();
     for (; (end = strchr(line, '\n')); line = end + 1) {
         *end = '\0';
-        take_line(crowd, child, line);
+        take_line(workers, child, line);
     }
     child->used -= (size_t)(line - child->text);
     memmove(child->text, line, child->used);
-    child->used %= sizeof(child->text) - 1; /* what fills it is not a line of ours */
+    child->used %= sizeof(child->text) - 1; /* a full buffer without a line end is dropped */
     return true;
 }
 
-/* Ends it; says in words how it went. */
-static void child_end(struct child *child, double timeout, char reason[CONFORM_REASON])
+/* Waits until the child has exited; `reason` says in words how it ended. */
+static void child_reap(struct child *child, double timeout, char reason[CONFORM_REASON])
 {
     int status = 0;
 
-    close(child->from);
+    close(child->fd);
     while (waitpid(child->pid, &status, 0) < 0 && errno == EINTR)
         ;
-    if (child->late)
+    if (child->timed_out)
         snprintf(reason, CONFORM_REASON, "it hangs: no answer after %g s", timeout);
     else
         conform_ended(status, reason);
 }
 
-/* ---- all of them ---- */
+/* ---- all children ---- */
 
-static size_t chunk_end(const struct crowd *crowd, size_t first)
+/* The end of the cases that one child gets: all of a row, or one with --isolate. */
+static size_t chunk_end(const struct workers *workers, size_t first)
 {
-    const struct conform_case *at = crowd->cases->at;
+    const struct conform_case *at = workers->cases->at;
     size_t end = first + 1;
 
-    while (end < crowd->cases->count && !crowd->options->isolate &&
+    while (end < workers->cases->count && !workers->options->isolate &&
            strcmp(at[end].row.name, at[first].row.name) == 0)
         end++;
     return end;
 }
 
-/* Ends a child; another goes on after the case in which it ended. */
-static bool replace(struct crowd *crowd, struct child *child)
+/* Reaps a child.  The case in which it ended fails, and a new child continues with the next one. */
+static bool replace(struct workers *workers, struct child *child)
 {
     char reason[CONFORM_REASON];
     bool more;
 
-    child_end(child, crowd->options->timeout, reason);
+    child_reap(child, workers->options->timeout, reason);
     if (child->next < child->end)
-        give_verdict(crowd, child, VERDICT_FAILED, reason);
-    more = child->next < child->end && !crowd->stopped;
-    if (more && child_start(crowd, child, child->next, child->end))
+        give_verdict(workers, child, VERDICT_FAILED, reason);
+    more = child->next < child->end && !workers->stopped;
+    if (more && child_start(workers, child, child->next, child->end))
         return true;
-    *child = crowd->at[--crowd->n];
+    *child = workers->child[--workers->n];
     return !more;
 }
 
-/* Waits until a child has written something or is late; reads what all children have written. */
-static bool read_lines(struct crowd *crowd)
+/* Waits until a child has written something or has timed out; reads what all children have written.
+ */
+static bool read_lines(struct workers *workers)
 {
     struct pollfd events[CONFORM_JOBS];
-    double now = term_clock(), timeout = crowd->options->timeout, left = timeout;
+    double now = term_clock(), timeout = workers->options->timeout, left = timeout;
 
-    for (size_t i = 0; i < crowd->n; i++) {
-        events[i] = (struct pollfd){.fd = crowd->at[i].from, .events = POLLIN};
-        left = fmin(left, crowd->at[i].last_line + timeout - now);
+    for (size_t i = 0; i < workers->n; i++) {
+        events[i] = (struct pollfd){.fd = workers->child[i].fd, .events = POLLIN};
+        left = fmin(left, workers->child[i].last_line + timeout - now);
     }
-    if (poll(events, crowd->n, left > 0 ? (int)(left * 1e3) + 1 : 0) < 0)
+    if (poll(events, workers->n, left > 0 ? (int)(left * 1e3) + 1 : 0) < 0)
         return errno == EINTR;
     now = term_clock();
-    for (size_t i = crowd->n; i-- > 0;) { /* backwards: the last takes the place of who ends */
-        struct child *child = &crowd->at[i];
+    for (size_t i = workers->n;
+         i-- > 0;) { /* backwards, since the last child replaces one that ends */
+        struct child *child = &workers->child[i];
 
-        if (events[i].revents ? child_read(crowd, child) : now < child->last_line + timeout)
+        if (events[i].revents ? child_read(workers, child) : now < child->last_line + timeout)
             continue;
-        child->late = !events[i].revents;
-        if (child->late)
+        child->timed_out = !events[i].revents;
+        if (child->timed_out)
             kill(child->pid, SIGKILL);
-        if (!replace(crowd, child))
+        if (!replace(workers, child))
             return false;
     }
     return true;
 }
 
 bool conform_run(const struct conform_options *options, const struct conform_cases *cases,
-                 conform_take *take, void *ctx)
+                 conform_on_verdict *on_verdict, void *ctx)
 {
-    struct crowd crowd = {.options = options, .cases = cases, .take = take, .ctx = ctx};
+    struct workers workers = {
+        .options = options, .cases = cases, .on_verdict = on_verdict, .ctx = ctx};
     size_t begun = 0;
-    bool fine = true;
+    bool ok = true;
 
-    while (fine && !crowd.stopped && (crowd.n || begun < cases->count)) {
-        while (fine && crowd.n < options->jobs && begun < cases->count) {
-            size_t end = chunk_end(&crowd, begun);
+    while (ok && !workers.stopped && (workers.n || begun < cases->count)) {
+        while (ok && workers.n < options->jobs && begun < cases->count) {
+            size_t end = chunk_end(&workers, begun);
 
-            fine = child_start(&crowd, &crowd.at[crowd.n], begun, end);
-            crowd.n += fine;
+            ok = child_start(&workers, &workers.child[workers.n], begun, end);
+            workers.n += ok;
             begun = end;
         }
-        fine = fine && read_lines(&crowd);
+        ok = ok && read_lines(&workers);
     }
-    for (size_t i = 0; i < crowd.n; i++) {
-        kill(crowd.at[i].pid, SIGKILL);
-        child_end(&crowd.at[i], 0, (char[CONFORM_REASON]){0});
+    for (size_t i = 0; i < workers.n; i++) {
+        kill(workers.child[i].pid, SIGKILL);
+        child_reap(&workers.child[i], 0, (char[CONFORM_REASON]){0});
     }
-    return fine;
+    return ok;
 }

@@ -260,7 +260,7 @@ static double units_of(const struct conform_wanted *want)
     return want->ulp * (1 + log2(want->terms));
 }
 
-/* What an element may be off by beside its own error. */
+/* How far an element may be from the exact value, besides its own error. */
 static double slack_of(const struct conform_wanted *want)
 {
     double error = 0, most = want->rule == CONFORM_FOLD ? 0 : want->most;

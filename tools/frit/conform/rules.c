@@ -112,7 +112,7 @@ static frit_status pair_prepare(const struct fuser_pair *pair)
     return status;
 }
 
-/* What is not known must not be passed over. */
+/* A program must refuse a signature with a flag that it does not know. */
 static frit_status pair_flags(const struct fuser_pair *pair)
 {
     static struct bare_answer answer;

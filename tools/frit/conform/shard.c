@@ -9,7 +9,7 @@
 
 #include "conform/conform.h"
 
-/* A number from 1 to CONFORM_SHARDS at `*at`, which moves behind it; 0: there is none. */
+/* A number from 1 to CONFORM_SHARDS at `*at`, which is moved past it; 0: there is none. */
 static uint32_t parse_number(const char **at)
 {
     char *end;

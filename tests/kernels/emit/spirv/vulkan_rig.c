@@ -440,7 +440,7 @@ static bool run_placed(struct vulkan_rig *rig, const struct kir_module *module,
     bool done = MADE(rig->BeginCommandBuffer(rig->commands, &begin));
 
     for (uint32_t i = 0; done && i < module->n_phases; i++) {
-        if (code[i].inside)
+        if (code[i].block_is_pushed)
             memcpy(push + SPIRV_HEAD, rig->mapped, words);
         else
             memcpy(push + SPIRV_HEAD, &rig->address, 8);

@@ -69,7 +69,7 @@ static void check_copy(uint32_t dtype, uint32_t factor, bool aligned, uint32_t e
 
     copy(&m, dtype, factor);
     spirv_rig_emit(&m, 0, &spirv_rich, aligned, &code);
-    assert_int_equal(code.each, each);
+    assert_int_equal(code.per_thread, each);
     assert_int_equal(code.threads, LANES / each);
     assert_int_equal(spirv_rig_count(&code, SPV_STORE), stores);
     spirv_fini(&code);
@@ -129,7 +129,7 @@ static void shapes(void **state)
     target.max_threads = 128;
     spirv_rig_emit(&m, 0, &target, true, &code);
     assert_int_equal(code.threads, 128);
-    assert_int_equal(code.each, 32);
+    assert_int_equal(code.per_thread, 32);
     spirv_fini(&code);
     kir_fini(&m);
     begin(&m, FRIT_F32, 32); /* few lanes are a thread each */
@@ -213,17 +213,17 @@ static void block_of_launch(void **state)
     (void)state;
     copy(&m, FRIT_F32, 0);
     spirv_rig_emit(&m, 0, &target, true, &code);
-    assert_true(code.inside);
+    assert_true(code.block_is_pushed);
     assert_int_equal(code.push_bytes, SPIRV_HEAD + 3 * 8);
     spirv_fini(&code);
     target.push_bytes = SPIRV_HEAD + 3 * 8 - 1;
     spirv_rig_emit(&m, 0, &target, true, &code);
-    assert_false(code.inside);
+    assert_false(code.block_is_pushed);
     assert_int_equal(code.push_bytes, SPIRV_LEAST_PUSH);
     spirv_fini(&code);
-    target.apart = true; /* one address for those of two arguments */
+    target.split_block = true; /* one address for those of two arguments */
     spirv_rig_emit(&m, 0, &target, true, &code);
-    assert_true(code.inside);
+    assert_true(code.block_is_pushed);
     assert_int_equal(code.push_bytes, SPIRV_HEAD + 2 * 8);
     spirv_fini(&code);
     kir_fini(&m);

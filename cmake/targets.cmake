@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The verbs of the build: frit_library frit_plugin frit_tool frit_test frit_kernels_test.
+# The functions that define targets: frit_library frit_plugin frit_tool frit_test frit_kernels_test.
 # The build tree is laid out as installed, so that everything is found relative to libfrit.
 
 set(CMAKE_C_STANDARD 17)
