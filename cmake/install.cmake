@@ -19,9 +19,19 @@ foreach(room IN LISTS rooms)
     get_target_property(type ${target} TYPE)
     if(type STREQUAL MODULE_LIBRARY)
       install(TARGETS ${target} LIBRARY DESTINATION ${FRIT_INSTALLED_PLUGINS})
+      list(APPEND modules ${target})
+      list(APPEND module_files $<TARGET_FILE:${target}>)
     endif()
   endforeach()
 endforeach()
+
+# Those plugins are vouched for by their build ids; others are tried by frit-probe before they are loaded.
+set(trusted ${CMAKE_BINARY_DIR}/lib/frit/trusted-plugins)
+add_custom_command(OUTPUT ${trusted} DEPENDS ${modules} ${CMAKE_CURRENT_LIST_DIR}/trusted.cmake VERBATIM
+  COMMAND ${CMAKE_COMMAND} -D READELF=${CMAKE_READELF} "-DFILES=${module_files}" -D OUT=${trusted} -P ${CMAKE_CURRENT_LIST_DIR}/trusted.cmake)
+add_custom_target(trusted-plugins ALL DEPENDS ${trusted})
+install(FILES ${trusted} DESTINATION ${CMAKE_INSTALL_LIBDIR}/frit)
+install(TARGETS frit-probe RUNTIME DESTINATION ${CMAKE_INSTALL_LIBDIR}/frit)
 
 # The kit, as source, and the driver that `frit new-plugin` copies.
 set(data_dir ${CMAKE_INSTALL_DATADIR}/frit)

@@ -15,12 +15,14 @@ struct conf_options {
 #define CONF_STR                                                                 const char *
 #define CONF_LOG                                                                 const char *
 #define CONF_DIRS                                                                const char *
+#define CONF_PROBE                                                               const char *
 #define CONF_I64                                                                 int64_t
 #define CONF_BOOL                                                                bool
 #include "conf/options.def"
 #undef CONF_STR
 #undef CONF_LOG
 #undef CONF_DIRS
+#undef CONF_PROBE
 #undef CONF_I64
 #undef CONF_BOOL
 };
@@ -41,6 +43,7 @@ struct conf_plugin {
     bool critical;
     int64_t priority;
     bool has_priority;
+    const char *probe; /* auto, always or never; NULL: as [search] probe says */
     uint32_t n_options;
     const struct conf_value *options; /* keys without the leading "option." */
 };

@@ -185,6 +185,14 @@ static frit_status parse_bool(const struct conf_item *item, bool *out, frit_err 
     return *out || strcmp(item->value, "no") == 0 ? FRIT_OK : reject(item, err, "yes no");
 }
 
+static frit_status check_probe(const struct conf_item *item, frit_err *err)
+{
+    return strcmp(item->value, "auto") == 0 || strcmp(item->value, "always") == 0 ||
+                   strcmp(item->value, "never") == 0
+               ? FRIT_OK
+               : reject(item, err, "auto always never");
+}
+
 static frit_status check_log(const struct conf_item *item, frit_err *err)
 {
     frit_status status = log_check(item->value, err);
@@ -273,6 +281,9 @@ frit_status rule_store(const struct rule *rule, const struct conf_item *item, st
         return store_path(item, field, arena, err);
     case RULE_LOG:
         TRY(check_log(item, err));
+        break;
+    case RULE_PROBE:
+        TRY(check_probe(item, err));
         break;
     case RULE_DIRS:
         TRY(check_dirs(item, err));

@@ -11,6 +11,7 @@ enum rule_type {
     RULE_STR,
     RULE_I64,
     RULE_BOOL,
+    RULE_PROBE,
     RULE_LOG,
     RULE_DIRS, /* checked and stored as written; see conf_dir_at */
     RULE_PATH, /* stored absolute */

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A look at a file before the dynamic loader maps it: a regular file, a shared object of this
- * library's own machine, and long enough for its segments, since mapping a cut file ends in SIGBUS.
- *
- * Reads at most the file header and MAX_SEGMENTS program headers. */
+/* Long enough for its segments, since mapping a cut file ends in SIGBUS. */
 #include "load/elf.h"
 
-#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -13,19 +9,46 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "load/load.h"
+#include <frit/status.h>
 
-enum { MAX_SEGMENTS = 64 };
+#include "load/elf_file.h"
 
 /* The linker's name for the header of the object that this file is linked into. */
 extern const Elf64_Ehdr __ehdr_start __attribute__((visibility("hidden")));
 
-static bool read_exactly(int fd, void *into, size_t bytes, uint64_t offset)
+bool elf_file_read(const struct elf_file *file, uint64_t offset, void *into, size_t bytes)
 {
-    return pread(fd, into, bytes, (off_t)offset) == (ssize_t)bytes;
+    return offset <= file->bytes && bytes <= file->bytes - offset &&
+           pread(file->fd, into, bytes, (off_t)offset) == (ssize_t)bytes;
 }
 
-static const char *header_trouble(const Elf64_Ehdr *header)
+bool elf_file_text(const struct elf_file *file, uint64_t offset, char *into, size_t size)
+{
+    size_t bytes = size - 1;
+
+    if (offset >= file->bytes)
+        return false;
+    if (bytes > file->bytes - offset)
+        bytes = file->bytes - offset;
+    if (!elf_file_read(file, offset, into, bytes))
+        return false;
+    into[bytes] = '\0';
+    return true;
+}
+
+uint64_t elf_file_offset(const struct elf_file *file, uint64_t address)
+{
+    for (uint32_t i = 0; i < file->n_segments; i++) {
+        const Elf64_Phdr *segment = &file->segment[i];
+
+        if (segment->p_type == PT_LOAD && address >= segment->p_vaddr &&
+            address - segment->p_vaddr < segment->p_filesz)
+            return segment->p_offset + (address - segment->p_vaddr);
+    }
+    return UINT64_MAX;
+}
+
+static const char *check_header(const Elf64_Ehdr *header)
 {
     if (memcmp(header->e_ident, ELFMAG, SELFMAG) != 0)
         return "does not begin with the ELF magic";
@@ -38,33 +61,59 @@ static const char *header_trouble(const Elf64_Ehdr *header)
     if (header->e_type != ET_DYN)
         return "is ELF, but not a shared object";
     if (header->e_phentsize != sizeof(Elf64_Phdr) || header->e_phnum == 0 ||
-        header->e_phnum > MAX_SEGMENTS)
+        header->e_phnum > ELF_SEGMENTS)
         return "has an impossible table of segments";
     return NULL;
 }
 
-static const char *content_trouble(int fd, uint64_t file_bytes)
+static const char *read_segments(struct elf_file *file)
 {
-    Elf64_Ehdr header;
-    Elf64_Phdr segment[MAX_SEGMENTS];
     const char *trouble;
 
-    if (file_bytes == 0)
+    if (file->bytes == 0)
         return "is empty";
-    if (!read_exactly(fd, &header, sizeof(header), 0))
-        return file_bytes < sizeof(header) ? "is shorter than an ELF header" : "cannot be read";
-    trouble = header_trouble(&header);
+    if (!elf_file_read(file, 0, &file->header, sizeof(file->header)))
+        return file->bytes < sizeof(file->header) ? "is shorter than an ELF header"
+                                                  : "cannot be read";
+    trouble = check_header(&file->header);
     if (trouble)
         return trouble;
-    if (header.e_phoff > file_bytes ||
-        !read_exactly(fd, segment, header.e_phnum * sizeof(segment[0]), header.e_phoff))
+    file->n_segments = file->header.e_phnum;
+    if (!elf_file_read(file, file->header.e_phoff, file->segment,
+                       file->n_segments * sizeof(file->segment[0])))
         return "is cut off before its table of segments";
-    for (uint32_t i = 0; i < header.e_phnum; i++) {
-        if (segment[i].p_filesz > file_bytes ||
-            segment[i].p_offset > file_bytes - segment[i].p_filesz)
+    for (uint32_t i = 0; i < file->n_segments; i++) {
+        if (file->segment[i].p_filesz > file->bytes ||
+            file->segment[i].p_offset > file->bytes - file->segment[i].p_filesz)
             return "is cut off: a segment ends past the end of the file";
     }
     return NULL;
+}
+
+/* Without its header the stack is executable by the ABI of the machine. */
+static void read_flags(const struct elf_file *file, struct elf_facts *out)
+{
+    out->executable_stack = true;
+    for (uint32_t i = 0; i < file->n_segments; i++) {
+        const Elf64_Phdr *segment = &file->segment[i];
+
+        if (segment->p_type == PT_GNU_STACK)
+            out->executable_stack = segment->p_flags & PF_X;
+        if (segment->p_type == PT_TLS)
+            out->tls_bytes = segment->p_memsz;
+    }
+}
+
+static uint32_t read_content(struct elf_file *file, struct elf_facts *out, const char **trouble)
+{
+    *trouble = read_segments(file);
+    if (!*trouble)
+        *trouble = elf_read_dynamic(file, out);
+    if (*trouble)
+        return FRIT_REASON_NOT_ELF;
+    read_flags(file, out);
+    *trouble = elf_read_notes(file, out);
+    return *trouble ? FRIT_REASON_BAD_NOTE : FRIT_REASON_NONE;
 }
 
 static uint32_t system_trouble(const char *path, char *text, size_t size)
@@ -75,25 +124,44 @@ static uint32_t system_trouble(const char *path, char *text, size_t size)
     return missing ? FRIT_REASON_NOT_FOUND : FRIT_REASON_LOAD_FAILED;
 }
 
-uint32_t elf_check(const char *path, char *text, size_t size)
+/* O_NONBLOCK: a file that became a pipe since it was looked at must not wait for a writer. */
+static int open_regular(const char *path, struct stat *info)
 {
-    struct stat info;
-    const char *trouble;
     int fd;
 
-    if (stat(path, &info))
-        return system_trouble(path, text, size);
-    if (!S_ISREG(info.st_mode)) {
+    if (stat(path, info) || !S_ISREG(info->st_mode))
+        return -1;
+    fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    if (fd >= 0 && (fstat(fd, info) || !S_ISREG(info->st_mode))) {
+        close(fd);
+        fd = -1;
+    }
+    return fd;
+}
+
+uint32_t elf_read(const char *path, struct elf_facts *out, char *text, size_t size)
+{
+    struct stat info = {0};
+    struct elf_file file = {.fd = open_regular(path, &info)};
+    const char *trouble;
+    uint32_t reason;
+
+    memset(out, 0, sizeof(*out));
+    if (file.fd < 0) {
+        if (info.st_mode == 0 || S_ISREG(info.st_mode))
+            return system_trouble(path, text, size);
         snprintf(text, size, "%s is not a regular file", path);
         return FRIT_REASON_NOT_A_FILE;
     }
-    fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-    if (fd < 0)
-        return system_trouble(path, text, size);
-    trouble = content_trouble(fd, (uint64_t)info.st_size);
-    close(fd);
-    if (!trouble)
-        return FRIT_REASON_NONE;
-    snprintf(text, size, "%s %s", path, trouble);
-    return FRIT_REASON_NOT_ELF;
+    file.bytes = (uint64_t)info.st_size;
+    out->identity = (struct elf_identity){
+        .device = info.st_dev,
+        .inode = info.st_ino,
+        .bytes = file.bytes,
+        .changed_ns = (int64_t)info.st_mtim.tv_sec * 1000000000 + info.st_mtim.tv_nsec};
+    reason = read_content(&file, out, &trouble);
+    close(file.fd);
+    if (reason)
+        snprintf(text, size, "%s %s", path, trouble);
+    return reason;
 }

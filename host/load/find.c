@@ -126,22 +126,41 @@ static frit_status add_dir(struct registry *registry, const char *path, const ch
     return status;
 }
 
-/* <directory of the real libfrit>/frit/plugins: the same in the build tree and installed. */
+static const char *other_folder;
+
+void find_set_own_folder(const char *folder)
+{
+    other_folder = folder;
+}
+
+bool find_own_folder(char path[PATH_MAX])
+{
+    Dl_info self;
+    char *slash;
+
+    if (other_folder)
+        return realpath(other_folder, path) != NULL;
+    if (!dladdr(builtin_origin, &self) || !realpath(self.dli_fname, path))
+        return false;
+    slash = strrchr(path, '/');
+    *slash = '\0';
+    return true;
+}
+
+/* The same in the build tree and installed. */
 static frit_status add_builtin_dir(struct registry *registry)
 {
     static const char tail[] = "/frit/plugins";
     char path[PATH_MAX + sizeof(tail)];
-    Dl_info self;
-    char *slash;
+    const char *dir;
 
-    if (!dladdr(builtin_origin, &self) || !realpath(self.dli_fname, path)) {
+    if (!find_own_folder(path)) {
         log_write(FRIT_LOG_WARN, "load", "cannot find the folder of libfrit: no built-in plugins");
         return FRIT_OK;
     }
-    slash = strrchr(path, '/');
-    memcpy(slash, tail, sizeof(tail));
-    slash = arena_text(&registry->arena, path, strlen(path));
-    return slash ? add_dir(registry, slash, builtin_origin) : FRIT_NO_HOST_MEMORY;
+    memcpy(path + strlen(path), tail, sizeof(tail));
+    dir = arena_text(&registry->arena, path, strlen(path));
+    return dir ? add_dir(registry, dir, builtin_origin) : FRIT_NO_HOST_MEMORY;
 }
 
 frit_status find_candidates(struct registry *registry)
@@ -158,4 +177,11 @@ frit_status find_candidates(struct registry *registry)
         TRY(add_dir(registry, dir->value, dir->origin));
     }
     return conf_dirs_replace(registry->conf) ? FRIT_OK : add_builtin_dir(registry);
+}
+
+frit_status find_files(struct registry *registry, const char *const *paths, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        TRY(candidate_add(registry, &(struct candidate){.path = paths[i], .origin = "program"}));
+    return FRIT_OK;
 }

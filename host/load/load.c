@@ -11,8 +11,11 @@
 #include "base/str.h"
 #include "conf/conf.h"
 #include "graph/custom.h"
+#include "load/breadcrumb.h"
 #include "load/driver.h"
 #include "load/elf.h"
+#include "load/inspect.h"
+#include "load/library.h"
 #include "load/load.h"
 #include "load/ops.h"
 #include "load/service.h"
@@ -47,18 +50,33 @@ void plugin_text(frit_str text, char *out, size_t size)
 
 /* ---- the file ---- */
 
+/* The loader names one library that is missing, in words that mix it with the file's name. */
+static void refuse_unloadable(struct plugin *plugin, const struct elf_facts *facts,
+                              const char *words)
+{
+    struct str missing = {0};
+
+    if (library_list_missing(facts, plugin->path, &missing) && missing.text)
+        (void)plugin_refuse(plugin, FRIT_REASON_LIBRARY_MISSING, "%s", missing.text);
+    else
+        (void)plugin_refuse(plugin, FRIT_REASON_LOAD_FAILED, "%s", words);
+    str_fini(&missing);
+}
+
 /* NULL where the plugin is refused. */
-static frit_plugin_entry map_file(struct plugin *plugin)
+static frit_plugin_entry map_file(struct plugin *plugin, const struct elf_facts *facts)
 {
     frit_plugin_entry entry = NULL;
     void *object;
 
-    plugin->reason = elf_check(plugin->path, plugin->detail, sizeof(plugin->detail));
-    if (plugin->reason)
-        return NULL;
+    breadcrumb_enter(plugin->path, "load");
     object = dlopen(plugin->path, RTLD_NOW | RTLD_LOCAL);
+    breadcrumb_leave(plugin->path, "load");
     if (!object) {
-        (void)plugin_refuse(plugin, FRIT_REASON_LOAD_FAILED, "%s", dlerror());
+        char words[sizeof(plugin->detail)];
+
+        snprintf(words, sizeof(words), "%s", dlerror());
+        refuse_unloadable(plugin, facts, words);
         return NULL;
     }
     *(void **)(&entry) = dlsym(object, FRIT_PLUGIN_ENTRY); /* a function by contract */
@@ -69,46 +87,19 @@ static frit_plugin_entry map_file(struct plugin *plugin)
 
 /* ---- negotiation ---- */
 
-static const char *sanitizer_name(uint32_t sanitizer)
-{
-    static const char *const names[] = {[FRIT_SANITIZER_NONE] = "no sanitizer",
-                                        [FRIT_SANITIZER_ADDRESS] = "the address sanitizer",
-                                        [FRIT_SANITIZER_MEMORY] = "the memory sanitizer",
-                                        [FRIT_SANITIZER_THREAD] = "the thread sanitizer"};
-
-    return sanitizer < sizeof(names) / sizeof(names[0]) ? names[sanitizer] : "an unknown sanitizer";
-}
-
-static const char *range_text(uint32_t low, uint32_t high, char text[32])
-{
-    snprintf(text, 32, "%u.%u-%u.%u", low >> 16, low & 0xffff, high >> 16, high & 0xffff);
-    return text;
-}
-
+/* The choice must be the smaller of the maxima. */
 static frit_status check_range(struct plugin *plugin, const frit_welcome *welcome)
 {
-    uint32_t low = welcome->abi_min > FRIT_ABI_MIN ? welcome->abi_min : FRIT_ABI_MIN;
     uint32_t high = welcome->abi_max < FRIT_ABI_MAX ? welcome->abi_max : FRIT_ABI_MAX;
-    char theirs[32], ours[32];
 
-    range_text(welcome->abi_min, welcome->abi_max, theirs);
-    range_text(FRIT_ABI_MIN, FRIT_ABI_MAX, ours);
-    if (welcome->abi_min > welcome->abi_max)
-        return plugin_refuse(plugin, FRIT_REASON_BAD_WELCOME, "the plugin's ABI range %s is empty",
-                             theirs);
-    if (low > high)
-        return plugin_refuse(plugin, FRIT_REASON_ABI_MISMATCH,
-                             "the plugin speaks ABI %s, this host %s; %s is too old", theirs, ours,
-                             welcome->abi_max < FRIT_ABI_MIN ? "the plugin" : "the host");
-    if (welcome->sanitizer != FRIT_SANITIZER)
-        return plugin_refuse(plugin, FRIT_REASON_SANITIZER_MISMATCH,
-                             "the plugin is built with %s, this host with %s",
-                             sanitizer_name(welcome->sanitizer), sanitizer_name(FRIT_SANITIZER));
+    TRY(inspect_abi(plugin, welcome->abi_min, welcome->abi_max, welcome->sanitizer));
     if (welcome->abi_chosen && welcome->abi_chosen != high)
         return plugin_refuse(plugin, FRIT_REASON_BAD_WELCOME,
-                             "the plugin chose ABI %u.%u, but its %s and this host's %s give %u.%u",
-                             welcome->abi_chosen >> 16, welcome->abi_chosen & 0xffff, theirs, ours,
-                             high >> 16, high & 0xffff);
+                             "the plugin chose ABI %u.%u, but its maximum %u.%u and this host's "
+                             "%u.%u give %u.%u",
+                             welcome->abi_chosen >> 16, welcome->abi_chosen & 0xffff,
+                             welcome->abi_max >> 16, welcome->abi_max & 0xffff,
+                             FRIT_ABI_MAX >> 16, FRIT_ABI_MAX & 0xffff, high >> 16, high & 0xffff);
     return FRIT_OK;
 }
 
@@ -120,8 +111,11 @@ static frit_status negotiate(struct plugin *plugin, frit_plugin_entry entry)
                               .abi_max = FRIT_ABI_MAX,
                               .sanitizer = FRIT_SANITIZER};
     frit_welcome welcome = {.struct_size = sizeof(welcome)};
-    int32_t status = entry(&hello, &welcome);
+    int32_t status;
 
+    breadcrumb_enter(plugin->path, "entry");
+    status = entry(&hello, &welcome);
+    breadcrumb_leave(plugin->path, "entry");
     if (welcome.magic != FRIT_WELCOME_MAGIC)
         return plugin_refuse(plugin, FRIT_REASON_BAD_WELCOME,
                              "the entry answered with magic 0x%08" PRIx32 " and status %s",
@@ -180,13 +174,20 @@ static frit_status check_root(struct plugin *plugin)
     return FRIT_OK;
 }
 
+static frit_status check_enabled(const struct conf *conf, struct plugin *plugin)
+{
+    const struct conf_plugin *section = conf_plugin_find(conf, str_of(plugin->id));
+
+    return section && !section->enabled
+               ? plugin_refuse(plugin, FRIT_REASON_DISABLED, "%s", section->origin)
+               : FRIT_OK;
+}
+
 /* The loaded plugin before this one that has its id, or its driver name. */
 static const struct plugin *taken_by(const struct registry *registry, const struct plugin *plugin)
 {
-    for (uint32_t i = 0; i < registry->n_plugins; i++) {
-        const struct plugin *other = &registry->plugins[i];
-
-        if (other == plugin || other->reason)
+    for (const struct plugin *other = registry->plugins; other < plugin; other++) {
+        if (other->reason)
             continue;
         if (strcmp(other->id, plugin->id) == 0)
             return other;
@@ -202,12 +203,11 @@ static frit_status check_place(struct registry *registry, const struct candidate
     const struct conf_plugin *section = conf_plugin_find(registry->conf, str_of(plugin->id));
     const struct plugin *other;
 
+    TRY(check_enabled(registry->conf, plugin));
     if (candidate->section && strcmp(candidate->section->id, plugin->id) != 0)
         return plugin_refuse(plugin, FRIT_REASON_BAD_ID,
                              "%s: the file is plugin '%s', its section is [plugin.%s]",
                              candidate->section->origin, plugin->id, candidate->section->id);
-    if (section && !section->enabled)
-        return plugin_refuse(plugin, FRIT_REASON_DISABLED, "%s", section->origin);
     if (section && section->has_priority)
         plugin->priority = section->priority;
     other = taken_by(registry, plugin);
@@ -231,8 +231,10 @@ static frit_status open_instance(struct registry *registry, struct plugin *plugi
     frit_status status;
 
     TRY(service_create(&registry->arena, plugin, section, &lent, &plugin->service));
+    breadcrumb_enter(plugin->path, "open");
     status = fail_from(
         &err, plugin->root->open(service_root(plugin->service), &plugin->instance, &err), "open");
+    breadcrumb_leave(plugin->path, "open");
     if (status) {
         err.text[sizeof(err.text) - 1] = '\0';
         return plugin_refuse(plugin, FRIT_REASON_OPEN_FAILED, "%s%s%s", status_name(status),
@@ -298,22 +300,37 @@ static frit_status take_tables(struct registry *registry, struct plugin *plugin)
 void plugin_close(struct plugin *plugin)
 {
     service_end_tasks(plugin->service);
-    if (plugin->opened)
+    if (plugin->opened) {
+        breadcrumb_enter(plugin->path, "close");
         plugin->root->close(plugin->instance);
+        breadcrumb_leave(plugin->path, "close");
+    }
     plugin->opened = false;
     plugin->instance = NULL;
 }
 
-static frit_status load_stages(struct registry *registry, const struct candidate *candidate,
-                               struct plugin *plugin)
+frit_status plugin_inspect(const struct conf *conf, const struct candidate *candidate,
+                           struct plugin *plugin, struct elf_facts *facts)
 {
-    frit_plugin_entry entry;
-
-    if (candidate->section && !candidate->section->enabled) {
+    plugin->path = candidate->path;
+    plugin->origin = candidate->origin;
+    if (candidate->section)
         plugin_text(str_of(candidate->section->id), plugin->id, sizeof(plugin->id));
+    if (candidate->section && !candidate->section->enabled)
         return plugin_refuse(plugin, FRIT_REASON_DISABLED, "%s", candidate->origin);
-    }
-    entry = map_file(plugin);
+    plugin->id[0] = '\0';
+    plugin->reason = elf_read(plugin->path, facts, plugin->detail, sizeof(plugin->detail));
+    if (plugin->reason)
+        return FRIT_UNSUPPORTED;
+    TRY(inspect_file(plugin, facts));
+    return check_enabled(conf, plugin);
+}
+
+static frit_status load_stages(struct registry *registry, const struct candidate *candidate,
+                               struct plugin *plugin, const struct elf_facts *facts)
+{
+    frit_plugin_entry entry = map_file(plugin, facts);
+
     if (!entry)
         return FRIT_UNSUPPORTED;
     TRY(negotiate(plugin, entry));
@@ -324,13 +341,10 @@ static frit_status load_stages(struct registry *registry, const struct candidate
 }
 
 frit_status plugin_load(struct registry *registry, const struct candidate *candidate,
-                        struct plugin *plugin)
+                        struct plugin *plugin, const struct elf_facts *facts)
 {
-    frit_status status;
+    frit_status status = load_stages(registry, candidate, plugin, facts);
 
-    plugin->path = candidate->path;
-    plugin->origin = candidate->origin;
-    status = load_stages(registry, candidate, plugin);
     if (!status)
         custom_note_plugin(plugin->id);
     if (status) {

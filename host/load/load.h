@@ -31,6 +31,7 @@ struct search_dir {
 /* What a plugin gets from its host: the root, and its options. */
 struct service;
 struct job_queue;
+struct elf_facts;
 
 struct registry {
     struct arena arena;
@@ -48,9 +49,12 @@ struct registry {
 /* load.c: notes why and returns FRIT_UNSUPPORTED. */
 frit_status plugin_refuse(struct plugin *plugin, uint32_t reason, const char *format, ...)
     FRIT_PRINTF(3, 4);
-/* All stages.  On refusal the instance is closed again. */
+/* Reads the file without running any code of it; refuses what must not be loaded. */
+frit_status plugin_inspect(const struct conf *conf, const struct candidate *candidate,
+                           struct plugin *plugin, struct elf_facts *facts);
+/* All further stages.  On refusal the instance is closed again. */
 frit_status plugin_load(struct registry *registry, const struct candidate *candidate,
-                        struct plugin *plugin);
+                        struct plugin *plugin, const struct elf_facts *facts);
 void plugin_close(struct plugin *plugin);
 
 /* An option of a plugin with its effective value. */

@@ -15,8 +15,10 @@
 #include "exec/job_queue.h"
 #include "exec/team.h"
 #include "load/device.h"
+#include "load/elf.h"
 #include "load/find.h"
 #include "load/load.h"
+#include "load/probe.h"
 #include "load/reason.h"
 
 /* A tenth of what a thread of the program gets: the scheduler weighs ten steps by a factor of 9.3.
@@ -71,22 +73,51 @@ static void add_missing(struct registry *registry)
     }
 }
 
-static frit_status load_all(struct registry *registry)
+/* Those that may be loaded, before any is: a probe may crash, and does so elsewhere. */
+static void probe_candidates(struct registry *registry, const struct elf_facts *facts)
 {
-    size_t capacity = (size_t)registry->n_candidates + conf_n_plugins(registry->conf);
+    struct probe_subject *subjects = calloc(registry->n_candidates, sizeof(*subjects));
+    uint32_t n = 0;
 
-    registry->plugins = arena_array(&registry->arena, capacity + 1, sizeof(*registry->plugins));
-    if (!registry->plugins)
-        return FRIT_NO_HOST_MEMORY;
+    for (uint32_t i = 0; subjects && i < registry->n_candidates; i++)
+        if (!registry->plugins[i].reason)
+            subjects[n++] =
+                (struct probe_subject){&registry->plugins[i], &facts[i].identity};
+    if (n)
+        probe_all(registry->conf, subjects, n);
+    free(subjects);
+}
+
+static frit_status load_candidates(struct registry *registry, struct elf_facts *facts)
+{
+    for (uint32_t i = 0; i < registry->n_candidates; i++)
+        (void)plugin_inspect(registry->conf, &registry->candidates[i], &registry->plugins[i],
+                             &facts[i]);
+    probe_candidates(registry, facts);
     for (uint32_t i = 0; i < registry->n_candidates; i++) {
         struct plugin *plugin = &registry->plugins[registry->n_plugins++];
 
-        if (plugin_load(registry, &registry->candidates[i], plugin) == FRIT_NO_HOST_MEMORY)
+        if (!plugin->reason && plugin_load(registry, &registry->candidates[i], plugin, &facts[i]) ==
+                                   FRIT_NO_HOST_MEMORY)
             return FRIT_NO_HOST_MEMORY;
         log_plugin(plugin);
     }
-    add_missing(registry);
     return FRIT_OK;
+}
+
+static frit_status load_all(struct registry *registry)
+{
+    size_t capacity = (size_t)registry->n_candidates + conf_n_plugins(registry->conf);
+    struct elf_facts *facts;
+    frit_status status;
+
+    registry->plugins = arena_array(&registry->arena, capacity + 1, sizeof(*registry->plugins));
+    facts = calloc(registry->n_candidates + 1u, sizeof(*facts));
+    status = registry->plugins && facts ? load_candidates(registry, facts) : FRIT_NO_HOST_MEMORY;
+    free(facts);
+    if (!status)
+        add_missing(registry);
+    return status;
 }
 
 /* A section marked critical wants one plugin of its id that is loaded and, if it is a driver, has
@@ -121,9 +152,14 @@ static frit_status check_critical(struct registry *registry, const struct conf_p
 
 /* ---- the registry ---- */
 
-static frit_status fill(struct registry *registry, frit_err *err)
+/* `paths` NULL: candidates are searched. */
+static frit_status fill(struct registry *registry, const char *const *paths, uint32_t n,
+                        frit_err *err)
 {
-    if (find_candidates(registry) || load_all(registry))
+    frit_status status =
+        paths ? find_files(registry, paths, n) : find_candidates(registry);
+
+    if (status || load_all(registry))
         return fail(err, FRIT_NO_HOST_MEMORY, "no host memory to load plugins");
     for (uint32_t i = 0; i < conf_n_plugins(registry->conf); i++) {
         const struct conf_plugin *section = conf_plugin_at(registry->conf, i);
@@ -144,7 +180,8 @@ static frit_status create_queues(struct registry *registry, frit_err *err)
     return FRIT_OK;
 }
 
-frit_status registry_open(const struct conf *conf, struct registry **out, frit_err *err)
+static frit_status open_registry(const struct conf *conf, const char *const *paths, uint32_t n,
+                                 struct registry **out, frit_err *err)
 {
     struct registry *registry = calloc(1, sizeof(*registry));
     frit_status status;
@@ -157,13 +194,24 @@ frit_status registry_open(const struct conf *conf, struct registry **out, frit_e
     team_join();
     status = create_queues(registry, err);
     if (!status)
-        status = fill(registry, err);
+        status = fill(registry, paths, n, err);
     if (status) {
         registry_close(registry);
         return status;
     }
     *out = registry;
     return FRIT_OK;
+}
+
+frit_status registry_open(const struct conf *conf, struct registry **out, frit_err *err)
+{
+    return open_registry(conf, NULL, 0, out, err);
+}
+
+frit_status registry_open_files(const struct conf *conf, const char *const *paths, uint32_t n,
+                                struct registry **out, frit_err *err)
+{
+    return open_registry(conf, paths, n, out, err);
 }
 
 void registry_close(struct registry *registry)

@@ -84,6 +84,9 @@ enum registry_jobs { REGISTRY_USUAL, REGISTRY_YIELDING, REGISTRY_JOBS };
 /* Fails only where memory is out or a plugin marked critical is unusable.  `conf` outlives the
  * registry. */
 frit_status registry_open(const struct conf *conf, struct registry **out, frit_err *err);
+/* As registry_open, of these files and no others.  Paths are absolute and outlive the registry. */
+frit_status registry_open_files(const struct conf *conf, const char *const *paths, uint32_t n,
+                                struct registry **out, frit_err *err);
 /* Closes the instances; nothing is unloaded.  NULL does nothing. */
 void registry_close(struct registry *registry);
 

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "load/inspect.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/fail.h"
+#include "base/str.h"
+#include "load/elf.h"
+#include "load/load.h"
+
+/* The dynamic loader has about this much static thread-local storage left for libraries that come
+ * after the start of the program, for all of them together. */
+enum { STATIC_TLS_BYTES = 512 };
+
+/* ---- versions ---- */
+
+static const char *sanitizer_name(uint32_t sanitizer)
+{
+    static const char *const names[] = {[FRIT_SANITIZER_NONE] = "no sanitizer",
+                                        [FRIT_SANITIZER_ADDRESS] = "the address sanitizer",
+                                        [FRIT_SANITIZER_MEMORY] = "the memory sanitizer",
+                                        [FRIT_SANITIZER_THREAD] = "the thread sanitizer"};
+
+    return sanitizer < sizeof(names) / sizeof(names[0]) ? names[sanitizer] : "an unknown sanitizer";
+}
+
+static const char *range_text(uint32_t low, uint32_t high, char text[32])
+{
+    snprintf(text, 32, "%u.%u-%u.%u", low >> 16, low & 0xffff, high >> 16, high & 0xffff);
+    return text;
+}
+
+frit_status inspect_abi(struct plugin *plugin, uint32_t abi_min, uint32_t abi_max,
+                        uint32_t sanitizer)
+{
+    char theirs[32], ours[32];
+
+    range_text(abi_min, abi_max, theirs);
+    range_text(FRIT_ABI_MIN, FRIT_ABI_MAX, ours);
+    if (abi_min > abi_max)
+        return plugin_refuse(plugin, FRIT_REASON_BAD_WELCOME, "the plugin's ABI range %s is empty",
+                             theirs);
+    if (abi_min > FRIT_ABI_MAX || abi_max < FRIT_ABI_MIN)
+        return plugin_refuse(plugin, FRIT_REASON_ABI_MISMATCH,
+                             "the plugin speaks ABI %s, this host %s; %s is too old", theirs, ours,
+                             abi_max < FRIT_ABI_MIN ? "the plugin" : "the host");
+    if (sanitizer != FRIT_SANITIZER)
+        return plugin_refuse(plugin, FRIT_REASON_SANITIZER_MISMATCH,
+                             "the plugin is built with %s, this host with %s",
+                             sanitizer_name(sanitizer), sanitizer_name(FRIT_SANITIZER));
+    return FRIT_OK;
+}
+
+/* ---- instructions ---- */
+
+#ifdef __x86_64__
+/* The builtin takes only literals; it reports what the system saves of the registers too. */
+#define ISA(bit, name)                              \
+    if ((words[0] & (1u << (bit))) &&               \
+        !__builtin_cpu_supports(name))              \
+        return name;
+/* The first set of instructions in `words` of a note that cannot be used here, NULL if all can. */
+static const char *isa_missing(const uint32_t words[4])
+{
+    ISA(0, "avx2")
+    ISA(1, "fma")
+    ISA(2, "avx512f")
+    ISA(3, "avx512bw")
+    ISA(4, "avx512vl")
+    ISA(5, "avx512dq")
+    ISA(6, "avx512bf16")
+    ISA(7, "avx512vnni")
+    if (words[0] >> 8 || words[1] || words[2] || words[3])
+        return "a set of instructions that this host does not know";
+    return NULL;
+}
+#undef ISA
+#else
+static const char *isa_missing(const uint32_t words[4])
+{
+    (void)words; /* its bits are those of x86-64 */
+    return NULL;
+}
+#endif
+
+/* ---- the file ---- */
+
+static frit_status check_note(struct plugin *plugin, const frit_note *note)
+{
+    const char *missing;
+
+    plugin_text(str_of(note->id), plugin->id, sizeof(plugin->id));
+    plugin_text(str_of(note->version), plugin->version, sizeof(plugin->version));
+    TRY(inspect_abi(plugin, note->abi_min, note->abi_max, note->sanitizer));
+    missing = isa_missing(note->isa);
+    if (missing)
+        return plugin_refuse(plugin, FRIT_REASON_ISA_UNSUPPORTED, "the plugin is compiled for %s",
+                             missing);
+    return FRIT_OK;
+}
+
+frit_status inspect_file(struct plugin *plugin, const struct elf_facts *facts)
+{
+    if (facts->keeps_sections && !facts->has_entry)
+        return plugin_refuse(plugin, FRIT_REASON_NO_ENTRY, "%s", plugin->path);
+    if (facts->executable_stack)
+        return plugin_refuse(plugin, FRIT_REASON_EXECUTABLE_STACK,
+                             "link it with -z noexecstack: an object of it lacks .note.GNU-stack");
+    if (facts->text_relocations)
+        return plugin_refuse(plugin, FRIT_REASON_TEXT_RELOCATIONS,
+                             "compile all of it with -fPIC and link it with -z text");
+    if (facts->static_tls && facts->tls_bytes > STATIC_TLS_BYTES)
+        return plugin_refuse(plugin, FRIT_REASON_STATIC_TLS,
+                             "%" PRIu64 " bytes, at most %d: compile it with "
+                             "-ftls-model=global-dynamic",
+                             facts->tls_bytes, STATIC_TLS_BYTES);
+    return facts->has_note ? check_note(plugin, &facts->note) : FRIT_OK;
+}

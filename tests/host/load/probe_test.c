@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Plugins that crash, hang or end their process do so in a process of their own: the host names each
+ * with its reason, loads the others, and does not wait for them again. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "conf/conf.h"
+#include "host/load/rig.h"
+#include "load/device.h"
+#include "load/elf.h"
+#include "load/find.h"
+#include "load/probe.h"
+#include "load/reason.h"
+
+static const struct sin {
+    const char *file;
+    uint32_t reason;
+    const char *words;
+} sins[] = {
+#define PROBE_SIN(place, act, REASON, words) \
+    {"libfrit-sin-" #place "-" #act ".so", FRIT_REASON_##REASON, words},
+#include "fake/probe/sins.def"
+};
+
+enum { N_SINS = sizeof(sins) / sizeof(sins[0]) };
+
+static const double patience = 4; /* seconds of a probe, on a loaded machine with sanitizers too */
+
+static double now(void)
+{
+    struct timespec time;
+
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
+}
+
+static const char *built(const char *folder)
+{
+    static char path[512];
+
+    snprintf(path, sizeof(path), "%s/%s", getenv("FRIT_TEST_BUILD"), folder);
+    return path;
+}
+
+static int set_up(void **state)
+{
+    static char library[512];
+
+    if (rig_setup(state))
+        return -1;
+    snprintf(library, sizeof(library), "%s", built("lib"));
+    find_set_own_folder(library);
+    probe_set_limit(patience);
+    return 0;
+}
+
+/* ---- all sins, none of which is loaded here ---- */
+
+static struct plugin plugins[N_SINS];
+static struct elf_facts facts[N_SINS];
+static char paths[N_SINS][600];
+
+static struct conf *load_conf(const frit_setting *settings, size_t n)
+{
+    frit_err err = {.struct_size = sizeof(err)};
+    struct conf *conf = NULL;
+
+    if (conf_load(settings, n, &conf, &err))
+        fail_msg("%s", err.text);
+    return conf;
+}
+
+static void expect_sin(size_t i)
+{
+    const struct plugin *plugin = &plugins[i];
+
+    if (plugin->reason != sins[i].reason)
+        fail_msg("%s: reason %s (%s)", sins[i].file, reason_name(plugin->reason), plugin->detail);
+    rig_contains(plugin->reason ? plugin->detail : rig_log(), sins[i].words);
+}
+
+static void every_sin_has_its_reason(void **state)
+{
+    static const frit_setting settings[] = {{"search", "probe", "auto"}};
+    struct conf *conf = load_conf(settings, 1);
+    struct probe_subject subjects[N_SINS];
+
+    (void)state;
+    memset(plugins, 0, sizeof(plugins));
+    for (size_t i = 0; i < N_SINS; i++) {
+        snprintf(paths[i], sizeof(paths[i]), "%s/%s", built("tests/probe"), sins[i].file);
+        plugins[i].path = paths[i];
+        assert_int_equal(
+            elf_read(paths[i], &facts[i], plugins[i].detail, sizeof(plugins[i].detail)), 0);
+        assert_true(facts[i].has_note && facts[i].has_entry && facts[i].n_exports == 1);
+        subjects[i] = (struct probe_subject){&plugins[i], &facts[i].identity};
+    }
+    probe_all(conf, subjects, N_SINS);
+    for (size_t i = 0; i < N_SINS; i++)
+        expect_sin(i);
+    conf_destroy(conf);
+}
+
+/* ---- a program that finds some of them ---- */
+
+static void link_into(const char *folder, const char *from, const char *file)
+{
+    char source[700], target[700];
+
+    snprintf(source, sizeof(source), "%s/%s", built(from), file);
+    snprintf(target, sizeof(target), "%s/%s", folder, file);
+    assert_int_equal(symlink(source, target), 0);
+}
+
+static double open_and_check(const char *artefacts)
+{
+    const frit_setting settings[] = {
+        {"search", "probe", "auto"}, {"frit", "artefacts", artefacts}, {NULL, NULL, NULL}};
+    const double started = now();
+    struct rig rig;
+    double seconds;
+
+    assert_int_equal(rig_open(&rig, settings), FRIT_OK);
+    seconds = now() - started;
+    assert_int_equal(rig_plugin(&rig, "libfrit-sin-open-hang.so")->reason, FRIT_REASON_HANGS);
+    assert_int_equal(rig_plugin(&rig, "libfrit-sin-load-exit.so")->reason, FRIT_REASON_EXITS);
+    assert_int_equal(rig_plugin(&rig, "libfrit-sin-enumerate-crash.so")->reason,
+                     FRIT_REASON_CRASHES);
+    assert_int_equal(rig_plugin(&rig, "fake-good")->reason, FRIT_REASON_NONE);
+    assert_int_equal(rig_plugin(&rig, "fake-good")->n_devices, 1);
+    rig_close(&rig);
+    return seconds;
+}
+
+static void the_second_start_does_not_wait(void **state)
+{
+    static const char *const files[] = {"libfrit-sin-open-hang.so", "libfrit-sin-load-exit.so",
+                                        "libfrit-sin-enumerate-crash.so"};
+    char artefacts[] = "/tmp/frit-probe-XXXXXX", command[128];
+
+    (void)state;
+    assert_non_null(mkdtemp(artefacts));
+    for (size_t i = 0; i < 3; i++)
+        link_into(rig_dir(), "tests/probe", files[i]);
+    link_into(rig_dir(), "tests/fake", "libfrit-fake-good.so");
+    assert_true(open_and_check(artefacts) >= patience);
+    assert_true(open_and_check(artefacts) < patience / 2);
+    snprintf(command, sizeof(command), "rm -r %s %s/*.so", artefacts, rig_dir());
+    assert_int_equal(system(command), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_sin_has_its_reason),
+        cmocka_unit_test(the_second_start_does_not_wait),
+    };
+
+    return cmocka_run_group_tests(tests, set_up, rig_teardown);
+}
