@@ -11,7 +11,9 @@
 
 #include <frit/status.h>
 
+#include "load/elf_dynamic.h"
 #include "load/elf_file.h"
+#include "load/elf_note.h"
 
 /* The linker's name for the header of the object that this file is linked into. */
 extern const Elf64_Ehdr __ehdr_start __attribute__((visibility("hidden")));
@@ -154,11 +156,11 @@ uint32_t elf_read(const char *path, struct elf_facts *out, char *text, size_t si
         return FRIT_REASON_NOT_A_FILE;
     }
     file.bytes = (uint64_t)info.st_size;
-    out->identity = (struct elf_identity){
-        .device = info.st_dev,
-        .inode = info.st_ino,
-        .bytes = file.bytes,
-        .changed_ns = (int64_t)info.st_mtim.tv_sec * 1000000000 + info.st_mtim.tv_nsec};
+    out->identity = (struct elf_identity){.device = info.st_dev,
+                                          .inode = info.st_ino,
+                                          .bytes = file.bytes,
+                                          .changed_ns = (int64_t)info.st_mtim.tv_sec * 1000000000 +
+                                                        info.st_mtim.tv_nsec};
     reason = read_content(&file, out, &trouble);
     close(file.fd);
     if (reason)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a plugin file says of itself, read before any code of it runs: a regular file, a shared
- * object of this library's own machine, whole; its notes and what it asks of the dynamic loader.
+ * object of this library's own machine, whole; its notes and what it wants from the dynamic loader.
  * Every read is bounded, whatever the file claims. */
 #ifndef LOAD_ELF_H
 #define LOAD_ELF_H
@@ -41,8 +41,8 @@ struct elf_facts {
     uint32_t n_exports;     /* defined dynamic symbols, FRIT_PLUGIN_ENTRY included */
 };
 
-/* Returns FRIT_REASON_NONE, or NOT_FOUND, NOT_A_FILE, NOT_ELF, BAD_NOTE or LOAD_FAILED with words in
- * `text`. */
+/* Returns FRIT_REASON_NONE, or NOT_FOUND, NOT_A_FILE, NOT_ELF, BAD_NOTE or LOAD_FAILED with words
+ * in `text`. */
 uint32_t elf_read(const char *path, struct elf_facts *out, char *text, size_t size);
 
 #endif

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a file asks of the dynamic loader, and what it exports. */
+/* What a file wants from the dynamic loader, and what it exports. */
+#include "load/elf_dynamic.h"
+
 #include <string.h>
 
 #include "load/elf.h"
@@ -72,9 +74,9 @@ static const char *read_texts(const struct elf_file *file, const struct dynamic 
     if (dynamic->has_soname)
         good = good && read_text(file, dynamic, dynamic->soname, out->soname, ELF_NAME);
     if (dynamic->has_runpath || dynamic->has_rpath)
-        good = good && read_text(file, dynamic,
-                                 dynamic->has_runpath ? dynamic->runpath : dynamic->rpath,
-                                 out->runpath, ELF_PATH);
+        good = good &&
+               read_text(file, dynamic, dynamic->has_runpath ? dynamic->runpath : dynamic->rpath,
+                         out->runpath, ELF_PATH);
     return good ? NULL : "has a dynamic section whose texts lie outside the file";
 }
 

@@ -10,8 +10,6 @@
 
 enum { ELF_SEGMENTS = 64 };
 
-struct elf_facts;
-
 struct elf_file {
     int fd;
     uint64_t bytes;
@@ -20,17 +18,11 @@ struct elf_file {
     Elf64_Phdr segment[ELF_SEGMENTS]; /* each inside the file */
 };
 
-/* elf.c */
+/* False: the bytes do not all lie in the file. */
 bool elf_file_read(const struct elf_file *file, uint64_t offset, void *into, size_t bytes);
 /* The text at `offset`, cut to `size` - 1 bytes. */
 bool elf_file_text(const struct elf_file *file, uint64_t offset, char *into, size_t size);
 /* The file's offset of an address, UINT64_MAX if no segment has it. */
 uint64_t elf_file_offset(const struct elf_file *file, uint64_t address);
-
-/* elf_note.c: reads the notes.  Returns what is wrong with Frit's own, NULL if nothing is. */
-const char *elf_read_notes(const struct elf_file *file, struct elf_facts *out);
-/* elf_dynamic.c: reads the dynamic section and counts the exported symbols.  Returns what is wrong,
- * NULL if nothing is. */
-const char *elf_read_dynamic(const struct elf_file *file, struct elf_facts *out);
 
 #endif

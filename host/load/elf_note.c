@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Notes: the linker's build id, and the record that FRIT_DEFINE_PLUGIN writes.  What a note says is
  * checked again against the welcome once the plugin is loaded. */
+#include "load/elf_note.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -67,8 +69,8 @@ static bool is_text(const char *bytes, size_t size)
 static const char *read_record(const struct elf_file *file, const struct note *note,
                                struct elf_facts *out)
 {
-    size_t n = note->header.n_descsz < sizeof(out->note) ? note->header.n_descsz
-                                                         : sizeof(out->note);
+    size_t n =
+        note->header.n_descsz < sizeof(out->note) ? note->header.n_descsz : sizeof(out->note);
 
     if (out->has_note)
         return "has two notes of Frit";

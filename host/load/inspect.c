@@ -56,9 +56,8 @@ frit_status inspect_abi(struct plugin *plugin, uint32_t abi_min, uint32_t abi_ma
 
 #ifdef __x86_64__
 /* The builtin takes only literals; it reports what the system saves of the registers too. */
-#define ISA(bit, name)                              \
-    if ((words[0] & (1u << (bit))) &&               \
-        !__builtin_cpu_supports(name))              \
+#define ISA(bit, name)                                               \
+    if ((words[0] & (1u << (bit))) && !__builtin_cpu_supports(name)) \
         return name;
 /* The first set of instructions in `words` of a note that cannot be used here, NULL if all can. */
 static const char *isa_missing(const uint32_t words[4])

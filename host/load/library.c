@@ -20,13 +20,13 @@ static const char cache_file[] = "/etc/ld.so.cache";
 static const char cache_magic[] = "glibc-ld.so.cache1.1";
 enum { CACHE_BYTES = 16 << 20 };
 
-struct cache_header {
+struct library_header {
     char magic[20];
     uint32_t n;
     uint32_t rest[6];
 };
 
-struct cache_entry {
+struct library_entry {
     int32_t flags;
     uint32_t name, path, system;
     uint64_t capabilities;
@@ -117,16 +117,16 @@ static char *read_cache(size_t *bytes)
 
 static bool find_entry(const char *cache, size_t bytes, const char *name, char *path, size_t size)
 {
-    struct cache_header header;
+    struct library_header header;
 
     if (bytes < sizeof(header))
         return false;
     memcpy(&header, cache, sizeof(header));
     if (memcmp(header.magic, cache_magic, sizeof(header.magic)) != 0 ||
-        header.n > (bytes - sizeof(header)) / sizeof(struct cache_entry))
+        header.n > (bytes - sizeof(header)) / sizeof(struct library_entry))
         return false;
     for (uint32_t i = 0; i < header.n; i++) {
-        struct cache_entry entry;
+        struct library_entry entry;
 
         memcpy(&entry, cache + sizeof(header) + i * sizeof(entry), sizeof(entry));
         if ((CACHE_FLAGS && entry.flags != CACHE_FLAGS) || entry.name >= bytes ||

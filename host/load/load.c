@@ -98,8 +98,8 @@ static frit_status check_range(struct plugin *plugin, const frit_welcome *welcom
                              "the plugin chose ABI %u.%u, but its maximum %u.%u and this host's "
                              "%u.%u give %u.%u",
                              welcome->abi_chosen >> 16, welcome->abi_chosen & 0xffff,
-                             welcome->abi_max >> 16, welcome->abi_max & 0xffff,
-                             FRIT_ABI_MAX >> 16, FRIT_ABI_MAX & 0xffff, high >> 16, high & 0xffff);
+                             welcome->abi_max >> 16, welcome->abi_max & 0xffff, FRIT_ABI_MAX >> 16,
+                             FRIT_ABI_MAX & 0xffff, high >> 16, high & 0xffff);
     return FRIT_OK;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A result is kept by the files' identities and by what else decides how a plugin behaves: the host's
- * version, the system's, the loader's variables.  Kept are success, crashes, hangs and early ends;
- * what the host refuses for other reasons it finds again by itself. */
+/* A result is kept by the files' identities and by what else decides how a plugin behaves: the
+ * host's version, the system's, the loader's variables.  Kept are success, crashes, hangs and early
+ * ends; what the host refuses for other reasons it finds again by itself. */
 #include "load/probe.h"
 
 #include <errno.h>
@@ -165,9 +165,7 @@ static void judge(const struct probe_run *run, uint32_t n, struct verdict *out)
     *out = (struct verdict){.file = run->report.file < n ? run->report.file : 0};
     if (run->report.done && !run->late && !crashed && !(run->has_exit && run->exit))
         return;
-    out->reason = run->late ? FRIT_REASON_HANGS
-                  : crashed ? FRIT_REASON_CRASHES
-                            : FRIT_REASON_EXITS;
+    out->reason = run->late ? FRIT_REASON_HANGS : crashed ? FRIT_REASON_CRASHES : FRIT_REASON_EXITS;
     end_text(run, out->words, sizeof(out->words));
 }
 

@@ -67,7 +67,6 @@ static bool add_options(char **at, const struct conf *conf)
 
 static char **make_environment(void)
 {
-    static char no_files[] = "FRIT_CONFIG=/dev/null";
     const char *const *from = env_of_process();
     size_t n = 0;
     char **out;
@@ -78,7 +77,7 @@ static char **make_environment(void)
     if (!out)
         return NULL;
     n = 0;
-    out[n++] = no_files;
+    out[n++] = (char *)"FRIT_CONFIG=/dev/null";
     for (; *from; from++)
         if (strncmp(*from, "FRIT_", 5) != 0)
             out[n++] = (char *)*from;
@@ -95,8 +94,8 @@ static void make_token(char token[17])
     snprintf(token, 17, "%016" PRIx64, number);
 }
 
-bool probe_command_make(struct probe_command *command, const char *program,
-                        const struct conf *conf, const char *const *paths, uint32_t n)
+bool probe_command_make(struct probe_command *command, const char *program, const struct conf *conf,
+                        const char *const *paths, uint32_t n)
 {
     const size_t n_words = COMMAND_HEAD + n + 4 * count_options(conf);
 

@@ -55,9 +55,8 @@ static int set_attributes(posix_spawnattr_t *attributes)
     if (!error)
         error = posix_spawnattr_setsigmask(attributes, &none);
     if (!error)
-        error = posix_spawnattr_setflags(attributes, POSIX_SPAWN_SETSIGDEF |
-                                                         POSIX_SPAWN_SETSIGMASK |
-                                                         POSIX_SPAWN_SETPGROUP);
+        error = posix_spawnattr_setflags(
+            attributes, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
     return error;
 }
 

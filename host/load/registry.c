@@ -81,8 +81,7 @@ static void probe_candidates(struct registry *registry, const struct elf_facts *
 
     for (uint32_t i = 0; subjects && i < registry->n_candidates; i++)
         if (!registry->plugins[i].reason)
-            subjects[n++] =
-                (struct probe_subject){&registry->plugins[i], &facts[i].identity};
+            subjects[n++] = (struct probe_subject){&registry->plugins[i], &facts[i].identity};
     if (n)
         probe_all(registry->conf, subjects, n);
     free(subjects);
@@ -156,8 +155,7 @@ static frit_status check_critical(struct registry *registry, const struct conf_p
 static frit_status fill(struct registry *registry, const char *const *paths, uint32_t n,
                         frit_err *err)
 {
-    frit_status status =
-        paths ? find_files(registry, paths, n) : find_candidates(registry);
+    frit_status status = paths ? find_files(registry, paths, n) : find_candidates(registry);
 
     if (status || load_all(registry))
         return fail(err, FRIT_NO_HOST_MEMORY, "no host memory to load plugins");

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The process is about to end, so that functions which are not safe in a handler may be called: at
  * worst the line is missing, and the parent sees the signal all the same. */
+#include "probe/crash.h"
+
 #include <dlfcn.h>
 #include <signal.h>
 #include <stdint.h>

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* frit-probe: started by libfrit, which reads its report; see load/probe_command.h. */
-#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -21,7 +18,9 @@
 #include "load/probe_report.h"
 #include "load/reason.h"
 #include "load/registry.h"
+#include "probe/crash.h"
 #include "probe/report.h"
+#include "probe/state.h"
 
 enum { EXIT_MISUSED = 2, SETTINGS = 512, OURS = 3, FIRST_FILE = 3 };
 
@@ -34,24 +33,6 @@ struct command {
 };
 
 static struct command command;
-
-void report_line(const char *format, ...)
-{
-    char line[PROBE_LINE];
-    va_list args;
-    size_t n;
-
-    va_start(args, format);
-    n = (size_t)vsnprintf(line, sizeof(line), format, args);
-    va_end(args);
-    if (n > sizeof(line) - 2)
-        n = sizeof(line) - 2;
-    for (size_t i = 0; i < n; i++)
-        if (line[i] == '\n')
-            line[i] = ' ';
-    line[n] = '\n';
-    (void)!write(PROBE_FD, line, n + 1);
-}
 
 /* ---- the command line ---- */
 
@@ -151,9 +132,10 @@ int main(int argc, char **argv)
     const struct rlimit no_core = {0, 0};
 
     if (!parse(argc, argv) || fcntl(PROBE_FD, F_GETFD) < 0) {
-        fprintf(stderr, "frit-probe is started by libfrit to try a plugin.\n"
-                        "Usage: frit-probe 1 TOKEN FILE... [--set SECTION KEY VALUE]..., with a report "
-                        "written to descriptor 3\n");
+        fprintf(stderr,
+                "frit-probe is started by libfrit to try a plugin.\n"
+                "Usage: frit-probe 1 TOKEN FILE... [--set SECTION KEY VALUE]..., with a report "
+                "written to descriptor 3\n");
         return EXIT_MISUSED;
     }
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "probe/state.h"
+
 #include <dirent.h>
 #include <fcntl.h>
 #include <fenv.h>

@@ -167,9 +167,19 @@ static const frit_plugin plugin = {
     .get_interface = fake_get_interface,
 };
 
-static const frit_note_section note __attribute__((section(".note.frit"), used, aligned(4))) = {
-    sizeof("FRIT"), sizeof(frit_note), 1, "FRIT",
-    {sizeof(frit_note), FRIT_ABI_MIN, FRIT_ABI_MAX, FRIT_SANITIZER, {0}, "sin-" SIN_NAME, "1.0", ""}};
+static const frit_note_section note
+    __attribute__((section(".note.frit"), used, aligned(4))) = {sizeof("FRIT"),
+                                                                sizeof(frit_note),
+                                                                1,
+                                                                "FRIT",
+                                                                {sizeof(frit_note),
+                                                                 FRIT_ABI_MIN,
+                                                                 FRIT_ABI_MAX,
+                                                                 FRIT_SANITIZER,
+                                                                 {0},
+                                                                 "sin-" SIN_NAME,
+                                                                 "1.0",
+                                                                 ""}};
 
 __attribute__((visibility("default"))) int32_t frit_plugin_entry_v1(const frit_hello *hello,
                                                                     frit_welcome *welcome);

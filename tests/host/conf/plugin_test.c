@@ -100,10 +100,10 @@ static void refuses_with_line_and_reason(void **state)
          "characters a-z 0-9 . -"},
         {"[plugin.a]\nenable = no\n",
          ":2: [plugin.a] has no key 'enable'; allowed: library enabled priority "
-         "critical option.NAME x-ANY; did you mean 'enabled'?"},
+         "critical probe option.NAME x-ANY; did you mean 'enabled'?"},
         {"[plugin.a]\noption. = no\n",
          ":2: [plugin.a] has no key 'option.'; allowed: library enabled priority "
-         "critical option.NAME x-ANY"},
+         "critical probe option.NAME x-ANY"},
         {"[plugin.a]\nenabled = on\n",
          ":2: [plugin.a] enabled: 'on' is not allowed; allowed: yes no"},
         {"[plugin.a]\npriority = 1001\n", ":2: [plugin.a] priority: '1001' is not allowed; "

@@ -17,6 +17,7 @@
 
 #include "host/load/rig.h"
 #include "load/device.h"
+#include "load/elf.h"
 #include "load/reason.h"
 
 static const char *place(const char *name)
@@ -131,6 +132,145 @@ static void cut_plugin(void **state)
     expect_bytes(bytes, 4096, "a segment ends past the end");
 }
 
+/* ---- the good plugin with some bytes changed ---- */
+
+static unsigned char plugin_bytes[1 << 22];
+static size_t n_plugin_bytes;
+
+static void read_plugin(void)
+{
+    FILE *file = fopen(rig_fake("libfrit-fake-good.so"), "rb");
+
+    assert_non_null(file);
+    n_plugin_bytes = fread(plugin_bytes, 1, sizeof(plugin_bytes), file);
+    assert_int_equal(fclose(file), 0);
+    assert_in_range(n_plugin_bytes, 4097, sizeof(plugin_bytes) - 1);
+}
+
+/* The first place of these bytes in the file. */
+static unsigned char *find_bytes(const void *bytes, size_t n)
+{
+    unsigned char *at = memmem(plugin_bytes, n_plugin_bytes, bytes, n);
+
+    assert_non_null(at);
+    return at;
+}
+
+static Elf64_Phdr *segment_of(uint32_t type)
+{
+    Elf64_Ehdr header;
+
+    memcpy(&header, plugin_bytes, sizeof(header));
+    for (uint32_t i = 0; i < header.e_phnum; i++) {
+        void *at = plugin_bytes + header.e_phoff + i * sizeof(Elf64_Phdr);
+
+        if (((Elf64_Phdr *)at)->p_type == type)
+            return at;
+    }
+    fail_msg("no segment of type %#x", type);
+    return NULL;
+}
+
+static struct frit_note_section *note_of_plugin(void)
+{
+    static const uint32_t head[] = {5, sizeof(frit_note), 1};
+
+    return (void *)find_bytes(head, sizeof(head));
+}
+
+/* Writes the changed bytes as a file and checks what the host says of it. */
+static void expect_changed(uint32_t reason, const char *words)
+{
+    const char *path = place("file.so");
+    FILE *file = fopen(path, "wb");
+
+    assert_non_null(file);
+    assert_int_equal(fwrite(plugin_bytes, 1, n_plugin_bytes, file), n_plugin_bytes);
+    assert_int_equal(fclose(file), 0);
+    expect(path, reason, words);
+    assert_int_equal(unlink(path), 0);
+    read_plugin();
+}
+
+static void notes_of_other_hosts(void **state)
+{
+    (void)state;
+    read_plugin();
+    note_of_plugin()->note.abi_min = note_of_plugin()->note.abi_max = 7 << 16;
+    expect_changed(FRIT_REASON_ABI_MISMATCH, "the plugin speaks ABI 7.0-7.0");
+    note_of_plugin()->note.sanitizer = FRIT_SANITIZER_MEMORY;
+    expect_changed(FRIT_REASON_SANITIZER_MISMATCH, "the memory sanitizer");
+    note_of_plugin()->note.isa[0] = 1u << 31;
+    expect_changed(FRIT_REASON_ISA_UNSUPPORTED, "a set of instructions that this host");
+    note_of_plugin()->note.isa[2] = 1;
+    expect_changed(FRIT_REASON_ISA_UNSUPPORTED, "a set of instructions that this host");
+}
+
+static void notes_that_are_malformed(void **state)
+{
+    (void)state;
+    read_plugin();
+    note_of_plugin()->desc_bytes = 8;
+    expect_changed(FRIT_REASON_BAD_NOTE, "cut off");
+    note_of_plugin()->note.record_size = 100;
+    expect_changed(FRIT_REASON_BAD_NOTE, "whose size is not that of its record");
+    note_of_plugin()->note.record_size = UINT32_MAX;
+    expect_changed(FRIT_REASON_BAD_NOTE, "whose size is not that of its record");
+    memset(note_of_plugin()->note.id, 'a', sizeof(note_of_plugin()->note.id));
+    expect_changed(FRIT_REASON_BAD_NOTE, "not terminated printable ASCII");
+    note_of_plugin()->note.version[0] = '\033';
+    expect_changed(FRIT_REASON_BAD_NOTE, "not terminated printable ASCII");
+}
+
+static void what_the_loader_would_do(void **state)
+{
+    (void)state;
+    read_plugin();
+    segment_of(PT_GNU_STACK)->p_flags |= PF_X;
+    expect_changed(FRIT_REASON_EXECUTABLE_STACK, "-z noexecstack");
+    memcpy(find_bytes("libc.so.6", 10), "libq.so.6", 10);
+    expect_changed(FRIT_REASON_LIBRARY_MISSING, "libq.so.6");
+}
+
+static void write_and_read(const char *path)
+{
+    FILE *file = fopen(path, "wb");
+    struct elf_facts facts;
+    char text[256] = "";
+
+    assert_non_null(file);
+    assert_int_equal(fwrite(plugin_bytes, 1, n_plugin_bytes, file), n_plugin_bytes);
+    assert_int_equal(fclose(file), 0);
+    assert_true((elf_read(path, &facts, text, sizeof(text)) != 0) == (text[0] != '\0'));
+}
+
+static void change_each_byte(size_t first, size_t n)
+{
+    static const unsigned char values[] = {0, 0x7f, 0xff};
+    const char *path = place("file.so");
+
+    for (size_t i = first; i < first + n; i++) {
+        const unsigned char was = plugin_bytes[i];
+
+        for (size_t k = 0; k < sizeof(values); k++) {
+            plugin_bytes[i] = values[k];
+            write_and_read(path);
+        }
+        plugin_bytes[i] = was;
+    }
+    assert_int_equal(unlink(path), 0);
+}
+
+/* Any byte of the headers, the note and the dynamic section may be anything. */
+static void changed_bytes_never_crash_the_reader(void **state)
+{
+    (void)state;
+    read_plugin();
+    change_each_byte(0, sizeof(Elf64_Ehdr) + 12 * sizeof(Elf64_Phdr));
+    change_each_byte((size_t)((unsigned char *)note_of_plugin() - plugin_bytes), 64);
+    change_each_byte(segment_of(PT_DYNAMIC)->p_offset, segment_of(PT_DYNAMIC)->p_filesz);
+}
+
 static void shared_objects_that_are_no_plugins(void **state)
 {
     (void)state;
@@ -141,9 +281,16 @@ static void shared_objects_that_are_no_plugins(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nothing_there), cmocka_unit_test(not_regular_files),
-        cmocka_unit_test(not_elf),       cmocka_unit_test(other_kinds_of_elf),
-        cmocka_unit_test(cut_plugin),    cmocka_unit_test(shared_objects_that_are_no_plugins),
+        cmocka_unit_test(nothing_there),
+        cmocka_unit_test(not_regular_files),
+        cmocka_unit_test(not_elf),
+        cmocka_unit_test(other_kinds_of_elf),
+        cmocka_unit_test(cut_plugin),
+        cmocka_unit_test(shared_objects_that_are_no_plugins),
+        cmocka_unit_test(notes_of_other_hosts),
+        cmocka_unit_test(notes_that_are_malformed),
+        cmocka_unit_test(what_the_loader_would_do),
+        cmocka_unit_test(changed_bytes_never_crash_the_reader),
     };
 
     return cmocka_run_group_tests(tests, rig_setup, rig_teardown);

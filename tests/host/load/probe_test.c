@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plugins that crash, hang or end their process do so in a process of their own: the host names each
- * with its reason, loads the others, and does not wait for them again. */
+/* Plugins that crash, hang or end their process do so in a process of their own: the host names
+ * each with its reason, loads the others, and does not wait for them again. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
