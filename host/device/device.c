@@ -15,6 +15,7 @@
 #include "device/staging.h"
 #include "device/wait.h"
 #include "exec/job_queue.h"
+#include "load/guard.h"
 #include "load/registry.h"
 #include "memory/memory.h"
 #include "plan/automaton.h"
@@ -96,6 +97,24 @@ static void note_lost(void *ctx, const frit_err *why)
     device_explain_loss(ctx, &err);
 }
 
+static frit_status open_in_plugin(struct device *device, const frit_open_params *params,
+                                  frit_err *err)
+{
+    const struct device_entry *entry = device->entry;
+    struct guard guard;
+    frit_status status;
+
+    guard_enter(&guard, entry->plugin->path, "device_open");
+    status = fail_from(err,
+                       device->backend->device_open(entry->plugin->instance, entry->info->index,
+                                                    params, &device->self, err),
+                       "device_open");
+    guard_leave(&guard);
+    if (status)
+        fail_context(err, "%s", entry->name);
+    return status;
+}
+
 frit_status device_create(const struct device_entry *entry, const struct device_config *config,
                           frit_device **out, frit_err *err)
 {
@@ -128,15 +147,10 @@ frit_status device_create(const struct device_entry *entry, const struct device_
     effects_init(&device->effects);
     cache_init(&device->cache, config->store_bytes / 2);
     atomic_init(&device->seed.number, config->seed);
-    st = fail_from(err,
-                   device->backend->device_open(entry->plugin->instance, entry->info->index,
-                                                &params, &device->self, err),
-                   "device_open");
+    st = open_in_plugin(device, &params, err);
     device->config.natives = NULL;
-    if (st) {
-        fail_context(err, "%s", entry->name);
+    if (st)
         goto out;
-    }
     queues_open(device);
     st = memory_open(device, err);
     if (!st)

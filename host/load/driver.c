@@ -2,7 +2,7 @@
 /* A plugin's backend: its table, then the devices it lists.  What a driver says about its devices
  * is copied, so that later code meets checked numbers and terminated texts only. */
 #include "load/driver.h"
-#include "load/breadcrumb.h"
+#include "load/guard.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -210,6 +210,7 @@ static frit_status enumerate(struct arena *arena, struct plugin *plugin, frit_dr
     uint32_t capacity = FIRST_DEVICES;
 
     for (int round = 0; round < 4; round++) {
+        struct guard guard;
         uint32_t count = 0;
         frit_err err = ERR_INIT;
         frit_status status;
@@ -220,13 +221,13 @@ static frit_status enumerate(struct arena *arena, struct plugin *plugin, frit_dr
         for (uint32_t i = 0; i < capacity; i++)
             plugin->devices[i].struct_size = sizeof(*plugin->devices);
         *driver = (frit_driver_info){.struct_size = sizeof(*driver)};
-        breadcrumb_enter(plugin->path, "enumerate");
+        guard_enter(&guard, plugin->path, "enumerate");
         status = fail_from(&err,
                            plugin->backend.enumerate(plugin->instance, plugin->devices,
                                                      sizeof(*plugin->devices), capacity, &count,
                                                      driver, &err),
                            "enumerate");
-        breadcrumb_leave(plugin->path, "enumerate");
+        guard_leave(&guard);
         if (status) {
             err.text[sizeof(err.text) - 1] = '\0';
             reject_devices(plugin, "%s%s%s", status_name(status), err.text[0] ? ": " : "",

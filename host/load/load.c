@@ -11,9 +11,9 @@
 #include "base/str.h"
 #include "conf/conf.h"
 #include "graph/custom.h"
-#include "load/breadcrumb.h"
 #include "load/driver.h"
 #include "load/elf.h"
+#include "load/guard.h"
 #include "load/inspect.h"
 #include "load/library.h"
 #include "load/load.h"
@@ -67,11 +67,12 @@ static void refuse_unloadable(struct plugin *plugin, const struct elf_facts *fac
 static frit_plugin_entry map_file(struct plugin *plugin, const struct elf_facts *facts)
 {
     frit_plugin_entry entry = NULL;
+    struct guard guard;
     void *object;
 
-    breadcrumb_enter(plugin->path, "load");
+    guard_enter(&guard, plugin->path, "load");
     object = dlopen(plugin->path, RTLD_NOW | RTLD_LOCAL);
-    breadcrumb_leave(plugin->path, "load");
+    guard_leave(&guard);
     if (!object) {
         char words[sizeof(plugin->detail)];
 
@@ -111,11 +112,12 @@ static frit_status negotiate(struct plugin *plugin, frit_plugin_entry entry)
                               .abi_max = FRIT_ABI_MAX,
                               .sanitizer = FRIT_SANITIZER};
     frit_welcome welcome = {.struct_size = sizeof(welcome)};
+    struct guard guard;
     int32_t status;
 
-    breadcrumb_enter(plugin->path, "entry");
+    guard_enter(&guard, plugin->path, "entry");
     status = entry(&hello, &welcome);
-    breadcrumb_leave(plugin->path, "entry");
+    guard_leave(&guard);
     if (welcome.magic != FRIT_WELCOME_MAGIC)
         return plugin_refuse(plugin, FRIT_REASON_BAD_WELCOME,
                              "the entry answered with magic 0x%08" PRIx32 " and status %s",
@@ -227,14 +229,15 @@ static frit_status open_instance(struct registry *registry, struct plugin *plugi
                               .jobs = registry->jobs[REGISTRY_YIELDING],
                               .artefacts = conf_artefacts(registry->conf),
                               .artefact_bytes = (uint64_t)options->artefact_bytes};
+    struct guard guard;
     frit_err err = ERR_INIT;
     frit_status status;
 
     TRY(service_create(&registry->arena, plugin, section, &lent, &plugin->service));
-    breadcrumb_enter(plugin->path, "open");
+    guard_enter(&guard, plugin->path, "open");
     status = fail_from(
         &err, plugin->root->open(service_root(plugin->service), &plugin->instance, &err), "open");
-    breadcrumb_leave(plugin->path, "open");
+    guard_leave(&guard);
     if (status) {
         err.text[sizeof(err.text) - 1] = '\0';
         return plugin_refuse(plugin, FRIT_REASON_OPEN_FAILED, "%s%s%s", status_name(status),
@@ -299,11 +302,13 @@ static frit_status take_tables(struct registry *registry, struct plugin *plugin)
 
 void plugin_close(struct plugin *plugin)
 {
+    struct guard guard;
+
     service_end_tasks(plugin->service);
     if (plugin->opened) {
-        breadcrumb_enter(plugin->path, "close");
+        guard_enter(&guard, plugin->path, "close");
         plugin->root->close(plugin->instance);
-        breadcrumb_leave(plugin->path, "close");
+        guard_leave(&guard);
     }
     plugin->opened = false;
     plugin->instance = NULL;

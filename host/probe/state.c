@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "load/probe_report.h"
+#include "load/guard.h"
 #include "probe/report.h"
 
 enum { SIGNALS = 32, STANDARD_FDS = 3 };
@@ -29,28 +29,15 @@ static struct state {
     ino_t standard[STANDARD_FDS]; /* 0: closed */
 } before;
 
-static uint64_t floating_point_modes(void)
-{
-    fenv_t env;
-
-    if (fegetenv(&env))
-        return 0;
-#if defined(__x86_64__)
-    return (uint64_t)env.__control_word << 32 | (env.__mxcsr & ~0x3fu);
-#elif defined(__aarch64__)
-    return env.__fpcr;
-#else
-    return (uint64_t)fegetround();
-#endif
-}
-
 static void read_state(struct state *out)
 {
     const char *locale = setlocale(LC_ALL, NULL);
     struct stat info;
+    fenv_t env;
 
     memset(out, 0, sizeof(*out));
-    out->floating_point = floating_point_modes();
+    if (!fegetenv(&env))
+        out->floating_point = guard_modes_of(&env);
     (void)pthread_sigmask(SIG_SETMASK, NULL, &out->mask);
     for (int i = 1; i < SIGNALS; i++)
         (void)sigaction(i, NULL, &out->actions[i]);
@@ -76,14 +63,6 @@ static int changed_signal(const struct state *now)
     return 0;
 }
 
-static bool same_masks(const sigset_t *a, const sigset_t *b)
-{
-    for (int i = 1; i < SIGNALS; i++)
-        if (sigismember(a, i) != sigismember(b, i))
-            return false;
-    return true;
-}
-
 static void report_change(size_t file, const char *slot, bool changed, const char *what)
 {
     if (changed)
@@ -98,7 +77,7 @@ void state_compare(size_t file, const char *slot)
     read_state(&now);
     number = changed_signal(&now);
     report_change(file, slot, now.floating_point != before.floating_point, "floating-point modes");
-    report_change(file, slot, !same_masks(&now.mask, &before.mask), "the signal mask");
+    report_change(file, slot, !guard_same_masks(&now.mask, &before.mask), "the signal mask");
     if (number)
         report_line("changed %zu %s: the handler of SIG%s", file, slot,
                     sigabbrev_np(number) ? sigabbrev_np(number) : "?");

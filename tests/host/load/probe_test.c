@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Plugins that crash, hang or end their process do so in a process of their own: the host names
  * each with its reason, loads the others, and does not wait for them again. */
+#include <fenv.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -158,11 +160,41 @@ static void the_second_start_does_not_wait(void **state)
     assert_int_equal(system(command), 0);
 }
 
+/* ---- what the probe cannot keep away ---- */
+
+static void what_a_plugin_changes_is_restored(void **state)
+{
+    static const char *const files[] = {"libfrit-sin-open-round.so", "libfrit-sin-open-mask.so",
+                                        "libfrit-sin-open-folder.so"};
+    char command[128], before[512], after[512];
+    sigset_t mask;
+    struct rig rig;
+
+    (void)state;
+    for (size_t i = 0; i < 3; i++)
+        link_into(rig_dir(), "tests/probe", files[i]);
+    assert_non_null(getcwd(before, sizeof(before)));
+    assert_int_equal(rig_open(&rig, NULL), FRIT_OK);
+    for (size_t i = 0; i < 3; i++)
+        assert_int_equal(rig_plugin(&rig, files[i])->reason, FRIT_REASON_NONE);
+    assert_int_equal(fegetround(), FE_TONEAREST);
+    assert_int_equal(pthread_sigmask(SIG_SETMASK, NULL, &mask), 0);
+    assert_false(sigismember(&mask, SIGTERM));
+    assert_string_equal(getcwd(after, sizeof(after)), before);
+    rig_contains(rig_log(), "sin-open-round.so: open changed the floating-point modes");
+    rig_contains(rig_log(), "sin-open-mask.so: open changed the signal mask");
+    rig_contains(rig_log(), "sin-open-folder.so: open changed the current folder");
+    rig_close(&rig);
+    snprintf(command, sizeof(command), "rm %s/*.so", rig_dir());
+    assert_int_equal(system(command), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_sin_has_its_reason),
         cmocka_unit_test(the_second_start_does_not_wait),
+        cmocka_unit_test(what_a_plugin_changes_is_restored),
     };
 
     return cmocka_run_group_tests(tests, set_up, rig_teardown);
