@@ -97,7 +97,7 @@ static void note_lost(void *ctx, const frit_err *why)
     device_explain_loss(ctx, &err);
 }
 
-static frit_status open_in_plugin(struct device *device, const frit_open_params *params,
+static frit_status open_in_plugin(frit_device *device, const frit_open_params *params,
                                   frit_err *err)
 {
     const struct device_entry *entry = device->entry;
