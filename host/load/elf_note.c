@@ -32,7 +32,12 @@ static bool note_at(const struct elf_file *file, uint64_t at, uint64_t end, uint
     out->name = at + sizeof(out->header);
     out->desc = at + align_up(sizeof(out->header) + out->header.n_namesz, align);
     out->next = out->desc + align_up(out->header.n_descsz, align);
-    return out->desc <= end && out->header.n_descsz <= end - out->desc;
+    return true;
+}
+
+static bool is_whole(const struct note *note, uint64_t end)
+{
+    return note->desc <= end && note->header.n_descsz <= end - note->desc;
 }
 
 static bool is_named(const struct elf_file *file, const struct note *note, const char *name)
@@ -96,7 +101,9 @@ static const char *read_segment(const struct elf_file *file, const Elf64_Phdr *s
 
     for (uint64_t at = segment->p_offset; at < end; at = note.next) {
         if (!note_at(file, at, end, align, &note))
-            return NULL; /* others' notes may be of any kind */
+            return NULL;
+        if (!is_whole(&note, end)) /* others' notes may be of any kind */
+            return is_named(file, &note, "FRIT") ? "has a note of Frit that is cut off" : NULL;
         if (note.header.n_type == NT_GNU_BUILD_ID && is_named(file, &note, ELF_NOTE_GNU))
             read_build_id(file, &note, &out->identity);
         if (note.header.n_type == FRIT_TYPE && is_named(file, &note, "FRIT")) {

@@ -129,7 +129,7 @@ static bool find_entry(const char *cache, size_t bytes, const char *name, char *
         struct library_entry entry;
 
         memcpy(&entry, cache + sizeof(header) + i * sizeof(entry), sizeof(entry));
-        if ((CACHE_FLAGS && entry.flags != CACHE_FLAGS) || entry.name >= bytes ||
+        if ((CACHE_FLAGS != 0 && entry.flags != CACHE_FLAGS) || entry.name >= bytes ||
             entry.path >= bytes || strcmp(cache + entry.name, name) != 0 ||
             strlen(cache + entry.path) >= size || !is_file(cache + entry.path))
             continue;

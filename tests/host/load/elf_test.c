@@ -212,6 +212,8 @@ static void notes_that_are_malformed(void **state)
     read_plugin();
     note_of_plugin()->desc_bytes = 8;
     expect_changed(FRIT_REASON_BAD_NOTE, "cut off");
+    note_of_plugin()->desc_bytes = UINT32_MAX;
+    expect_changed(FRIT_REASON_BAD_NOTE, "cut off");
     note_of_plugin()->note.record_size = 100;
     expect_changed(FRIT_REASON_BAD_NOTE, "whose size is not that of its record");
     note_of_plugin()->note.record_size = UINT32_MAX;
