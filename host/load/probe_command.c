@@ -46,20 +46,24 @@ static char *dotted(const char *prefix, const char *text)
     return out;
 }
 
-/* Four words per option; the second and the third are ours. */
-static bool add_options(char **at, const struct conf *conf)
+/* Four words per option, from `at` on. */
+static bool add_options(struct probe_command *command, char **at, const struct conf *conf)
 {
     for (uint32_t i = 0; i < conf_n_plugins(conf); i++) {
         const struct conf_plugin *section = conf_plugin_at(conf, i);
 
         for (uint32_t k = 0; k < section->n_options; k++) {
-            at[0] = "--set";
-            at[1] = dotted("plugin", section->id);
-            at[2] = dotted("option", section->options[k].key);
-            at[3] = (char *)section->options[k].value;
-            if (!at[1] || !at[2])
+            char *name = dotted("plugin", section->id);
+            char *key = dotted("option", section->options[k].key);
+
+            command->names[command->n_names++] = name;
+            command->names[command->n_names++] = key;
+            if (!name || !key)
                 return false;
-            at += 4;
+            *at++ = (char *)"--set";
+            *at++ = name;
+            *at++ = key;
+            *at++ = (char *)section->options[k].value;
         }
     }
     return true;
@@ -97,11 +101,13 @@ static void make_token(char token[17])
 bool probe_command_make(struct probe_command *command, const char *program, const struct conf *conf,
                         const char *const *paths, uint32_t n)
 {
-    const size_t n_words = COMMAND_HEAD + n + 4 * count_options(conf);
+    const size_t n_options = count_options(conf);
 
-    *command = (struct probe_command){.argv = calloc(n_words + 1, sizeof(*command->argv)),
-                                      .environment = make_environment()};
-    if (command->argv && command->environment) {
+    *command = (struct probe_command){
+        .argv = calloc(COMMAND_HEAD + n + 4 * n_options + 1, sizeof(*command->argv)),
+        .names = calloc(2 * n_options + 1, sizeof(*command->names)),
+        .environment = make_environment()};
+    if (command->argv && command->names && command->environment) {
         snprintf(command->version, sizeof(command->version), "%d", PROBE_VERSION);
         make_token(command->token);
         command->argv[0] = (char *)program;
@@ -109,7 +115,7 @@ bool probe_command_make(struct probe_command *command, const char *program, cons
         command->argv[2] = command->token;
         for (uint32_t i = 0; i < n; i++)
             command->argv[COMMAND_HEAD + i] = (char *)paths[i];
-        if (add_options(command->argv + COMMAND_HEAD + n, conf))
+        if (add_options(command, command->argv + COMMAND_HEAD + n, conf))
             return true;
     }
     probe_command_free(command);
@@ -118,17 +124,9 @@ bool probe_command_make(struct probe_command *command, const char *program, cons
 
 void probe_command_free(struct probe_command *command)
 {
-    for (char **at = command->argv; at && *at; at++) {
-        if (strcmp(*at, "--set") != 0)
-            continue;
-        free(at[1]);
-        if (!at[1])
-            break;
-        free(at[2]);
-        if (!at[2])
-            break;
-        at += 3;
-    }
+    for (size_t i = 0; command->names && i < command->n_names; i++)
+        free(command->names[i]);
+    free(command->names);
     free(command->argv);
     free(command->environment);
     *command = (struct probe_command){0};
