@@ -12,7 +12,9 @@
 struct conf;
 
 struct probe_command {
-    char **argv, **environment;  /* both end with NULL */
+    char **argv, **environment; /* both end with NULL */
+    char **names;               /* what of argv is freed with it */
+    size_t n_names;
     char version[16], token[17]; /* the token is a random number, of sixteen hexadecimal digits */
 };
 

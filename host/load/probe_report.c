@@ -37,7 +37,7 @@ static void copy_printable(char *into, size_t size, const char *text)
     size_t i = 0;
 
     for (; text[i] && i + 1 < size; i++)
-        into[i] = text[i] >= ' ' && text[i] <= '~' ? text[i] : '?';
+        into[i] = (char)(text[i] >= ' ' && text[i] <= '~' ? text[i] : '?');
     into[i] = '\0';
 }
 

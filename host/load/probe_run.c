@@ -135,7 +135,7 @@ static void take_byte(struct probe_run *run, char byte)
 {
     if (byte != '\n') {
         if (run->n_line + 1 < PROBE_LINE)
-            run->line[run->n_line++] = byte ? byte : '?';
+            run->line[run->n_line++] = (char)(byte ? byte : '?');
         return;
     }
     run->line[run->n_line] = '\0';
@@ -155,7 +155,7 @@ static void take_output(struct probe_run *run, const char *bytes, size_t n)
     keep = used + n > room ? room - n : used;
     memmove(run->output, run->output + (used - keep), keep);
     for (size_t i = 0; i < n; i++)
-        run->output[keep + i] = bytes[i] >= ' ' && bytes[i] <= '~' ? bytes[i] : ' ';
+        run->output[keep + i] = (char)(bytes[i] >= ' ' && bytes[i] <= '~' ? bytes[i] : ' ');
     run->output[keep + n] = '\0';
 }
 

@@ -76,7 +76,7 @@ static void add_missing(struct registry *registry)
 /* Those that may be loaded, before any is: a probe may crash, and does so elsewhere. */
 static void probe_candidates(struct registry *registry, const struct elf_facts *facts)
 {
-    struct probe_subject *subjects = calloc(registry->n_candidates, sizeof(*subjects));
+    struct probe_subject *subjects = calloc(registry->n_candidates + 1u, sizeof(*subjects));
     uint32_t n = 0;
 
     for (uint32_t i = 0; subjects && i < registry->n_candidates; i++)
