@@ -12,18 +12,19 @@
 #include <frit/plugin.h>
 
 enum {
-    ELF_NEEDED = 64,    /* needed libraries that are kept */
-    ELF_NAME = 128,     /* bytes of a library's name, terminated */
-    ELF_PATH = 1024,    /* bytes of a search path, terminated */
-    ELF_BUILD_ID = 32,  /* bytes of a build id that are kept */
-    ELF_EXPORTS = 65536 /* dynamic symbols that are counted */
+    ELF_NEEDED = 64,        /* needed libraries that are kept */
+    ELF_NAME = 128,         /* bytes of a library's name, terminated */
+    ELF_PATH = 1024,        /* bytes of a search path, terminated */
+    ELF_BUILD_ID = 32,      /* bytes of a build id that are kept */
+    ELF_BUILD_ID_TEXT = 72, /* bytes of its text, so that elf_identity has no holes: it is a key */
+    ELF_EXPORTS = 65536     /* dynamic symbols that are counted */
 };
 
 /* Which file it is, and which content. */
 struct elf_identity {
     uint64_t device, inode, bytes;
-    int64_t changed_ns;                  /* last change of its content, since 1970 */
-    char build_id[2 * ELF_BUILD_ID + 1]; /* hexadecimal, "" if there is none */
+    int64_t changed_ns;               /* last change of its content, since 1970 */
+    char build_id[ELF_BUILD_ID_TEXT]; /* hexadecimal, "" if there is none */
 };
 
 struct elf_facts {

@@ -79,6 +79,8 @@ static uint64_t context_of(const struct conf *conf)
     return hash;
 }
 
+FRIT_STATIC_ASSERT(sizeof(struct elf_identity) == 32 + ELF_BUILD_ID_TEXT, "no holes");
+
 /* The context, then the identities of the files in their order. */
 struct key {
     uint64_t context;
@@ -193,9 +195,10 @@ static int start(const struct probe *probe, const struct probe_subject *subjects
     return error;
 }
 
-static const char *mode_of(const struct conf *conf, const struct plugin *plugin)
+static const char *mode_of(const struct conf *conf, const struct probe_subject *subject)
 {
-    const struct conf_plugin *section = conf_plugin_find(conf, str_of(plugin->id));
+    const struct conf_plugin *section =
+        subject->section ? subject->section : conf_plugin_find(conf, str_of(subject->plugin->id));
 
     return section && section->probe ? section->probe : conf_options(conf)->search_probe;
 }
@@ -219,17 +222,20 @@ static void cannot_probe(const struct probe_subject *subject, const char *mode, 
         log_write(FRIT_LOG_INFO, "load", "plugin %s is not probed: %s", subject->plugin->path, why);
 }
 
-/* Each alone, side by side.  Returns whether any was tried. */
-static bool probe_each(const struct probe *probe, const struct probe_subject *subjects, uint32_t n)
+/* Each alone, side by side. */
+static void probe_each(const struct probe *probe, const struct probe_subject *subjects, uint32_t n)
 {
     static const char no_program[] = "there is no program frit-probe beside the library";
-    struct probe_run runs[PROBE_FILES];
+    struct probe_run *runs = calloc(n, sizeof(*runs));
     const struct probe_subject *tried[PROBE_FILES];
     uint32_t n_tried = 0;
 
+    if (!runs)
+        return;
+
     for (uint32_t i = 0; i < n; i++) {
         const struct probe_subject *subject = &subjects[i];
-        const char *mode = mode_of(probe->conf, subject->plugin);
+        const char *mode = mode_of(probe->conf, subject);
         struct verdict verdict;
         int error;
 
@@ -257,7 +263,7 @@ static bool probe_each(const struct probe *probe, const struct probe_subject *su
             log_write(FRIT_LOG_WARN, "load", "plugin %s changes what is not its own: %s",
                       tried[i]->plugin->path, runs[i].report.changes);
     }
-    return n_tried > 0;
+    free(runs);
 }
 
 /* All that are left, in the order in which they will be loaded: what works alone may not beside
@@ -297,7 +303,7 @@ static bool any_untrusted(const struct probe *probe, const struct probe_subject 
     for (uint32_t i = 0; i < n; i++) {
         const struct plugin *plugin = subjects[i].plugin;
 
-        if (!plugin->reason && !is_never(mode_of(probe->conf, plugin)) &&
+        if (!plugin->reason && !is_never(mode_of(probe->conf, &subjects[i])) &&
             !trust_has(probe->trust, subjects[i].identity->build_id))
             return true;
     }
@@ -315,7 +321,7 @@ void probe_all(const struct conf *conf, const struct probe_subject *subjects, ui
         if (probe_program_find(program, sizeof(program)))
             probe.program = program;
         probe.context = context_of(conf);
-        (void)probe_each(&probe, subjects, n);
+        probe_each(&probe, subjects, n);
         if (any_untrusted(&probe, subjects, n))
             probe_together(&probe, subjects, n);
     }

@@ -10,6 +10,7 @@
 #include <frit/status.h>
 
 struct conf;
+struct conf_plugin;
 struct elf_identity;
 struct plugin;
 
@@ -17,6 +18,7 @@ struct plugin;
 struct probe_subject {
     struct plugin *plugin;
     const struct elf_identity *identity;
+    const struct conf_plugin *section; /* that names the file; NULL: the one of the plugin's id */
 };
 
 /* For tests: how long a process may take.  0: as usual. */

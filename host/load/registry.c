@@ -81,7 +81,8 @@ static void probe_candidates(struct registry *registry, const struct elf_facts *
 
     for (uint32_t i = 0; subjects && i < registry->n_candidates; i++)
         if (!registry->plugins[i].reason)
-            subjects[n++] = (struct probe_subject){&registry->plugins[i], &facts[i].identity};
+            subjects[n++] = (struct probe_subject){&registry->plugins[i], &facts[i].identity,
+                                                   registry->candidates[i].section};
     if (n)
         probe_all(registry->conf, subjects, n);
     free(subjects);

@@ -21,6 +21,7 @@ enum act {
     ACT_hang,
     ACT_stack,
     ACT_flood,
+    ACT_spill,
     ACT_lie,
     ACT_child,
     ACT_round,
@@ -82,7 +83,7 @@ static void disturb(enum act act)
         say(3, "done\ndone 0\nfrit-probe 1\nat 99 open\ncrash 11 \033[31mnothing\nend\n");
         _exit(0);
     }
-    for (int i = 0; act == ACT_flood && i < 100000; i++) {
+    for (unsigned i = 0; act == ACT_spill || (act == ACT_flood && i < 100000); i++) {
         say(1, "output and more output\n");
         say(3, "neither done nor anything else\n");
     }

@@ -104,7 +104,7 @@ static void every_sin_has_its_reason(void **state)
         assert_int_equal(
             elf_read(paths[i], &facts[i], plugins[i].detail, sizeof(plugins[i].detail)), 0);
         assert_true(facts[i].has_note && facts[i].has_entry && facts[i].n_exports == 1);
-        subjects[i] = (struct probe_subject){&plugins[i], &facts[i].identity};
+        subjects[i] = (struct probe_subject){&plugins[i], &facts[i].identity, NULL};
     }
     probe_all(conf, subjects, N_SINS);
     for (size_t i = 0; i < N_SINS; i++)
