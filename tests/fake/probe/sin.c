@@ -20,6 +20,7 @@ enum act {
     ACT_kill,
     ACT_hang,
     ACT_stack,
+    ACT_throw,
     ACT_flood,
     ACT_spill,
     ACT_lie,
@@ -32,6 +33,8 @@ enum act {
     ACT_handler,
     ACT_streams
 };
+
+void throw_out(void); /* throw.cc */
 
 static int *volatile nowhere = (int *)8;
 
@@ -74,6 +77,10 @@ static void end_process(enum act act)
         hang();
     else if (act == ACT_stack)
         (void)dive(0);
+#ifdef SIN_THROWS
+    else if (act == ACT_throw)
+        throw_out();
+#endif
 }
 
 /* Disturbs the one who listens, and ends early. */
