@@ -213,6 +213,15 @@ static bool is_never(const char *mode)
     return strcmp(mode, "never") == 0;
 }
 
+/* Whether the plugin is to be probed, or what is known of it looked up. */
+static bool is_subject(const struct probe *probe, const struct probe_subject *subject)
+{
+    const char *mode = mode_of(probe->conf, subject);
+
+    return is_always(mode) ||
+           (!is_never(mode) && !trust_has(probe->trust, subject->identity->build_id));
+}
+
 /* Why a plugin could not be probed is no fault of its own. */
 static void cannot_probe(const struct probe_subject *subject, const char *mode, const char *why)
 {
@@ -239,8 +248,7 @@ static void probe_each(const struct probe *probe, const struct probe_subject *su
         struct verdict verdict;
         int error;
 
-        if (is_never(mode) ||
-            (!is_always(mode) && trust_has(probe->trust, subject->identity->build_id)))
+        if (!is_subject(probe, subject))
             continue;
         if (!is_always(mode) && recall(probe, subject, 1, &verdict)) {
             apply(subject, &verdict);
@@ -297,16 +305,12 @@ static void probe_together(const struct probe *probe, const struct probe_subject
     }
 }
 
-static bool any_untrusted(const struct probe *probe, const struct probe_subject *subjects,
-                          uint32_t n)
+/* Whether any is left that a probe may refuse. */
+static bool any_subject(const struct probe *probe, const struct probe_subject *subjects, uint32_t n)
 {
-    for (uint32_t i = 0; i < n; i++) {
-        const struct plugin *plugin = subjects[i].plugin;
-
-        if (!plugin->reason && !is_never(mode_of(probe->conf, &subjects[i])) &&
-            !trust_has(probe->trust, subjects[i].identity->build_id))
+    for (uint32_t i = 0; i < n; i++)
+        if (!subjects[i].plugin->reason && is_subject(probe, &subjects[i]))
             return true;
-    }
     return false;
 }
 
@@ -317,12 +321,12 @@ void probe_all(const struct conf *conf, const struct probe_subject *subjects, ui
 
     if (n > PROBE_FILES)
         n = PROBE_FILES;
-    if (any_untrusted(&probe, subjects, n)) {
+    if (any_subject(&probe, subjects, n)) {
         if (probe_program_find(program, sizeof(program)))
             probe.program = program;
         probe.context = context_of(conf);
         probe_each(&probe, subjects, n);
-        if (any_untrusted(&probe, subjects, n))
+        if (any_subject(&probe, subjects, n))
             probe_together(&probe, subjects, n);
     }
     trust_close(probe.trust);

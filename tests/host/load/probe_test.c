@@ -53,10 +53,10 @@ static const char *built(const char *folder)
     return path;
 }
 
+static char library[512];
+
 static int set_up(void **state)
 {
-    static char library[512];
-
     if (rig_setup(state))
         return -1;
     snprintf(library, sizeof(library), "%s", built("lib"));
@@ -160,6 +160,37 @@ static void the_second_start_does_not_wait(void **state)
     assert_int_equal(system(command), 0);
 }
 
+/* The plugins that the build vouches for are not probed unless that is configured. */
+static void trusted_plugins_are_probed_on_demand(void **state)
+{
+    static const char *const modes[] = {"auto", "always"};
+    char command[1200];
+
+    (void)state;
+    snprintf(command, sizeof(command), "mkdir %s/frit && cp %s/frit/trusted-plugins %s/frit",
+             rig_dir(), library, rig_dir());
+    assert_int_equal(system(command), 0);
+    for (size_t i = 0; i < 2; i++) {
+        const frit_setting settings[] = {{"search", "probe", modes[i]}, {"frit", "log", "info"}};
+        struct conf *conf = load_conf(settings, 2);
+        struct plugin plugin = {.path = paths[0]};
+        struct probe_subject subject = {&plugin, &facts[0].identity, NULL};
+
+        snprintf(paths[0], sizeof(paths[0]), "%s/libfrit-reference.so", built("lib/frit/plugins"));
+        assert_int_equal(elf_read(paths[0], &facts[0], plugin.detail, sizeof(plugin.detail)), 0);
+        find_set_own_folder(rig_dir()); /* the list, but no program */
+        probe_all(conf, &subject, 1);
+        assert_int_equal(plugin.reason, i ? FRIT_REASON_NOT_PROBED : FRIT_REASON_NONE);
+        plugin.reason = FRIT_REASON_NONE;
+        find_set_own_folder(library);
+        probe_all(conf, &subject, 1);
+        assert_int_equal(plugin.reason, FRIT_REASON_NONE);
+        conf_destroy(conf);
+    }
+    snprintf(command, sizeof(command), "rm -r %s/frit", rig_dir());
+    assert_int_equal(system(command), 0);
+}
+
 /* ---- what the probe cannot keep away ---- */
 
 static void what_a_plugin_changes_is_restored(void **state)
@@ -194,6 +225,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_sin_has_its_reason),
         cmocka_unit_test(the_second_start_does_not_wait),
+        cmocka_unit_test(trusted_plugins_are_probed_on_demand),
         cmocka_unit_test(what_a_plugin_changes_is_restored),
     };
 
