@@ -40,10 +40,12 @@ struct half_layout {
 
 static inline struct half_layout half_layout(uint32_t fraction)
 {
-    const uint32_t shift = 23 - fraction, exponents = 1u << (15 - fraction);
-    const uint32_t rebias = 128 - exponents / 2;
+    uint32_t shift, exponents, rebias;
 
     assert(fraction > 0 && fraction < 15);
+    shift = 23 - fraction;
+    exponents = 1u << (15 - fraction);
+    rebias = 128 - exponents / 2;
     return (struct half_layout){
         .fraction = fraction,
         .shift = shift,
