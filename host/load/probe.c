@@ -274,8 +274,22 @@ static void probe_each(const struct probe *probe, const struct probe_subject *su
     free(runs);
 }
 
+/* Who is refused where a set fails in the call of one: it, or the last before it that is probed,
+ * since a plugin that is vouched for works without strangers. */
+static uint32_t blame(const struct probe *probe, const struct probe_subject *set, uint32_t failed,
+                      uint32_t n)
+{
+    for (uint32_t i = failed + 1; i > 0; i--)
+        if (is_subject(probe, &set[i - 1]))
+            return i - 1;
+    for (uint32_t i = failed + 1; i < n; i++)
+        if (is_subject(probe, &set[i]))
+            return i;
+    return failed;
+}
+
 /* All that are left, in the order in which they will be loaded: what works alone may not beside
- * another.  Who fails is refused, and the rest tried again. */
+ * another.  One is refused where they fail, and the rest tried again. */
 static void probe_together(const struct probe *probe, const struct probe_subject *subjects,
                            uint32_t n)
 {
@@ -295,8 +309,10 @@ static void probe_together(const struct probe *probe, const struct probe_subject
                 return;
             probe_wait(&run, 1, limit > 0 ? limit : SET_SECONDS);
             judge(&run, n_left, &verdict);
-            if (verdict.reason)
+            if (verdict.reason) {
                 verdict.reason = FRIT_REASON_CLASHES;
+                verdict.file = blame(probe, left, verdict.file, n_left);
+            }
             keep(probe, left, n_left, &verdict);
         }
         if (!verdict.reason)
@@ -319,8 +335,11 @@ void probe_all(const struct conf *conf, const struct probe_subject *subjects, ui
     char program[PATH_MAX];
     struct probe probe = {.conf = conf, .trust = trust_open()};
 
-    if (n > PROBE_FILES)
+    if (n > PROBE_FILES) {
+        log_write(FRIT_LOG_WARN, "load", "%u plugins: those after the first %d are not probed", n,
+                  PROBE_FILES);
         n = PROBE_FILES;
+    }
     if (any_subject(&probe, subjects, n)) {
         if (probe_program_find(program, sizeof(program)))
             probe.program = program;

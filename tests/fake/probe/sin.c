@@ -21,6 +21,7 @@ enum act {
     ACT_hang,
     ACT_stack,
     ACT_throw,
+    ACT_clash,
     ACT_flood,
     ACT_spill,
     ACT_lie,
@@ -98,6 +99,14 @@ static void disturb(enum act act)
         hang();
 }
 
+/* Works alone, and ends the process where another such plugin was before it. */
+static void clash(void)
+{
+    if (getenv("FRIT_TEST_CLASH"))
+        abort();
+    (void)setenv("FRIT_TEST_CLASH", "yes", 1);
+}
+
 static void change_state(enum act act)
 {
     sigset_t set;
@@ -123,6 +132,8 @@ static void misbehave(enum place place)
 {
     if (place != PLACE)
         return;
+    if (ACT == ACT_clash)
+        clash();
     change_state(ACT);
     disturb(ACT);
     end_process(ACT);

@@ -160,6 +160,30 @@ static void the_second_start_does_not_wait(void **state)
     assert_int_equal(system(command), 0);
 }
 
+/* A stranger is refused, not the plugin that fails beside it and is not probed. */
+static void the_stranger_of_a_set_is_refused(void **state)
+{
+    static const frit_setting settings[] = {{"search", "probe", "auto"},
+                                            {"plugin.sin-enumerate-clash", "probe", "never"}};
+    static const char *const files[] = {"libfrit-sin-open-clash.so",
+                                        "libfrit-sin-enumerate-clash.so"};
+    struct conf *conf = load_conf(settings, 2);
+    struct plugin pair[2] = {{.id = "sin-open-clash"}, {.id = "sin-enumerate-clash"}};
+    struct probe_subject subjects[2];
+
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        snprintf(paths[i], sizeof(paths[i]), "%s/%s", built("tests/probe"), files[i]);
+        pair[i].path = paths[i];
+        assert_int_equal(elf_read(paths[i], &facts[i], pair[i].detail, sizeof(pair[i].detail)), 0);
+        subjects[i] = (struct probe_subject){&pair[i], &facts[i].identity, NULL};
+    }
+    probe_all(conf, subjects, 2);
+    assert_int_equal(pair[0].reason, FRIT_REASON_CLASHES);
+    assert_int_equal(pair[1].reason, FRIT_REASON_NONE);
+    conf_destroy(conf);
+}
+
 /* The plugins that the build vouches for are not probed unless that is configured. */
 static void trusted_plugins_are_probed_on_demand(void **state)
 {
@@ -225,6 +249,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_sin_has_its_reason),
         cmocka_unit_test(the_second_start_does_not_wait),
+        cmocka_unit_test(the_stranger_of_a_set_is_refused),
         cmocka_unit_test(trusted_plugins_are_probed_on_demand),
         cmocka_unit_test(what_a_plugin_changes_is_restored),
     };
