@@ -45,14 +45,20 @@ static void expect(const char *path, uint32_t reason, const char *words)
     rig_close(&rig);
 }
 
-static void expect_bytes(const void *bytes, size_t count, const char *words)
+static void write_file(const char *path, const void *bytes, size_t count)
 {
-    const char *path = place("file.so");
     FILE *file = fopen(path, "wb");
 
     assert_non_null(file);
     assert_int_equal(fwrite(bytes, 1, count, file), count);
     assert_int_equal(fclose(file), 0);
+}
+
+static void expect_bytes(const void *bytes, size_t count, const char *words)
+{
+    const char *path = place("file.so");
+
+    write_file(path, bytes, count);
     expect(path, FRIT_REASON_NOT_ELF, words);
     assert_int_equal(unlink(path), 0);
 }
@@ -182,11 +188,8 @@ static struct frit_note_section *note_of_plugin(void)
 static void expect_changed(uint32_t reason, const char *words)
 {
     const char *path = place("file.so");
-    FILE *file = fopen(path, "wb");
 
-    assert_non_null(file);
-    assert_int_equal(fwrite(plugin_bytes, 1, n_plugin_bytes, file), n_plugin_bytes);
-    assert_int_equal(fclose(file), 0);
+    write_file(path, plugin_bytes, n_plugin_bytes);
     expect(path, reason, words);
     assert_int_equal(unlink(path), 0);
     read_plugin();
@@ -236,13 +239,10 @@ static void what_the_loader_would_do(void **state)
 
 static void write_and_read(const char *path)
 {
-    FILE *file = fopen(path, "wb");
     struct elf_facts facts;
     char text[256] = "";
 
-    assert_non_null(file);
-    assert_int_equal(fwrite(plugin_bytes, 1, n_plugin_bytes, file), n_plugin_bytes);
-    assert_int_equal(fclose(file), 0);
+    write_file(path, plugin_bytes, n_plugin_bytes);
     assert_true((elf_read(path, &facts, text, sizeof(text)) != 0) == (text[0] != '\0'));
 }
 
