@@ -159,8 +159,8 @@ bool file_write(int fd, const void *bytes, size_t n_bytes)
 const char *file_output(const char *path, const char *bytes, size_t n_bytes)
 {
     struct file_limit limit;
-    int cause = 0,
-        fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, FILE_SHARED);
+    int cause = 0, fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NONBLOCK | O_NOCTTY | O_CLOEXEC,
+                             FILE_SHARED);
 
     if (fd < 0)
         return strerror(errno);

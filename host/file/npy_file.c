@@ -152,8 +152,8 @@ frit_status npy_write_file(const char *path, const struct op_type *type, const v
 {
     char head[NPY_HEAD_OUT];
     size_t head_bytes = npy_format(type, head);
-    const struct file_part parts[] = {
-        {head, head_bytes}, {data, frit_storage_bytes(type->dtype, op_elements(type))}};
+    const struct file_part parts[] = {{head, head_bytes},
+                                      {data, frit_storage_bytes(type->dtype, op_elements(type))}};
     struct stat info;
     int cause;
 
