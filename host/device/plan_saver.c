@@ -22,6 +22,7 @@
 #include "device/device.h"
 #include "exec/worker.h"
 #include "load/registry.h"
+#include "plan/blob.h"
 #include "plan/store.h"
 #include "search/fuser.h"
 
@@ -196,6 +197,16 @@ static void save_when_calm(void *ctx)
     pthread_mutex_unlock(&saver->lock);
     if (calm)
         save(saver);
+}
+
+frit_status plan_saver_rebuild(const struct plan_saver *saver, const struct plan *saved,
+                               const struct relative *relative, uint32_t n_ops, struct plan **out,
+                               frit_err *err)
+{
+    *out = NULL;
+    if (!saver)
+        return fail(err, FRIT_INCOMPATIBLE, "no plans are kept");
+    return blob_rebuild(saved, &saver->context, relative, n_ops, out, err);
 }
 
 void plan_saver_note(struct plan_saver *saver)

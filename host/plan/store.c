@@ -243,7 +243,7 @@ static bool enter_row(struct loader *loader, const struct database_node *row)
     return loader->walker.node != NULL;
 }
 
-/* Reads a plan; NULL if there is none or it cannot be rebuilt.  A lazy plan covers a prefix of the
+/* Reads a plan; NULL if there is none or it is damaged or foreign.  A lazy plan covers a prefix of the
  * ops on the path, a sync plan all of them.  Fails only if out of memory. */
 static frit_status read_plan(struct loader *loader, const struct database_bytes *bytes, bool all,
                              struct plan **out, frit_err *err)
@@ -255,7 +255,7 @@ static frit_status read_plan(struct loader *loader, const struct database_bytes 
     *out = NULL;
     if (!bytes->n_bytes)
         return FRIT_OK;
-    status = blob_read(bytes->bytes, bytes->n_bytes, loader->context, out, &why);
+    status = blob_load(bytes->bytes, bytes->n_bytes, loader->context, out, &why);
     if (!status && (*out)->n_calls <= depth && (!all || (*out)->n_calls == depth))
         return FRIT_OK;
     plan_unref(*out);
