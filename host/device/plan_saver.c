@@ -41,7 +41,8 @@ struct plan_saver {
     pthread_cond_t closed;
     uint64_t n_noted, n_saved;
     bool scheduled, closing;
-    bool warned; /* that the file cannot be written; used by the saving thread only */
+    atomic_bool ending; /* somebody waits for the worker */
+    bool warned;        /* that the file cannot be written; used by the saving thread only */
 };
 
 /* ---- what plans follow from ---- */
@@ -270,6 +271,7 @@ static frit_status load(struct plan_saver *saver, frit_err *err)
         return fail_memory(err, PATH_MAX);
     saver->context.path = device->config.store;
     saver->context.space = saver->space.text;
+    saver->context.ending = &saver->ending;
     TRY(list_fusers(saver, err));
     TRY(worker_create(&saver->worker, err));
     TRY(store_load(&saver->context, device->automaton, &loaded, err));
@@ -326,7 +328,9 @@ void plan_saver_close(struct plan_saver *saver)
     saver->closing = true;
     pthread_cond_broadcast(&saver->closed);
     pthread_mutex_unlock(&saver->lock);
+    atomic_store(&saver->ending, true);
     worker_wait(saver->worker);
+    saver->context.ending = NULL; /* from here on the program waits */
     if (saver->n_noted != saver->n_saved)
         save(saver);
     destroy(saver);

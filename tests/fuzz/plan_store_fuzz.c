@@ -27,6 +27,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { AS_FILE, AS_PLAN, AS_ROW };
+enum { PATIENCE_MS = 5000 };
 
 #define check(condition) ((condition) ? (void)0 : abort())
 
@@ -273,6 +274,7 @@ static void check_file(struct store_context *context, const uint8_t *data, size_
  * two rows, one below the other. */
 static void check_row(struct store_context *context, const uint8_t *data, size_t size)
 {
+    static const struct database_patience patience = {.ms = PATIENCE_MS};
     struct database_node node = {.lazy = size ? data[0] & 3 : 0};
     struct database *database;
     size_t lengths[2];
@@ -288,13 +290,12 @@ static void check_row(struct store_context *context, const uint8_t *data, size_t
         return;
     node.key = (struct database_bytes){data, lengths[0]};
     plan = seal(data + lengths[0], lengths[1], &node.plan.n_bytes);
-    sync = seal(data + lengths[0] + lengths[1], size - lengths[0] - lengths[1],
-                &node.sync.n_bytes);
+    sync = seal(data + lengths[0] + lengths[1], size - lengths[0] - lengths[1], &node.sync.n_bytes);
     node.plan.bytes = plan;
     node.sync.bytes = sync;
     if (size == lengths[0] + lengths[1]) /* the same as the plan */
         node.sync = (struct database_bytes){"", 1};
-    check(database_open(context->path, true, &database, NULL) == FRIT_OK && database);
+    check(database_open(context->path, true, &patience, &database, NULL) == FRIT_OK && database);
     check(database_space(database, context->space)->number != 0);
     node.parent = 0;
     node.parent = database_put(database, &node);
@@ -308,7 +309,8 @@ static void check_row(struct store_context *context, const uint8_t *data, size_t
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     char folder[] = "/tmp/frit-fuzz-XXXXXX", path[64], damaged[80];
-    struct store_context context = {.path = path, .space = "s", .fusers = &fuser, .n_fusers = 1};
+    struct store_context context = {
+        .path = path, .space = "s", .fusers = &fuser, .n_fusers = 1, .wait_ms = PATIENCE_MS};
 
     if (!size)
         return 0;

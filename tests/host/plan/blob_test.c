@@ -80,7 +80,8 @@ static void test_the_ops_are_not_from_the_bytes(void **state)
     struct store_fuser fuser;
     const struct store_context context = rig_context(&fuser, NULL);
     struct program *program = rig_program(5, 9, true);
-    struct plan *plan = rig_plan(OPS, ~(uint32_t)ROWS, program), *of = rig_plan(OPS, ROWS, NULL), *again;
+    struct plan *plan = rig_plan(OPS, ~(uint32_t)ROWS, program), *of = rig_plan(OPS, ROWS, NULL),
+                *again;
     struct str bytes = {0};
 
     (void)state;
