@@ -110,6 +110,8 @@ static frit_status open_in_plugin(frit_device *device, const frit_open_params *p
                                                     params, &device->self, err),
                        "device_open");
     guard_leave(&guard);
+    if (!status && !device->self)
+        status = fail(err, FRIT_INTERNAL, "device_open gave no device and no error");
     if (status)
         fail_context(err, "%s", entry->name);
     return status;

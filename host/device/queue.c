@@ -49,9 +49,12 @@ void queues_open(frit_device *device)
     device->n_queues = 1;
     while (more && device->n_queues < wanted) {
         frit_err err = ERR_INIT;
-        frit_status st = backend->queue_create(device->self, &desc,
-                                               &device->queues[device->n_queues].handle, &err);
+        frit_queue **out = &device->queues[device->n_queues].handle;
+        frit_status st = fail_from(&err, backend->queue_create(device->self, &desc, out, &err),
+                                   "queue_create");
 
+        if (!st && !*out)
+            st = fail(&err, FRIT_INTERNAL, "queue_create gave no queue and no error");
         if (st && st != FRIT_UNSUPPORTED)
             log_write(FRIT_LOG_WARN, "stream", "%s: no more queues than %u: %s", device->name,
                       device->n_queues, err.text);

@@ -9,6 +9,7 @@
 
 #include "base/fail.h"
 #include "base/str.h"
+#include "base/text.h"
 #include "conf/conf.h"
 #include "graph/custom.h"
 #include "load/driver.h"
@@ -36,16 +37,7 @@ frit_status plugin_refuse(struct plugin *plugin, uint32_t reason, const char *fo
 
 void plugin_text(frit_str text, char *out, size_t size)
 {
-    size_t length = text.ptr ? (size_t)text.len : 0;
-
-    if (length >= size)
-        length = size - 1;
-    for (size_t i = 0; i < length; i++) {
-        out[i] = text.ptr[i];
-        if ((unsigned char)out[i] < ' ')
-            out[i] = ' ';
-    }
-    out[length] = '\0';
+    text_clean(text.ptr, text.ptr ? (size_t)text.len : 0, out, size);
 }
 
 /* ---- the file ---- */
