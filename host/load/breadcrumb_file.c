@@ -4,12 +4,10 @@
 #include "load/breadcrumb_file.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "load/artefact.h"
+#include "base/file.h"
 #include "load/breadcrumb.h"
 
 enum { SLOT_BYTES = 28, CALL_PATH_BYTES = 992, ATTEMPTS = 4 };
@@ -36,12 +34,20 @@ struct layout {
 };
 
 struct breadcrumb_file {
-    int fd;
+    int folder, fd;
     struct layout *layout;
-    char path[PATH_MAX];
+    char name[64];
 };
 
 /* ---- the file of this process ---- */
+
+static int open_running(const char *folder, bool make)
+{
+    char path[PATH_MAX];
+
+    return snprintf(path, sizeof(path), "%s/running", folder) < PATH_MAX ? file_folder(path, make)
+                                                                          : -1;
+}
 
 /* Another process may find the file before it is locked, and remove it. */
 static bool is_locked_in_place(int fd)
@@ -51,42 +57,50 @@ static bool is_locked_in_place(int fd)
     return flock(fd, LOCK_EX | LOCK_NB) == 0 && fstat(fd, &st) == 0 && st.st_nlink == 1;
 }
 
-static int open_new(const char *folder, char path[PATH_MAX])
+static int open_new(struct breadcrumb_file *file)
 {
+    static atomic_uint last;
+
     for (int i = 0; i < ATTEMPTS; i++) {
         int fd;
 
-        if (snprintf(path, PATH_MAX, "%s/running/%sXXXXXX", folder, prefix) >= PATH_MAX)
-            return -1;
-        fd = mkostemp(path, O_CLOEXEC);
-        if (fd < 0)
-            return -1;
-        if (is_locked_in_place(fd))
+        snprintf(file->name, sizeof(file->name), "%s%ld-%x", prefix, (long)getpid(),
+                 atomic_fetch_add(&last, 1));
+        fd = openat(file->folder, file->name,
+                    O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+        if (fd >= 0 && is_locked_in_place(fd))
             return fd;
-        close(fd);
+        if (fd >= 0)
+            close(fd);
     }
     return -1;
+}
+
+static struct layout *map_new(int fd)
+{
+    struct file_limit limit;
+    void *map = MAP_FAILED;
+
+    file_limit_begin(&limit);
+    if (posix_fallocate(fd, 0, sizeof(struct layout)) == 0)
+        map = mmap(NULL, sizeof(struct layout), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    file_limit_end(&limit);
+    return map == MAP_FAILED ? NULL : map;
 }
 
 struct breadcrumb_file *breadcrumb_file_create(const char *folder)
 {
     struct breadcrumb_file *file = calloc(1, sizeof(*file));
-    char running[PATH_MAX];
-    void *map = MAP_FAILED;
 
     if (!file)
         return NULL;
-    file->fd = -1;
-    if (snprintf(running, sizeof(running), "%s/running", folder) < PATH_MAX &&
-        artefact_make_folder(running, NULL) == FRIT_OK)
-        file->fd = open_new(folder, file->path);
-    if (file->fd >= 0 && posix_fallocate(file->fd, 0, sizeof(*file->layout)) == 0)
-        map = mmap(NULL, sizeof(*file->layout), PROT_READ | PROT_WRITE, MAP_SHARED, file->fd, 0);
-    if (map == MAP_FAILED) {
+    file->folder = open_running(folder, true);
+    file->fd = file->folder >= 0 ? open_new(file) : -1;
+    file->layout = file->fd >= 0 ? map_new(file->fd) : NULL;
+    if (!file->layout) {
         breadcrumb_file_remove(file);
         return NULL;
     }
-    file->layout = map;
     memcpy(file->layout->magic, magic, sizeof(magic));
     return file;
 }
@@ -98,9 +112,11 @@ void breadcrumb_file_remove(struct breadcrumb_file *file)
     if (file->layout)
         munmap(file->layout, sizeof(*file->layout));
     if (file->fd >= 0) {
-        unlink(file->path);
+        (void)unlinkat(file->folder, file->name, 0);
         close(file->fd);
     }
+    if (file->folder >= 0)
+        close(file->folder);
     free(file);
 }
 
@@ -124,14 +140,6 @@ void breadcrumb_file_clear(struct breadcrumb_file *file, unsigned place)
 
 typedef void on_death(void *ctx, const char *path, const char *slot);
 
-static bool is_ours(int fd)
-{
-    struct stat st;
-
-    return fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
-           !(st.st_mode & 077);
-}
-
 static void report(struct layout *dead, on_death *died, void *ctx)
 {
     if (memcmp(dead->magic, magic, sizeof(magic)) != 0)
@@ -148,33 +156,35 @@ static void report(struct layout *dead, on_death *died, void *ctx)
 /* A file that is being made is shorter, and goes too: its process makes another. */
 static void collect(int folder, const char *name, on_death *died, void *ctx)
 {
-    const int fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    const char *why;
+    struct stat info;
     struct layout *dead;
+    const int fd = file_open(folder, name, FILE_OURS, &info, &why);
 
     if (fd < 0)
         return;
-    if (is_ours(fd) && flock(fd, LOCK_EX | LOCK_NB) == 0 && unlinkat(folder, name, 0) == 0 &&
-        (dead = malloc(sizeof(*dead))) != NULL) {
-        if (read(fd, dead, sizeof(*dead)) == (ssize_t)sizeof(*dead))
-            report(dead, died, ctx);
-        free(dead);
-    }
+    dead = malloc(sizeof(*dead));
+    if (dead && flock(fd, LOCK_EX | LOCK_NB) == 0 && unlinkat(folder, name, 0) == 0 &&
+        file_read(fd, dead, sizeof(*dead)))
+        report(dead, died, ctx);
+    free(dead);
     close(fd);
 }
 
 void breadcrumb_collect(const char *folder, on_death *died, void *ctx)
 {
-    char running[PATH_MAX];
+    const int running = folder ? open_running(folder, false) : -1;
     struct dirent *entry;
     DIR *list;
 
-    if (!folder || snprintf(running, sizeof(running), "%s/running", folder) >= PATH_MAX)
+    list = running >= 0 ? fdopendir(running) : NULL;
+    if (!list) {
+        if (running >= 0)
+            close(running);
         return;
-    list = opendir(running);
-    if (!list)
-        return;
+    }
     while ((entry = readdir(list)) != NULL)
         if (strncmp(entry->d_name, prefix, sizeof(prefix) - 1) == 0)
-            collect(dirfd(list), entry->d_name, died, ctx);
+            collect(running, entry->d_name, died, ctx);
     closedir(list);
 }
