@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -16,7 +17,8 @@
 enum { PLACES = BREADCRUMB_CALLS, NS_PER_S = 1000000000, STACK_BYTES = 64 * 1024 };
 
 static const uint64_t launch_ns = NS_PER_S;
-static uint64_t patience_ns = 10ull * NS_PER_S;
+static const uint64_t usual_ns = 10ull * NS_PER_S;
+static atomic_uint_least64_t patience_ns = 10ull * NS_PER_S;
 
 struct call {
     const char *path, *slot; /* path NULL: the place is free */
@@ -48,7 +50,12 @@ void breadcrumb_set_sink(breadcrumb_sink *sink, void *ctx)
 
 void breadcrumb_set_patience(double seconds)
 {
-    patience_ns = seconds > 0 ? (uint64_t)(seconds * NS_PER_S) : 10ull * NS_PER_S;
+    patience_ns = seconds > 0 ? (uint64_t)(seconds * NS_PER_S) : usual_ns;
+}
+
+uint64_t breadcrumb_patience_ns(void)
+{
+    return patience_ns;
 }
 
 static uint64_t now(void)
@@ -220,14 +227,14 @@ unsigned breadcrumb_enter(const char *path, const char *slot, enum breadcrumb_ki
         wake_by(began + (kind == BREADCRUMB_LAUNCH ? launch_ns : patience_ns));
     }
     pthread_mutex_unlock(&all.lock);
-    return place;
+    return place < PLACES ? place : BREADCRUMB_NONE;
 }
 
 void breadcrumb_leave(unsigned place)
 {
     struct call call;
 
-    if (place >= PLACES)
+    if (place == BREADCRUMB_NONE)
         return;
     pthread_mutex_lock(&all.lock);
     call = all.calls[place];

@@ -10,6 +10,7 @@
 #define LOAD_BREADCRUMB_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 enum breadcrumb_kind {
     BREADCRUMB_BLAMED,  /* a process that dies here may have died of it */
@@ -29,6 +30,12 @@ void breadcrumb_set_sink(breadcrumb_sink *sink, void *ctx);
 void breadcrumb_start(const char *folder);
 void breadcrumb_stop(void);
 
+/* No call's place. */
+#define BREADCRUMB_NONE (~0u)
+
+/* The slot's name of a device's first launches. */
+#define BREADCRUMB_SUBMIT "submit"
+
 /* The call's place for breadcrumb_leave.  Texts outlive the call. */
 unsigned breadcrumb_enter(const char *path, const char *slot, enum breadcrumb_kind kind);
 void breadcrumb_leave(unsigned place);
@@ -38,7 +45,8 @@ void breadcrumb_leave(unsigned place);
 void breadcrumb_collect(const char *folder,
                         void (*died)(void *ctx, const char *path, const char *slot), void *ctx);
 
-/* For tests: how long a call may take before there is a warning, 0: as usual. */
+/* How long a call may take before there is a warning; 0, for tests: as usual. */
 void breadcrumb_set_patience(double seconds);
+uint64_t breadcrumb_patience_ns(void);
 
 #endif

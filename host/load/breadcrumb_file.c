@@ -14,6 +14,7 @@
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -25,7 +26,7 @@ static const char magic[8] = "FritRun1";
 static const char prefix[] = "process-";
 
 /* As it lies in the file. */
-struct layout {
+struct breadcrumb_layout {
     char magic[8];
     struct {
         atomic_uint set; /* the texts are whole */
@@ -35,7 +36,7 @@ struct layout {
 
 struct breadcrumb_file {
     int folder, fd;
-    struct layout *layout;
+    struct breadcrumb_layout *layout;
     char name[64];
 };
 
@@ -46,7 +47,7 @@ static int open_running(const char *folder, bool make)
     char path[PATH_MAX];
 
     return snprintf(path, sizeof(path), "%s/running", folder) < PATH_MAX ? file_folder(path, make)
-                                                                          : -1;
+                                                                         : -1;
 }
 
 /* Another process may find the file before it is locked, and remove it. */
@@ -59,15 +60,14 @@ static bool is_locked_in_place(int fd)
 
 static int open_new(struct breadcrumb_file *file)
 {
-    static atomic_uint last;
-
     for (int i = 0; i < ATTEMPTS; i++) {
+        struct timespec time;
         int fd;
 
-        snprintf(file->name, sizeof(file->name), "%s%ld-%x", prefix, (long)getpid(),
-                 atomic_fetch_add(&last, 1));
-        fd = openat(file->folder, file->name,
-                    O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+        clock_gettime(CLOCK_MONOTONIC, &time);
+        snprintf(file->name, sizeof(file->name), "%s%ld-%lx", prefix, (long)getpid(), time.tv_nsec);
+        fd = openat(file->folder, file->name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+                    0600);
         if (fd >= 0 && is_locked_in_place(fd))
             return fd;
         if (fd >= 0)
@@ -76,14 +76,15 @@ static int open_new(struct breadcrumb_file *file)
     return -1;
 }
 
-static struct layout *map_new(int fd)
+static struct breadcrumb_layout *map_new(int fd)
 {
     struct file_limit limit;
     void *map = MAP_FAILED;
 
     file_limit_begin(&limit);
-    if (posix_fallocate(fd, 0, sizeof(struct layout)) == 0)
-        map = mmap(NULL, sizeof(struct layout), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (posix_fallocate(fd, 0, sizeof(struct breadcrumb_layout)) == 0)
+        map =
+            mmap(NULL, sizeof(struct breadcrumb_layout), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     file_limit_end(&limit);
     return map == MAP_FAILED ? NULL : map;
 }
@@ -140,7 +141,7 @@ void breadcrumb_file_clear(struct breadcrumb_file *file, unsigned place)
 
 typedef void on_death(void *ctx, const char *path, const char *slot);
 
-static void report(struct layout *dead, on_death *died, void *ctx)
+static void report(struct breadcrumb_layout *dead, on_death *died, void *ctx)
 {
     if (memcmp(dead->magic, magic, sizeof(magic)) != 0)
         return;
@@ -158,7 +159,7 @@ static void collect(int folder, const char *name, on_death *died, void *ctx)
 {
     const char *why;
     struct stat info;
-    struct layout *dead;
+    struct breadcrumb_layout *dead;
     const int fd = file_open(folder, name, FILE_OURS, &info, &why);
 
     if (fd < 0)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The calls that one process is in, in a file that outlives it.
  *
- * `FOLDER/running/` holds one file for each process, of fixed size, mapped and locked by it.  A file
- * that nobody has locked is of a process that is gone.  A NULL file: nothing is kept.
- * Threads: the caller's lock. */
+ * `FOLDER/running/` holds one file for each process, of fixed size, mapped and locked by it.  A
+ * file that nobody has locked is of a process that is gone.  A NULL file: nothing is kept. Threads:
+ * the caller's lock. */
 #ifndef LOAD_BREADCRUMB_FILE_H
 #define LOAD_BREADCRUMB_FILE_H
 

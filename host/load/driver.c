@@ -245,7 +245,7 @@ static frit_status enumerate(struct arena *arena, struct plugin *plugin, frit_dr
         for (uint32_t i = 0; i < capacity; i++)
             plugin->devices[i].struct_size = sizeof(*plugin->devices);
         *driver = (frit_driver_info){.struct_size = sizeof(*driver)};
-        guard_enter(&guard, plugin->path, "enumerate");
+        guard_enter(&guard, plugin, "enumerate");
         status = fail_from(&err,
                            plugin->backend.enumerate(plugin->instance, plugin->devices,
                                                      sizeof(*plugin->devices), capacity, &count,

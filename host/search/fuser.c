@@ -26,12 +26,10 @@ static frit_status load_kernel(void *self, frit_str format, const void *bytes, u
     const struct fuser_device *device = self;
 
     *kernel = NULL;
-    TRY(fail_from(err,
-                  device->driver->backend.kernel_load(device->self, format, bytes, n_bytes, kernel,
-                                                      err),
-                  "kernel_load"));
-    return *kernel ? FRIT_OK
-                   : fail(err, FRIT_INTERNAL, "kernel_load gave no kernel and no error");
+    TRY(fail_from(
+        err, device->driver->backend.kernel_load(device->self, format, bytes, n_bytes, kernel, err),
+        "kernel_load"));
+    return *kernel ? FRIT_OK : fail(err, FRIT_INTERNAL, "kernel_load gave no kernel and no error");
 }
 
 static void unload_kernel(void *self, frit_kernel *kernel)
