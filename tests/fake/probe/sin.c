@@ -56,18 +56,33 @@ static void apply(const char *where, const struct lie *lies, struct said *said)
 
 /* ---- after the end ---- */
 
+static void no_task(void *ctx)
+{
+    (void)ctx;
+}
+
 /* A thread that goes on calling the host. */
 static void *call_late(void *instance)
 {
     const struct timespec moment = {.tv_nsec = 1000000};
     const struct fake copy = *(const struct fake *)instance;
+    void *self = copy.host->self;
+    const frit_host_exec *exec = copy.host->get_interface(self, FRIT_STR(FRIT_HOST_EXEC));
+    const frit_host_cache *cache = copy.host->get_interface(self, FRIT_STR(FRIT_HOST_CACHE));
 
     for (;;) {
         frit_err err = {.struct_size = sizeof(err)};
+        uint64_t n = 0;
+        void *bytes = NULL;
 
-        copy.core->log(copy.host->self, FRIT_LOG_DEBUG, FRIT_STR("late"), FRIT_STR("still here"));
-        copy.core->mem_free(copy.host->self, copy.core->mem_alloc(copy.host->self, 64, 64));
-        (void)copy.core->err_set(copy.host->self, &err, FRIT_IO, 0, FRIT_STR("late"));
+        copy.core->log(self, FRIT_LOG_DEBUG, FRIT_STR("late"), FRIT_STR("still here"));
+        copy.core->mem_free(self, copy.core->mem_alloc(self, 64, 64));
+        (void)copy.core->err_set(self, &err, FRIT_IO, 0, FRIT_STR("late"));
+        (void)exec->spawn(self, no_task, NULL, &err);
+        exec->task_raise(self, 1, 1);
+        exec->task_cancel(self, 1);
+        (void)cache->get(self, FRIT_STR("late"), "key", 3, &bytes, &n, &err);
+        copy.core->mem_free(self, bytes);
         (void)nanosleep(&moment, NULL);
     }
     return NULL;
