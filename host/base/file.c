@@ -15,7 +15,6 @@
 #include "base/log.h"
 
 enum {
-    FILE_MODE = 0600,
     FOLDER_MODE = 0700,
     OTHERS_WRITE = S_IWGRP | S_IWOTH,
     MAX_DRAFTS = 100,       /* names that are tried */
@@ -25,18 +24,26 @@ enum {
 
 /* ---- reading ---- */
 
-const char *file_not_ours(const struct stat *info)
+/* NULL: none. */
+static const char *objection(const struct stat *info, enum file_trust trust)
 {
     if (!S_ISREG(info->st_mode))
         return "not a regular file";
-    if (info->st_uid != geteuid())
+    if (trust == FILE_NAMED)
+        return NULL;
+    if (info->st_uid != geteuid() && (trust == FILE_OURS || info->st_uid != 0))
         return "it belongs to another user";
     return info->st_mode & OTHERS_WRITE ? "others may write it" : NULL;
 }
 
+const char *file_not_ours(const struct stat *info)
+{
+    return objection(info, FILE_OURS);
+}
+
 int file_open(int at, const char *path, enum file_trust trust, struct stat *info, const char **why)
 {
-    const int links = trust == FILE_OURS ? O_NOFOLLOW : 0;
+    const int links = trust == FILE_NAMED ? 0 : O_NOFOLLOW;
     int fd = openat(at, path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC | links);
 
     if (fd < 0 || fstat(fd, info)) {
@@ -48,13 +55,11 @@ int file_open(int at, const char *path, enum file_trust trust, struct stat *info
         errno = cause;
         return -1;
     }
-    *why = trust == FILE_OURS       ? file_not_ours(info)
-           : S_ISREG(info->st_mode) ? NULL
-                                    : "not a regular file";
+    *why = objection(info, trust);
     if (!*why)
         return fd;
     close(fd);
-    errno = S_ISDIR(info->st_mode) ? EISDIR : EPERM;
+    errno = EPERM;
     return -1;
 }
 
@@ -151,6 +156,24 @@ bool file_write(int fd, const void *bytes, size_t n_bytes)
     return true;
 }
 
+const char *file_output(const char *path, const char *bytes, size_t n_bytes)
+{
+    struct file_limit limit;
+    int cause = 0, fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NONBLOCK | O_NOCTTY | O_CLOEXEC,
+                             FILE_SHARED);
+
+    if (fd < 0)
+        return strerror(errno);
+    (void)fcntl(fd, F_SETFL, O_WRONLY); /* a pipe with a reader may be waited for */
+    file_limit_begin(&limit);
+    if (!file_write(fd, bytes, n_bytes))
+        cause = errno;
+    file_limit_end(&limit);
+    if (close(fd) && !cause)
+        cause = errno;
+    return cause ? strerror(cause) : NULL;
+}
+
 bool file_is_draft(const char *name)
 {
     size_t length = strlen(name);
@@ -159,28 +182,31 @@ bool file_is_draft(const char *name)
            strcmp(name + length - (sizeof(DRAFT) - 1), DRAFT) == 0;
 }
 
-/* `draft` has a capacity of NAME_MAX + 1. */
-static int create_draft(int folder, const char *name, char *draft)
+/* Creates .NAME.PROCESS-NUMBER.draft beside the file; `draft` has a capacity of PATH_MAX. */
+static int create_draft(int at, const char *path, mode_t mode, char *draft)
 {
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
     int fd = -1;
 
     for (int i = 0; i < MAX_DRAFTS && fd < 0; i++) {
-        if (snprintf(draft, NAME_MAX + 1, ".%s.%ld-%d" DRAFT, name, (long)getpid(), i) > NAME_MAX) {
+        if (snprintf(draft, PATH_MAX, "%.*s.%s.%ld-%d" DRAFT, (int)(name - path), path, name,
+                     (long)getpid(), i) >= PATH_MAX) {
             errno = ENAMETOOLONG;
             return -1;
         }
-        fd = openat(folder, draft, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, FILE_MODE);
+        fd = openat(at, draft, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
         if (fd < 0 && errno != EEXIST)
             return -1;
     }
     return fd;
 }
 
-int file_replace(int folder, const char *name, const struct file_part *parts, uint32_t n_parts)
+int file_replace(int at, const char *path, mode_t mode, const struct file_part *parts,
+                 uint32_t n_parts)
 {
-    char draft[NAME_MAX + 1];
+    char draft[PATH_MAX];
     struct file_limit limit;
-    int fd = create_draft(folder, name, draft), cause = 0;
+    int fd = create_draft(at, path, mode, draft), cause = 0;
 
     if (fd < 0)
         return errno;
@@ -192,10 +218,10 @@ int file_replace(int folder, const char *name, const struct file_part *parts, ui
     file_limit_end(&limit);
     if (close(fd) && !cause)
         cause = errno;
-    if (!cause && renameat(folder, draft, folder, name))
+    if (!cause && renameat(at, draft, at, path))
         cause = errno;
     if (cause)
-        unlinkat(folder, draft, 0);
+        unlinkat(at, draft, 0);
     return cause;
 }
 

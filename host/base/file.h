@@ -11,8 +11,9 @@
 #include <sys/stat.h>
 
 enum file_trust {
-    FILE_NAMED, /* named by the user: anybody's, through any link */
-    FILE_OURS   /* in a cache: not a link, the effective user's own, writable by nobody else */
+    FILE_NAMED,     /* named by the user: anybody's, through any link */
+    FILE_INSTALLED, /* not a link, root's or the effective user's, writable by nobody else */
+    FILE_OURS       /* the same, but not root's for another user: in a cache */
 };
 
 /* Opens a regular file for reading, relative to the folder `at` or AT_FDCWD; a pipe or a device in
@@ -26,6 +27,10 @@ bool file_read(int fd, void *bytes, size_t n_bytes);
 /* Writes all bytes at the descriptor's position; false, with errno: not all. */
 bool file_write(int fd, const void *bytes, size_t n_bytes);
 
+/* Writes a file that the user named, of which other programs may read a part meanwhile: a pipe or a
+ * device too, where somebody reads it already.  NULL, or why it cannot be written. */
+const char *file_output(const char *path, const char *bytes, size_t n_bytes);
+
 /* Opens a folder of ours, with `make` created with mode 0700 where it is not there, as are the
  * folders above it.  -1 with errno: it is not there, or belongs to another user, or is writable by
  * others; for the last two a warning is logged, once for each folder. */
@@ -36,9 +41,12 @@ struct file_part {
     size_t n_bytes;
 };
 
-/* Writes a file with mode 0600 whole or not at all, by way of a draft beside it; replaces an older
- * one.  Returns 0 or errno. */
-int file_replace(int folder, const char *name, const struct file_part *parts, uint32_t n_parts);
+/* Modes of new files; the second as the user's umask makes it. */
+enum { FILE_PRIVATE = 0600, FILE_SHARED = 0666 };
+/* Writes a file whole or not at all, by way of a draft in the same folder; replaces an older one.
+ * Returns 0 or errno. */
+int file_replace(int at, const char *path, mode_t mode, const struct file_part *parts,
+                 uint32_t n_parts);
 /* Whether the name is that of a draft; and removing a draft whose writer has ended without it. */
 bool file_is_draft(const char *name);
 void file_sweep(int folder, const char *name);

@@ -218,7 +218,7 @@ static frit_status write_file(const char *path, int folder, const char *file,
 {
     const struct file_part parts[] = {
         {head, sizeof(*head)}, {name, (size_t)head->n_name}, {bytes, (size_t)head->n_bytes}};
-    int cause = file_replace(folder, file, parts, 3);
+    int cause = file_replace(folder, file, FILE_PRIVATE, parts, 3);
 
     return cause ? fail(err, FRIT_IO, "cannot write %s/%s: %s", path, file, strerror(cause))
                  : FRIT_OK;

@@ -67,7 +67,7 @@ static const char *refusal(const char *name, enum file_trust trust)
 
 static void test_open(void **state)
 {
-    static const enum file_trust both[] = {FILE_NAMED, FILE_OURS};
+    static const enum file_trust all[] = {FILE_NAMED, FILE_INSTALLED, FILE_OURS};
 
     (void)state;
     make_file("mine", 0600);
@@ -76,17 +76,19 @@ static void test_open(void **state)
     assert_int_equal(symlink("mine", path_of("link")), 0);
     assert_int_equal(mkfifo(path_of("pipe"), 0600), 0);
     assert_int_equal(mkdir(path_of("folder"), 0700), 0);
-    for (int i = 0; i < 2; i++) {
-        assert_null(refusal("mine", both[i]));
-        assert_string_equal(refusal("pipe", both[i]), "not a regular file");
-        assert_string_equal(refusal("folder", both[i]), "not a regular file");
-        assert_string_equal(refusal("absent", both[i]), strerror(ENOENT));
+    for (int i = 0; i < 3; i++) {
+        assert_null(refusal("mine", all[i]));
+        assert_string_equal(refusal("pipe", all[i]), "not a regular file");
+        assert_string_equal(refusal("folder", all[i]), "not a regular file");
+        assert_string_equal(refusal("absent", all[i]), strerror(ENOENT));
     }
     assert_null(refusal("open", FILE_NAMED));
     assert_null(refusal("link", FILE_NAMED));
     assert_string_equal(refusal("open", FILE_OURS), "others may write it");
     assert_string_equal(refusal("group", FILE_OURS), "others may write it");
     assert_string_equal(refusal("link", FILE_OURS), strerror(ELOOP));
+    assert_string_equal(refusal("link", FILE_INSTALLED), strerror(ELOOP));
+    assert_string_equal(refusal("open", FILE_INSTALLED), "others may write it");
 }
 
 /* A file of another user, if this one may make such a file. */
@@ -149,7 +151,7 @@ static void test_replace(void **state)
     assert_true(folder >= 0);
     for (int i = 0; i < 2; i++) {
         make_file(".kept.1-0.draft", 0600);
-        assert_int_equal(file_replace(folder, "kept", parts, 3), 0);
+        assert_int_equal(file_replace(folder, "kept", FILE_PRIVATE, parts, 3), 0);
         assert_null(refusal("kept", FILE_OURS));
         assert_int_equal(stat(path_of("kept"), &info), 0);
         assert_int_equal(info.st_mode & 07777, 0600);
@@ -185,14 +187,14 @@ static int write_too_much(void)
     signal(SIGXFSZ, on_signal);
     if (folder < 0 || setrlimit(RLIMIT_FSIZE, &few))
         return 1;
-    if (file_replace(folder, "large", &part, 1) != EFBIG || n_signals)
+    if (file_replace(folder, "large", FILE_PRIVATE, &part, 1) != EFBIG || n_signals)
         return 2;
     pthread_sigmask(SIG_SETMASK, NULL, &mask);
     if (sigismember(&mask, SIGXFSZ))
         return 3;
     file_limit_begin(&limit); /* the application's own signal is not taken */
     raise(SIGXFSZ);
-    if (file_replace(folder, "large", &part, 1) != EFBIG || n_signals)
+    if (file_replace(folder, "large", FILE_PRIVATE, &part, 1) != EFBIG || n_signals)
         return 4;
     pthread_sigmask(SIG_SETMASK, &limit.mask, NULL);
     return n_signals == 1 ? 0 : 5;
