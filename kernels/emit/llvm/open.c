@@ -2,6 +2,8 @@
 /* Opening the library.  It stays in the process: it registers things with the C library that it
  * does not take back. */
 #include <dlfcn.h>
+#include <link.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -95,6 +97,14 @@ const char *llvm_version(const struct llvm *llvm)
     const char *slash = strrchr(llvm->name, '/');
 
     return slash ? slash + 1 : llvm->name;
+}
+
+bool llvm_file(const struct llvm *llvm, char *path, size_t size)
+{
+    struct link_map *map;
+
+    return !dlinfo(llvm->library, RTLD_DI_LINKMAP, &map) && map->l_name[0] &&
+           (size_t)snprintf(path, size, "%s", map->l_name) < size;
 }
 
 uint32_t llvm_major(const struct llvm *llvm)
