@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "addition.h"
-#include "maker.h"
+#include "plugins/cpu/maker.h"
 
 enum { ITEMS = 3 << 20, LONG = 48 << 20, FEW = 1000, MOST = 8, KEY = 16, RUNS = 100, LIVES = 20 };
 
