@@ -231,10 +231,11 @@ static void cannot_probe(const struct probe_subject *subject, const char *mode, 
         log_write(FRIT_LOG_INFO, "load", "plugin %s is not probed: %s", subject->plugin->path, why);
 }
 
+static const char no_program[] = "there is no program frit-probe beside the library";
+
 /* Each alone, side by side. */
 static void probe_each(const struct probe *probe, const struct probe_subject *subjects, uint32_t n)
 {
-    static const char no_program[] = "there is no program frit-probe beside the library";
     struct probe_run *runs = calloc(n, sizeof(*runs));
     const struct probe_subject *tried[PROBE_FILES];
     uint32_t n_tried = 0;
@@ -251,6 +252,7 @@ static void probe_each(const struct probe *probe, const struct probe_subject *su
         if (!is_subject(probe, subject))
             continue;
         if (!is_always(mode) && recall(probe, subject, 1, &verdict)) {
+            subject->plugin->probe = PLUGIN_RECALLED;
             apply(subject, &verdict);
             continue;
         }
@@ -264,6 +266,7 @@ static void probe_each(const struct probe *probe, const struct probe_subject *su
     for (uint32_t i = 0; i < n_tried; i++) {
         struct verdict verdict;
 
+        tried[i]->plugin->probe = PLUGIN_PROBED;
         judge(&runs[i], 1, &verdict);
         apply(tried[i], &verdict);
         keep(probe, tried[i], 1, &verdict);
@@ -340,6 +343,9 @@ void probe_all(const struct conf *conf, const struct probe_subject *subjects, ui
                   PROBE_FILES);
         n = PROBE_FILES;
     }
+    for (uint32_t i = 0; i < n; i++)
+        if (trust_has(probe.trust, subjects[i].identity->build_id))
+            subjects[i].plugin->probe = PLUGIN_TRUSTED;
     if (any_subject(&probe, subjects, n)) {
         if (probe_program_find(program, sizeof(program)))
             probe.program = program;
@@ -349,4 +355,30 @@ void probe_all(const struct conf *conf, const struct probe_subject *subjects, ui
             probe_together(&probe, subjects, n);
     }
     trust_close(probe.trust);
+}
+
+void probe_file(const struct conf *conf, const char *path, struct probe_outcome *out)
+{
+    struct plugin plugin = {.path = path};
+    const struct probe_subject subject = {.plugin = &plugin};
+    char program[PATH_MAX];
+    struct probe probe = {.conf = conf, .program = program};
+    struct probe_run run;
+    struct verdict verdict;
+    int error = 0;
+
+    *out = (struct probe_outcome){.reason = FRIT_REASON_NOT_PROBED};
+    if (!probe_program_find(program, sizeof(program)) ||
+        (error = start(&probe, &subject, 1, &run))) {
+        snprintf(out->words, sizeof(out->words), "%s", error ? strerror(error) : no_program);
+        return;
+    }
+    probe_wait(&run, 1, limit > 0 ? limit : PROBE_SECONDS);
+    judge(&run, 1, &verdict);
+    out->reason = verdict.reason ? verdict.reason : run.report.reason;
+    out->n_devices = run.report.n_devices;
+    out->seconds = run.seconds;
+    snprintf(out->words, sizeof(out->words), "%s",
+             verdict.reason ? verdict.words : run.report.words);
+    memcpy(out->changes, run.report.changes, sizeof(out->changes));
 }
