@@ -108,7 +108,7 @@ int probe_start(struct probe_run *run, char *const argv[], char *const environme
     int report[2] = {-1, -1}, output[2] = {-1, -1};
     int error = make_pipe(report);
 
-    *run = (struct probe_run){.report_fd = -1, .output_fd = -1};
+    *run = (struct probe_run){.report_fd = -1, .output_fd = -1, .started = now()};
     snprintf(run->report.token, sizeof(run->report.token), "%s", token);
     if (!error)
         error = make_pipe(output);
@@ -182,19 +182,19 @@ static void drain(struct probe_run *run, int *fd)
     }
 }
 
-static void finish(struct probe_run *run, double started)
+static void finish(struct probe_run *run)
 {
     drain(run, &run->report_fd);
     drain(run, &run->output_fd);
     close_end(&run->report_fd);
     close_end(&run->output_fd);
     run->pid = 0;
-    run->seconds = now() - started;
+    run->seconds = now() - run->started;
 }
 
 /* Another thread of the program may have waited for all of its children.  What the child left
  * behind is ended while its number is still taken. */
-static void look(struct probe_run *run, double started, int flags)
+static void look(struct probe_run *run, int flags)
 {
     siginfo_t info = {0};
     int got;
@@ -208,7 +208,7 @@ static void look(struct probe_run *run, double started, int flags)
         (void)kill(-run->pid, SIGKILL);
         run->has_exit = waitpid(run->pid, &run->exit, 0) == run->pid;
     }
-    finish(run, started);
+    finish(run);
 }
 
 static unsigned poll_all(struct probe_run *runs, unsigned n)
@@ -245,7 +245,7 @@ void probe_wait(struct probe_run *runs, unsigned n, double seconds)
                 (void)kill(-runs[i].pid, SIGKILL);
                 (void)kill(runs[i].pid, SIGKILL);
             }
-            look(&runs[i], started, over ? 0 : WNOHANG);
+            look(&runs[i], over ? 0 : WNOHANG);
         }
     }
 }

@@ -42,6 +42,8 @@ static const struct variant variants[] = {
 };
 enum { N_VARIANTS = sizeof(variants) / sizeof(variants[0]) };
 
+static const frit_setting single_ops = {"fusion", "enabled", "no"};
+
 enum cause { CAUSE_NONE, CAUSE_SETTING, CAUSE_FUSER, CAUSE_FUSION, CAUSE_DRIVER };
 
 struct bisect {
@@ -51,7 +53,7 @@ struct bisect {
     char fusers[FUSERS][112]; /* that made its programs */
     size_t n_fusers;
     enum cause cause;
-    frit_setting setting; /* under which it is right, or that was left as it is */
+    frit_setting setting; /* under which it is right, unless the driver is the cause */
     const char *words;    /* of a CAUSE_SETTING */
     const char *advice;
     char exclude[EXCLUDE]; /* the fusers at fault */
@@ -62,13 +64,26 @@ struct bisect {
     bool has_block, is_elsewhere; /* a block is known; an op ran on the fallback device */
 };
 
-static bool is_right(struct bisect *b, const struct stretch *stretch, const frit_setting *setting,
-                     struct verdict *verdict)
+static bool is_right(struct bisect *b, const struct stretch *stretch, const frit_setting *setting)
 {
     const frit_setting settings[] = {base, *setting};
+    struct verdict verdict;
 
-    judge_run(&b->judge, stretch, settings, 2, verdict, NULL);
-    return verdict->agrees;
+    judge_run(&b->judge, stretch, settings, 2, &verdict, NULL);
+    return verdict.agrees;
+}
+
+/* Whether it is with all of the machinery switched off, and op by op: `out` and `trial` (may be
+ * NULL) as of judge_run. */
+static bool is_right_bare(struct bisect *b, const struct stretch *stretch, struct verdict *out,
+                          struct trial *trial)
+{
+    frit_setting settings[N_VARIANTS + 2] = {base, single_ops};
+
+    for (size_t i = 0; i < N_VARIANTS; i++)
+        settings[i + 2] = variants[i].setting;
+    judge_run(&b->judge, stretch, settings, N_VARIANTS + 2, out, trial);
+    return out->agrees;
 }
 
 static struct stretch whole_of(const struct bisect *b)
@@ -94,10 +109,9 @@ static void note_fusers(struct bisect *b, const struct trial *trial)
 static bool try_settings(struct bisect *b)
 {
     const struct stretch all = whole_of(b);
-    struct verdict verdict;
 
     for (size_t i = 0; i < N_VARIANTS; i++) {
-        if (!is_right(b, &all, &variants[i].setting, &verdict))
+        if (!is_right(b, &all, &variants[i].setting))
             continue;
         b->cause = CAUSE_SETTING;
         b->setting = variants[i].setting;
@@ -124,10 +138,9 @@ static bool is_right_without(struct bisect *b, const bool *out)
 {
     const frit_setting setting = {"fusion", "exclude", b->exclude};
     const struct stretch all = whole_of(b);
-    struct verdict verdict;
 
     list_fusers(b, out);
-    return is_right(b, &all, &setting, &verdict);
+    return is_right(b, &all, &setting);
 }
 
 /* One of them, or as few as possible: each in turn is let in again. */
@@ -157,42 +170,52 @@ static bool try_fusers(struct bisect *b)
     return true;
 }
 
+/* What stays wrong with everything off is the driver's; else one setting is enough, or only all of
+ * them together. */
 static void find_cause(struct bisect *b)
 {
-    static const frit_setting single = {"fusion", "enabled", "no"};
     const struct stretch all = whole_of(b);
     struct verdict verdict;
 
+    b->advice = "report it to the plugin's author";
+    if (!is_right_bare(b, &all, &verdict, NULL)) {
+        b->cause = CAUSE_DRIVER;
+        return;
+    }
     if (try_settings(b) || try_fusers(b))
         return;
-    b->setting = single;
-    b->advice = "report it to the plugin's author";
-    b->cause = is_right(b, &all, &single, &verdict) ? CAUSE_FUSION : CAUSE_DRIVER;
-    b->words = b->cause == CAUSE_FUSION ? "running ops together, with whatever fusers" : NULL;
+    b->cause = CAUSE_FUSION;
+    b->setting = single_ops;
+    b->words = is_right(b, &all, &single_ops)
+                   ? "running ops together, with whatever fusers"
+                   : "several of fusion, kept plans and code, candidates, recordings, queues";
 }
 
 /* ---- the place ---- */
 
-/* Under which the fault is looked for: as configured, or op by op if it is there too. */
-static const frit_setting *setting_of_search(const struct bisect *b)
+/* As configured, but without kept plans, which hold for whole programs only; or op by op if it is
+ * wrong there too. */
+static bool is_right_there(struct bisect *b, const struct stretch *stretch, struct verdict *out,
+                           struct trial *trial)
 {
-    static const frit_setting fresh = {"fusion", "store", "none"};
+    const frit_setting settings[] = {base, {"fusion", "store", "none"}};
 
-    return b->cause == CAUSE_DRIVER ? &b->setting : &fresh;
+    if (b->cause == CAUSE_DRIVER)
+        return is_right_bare(b, stretch, out, trial);
+    judge_run(&b->judge, stretch, settings, 2, out, trial);
+    return out->agrees;
 }
 
 /* The least `last` for which the ops up to it are wrong. */
 static size_t find_last(struct bisect *b)
 {
-    struct stretch stretch = whole_of(b);
-    size_t right = 0, wrong = stretch.last + 1; /* numbers of ops from the start on */
+    size_t right = 0, wrong = b->judge.program.n_ops; /* numbers of ops from the start on */
     struct verdict verdict;
 
     while (right + 1 < wrong) {
-        size_t middle = right + (wrong - right) / 2;
+        const size_t middle = right + (wrong - right) / 2;
 
-        stretch.last = middle - 1;
-        if (is_right(b, &stretch, setting_of_search(b), &verdict))
+        if (is_right_there(b, &(struct stretch){0, middle - 1}, &verdict, NULL))
             right = middle;
         else
             wrong = middle;
@@ -216,12 +239,12 @@ static size_t find_first(struct bisect *b, size_t last)
     struct verdict verdict;
 
     while (wrong + 1 < right && !has_random(b, last)) {
-        const struct stretch stretch = {wrong + (right - wrong) / 2, last};
+        const size_t middle = wrong + (right - wrong) / 2;
 
-        if (is_right(b, &stretch, setting_of_search(b), &verdict))
-            right = stretch.first;
+        if (is_right_there(b, &(struct stretch){middle, last}, &verdict, NULL))
+            right = middle;
         else
-            wrong = stretch.first;
+            wrong = middle;
     }
     return wrong;
 }
@@ -240,21 +263,18 @@ static void note_blocks(struct bisect *b, const struct trial *trial)
     b->has_block = n == 1;
 }
 
-/* A kept plan holds for the whole program only. */
 static void find_place(struct bisect *b)
 {
-    const frit_setting settings[] = {base, *setting_of_search(b)};
     const struct stretch all = whole_of(b);
     struct verdict verdict;
     struct trial trial;
 
-    if (is_right(b, &all, setting_of_search(b), &verdict))
+    if (b->cause != CAUSE_DRIVER && is_right_there(b, &all, &verdict, NULL))
         return;
     b->stretch.last = find_last(b);
     b->stretch.first = find_first(b, b->stretch.last);
-    judge_run(&b->judge, &b->stretch, settings, 2, &b->wrong, &trial);
+    b->has_stretch = !is_right_there(b, &b->stretch, &b->wrong, &trial);
     note_blocks(b, &trial);
-    b->has_stretch = !b->wrong.agrees;
     trial_fini(&trial);
 }
 
@@ -351,11 +371,12 @@ static void print_json(const struct bisect *b)
                                          [CAUSE_FUSER] = "fuser",
                                          [CAUSE_FUSION] = "fusion",
                                          [CAUSE_DRIVER] = "driver"};
-    char setting[EXCLUDE + 64];
+    char setting[EXCLUDE + 64] = "";
     struct json json;
 
-    snprintf(setting, sizeof(setting), "%s.%s=%s", b->setting.section, b->setting.key,
-             b->setting.value);
+    if (b->setting.section)
+        snprintf(setting, sizeof(setting), "%s.%s=%s", b->setting.section, b->setting.key,
+                 b->setting.value);
     json_begin(&json, stdout);
     json_text(&json, "file", b->in->args[1]);
     json_text(&json, "device", b->judge.device_name);
@@ -364,8 +385,7 @@ static void print_json(const struct bisect *b)
     json_text(&json, "difference", b->whole.agrees ? NULL : b->whole.words);
     json_text(&json, "cause", causes[b->cause]);
     json_text(&json, "fusers", b->cause == CAUSE_FUSER ? b->exclude : NULL);
-    json_text(&json, "right_with",
-              b->cause == CAUSE_NONE || b->cause == CAUSE_DRIVER ? NULL : setting);
+    json_text(&json, "right_with", b->setting.section ? setting : NULL);
     json_place(&json, b);
     json_uint(&json, "runs", b->judge.n_runs);
     json_end(&json);

@@ -137,7 +137,7 @@ static int check_options(const struct invocation *in, const struct topic *topic)
     static const struct {
         const char *option, *topics;
         unsigned mask;
-    } rows[] = {{"--json", "no name, config, plugin and bisect", JSON},
+    } rows[] = {{"--json", "the page of health, config, plugin and bisect", JSON},
                 {"--device", "bisect and report", DEVICE},
                 {"--against", "bisect", BISECT},
                 {"--in", "bisect", BISECT},

@@ -56,7 +56,7 @@ static void check_default(struct health *health, const frit_device_desc *device,
     frit_compute_desc compute = {.struct_size = sizeof(compute), .text = ""};
 
     if (!frit_device_compute(health->host, index, &compute, NULL) && compute.is_slow)
-        problems_add(&health->problems, "install what is missing",
+        problems_add(&health->problems, "choose another device, or install what it names",
                      "the default device, %s, computes slowly: %s", device->name, compute.text);
 }
 
@@ -89,10 +89,10 @@ static void look_at_places(struct health *health)
     for (uint64_t i = 0;
          frit_place_at(health->host, i, &desc) == FRIT_OK && health->n_places < HEALTH_PLACES;
          i++) {
-        struct place *place = &health->places[health->n_places++];
+        struct location *place = &health->places[health->n_places++];
 
-        place_look(&desc, place);
-        place_check(place, &health->problems);
+        location_look(&desc, place);
+        location_check(place, &health->problems);
     }
 }
 

@@ -8,7 +8,7 @@
 #include <frit/doctor.h>
 
 #include "doctor/limits.h"
-#include "doctor/place.h"
+#include "doctor/location.h"
 #include "doctor/problems.h"
 
 struct invocation;
@@ -20,7 +20,7 @@ struct health {
     frit_host *host; /* NULL: it could not be opened, `problems` says why */
     frit_build_desc build;
     struct limits limits;
-    struct place places[HEALTH_PLACES];
+    struct location places[HEALTH_PLACES];
     size_t n_places;
     struct problems problems;
 };

@@ -81,11 +81,11 @@ static void print_devices(const struct health *health, FILE *out)
     }
 }
 
-static void print_place(const struct place *place, FILE *out)
+static void print_place(const struct location *place, FILE *out)
 {
     char bytes[16], limit[16];
 
-    fprintf(out, "  %-16s %s", place_kind_name(place->desc.kind), place->desc.path);
+    fprintf(out, "  %-16s %s", location_name(place->desc.kind), place->desc.path);
     if (!place->exists)
         fputs(place->desc.kind == FRIT_PLACE_PLUGINS ? " (not there)" : " (not made yet)", out);
     else if (place->desc.kind == FRIT_PLACE_ARTEFACTS)
@@ -102,7 +102,7 @@ static void print_places(const struct health *health, FILE *out)
 {
     head(out, "Files and folders");
     if (health->n_places == 0 || health->places[0].desc.kind != FRIT_PLACE_CONFIG)
-        fprintf(out, "  %-16s none was found\n", place_kind_name(FRIT_PLACE_CONFIG));
+        fprintf(out, "  %-16s none was found\n", location_name(FRIT_PLACE_CONFIG));
     for (size_t i = 0; i < health->n_places; i++)
         print_place(&health->places[i], out);
 }
@@ -188,10 +188,10 @@ static void json_places(const struct health *health, struct json *json)
 {
     json_list(json, "places");
     for (size_t i = 0; i < health->n_places; i++) {
-        const struct place *place = &health->places[i];
+        const struct location *place = &health->places[i];
 
         json_object(json, NULL);
-        json_text(json, "kind", place_kind_name(place->desc.kind));
+        json_text(json, "kind", location_name(place->desc.kind));
         json_text(json, "path", place->desc.path);
         json_text(json, "origin", place->desc.origin);
         json_bool(json, "exists", place->exists);

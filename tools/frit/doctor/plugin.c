@@ -201,7 +201,7 @@ static void show_libraries(const struct examination *e)
          *e->about.runpath ? e->about.runpath : "none");
 }
 
-/* Of what the linker was told: names of flags, and whether a file should have them. */
+/* How it was linked, as FRIT_FILE_* name it. */
 static const struct {
     uint32_t flag;
     const char *name;

@@ -86,7 +86,7 @@ struct exchange {
 /* ---- the child ---- */
 
 /* What a child has open; its end closes it. */
-struct child {
+struct trial_child {
     const struct trial_request *request;
     frit_device *device;
     frit_graph *graph;
@@ -104,14 +104,14 @@ static void log_nothing(void *ctx, uint32_t level, const char *topic, const char
 }
 
 /* Returns whether the status is FRIT_OK; else its words are kept. */
-static bool good(struct child *child, frit_status status, const frit_err *err)
+static bool good(struct trial_child *child, frit_status status, const frit_err *err)
 {
     if (status)
         snprintf(child->words, sizeof(child->words), "%.*s", TRIAL_WORDS - 1, err->text);
     return !status;
 }
 
-static bool open_all(struct child *child)
+static bool open_all(struct trial_child *child)
 {
     const struct trial_request *request = child->request;
     const frit_host_params params = {.struct_size = sizeof(params),
@@ -129,7 +129,7 @@ static bool open_all(struct child *child)
                 &err);
 }
 
-static bool feed(struct child *child)
+static bool feed(struct trial_child *child)
 {
     const size_t n = child->request->n_inputs;
     frit_port *ports = calloc(n + 1, sizeof(*ports));
@@ -152,7 +152,7 @@ static bool feed(struct child *child)
     return good(child, frit_graph_bind(child->graph, ports, n, &err), &err);
 }
 
-static bool send_outputs(struct child *child)
+static bool send_outputs(struct trial_child *child)
 {
     bool sent = true;
 
@@ -182,7 +182,7 @@ static void send_blocks(const frit_inspection *inspection, FILE *to)
         }
 }
 
-static bool run_once(struct child *child)
+static bool run_once(struct trial_child *child)
 {
     const struct trial_request *request = child->request;
     frit_err err = {.struct_size = sizeof(err)};
@@ -195,7 +195,7 @@ static bool run_once(struct child *child)
 }
 
 /* All runs; the first one under the inspector. */
-static bool run_all(struct child *child, frit_inspection **inspection)
+static bool run_all(struct trial_child *child, frit_inspection **inspection)
 {
     frit_err err = {.struct_size = sizeof(err)};
 
@@ -215,7 +215,7 @@ enum { TRIAL_GOOD = 'g', TRIAL_BAD = 'b' };
 static void send_trial(void *ctx, FILE *to)
 {
     const struct rlimit no_core = {0, 0};
-    struct child child = {.request = ((const struct exchange *)ctx)->request, .to = to};
+    struct trial_child child = {.request = ((const struct exchange *)ctx)->request, .to = to};
     frit_inspection *inspection = NULL;
     char name[64] = "";
     bool ran;
@@ -227,6 +227,7 @@ static void send_trial(void *ctx, FILE *to)
     if (ran)
         snprintf(name, sizeof(name), "%s", frit_device_name(child.device));
     fwrite(name, sizeof(name), 1, to);
+    fflush(to); /* known whatever follows */
     ran = ran && feed(&child) && run_all(&child, &inspection);
     if (ran)
         send_blocks(inspection, to);
@@ -288,7 +289,7 @@ static void take_all(const struct exchange *all, struct trial *out)
     snprintf(out->words, sizeof(out->words), "no memory");
     if (!from)
         return;
-    (void)!fread(out->device, sizeof(out->device), 1, from);
+    (void)fseek(from, sizeof(out->device), SEEK_SET);
     if (all->bytes[all->n - 1] == TRIAL_GOOD)
         out->ran = take_outputs(all->request, out, from) && take_blocks(out, from, all->n);
     else if (all->n > TRIAL_WORDS)
@@ -302,13 +303,17 @@ void trial_run(const struct trial_request *request, struct trial *out)
     struct exchange all = {.request = request};
     char reason[CONFORM_REASON];
     int status = 0;
+    const bool started = conform_fork(send_trial, receive, &all, &status);
 
     *out = (struct trial){0};
-    if (!conform_fork(send_trial, receive, &all, &status))
+    if (all.n >= sizeof(out->device))
+        memcpy(out->device, all.bytes, sizeof(out->device));
+    out->device[sizeof(out->device) - 1] = '\0';
+    if (!started)
         snprintf(out->words, sizeof(out->words), "it cannot be started: %s", strerror(errno));
     else if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM)
         snprintf(out->words, sizeof(out->words), "it hangs: no end after %g s", request->seconds);
-    else if (status || all.n == 0)
+    else if (status || all.n <= sizeof(out->device))
         snprintf(out->words, sizeof(out->words), "%.380s", conform_ended(status, reason));
     else
         take_all(&all, out);

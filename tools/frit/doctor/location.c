@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "doctor/place.h"
+#include "doctor/location.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -24,7 +24,7 @@ static bool is_kept(uint32_t kind)
     return kind == FRIT_PLACE_PLANS || kind == FRIT_PLACE_ARTEFACTS;
 }
 
-const char *place_kind_name(uint32_t kind)
+const char *location_name(uint32_t kind)
 {
     static const char *const names[] = {[FRIT_PLACE_CONFIG] = "configuration",
                                         [FRIT_PLACE_PLUGINS] = "plugins",
@@ -36,7 +36,7 @@ const char *place_kind_name(uint32_t kind)
 
 /* ---- looking ---- */
 
-static void count_files(struct place *place)
+static void count_files(struct location *place)
 {
     DIR *folder = opendir(place->desc.path);
     struct dirent *entry;
@@ -47,18 +47,19 @@ static void count_files(struct place *place)
             fstatat(dirfd(folder), entry->d_name, &info, AT_SYMLINK_NOFOLLOW))
             continue;
         place->n_files++;
-        place->n_strange += info.st_uid != geteuid() || !S_ISREG(info.st_mode);
+        place->n_strange += info.st_uid != geteuid() || !S_ISREG(info.st_mode) ||
+                            info.st_mode & (S_IWGRP | S_IWOTH);
         place->bytes += (uint64_t)info.st_size;
     }
     if (folder)
         closedir(folder);
 }
 
-void place_look(const frit_place_desc *desc, struct place *out)
+void location_look(const frit_place_desc *desc, struct location *out)
 {
     struct stat info;
 
-    *out = (struct place){.desc = *desc};
+    *out = (struct location){.desc = *desc};
     if (stat(desc->path, &info))
         return;
     out->exists = true;
@@ -88,7 +89,7 @@ static bool find_above(const char *path, char *above, size_t size)
     return false;
 }
 
-static void check_missing(const struct place *place, struct problems *problems)
+static void check_missing(const struct location *place, struct problems *problems)
 {
     char above[PATH_MAX];
 
@@ -102,7 +103,7 @@ static void check_missing(const struct place *place, struct problems *problems)
 }
 
 /* Who may write to it decides what runs here. */
-static void check_owner(const struct place *place, struct problems *problems)
+static void check_owner(const struct location *place, struct problems *problems)
 {
     const char *path = place->desc.path;
     const bool root_is_fine = !is_kept(place->desc.kind);
@@ -116,15 +117,15 @@ static void check_owner(const struct place *place, struct problems *problems)
                      place->mode & 07777);
 }
 
-static void check_kept(const struct place *place, struct problems *problems)
+static void check_kept(const struct location *place, struct problems *problems)
 {
     if (access(place->desc.path, R_OK | W_OK))
         problems_add(problems, "make it readable and writable", "%s: cannot be used: %s",
                      place->desc.path, strerror(errno));
     if (place->n_strange)
         problems_add(problems, "remove them",
-                     "%s: %" PRIu64 " of %" PRIu64 " files are ignored: of another owner, or not "
-                     "regular files",
+                     "%s: %" PRIu64 " of %" PRIu64 " files are ignored: of another owner, writable "
+                     "by others, or not regular files",
                      place->desc.path, place->n_strange, place->n_files);
     if (place->desc.max_bytes && place->bytes > place->desc.max_bytes) {
         char is[16], limit[16];
@@ -135,7 +136,7 @@ static void check_kept(const struct place *place, struct problems *problems)
     }
 }
 
-void place_check(const struct place *place, struct problems *problems)
+void location_check(const struct location *place, struct problems *problems)
 {
     const frit_place_desc *desc = &place->desc;
 

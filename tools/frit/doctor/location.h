@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A file or folder that the library uses: what lies there, and what is wrong with it.  One thread.
  */
-#ifndef DOCTOR_PLACE_H
-#define DOCTOR_PLACE_H
+#ifndef DOCTOR_LOCATION_H
+#define DOCTOR_LOCATION_H
 
 #include <stdbool.h>
 
@@ -10,20 +10,20 @@
 
 struct problems;
 
-struct place {
+struct location {
     frit_place_desc desc;
     bool exists;
     uint64_t bytes;     /* of the file, or of the files in the folder */
     uint64_t n_files;   /* in the folder */
-    uint64_t n_strange; /* of these, that are ignored: of another owner, or not regular files */
+    uint64_t n_strange; /* of these, that are ignored: others could have written them */
     uint32_t mode, owner;
 };
 
 /* "configuration", "plugins", "plans", "compiled code". */
-const char *place_kind_name(uint32_t kind);
+const char *location_name(uint32_t kind);
 /* Looks at the place. */
-void place_look(const frit_place_desc *desc, struct place *out);
+void location_look(const frit_place_desc *desc, struct location *out);
 /* Adds what is wrong with it. */
-void place_check(const struct place *place, struct problems *problems);
+void location_check(const struct location *place, struct problems *problems);
 
 #endif
