@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Programs in parts: which values a stretch of ops reads and leaves, and its text. */
+/* Programs in parts: which values a sequence of ops reads and leaves, and its text. */
 #include "unit.h"
 
 #include <stdio.h>

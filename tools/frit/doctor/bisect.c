@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* First the setting under which the program is right, since that names the kind of the fault; then
- * the shortest stretch of ops that is wrong, each end by halving.  Every run is a process. */
+ * the shortest sequence of ops that is wrong, each end by halving.  Every run is a process. */
 #include "doctor/bisect.h"
 
 #include <inttypes.h>
@@ -57,38 +57,38 @@ struct bisect {
     const char *words;    /* of a CAUSE_SETTING */
     const char *advice;
     char exclude[EXCLUDE]; /* the fusers at fault */
-    bool has_stretch;
-    struct stretch stretch;       /* the shortest that is wrong */
+    bool has_region;
+    struct region region;         /* the shortest that is wrong */
     struct verdict wrong;         /* its run */
     struct trial_block block;     /* that made it, if only one has several ops */
     bool has_block, is_elsewhere; /* a block is known; an op ran on the fallback device */
 };
 
-static bool is_right(struct bisect *b, const struct stretch *stretch, const frit_setting *setting)
+static bool is_right(struct bisect *b, const struct region *region, const frit_setting *setting)
 {
     const frit_setting settings[] = {base, *setting};
     struct verdict verdict;
 
-    judge_run(&b->judge, stretch, settings, 2, &verdict, NULL);
+    judge_run(&b->judge, region, settings, 2, &verdict, NULL);
     return verdict.agrees;
 }
 
 /* Whether it is with all of the machinery switched off, and op by op: `out` and `trial` (may be
  * NULL) as of judge_run. */
-static bool is_right_bare(struct bisect *b, const struct stretch *stretch, struct verdict *out,
+static bool is_right_bare(struct bisect *b, const struct region *region, struct verdict *out,
                           struct trial *trial)
 {
     frit_setting settings[N_VARIANTS + 2] = {base, single_ops};
 
     for (size_t i = 0; i < N_VARIANTS; i++)
         settings[i + 2] = variants[i].setting;
-    judge_run(&b->judge, stretch, settings, N_VARIANTS + 2, out, trial);
+    judge_run(&b->judge, region, settings, N_VARIANTS + 2, out, trial);
     return out->agrees;
 }
 
-static struct stretch whole_of(const struct bisect *b)
+static struct region whole_of(const struct bisect *b)
 {
-    return (struct stretch){0, b->judge.program.n_ops - 1};
+    return (struct region){0, b->judge.program.n_ops - 1};
 }
 
 /* ---- the cause ---- */
@@ -108,7 +108,7 @@ static void note_fusers(struct bisect *b, const struct trial *trial)
 
 static bool try_settings(struct bisect *b)
 {
-    const struct stretch all = whole_of(b);
+    const struct region all = whole_of(b);
 
     for (size_t i = 0; i < N_VARIANTS; i++) {
         if (!is_right(b, &all, &variants[i].setting))
@@ -137,7 +137,7 @@ static void list_fusers(struct bisect *b, const bool *out)
 static bool is_right_without(struct bisect *b, const bool *out)
 {
     const frit_setting setting = {"fusion", "exclude", b->exclude};
-    const struct stretch all = whole_of(b);
+    const struct region all = whole_of(b);
 
     list_fusers(b, out);
     return is_right(b, &all, &setting);
@@ -174,7 +174,7 @@ static bool try_fusers(struct bisect *b)
  * them together. */
 static void find_cause(struct bisect *b)
 {
-    const struct stretch all = whole_of(b);
+    const struct region all = whole_of(b);
     struct verdict verdict;
 
     b->advice = "report it to the plugin's author";
@@ -195,14 +195,14 @@ static void find_cause(struct bisect *b)
 
 /* As configured, but without kept plans, which hold for whole programs only; or op by op if it is
  * wrong there too. */
-static bool is_right_there(struct bisect *b, const struct stretch *stretch, struct verdict *out,
+static bool is_right_there(struct bisect *b, const struct region *region, struct verdict *out,
                            struct trial *trial)
 {
     const frit_setting settings[] = {base, {"fusion", "store", "none"}};
 
     if (b->cause == CAUSE_DRIVER)
-        return is_right_bare(b, stretch, out, trial);
-    judge_run(&b->judge, stretch, settings, 2, out, trial);
+        return is_right_bare(b, region, out, trial);
+    judge_run(&b->judge, region, settings, 2, out, trial);
     return out->agrees;
 }
 
@@ -215,7 +215,7 @@ static size_t find_last(struct bisect *b)
     while (right + 1 < wrong) {
         const size_t middle = right + (wrong - right) / 2;
 
-        if (is_right_there(b, &(struct stretch){0, middle - 1}, &verdict, NULL))
+        if (is_right_there(b, &(struct region){0, middle - 1}, &verdict, NULL))
             right = middle;
         else
             wrong = middle;
@@ -241,7 +241,7 @@ static size_t find_first(struct bisect *b, size_t last)
     while (wrong + 1 < right && !has_random(b, last)) {
         const size_t middle = wrong + (right - wrong) / 2;
 
-        if (is_right_there(b, &(struct stretch){middle, last}, &verdict, NULL))
+        if (is_right_there(b, &(struct region){middle, last}, &verdict, NULL))
             right = middle;
         else
             wrong = middle;
@@ -265,22 +265,22 @@ static void note_blocks(struct bisect *b, const struct trial *trial)
 
 static void find_place(struct bisect *b)
 {
-    const struct stretch all = whole_of(b);
+    const struct region all = whole_of(b);
     struct verdict verdict;
     struct trial trial;
 
     if (b->cause != CAUSE_DRIVER && is_right_there(b, &all, &verdict, NULL))
         return;
-    b->stretch.last = find_last(b);
-    b->stretch.first = find_first(b, b->stretch.last);
-    b->has_stretch = !is_right_there(b, &b->stretch, &b->wrong, &trial);
+    b->region.last = find_last(b);
+    b->region.first = find_first(b, b->region.last);
+    b->has_region = !is_right_there(b, &b->region, &b->wrong, &trial);
     note_blocks(b, &trial);
     trial_fini(&trial);
 }
 
 static int run_all(struct bisect *b)
 {
-    const struct stretch all = {0, b->judge.program.n_ops - 1};
+    const struct region all = {0, b->judge.program.n_ops - 1};
     struct trial trial;
 
     judge_run(&b->judge, &all, &base, 1, &b->whole, &trial);
@@ -320,18 +320,18 @@ static void show_cause(const struct bisect *b)
 
 static void show_place(const struct bisect *b)
 {
-    if (!b->has_stretch) {
+    if (!b->has_region) {
         puts("  first wrong      unknown: the program as a whole only");
         return;
     }
     printf("  first wrong      ");
     if (b->has_block)
         printf("block \"%s\" [%s]:\n", b->block.label, b->block.fuser);
-    else if (b->stretch.first == b->stretch.last)
+    else if (b->region.first == b->region.last)
         puts("op");
     else
-        printf("%zu ops, with right operands:\n", b->stretch.last - b->stretch.first + 1);
-    for (size_t i = b->stretch.first; i <= b->stretch.last; i++)
+        printf("%zu ops, with right operands:\n", b->region.last - b->region.first + 1);
+    for (size_t i = b->region.first; i <= b->region.last; i++)
         printf("      %s\n", b->judge.program.ops[i].text);
     printf("    %s\n", b->wrong.words);
 }
@@ -356,10 +356,10 @@ static void show(const struct bisect *b)
 static void json_place(struct json *json, const struct bisect *b)
 {
     json_list(json, "ops");
-    for (size_t i = b->stretch.first; b->has_stretch && i <= b->stretch.last; i++)
+    for (size_t i = b->region.first; b->has_region && i <= b->region.last; i++)
         json_text(json, NULL, b->judge.program.ops[i].text);
     json_close(json);
-    json_text(json, "ops_difference", b->has_stretch ? b->wrong.words : NULL);
+    json_text(json, "ops_difference", b->has_region ? b->wrong.words : NULL);
     json_text(json, "block", b->has_block ? b->block.label : NULL);
     json_text(json, "block_fuser", b->has_block ? b->block.fuser : NULL);
 }

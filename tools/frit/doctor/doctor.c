@@ -185,7 +185,7 @@ const struct command doctor_command = {
         "           process\n"
         "bisect     runs a text program on the device and on --against; if results differ, finds\n"
         "           the setting, the fuser or the driver that is at fault, and the shortest "
-        "stretch\n"
+        "region\n"
         "           of ops that is wrong with right operands.  Each run is a process of its own, "
         "so\n"
         "           crashes and hangs are found as well.  Exits with 1 if results differ\n"

@@ -167,8 +167,8 @@ static size_t all_results(const struct slice_program *program, uint32_t *out)
     return n;
 }
 
-/* `whole`: every result of the stretch is an output.  False: no memory. */
-static bool part_make(const struct judge *judge, const struct stretch *stretch, bool whole,
+/* `whole`: every result of the region is an output.  False: no memory. */
+static bool part_make(const struct judge *judge, const struct region *region, bool whole,
                       struct part *out)
 {
     const struct slice_program *program = &judge->program;
@@ -184,11 +184,11 @@ static bool part_make(const struct judge *judge, const struct stretch *stretch, 
                                           .seconds = judge->seconds};
         request->n_outputs =
             whole ? all_results(program, out->outputs)
-                  : slice_outputs(program, stretch->first, stretch->last, out->outputs);
-        request->n_inputs = slice_inputs(program, stretch->first, stretch->last, in);
+                  : slice_outputs(program, region->first, region->last, out->outputs);
+        request->n_inputs = slice_inputs(program, region->first, region->last, in);
         for (size_t i = 0; i < request->n_inputs; i++)
             out->inputs[i] = &judge->values[in[i]];
-        slice_print(program, stretch->first, stretch->last, out->outputs, request->n_outputs,
+        slice_print(program, region->first, region->last, out->outputs, request->n_outputs,
                     (const char *const *)judge->types, &out->text);
         request->text = out->text.text;
     }
@@ -203,7 +203,7 @@ static int run_reference(struct judge *judge, const struct invocation *in)
 {
     static const frit_setting settings[] = {{"fusion", "enabled", "no"},
                                             {"fusion", "store", "none"}};
-    const struct stretch all = {0, judge->program.n_ops - 1};
+    const struct region all = {0, judge->program.n_ops - 1};
     struct trial trial = {.words = "no memory"};
     struct part part;
     int status = CLI_FINE;
@@ -326,13 +326,13 @@ static void compare_all(const struct judge *judge, const struct trial *trial,
     }
 }
 
-void judge_run(struct judge *judge, const struct stretch *stretch, const frit_setting *settings,
+void judge_run(struct judge *judge, const struct region *region, const frit_setting *settings,
                size_t n_settings, struct verdict *out, struct trial *blocks)
 {
     struct trial trial = {.words = "no memory"};
     struct part part;
 
-    if (part_make(judge, stretch, false, &part)) {
+    if (part_make(judge, region, false, &part)) {
         part.request.settings = settings;
         part.request.n_settings = n_settings;
         trial_run(&part.request, &trial);

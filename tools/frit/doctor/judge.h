@@ -22,7 +22,7 @@ struct judge {
 };
 
 /* A part of the program. */
-struct stretch {
+struct region {
     size_t first, last; /* ops */
 };
 
@@ -37,9 +37,9 @@ struct verdict {
 int judge_open(struct judge *judge, const struct invocation *in);
 void judge_fini(struct judge *judge);
 
-/* Runs the stretch on the device, its inputs as the reference has them; `blocks` (may be NULL)
+/* Runs the region on the device, its inputs as the reference has them; `blocks` (may be NULL)
  * receives the trial, the caller's. */
-void judge_run(struct judge *judge, const struct stretch *stretch, const frit_setting *settings,
+void judge_run(struct judge *judge, const struct region *region, const frit_setting *settings,
                size_t n_settings, struct verdict *out, struct trial *blocks);
 
 #endif

@@ -193,7 +193,7 @@ void slice_fini(struct slice_program *program)
     *program = (struct slice_program){0};
 }
 
-/* ---- stretches ---- */
+/* ---- regions ---- */
 
 size_t slice_inputs(const struct slice_program *program, size_t first, size_t last, uint32_t *out)
 {

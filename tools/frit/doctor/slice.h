@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A bound program as a list of ops, any stretch of which can be written as a program of its own:
+/* A bound program as a list of ops, any region of which can be written as a program of its own:
  * its inputs are the values that it reads and does not make, its outputs those that are used after
  * it. Pure. */
 #ifndef DOCTOR_SLICE_H
