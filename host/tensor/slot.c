@@ -9,6 +9,8 @@
 #include <sys/mman.h>
 
 #include "base/fail.h"
+#include "base/process.h"
+#include "base/thread.h"
 #include "memory/buffer.h"
 #include "tensor/failure.h"
 
@@ -27,7 +29,8 @@ static struct {
     pthread_mutex_t lock;
     size_t n_reserved;
     struct slot *free;
-    struct slot_home nowhere; /* of the immortal errors */
+    atomic_bool has_immortals; /* and keeps them in a child of which slots_bar was called */
+    struct slot_home nowhere;  /* of the immortal errors */
 } table = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 _Thread_local char thread_token_byte;
@@ -91,6 +94,7 @@ static bool grow(void)
     }
     for (size_t i = 0; from == 0 && i < N_IMMORTAL; i++)
         make_immortal(i);
+    atomic_store_explicit(&table.has_immortals, true, memory_order_release);
     atomic_store_explicit(&slot_region.bytes, (from + STEP_SLOTS) * SLOT_BYTES,
                           memory_order_release);
     return true;
@@ -169,6 +173,7 @@ static void take_dying(struct slot_home *home, struct dropped *out)
 
 void home_drop(struct slot_home *home)
 {
+    HOLD_CANCEL; /* what is dropped may go back to a driver */
     struct dropped dropped;
 
     while (home->dying) {
@@ -233,6 +238,8 @@ struct buffer *slot_swap_buffer(struct slot *slot, struct buffer *buffer)
 
 frit_status slot_refuse(frit_tensor *tensor, frit_err *err)
 {
+    if (process_is_barred())
+        return process_refuse(err);
     if (!tensor)
         return fail(err, FRIT_INVALID, "is NULL");
     if (!slot_of(tensor))
@@ -270,12 +277,19 @@ void slot_leave(struct slot *slot)
 frit_tensor *handle_immortal(frit_status status)
 {
     const struct failure *failure = failure_immortal(status);
-    bool open;
+    bool open = atomic_load_explicit(&table.has_immortals, memory_order_acquire);
 
-    pthread_mutex_lock(&table.lock);
-    open = n_open() || (table_open() && grow());
-    pthread_mutex_unlock(&table.lock);
+    if (!open && !process_is_barred()) {
+        pthread_mutex_lock(&table.lock);
+        open = n_open() || (table_open() && grow());
+        pthread_mutex_unlock(&table.lock);
+    }
     return open ? slot_handle(slot_at((size_t)-failure->status)) : NULL;
+}
+
+void slots_bar(void)
+{
+    atomic_store(&slot_region.bytes, 0);
 }
 
 bool slot_is_immortal(const struct slot *slot)
