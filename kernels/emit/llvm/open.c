@@ -7,6 +7,7 @@
 
 #include "base/fail.h"
 
+#include "emit/llvm/fatal.h"
 #include "emit/llvm/open.h"
 
 /* Before 15, pointers have types. */
@@ -27,6 +28,7 @@ static frit_status load(struct llvm *llvm, const char *name, frit_err *err)
 #undef LL_SYM
     if (missing)
         return fail(err, FRIT_UNSUPPORTED, "%s has no %s", name, missing);
+    fatal_watch(&llvm->api, llvm->library);
     llvm->api.InitializeX86TargetInfo();
     llvm->api.InitializeX86Target();
     llvm->api.InitializeX86TargetMC();
@@ -56,6 +58,7 @@ frit_status llvm_open(const char *path, struct llvm **out, frit_err *err)
 #ifndef __x86_64__
     return fail(err, FRIT_UNSUPPORTED, "machine code is made for x86-64 only");
 #endif
+    TRY(fatal_check(err));
     llvm = calloc(1, sizeof(*llvm));
     if (!llvm)
         return fail_memory(err, sizeof(*llvm));
@@ -102,6 +105,11 @@ uint32_t llvm_major(const struct llvm *llvm)
     const char *name = llvm_version(llvm);
 
     return (uint32_t)strtoul(name + strcspn(name, "0123456789"), NULL, 10);
+}
+
+bool llvm_is_off(frit_err *err)
+{
+    return fatal_check(err);
 }
 
 /* AMD's divide fast enough: divide.c made layernorm slower there, and softmax faster on Intel's by
