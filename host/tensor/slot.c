@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 
 #include "base/fail.h"
 #include "base/process.h"
@@ -18,6 +19,7 @@ enum {
     STEP_SLOTS = 4096,   /* made accessible at once */
     MAX_SLOTS = 1 << 24, /* reserved: 6 GiB of addresses */
     BATCH_SLOTS = 64,    /* that a home gets at once */
+    SPACE_SHARE = 16,    /* of a limited address space: this part at most */
 };
 
 _Static_assert(sizeof(struct slot) <= SLOT_BYTES, "slots have a fixed size");
@@ -51,9 +53,22 @@ static size_t n_open(void)
     return atomic_load(&slot_region.bytes) / SLOT_BYTES;
 }
 
+/* Where the process may have so much address space only, most of it is left to others. */
+static size_t most_slots(void)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_AS, &limit) || limit.rlim_cur == RLIM_INFINITY ||
+        limit.rlim_cur / SPACE_SHARE >= (rlim_t)MAX_SLOTS * SLOT_BYTES)
+        return MAX_SLOTS;
+    return limit.rlim_cur / SPACE_SHARE / SLOT_BYTES / STEP_SLOTS * STEP_SLOTS;
+}
+
 static bool reserve(void)
 {
-    for (size_t n = MAX_SLOTS; n >= STEP_SLOTS; n /= 2) {
+    size_t most = most_slots();
+
+    for (size_t n = most > STEP_SLOTS ? most : STEP_SLOTS; n >= STEP_SLOTS; n /= 2) {
         unsigned char *base = mmap(NULL, n * SLOT_BYTES, PROT_NONE,
                                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 

@@ -2,6 +2,8 @@
 /* Opening the library.  It stays in the process: it registers things with the C library that it
  * does not take back. */
 #include <dlfcn.h>
+#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,17 +38,30 @@ static frit_status load(struct llvm *llvm, const char *name, frit_err *err)
     return FRIT_OK;
 }
 
+/* Whether a library is there and cannot be opened, as for lack of memory. */
+static bool is_there(const char *why)
+{
+    return !strstr(why, strerror(ENOENT));
+}
+
 static frit_status find(struct llvm *llvm, const char *path, frit_err *err)
 {
     const char *const only[] = {path, NULL}, *const *try = path ? only : names;
+    char reason[200] = "no libLLVM is installed";
+    bool found = false;
 
     for (; *try; try++) {
+        const char *why;
+
         llvm->library = dlopen(*try, RTLD_LAZY | RTLD_LOCAL | RTLD_NODELETE);
         if (llvm->library)
             return load(llvm, *try, err);
+        why = dlerror();
+        if (!found && why && (path || is_there(why)))
+            snprintf(reason, sizeof(reason), "%s", why);
+        found = found || (why && is_there(why));
     }
-    return fail(err, FRIT_UNSUPPORTED, "%s; LLVM 15 to 19 will do (libllvm19)",
-                path ? dlerror() : "no libLLVM is installed");
+    return fail(err, FRIT_UNSUPPORTED, "%s; LLVM 15 to 19 will do (libllvm19)", reason);
 }
 
 frit_status llvm_open(const char *path, struct llvm **out, frit_err *err)
