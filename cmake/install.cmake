@@ -33,11 +33,11 @@ add_custom_target(trusted-plugins ALL DEPENDS ${trusted})
 install(FILES ${trusted} DESTINATION ${CMAKE_INSTALL_LIBDIR}/frit)
 install(TARGETS frit-probe RUNTIME DESTINATION ${CMAKE_INSTALL_LIBDIR}/frit)
 
-# The kit, as source, and the driver that `frit new-plugin` copies.
+# The kit, as source, the driver that `frit new-plugin` copies, and the example of a device in another process.
 set(data_dir ${CMAKE_INSTALL_DATADIR}/frit)
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/plugins/kit ${CMAKE_SOURCE_DIR}/plugins/util DESTINATION ${data_dir}/kit
   FILES_MATCHING PATTERN "*.[ch]" PATTERN "README.md")
-install(DIRECTORY ${CMAKE_SOURCE_DIR}/plugins/template DESTINATION ${data_dir})
+install(DIRECTORY ${CMAKE_SOURCE_DIR}/plugins/template ${CMAKE_SOURCE_DIR}/plugins/remote DESTINATION ${data_dir})
 
 # The command, its manual, the configuration with every option's default, and how plugins are written.
 install(TARGETS frit-cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Text programs for callers: loading, binding, recording their ops. */
-#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "api/report.h"
 #include "api/tensor.h"
 #include "base/fail.h"
+#include "base/file.h"
 #include "device/support.h"
 #include "file/npy.h"
 #include "graph/text/text.h"
@@ -85,31 +87,34 @@ frit_status frit_graph_parse(const char *name, const char *text, uint64_t length
     return st;
 }
 
-static frit_status read_text(const char *path, struct str *text, frit_err *err)
+static frit_status read_text(const char *path, char **text, size_t *n_bytes, frit_err *err)
 {
-    char piece[8192];
-    FILE *file = fopen(path, "r");
+    struct stat info;
+    const char *why;
+    int fd = file_open(AT_FDCWD, path, FILE_NAMED, &info, &why);
     frit_status st = FRIT_OK;
-    size_t n;
 
-    if (!file)
-        return fail(err, FRIT_IO, "%s: cannot be opened: %s", path, strerror(errno));
-    while ((n = fread(piece, 1, sizeof(piece), file)) > 0 && text->length < MAX_TEXT_BYTES)
-        str_add(text, piece, n);
-    if (ferror(file))
-        st = fail(err, FRIT_IO, "%s: cannot be read: %s", path, strerror(errno));
-    else if (text->length >= MAX_TEXT_BYTES)
+    *text = NULL;
+    *n_bytes = 0;
+    if (fd < 0)
+        return fail(err, FRIT_IO, "%s: cannot be opened: %s", path, why);
+    if (info.st_size > MAX_TEXT_BYTES)
         st = fail(err, FRIT_INVALID, "%s: a program of more than %d bytes", path, MAX_TEXT_BYTES);
-    else if (text->failed)
-        st = fail_memory(err, text->length);
-    fclose(file);
+    else if (!(*text = malloc((size_t)info.st_size + 1)))
+        st = fail_memory(err, (size_t)info.st_size);
+    else if (!file_read(fd, *text, (size_t)info.st_size))
+        st = fail(err, FRIT_IO, "%s: cannot be read, or became shorter meanwhile", path);
+    else
+        *n_bytes = (size_t)info.st_size;
+    close(fd);
     return st;
 }
 
 frit_status frit_graph_load(const char *path, frit_graph **out, frit_err *err)
 {
     HOLD_CANCEL;
-    struct str text = {0};
+    size_t n_bytes;
+    char *text;
     frit_status st;
 
     if (out)
@@ -118,10 +123,10 @@ frit_status frit_graph_load(const char *path, frit_graph **out, frit_err *err)
         return report_barred(err, "graph_load");
     if (!path)
         return fail(err, FRIT_INVALID, "graph_load: the path is NULL");
-    st = read_text(path, &text, err);
+    st = read_text(path, &text, &n_bytes, err);
     if (!st)
-        st = frit_graph_parse(path, text.text ? text.text : "", text.length, out, err);
-    str_fini(&text);
+        st = frit_graph_parse(path, text, n_bytes, out, err);
+    free(text);
     return st;
 }
 

@@ -2,8 +2,6 @@
 /* Hosts and devices: opening, closing, running what is recorded. */
 #include "api/host.h"
 
-#include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,6 +12,7 @@
 #include "api/report.h"
 #include "api/trace.h"
 #include "base/fail.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "base/timeline.h"
 #include "base/versioned.h"
@@ -111,18 +110,12 @@ static void timeline_close(frit_host *host)
 {
     const char *path = conf_options(host->conf)->timeline;
     struct str text = {0};
-    bool good = false;
-    FILE *file;
+    const char *why;
 
     timeline_stop(&text);
-    file = text.failed ? NULL : fopen(path, "w");
-    if (file) {
-        good = fwrite(text.text, 1, text.length, file) == text.length;
-        good = fclose(file) == 0 && good;
-    }
-    if (!good)
-        log_write(FRIT_LOG_ERROR, "timeline", "%s: cannot be written: %s", path,
-                  text.failed ? "no memory" : strerror(errno));
+    why = text.failed ? "no memory" : file_output(path, text.text, text.length);
+    if (why)
+        log_write(FRIT_LOG_ERROR, "timeline", "%s: cannot be written: %s", path, why);
     str_fini(&text);
 }
 

@@ -310,6 +310,8 @@ void plugin_close(struct plugin *plugin)
         plugin->root->close(plugin->instance);
         guard_leave(&guard);
     }
+    service_end(plugin->service);
+    plugin->service = NULL;
     plugin->opened = false;
     plugin->instance = NULL;
 }

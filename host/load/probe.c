@@ -150,6 +150,8 @@ static void end_text(const struct probe_run *run, char *text, size_t size)
         snprintf(text, size, "in %s: %.250s", slot, report->crash);
     else if (run->has_exit && WIFSIGNALED(run->exit))
         snprintf(text, size, "in %s: signal %d", slot, WTERMSIG(run->exit));
+    else if (run->has_exit && WEXITSTATUS(run->exit) == PROBE_UNHEARD)
+        snprintf(text, size, "in %s: it closed descriptors that it did not open", slot);
     else
         snprintf(text, size, "in %s, exit code %d", slot,
                  run->has_exit ? WEXITSTATUS(run->exit) : -1);
