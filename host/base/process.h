@@ -21,8 +21,8 @@ static inline bool process_is_barred(void)
 }
 
 /* What such a child reports: FRIT_UNSUPPORTED, and in words. */
-#define PROCESS_BARRED_TEXT                                                                      \
-    "this process was forked while a host was open, and devices do not survive a fork; fork "    \
+#define PROCESS_BARRED_TEXT                                                                   \
+    "this process was forked while a host was open, and devices do not survive a fork; fork " \
     "before frit_host_open or after frit_host_close, or start another program instead"
 frit_status process_refuse(frit_err *err);
 

@@ -104,8 +104,7 @@ void products_load(struct device *device)
 {
     struct products *products = &device->products;
 
-    products->is_loading =
-        is_wanted(device) && !thread_start(&products->loader, load_any, device);
+    products->is_loading = is_wanted(device) && !thread_start(&products->loader, load_any, device);
 }
 
 void products_wait(struct device *device)

@@ -78,8 +78,7 @@ void fatal_watch(const struct ll_api *api, void *library)
     void (*install)(void (*handler)(void *, const char *, bool), void *ctx);
 
     api->InstallFatalErrorHandler(on_fatal);
-    *(void **)&install =
-        dlsym(library, "_ZN4llvm31install_bad_alloc_error_handlerEPFvPvPKcbES0_");
+    *(void **)&install = dlsym(library, "_ZN4llvm31install_bad_alloc_error_handlerEPFvPvPKcbES0_");
     if (install && !atomic_exchange(&fatal.watches_memory, true))
         install(on_no_memory, NULL);
 }
@@ -96,8 +95,8 @@ frit_status fatal_check(frit_err *err)
 
 static frit_status check_space(frit_err *err)
 {
-    void *space = mmap(NULL, compile_space, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-                       -1, 0);
+    void *space =
+        mmap(NULL, compile_space, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
     if (space == MAP_FAILED)
         return fail(err, FRIT_NO_HOST_MEMORY, "LLVM is not started with less than %zu bytes free",

@@ -51,8 +51,8 @@ bool llvm_cpu_find(struct llvm_cpu *out);
 bool llvm_is_off(frit_err *err);
 
 /* The phases of a verified module as one blob, from malloc.  FRIT_UNSUPPORTED: the set lacks an
- * instruction that the module has, the machine code needs a function, or LLVM is off.  Any number of threads at
- * once. */
+ * instruction that the module has, the machine code needs a function, or LLVM is off.  Any number
+ * of threads at once. */
 frit_status llvm_compile(struct llvm *llvm, const struct kir_module *module,
                          const struct llvm_cpu *cpu, enum llvm_level level, void **out,
                          size_t *out_bytes, frit_err *err);

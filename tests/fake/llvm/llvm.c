@@ -6,9 +6,9 @@
 
 #include "emit/llvm/api.h"
 
-#define LL_SYM(result, name, arguments)                                          \
-    __attribute__((visibility("hidden"), used)) void *real_##name;               \
-    __asm__(".text\n.globl LLVM" #name "\n.type LLVM" #name ", @function\n"      \
+#define LL_SYM(result, name, arguments)                                     \
+    __attribute__((visibility("hidden"), used)) void *real_##name;          \
+    __asm__(".text\n.globl LLVM" #name "\n.type LLVM" #name ", @function\n" \
             "LLVM" #name ":\n\tjmp *real_" #name "(%rip)\n");
 #include "emit/llvm/syms.def"
 #undef LL_SYM
@@ -27,7 +27,7 @@ static int die(void)
 
 __attribute__((constructor)) static void begin(void)
 {
-    static const char *const names[] = {"libLLVM.so.19.1",   "libLLVM.so.18.1", "libLLVM-17.so.1",
+    static const char *const names[] = {"libLLVM.so.19.1", "libLLVM.so.18.1", "libLLVM-17.so.1",
                                         "libLLVM-16.so.1", "libLLVM-15.so.1"};
 
     for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]) && !library; i++)
@@ -37,5 +37,5 @@ __attribute__((constructor)) static void begin(void)
 #define LL_SYM(result, name, arguments) real_##name = dlsym(library, "LLVM" #name);
 #include "emit/llvm/syms.def"
 #undef LL_SYM
-    *(int (**)(void))&real_TargetMachineEmitToMemoryBuffer = die;
+    *(int (**)(void)) & real_TargetMachineEmitToMemoryBuffer = die;
 }

@@ -111,7 +111,8 @@ static void grow_space(void)
         float out[2], data[2] = {1, 2};
 
         limit_space(used + (uint64_t)i * STEP);
-        if (frit_host_open(NULL, &host, &err) || frit_device_open(host, "reference", &device, &err)) {
+        if (frit_host_open(NULL, &host, &err) ||
+            frit_device_open(host, "reference", &device, &err)) {
             expect(err.text[0], "a failed open has a text");
             frit_host_close(host);
             continue;

@@ -249,8 +249,7 @@ static void expect_line(struct lines *lines, const char *text)
 static void test_a_second_close_is_reported(void **state)
 {
     static struct lines lines;
-    frit_host_params params = {
-        .struct_size = sizeof(params), .log = keep_line, .log_ctx = &lines};
+    frit_host_params params = {.struct_size = sizeof(params), .log = keep_line, .log_ctx = &lines};
     frit_host *host;
     frit_device *a, *b;
 

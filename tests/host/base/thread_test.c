@@ -15,8 +15,8 @@ static void *read_mask(void *ctx)
 
 static void test_signals(void **state)
 {
-    static const int others[] = {SIGINT, SIGTERM, SIGPIPE, SIGCHLD, SIGPROF, SIGALRM, SIGUSR1,
-                                 SIGXFSZ};
+    static const int others[] = {SIGINT,  SIGTERM, SIGPIPE, SIGCHLD,
+                                 SIGPROF, SIGALRM, SIGUSR1, SIGXFSZ};
     static const int own[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS};
     sigset_t mask, mine, before;
     pthread_t thread;
