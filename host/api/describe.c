@@ -237,6 +237,13 @@ frit_status frit_why(frit_host *host, const char *name, char **text, frit_err *e
     return *text ? FRIT_OK : fail_memory(err, 1);
 }
 
+frit_status frit_forgive(frit_host *host, const char *name, frit_err *err)
+{
+    if (!host || !name)
+        return report_null(err, "forgive", !host ? "the host" : "the name");
+    return registry_forgive(host->registry, name, err);
+}
+
 frit_status frit_config_at(frit_host *host, uint64_t index, frit_config_desc *out)
 {
     frit_config_desc desc = {0};

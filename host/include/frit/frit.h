@@ -211,6 +211,11 @@ frit_status frit_plugin_at(frit_host *host, uint64_t index, frit_plugin_desc *ou
  * is the caller's: frit_free. */
 FRIT_NODISCARD frit_status frit_why(frit_host *host, const char *name, char **text, frit_err *err);
 
+/* A plugin that two processes died in is not loaded (FRIT_REASON_DIED).  Forgets these deaths of
+ * every plugin of this id or file name; hosts that are opened later load it again.  FRIT_INVALID:
+ * there is no such plugin, or no process died in it. */
+FRIT_NODISCARD frit_status frit_forgive(frit_host *host, const char *name, frit_err *err);
+
 /* One effective configuration value and where it came from. */
 typedef struct frit_config_desc {
     uint64_t struct_size;
