@@ -10,6 +10,8 @@
 #include "api/host.h"
 #include "api/report.h"
 #include "base/fail.h"
+#include "base/process.h"
+#include "base/thread.h"
 #include "conf/conf.h"
 #include "load/examine.h"
 #include "load/inspect.h"
@@ -144,6 +146,7 @@ static void clean_all(struct elf_facts *facts)
 
 frit_status frit_plugin_file_read(const char *path, frit_plugin_file **out, frit_err *err)
 {
+    HOLD_CANCEL;
     if (!path || !out)
         return report_null(err, "plugin_file_read", path ? "`out`" : "the path");
     *out = calloc(1, sizeof(**out));
@@ -225,12 +228,15 @@ const char *frit_plugin_file_export_at(const frit_plugin_file *file, uint64_t in
 frit_status frit_plugin_file_probe(frit_plugin_file *file, const frit_host_params *params,
                                    frit_probe_desc *out, frit_err *err)
 {
+    HOLD_CANCEL;
     frit_err own = ERR_INIT;
     struct conf *conf;
     frit_status st;
 
     if (!file || !out)
         return report_null(err, "plugin_file_probe", file ? "`out`" : "the file");
+    if (process_is_barred())
+        return report_barred(err, "plugin_file_probe");
     st = conf_load(params ? params->settings : NULL, params ? params->n_settings : 0, &conf, &own);
     if (st)
         return report(err, st, &own);
