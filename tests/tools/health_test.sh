@@ -39,15 +39,26 @@ expect 0 "^  compiled code +$kept \([1-9][0-9]* files" '' "$frit" doctor
 chmod 777 "$kept"
 expect 1 "artefacts: others may write to it \(mode 0777\)\$" '*' "$frit" doctor
 chmod 700 "$kept"
-mkdir "$kept/stranger.art"
+mkfifo "$kept/stranger.art"
 expect 1 'artefacts: 1 of [0-9]+ files are ignored' '*' "$frit" doctor
-rmdir "$kept/stranger.art"
+rm "$kept/stranger.art"
 expect 1 'plugins: is not a regular file$' '*' env FRIT_FUSION_STORE="$scratch/plugins" "$frit" doctor
 expect 1 "^  1\. $scratch/nowhere \(environment FRIT_PLUGIN_PATH\): No such file" '*' \
   env FRIT_PLUGIN_PATH="$scratch/nowhere:$scratch/plugins" "$frit" doctor
 chmod 777 "$scratch/plugins"
 expect 1 'plugins: others may write to it' '*' "$frit" doctor
 chmod 755 "$scratch/plugins"
+
+# ---- processes that died in a plugin
+ln -s "$build/tests/wrong/libfrit-fake-crashes.so" "$scratch/plugins"
+export FRIT_SEARCH_PROBE=never
+for _ in 1 2; do ("$frit" devices; true) >"$scratch/out" 2>&1; done
+expect 1 'libfrit-fake-crashes.so .* is not used: died: ' '*' "$frit" doctor
+expect 0 '^fake-crashes: forgiven' '*' "$frit" doctor forgive fake-crashes
+expect 2 '' 'ID is missing' "$frit" doctor forgive
+rm "$scratch/plugins/libfrit-fake-crashes.so"
+expect 1 '' 'fake-good' "$frit" doctor forgive fake-good
+unset FRIT_SEARCH_PROBE
 
 # ---- configuration, limits
 printf '[frit]\ndevice = nope\n' >"$scratch/nope.ini"

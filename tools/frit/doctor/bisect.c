@@ -19,9 +19,6 @@ enum { FUSERS = 64, EXCLUDE = FUSERS * 113, MAX_REPEAT = 1000 };
 
 /* ---- settings ---- */
 
-/* Beside those of the user: programs run as they will once they are compiled. */
-static const frit_setting base = {"fusion", "compile", "wait"};
-
 /* A setting under which one part of the machinery has no say. */
 struct variant {
     frit_setting setting;
@@ -29,7 +26,7 @@ struct variant {
     const char *advice; /* beside the setting itself */
 };
 
-/* The most particular first: a kept plan is at fault before the fuser that once made it. */
+/* The most particular first: a candidate is at fault before the fuser that made it. */
 static const struct variant variants[] = {
     {{"fusion", "store", "none"}, "a plan that was kept", "remove the file of plans"},
     {{"frit", "artefacts", "none"},
@@ -40,7 +37,7 @@ static const struct variant variants[] = {
     {{"stream", "capture", "no"}, "the driver's recordings of submits (frit.capture/1)", ""},
     {{"stream", "queues", "1"}, "several queues of the driver", ""},
 };
-enum { N_VARIANTS = sizeof(variants) / sizeof(variants[0]) };
+enum { N_VARIANTS = sizeof(variants) / sizeof(variants[0]), N_KEPT = 2 /* the first ones */ };
 
 static const frit_setting single_ops = {"fusion", "enabled", "no"};
 
@@ -49,6 +46,8 @@ enum cause { CAUSE_NONE, CAUSE_SETTING, CAUSE_FUSER, CAUSE_FUSION, CAUSE_DRIVER 
 struct bisect {
     const struct invocation *in;
     struct judge judge;
+    frit_setting base[1 + N_KEPT]; /* of all runs but the bare ones */
+    size_t n_base;
     struct verdict whole;     /* of the program as it is configured */
     char fusers[FUSERS][112]; /* that made its programs */
     size_t n_fusers;
@@ -64,21 +63,31 @@ struct bisect {
     bool has_block, is_elsewhere; /* a block is known; an op ran on the fallback device */
 };
 
-static bool is_right(struct bisect *b, const struct region *region, const frit_setting *setting)
+/* `setting`: beside those of all runs; NULL: none. */
+static bool run_with(struct bisect *b, const struct region *region, const frit_setting *setting,
+                     struct verdict *out, struct trial *trial)
 {
-    const frit_setting settings[] = {base, *setting};
-    struct verdict verdict;
+    frit_setting settings[2 + N_KEPT];
 
-    judge_run(&b->judge, region, settings, 2, &verdict, NULL);
-    return verdict.agrees;
+    memcpy(settings, b->base, sizeof(b->base));
+    if (setting)
+        settings[b->n_base] = *setting;
+    judge_run(&b->judge, region, settings, b->n_base + (setting != NULL), out, trial);
+    return out->agrees;
 }
 
-/* Whether it is with all of the machinery switched off, and op by op: `out` and `trial` (may be
- * NULL) as of judge_run. */
-static bool is_right_bare(struct bisect *b, const struct region *region, struct verdict *out,
-                          struct trial *trial)
+static bool is_right(struct bisect *b, const struct region *region, const frit_setting *setting)
 {
-    frit_setting settings[N_VARIANTS + 2] = {base, single_ops};
+    struct verdict verdict;
+
+    return run_with(b, region, setting, &verdict, NULL);
+}
+
+/* With all of the machinery switched off, and op by op. */
+static bool run_bare(struct bisect *b, const struct region *region, struct verdict *out,
+                     struct trial *trial)
+{
+    frit_setting settings[N_VARIANTS + 2] = {b->base[0], single_ops};
 
     for (size_t i = 0; i < N_VARIANTS; i++)
         settings[i + 2] = variants[i].setting;
@@ -106,19 +115,39 @@ static void note_fusers(struct bisect *b, const struct trial *trial)
     }
 }
 
+static bool blame_setting(struct bisect *b, const struct variant *variant)
+{
+    b->cause = CAUSE_SETTING;
+    b->setting = variant->setting;
+    b->words = variant->cause;
+    b->advice = variant->advice;
+    return true;
+}
+
+/* If nothing that is kept is at fault, nothing is used or kept from then on: a plugin that ends its
+ * process again and again would be refused for it. */
+static bool try_kept(struct bisect *b)
+{
+    const struct region all = whole_of(b);
+
+    for (size_t i = 0; i < N_KEPT; i++)
+        b->base[b->n_base++] = variants[i].setting;
+    if (!is_right(b, &all, NULL))
+        return false;
+    b->n_base = 1;
+    for (size_t i = 0; i + 1 < N_KEPT; i++)
+        if (is_right(b, &all, &variants[i].setting))
+            return blame_setting(b, &variants[i]);
+    return blame_setting(b, &variants[N_KEPT - 1]);
+}
+
 static bool try_settings(struct bisect *b)
 {
     const struct region all = whole_of(b);
 
-    for (size_t i = 0; i < N_VARIANTS; i++) {
-        if (!is_right(b, &all, &variants[i].setting))
-            continue;
-        b->cause = CAUSE_SETTING;
-        b->setting = variants[i].setting;
-        b->words = variants[i].cause;
-        b->advice = variants[i].advice;
-        return true;
-    }
+    for (size_t i = N_KEPT; i < N_VARIANTS; i++)
+        if (is_right(b, &all, &variants[i].setting))
+            return blame_setting(b, &variants[i]);
     return false;
 }
 
@@ -178,32 +207,27 @@ static void find_cause(struct bisect *b)
     struct verdict verdict;
 
     b->advice = "report it to the plugin's author";
-    if (!is_right_bare(b, &all, &verdict, NULL)) {
+    if (!run_bare(b, &all, &verdict, NULL)) {
         b->cause = CAUSE_DRIVER;
         return;
     }
-    if (try_settings(b) || try_fusers(b))
+    if (try_kept(b) || try_settings(b) || try_fusers(b))
         return;
     b->cause = CAUSE_FUSION;
     b->setting = single_ops;
     b->words = is_right(b, &all, &single_ops)
                    ? "running ops together, with whatever fusers"
-                   : "several of fusion, kept plans and code, candidates, recordings, queues";
+                   : "several of fusion, candidates, recordings and queues";
 }
 
 /* ---- the place ---- */
 
-/* As configured, but without kept plans, which hold for whole programs only; or op by op if it is
- * wrong there too. */
+/* As configured; or op by op if it is wrong there too. */
 static bool is_right_there(struct bisect *b, const struct region *region, struct verdict *out,
                            struct trial *trial)
 {
-    const frit_setting settings[] = {base, {"fusion", "store", "none"}};
-
-    if (b->cause == CAUSE_DRIVER)
-        return is_right_bare(b, region, out, trial);
-    judge_run(&b->judge, region, settings, 2, out, trial);
-    return out->agrees;
+    return b->cause == CAUSE_DRIVER ? run_bare(b, region, out, trial)
+                                    : run_with(b, region, NULL, out, trial);
 }
 
 /* The least `last` for which the ops up to it are wrong. */
@@ -263,14 +287,11 @@ static void note_blocks(struct bisect *b, const struct trial *trial)
     b->has_block = n == 1;
 }
 
+/* What is kept is kept for whole programs. */
 static void find_place(struct bisect *b)
 {
-    const struct region all = whole_of(b);
-    struct verdict verdict;
     struct trial trial;
 
-    if (b->cause != CAUSE_DRIVER && is_right_there(b, &all, &verdict, NULL))
-        return;
     b->region.last = find_last(b);
     b->region.first = find_first(b, b->region.last);
     b->has_region = !is_right_there(b, &b->region, &b->wrong, &trial);
@@ -283,7 +304,7 @@ static int run_all(struct bisect *b)
     const struct region all = {0, b->judge.program.n_ops - 1};
     struct trial trial;
 
-    judge_run(&b->judge, &all, &base, 1, &b->whole, &trial);
+    run_with(b, &all, NULL, &b->whole, &trial);
     if (!*b->judge.device_name) {
         trial_fini(&trial);
         return fail_command(b->in, "%s", b->whole.words);
@@ -293,7 +314,8 @@ static int run_all(struct bisect *b)
     if (b->whole.agrees)
         return CLI_FINE;
     find_cause(b);
-    find_place(b);
+    if (b->cause == CAUSE_DRIVER || b->n_base > 1)
+        find_place(b);
     return CLI_FINE;
 }
 
@@ -423,6 +445,8 @@ int bisect_command(const struct invocation *in)
     if (!b)
         return fail_command(in, "no memory");
     b->in = in;
+    /* Programs run as they will once they are compiled. */
+    b->base[b->n_base++] = (frit_setting){"fusion", "compile", "wait"};
     b->judge = (struct judge){.device = invocation_value(in, "--device"),
                               .against = against ? against : "reference",
                               .tolerance = tolerance,

@@ -89,6 +89,20 @@ static int why_command(const struct invocation *in)
     return status;
 }
 
+static int forgive_command(const struct invocation *in)
+{
+    frit_err err = {.struct_size = sizeof(err)};
+    struct session session;
+    int status = session_open(&session, in);
+
+    if (status == CLI_FINE && frit_forgive(session.host, in->args[1], &err))
+        status = fail_command(in, "%s", err.text);
+    if (status == CLI_FINE)
+        printf("%s: forgiven; it is loaded again from now on\n", in->args[1]);
+    session_close(&session);
+    return status;
+}
+
 static int config_command(const struct invocation *in)
 {
     struct session session;
@@ -116,6 +130,7 @@ static const struct topic {
     {NULL, NULL, 0, JSON, health_command},
     {"why", NULL, 2, 0, why_command},
     {"config", NULL, 1, JSON, config_command},
+    {"forgive", "ID", 2, 0, forgive_command},
     {"plugin", "FILE", 2, JSON, plugin_command},
     {"bisect", "PROGRAM", 2, JSON | DEVICE | BISECT, bisect_command},
     {"report", NULL, 2, DEVICE | OUTPUT, report_command},
@@ -168,7 +183,7 @@ static int run(const struct invocation *in)
 const struct command doctor_command = {
     .name = "doctor",
     .summary = "find out what is wrong: the installation, a plugin, a program's results",
-    .args = "[[why] NAME | config | plugin FILE | bisect PROGRAM | report [PROGRAM]]",
+    .args = "[[why] NAME | config | forgive ID | plugin FILE | bisect PROGRAM | report [PROGRAM]]",
     .details =
         "Without arguments: one page of what is installed, usable and kept, of limits and of\n"
         "problems with what to do about each; exits with 1 if there are any.\n"
@@ -176,6 +191,7 @@ const struct command doctor_command = {
         "NAME       why a device, driver or plugin is usable or not; use `why NAME` if its name\n"
         "           is that of another topic\n"
         "config     every value of the configuration and where it came from\n"
+        "forgive    load a plugin again that is not loaded since processes died in it\n"
         "plugin     what a plugin's file says of itself, exports and needs, and how it is linked;\n"
         "           whether this library would load it; what happens when it is tried in a "
         "process\n"

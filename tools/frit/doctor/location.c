@@ -44,7 +44,8 @@ static void count_files(struct location *place)
 
     while (folder && (entry = readdir(folder))) {
         if (entry->d_name[0] == '.' ||
-            fstatat(dirfd(folder), entry->d_name, &info, AT_SYMLINK_NOFOLLOW))
+            fstatat(dirfd(folder), entry->d_name, &info, AT_SYMLINK_NOFOLLOW) ||
+            S_ISDIR(info.st_mode))
             continue;
         place->n_files++;
         place->n_strange += info.st_uid != geteuid() || !S_ISREG(info.st_mode) ||
