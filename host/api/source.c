@@ -12,7 +12,7 @@
 frit_status source_type(uint32_t dtype, const frit_dims *dims, struct op_type *out, frit_err *err)
 {
     *out = (struct op_type){.dtype = dtype};
-    if (!frit_dtype_bits(dtype) || dtype_class(dtype) == FRIT_DTYPE_PACKED)
+    if (!frit_storage_bytes(dtype, 8) || dtype_class(dtype) == FRIT_DTYPE_PACKED)
         return fail(err, FRIT_INVALID, "%u is not an element type that tensors can be made of",
                     dtype);
     if (dims->rank < 0 || dims->rank > FRIT_MAX_RANK)
