@@ -17,7 +17,14 @@
  *
  * Threads.  Any function may be called, and any tensor used, from any thread; a scope belongs to
  * the thread that opened it.  While frit_host_close or frit_device_close runs, no other call may
- * use the object that it closes.
+ * use the object that it closes; closing it a second time does nothing but log an error.  A
+ * request to cancel a thread (pthread_cancel) takes effect after the call that the thread is in.
+ * Threads of the library leave signals to the program's.
+ *
+ * Forks.  Devices do not survive a fork: in a child that was forked while a host was open every
+ * call fails with FRIT_UNSUPPORTED, or does nothing where it cannot fail, and returns at once.  A
+ * child that was forked before frit_host_open, or after the last frit_host_close, is like any
+ * process.
  *
  * Sizes are in bytes, dims in elements.  A text returned as `const char *` lives as long as the
  * object it comes from; a text returned as `char *` is the caller's, who frees it with frit_free.
