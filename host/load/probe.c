@@ -166,7 +166,7 @@ static void end_text(const struct probe_run *run, char *text, size_t size)
     const char *slot = report->done ? "exit" : report->has_place ? report->slot : "start";
 
     if (run->late)
-        snprintf(text, size, "in %s", slot);
+        snprintf(text, size, "in %s, for %.0f s", slot, run->seconds);
     else if (report->signal)
         snprintf(text, size, "in %s: %.250s", slot, report->crash);
     else if (run->has_exit && WIFSIGNALED(run->exit))
