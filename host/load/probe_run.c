@@ -14,8 +14,11 @@
 #include <time.h>
 #include <unistd.h>
 
-/* LOOK_MS: between two looks at whether a child has ended that still holds its pipes open. */
-enum { LOOK_MS = 20, READS_AT_ONCE = 32 };
+#include "base/log.h"
+
+/* LOOK_MS: between two looks at whether a child has ended that still holds its pipes open.
+ * NOTICE_S: a user who waits for longer learns why. */
+enum { LOOK_MS = 20, READS_AT_ONCE = 32, NOTICE_S = 1 };
 
 static double now(void)
 {
@@ -231,9 +234,18 @@ static unsigned poll_all(struct probe_run *runs, unsigned n)
 void probe_wait(struct probe_run *runs, unsigned n, double seconds)
 {
     const double started = now();
+    bool said = false;
 
     while (poll_all(runs, n)) {
         const bool over = now() > started + seconds;
+
+        if (!said && now() > started + NOTICE_S) {
+            log_write(
+                FRIT_LOG_WARN, "load",
+                "plugins that are new are being tried, for up to %.0f s; what is found is kept",
+                seconds);
+            said = true;
+        }
 
         for (unsigned i = 0; i < n; i++) {
             if (!runs[i].pid)
