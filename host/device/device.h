@@ -45,11 +45,14 @@ struct device_config {
     bool single_stream;        /* one for all threads */
     uint32_t queues;           /* that streams are spread over, 0: by the type of device */
     bool fusion;               /* ops are run together */
+    const char *exclude;       /* fusers that are not used, NULL: none */
+    uint32_t max_candidates;   /* of a program that may run; 0: no limit */
     bool capture;              /* submits are recorded where the driver can */
     uint32_t max_blocks;       /* of a search */
     uint64_t max_explorations; /* 0: no limit */
     uint64_t store_bytes;      /* of known plans, half; of what `cache` has, half */
     const char *store;         /* file of known plans, NULL: none */
+    uint32_t store_wait_ms;    /* see database.h */
     bool store_named;          /* by the user */
     bool compile_ahead;        /* blocks of ops do not wait for their programs */
     uint32_t numeric_class;    /* FRIT_NUMERIC_*: the most that candidates may differ */

@@ -270,6 +270,7 @@ static frit_status load(struct plan_saver *saver, frit_err *err)
     if (saver->space.failed)
         return fail_memory(err, PATH_MAX);
     saver->context.path = device->config.store;
+    saver->context.wait_ms = device->config.store_wait_ms;
     saver->context.space = saver->space.text;
     saver->context.ending = &saver->ending;
     TRY(list_fusers(saver, err));

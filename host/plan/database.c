@@ -32,10 +32,10 @@ enum {
     ROW_BYTES = 64, /* approximate size of a row without its blobs */
     DAY_S = 86400,
     UNUSED_DAYS = 90, /* after which a namespace is considered abandoned */
-    /* Together less than 100: a load, a background save that the end waits for, the last save. */
-    LOAD_WAIT_MS = 30,
-    HURRIED_WAIT_MS = 10,
-    SAVE_WAIT_MS = 50,
+    /* Percent of the patience: */
+    LOAD_PART = 30,
+    HURRIED_PART = 10, /* of a background save that the end waits for */
+    SAVE_PART = 50,
     BACKGROUND_WAIT_MS = 5000,
     POLL_MS = 2,    /* between two tries to take a lock */
     PROGRESS = 100, /* instructions of SQLite between two looks at the clock */
@@ -140,24 +140,25 @@ static void begin_waiting(struct database *database)
     database->begun_queued_ns = queued_ns();
 }
 
-static int64_t limit_ms(struct database *database)
+static int64_t limit_ns(struct database *database)
 {
     const struct database_patience *patience = &database->patience;
 
-    if (patience->ms)
-        return patience->ms;
+    const int64_t one_percent_ns = (int64_t)patience->ms * (NS_PER_MS / 100);
+
     if (!patience->ending)
-        return database->write ? SAVE_WAIT_MS : LOAD_WAIT_MS;
+        return one_percent_ns * (database->write ? SAVE_PART : LOAD_PART);
     if (!database->hurried && atomic_load(patience->ending)) {
         database->hurried = true;
         begin_waiting(database);
     }
-    return database->hurried ? HURRIED_WAIT_MS : BACKGROUND_WAIT_MS;
+    return database->hurried ? one_percent_ns * HURRIED_PART
+                             : (int64_t)BACKGROUND_WAIT_MS * NS_PER_MS;
 }
 
 static bool is_late(struct database *database)
 {
-    const int64_t limit = limit_ms(database) * NS_PER_MS;
+    const int64_t limit = limit_ns(database);
     int64_t idle = idle_ns() - database->begun_ns;
 
     if (idle > limit) /* only then, since it is slow */

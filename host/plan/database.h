@@ -19,9 +19,9 @@
 
 struct database;
 
-/* How long the thread may be kept waiting between opening and closing, computing not counted. */
+/* How long threads may be kept waiting between opening and closing, computing not counted. */
 struct database_patience {
-    uint32_t ms;               /* 0: as long as the start or the end of a program may be delayed */
+    uint32_t ms; /* of a program in all: one load, a background save that its end meets, one save */
     const atomic_bool *ending; /* NULL, or of a background thread, which may wait longer; once it is
                                   set, somebody waits for that thread, which then gives way */
 };

@@ -17,7 +17,14 @@
  *
  * Threads.  Any function may be called, and any tensor used, from any thread; a scope belongs to
  * the thread that opened it.  While frit_host_close or frit_device_close runs, no other call may
- * use the object that it closes.
+ * use the object that it closes; closing it a second time does nothing but log an error.  A
+ * request to cancel a thread (pthread_cancel) takes effect after the call that the thread is in.
+ * Threads of the library leave signals to the program's.
+ *
+ * Forks.  Devices do not survive a fork: in a child that was forked while a host was open every
+ * call fails with FRIT_UNSUPPORTED, or does nothing where it cannot fail, and returns at once.  A
+ * child that was forked before frit_host_open, or after the last frit_host_close, is like any
+ * process.
  *
  * Sizes are in bytes, dims in elements.  A text returned as `const char *` lives as long as the
  * object it comes from; a text returned as `char *` is the caller's, who frees it with frit_free.
@@ -195,6 +202,9 @@ typedef struct frit_plugin_desc {
     uint32_t n_devices;
     const char *reason_name; /* "abi-mismatch" */
     const char *detail;      /* the reason in words; may be "" */
+    /* Whether it was tried in a process of its own before it was loaded: "trusted" (built with this
+     * library, not tried), "now", "earlier" (the result was kept), "no" */
+    const char *probe;
 } frit_plugin_desc;
 
 /* FRIT_INVALID beyond the last. */
@@ -312,7 +322,8 @@ frit_status frit_group_abort(frit_rank *rank, const char *why);
 
 /* ---- tensors from and to the program ---- */
 
-/* A tensor with a copy of `data`; `bytes` must be the size of the dense tensor. */
+/* A tensor with a copy of `data`; `bytes` must be the size of the dense tensor.  In a bool's byte
+ * any value but 0 is true, here and wherever elements come from the program; a tensor has 1. */
 frit_tensor *frit_from_host(frit_device *device, uint32_t dtype, frit_dims dims, const void *data,
                             uint64_t bytes);
 /* A tensor in the program's own memory where the device can read it, else with a copy.  The program

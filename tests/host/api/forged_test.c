@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Files of plans that somebody wrote who may write them and knows how: rows of a real file with any
  * field changed and every digest put right.  Programs run and give the same results.  With
- * FRIT_TEST_LONG in the environment 10,000 files in all; FRIT_TEST_CASE is the number of the first. */
+ * FRIT_TEST_LONG in the environment 10,000 files in all; FRIT_TEST_CASE is the number of the first.
+ */
 #include "api/plugin_rig.h"
 
 #include <sqlite3.h>

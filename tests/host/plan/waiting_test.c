@@ -95,7 +95,7 @@ static double run_ms(struct store_context *context, uint32_t *n_loaded)
     atomic_bool ending = true;
     double begun = now_ms(), spent;
 
-    context->wait_ms = 0; /* as in programs */
+    context->wait_ms = LIMIT_MS; /* as in programs */
     *n_loaded = store_rig_load(context, automaton);
     spent = now_ms() - begun;
     store_rig_learn(automaton, 100, SEQUENCES);
@@ -171,7 +171,7 @@ static void test_in_the_background(void **state)
 
         store_rig_save_anew(&background.context, SEQUENCES);
         store_rig_learn(background.automaton, 100, SEQUENCES);
-        background.context.wait_ms = 0;
+        background.context.wait_ms = LIMIT_MS;
         background.context.ending = &ending;
         holder = hold(rig.path);
         assert_int_equal(pthread_create(&thread, NULL, save_in_background, &background), 0);
