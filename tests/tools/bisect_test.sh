@@ -36,7 +36,7 @@ bisect() { # WRONG ARGUMENTS...
 inputs=(--in a=random --in b=random --in row=random)
 
 # ---- nothing is wrong
-expect 0 'wrong:0 against reference:0: no difference \(3 runs\)$' '' \
+expect 0 'wrong:0 against reference:0: no difference \(8 runs\)$' '' \
   bisect four "$scratch/program.frit" -d wrong "${inputs[@]}"
 expect 0 'no difference' '' "$frit" doctor bisect tools/models/digits-mlp.frit -d cpu
 expect 0 'no difference \(1 runs\)' '' "$frit" doctor bisect "$scratch/random.frit" -d cpu
@@ -54,9 +54,14 @@ expect 1 '^  cause +a candidate of a program' '' bisect wrong-candidate "$scratc
 grep -q 'max_candidates = 1$' "$scratch/out" || complain "no setting" "bisect"
 expect 1 '"cause": "setting"' '' bisect wrong-candidate "$scratch/program.frit" -d wrong "${inputs[@]}" --json
 expect_json
-for key in file device against agrees difference cause fusers right_with ops ops_difference block block_fuser runs; do
+for key in file device against agrees difference cause fusers right_with ops ops_difference block block_fuser trials; do
   grep -q "\"$key\":" "$scratch/out" || complain "no key $key" "bisect --json"
 done
+
+# ---- recordings, which begin after some runs
+expect 1 "^  cause +the driver's recordings of submits" '' bisect wrong-baked-place "$scratch/program.frit" -d wrong "${inputs[@]}"
+grep -Eq 'in run [3-8]$' "$scratch/out" && grep -q 'capture = no$' "$scratch/out" || complain "no setting" "bisect"
+expect 0 'no difference' '' bisect wrong-baked-place "$scratch/program.frit" -d wrong "${inputs[@]}" --repeat 2
 
 # ---- the driver: one op, crashes and hangs too
 expect 1 '^  cause +the driver of wrong:0' '' bisect wrong-broadcast "$scratch/program.frit" -d wrong "${inputs[@]}"

@@ -370,7 +370,7 @@ static void show(const struct bisect *b)
     printf("\n    %s\n", b->whole.words);
     show_cause(b);
     show_place(b);
-    printf("  found in %" PRIu32 " runs\n", b->judge.n_runs);
+    printf("  found in %" PRIu32 " trials\n", b->judge.n_trials);
 }
 
 /* ---- JSON ---- */
@@ -409,7 +409,7 @@ static void print_json(const struct bisect *b)
     json_text(&json, "fusers", b->cause == CAUSE_FUSER ? b->exclude : NULL);
     json_text(&json, "right_with", b->setting.section ? setting : NULL);
     json_place(&json, b);
-    json_uint(&json, "runs", b->judge.n_runs);
+    json_uint(&json, "trials", b->judge.n_trials);
     json_end(&json);
 }
 
@@ -433,7 +433,7 @@ static int take_number(const struct invocation *in, const char *option, double l
 int bisect_command(const struct invocation *in)
 {
     const char *against = invocation_value(in, "--against");
-    double tolerance = -1, repeat = 3, seconds = 60;
+    double tolerance = -1, repeat = 8, seconds = 60;
     struct bisect *b;
     int status;
 
