@@ -49,6 +49,10 @@ grep -q '^      d = neg b$' "$scratch/out" && grep -q '^      e = maximum d, a$'
 expect 0 'no difference' '' env FRIT_FUSION_EXCLUDE=fake-wrong-dead/few FRIT_CONFIG="$scratch/wrong-dead.ini" \
   "$frit" doctor bisect "$scratch/program.frit" -d wrong "${inputs[@]}"
 
+# ---- a fuser whose program ends the process, so that its blocks are not known
+expect 1 '^  cause +fuser fake-wrong-fused-crash/few$' '' bisect wrong-fused-crash "$scratch/program.frit" -d wrong "${inputs[@]}"
+grep -q 'it crashed: Segmentation fault$' "$scratch/out" || complain "no crash" "bisect"
+
 # ---- a candidate of its programs
 expect 1 '^  cause +a candidate of a program' '' bisect wrong-candidate "$scratch/program.frit" -d wrong "${inputs[@]}"
 grep -q 'max_candidates = 1$' "$scratch/out" || complain "no setting" "bisect"
