@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # frit doctor bisect: what is planted in a driver, a fuser or a candidate is found, and where.
 . "$(dirname "$0")/expect.sh"
+# Sanitizers leave signals to the program.
+export ASAN_OPTIONS=${ASAN_OPTIONS-}:handle_segv=0 TSAN_OPTIONS=${TSAN_OPTIONS-}:handle_segv=0
 cat >"$scratch/program.frit" <<END
 input a : f32[8, 8]
 input b : f32[8, 8]
