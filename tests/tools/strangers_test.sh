@@ -31,6 +31,6 @@ for death in 1 2; do
   "$frit" devices >/dev/null 2>&1 && complain "it did not die" "devices, $death"
 done
 expect 0 '^  sin +died: 2 processes died in its open; `frit doctor forgive sin` to load it again$' '*' "$frit" devices
-expect 0 '' '*' "$frit" doctor forgive sin
+expect 0 '^sin: forgiven' '*' "$frit" doctor forgive sin
 "$frit" devices >/dev/null 2>&1 && complain "it is not tried again" "devices"
 finish
