@@ -12,9 +12,9 @@ export FRIT_CONFIG=/dev/null FRIT_ARTEFACTS=$scratch/artefacts FRIT_PLUGIN_PATH=
 
 look() { # SECONDS: an upper limit
   local start=$SECONDS line
-  expect 0 '^\* cpu:0 ' '*' "$frit" devices
+  expect 0 '^  cpu:0 ' '*' "$frit" devices
   [ $((SECONDS - start)) -le "$1" ] || complain "it took $((SECONDS - start)) s" "devices"
-  for line in '  reference:0 ' '  sin +exits: in load, exit code 0$' '  sin +crashes: in open: SIGSEGV at address 0x8 in .*open-crash' \
+  for line in '. reference:0 ' '  sin +exits: in load, exit code 0$' '  sin +crashes: in open: SIGSEGV at address 0x8 in .*open-crash' \
     '  sin +hangs: in open, for 10 s$'; do
     [ "$(grep -cE "^$line" <<<"$out")" = 1 ] || complain "not one line '$line'" "devices"
   done
