@@ -132,14 +132,13 @@ static int take_shard(const struct invocation *in, struct conform_shard *shard)
     return CLI_FINE;
 }
 
-/* Nothing but the driver computes, compiled now and as it will be, in memory that holds NaN. */
+/* Nothing but the driver computes, compiled now and as it will be, in memory that holds NaN; what
+ * is tested is not tried before, since every process here is one that may crash. */
 static int take_options(const struct invocation *in, struct conform_options *options)
 {
-    static const frit_setting fixed[] = {{"frit", "fallback", "none"},
-                                         {"frit", "poison", "yes"},
-                                         {"frit", "artefacts", "none"},
-                                         {"fusion", "compile", "wait"},
-                                         {"fusion", "store", "none"}};
+    static const frit_setting fixed[] = {
+        {"frit", "fallback", "none"}, {"frit", "poison", "yes"},     {"frit", "artefacts", "none"},
+        {"search", "probe", "never"}, {"fusion", "compile", "wait"}, {"fusion", "store", "none"}};
     const char *timeout = invocation_value(in, "--timeout");
     char *end = NULL;
 
