@@ -14,7 +14,8 @@ struct census {
 void census_take(struct census *out);
 
 struct folder_census {
-    uint32_t files, drafts, running; /* drafts: of writers; running: of processes that are, or died */
+    uint32_t files, drafts,
+        running; /* drafts: of writers; running: of processes that are, or died */
     uint64_t bytes;
 };
 

@@ -12,8 +12,8 @@
 struct life {
     const struct soak *soak;
     uint64_t random;
-    double seconds; /* how long it takes */
-    bool is_scarce; /* the limit of its address space moves */
+    double seconds;  /* how long it takes */
+    bool is_scarce;  /* the limit of its address space moves */
     bool is_counted; /* what it holds must not grow */
 };
 

@@ -131,8 +131,9 @@ static void step_map_taken(struct player *p, struct item *a)
     struct item from = *a;
 
     a->tensor = NULL;
-    set(p, a, pick(p, 2) ? scaled(&from, frit_take(from.tensor), -1)
-                         : shifted(&from, frit_take(from.tensor), 3));
+    set(p, a,
+        pick(p, 2) ? scaled(&from, frit_take(from.tensor), -1)
+                   : shifted(&from, frit_take(from.tensor), 3));
 }
 
 static void step_two(struct player *p, struct item *a)

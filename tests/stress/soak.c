@@ -6,9 +6,9 @@
  * Processes that share a store of plans and a folder of artefacts open and close hosts and devices,
  * run programs whose results are known, in threads that come and go, with drivers that fail and
  * memory that becomes short.  Two live as long as the run, one of them with a limit of its address
- * space that moves: what they hold must not grow.  The others live for seconds, and many of them are
- * killed; some end as they should.  Plugins that crash lie in the search path, and change.  At the
- * end the stores still serve, and nothing is left of those that were killed.
+ * space that moves: what they hold must not grow.  The others live for seconds, and many of them
+ * are killed; some end as they should.  Plugins that crash lie in the search path, and change.  At
+ * the end the stores still serve, and nothing is left of those that were killed.
  *
  * This process itself opens no host, so that what it forks may. */
 #include "soak.h"
@@ -118,8 +118,9 @@ static void copy_file(const char *from, const char *to)
 
 static void renew_bad_plugin(uint64_t *random)
 {
-    static const char *const sins[] = {"open-crash",      "open-exit",  "entry-abort", "close-crash",
-                                       "enumerate-crash", "entry-exit", "open-throw",  "entry-no_id"};
+    static const char *const sins[] = {"open-crash",  "open-exit",       "entry-abort",
+                                       "close-crash", "enumerate-crash", "entry-exit",
+                                       "open-throw",  "entry-no_id"};
     const char *sin = sins[soak_pick(random, sizeof(sins) / sizeof(sins[0]))];
     char from[400], to[400];
 
@@ -303,7 +304,8 @@ int main(int argc, char **argv)
     bool good;
 
     if (!parse(argc, argv)) {
-        fprintf(stderr, "usage: soak [--seconds N] [--seed N] [--processes 3..%d]\n", MAX_PROCESSES);
+        fprintf(stderr, "usage: soak [--seconds N] [--seed N] [--processes 3..%d]\n",
+                MAX_PROCESSES);
         return 2;
     }
     if (!find_build() || !make_folder()) {

@@ -12,9 +12,9 @@
 struct soak {
     unsigned seconds, processes;
     uint64_t seed;
-    bool sanitized;    /* no limits of address space, and more patience */
-    char folder[256];  /* of this run: stores, artefacts, plugins that fail */
-    char build[256];   /* the build tree */
+    bool sanitized;   /* no limits of address space, and more patience */
+    char folder[256]; /* of this run: stores, artefacts, plugins that fail */
+    char build[256];  /* the build tree */
 };
 
 /* The next number of a sequence, below n. */
