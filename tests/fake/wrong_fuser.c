@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The fuser of the wrong driver: neg, add and maximum of f32 whose results all have the extents of
  * the first, run element by element. */
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -276,6 +277,8 @@ void fused_run(const frit_launch *launch)
     const frit_arg *out = frit_arg_at(launch, launch->n_args - 1);
     int64_t count = wrong_count(out);
 
+    if (WRONG == WRONG_FUSED_CRASH && fused->n > 2)
+        raise(SIGSEGV);
     if (fused->runs++ == 0) {
         fused->count = count;
         fused->scalar = fused->n_scalars ? wrong_scalar(launch, 0) : 0;

@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # frit doctor bisect: what is planted in a driver, a fuser or a candidate is found, and where.
 . "$(dirname "$0")/expect.sh"
+# Sanitizers leave signals to the program.
+export ASAN_OPTIONS=${ASAN_OPTIONS-}:handle_segv=0 TSAN_OPTIONS=${TSAN_OPTIONS-}:handle_segv=0
 cat >"$scratch/program.frit" <<END
 input a : f32[8, 8]
 input b : f32[8, 8]
@@ -36,7 +38,7 @@ bisect() { # WRONG ARGUMENTS...
 inputs=(--in a=random --in b=random --in row=random)
 
 # ---- nothing is wrong
-expect 0 'wrong:0 against reference:0: no difference \(3 runs\)$' '' \
+expect 0 'wrong:0 against reference:0: no difference \(8 runs\)$' '' \
   bisect four "$scratch/program.frit" -d wrong "${inputs[@]}"
 expect 0 'no difference' '' "$frit" doctor bisect tools/models/digits-mlp.frit -d cpu
 expect 0 'no difference \(1 runs\)' '' "$frit" doctor bisect "$scratch/random.frit" -d cpu
@@ -49,14 +51,23 @@ grep -q '^      d = neg b$' "$scratch/out" && grep -q '^      e = maximum d, a$'
 expect 0 'no difference' '' env FRIT_FUSION_EXCLUDE=fake-wrong-dead/few FRIT_CONFIG="$scratch/wrong-dead.ini" \
   "$frit" doctor bisect "$scratch/program.frit" -d wrong "${inputs[@]}"
 
+# ---- a fuser whose program ends the process, so that its blocks are not known
+expect 1 '^  cause +fuser fake-wrong-fused-crash/few$' '' bisect wrong-fused-crash "$scratch/program.frit" -d wrong "${inputs[@]}"
+grep -q 'it crashed: Segmentation fault$' "$scratch/out" || complain "no crash" "bisect"
+
 # ---- a candidate of its programs
 expect 1 '^  cause +a candidate of a program' '' bisect wrong-candidate "$scratch/program.frit" -d wrong "${inputs[@]}"
 grep -q 'max_candidates = 1$' "$scratch/out" || complain "no setting" "bisect"
 expect 1 '"cause": "setting"' '' bisect wrong-candidate "$scratch/program.frit" -d wrong "${inputs[@]}" --json
 expect_json
-for key in file device against agrees difference cause fusers right_with ops ops_difference block block_fuser runs; do
+for key in file device against agrees difference cause fusers right_with ops ops_difference block block_fuser trials; do
   grep -q "\"$key\":" "$scratch/out" || complain "no key $key" "bisect --json"
 done
+
+# ---- recordings, which begin after some runs
+expect 1 "^  cause +the driver's recordings of submits" '' bisect wrong-baked-place "$scratch/program.frit" -d wrong "${inputs[@]}"
+grep -Eq 'in run [3-8]$' "$scratch/out" && grep -q 'capture = no$' "$scratch/out" || complain "no setting" "bisect"
+expect 0 'no difference' '' bisect wrong-baked-place "$scratch/program.frit" -d wrong "${inputs[@]}" --repeat 2
 
 # ---- the driver: one op, crashes and hangs too
 expect 1 '^  cause +the driver of wrong:0' '' bisect wrong-broadcast "$scratch/program.frit" -d wrong "${inputs[@]}"

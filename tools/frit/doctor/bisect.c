@@ -15,7 +15,7 @@
 #include "session.h"
 #include "term.h"
 
-enum { FUSERS = 64, EXCLUDE = FUSERS * 113, MAX_REPEAT = 1000 };
+enum { FUSERS = 64, EXCLUDE = FUSERS * 113, MAX_REPEAT = 1000, MAX_GUESSES = 32 };
 
 /* ---- settings ---- */
 
@@ -115,6 +115,22 @@ static void note_fusers(struct bisect *b, const struct trial *trial)
     }
 }
 
+/* Where the process died its blocks are unknown: those of ops beside each other stand for them. */
+static void guess_fusers(struct bisect *b)
+{
+    const size_t last = b->judge.program.n_ops - 1;
+    struct verdict verdict;
+    struct trial trial;
+
+    for (size_t i = 0; i <= last && i < MAX_GUESSES && b->n_fusers == 0; i++) {
+        const struct region region = {i, i < last ? i + 1 : last};
+
+        run_with(b, &region, NULL, &verdict, &trial);
+        note_fusers(b, &trial);
+        trial_fini(&trial);
+    }
+}
+
 static bool blame_setting(struct bisect *b, const struct variant *variant)
 {
     b->cause = CAUSE_SETTING;
@@ -211,7 +227,11 @@ static void find_cause(struct bisect *b)
         b->cause = CAUSE_DRIVER;
         return;
     }
-    if (try_kept(b) || try_settings(b) || try_fusers(b))
+    if (try_kept(b) || try_settings(b))
+        return;
+    if (b->n_fusers == 0)
+        guess_fusers(b);
+    if (try_fusers(b))
         return;
     b->cause = CAUSE_FUSION;
     b->setting = single_ops;
@@ -370,7 +390,7 @@ static void show(const struct bisect *b)
     printf("\n    %s\n", b->whole.words);
     show_cause(b);
     show_place(b);
-    printf("  found in %" PRIu32 " runs\n", b->judge.n_runs);
+    printf("  found in %" PRIu32 " trials\n", b->judge.n_trials);
 }
 
 /* ---- JSON ---- */
@@ -409,7 +429,7 @@ static void print_json(const struct bisect *b)
     json_text(&json, "fusers", b->cause == CAUSE_FUSER ? b->exclude : NULL);
     json_text(&json, "right_with", b->setting.section ? setting : NULL);
     json_place(&json, b);
-    json_uint(&json, "runs", b->judge.n_runs);
+    json_uint(&json, "trials", b->judge.n_trials);
     json_end(&json);
 }
 
@@ -433,7 +453,7 @@ static int take_number(const struct invocation *in, const char *option, double l
 int bisect_command(const struct invocation *in)
 {
     const char *against = invocation_value(in, "--against");
-    double tolerance = -1, repeat = 3, seconds = 60;
+    double tolerance = -1, repeat = 8, seconds = 60;
     struct bisect *b;
     int status;
 

@@ -202,7 +202,7 @@ const struct command doctor_command = {
         "bisect     runs a text program on the device and on --against; if results differ, finds\n"
         "           the setting, the fuser or the driver that is at fault, and the shortest "
         "region\n"
-        "           of ops that is wrong with right operands.  Each run is a process of its own, "
+        "           of ops that is wrong with right operands.  Each trial is a process of its own, "
         "so\n"
         "           crashes and hangs are found as well.  Exits with 1 if results differ\n"
         "report     all of this as one text to attach to a report of a fault, and what `frit\n"
@@ -224,7 +224,7 @@ const struct command doctor_command = {
         "static_tls, reason, detail, probe, probe_detail, devices, probe_seconds, conform,\n"
         "failures; remarks, problems {text, advice}.\n"
         "bisect: file, device, against, agrees, difference, cause (setting, fuser, fusion,\n"
-        "driver), fusers, right_with, ops, ops_difference, block, block_fuser, runs.",
+        "driver), fusers, right_with, ops, ops_difference, block, block_fuser, trials.",
     .options =
         (const struct option[]){
             {"--device", "D", "devices in order of preference; first usable wins", 'd', false},
@@ -235,8 +235,8 @@ const struct command doctor_command = {
              "float's "
              "digits",
              0, false},
-            {"--repeat", "N", "bisect: runs in each process; 3", 0, false},
-            {"--timeout", "SECONDS", "bisect: that a process may take; 60", 0, false},
+            {"--repeat", "N", "bisect: runs of a trial; 8", 0, false},
+            {"--timeout", "SECONDS", "bisect: that a trial may take; 60", 0, false},
             {"--output", "FILE", "report: the file to write", 'o', false},
             {"--json", NULL, "print JSON", 0, false},
             {0}},

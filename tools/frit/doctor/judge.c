@@ -337,7 +337,7 @@ void judge_run(struct judge *judge, const struct region *region, const frit_sett
         part.request.n_settings = n_settings;
         trial_run(&part.request, &trial);
     }
-    judge->n_runs++;
+    judge->n_trials++;
     if (*trial.device)
         snprintf(judge->device_name, sizeof(judge->device_name), "%s", trial.device);
     compare_all(judge, &trial, part.outputs, part.request.n_outputs, out);

@@ -18,7 +18,7 @@ struct judge {
     struct slice_program program;
     struct trial_value *values; /* one per value of the program */
     char **types;               /* as text */
-    uint32_t n_runs;            /* so far */
+    uint32_t n_trials;          /* so far */
 };
 
 /* A part of the program. */
