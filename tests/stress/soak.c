@@ -31,8 +31,9 @@
 #include "life.h"
 
 enum { MAX_PROCESSES = 16, LONG_LIVED = 2, PATIENCE = 120, AGE = 3600 };
-/* Stores hold a megabyte for each device and set of options, artefacts one. */
-enum { MOST_FILES = 300, MOST_BYTES = 64 << 20 };
+/* Plans: a megabyte for each device and set of options, of which there are some tens; artefacts, of
+ * a kilobyte and more: one. */
+enum { MOST_FILES = 2000, MOST_BYTES = 128 << 20 };
 
 static struct soak soak = {.seconds = 3, .processes = 4, .seed = 1};
 
