@@ -3,7 +3,6 @@
 #include "load/breadcrumb.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -12,9 +11,10 @@
 #include <time.h>
 
 #include "base/log.h"
+#include "base/thread.h"
 #include "load/breadcrumb_file.h"
 
-enum { PLACES = BREADCRUMB_CALLS, NS_PER_S = 1000000000, STACK_BYTES = 64 * 1024 };
+enum { PLACES = BREADCRUMB_CALLS, NS_PER_S = 1000000000 };
 
 static const uint64_t launch_ns = NS_PER_S;
 static const uint64_t usual_ns = 10ull * NS_PER_S;
@@ -122,25 +122,17 @@ static void *watch(void *unused)
     return NULL;
 }
 
-/* With all signals blocked.  Without the thread nobody warns. */
+/* Without the thread nobody warns. */
 static void start_thread(void)
 {
     pthread_condattr_t monotonic;
-    pthread_attr_t attributes;
-    sigset_t signals, before;
 
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_cond_init(&all.changed, &monotonic);
     pthread_condattr_destroy(&monotonic);
     all.ends = false;
-    sigfillset(&signals);
-    pthread_attr_init(&attributes);
-    (void)pthread_attr_setstacksize(&attributes, STACK_BYTES);
-    pthread_sigmask(SIG_SETMASK, &signals, &before);
-    all.has_thread = pthread_create(&all.thread, &attributes, watch, NULL) == 0;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    pthread_attr_destroy(&attributes);
+    all.has_thread = thread_start(&all.thread, watch, NULL) == 0;
 }
 
 /* ---- the process ---- */
