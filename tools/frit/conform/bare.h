@@ -13,6 +13,7 @@
 #include <frit/plugin.h>
 #include <frit/profile.h>
 
+#include "conform/border.h"
 #include "conform/lab.h"
 #include "conform/launch.h"
 
@@ -34,6 +35,7 @@ struct bare {
     uint64_t reached;       /* the last one that was waited for */
     bool late;              /* a wait timed out: what is running may never end */
     frit_fuser_device seen; /* what the host passes to fusers */
+    struct border border;   /* before it was opened */
     _Atomic int64_t live;   /* pieces of host memory that the plugin holds */
     frit_err err;           /* of the last call */
     char *reason;           /* CONFORM_REASON bytes: what is wrong */
@@ -43,8 +45,8 @@ struct bare {
 /* Opens the device of the lab a second time.  On failure all is closed. */
 frit_status bare_open(struct bare *bare, const struct conform_options *options,
                       const struct lab *lab, char reason[CONFORM_REASON]);
-/* Returns `status` if it is a failure; FRIT_INTERNAL if host memory is left, or if the queue hangs,
- * and then the device stays open. */
+/* Returns `status` if it is a failure; FRIT_INTERNAL if host memory is left or the state of the
+ * thread or process is another, or if the queue hangs, and then the device stays open. */
 frit_status bare_close(struct bare *bare, frit_status status);
 /* Sets `plugin` to that of a file. */
 frit_status bare_load(struct bare *bare, const char *path);

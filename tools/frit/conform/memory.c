@@ -23,6 +23,8 @@ static frit_status check_place(struct bare *bare, const frit_allocation *got, ui
     uint64_t host = (uint64_t)(uintptr_t)got->host_pointer;
 
     align = align > least ? align : least;
+    if (bare->info.caps & FRIT_CAP_HOST_VISIBLE && !got->host_pointer)
+        return bare_fail_text(bare, "memory of a device that is HOST_VISIBLE has no host pointer");
     if (got->address % align || host % align)
         return bare_fail_text(bare, "%" PRIu64 " bytes aligned to %" PRIu64 " lie at %#" PRIx64,
                               bytes, align, got->address % align ? got->address : host);
