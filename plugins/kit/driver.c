@@ -33,10 +33,15 @@ static void fill_hosted(const struct kit_instance *instance, frit_device_info *o
         out->n_formats = sizeof kernel_formats / sizeof kernel_formats[0];
         out->formats = kernel_formats;
     }
-    if (!out->n_heaps) {
-        out->n_heaps = 1;
-        out->heap_stride = sizeof instance->heap;
-        out->heaps = &instance->heap;
+}
+
+static void fill_types(const struct kit_driver *driver, uint8_t use[FRIT_DTYPE_LIMIT])
+{
+    for (uint32_t dtype = 0; dtype < FRIT_DTYPE_LIMIT; dtype++) {
+        if (frit_storage_bytes(dtype, 1))
+            use[dtype] |= FRIT_DTYPE_STORAGE;
+        if (types_of(driver) & KIT_TYPE(dtype))
+            use[dtype] |= FRIT_DTYPE_ARITHMETIC;
     }
 }
 
@@ -45,20 +50,29 @@ static void fill_info(const struct kit_instance *instance, uint32_t index, frit_
 {
     const struct kit_driver *driver = instance->driver;
 
-    *out = driver->devices[index];
+    *out = instance->devices[index];
     out->struct_size = sizeof *out;
     out->index = index;
     fill_hosted(instance, out);
+    fill_types(driver, out->dtype_use);
+    if (!out->n_heaps) {
+        out->n_heaps = 1;
+        out->heap_stride = sizeof instance->heap;
+        out->heaps = &instance->heap;
+    }
     if (!out->driver_version.len)
         out->driver_version = driver->version;
     if (!out->fingerprint.len)
         out->fingerprint = driver->version;
-    for (uint32_t dtype = 0; dtype < FRIT_DTYPE_LIMIT; dtype++) {
-        if (frit_storage_bytes(dtype, 1))
-            out->dtype_use[dtype] |= FRIT_DTYPE_STORAGE;
-        if (types_of(driver) & KIT_TYPE(dtype))
-            out->dtype_use[dtype] |= FRIT_DTYPE_ARITHMETIC;
-    }
+}
+
+static void fill_heap(struct kit_instance *instance)
+{
+    if (instance->backend.alloc == hosted_alloc)
+        instance->heap = hosted_heap((uint64_t)instance->memory_bytes);
+    instance->heap.struct_size = sizeof instance->heap;
+    if (!instance->heap.bytes)
+        instance->heap.bytes = (uint64_t)instance->memory_bytes;
 }
 
 static frit_status device_enumerate(void *self, frit_device_info *out, uint64_t stride,
@@ -66,10 +80,14 @@ static frit_status device_enumerate(void *self, frit_device_info *out, uint64_t 
                                     frit_err *err)
 {
     struct kit_instance *instance = self;
+    frit_status status = FRIT_OK;
 
-    (void)driver;
-    instance->heap = hosted_heap((uint64_t)instance->memory_bytes);
-    *count = instance->driver->n_devices;
+    if (instance->driver->enumerate)
+        status = instance->driver->enumerate(instance, driver, err);
+    if (status)
+        return status;
+    fill_heap(instance);
+    *count = instance->n_devices;
     for (uint32_t i = 0; i < *count && i < capacity; i++) {
         frit_device_info *info = plug_info_at(&instance->plug, out, stride, i, err);
 
@@ -91,8 +109,7 @@ static frit_status device_open(void *self, uint32_t index, const frit_open_param
 {
     const struct kit_instance *instance = self;
     struct kit_device *device;
-    frit_status status =
-        plug_check_open(&instance->plug, index, instance->driver->n_devices, params, err);
+    frit_status status = plug_check_open(&instance->plug, index, instance->n_devices, params, err);
 
     *out = NULL;
     if (status)
@@ -195,26 +212,34 @@ frit_status kit_open(const struct kit_driver *driver, const frit_host_root *host
     *instance = (struct kit_instance){
         .plug = plug,
         .driver = driver,
+        .devices = driver->devices,
+        .n_devices = driver->n_devices,
         .backend = backend_of(driver),
         .fuser = fuser_slots,
         .native = hosted_native_table,
         .profile = hosted_profile_table,
     };
     status = check_compiler(instance, err);
-    if (!status)
-        status = configure(instance, err);
+    if (!status && driver->init)
+        status = driver->init(instance, err);
     if (status) {
-        kit_close(instance);
+        plug_free(&plug, instance);
         return status;
     }
-    *out = instance;
-    return FRIT_OK;
+    status = configure(instance, err);
+    if (status)
+        kit_close(instance);
+    else
+        *out = instance;
+    return status;
 }
 
 void kit_close(void *self)
 {
     struct kit_instance *instance = self;
 
+    if (instance->driver->fini)
+        instance->driver->fini(instance);
     plug_free(&instance->plug, instance);
 }
 
@@ -232,6 +257,12 @@ static const frit_backend *backend_for_host(struct kit_instance *instance)
     return &instance->backend;
 }
 
+/* The kit's `get` reads memory of the kit. */
+static bool knows_memory(const struct kit_instance *instance)
+{
+    return instance->backend.free == hosted_free || instance->native.get != hosted_native;
+}
+
 const void *kit_interface(void *self, frit_str id)
 {
     struct kit_instance *instance = self;
@@ -242,5 +273,7 @@ const void *kit_interface(void *self, frit_str id)
         return instance->driver->n_fusers ? &instance->fuser : NULL;
     if (plug_is(id, FRIT_STR(FRIT_PROFILE_TABLE)))
         return has_clock(instance) ? &instance->profile : NULL;
-    return plug_is(id, FRIT_STR(FRIT_NATIVE_TABLE)) ? &instance->native : NULL;
+    if (plug_is(id, FRIT_STR(FRIT_NATIVE_TABLE)))
+        return knows_memory(instance) ? &instance->native : NULL;
+    return NULL;
 }

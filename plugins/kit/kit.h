@@ -6,10 +6,10 @@
  * submit, programs, prepare, fusers that remember what they were shown, programs as bytes.  It
  * takes rows of at most KIT_IN operands, and kernels of other plugins as host functions.
  *
- * What a driver wants otherwise it does itself: kit_open leaves the driver's tables in the
- * instance, whose slots may be replaced there, before anybody else sees them.  Slots of one
- * timeline go together: write, read, submit, wait (util/progress.h is for queues that run on after
- * submit); and alloc with free.  Threads: `run` as frit_backend.submit says, all else any. */
+ * What a driver does otherwise it does by slots of its own, which its `init` puts into the
+ * instance's tables.  Slots of one timeline go together: write, read, submit, wait (util/progress.h
+ * is for queues that run on after submit); and alloc with free.  Threads: `run` as
+ * frit_backend.submit says, what is called once per instance one at a time, all else any. */
 #ifndef KIT_H
 #define KIT_H
 
@@ -66,11 +66,8 @@ struct kit_driver {
     frit_str version; /* with the device it names what saved programs depend on */
     /* As frit_backend.enumerate fills them; what is 0 or empty of index, caps, formats, heaps,
      * cache_bytes, dtype_use and versions the kit fills: every type stored, those of the rows
-     * computed on, and what comes with the slots of the instance's tables that are still the kit's:
-     * one heap of memory_bytes or the machine's memory, its processors' cache.  A driver that
-     * finds its devices at run time fills an array of its own before kit_open, once per process,
-     * and sets it in a copy of the driver.  If there are none, an `enumerate` of its own reports
-     * the reason. */
+     * computed on, instance->heap, and what comes with the slots of the instance's tables that are
+     * still the kit's. */
     const frit_device_info *devices;
     uint32_t n_devices;
     uint32_t n_rows;
@@ -78,13 +75,23 @@ struct kit_driver {
     const struct kit_fuser *fusers; /* best first */
     uint32_t n_fusers;
     const struct kit_compiler *compiler; /* of rows and fusers with KIT_COMPILED */
+    /* Called first: makes what the instance has of its own, in instance->own, and puts the driver's
+     * slots into instance->backend and the other tables.  A failing init has made nothing.  NULL:
+     * nothing. */
+    frit_status (*init)(struct kit_instance *instance, frit_err *err);
     /* Reads the plugin's options.  NULL: it has none. */
     frit_status (*configure)(struct kit_instance *instance, const frit_host_options *options,
                              frit_err *err);
+    /* Finds the devices, whenever the host enumerates them: sets instance->devices and n_devices,
+     * or n_devices = 0 and in `out` the reason.  NULL: the devices are those above. */
+    frit_status (*enumerate)(struct kit_instance *instance, frit_driver_info *out, frit_err *err);
     /* Makes and ends what a device has of its own, in device->own.  Both NULL: nothing.  A failing
      * open has made nothing. */
     frit_status (*open)(struct kit_device *device, frit_err *err);
     void (*close)(struct kit_device *device);
+    /* Called last, when all devices are closed, or `configure` failed: ends what init made.  NULL:
+     * nothing. */
+    void (*fini)(struct kit_instance *instance);
 };
 
 /* One per host. */
@@ -94,11 +101,16 @@ struct kit_instance {
     /* That the buffers of a device may hold together, 0 = no cap.  The kit's `alloc` refuses more;
      * one in its place is to do so too. */
     int64_t memory_bytes;
-    void *own;      /* the driver's */
-    frit_heap heap; /* of devices that name none */
+    void *own;                       /* the driver's */
+    const frit_device_info *devices; /* of the driver, or of its `enumerate` */
+    uint32_t n_devices;
+    /* Of devices that name none.  With the kit's `alloc` the kit fills it: memory_bytes, or the
+     * machine's memory.  A driver with its own fills what it knows of its memory, in `init`,
+     * `configure` or `enumerate`; `bytes` left 0 become memory_bytes, 0 being unknown. */
+    frit_heap heap;
     frit_backend backend;
     frit_fuser_table fuser;
-    frit_native_table native;
+    frit_native_table native;   /* offered as long as `free` is the kit's, or `get` is not */
     frit_profile_table profile; /* offered as long as `submit` is the kit's, or `clock` is not */
 };
 
@@ -113,7 +125,8 @@ struct kit_device {
     uint64_t serial; /* of code, see kit_improved */
 };
 
-/* Reports to the host that the device is lost.  From any thread, but not inside of a slot. */
+/* Reports to the host that the device is lost; `why` is what its user reads.  From any thread, but
+ * not inside of a slot: there FRIT_DEVICE_LOST with the text does it. */
 void kit_lost(const struct kit_device *device, const frit_err *why);
 
 /* For the slots of frit_plugin. */

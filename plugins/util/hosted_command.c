@@ -149,8 +149,8 @@ static frit_status run_command(const struct hosted_queue *queue, const frit_cmd 
     return FRIT_OK;
 }
 
-/* Runs a command inside a span of its name. */
-static void run_traced(struct hosted_queue *queue, const frit_cmd *cmd, uint64_t value,
+/* Runs a command inside a span of its name.  False: the device is lost. */
+static bool run_traced(struct hosted_queue *queue, const frit_cmd *cmd, uint64_t value,
                        uint32_t number)
 {
     const struct hosted *hosted = queue->device;
@@ -161,18 +161,23 @@ static void run_traced(struct hosted_queue *queue, const frit_cmd *cmd, uint64_t
     if (begun)
         plug_end(hosted->plug, begun, command_name(hosted, cmd));
     if (status >= 0)
-        return;
+        return true;
     fault.cookie = cmd->launch->cookie;
     fault.err.status = status;
     fault.err.text[sizeof fault.err.text - 1] = '\0';
-    progress_fail(&queue->progress, value, &fault);
+    if (status == FRIT_DEVICE_LOST)
+        progress_lose(&queue->progress, &fault);
+    else
+        progress_fail(&queue->progress, value, &fault);
+    return status != FRIT_DEVICE_LOST;
 }
 
-void hosted_run_command(struct hosted_queue *queue, const frit_cmd *cmd, uint64_t value,
+bool hosted_run_command(struct hosted_queue *queue, const frit_cmd *cmd, uint64_t value,
                         uint32_t number)
 {
     if (cmd->kind == FRIT_CMD_TIMESTAMP)
         run_timestamp(queue->device, cmd);
     else if (cmd->kind != FRIT_CMD_BARRIER)
-        run_traced(queue, cmd, value, number);
+        return run_traced(queue, cmd, value, number);
+    return true;
 }

@@ -92,6 +92,8 @@ static frit_status begin_transfer(struct hosted *device, const frit_transfer *tr
     frit_status status = find_queue(device, transfer->queue, queue, err);
 
     if (!status)
+        status = progress_check_lost(&(*queue)->progress, err);
+    if (!status)
         status = check_points(device, transfer->waits, transfer->n_waits, err);
     if (!status)
         status =
@@ -143,6 +145,7 @@ frit_status hosted_submit(void *self, frit_queue *handle, const frit_cmd *cmds, 
     struct hosted *device = self;
     struct hosted_queue *queue;
     frit_status status = find_queue(device, handle, &queue, err);
+    bool alive = true;
 
     if (!status)
         status = check_points(device, waits, n_waits, err);
@@ -153,8 +156,8 @@ frit_status hosted_submit(void *self, frit_queue *handle, const frit_cmd *cmds, 
     if (status)
         return status;
     await_points(device, waits, n_waits);
-    for (uint32_t i = 0; i < count; i++)
-        hosted_run_command(queue, command_at(cmds, stride, i), *value, i + 1);
+    for (uint32_t i = 0; i < count && alive; i++)
+        alive = hosted_run_command(queue, command_at(cmds, stride, i), *value, i + 1);
     progress_reach(&queue->progress, *value, NULL);
     return FRIT_OK;
 }

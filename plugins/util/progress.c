@@ -70,6 +70,23 @@ uint64_t progress_advance(struct progress *progress, const struct fault *fault)
     return value;
 }
 
+/* Once set, the loss stays as it is. */
+static frit_status fail_lost(const struct progress *progress, frit_err *err)
+{
+    plug_copy_err(progress->plug, err, &progress->lost.err);
+    return FRIT_DEVICE_LOST;
+}
+
+frit_status progress_check_lost(struct progress *progress, frit_err *err)
+{
+    bool is_lost;
+
+    pthread_mutex_lock(&progress->lock);
+    is_lost = progress->is_lost;
+    pthread_mutex_unlock(&progress->lock);
+    return is_lost ? fail_lost(progress, err) : FRIT_OK;
+}
+
 frit_status progress_issue(struct progress *progress, uint64_t *value, frit_err *err)
 {
     bool is_lost;
@@ -79,9 +96,7 @@ frit_status progress_issue(struct progress *progress, uint64_t *value, frit_err 
     if (!is_lost)
         *value = ++progress->issued;
     pthread_mutex_unlock(&progress->lock);
-    return is_lost ? plug_fail(progress->plug, err, FRIT_DEVICE_LOST,
-                               "the device is lost; close it and open it again")
-                   : FRIT_OK;
+    return is_lost ? fail_lost(progress, err) : FRIT_OK;
 }
 
 void progress_fail(struct progress *progress, uint64_t value, const struct fault *fault)

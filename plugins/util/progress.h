@@ -50,7 +50,7 @@ void progress_fini(struct progress *progress);
 uint64_t progress_advance(struct progress *progress, const struct fault *fault);
 
 /* The next value, for work that is about to go to the device: progress_reach or progress_lose will
- * be called for it.  FRIT_DEVICE_LOST with a text once the device is lost. */
+ * be called for it.  FRIT_DEVICE_LOST with the reason once the device is lost. */
 frit_status progress_issue(struct progress *progress, uint64_t *value, frit_err *err);
 /* A command of `value`, which was issued and is not reached yet, failed.  In the order of values
  * and, in a value, of commands. */
@@ -62,6 +62,10 @@ void progress_reach(struct progress *progress, uint64_t value, const struct faul
 /* What is not reached never will be, for the reason in `fault`, and nothing is issued any more: for
  * a device that has to be closed.  The second time it does nothing. */
 void progress_lose(struct progress *progress, const struct fault *fault);
+
+/* FRIT_DEVICE_LOST with the reason once the device is lost; for slots without a value, such as
+ * `alloc`. */
+frit_status progress_check_lost(struct progress *progress, frit_err *err);
 
 /* FRIT_INVALID with a text for any queue but the first one, NULL. */
 frit_status progress_check_queue(const struct progress *progress, const frit_queue *queue,

@@ -119,6 +119,18 @@ static const frit_device_info devices[] = {{.type = FRIT_DEVICE_ACCELERATOR,
                                             .stable_id = FRIT_STR_INIT("late-0"),
                                             .name = FRIT_STR_INIT("later, on a thread")}};
 
+static frit_status init(struct kit_instance *instance, frit_err *err)
+{
+    (void)err;
+    instance->backend.write = late_write;
+    instance->backend.read = late_read;
+    instance->backend.submit = late_submit;
+    instance->backend.wait = late_wait;
+    instance->backend.kernel_load = NULL;
+    instance->backend.kernel_unload = NULL;
+    return FRIT_OK;
+}
+
 static const struct kit_driver driver = {
     .name = FRIT_STR_INIT("late"),
     .version = FRIT_STR_INIT("1"),
@@ -129,24 +141,14 @@ static const struct kit_driver driver = {
     .fusers = fusers,
     .n_fusers = 1,
     .compiler = &compiler,
+    .init = init,
     .open = late_open,
     .close = late_close,
 };
 
 static frit_status plugin_open(const frit_host_root *host, void **out, frit_err *err)
 {
-    frit_status status = kit_open(&driver, host, out, err);
-    struct kit_instance *instance = *out;
-
-    if (status)
-        return status;
-    instance->backend.write = late_write;
-    instance->backend.read = late_read;
-    instance->backend.submit = late_submit;
-    instance->backend.wait = late_wait;
-    instance->backend.kernel_load = NULL;
-    instance->backend.kernel_unload = NULL;
-    return FRIT_OK;
+    return kit_open(&driver, host, out, err);
 }
 
 static const frit_plugin plugin = {

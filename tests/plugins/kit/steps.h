@@ -44,7 +44,8 @@ struct launch {
 
 /* A launch with `n` arguments, all 2 x 3 of one piece of memory, which the caller frees. */
 void launch_of(struct rig *rig, struct launch *l, const frit_program *program, uint32_t n);
-/* Submits it; where that is accepted waits for it, and for how it ended. */
+/* Submits it; where that is accepted waits for it, and for how it ended.  The status is that of the
+ * call that failed. */
 frit_status submit_and_wait(struct rig *rig, const struct launch *l, frit_failure *failure);
 void set_scalar(struct launch *l, uint32_t i, double value);
 

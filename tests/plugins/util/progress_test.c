@@ -252,6 +252,7 @@ static void a_lost_device_reaches_no_more(void **state)
         issue(&progress, i);
     progress_reach(&progress, 1, NULL);
     progress_reach(&progress, 2, &io);
+    assert_int_equal(progress_check_lost(&progress, &err), FRIT_OK);
     progress_lose(&progress, &lost);
     lost.err.text[0] = 'x';
     progress_lose(&progress, &lost);
@@ -265,9 +266,13 @@ static void a_lost_device_reaches_no_more(void **state)
     assert_string_equal(err.text, "gone");
     assert_int_equal(wait_for(&progress, 3, 4, 0, &failure, &err), FRIT_DEVICE_LOST);
     assert_int_equal(failure.value, 4);
+    err = (frit_err){.struct_size = sizeof err};
     assert_int_equal(progress_issue(&progress, &value, &err), FRIT_DEVICE_LOST);
-    assert_string_equal(err.text, "test: the device is lost; close it and open it again");
+    assert_string_equal(err.text, "gone");
     assert_int_equal(value, 0);
+    err = (frit_err){.struct_size = sizeof err};
+    assert_int_equal(progress_check_lost(&progress, &err), FRIT_DEVICE_LOST);
+    assert_string_equal(err.text, "gone");
     progress_fini(&progress);
 }
 
