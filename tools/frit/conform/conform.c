@@ -300,6 +300,7 @@ static int run_cases(const struct invocation *in, struct conform_options *option
     status = conform_run(options, cases, take, &g, &g.lost) ? CLI_FINE : CLI_FAILED;
     progress_hide(&g.progress);
     g.report.n_run = g.done;
+    g.report.lost = g.lost != SIZE_MAX;
     g.report.seconds = term_clock() - start;
     if (g.report.n_notes)
         qsort(g.report.notes, g.report.n_notes, sizeof(g.report.notes[0]), by_index);

@@ -208,6 +208,7 @@ struct conform_report {
     struct conform_note *notes;     /* in the order of the cases */
     size_t n_notes;
     size_t n_run; /* cases that have a verdict */
+    bool lost;    /* the device was, in the last of them */
     double seconds;
 };
 
