@@ -24,8 +24,11 @@ static frit_status prepare(const struct kit_program *program, const frit_signatu
 
     (void)err;
     (void)spec;
-    for (uint32_t i = 0; i < program->block->n_args; i++)
-        dense &= is_dense(sig->args[i].dims, sig->args[i].strides, sig->args[i].rank, 1);
+    for (uint32_t i = 0; i < program->block->n_args; i++) {
+        const frit_arg_sig *arg = frit_arg_sig_at(sig, i);
+
+        dense &= is_dense(arg->dims, arg->strides, arg->rank, 1);
+    }
     variant->n_bytes = 1;
     variant->bytes[0] = dense;
     return FRIT_OK;

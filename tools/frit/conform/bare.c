@@ -269,8 +269,8 @@ frit_status bare_open(struct bare *bare, const struct conform_options *options,
     bare->host = lab->host;
     bare->reason = reason;
     bare->memo = lab->memo;
+    bare->border = lab->border;
     bare->err = (frit_err){.struct_size = sizeof(bare->err)};
-    border_read(&bare->border);
     bare->root = (frit_host_root){sizeof(bare->root), 0, bare, get_interface};
     if (!find_file(lab, &plugin, &index))
         return bare_fail_text(bare, "the plugin's file is not known");
@@ -303,9 +303,9 @@ frit_status bare_close(struct bare *bare, frit_status status)
         bare->backend->device_close(bare->device);
     bare->plugin->close(bare->instance);
     bare->device = NULL;
-    changed = border_differs(&bare->border);
+    changed = border_differs(bare->border);
     if (!status && changed)
-        return bare_fail_text(bare, "%s is another than before the driver was opened", changed);
+        return bare_fail_text(bare, "%s is another than before the plugin was loaded", changed);
     if (!status && bare->live)
         return bare_fail_text(bare, "%lld pieces of host memory are left after close",
                               (long long)bare->live);

@@ -33,9 +33,10 @@ struct bare {
     void *device;
     uint64_t last;          /* value of the last write, read or submit */
     uint64_t reached;       /* the last one that was waited for */
+    bool wide;              /* arguments have fields after those of this contract */
     bool late;              /* a wait timed out: what is running may never end */
     frit_fuser_device seen; /* what the host passes to fusers */
-    struct border border;   /* before it was opened */
+    const struct border *border;
     _Atomic int64_t live;   /* pieces of host memory that the plugin holds */
     frit_err err;           /* of the last call */
     char *reason;           /* CONFORM_REASON bytes: what is wrong */
@@ -115,11 +116,22 @@ struct bare_extras {
     frit_derived list[BARE_DERIVED];
 };
 
+/* Arguments as a host of a later minor passes them: with fields after those that are known here. */
+struct wide_sig {
+    frit_arg_sig sig;
+    uint64_t more[2];
+};
+
+struct wide_arg {
+    frit_arg arg;
+    uint64_t more[2];
+};
+
 /* The contract's form of a launch, with memory that the spec wants until bare_unbind, also after a
  * failure.  Points into itself and the answer. */
 struct bare_bound {
     frit_launch launch;
-    frit_arg args[BARE_ARGS];
+    struct wide_arg args[BARE_ARGS]; /* at launch.arg_stride */
     frit_scalar scalars[BARE_SCALARS];
     struct bare_extras extras;
 };

@@ -9,6 +9,7 @@
 #include <frit/inspect.h>
 
 #include "conform/block.h"
+#include "conform/border.h"
 #include "conform/numbers.h"
 #include "conform/play.h"
 #include "conform/program.h"
@@ -289,10 +290,12 @@ void conform_child(const struct conform_options *options, const struct conform_c
     char reason[CONFORM_REASON] = "";
     struct block_memo *memo = calloc(1, sizeof(*memo));
     bool lost = false, open;
-    struct lab lab = {.memo = memo, .lost = &lost};
+    struct border border;
+    struct lab lab = {.memo = memo, .border = &border, .lost = &lost};
 
     fprintf(out, "begin %zu\n", first);
     fflush(out);
+    border_read(&border);
     open = memo && open_lab(&lab, options, reason);
     for (size_t i = first; i < end && !(lost && i > first); i++) {
         enum conform_verdict verdict = VERDICT_FAILED;
