@@ -98,6 +98,8 @@ static const struct kit_row rows[] = {
     {FRIT_OP_add, F32, KIT_INPLACE | KIT_COMPILED, NULL},
     {FRIT_OP_sub, F32, KIT_INPLACE | KIT_COMPILED, NULL},
     {FRIT_OP_mul, F32, KIT_INPLACE | KIT_COMPILED, NULL},
+    {FRIT_OP_div, F32, KIT_INPLACE | KIT_COMPILED, NULL},
+    {FRIT_OP_maximum, F32, KIT_INPLACE | KIT_COMPILED, NULL},
     {FRIT_OP_exp, F32, KIT_INPLACE, run_maps},
     {FRIT_OP_sum, F32, 0, run_sum},
     {FRIT_OP_matmul, F32, KIT_DENSE, run_matmul},

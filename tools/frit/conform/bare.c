@@ -198,7 +198,7 @@ frit_status bare_fail(struct bare *bare, const char *slot, frit_status status)
 {
     snprintf(bare->reason, CONFORM_REASON, "%s: %s: %.300s", slot, frit_status_name(status),
              bare->err.text);
-    return status;
+    return status == FRIT_UNSUPPORTED ? FRIT_INTERNAL : status;
 }
 
 /* ---- opening ---- */

@@ -54,7 +54,8 @@ frit_status bare_load(struct bare *bare, const char *path);
 /* Writes the reason and returns FRIT_INTERNAL. */
 frit_status bare_fail_text(struct bare *bare, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-/* Fails the case with the status that a slot returned, and its text. */
+/* Fails the case with the status that a slot returned, and its text; not as unsupported, which a
+ * slot says where nothing was promised: callers that expect it return it themselves. */
 frit_status bare_fail(struct bare *bare, const char *slot, frit_status status);
 /* Whether the plugin declares the option. */
 bool bare_has_option(const struct bare *bare, const char *name);

@@ -198,6 +198,13 @@ static bool has_layout(const struct conform_case *one, uint32_t layout, size_t r
     return !quick || (first && odd) || ((first || odd) && layout == 1 + rotation % (N_LAYOUTS - 1));
 }
 
+/* Whether types other than the quick one have special values, too, with --quick. */
+static bool is_typical(const struct conform_form *form)
+{
+    return strcmp(form->shape, "odd") == 0 || strcmp(form->shape, "pairs") == 0 ||
+           strncmp(form->shape, "to-", strlen("to-")) == 0;
+}
+
 static bool add_layouts(struct conform_cases *cases, struct conform_case *one, size_t rotation,
                         bool quick)
 {
@@ -211,7 +218,7 @@ static bool add_layouts(struct conform_cases *cases, struct conform_case *one, s
     one->layout = LAYOUT_DENSE;
     one->special =
         !has_only_dense(one->form) && has_special(&one->row) &&
-        (!quick || one->dtype == quick_type(&one->row) || strcmp(one->form->shape, "odd") == 0);
+        (!quick || one->dtype == quick_type(&one->row) || is_typical(one->form));
     if (one->special && !add(cases, one))
         return false;
     one->special = false;

@@ -486,7 +486,10 @@ frit_status bare_compile(struct bare *bare, const struct bare_launch *launch,
     if (answer->status == FRIT_PREPARE_NEEDS_COMPILE)
         answer->status = launch->program->table->compile(launch->program->self, launch->candidate,
                                                          &answer->variant, NULL, &bare->err);
-    return answer->status ? bare_fail(bare, "prepare or compile", answer->status) : FRIT_OK;
+    if (!answer->status)
+        return FRIT_OK;
+    bare_fail(bare, "prepare or compile", answer->status);
+    return answer->status; /* unsupported: not in this layout, or by this candidate */
 }
 
 static frit_status run_answer(struct bare *bare, const struct bare_launch *launch,

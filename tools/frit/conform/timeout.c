@@ -16,7 +16,7 @@ enum {
 };
 
 /* Seconds that the work takes after submit; by which clocks may differ. */
-static const double busy = 0.1, clock_slack = 2e-3;
+static const double busy = 0.06, clock_slack = 2e-3;
 
 struct load {
     struct bare *bare;
