@@ -33,11 +33,11 @@ add_custom_target(trusted-plugins ALL DEPENDS ${trusted})
 install(FILES ${trusted} DESTINATION ${CMAKE_INSTALL_LIBDIR}/frit)
 install(TARGETS frit-probe RUNTIME DESTINATION ${CMAKE_INSTALL_LIBDIR}/frit)
 
-# The kit, as source, and the driver that `frit new-plugin` copies.
+# The kit, as source, the driver that `frit new-plugin` copies, and the example of a device in another process.
 set(data_dir ${CMAKE_INSTALL_DATADIR}/frit)
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/plugins/kit ${CMAKE_SOURCE_DIR}/plugins/util DESTINATION ${data_dir}/kit
   FILES_MATCHING PATTERN "*.[ch]" PATTERN "README.md")
-install(DIRECTORY ${CMAKE_SOURCE_DIR}/plugins/template DESTINATION ${data_dir})
+install(DIRECTORY ${CMAKE_SOURCE_DIR}/plugins/template ${CMAKE_SOURCE_DIR}/plugins/remote DESTINATION ${data_dir})
 
 # The command, its manual, the configuration with every option's default, and how plugins are written.
 install(TARGETS frit-cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
@@ -50,6 +50,20 @@ install(FILES ${CMAKE_SOURCE_DIR}/conf/frit.ini ${CMAKE_SOURCE_DIR}/LICENSE ${CM
   DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(FILES ${CMAKE_SOURCE_DIR}/abi/README.md ${CMAKE_SOURCE_DIR}/abi/OPS.md ${CMAKE_SOURCE_DIR}/abi/MAPPING.md
   DESTINATION ${CMAKE_INSTALL_DOCDIR}/abi)
+
+install(FILES ${CMAKE_SOURCE_DIR}/docs/README.md ${CMAKE_SOURCE_DIR}/docs/text.md ${CMAKE_SOURCE_DIR}/docs/asynchronous.md
+  ${CMAKE_SOURCE_DIR}/docs/sanitizers.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+
+# The models, with their data beside them.
+foreach(name digits-mlp digits-cnn)
+  set(model ${CMAKE_SOURCE_DIR}/tools/models/${name}.frit)
+  set_property(DIRECTORY ${CMAKE_SOURCE_DIR} APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${model})
+  file(READ ${model} program)
+  string(REPLACE "../../tests/data/digits/" "digits/" program "${program}")
+  file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/models/${name}.frit CONTENT "${program}" @ONLY)
+  install(FILES ${CMAKE_BINARY_DIR}/models/${name}.frit DESTINATION ${data_dir}/models)
+endforeach()
+install(DIRECTORY ${CMAKE_SOURCE_DIR}/tests/data/digits DESTINATION ${data_dir}/models)
 
 # pkg-config and find_package.
 file(RELATIVE_PATH FRIT_PC_UP /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)

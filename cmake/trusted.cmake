@@ -8,3 +8,5 @@ foreach(file IN LISTS FILES)
   endif()
 endforeach()
 file(WRITE ${OUT} "${ids}")
+# Others must not write it, or it is not believed.
+file(CHMOD ${OUT} PERMISSIONS OWNER_READ OWNER_WRITE GROUP_READ WORLD_READ)

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Text programs for callers: loading, binding, recording their ops. */
-#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "api/report.h"
 #include "api/tensor.h"
 #include "base/fail.h"
+#include "base/file.h"
 #include "device/support.h"
 #include "file/npy.h"
 #include "graph/text/text.h"
@@ -60,9 +63,12 @@ static frit_status resolve_files(struct frit_graph *graph, const char *name, fri
 frit_status frit_graph_parse(const char *name, const char *text, uint64_t length, frit_graph **out,
                              frit_err *err)
 {
+    HOLD_CANCEL;
     frit_graph *graph;
     frit_status st;
 
+    if (process_is_barred())
+        return report_barred(err, "graph_parse");
     if (!out)
         return fail(err, FRIT_INVALID, "graph_parse: nowhere to put the graph");
     *out = NULL;
@@ -81,40 +87,46 @@ frit_status frit_graph_parse(const char *name, const char *text, uint64_t length
     return st;
 }
 
-static frit_status read_text(const char *path, struct str *text, frit_err *err)
+static frit_status read_text(const char *path, char **text, size_t *n_bytes, frit_err *err)
 {
-    char piece[8192];
-    FILE *file = fopen(path, "r");
+    struct stat info;
+    const char *why;
+    int fd = file_open(AT_FDCWD, path, FILE_NAMED, &info, &why);
     frit_status st = FRIT_OK;
-    size_t n;
 
-    if (!file)
-        return fail(err, FRIT_IO, "%s: cannot be opened: %s", path, strerror(errno));
-    while ((n = fread(piece, 1, sizeof(piece), file)) > 0 && text->length < MAX_TEXT_BYTES)
-        str_add(text, piece, n);
-    if (ferror(file))
-        st = fail(err, FRIT_IO, "%s: cannot be read: %s", path, strerror(errno));
-    else if (text->length >= MAX_TEXT_BYTES)
+    *text = NULL;
+    *n_bytes = 0;
+    if (fd < 0)
+        return fail(err, FRIT_IO, "%s: cannot be opened: %s", path, why);
+    if (info.st_size > MAX_TEXT_BYTES)
         st = fail(err, FRIT_INVALID, "%s: a program of more than %d bytes", path, MAX_TEXT_BYTES);
-    else if (text->failed)
-        st = fail_memory(err, text->length);
-    fclose(file);
+    else if (!(*text = malloc((size_t)info.st_size + 1)))
+        st = fail_memory(err, (size_t)info.st_size);
+    else if (!file_read(fd, *text, (size_t)info.st_size))
+        st = fail(err, FRIT_IO, "%s: cannot be read, or became shorter meanwhile", path);
+    else
+        *n_bytes = (size_t)info.st_size;
+    close(fd);
     return st;
 }
 
 frit_status frit_graph_load(const char *path, frit_graph **out, frit_err *err)
 {
-    struct str text = {0};
+    HOLD_CANCEL;
+    size_t n_bytes;
+    char *text;
     frit_status st;
 
     if (out)
         *out = NULL;
+    if (process_is_barred())
+        return report_barred(err, "graph_load");
     if (!path)
         return fail(err, FRIT_INVALID, "graph_load: the path is NULL");
-    st = read_text(path, &text, err);
+    st = read_text(path, &text, &n_bytes, err);
     if (!st)
-        st = frit_graph_parse(path, text.text ? text.text : "", text.length, out, err);
-    str_fini(&text);
+        st = frit_graph_parse(path, text, n_bytes, out, err);
+    free(text);
     return st;
 }
 
@@ -243,10 +255,13 @@ static frit_status types_of_files(const struct frit_graph *graph, struct op_type
 frit_status frit_graph_bind(frit_graph *graph, const frit_port *ports, uint64_t count,
                             frit_err *err)
 {
+    HOLD_CANCEL;
     struct graph fresh = {0};
     struct op_type *types;
     frit_status st;
 
+    if (process_is_barred())
+        return report_barred(err, "graph_bind");
     if (!graph || (count && !ports) || count != script_n_inputs(graph->script))
         return fail(err, FRIT_INVALID, "graph_bind: wants one port for each of the %u inputs",
                     graph ? script_n_inputs(graph->script) : 0);
@@ -399,6 +414,7 @@ frit_status frit_graph_run(const frit_graph *graph, frit_device *device, frit_te
                            uint64_t n_inputs, frit_tensor **outputs, uint64_t n_outputs,
                            frit_err *err)
 {
+    HOLD_CANCEL;
     frit_status st = run(graph, device, inputs, n_inputs, outputs, n_outputs, err);
 
     if (inputs)
@@ -408,6 +424,9 @@ frit_status frit_graph_run(const frit_graph *graph, frit_device *device, frit_te
 
 uint32_t frit_graph_support(const frit_graph *graph, frit_device *device)
 {
-    return graph && graph->bound && device ? support_of_graph(device, &graph->graph)
-                                           : FRIT_SUPPORT_NONE;
+    HOLD_CANCEL;
+
+    if (!graph || !graph->bound || !device || process_is_barred())
+        return FRIT_SUPPORT_NONE;
+    return support_of_graph(device, &graph->graph);
 }

@@ -20,6 +20,7 @@
 #include "api/report.h"
 #include "base/array.h"
 #include "base/fail.h"
+#include "base/file.h"
 #include "base/map.h"
 #include "device/device.h"
 #include "device/watch.h"
@@ -278,7 +279,7 @@ static frit_status write_program(struct trace *t, frit_err *err)
 {
     struct str path = {0}, text = {0};
     frit_status st = FRIT_OK;
-    FILE *file;
+    const char *why;
 
     str_addf(&path, "%s/trace.frit", t->folder);
     str_addf(&text, "# Recorded on %s.\n", t->device->entry->name);
@@ -286,11 +287,9 @@ static frit_status write_program(struct trace *t, frit_err *err)
     if (path.failed || text.failed)
         st = fail_memory(err, path.length + text.length);
     if (!st) {
-        file = fopen(path.text, "w");
-        if (!file || fwrite(text.text, 1, text.length, file) != text.length)
-            st = fail(err, FRIT_IO, "%s: cannot be written: %s", path.text, strerror(errno));
-        if (file && fclose(file) && !st)
-            st = fail(err, FRIT_IO, "%s: cannot be written: %s", path.text, strerror(errno));
+        why = file_output(path.text, text.text, text.length);
+        if (why)
+            st = fail(err, FRIT_IO, "%s: cannot be written: %s", path.text, why);
     }
     str_fini(&path);
     str_fini(&text);
@@ -391,9 +390,12 @@ frit_status trace_end(frit_device *device, frit_err *err)
 
 frit_status frit_trace_start(frit_device *device, const char *folder, frit_err *err)
 {
+    HOLD_CANCEL;
     frit_err own = ERR_INIT;
     frit_status st;
 
+    if (process_is_barred())
+        return report_barred(err, "trace_start");
     if (!device || !folder)
         return report_null(err, "trace_start", device ? "the folder" : "the device");
     st = trace_begin(device, folder, &own);
@@ -404,9 +406,12 @@ frit_status frit_trace_start(frit_device *device, const char *folder, frit_err *
 
 frit_status frit_trace_stop(frit_device *device, frit_err *err)
 {
+    HOLD_CANCEL;
     frit_err own = ERR_INIT;
     frit_status st;
 
+    if (process_is_barred())
+        return report_barred(err, "trace_stop");
     if (!device)
         return report_null(err, "trace_stop", "the device");
     st = trace_end(device, &own);

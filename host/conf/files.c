@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/fail.h"
+#include "base/file.h"
 #include "base/str.h"
 #include "conf/conf_sources.h"
 #include "conf/env.h"
@@ -29,11 +30,11 @@ struct file {
 
 /* ---- one file ---- */
 
-static frit_status reject(const char *path, frit_err *err)
+static frit_status reject(const char *path, const char *why, frit_err *err)
 {
     return fail(err, FRIT_IO,
                 "%s: cannot be read: %s; make it readable or name another one in FRIT_CONFIG", path,
-                strerror(errno));
+                why);
 }
 
 /* Reads a whole open file, at most `capacity` bytes; a larger file is an error. */
@@ -49,7 +50,7 @@ static frit_status read_bytes(int fd, const char *path, char *bytes, size_t capa
         if (got > 0)
             *length += (size_t)got;
         else if (errno != EINTR)
-            return reject(path, err);
+            return reject(path, strerror(errno), err);
     }
     return fail(err, FRIT_INVALID, "%s: larger than the limit of %d bytes", path, MAX_FILE);
 }
@@ -63,7 +64,7 @@ static frit_status absolute_dir(struct conf *conf, const char *path, const char 
 
     if (path[0] != '/') {
         if (!getcwd(here, sizeof(here)))
-            return reject(path, err);
+            return reject(path, strerror(errno), err);
         if (dir.len == 0)
             dir = str_of(here);
     }
@@ -108,11 +109,15 @@ static frit_status take_file(struct conf *conf, const char *path, int fd, frit_e
 
 static frit_status read_file(struct conf *conf, const char *path, bool must_exist, frit_err *err)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    struct stat info;
+    const char *why;
+    int fd = file_open(AT_FDCWD, path, FILE_NAMED, &info, &why);
     frit_status status;
 
+    if (fd < 0 && !must_exist && (errno == ENOENT || errno == ENOTDIR))
+        return FRIT_OK;
     if (fd < 0)
-        return !must_exist && (errno == ENOENT || errno == ENOTDIR) ? FRIT_OK : reject(path, err);
+        return reject(path, why, err);
     status = take_file(conf, path, fd, err);
     close(fd);
     return status;
@@ -171,7 +176,7 @@ static frit_status read_dir(struct conf *conf, const char *dir, frit_err *err)
     int count = scandir(dir, &files, is_ini_name, by_bytes);
 
     if (count < 0)
-        return errno == ENOENT || errno == ENOTDIR ? FRIT_OK : reject(dir, err);
+        return errno == ENOENT || errno == ENOTDIR ? FRIT_OK : reject(dir, strerror(errno), err);
     while (count-- > 0) {
         if (!status)
             status = read_in(conf, dir, files[count]->d_name, true, err);
@@ -200,6 +205,8 @@ frit_status files_read(struct conf *conf, const struct conf_sources *sources, fr
 {
     const char *only = env_get(sources->environment, "FRIT_CONFIG");
 
+    if (only && strcmp(only, "/dev/null") == 0) /* the one device that is taken: none */
+        return FRIT_OK;
     if (only)
         return read_file(conf, only, true, err);
     TRY(read_user_file(conf, sources->environment, err));

@@ -5,13 +5,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/fail.h"
+#include "base/file.h"
 #include "graph/dtype.h"
 
 /* Reads `count` bytes at `offset`; an earlier end of the file is a failure. */
@@ -35,24 +35,17 @@ static frit_status read_at(int fd, void *data, size_t count, uint64_t offset, fr
     return FRIT_OK;
 }
 
-static frit_status read_head(int fd, struct npy *out, frit_err *err)
+static frit_status read_head(int fd, uint64_t size, struct npy *out, frit_err *err)
 {
-    struct stat info;
+    size_t count = size < NPY_HEAD_MAX ? (size_t)size : NPY_HEAD_MAX;
+    void *head = malloc(count + 1);
     frit_status status;
-    size_t count;
-    void *head;
 
-    if (fstat(fd, &info))
-        return fail(err, FRIT_IO, "%s", strerror(errno));
-    if (!S_ISREG(info.st_mode))
-        return fail(err, FRIT_IO, "not a regular file");
-    count = info.st_size < NPY_HEAD_MAX ? (size_t)info.st_size : NPY_HEAD_MAX;
-    head = malloc(count + 1);
     if (!head)
         return fail_memory(err, count + 1);
     status = read_at(fd, head, count, 0, err);
     if (!status)
-        status = npy_parse(head, count, (uint64_t)info.st_size, out, err);
+        status = npy_parse(head, count, size, out, err);
     free(head);
     return status;
 }
@@ -123,13 +116,15 @@ static frit_status read_data(int fd, const struct npy *npy, void **out, frit_err
 /* `data` may be NULL: reads only the type. */
 static frit_status read_file(const char *path, struct op_type *type, void **data, frit_err *err)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO must not block before fstat */
+    struct stat info;
+    const char *why;
+    int fd = file_open(AT_FDCWD, path, FILE_NAMED, &info, &why);
     frit_status status;
     struct npy npy = {0};
 
     if (fd < 0)
-        return fail(err, FRIT_IO, "%s: %s", path, strerror(errno));
-    status = read_head(fd, &npy, err);
+        return fail(err, FRIT_IO, "%s: %s", path, why);
+    status = read_head(fd, (uint64_t)info.st_size, &npy, err);
     if (!status && data)
         status = read_data(fd, &npy, data, err);
     close(fd);
@@ -152,69 +147,21 @@ frit_status npy_read_type(const char *path, struct op_type *type, frit_err *err)
     return read_file(path, type, NULL, err);
 }
 
-static bool write_all(int fd, const char *data, size_t count)
-{
-    while (count) {
-        ssize_t put = write(fd, data, count);
-
-        if (put < 0 && errno == EINTR)
-            continue;
-        if (put < 0)
-            return false;
-        data += put;
-        count -= (size_t)put;
-    }
-    return true;
-}
-
-/* Creates a temporary file in the folder of `path`; *name is its name, to be freed. */
-static int create_beside(const char *path, char **name)
-{
-    size_t capacity = strlen(path) + 32;
-    int fd = -1;
-
-    *name = malloc(capacity);
-    for (int i = 0; *name && fd < 0 && i < 1000; i++) {
-        snprintf(*name, capacity, "%s.%ld-%d.tmp", path, (long)getpid(), i);
-        fd = open(*name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (fd < 0 && errno != EEXIST)
-            break;
-    }
-    return fd;
-}
-
 frit_status npy_write_file(const char *path, const struct op_type *type, const void *data,
                            frit_err *err)
 {
     char head[NPY_HEAD_OUT];
     size_t head_bytes = npy_format(type, head);
+    const struct file_part parts[] = {{head, head_bytes},
+                                      {data, frit_storage_bytes(type->dtype, op_elements(type))}};
     struct stat info;
-    char *name;
-    bool good;
-    int fd;
+    int cause;
 
     if (!head_bytes)
         return fail(err, FRIT_UNSUPPORTED, "%s: NumPy has no element type for %s; cast first", path,
                     dtype_name(type->dtype));
     if (stat(path, &info) == 0 && !S_ISREG(info.st_mode))
         return fail(err, FRIT_IO, "%s: not a regular file", path);
-    fd = create_beside(path, &name);
-    if (fd < 0) {
-        int cause = errno;
-        frit_status status = name ? fail(err, FRIT_IO, "%s: %s", path, strerror(cause))
-                                  : fail_memory(err, strlen(path));
-
-        free(name);
-        return status;
-    }
-    good = write_all(fd, head, head_bytes) &&
-           write_all(fd, data, frit_storage_bytes(type->dtype, op_elements(type)));
-    good = !close(fd) && good;
-    good = good && !rename(name, path);
-    if (!good) {
-        fail(err, FRIT_IO, "%s: %s", path, strerror(errno));
-        unlink(name);
-    }
-    free(name);
-    return good ? FRIT_OK : FRIT_IO;
+    cause = file_replace(AT_FDCWD, path, FILE_SHARED, parts, 2);
+    return cause ? fail(err, FRIT_IO, "%s: %s", path, strerror(cause)) : FRIT_OK;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A file: head, name, bytes.  It is written under another name and then renamed, so that readers
- * see all of it or nothing; the digest detects what a crash left. */
+/* A file: head, name, bytes.  Readers see all of it or nothing (file_replace); the digest detects
+ * what is not as it was written. */
 #include "load/artefact.h"
 
 #include <dirent.h>
@@ -18,8 +18,9 @@
 
 #include "base/array.h"
 #include "base/fail.h"
+#include "base/file.h"
 
-enum { NAME_HEX = 32, FOLDER_MODE = 0700, FILE_MODE = 0600, TRIM_EVERY = 16 };
+enum { NAME_HEX = 32, TRIM_EVERY = 16 };
 #define SUFFIX ".art"
 
 struct artefact_head {
@@ -74,31 +75,6 @@ static void digest(const unsigned char *name, size_t n_name, const void *bytes, 
 
 /* ---- reading ---- */
 
-static bool read_all(int fd, void *to, size_t n_bytes)
-{
-    for (size_t done = 0; done < n_bytes;) {
-        ssize_t n = read(fd, (char *)to + done, n_bytes - done);
-
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return false;
-        done += (size_t)n;
-    }
-    return true;
-}
-
-/* Code that somebody else could have written is not run. */
-static bool is_ours(int fd, uint64_t *size)
-{
-    struct stat st;
-
-    if (fstat(fd, &st) || !S_ISREG(st.st_mode) || st.st_uid != geteuid() || st.st_mode & 022)
-        return false;
-    *size = (uint64_t)st.st_size;
-    return true;
-}
-
 static bool head_fits(const struct artefact_head *head, size_t n_name, uint64_t size)
 {
     return memcmp(head->magic, magic, sizeof(magic)) == 0 && head->n_name == n_name &&
@@ -106,19 +82,19 @@ static bool head_fits(const struct artefact_head *head, size_t n_name, uint64_t 
 }
 
 /* NULL: not as it was written, or no memory. */
-static unsigned char *read_file(int fd, const unsigned char *name, size_t n_name, uint64_t *n_bytes)
+static unsigned char *read_file(int fd, uint64_t size, const unsigned char *name, size_t n_name,
+                                uint64_t *n_bytes)
 {
     unsigned char *all;
     struct artefact_head head;
-    uint64_t size, check[2];
+    uint64_t check[2];
 
-    if (!is_ours(fd, &size) || !read_all(fd, &head, sizeof(head)) ||
-        !head_fits(&head, n_name, size))
+    if (!file_read(fd, &head, sizeof(head)) || !head_fits(&head, n_name, size))
         return NULL;
     all = malloc((size_t)(size - sizeof(head)) + 1);
     if (!all)
         return NULL;
-    if (read_all(fd, all, (size_t)(size - sizeof(head))) && memcmp(all, name, n_name) == 0) {
+    if (file_read(fd, all, (size_t)(size - sizeof(head))) && memcmp(all, name, n_name) == 0) {
         digest(name, n_name, all + n_name, (size_t)head.n_bytes, check);
         if (memcmp(check, head.digest, sizeof(check)) == 0) {
             memmove(all, all + n_name, (size_t)head.n_bytes);
@@ -130,11 +106,28 @@ static unsigned char *read_file(int fd, const unsigned char *name, size_t n_name
     return NULL;
 }
 
+/* -1: there is no such file, or somebody else could have written it. */
+static int open_file(const char *path, const char *file, uint64_t *size)
+{
+    int folder = file_folder(path, false), fd;
+    struct stat info;
+    const char *why;
+
+    if (folder < 0)
+        return -1;
+    fd = file_open(folder, file, FILE_OURS, &info, &why);
+    close(folder);
+    if (fd >= 0)
+        *size = (uint64_t)info.st_size;
+    return fd;
+}
+
 frit_status artefact_get(const char *folder, const struct artefact_name *name, void **bytes,
                          uint64_t *n_bytes, frit_err *err)
 {
-    char file[NAME_HEX + sizeof(SUFFIX)], path[4096];
+    char file[NAME_HEX + sizeof(SUFFIX)];
     unsigned char *joined;
+    uint64_t size;
     size_t n_name;
     int fd;
 
@@ -144,11 +137,9 @@ frit_status artefact_get(const char *folder, const struct artefact_name *name, v
     if (!joined)
         return fail_memory(err, n_name);
     file_name(joined, n_name, file);
-    fd = (size_t)snprintf(path, sizeof(path), "%s/%s", folder, file) < sizeof(path)
-             ? open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
-             : -1;
+    fd = open_file(folder, file, &size);
     if (fd >= 0) {
-        *bytes = read_file(fd, joined, n_name, n_bytes);
+        *bytes = read_file(fd, size, joined, n_name, n_bytes);
         if (*bytes)
             futimens(fd, NULL); /* for the trim */
         close(fd);
@@ -189,25 +180,29 @@ static bool look(int folder, const char *file, struct kept *out)
     return true;
 }
 
-/* Removes what was not used for longest until a quarter of the limit is free. */
-static void trim(const char *path, uint64_t limit)
+/* Removes what was not used for longest until a quarter of the limit is free, and drafts of writers
+ * that ended before they were done.  Takes the descriptor. */
+static void trim(int fd, uint64_t limit)
 {
     uint32_t count = 0, capacity = 0;
     struct kept *kept = NULL;
     uint64_t bytes = 0;
     struct dirent *entry;
-    DIR *folder = opendir(path);
+    DIR *folder = fdopendir(fd);
 
-    if (!folder)
+    if (!folder) {
+        close(fd);
         return;
+    }
     while ((entry = readdir(folder)) && array_grow(&kept, &capacity, count, 1, sizeof(*kept))) {
-        if (look(dirfd(folder), entry->d_name, &kept[count]))
+        file_sweep(fd, entry->d_name);
+        if (look(fd, entry->d_name, &kept[count]))
             bytes += kept[count++].bytes;
     }
     if (bytes > limit) {
         qsort(kept, count, sizeof(*kept), by_use);
         for (uint32_t i = 0; i < count && bytes > limit / 4 * 3; i++) {
-            unlinkat(dirfd(folder), kept[i].file, 0);
+            unlinkat(fd, kept[i].file, 0);
             bytes -= kept[i].bytes;
         }
     }
@@ -217,61 +212,16 @@ static void trim(const char *path, uint64_t limit)
 
 /* ---- writing ---- */
 
-static frit_status make_folder(const char *folder, frit_err *err)
-{
-    char path[4096];
-    size_t length = strlen(folder);
-
-    if (length >= sizeof(path))
-        return fail(err, FRIT_INVALID, "the folder's name is too long");
-    memcpy(path, folder, length + 1);
-    for (size_t i = 1; i <= length; i++) {
-        if (path[i] != '/' && path[i] != '\0')
-            continue;
-        path[i] = '\0';
-        if (mkdir(path, FOLDER_MODE) && errno != EEXIST)
-            return fail(err, FRIT_IO, "cannot make %s: %s", path, strerror(errno));
-        path[i] = folder[i];
-    }
-    return FRIT_OK;
-}
-
-static bool write_all(int fd, const void *from, size_t n_bytes)
-{
-    for (size_t done = 0; done < n_bytes;) {
-        ssize_t n = write(fd, (const char *)from + done, n_bytes - done);
-
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return false;
-        done += (size_t)n;
-    }
-    return true;
-}
-
-static frit_status write_file(const char *folder, const char *file,
+static frit_status write_file(const char *path, int folder, const char *file,
                               const struct artefact_head *head, const unsigned char *name,
                               const void *bytes, frit_err *err)
 {
-    char path[4096], draft[4096];
-    bool ok;
-    int fd;
+    const struct file_part parts[] = {
+        {head, sizeof(*head)}, {name, (size_t)head->n_name}, {bytes, (size_t)head->n_bytes}};
+    int cause = file_replace(folder, file, FILE_PRIVATE, parts, 3);
 
-    if ((size_t)snprintf(path, sizeof(path), "%s/%s", folder, file) >= sizeof(path) ||
-        (size_t)snprintf(draft, sizeof(draft), "%s/.%s.XXXXXX", folder, file) >= sizeof(draft))
-        return fail(err, FRIT_INVALID, "the folder's name is too long");
-    fd = mkstemp(draft); /* mode 0600 */
-    if (fd < 0)
-        return fail(err, FRIT_IO, "cannot write in %s: %s", folder, strerror(errno));
-    ok = write_all(fd, head, sizeof(*head)) && write_all(fd, name, (size_t)head->n_name) &&
-         write_all(fd, bytes, (size_t)head->n_bytes);
-    ok = !close(fd) && ok && !rename(draft, path);
-    if (ok)
-        return FRIT_OK;
-    (void)fail(err, FRIT_IO, "cannot write %s: %s", path, strerror(errno));
-    unlink(draft);
-    return FRIT_IO;
+    return cause ? fail(err, FRIT_IO, "cannot write %s/%s: %s", path, file, strerror(cause))
+                 : FRIT_OK;
 }
 
 frit_status artefact_put(const char *folder, uint64_t limit, const struct artefact_name *name,
@@ -282,22 +232,28 @@ frit_status artefact_put(const char *folder, uint64_t limit, const struct artefa
     unsigned char *joined;
     size_t n_name;
     frit_status st;
+    int fd;
 
     if (n_bytes > limit / 4)
         return fail(err, FRIT_UNSUPPORTED, "%llu bytes are too many to be kept",
                     (unsigned long long)n_bytes);
+    fd = file_folder(folder, true);
+    if (fd < 0)
+        return fail(err, FRIT_IO, "cannot write in %s: %s", folder, strerror(errno));
     joined = name_join(name, &n_name);
-    if (!joined)
+    if (!joined) {
+        close(fd);
         return fail_memory(err, n_name);
+    }
     memcpy(head.magic, magic, sizeof(magic));
     head.n_name = n_name;
     digest(joined, n_name, bytes, (size_t)n_bytes, head.digest);
     file_name(joined, n_name, file);
-    st = make_folder(folder, err);
-    if (!st)
-        st = write_file(folder, file, &head, joined, bytes, err);
-    if (!st && head.digest[0] % TRIM_EVERY == 0) /* now and then */
-        trim(folder, limit);
+    st = write_file(folder, fd, file, &head, joined, bytes, err);
     free(joined);
+    if (!st && head.digest[0] % TRIM_EVERY == 0) /* now and then */
+        trim(fd, limit);
+    else
+        close(fd);
     return st;
 }

@@ -161,6 +161,14 @@ static frit_status take_schema(struct arena *arena, struct plugin *plugin, uint3
     return FRIT_OK;
 }
 
+static bool is_twice(const struct option *options, uint32_t index)
+{
+    for (uint32_t i = 0; i < index; i++)
+        if (strcmp(options[i].name, options[index].name) == 0)
+            return true;
+    return false;
+}
+
 static frit_status check_array(struct plugin *plugin)
 {
     const frit_plugin *root = plugin->root;
@@ -230,8 +238,12 @@ frit_status options_merge(struct arena *arena, struct plugin *plugin,
     options = arena_array(arena, (size_t)plugin->root->n_options + 1, sizeof(*options));
     if (!options)
         return FRIT_NO_HOST_MEMORY;
-    for (uint32_t i = 0; i < plugin->root->n_options; i++)
+    for (uint32_t i = 0; i < plugin->root->n_options; i++) {
         TRY(take_schema(arena, plugin, i, &options[i]));
+        if (is_twice(options, i))
+            return plugin_refuse(plugin, FRIT_REASON_BAD_TABLE,
+                                 "the plugin's schema has two options '%s'", options[i].name);
+    }
     for (uint32_t i = 0; section && i < section->n_options; i++)
         TRY(merge_value(arena, plugin, &section->options[i], options));
     *out = options;

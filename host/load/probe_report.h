@@ -20,9 +20,10 @@
 
 enum {
     PROBE_VERSION = 1,
-    PROBE_FD = 3,     /* the child writes its report there */
-    PROBE_FILES = 64, /* tried by one process at most */
-    PROBE_LINE = 512  /* bytes of a line, terminated; the rest of a longer one is dropped */
+    PROBE_FD = 3,       /* the child writes its report there */
+    PROBE_UNHEARD = 99, /* exit code of a child whose PROBE_FD is not its own any more */
+    PROBE_FILES = 64,   /* tried by one process at most */
+    PROBE_LINE = 512    /* bytes of a line, terminated; the rest of a longer one is dropped */
 };
 
 struct probe_report {

@@ -2,10 +2,14 @@
 /* What a plugin gets from its host: the root, and the tables frit.host.core/1, options/1, trace/1,
  * exec/1 and cache/1.
  *
- * `self` of every slot is the plugin's own service.  Options are parsed once, before `open`, so
- * that every wrong value is reported with its origin, whether the plugin reads it or not. */
+ * `self` of every slot is the plugin's own service, which stays until the process ends: threads of
+ * the plugin may go on when it is closed, and find there what needs no host.  The next instance of
+ * the same plugin takes it over.  Options are parsed once, before `open`, so that every wrong value
+ * is reported with its origin, whether the plugin reads it or not. */
 #include "load/service.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,13 +29,22 @@ enum { TOPIC_BYTES = 24 };
 
 struct service {
     frit_host_root root;
-    const char *id;
-    uint32_t threads;
-    struct lent lent;
+    struct service *next; /* of all */
+    bool is_used;         /* by a plugin that is open, or about to be */
+    const frit_plugin *plugin;
+    char id[48];
+    atomic_uint threads;
+    pthread_rwlock_t lock; /* write: to begin and to end; guards what follows */
+    struct lent lent;      /* all zero: the plugin is closed */
     const char *space; /* of its artefacts; NULL: nothing is cached, since the build is unknown */
     uint32_t n_options;
     const struct option *options;
 };
+
+static struct {
+    pthread_mutex_t lock;
+    struct service *first;
+} services = {PTHREAD_MUTEX_INITIALIZER, NULL};
 
 /* ---- frit.host.core/1 ---- */
 
@@ -212,7 +225,9 @@ static const frit_host_trace trace_table = {
 
 static uint32_t exec_threads(void *self)
 {
-    return ((const struct service *)self)->threads;
+    struct service *service = self;
+
+    return atomic_load_explicit(&service->threads, memory_order_relaxed);
 }
 
 static void exec_parallel_for(void *self, uint64_t count, uint64_t grain,
@@ -261,7 +276,7 @@ static void end_task(struct job *job)
 }
 
 /* A copy of `from` goes to the queue. */
-static frit_status add_job(const struct service *service, const struct task_job *from, uint64_t *id,
+static frit_status add_job(struct service *service, const struct task_job *from, uint64_t *id,
                            frit_err *err)
 {
     struct task_job *task = malloc(sizeof(*task));
@@ -270,7 +285,10 @@ static frit_status add_job(const struct service *service, const struct task_job 
     if (!task)
         return fail_memory(err, sizeof(*task));
     *task = *from;
-    st = job_queue_add(service->lent.jobs, &task->job, id, err);
+    pthread_rwlock_rdlock(&service->lock);
+    st = service->lent.jobs ? job_queue_add(service->lent.jobs, &task->job, id, err)
+                            : fail(err, FRIT_INVALID, "plugin %s is closed", service->id);
+    pthread_rwlock_unlock(&service->lock);
     if (st)
         free(task);
     return st;
@@ -305,13 +323,23 @@ static frit_status exec_task_spawn(void *self, const frit_task *task, uint64_t *
 
 static void exec_task_raise(void *self, uint64_t id, uint64_t by)
 {
-    job_queue_raise_id(((const struct service *)self)->lent.jobs, self, id, by);
+    struct service *service = self;
+
+    pthread_rwlock_rdlock(&service->lock);
+    if (service->lent.jobs)
+        job_queue_raise_id(service->lent.jobs, self, id, by);
+    pthread_rwlock_unlock(&service->lock);
 }
 
 static void exec_task_cancel(void *self, uint64_t id)
 {
-    struct job *job = job_queue_cancel_id(((const struct service *)self)->lent.jobs, self, id);
+    struct service *service = self;
+    struct job *job = NULL;
 
+    pthread_rwlock_rdlock(&service->lock);
+    if (service->lent.jobs)
+        job = job_queue_cancel_id(service->lent.jobs, self, id);
+    pthread_rwlock_unlock(&service->lock);
     if (job)
         job->end(job);
 }
@@ -344,25 +372,38 @@ static bool keeps(const struct service *service)
 static frit_status cache_get(void *self, frit_str space, const void *key, uint64_t n_key,
                              void **bytes, uint64_t *n_bytes, frit_err *err)
 {
-    const struct service *service = self;
-    const struct artefact_name name = {service->space, space, key, n_key};
+    struct service *service = self;
+    frit_status status = FRIT_OK;
 
     *bytes = NULL;
     *n_bytes = 0;
-    return keeps(service) ? artefact_get(service->lent.artefacts, &name, bytes, n_bytes, err)
-                          : FRIT_OK;
+    pthread_rwlock_rdlock(&service->lock);
+    if (keeps(service)) {
+        const struct artefact_name name = {service->space, space, key, n_key};
+
+        status = artefact_get(service->lent.artefacts, &name, bytes, n_bytes, err);
+    }
+    pthread_rwlock_unlock(&service->lock);
+    return status;
 }
 
 static frit_status cache_put(void *self, frit_str space, const void *key, uint64_t n_key,
                              const void *bytes, uint64_t n_bytes, frit_err *err)
 {
-    const struct service *service = self;
-    const struct artefact_name name = {service->space, space, key, n_key};
+    struct service *service = self;
+    frit_status status;
 
-    if (!keeps(service))
-        return fail(err, FRIT_UNSUPPORTED, "nothing is kept: option [frit] artefacts is none");
-    return artefact_put(service->lent.artefacts, service->lent.artefact_bytes, &name, bytes,
-                        n_bytes, err);
+    pthread_rwlock_rdlock(&service->lock);
+    if (keeps(service)) {
+        const struct artefact_name name = {service->space, space, key, n_key};
+
+        status = artefact_put(service->lent.artefacts, service->lent.artefact_bytes, &name, bytes,
+                              n_bytes, err);
+    } else {
+        status = fail(err, FRIT_UNSUPPORTED, "nothing is kept: option [frit] artefacts is none");
+    }
+    pthread_rwlock_unlock(&service->lock);
+    return status;
 }
 
 static const frit_host_cache cache_table = {
@@ -400,30 +441,85 @@ static const void *root_get_interface(void *self, frit_str id)
     return str_is(id, FRIT_HOST_TRACE) ? &trace_table : NULL;
 }
 
+/* ---- begin and end ---- */
+
+static struct service *make_service(const frit_plugin *plugin)
+{
+    struct service *service = calloc(1, sizeof(*service));
+
+    if (!service)
+        return NULL;
+    service->plugin = plugin;
+    service->root = (frit_host_root){
+        .struct_size = sizeof(service->root), .self = service, .get_interface = root_get_interface};
+    pthread_rwlock_init(&service->lock, NULL);
+    service->next = services.first;
+    services.first = service;
+    return service;
+}
+
+/* One that an earlier instance of the plugin has left, or a new one. */
+static struct service *take_service(const frit_plugin *plugin)
+{
+    struct service *service;
+
+    pthread_mutex_lock(&services.lock);
+    service = services.first;
+    while (service && (service->is_used || service->plugin != plugin))
+        service = service->next;
+    if (!service)
+        service = make_service(plugin);
+    if (service)
+        service->is_used = true;
+    pthread_mutex_unlock(&services.lock);
+    return service;
+}
+
 frit_status service_create(struct arena *arena, struct plugin *plugin,
                            const struct conf_plugin *section, const struct lent *lent,
                            struct service **out)
 {
-    struct service *service = arena_alloc(arena, sizeof(*service));
+    struct service *service = take_service(plugin->root);
+    frit_status status;
 
     if (!service)
         return FRIT_NO_HOST_MEMORY;
-    service->root = (frit_host_root){
-        .struct_size = sizeof(service->root), .self = service, .get_interface = root_get_interface};
-    service->id = plugin->id;
+    pthread_rwlock_wrlock(&service->lock);
+    if (strcmp(service->id, plugin->id) != 0) /* a thread of an earlier instance may read it */
+        snprintf(service->id, sizeof(service->id), "%s", plugin->id);
     service->threads = count_threads(lent->threads);
     service->lent = *lent;
     service->space = space_of(arena, plugin);
     service->n_options = plugin->root->n_options;
-    TRY(options_merge(arena, plugin, section, &service->options));
-    *out = service;
-    return FRIT_OK;
+    status = options_merge(arena, plugin, section, &service->options);
+    pthread_rwlock_unlock(&service->lock);
+    if (status)
+        service_end(service);
+    else
+        *out = service;
+    return status;
 }
 
 void service_end_tasks(const struct service *service)
 {
     if (service && service->lent.jobs)
         job_queue_cancel_all(service->lent.jobs, service);
+}
+
+void service_end(struct service *service)
+{
+    if (!service)
+        return;
+    pthread_rwlock_wrlock(&service->lock);
+    service->threads = 1;
+    service->lent = (struct lent){0};
+    service->space = NULL;
+    service->n_options = 0;
+    service->options = NULL;
+    pthread_rwlock_unlock(&service->lock);
+    pthread_mutex_lock(&services.lock);
+    service->is_used = false;
+    pthread_mutex_unlock(&services.lock);
 }
 
 const frit_host_root *service_root(const struct service *service)

@@ -19,5 +19,8 @@ frit_status service_create(struct arena *arena, struct plugin *plugin,
 const frit_host_root *service_root(const struct service *service);
 /* Cancels the plugin's tasks and waits for those that began.  NULL does nothing. */
 void service_end_tasks(const struct service *service);
+/* After the plugin is closed.  Its threads may go on using the service: they find no tasks, no
+ * options and nothing kept.  NULL does nothing. */
+void service_end(struct service *service);
 
 #endif

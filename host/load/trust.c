@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "load/trust.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
@@ -8,6 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/file.h"
+#include "base/log.h"
 #include "load/find.h"
 
 enum { LIST_BYTES = 65536 };
@@ -20,15 +23,20 @@ struct trust *trust_open(void)
 {
     char folder[PATH_MAX], path[PATH_MAX + 32];
     struct trust *trust;
+    const char *why;
+    struct stat info;
     ssize_t n;
     int fd;
 
     if (!find_own_folder(folder))
         return NULL;
     snprintf(path, sizeof(path), "%s/frit/trusted-plugins", folder);
-    fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
-    if (fd < 0)
+    fd = file_open(AT_FDCWD, path, FILE_INSTALLED, &info, &why);
+    if (fd < 0) {
+        if (errno != ENOENT)
+            log_write(FRIT_LOG_INFO, "load", "%s is not used: %s", path, why);
         return NULL;
+    }
     trust = malloc(sizeof(*trust));
     n = trust ? read(fd, trust->text, LIST_BYTES - 1) : -1;
     close(fd);

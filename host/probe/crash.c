@@ -6,7 +6,6 @@
 #include <dlfcn.h>
 #include <signal.h>
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 #include <ucontext.h>
 
@@ -54,10 +53,10 @@ void crash_install(void)
 {
     struct sigaction action = {.sa_sigaction = on_crash,
                                .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER};
-    stack_t stack = {.ss_sp = malloc(STACK_BYTES), .ss_size = STACK_BYTES};
+    static char bytes[STACK_BYTES];
+    const stack_t stack = {.ss_sp = bytes, .ss_size = sizeof(bytes)};
 
-    if (stack.ss_sp)
-        (void)sigaltstack(&stack, NULL);
+    (void)sigaltstack(&stack, NULL);
     sigemptyset(&action.sa_mask);
     for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
         (void)sigaction(signals[i], &action, NULL);

@@ -123,6 +123,8 @@ static int try_all(void)
         report_plugin(registry, i);
     registry_close(registry);
     conf_destroy(conf);
+    if (command.n_files == 1) /* of several nobody knows whose they are */
+        state_compare_threads(0);
     report_line("done %s", command.token);
     return 0;
 }
@@ -142,6 +144,7 @@ int main(int argc, char **argv)
     (void)setrlimit(RLIMIT_CORE, &no_core);
     (void)signal(SIGPIPE, SIG_IGN);
     log_configure("off", NULL);
+    report_open();
     report_line("frit-probe %d", PROBE_VERSION);
     crash_install();
     breadcrumb_set_sink(on_breadcrumb, NULL);

@@ -2,10 +2,26 @@
 #include "probe/report.h"
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "load/probe_report.h"
+
+static struct stat opened;
+
+void report_open(void)
+{
+    (void)fstat(PROBE_FD, &opened);
+}
+
+static bool is_heard(void)
+{
+    struct stat now;
+
+    return fstat(PROBE_FD, &now) == 0 && now.st_dev == opened.st_dev && now.st_ino == opened.st_ino;
+}
 
 void report_line(const char *format, ...)
 {
@@ -22,5 +38,7 @@ void report_line(const char *format, ...)
         if (line[i] == '\n')
             line[i] = ' ';
     line[n] = '\n';
+    if (!is_heard())
+        _exit(PROBE_UNHEARD);
     (void)!write(PROBE_FD, line, n + 1);
 }

@@ -1,210 +1,237 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A driver that misbehaves as ACT_<act> in PLACE_<place>. */
-#include <fcntl.h>
-#include <fenv.h>
-#include <locale.h>
+/* A driver that commits one sin, which its file's name says: libfrit-sin-<place>-<act>.so.  All
+ * files are copies of one.  With any other name it is a good driver. */
+#include <dlfcn.h>
 #include <pthread.h>
-#include <signal.h>
-#include <stdlib.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
+#include <time.h>
 
-#include "../driver.h"
+#include "sin.h"
 
-enum place { PLACE_load, PLACE_entry, PLACE_open, PLACE_enumerate, PLACE_close, PLACE_exit };
-enum act {
-    ACT_crash,
-    ACT_abort,
-    ACT_exit,
-    ACT_kill,
-    ACT_hang,
-    ACT_stack,
-    ACT_throw,
-    ACT_clash,
-    ACT_flood,
-    ACT_spill,
-    ACT_lie,
-    ACT_child,
-    ACT_round,
-    ACT_mask,
-    ACT_folder,
-    ACT_umask,
-    ACT_locale,
-    ACT_handler,
-    ACT_streams
-};
+/* ---- which sin this is ---- */
 
-void throw_out(void); /* throw.cc */
-
+static char place[16], act[32];
 static int *volatile nowhere = (int *)8;
 
-static void say(int fd, const char *text)
+static void read_name(void)
 {
-    (void)!write(fd, text, strlen(text));
-}
+    const char *name;
+    Dl_info self;
 
-static int dive(volatile int depth)
-{
-    volatile char frame[4096];
-
-    frame[0] = (char)depth;
-    return depth < 1 << 24 ? dive(depth + 1) + frame[0] : 0;
-}
-
-static void on_signal(int number)
-{
-    (void)number;
-}
-
-static void hang(void)
-{
-    for (;;)
-        pause();
-}
-
-/* Ends the process, or keeps it from going on. */
-static void end_process(enum act act)
-{
-    if (act == ACT_crash)
-        *nowhere = 1;
-    else if (act == ACT_abort)
-        abort();
-    else if (act == ACT_exit)
-        _exit(0);
-    else if (act == ACT_kill)
-        (void)raise(SIGKILL);
-    else if (act == ACT_hang)
-        hang();
-    else if (act == ACT_stack)
-        (void)dive(0);
-#ifdef SIN_THROWS
-    else if (act == ACT_throw)
-        throw_out();
-#endif
-}
-
-/* Disturbs the one who listens, and ends early. */
-static void disturb(enum act act)
-{
-    if (act == ACT_lie) {
-        say(3, "done\ndone 0\nfrit-probe 1\nat 99 open\ncrash 11 \033[31mnothing\nend\n");
-        _exit(0);
-    }
-    for (unsigned i = 0; act == ACT_spill || (act == ACT_flood && i < 100000); i++) {
-        say(1, "output and more output\n");
-        say(3, "neither done nor anything else\n");
-    }
-    if (act == ACT_child && fork() == 0) /* holds the pipes */
-        hang();
-}
-
-/* Works alone, and ends the process where another such plugin was before it. */
-static void clash(void)
-{
-    if (getenv("FRIT_TEST_CLASH"))
-        abort();
-    (void)setenv("FRIT_TEST_CLASH", "yes", 1);
-}
-
-static void change_state(enum act act)
-{
-    sigset_t set;
-
-    sigfillset(&set);
-    if (act == ACT_round)
-        (void)fesetround(FE_TOWARDZERO);
-    else if (act == ACT_mask)
-        (void)pthread_sigmask(SIG_BLOCK, &set, NULL);
-    else if (act == ACT_folder)
-        (void)!chdir("/");
-    else if (act == ACT_umask)
-        (void)umask(0);
-    else if (act == ACT_locale)
-        (void)setlocale(LC_ALL, "C.UTF-8");
-    else if (act == ACT_handler)
-        (void)signal(SIGTERM, on_signal);
-    else if (act == ACT_streams)
-        (void)close(0);
-}
-
-static void misbehave(enum place place)
-{
-    if (place != PLACE)
+    if (!dladdr(place, &self) || !self.dli_fname)
         return;
-    if (ACT == ACT_clash)
-        clash();
-    change_state(ACT);
-    disturb(ACT);
-    end_process(ACT);
+    name = strstr(self.dli_fname, "libfrit-sin-");
+    if (name)
+        (void)sscanf(name, "libfrit-sin-%15[a-z]-%31[a-z0-9_].so", place, act);
 }
 
-__attribute__((constructor)) static void constructor(void)
+int is_sin(const char *where, const char *name)
 {
-    misbehave(PLACE_load);
+    return strcmp(where, place) == 0 && strcmp(name, act) == 0;
 }
 
-__attribute__((destructor)) static void destructor(void)
+static void commit(const struct act *acts)
 {
-    misbehave(PLACE_exit);
+    for (; acts->name; acts++)
+        if (strcmp(acts->name, act) == 0)
+            acts->commit();
 }
+
+static void misbehave(const char *where)
+{
+    if (strcmp(where, place) != 0)
+        return;
+    commit(changes);
+    commit(ends);
+}
+
+static void apply(const char *where, const struct lie *lies, struct said *said)
+{
+    for (; strcmp(where, place) == 0 && lies->name; lies++)
+        if (strcmp(lies->name, act) == 0)
+            lies->apply(said);
+}
+
+/* ---- after the end ---- */
+
+static void no_task(void *ctx)
+{
+    (void)ctx;
+}
+
+/* A thread that goes on calling the host. */
+static void *call_late(void *instance)
+{
+    const struct timespec moment = {.tv_nsec = 1000000};
+    const struct fake copy = *(const struct fake *)instance;
+    void *self = copy.host->self;
+    const frit_host_exec *exec = copy.host->get_interface(self, FRIT_STR(FRIT_HOST_EXEC));
+    const frit_host_cache *cache = copy.host->get_interface(self, FRIT_STR(FRIT_HOST_CACHE));
+
+    for (;;) {
+        frit_err err = {.struct_size = sizeof(err)};
+        uint64_t n = 0;
+        void *bytes = NULL;
+
+        copy.core->log(self, FRIT_LOG_DEBUG, FRIT_STR("late"), FRIT_STR("still here"));
+        copy.core->mem_free(self, copy.core->mem_alloc(self, 64, 64));
+        (void)copy.core->err_set(self, &err, FRIT_IO, 0, FRIT_STR("late"));
+        (void)exec->spawn(self, no_task, NULL, &err);
+        exec->task_raise(self, 1, 1);
+        exec->task_cancel(self, 1);
+        (void)cache->get(self, FRIT_STR("late"), "key", 3, &bytes, &n, &err);
+        copy.core->mem_free(self, bytes);
+        (void)nanosleep(&moment, NULL);
+    }
+    return NULL;
+}
+
+static void start_late(void *instance)
+{
+    const struct timespec moment = {.tv_nsec = 10000000};
+    pthread_t thread;
+
+    if (pthread_create(&thread, NULL, call_late, instance) == 0)
+        (void)pthread_detach(thread);
+    (void)nanosleep(&moment, NULL); /* it has read the instance */
+}
+
+/* ---- slots ---- */
 
 static frit_status enumerate(void *instance, frit_device_info *out, uint64_t stride,
                              uint32_t capacity, uint32_t *count, frit_driver_info *driver,
                              frit_err *err)
 {
-    misbehave(PLACE_enumerate);
-    return fake_enumerate(instance, out, stride, capacity, count, driver, err);
+    struct said said = {.info = out,
+                        .stride = stride,
+                        .capacity = capacity,
+                        .count = count,
+                        .driver = driver,
+                        .err = err};
+
+    misbehave("enumerate");
+    said.status = fake_enumerate(instance, out, stride, capacity, count, driver, err);
+    apply("enumerate", device_lies, &said);
+    apply("enumerate", failures, &said);
+    return said.status;
 }
+
+/* For devices that list formats of kernels. */
+static frit_status kernel_load(void *device, frit_str format, const void *bytes, uint64_t n_bytes,
+                               frit_kernel **kernel, frit_err *err)
+{
+    (void)format;
+    (void)bytes;
+    (void)n_bytes;
+    (void)kernel;
+    return fake_fail(fake_of(device), err, FRIT_UNSUPPORTED, "no kernels");
+}
+
+static void kernel_unload(void *device, frit_kernel *kernel)
+{
+    (void)device;
+    (void)kernel;
+}
+
+static frit_plugin plugin;
 
 static frit_status plugin_open(const frit_host_root *host, void **instance, frit_err *err)
 {
+    static char driver[48];
+    struct said said = {.err = err};
     struct fake *fake = NULL;
-    frit_status status = fake_open(host, SIN_NAME, &fake, err);
 
-    if (status)
-        return status;
+    snprintf(driver, sizeof(driver), "%s-%s", place, act);
+    for (char *at = driver; *at; at++)
+        if (*at == '_')
+            *at = '-';
+    said.status = fake_open(host, driver, &fake, err);
+    if (said.status)
+        return said.status;
+    fake->backend.struct_size = FRIT_END_OF(frit_backend, kernel_unload);
     fake->backend.enumerate = enumerate;
-    misbehave(PLACE_open);
-    *instance = fake;
-    return FRIT_OK;
+    fake->backend.kernel_load = kernel_load;
+    fake->backend.kernel_unload = kernel_unload;
+    misbehave("open");
+    if (is_sin("open", "late"))
+        start_late(fake);
+    apply("open", failures, &said);
+    if (said.status)
+        fake_close(fake);
+    else
+        *instance = fake;
+    return said.status;
 }
 
 static void plugin_close(void *instance)
 {
-    misbehave(PLACE_close);
+    misbehave("close");
     fake_close(instance);
 }
 
-static const frit_plugin plugin = {
-    .struct_size = sizeof(frit_plugin),
-    .id = {"sin-" SIN_NAME, sizeof("sin-" SIN_NAME) - 1},
-    .version = {"1.0", 3},
-    .license = {"Apache-2.0", 10},
-    .open = plugin_open,
-    .close = plugin_close,
-    .get_interface = fake_get_interface,
-};
+static const void *get_interface(void *instance, frit_str id)
+{
+    struct fake *fake = instance;
+    struct said said = {
+        .id = id, .backend = &fake->backend, .table = fake_get_interface(instance, id)};
 
-static const frit_note_section note
-    __attribute__((section(".note.frit"), used, aligned(4))) = {sizeof("FRIT"),
-                                                                sizeof(frit_note),
-                                                                1,
-                                                                "FRIT",
-                                                                {sizeof(frit_note),
-                                                                 FRIT_ABI_MIN,
-                                                                 FRIT_ABI_MAX,
-                                                                 FRIT_SANITIZER,
-                                                                 {0},
-                                                                 "sin-" SIN_NAME,
-                                                                 "1.0",
-                                                                 ""}};
+    misbehave("get");
+    apply("get", table_lies, &said);
+    return said.table;
+}
+
+/* ---- the file ---- */
+
+__attribute__((constructor)) static void constructor(void)
+{
+    read_name();
+    misbehave("load");
+}
+
+__attribute__((destructor)) static void destructor(void)
+{
+    misbehave("exit");
+}
+
+static const frit_note_section note __attribute__((section(".note.frit"), used, aligned(4))) = {
+    sizeof("FRIT"),
+    sizeof(frit_note),
+    1,
+    "FRIT",
+    {sizeof(frit_note), FRIT_ABI_MIN, FRIT_ABI_MAX, FRIT_SANITIZER, {0}, "sin", "1.0", ""}};
+
+static void fill_plugin(void)
+{
+    static char id[64];
+    const int n = snprintf(id, sizeof(id), "sin-%s-%s", place, act);
+
+    for (char *at = id; *at; at++)
+        if (*at == '_')
+            *at = '-';
+    plugin = (frit_plugin){.struct_size = sizeof(frit_plugin),
+                           .id = {id, (uint64_t)n},
+                           .version = {"1.0", 3},
+                           .license = {"Apache-2.0", 10},
+                           .open = plugin_open,
+                           .close = plugin_close,
+                           .get_interface = get_interface};
+}
 
 __attribute__((visibility("default"))) int32_t frit_plugin_entry_v1(const frit_hello *hello,
                                                                     frit_welcome *welcome);
 
 int32_t frit_plugin_entry_v1(const frit_hello *hello, frit_welcome *welcome)
 {
-    misbehave(PLACE_entry);
-    return frit_negotiate(hello, welcome, &plugin);
+    struct said said = {.plugin = &plugin, .welcome = welcome};
+
+    if (is_sin("entry", "here")) /* a report names this function */
+        *nowhere = 1;
+    misbehave("entry");
+    fill_plugin();
+    said.status = frit_negotiate(hello, welcome, &plugin);
+    apply("entry", entry_lies, &said);
+    apply("entry", failures, &said);
+    return said.status;
 }

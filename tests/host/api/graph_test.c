@@ -2,6 +2,10 @@
 /* Running text programs: who owns inputs and outputs afterwards. */
 #include "api/rig.h"
 
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 static const float two[2] = {1, 2};
 
 /* y uses the input twice; the outputs are the input itself, and y twice. */
@@ -88,12 +92,37 @@ static void test_inputs_may_be_taken(void **state)
     rig_close(&rig);
 }
 
+/* What is no file is refused, and a pipe that nobody writes is not waited for. */
+static void test_a_program_is_a_file(void **state)
+{
+    char folder[] = "/tmp/frit-graph-XXXXXX", pipe[64];
+    const char *const paths[] = {pipe, folder, "/dev/zero"};
+
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    snprintf(pipe, sizeof(pipe), "%s/pipe", folder);
+    assert_int_equal(mkfifo(pipe, 0600), 0);
+    for (int i = 0; i < 3; i++) {
+        frit_err err = {.struct_size = sizeof(err)};
+        char text[128];
+        frit_graph *graph;
+
+        assert_int_equal(frit_graph_load(paths[i], &graph, &err), FRIT_IO);
+        assert_null(graph);
+        snprintf(text, sizeof(text), "%s: cannot be opened: not a regular file", paths[i]);
+        assert_string_equal(err.text, text);
+    }
+    unlink(pipe);
+    rmdir(folder);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_outputs_are_tensors_of_their_own),
         cmocka_unit_test(test_outputs_belong_to_the_open_scope),
         cmocka_unit_test(test_inputs_may_be_taken),
+        cmocka_unit_test(test_a_program_is_a_file),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -35,9 +35,13 @@ static void a_named_file_must_be_readable(void **state)
                  "another one in FRIT_CONFIG");
     world_reset();
     world_setenv("FRIT_CONFIG=%s");
-    world_refuses(
-        FRIT_IO,
-        "%s: cannot be read: Is a directory; make it readable or name another one in FRIT_CONFIG");
+    world_refuses(FRIT_IO, "%s: cannot be read: not a regular file; make it readable or name "
+                           "another one in FRIT_CONFIG");
+    world_reset();
+    world_setenv("FRIT_CONFIG=/dev/zero");
+    world_refuses(FRIT_IO,
+                  "/dev/zero: cannot be read: not a regular file; make it readable or name "
+                  "another one in FRIT_CONFIG");
     world_reset();
     world_setenv("FRIT_CONFIG=/dev/null");
     conf_destroy(world_load());
@@ -47,9 +51,10 @@ static void a_usual_file_that_is_there_must_be_readable(void **state)
 {
     (void)state;
     world_write("/etc/frit/frit.ini/x", "");
-    world_refuses(FRIT_IO, "%s" SYSTEM
-                           ": cannot be read: Is a directory; make it readable or name another one "
-                           "in FRIT_CONFIG");
+    world_refuses(FRIT_IO,
+                  "%s" SYSTEM
+                  ": cannot be read: not a regular file; make it readable or name another one "
+                  "in FRIT_CONFIG");
 }
 
 static void at_most_a_mebibyte(void **state)

@@ -5,7 +5,6 @@
 
 #include "file/npy.h"
 
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -396,15 +395,14 @@ static void a_failed_write_leaves_the_old_file(void **state)
 {
     static const char many[1000];
     struct op_type type = {.dtype = FRIT_U8, .rank = 1, .dims = {3}};
-    char path[128], temporary[192];
+    char path[128], draft[192], *slash;
     frit_err err = ERR_INIT;
     void *data;
 
     (void)state;
     scratch(path, sizeof(path), "old.npy");
     assert_int_equal(npy_write_file(path, &type, "abc", NULL), FRIT_OK);
-    /* The header fits, the elements do not. */
-    signal(SIGXFSZ, SIG_IGN);
+    /* The header fits, the elements do not; SIGXFSZ, which would end the process, does not come. */
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &(struct rlimit){128, RLIM_INFINITY}), 0);
     type.dims[0] = sizeof(many);
     assert_int_equal(npy_write_file(path, &type, many, &err), FRIT_IO);
@@ -414,8 +412,10 @@ static void a_failed_write_leaves_the_old_file(void **state)
     assert_type(&type, "u8[3]");
     assert_memory_equal(data, "abc", 3);
     free(data);
-    snprintf(temporary, sizeof(temporary), "%s.%ld-0.tmp", path, (long)getpid());
-    assert_int_equal(access(temporary, F_OK), -1);
+    slash = strrchr(path, '/');
+    snprintf(draft, sizeof(draft), "%.*s/.%s.%ld-0.draft", (int)(slash - path), path, slash + 1,
+             (long)getpid());
+    assert_int_equal(access(draft, F_OK), -1);
     unlink(path);
     assert_int_equal(npy_write_file("/no/such/folder/x.npy", &type, "abc", &err), FRIT_IO);
     assert_string_equal(err.text, "/no/such/folder/x.npy: No such file or directory");
@@ -439,16 +439,14 @@ static void bools_become_0_or_1(void **state)
     unlink(path);
 }
 
-/* Each allocation fails once: a status, no memory, and no file left behind. */
+/* Each allocation fails once: a status, and no memory. */
 static void survives_no_memory(void **state)
 {
-    char path[128];
     struct op_type type;
     bool hit = true;
     long n = 0;
 
     (void)state;
-    scratch(path, sizeof(path), "memory.npy");
     for (; hit; n++) {
         frit_status status;
         void *data;
@@ -461,10 +459,6 @@ static void survives_no_memory(void **state)
         free(data);
     }
     assert_true(n > 3); /* head, file order, row-major order */
-    failing_alloc_arm(0);
-    assert_int_equal(npy_write_file(path, &type, path, NULL), FRIT_NO_HOST_MEMORY);
-    assert_true(failing_alloc_disarm());
-    assert_int_equal(access(path, F_OK), -1);
 }
 
 int main(void)

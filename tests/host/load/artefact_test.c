@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is kept between processes: found again whole, by nobody else, and never when damaged. */
 #include <dirent.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -56,6 +57,8 @@ static int teardown(void **state)
     (void)state;
     each_file(remove_file);
     rmdir(folder);
+    snprintf(path, sizeof(path), "%s/moved", root);
+    unlink(path);
     snprintf(path, sizeof(path), "%s/a", root);
     rmdir(path);
     return rmdir(root);
@@ -176,14 +179,44 @@ static void open_to_all(const char *path)
     chmod(path, 0666);
 }
 
+static void link_to_itself(const char *path)
+{
+    char moved[sizeof(file) + 8];
+
+    snprintf(moved, sizeof(moved), "%s/moved", root);
+    assert_int_equal(rename(path, moved), 0);
+    assert_int_equal(symlink(moved, path), 0);
+}
+
+static void make_pipe(const char *path)
+{
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(mkfifo(path, 0600), 0);
+}
+
 static void test_others_could_write(void **state)
 {
     const struct artefact_name name = name_of("plugin", "gpu", "kernel");
+    frit_err err = {.struct_size = sizeof(frit_err)};
 
     (void)state;
     put(&name, "some code", 9);
     each_file(open_to_all);
     assert_false(is_there(&name, "some code", 9));
+    put(&name, "some code", 9);
+    assert_true(is_there(&name, "some code", 9));
+    each_file(link_to_itself);
+    assert_false(is_there(&name, "some code", 9));
+    put(&name, "some code", 9); /* in the place of the link */
+    each_file(make_pipe);
+    assert_false(is_there(&name, "some code", 9));
+    put(&name, "some code", 9);
+    assert_true(is_there(&name, "some code", 9));
+    assert_int_equal(chmod(folder, 0777), 0);
+    assert_false(is_there(&name, "some code", 9));
+    assert_int_equal(artefact_put(folder, LIMIT, &name, "some code", 9, &err), FRIT_IO);
+    assert_int_equal(chmod(folder, 0700), 0);
+    assert_true(is_there(&name, "some code", 9));
 }
 
 static uint64_t kept_bytes;
@@ -196,20 +229,26 @@ static void add_bytes(const char *path)
     kept_bytes += (uint64_t)st.st_size;
 }
 
-/* The folder stays near its limit, and what was put last is in it. */
+/* The folder stays near its limit, and what was put last is in it; a draft of long ago is not. */
 static void test_limit(void **state)
 {
+    const struct timespec long_ago[] = {{1, 0}, {1, 0}};
     static char bytes[LIMIT / 8];
-    char key[16] = "0";
+    char key[16] = "0", draft[96];
     struct artefact_name name = name_of("plugin", "gpu", key);
     frit_err err = {.struct_size = sizeof(frit_err)};
 
     (void)state;
+    put(&name, bytes, sizeof(bytes));
+    snprintf(draft, sizeof(draft), "%s/.some.1-0.draft", folder);
+    close(open(draft, O_WRONLY | O_CREAT, 0600));
+    assert_int_equal(utimensat(AT_FDCWD, draft, long_ago, 0), 0);
     for (int i = 0; i < 200; i++) {
         snprintf(key, sizeof(key), "%d", i);
         name.n_key = strlen(key);
         put(&name, bytes, sizeof(bytes));
     }
+    assert_int_equal(access(draft, F_OK), -1);
     assert_true(is_there(&name, bytes, sizeof(bytes)));
     kept_bytes = 0;
     each_file(add_bytes);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plugins that crash, hang or end their process do so in a process of their own: the host names
- * each with its reason, loads the others, and does not wait for them again. */
+/* Plugins that crash, hang or end their process do so in a process of their own: the host loads the
+ * others, and does not wait for them again.  sweep_test.c has all of them. */
 #include <fenv.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -21,19 +21,6 @@
 #include "load/elf.h"
 #include "load/find.h"
 #include "load/probe.h"
-#include "load/reason.h"
-
-static const struct sin {
-    const char *file;
-    uint32_t reason;
-    const char *words;
-} sins[] = {
-#define PROBE_SIN(place, act, REASON, words) \
-    {"libfrit-sin-" #place "-" #act ".so", FRIT_REASON_##REASON, words},
-#include "fake/probe/sins.def"
-};
-
-enum { N_SINS = sizeof(sins) / sizeof(sins[0]) };
 
 static const double patience = 4; /* seconds of a probe, on a loaded machine with sanitizers too */
 
@@ -65,11 +52,8 @@ static int set_up(void **state)
     return 0;
 }
 
-/* ---- all sins, none of which is loaded here ---- */
-
-static struct plugin plugins[N_SINS];
-static struct elf_facts facts[N_SINS];
-static char paths[N_SINS][600];
+static struct elf_facts facts[2];
+static char paths[2][600];
 
 static struct conf *load_conf(const frit_setting *settings, size_t n)
 {
@@ -79,37 +63,6 @@ static struct conf *load_conf(const frit_setting *settings, size_t n)
     if (conf_load(settings, n, &conf, &err))
         fail_msg("%s", err.text);
     return conf;
-}
-
-static void expect_sin(size_t i)
-{
-    const struct plugin *plugin = &plugins[i];
-
-    if (plugin->reason != sins[i].reason)
-        fail_msg("%s: reason %s (%s)", sins[i].file, reason_name(plugin->reason), plugin->detail);
-    rig_contains(plugin->reason ? plugin->detail : rig_log(), sins[i].words);
-}
-
-static void every_sin_has_its_reason(void **state)
-{
-    static const frit_setting settings[] = {{"search", "probe", "auto"}};
-    struct conf *conf = load_conf(settings, 1);
-    struct probe_subject subjects[N_SINS];
-
-    (void)state;
-    memset(plugins, 0, sizeof(plugins));
-    for (size_t i = 0; i < N_SINS; i++) {
-        snprintf(paths[i], sizeof(paths[i]), "%s/%s", built("tests/probe"), sins[i].file);
-        plugins[i].path = paths[i];
-        assert_int_equal(
-            elf_read(paths[i], &facts[i], plugins[i].detail, sizeof(plugins[i].detail)), 0);
-        assert_true(facts[i].has_note && facts[i].has_entry && facts[i].n_exports == 1);
-        subjects[i] = (struct probe_subject){&plugins[i], &facts[i].identity, NULL};
-    }
-    probe_all(conf, subjects, N_SINS);
-    for (size_t i = 0; i < N_SINS; i++)
-        expect_sin(i);
-    conf_destroy(conf);
 }
 
 /* ---- a program that finds some of them ---- */
@@ -247,7 +200,6 @@ static void what_a_plugin_changes_is_restored(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_sin_has_its_reason),
         cmocka_unit_test(the_second_start_does_not_wait),
         cmocka_unit_test(the_stranger_of_a_set_is_refused),
         cmocka_unit_test(trusted_plugins_are_probed_on_demand),

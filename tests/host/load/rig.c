@@ -111,6 +111,11 @@ const char *rig_log(void)
     return log_text.text ? log_text.text : "";
 }
 
+void rig_forget_log(void)
+{
+    str_fini(&log_text);
+}
+
 void rig_contains(const char *text, const char *part)
 {
     if (!strstr(text, part))

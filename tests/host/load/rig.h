@@ -34,8 +34,9 @@ void rig_close(struct rig *rig);
  * is none, or several. */
 const struct plugin *rig_plugin(const struct rig *rig, const char *name);
 
-/* What was logged since the last call of rig_open. */
+/* What was logged since the last call of rig_open or rig_forget_log. */
 const char *rig_log(void);
+void rig_forget_log(void);
 
 /* Fails the test, showing both, unless `text` contains `part`. */
 void rig_contains(const char *text, const char *part);

@@ -445,9 +445,39 @@ static void cache(void **state)
     assert_int_equal(system(command), 0);
 }
 
+/* A thread of the plugin may go on when it is closed; the next instance finds the same place. */
+static void what_is_lent_stays_when_the_plugin_is_closed(void **state)
+{
+    frit_plugin schema = {0};
+    struct plugin plugin;
+    const frit_host_root *root = lend(&plugin, &schema);
+    void *self = root->self;
+    const frit_host_exec *exec = root->get_interface(self, FRIT_STR(FRIT_HOST_EXEC));
+    const frit_host_cache *cache = root->get_interface(self, FRIT_STR(FRIT_HOST_CACHE));
+    frit_err err = {.struct_size = sizeof(err)};
+    uint64_t n = 1;
+    void *bytes = &n;
+
+    (void)state;
+    service_end(plugin.service);
+    assert_int_equal(core_of(root)->err_set(self, &err, FRIT_IO, 0, FRIT_STR("late")), FRIT_IO);
+    core_of(root)->mem_free(self, core_of(root)->mem_alloc(self, 8, 8));
+    assert_int_equal(exec->threads(self), 1);
+    assert_int_equal(exec->spawn(self, note_call, NULL, &err), FRIT_INVALID);
+    assert_string_equal(err.text, "plugin test is closed");
+    exec->task_raise(self, 1, 1);
+    exec->task_cancel(self, 1);
+    assert_int_equal(cache->get(self, FRIT_STR("a"), "k", 1, &bytes, &n, &err), FRIT_OK);
+    assert_null(bytes);
+    assert_int_equal(cache->put(self, FRIT_STR("a"), "k", 1, "x", 1, &err), FRIT_UNSUPPORTED);
+    assert_ptr_equal(lend(&plugin, &schema), root);
+    service_end(plugin.service);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_lent_stays_when_the_plugin_is_closed),
         cmocka_unit_test(cache),
         cmocka_unit_test(interfaces),
         cmocka_unit_test(memory),
