@@ -199,7 +199,8 @@ static const frit_option options[] = {
         .struct_size = sizeof(frit_option),
         .type = FRIT_OPTION_STR,
         .name = FRIT_STR_INIT("gone"),
-        .meaning = FRIT_STR_INIT("a folder: a file there, named like the process, loses the device"),
+        .meaning =
+            FRIT_STR_INIT("a folder: a file there, named like the process, loses the device"),
     },
 };
 

@@ -30,7 +30,7 @@ struct late {
     bool held;           /* nothing runs meanwhile */
     uint64_t fail, lose; /* cookie of the launch that fails, that the device is lost with */
     bool fail_all, lose_all;
-    char gone[128]; /* a file: where it appears, the device is lost.  "": none */
+    char gone[128];      /* a file: where it appears, the device is lost.  "": none */
     atomic_uint n_codes; /* that live */
     atomic_uint n_compiled;
     atomic_bool refuse_compile;

@@ -68,8 +68,8 @@ static bool run_node(struct late *late, const struct node *node)
     frit_status status = FRIT_OK;
 
     if (is_gone(late))
-        status = plug_fail(late->progress.plug, &fault.err, FRIT_DEVICE_LOST, "%s appeared",
-                           late->gone);
+        status =
+            plug_fail(late->progress.plug, &fault.err, FRIT_DEVICE_LOST, "%s appeared", late->gone);
     else if (node->kind == NODE_COPY)
         memmove(node->to, node->from, node->bytes);
     else if (node->kind == NODE_FILL)

@@ -37,9 +37,9 @@ struct bare {
     bool late;              /* a wait timed out: what is running may never end */
     frit_fuser_device seen; /* what the host passes to fusers */
     const struct border *border;
-    _Atomic int64_t live;   /* pieces of host memory that the plugin holds */
-    frit_err err;           /* of the last call */
-    char *reason;           /* CONFORM_REASON bytes: what is wrong */
+    _Atomic int64_t live; /* pieces of host memory that the plugin holds */
+    frit_err err;         /* of the last call */
+    char *reason;         /* CONFORM_REASON bytes: what is wrong */
     struct block_memo *memo;
 };
 

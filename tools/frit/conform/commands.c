@@ -29,8 +29,8 @@ static frit_status open_canvas(struct bare *bare, uint32_t seed, struct canvas *
 static frit_status submit(struct bare *bare, const frit_cmd *cmds, uint32_t n, uint32_t stride)
 {
     uint64_t value = 0;
-    frit_status status = bare->backend->submit(bare->device, NULL, cmds, n, stride, NULL, 0, &value,
-                                               &bare->err);
+    frit_status status =
+        bare->backend->submit(bare->device, NULL, cmds, n, stride, NULL, 0, &value, &bare->err);
 
     if (status)
         return bare_fail(bare, "submit", status);

@@ -193,11 +193,8 @@ static bool read_lines(struct workers *workers)
 bool conform_run(const struct conform_options *options, const struct conform_cases *cases,
                  conform_on_verdict *on_verdict, void *ctx, size_t *lost)
 {
-    struct workers workers = {.options = options,
-                              .cases = cases,
-                              .on_verdict = on_verdict,
-                              .ctx = ctx,
-                              .lost = lost};
+    struct workers workers = {
+        .options = options, .cases = cases, .on_verdict = on_verdict, .ctx = ctx, .lost = lost};
     size_t begun = 0;
     bool ok = true;
 

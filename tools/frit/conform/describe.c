@@ -13,13 +13,13 @@ struct wide_info {
     char more[EXTRA];
 };
 
-struct listing {
+struct device_list {
     uint32_t count;
     struct wide_info at[DEVICES];
 };
 
 static frit_status list_devices(struct bare *bare, void *instance, uint32_t capacity,
-                                struct listing *out)
+                                struct device_list *out)
 {
     frit_driver_info driver = {.struct_size = sizeof(driver)};
     frit_status status;
@@ -49,7 +49,7 @@ static bool is_text(frit_str text)
     return true;
 }
 
-static frit_status check_ids(struct bare *bare, const struct listing *list)
+static frit_status check_ids(struct bare *bare, const struct device_list *list)
 {
     for (uint32_t i = 0; i < list->count; i++) {
         const frit_device_info *info = &list->at[i].info;
@@ -70,9 +70,8 @@ static frit_status check_ids(struct bare *bare, const struct listing *list)
 static frit_status check_heaps(struct bare *bare, const frit_device_info *info)
 {
     for (uint32_t i = 0; i < info->n_heaps; i++) {
-        const frit_heap *heap =
-            (const frit_heap *)(const void *)((const char *)info->heaps +
-                                              (size_t)i * info->heap_stride);
+        const frit_heap *heap = (const frit_heap *)(const void *)((const char *)info->heaps +
+                                                                  (size_t)i * info->heap_stride);
 
         if (heap->kind > FRIT_HEAP_PINNED || (i == 0 && heap->kind != FRIT_HEAP_DEVICE))
             return bare_fail_text(bare, "heap %u is of kind %u", i, heap->kind);
@@ -102,7 +101,7 @@ static frit_status check_info(struct bare *bare, const frit_device_info *info, u
 
 static frit_status described(struct bare *bare)
 {
-    static struct listing list, few;
+    static struct device_list list, few;
     frit_status status = list_devices(bare, bare->instance, DEVICES, &list);
 
     if (!status && list.count > DEVICES)
@@ -129,7 +128,7 @@ static frit_status described(struct bare *bare)
 /* Another instance finds the same devices under the same ids, as another process would. */
 static frit_status stable(struct bare *bare)
 {
-    static struct listing first, second;
+    static struct device_list first, second;
     void *instance = NULL;
     frit_status status = list_devices(bare, bare->instance, DEVICES, &first);
 

@@ -28,8 +28,8 @@ static frit_status check_wait(struct bare *bare, uint64_t value)
     frit_status status;
 
     bare->err = (frit_err){.struct_size = sizeof(bare->err)};
-    status = bare->backend->wait(bare->device, NULL, value, (uint64_t)5000000000, &failure,
-                                 &bare->err);
+    status =
+        bare->backend->wait(bare->device, NULL, value, (uint64_t)5000000000, &failure, &bare->err);
     if (status != FRIT_DEVICE_LOST)
         return bare_fail_text(bare, "after the loss wait for what was not reached: %s",
                               frit_status_name(status));
@@ -124,10 +124,9 @@ static frit_status check_failure(struct bare *bare, const frit_failure *failure,
         return bare_fail_text(bare, "with %s=%s the launch does not fail", bare->extra->key,
                               bare->extra->value);
     if (failure->cookie != cookie)
-        return bare_fail_text(bare,
-                              "the failure of the launch with cookie %#" PRIx64
-                              " is reported with %#" PRIx64,
-                              cookie, failure->cookie);
+        return bare_fail_text(
+            bare, "the failure of the launch with cookie %#" PRIx64 " is reported with %#" PRIx64,
+            cookie, failure->cookie);
     if (failure->value != value)
         return bare_fail_text(bare, "the failure at %" PRIu64 " is reported at %" PRIu64, value,
                               failure->value);
@@ -156,8 +155,9 @@ static frit_status fail_launch(struct bare *bare, const frit_launch *launch, fri
                    : bare_fail_text(bare, "submit returns %d without a word", status);
     bare_set_last(bare, value);
     failure.value = value - 1;
-    status = bare->backend->wait(bare->device, NULL, value,
-                                 (uint64_t)(bare->options->timeout / 2 * 1e9), &failure, &bare->err);
+    status =
+        bare->backend->wait(bare->device, NULL, value, (uint64_t)(bare->options->timeout / 2 * 1e9),
+                            &failure, &bare->err);
     bare->late = status == FRIT_TIMEOUT;
     *lost = status == FRIT_DEVICE_LOST;
     if (bare->late)
@@ -175,8 +175,7 @@ static frit_status fail_launches(struct bare *bare, const frit_program *program)
     static struct bare_answer answer;
     static struct bare_bound bound;
     struct bare_tensor x, y = {0};
-    struct bare_launch launch = {
-        .program = program, .n_in = 1, .n_out = 1, .args = {&x, &y}};
+    struct bare_launch launch = {.program = program, .n_in = 1, .n_out = 1, .args = {&x, &y}};
     frit_status status = bare_tensor(bare, dims, 2, numbers, &x);
     bool lost = false;
 
@@ -308,8 +307,8 @@ static frit_status closed(struct bare *bare)
     bare->backend->device_close(bare->device);
     bare->device = NULL;
     bare->err = (frit_err){.struct_size = sizeof(bare->err)};
-    status = bare->backend->device_open(bare->instance, bare->info.index, &params, &again,
-                                        &bare->err);
+    status =
+        bare->backend->device_open(bare->instance, bare->info.index, &params, &again, &bare->err);
     if (status)
         return bare->err.text[0] ? FRIT_OK
                                  : bare_fail_text(bare, "device_open fails without a word");

@@ -20,9 +20,8 @@ struct work {
 static const uint32_t *words_of(const struct work *work, const frit_arg *arg)
 {
     const struct bare *bare = work->bare;
-    const char *at = arg->memory ? bare->native->get(bare->device, arg->memory,
-                                                     FRIT_STR("host.ptr"))
-                                 : NULL;
+    const char *at =
+        arg->memory ? bare->native->get(bare->device, arg->memory, FRIT_STR("host.ptr")) : NULL;
 
     return at ? (const uint32_t *)(const void *)(at + arg->offset + arg->origin) : NULL;
 }
@@ -53,7 +52,7 @@ static frit_status run_kernel(void *ctx, const frit_launch *launch, frit_err *er
 
 /* ---- a kernel and two buffers ---- */
 
-struct bench {
+struct dispatching {
     struct bare *bare;
     struct work work;
     frit_kernel *kernel;
@@ -73,28 +72,27 @@ static bool lists_host_fn(const struct bare *bare)
     return false;
 }
 
-static frit_status load(struct bench *bench)
+static frit_status load(struct dispatching *at)
 {
-    struct bare *bare = bench->bare;
-    frit_host_fn fn = {.struct_size = sizeof(fn), .run = run_kernel, .ctx = &bench->work};
-    frit_status status =
-        bare->backend->kernel_load(bare->device, FRIT_STR(FRIT_FORMAT_HOST_FN), &fn, sizeof(fn),
-                                   &bench->kernel, &bare->err);
+    struct bare *bare = at->bare;
+    frit_host_fn fn = {.struct_size = sizeof(fn), .run = run_kernel, .ctx = &at->work};
+    frit_status status = bare->backend->kernel_load(bare->device, FRIT_STR(FRIT_FORMAT_HOST_FN),
+                                                    &fn, sizeof(fn), &at->kernel, &bare->err);
 
     memset(&fn, 0, sizeof(fn)); /* the bytes were copied */
     if (status)
         return bare_fail(bare, "kernel_load", status);
-    return bench->kernel ? FRIT_OK
-                         : bare_fail_text(bare, "kernel_load gives no kernel, and no failure");
+    return at->kernel ? FRIT_OK
+                      : bare_fail_text(bare, "kernel_load gives no kernel, and no failure");
 }
 
 /* FRIT_UNSUPPORTED where the device takes no such kernels. */
-static frit_status open_bench(struct bare *bare, struct bench *bench)
+static frit_status open_kernel(struct bare *bare, struct dispatching *at)
 {
     frit_status status;
 
-    memset(bench, 0, sizeof(*bench));
-    bench->bare = bench->work.bare = bare;
+    memset(at, 0, sizeof(*at));
+    at->bare = at->work.bare = bare;
     if (!lists_host_fn(bare)) {
         bare_fail_text(bare, "the device takes no kernels of the format " FRIT_FORMAT_HOST_FN);
         return FRIT_UNSUPPORTED;
@@ -102,25 +100,25 @@ static frit_status open_bench(struct bare *bare, struct bench *bench)
     bare->native = bare->plugin->get_interface(bare->instance, FRIT_STR(FRIT_NATIVE_TABLE));
     if (!bare->native)
         return bare_fail_text(bare, "it takes " FRIT_FORMAT_HOST_FN " without " FRIT_NATIVE_TABLE);
-    status = load(bench);
+    status = load(at);
     if (!status)
-        status = bare_alloc(bare, BYTES, 0, &bench->a);
+        status = bare_alloc(bare, BYTES, 0, &at->a);
     if (!status)
-        status = bare_alloc(bare, BYTES, 0, &bench->b);
-    if (!status && !bare->native->get(bare->device, bench->a.memory, FRIT_STR("host.ptr")))
-        status = bare_fail_text(bare, "it takes " FRIT_FORMAT_HOST_FN
-                                      ", and its memory has no host.ptr");
+        status = bare_alloc(bare, BYTES, 0, &at->b);
+    if (!status && !bare->native->get(bare->device, at->a.memory, FRIT_STR("host.ptr")))
+        status = bare_fail_text(bare,
+                                "it takes " FRIT_FORMAT_HOST_FN ", and its memory has no host.ptr");
     return status;
 }
 
-static void close_bench(struct bench *bench)
+static void close_kernel(struct dispatching *at)
 {
-    struct bare *bare = bench->bare;
+    struct bare *bare = at->bare;
 
-    bare_free(bare, bench->a.memory);
-    bare_free(bare, bench->b.memory);
-    if (!bare->late && bench->kernel)
-        bare->backend->kernel_unload(bare->device, bench->kernel);
+    bare_free(bare, at->a.memory);
+    bare_free(bare, at->b.memory);
+    if (!bare->late && at->kernel)
+        bare->backend->kernel_unload(bare->device, at->kernel);
 }
 
 static frit_arg arg_of(const frit_allocation *at, uint64_t flags)
@@ -136,12 +134,12 @@ static frit_arg arg_of(const frit_allocation *at, uint64_t flags)
 }
 
 /* A submit of one DISPATCH for each cookie, from A to B, in order. */
-static frit_status dispatch(struct bench *bench, const uint64_t *cookies, uint32_t n)
+static frit_status dispatch(struct dispatching *at, const uint64_t *cookies, uint32_t n)
 {
     enum { DISPATCHES = 4 };
     static const frit_launch_spec spec = {.struct_size = sizeof(spec)};
-    struct bare *bare = bench->bare;
-    const frit_arg args[2] = {arg_of(&bench->a, FRIT_ARG_READ), arg_of(&bench->b, FRIT_ARG_WRITE)};
+    struct bare *bare = at->bare;
+    const frit_arg args[2] = {arg_of(&at->a, FRIT_ARG_READ), arg_of(&at->b, FRIT_ARG_WRITE)};
     frit_launch launches[DISPATCHES];
     frit_cmd cmds[2 * DISPATCHES];
     frit_status status;
@@ -156,16 +154,16 @@ static frit_status dispatch(struct bench *bench, const uint64_t *cookies, uint32
         cmds[2 * i] = (frit_cmd){.struct_size = sizeof(frit_cmd),
                                  .kind = FRIT_CMD_DISPATCH,
                                  .launch = &launches[i],
-                                 .kernel = bench->kernel,
+                                 .kernel = at->kernel,
                                  .grid = {1, 1, 1},
                                  .group = {1, 1, 1}};
         cmds[2 * i + 1] = (frit_cmd){.struct_size = sizeof(frit_cmd), .kind = FRIT_CMD_BARRIER};
     }
     status = bare->backend->submit(bare->device, NULL, cmds, 2 * n - 1, sizeof(cmds[0]), NULL, 0,
-                                   &bench->value, &bare->err);
+                                   &at->value, &bare->err);
     if (status)
         return bare_fail(bare, "submit of kernels", status);
-    bare_set_last(bare, bench->value);
+    bare_set_last(bare, at->value);
     memset(launches, 0xee, sizeof(launches)); /* borrowed for the call */
     memset(cmds, 0xee, sizeof(cmds));
     return FRIT_OK;
@@ -176,29 +174,29 @@ static frit_status dispatch(struct bench *bench, const uint64_t *cookies, uint32
 static frit_status host_fn(struct bare *bare)
 {
     static uint32_t words[WORDS], got[WORDS];
-    static struct bench bench;
+    static struct dispatching d;
     const uint64_t cookie = 1;
-    frit_status status = open_bench(bare, &bench);
+    frit_status status = open_kernel(bare, &d);
 
     for (uint32_t round = 1; round <= 4 && !status; round++) {
         for (uint32_t i = 0; i < WORDS; i++)
             words[i] = 100 * round + i;
-        status = bare_write(bare, bench.a.memory, 0, words, BYTES);
+        status = bare_write(bare, d.a.memory, 0, words, BYTES);
         if (!status)
-            status = dispatch(&bench, &cookie, 1);
+            status = dispatch(&d, &cookie, 1);
         if (!status)
-            status = bare_read(bare, bench.b.memory, 0, got, BYTES);
-        if (!status && atomic_load(&bench.work.calls) != round)
+            status = bare_read(bare, d.b.memory, 0, got, BYTES);
+        if (!status && atomic_load(&d.work.calls) != round)
             status = bare_fail_text(bare, "%u DISPATCH commands called the kernel %u times", round,
-                                    atomic_load(&bench.work.calls));
-        if (!status && atomic_load(&bench.work.opaque))
+                                    atomic_load(&d.work.calls));
+        if (!status && atomic_load(&d.work.opaque))
             status = bare_fail_text(bare, "an argument has no host.ptr while the kernel runs");
         for (uint32_t i = 0; i < WORDS && !status; i++)
             if (got[i] != words[i] + 1)
                 status = bare_fail_text(bare, "word %u of a kernel's result is %u, not %u", i,
                                         got[i], words[i] + 1);
     }
-    close_bench(&bench);
+    close_kernel(&d);
     return status;
 }
 
@@ -229,15 +227,15 @@ static frit_status formats(struct bare *bare)
 /* ---- what fails ---- */
 
 /* Waits with a place that is known; the failure after it. */
-static frit_status next_failure(struct bench *bench, uint64_t value, uint32_t command,
+static frit_status next_failure(struct dispatching *at, uint64_t value, uint32_t command,
                                 frit_failure *out)
 {
-    struct bare *bare = bench->bare;
+    struct bare *bare = at->bare;
     frit_status status;
 
     *out = (frit_failure){.struct_size = sizeof(*out), .value = value, .command = command};
     bare->err = (frit_err){.struct_size = sizeof(bare->err)};
-    status = bare->backend->wait(bare->device, NULL, bench->value,
+    status = bare->backend->wait(bare->device, NULL, at->value,
                                  (uint64_t)(bare->options->timeout / 2 * 1e9), out, &bare->err);
     bare->late = status == FRIT_TIMEOUT;
     if (bare->late)
@@ -246,10 +244,10 @@ static frit_status next_failure(struct bench *bench, uint64_t value, uint32_t co
 }
 
 /* The failure of a kernel that had this cookie and was this command, or of all from it on. */
-static frit_status expect_failure(struct bench *bench, const frit_failure *got, uint64_t cookie,
+static frit_status expect_failure(struct dispatching *at, const frit_failure *got, uint64_t cookie,
                                   uint32_t command)
 {
-    struct bare *bare = bench->bare;
+    struct bare *bare = at->bare;
     char text[64];
 
     snprintf(text, sizeof(text), "kernel %" PRIu64 " fails", cookie);
@@ -261,9 +259,9 @@ static frit_status expect_failure(struct bench *bench, const frit_failure *got, 
     if (got->cookie != cookie)
         return bare_fail_text(bare, "the failure of cookie %" PRIu64 " is reported with %" PRIu64,
                               cookie, got->cookie);
-    if (got->value != bench->value)
-        return bare_fail_text(bare, "the failure at %" PRIu64 " is reported at %" PRIu64,
-                              bench->value, got->value);
+    if (got->value != at->value)
+        return bare_fail_text(bare, "the failure at %" PRIu64 " is reported at %" PRIu64, at->value,
+                              got->value);
     if (got->command != command && got->command != FRIT_ALL_COMMANDS)
         return bare_fail_text(bare, "the failure of command %u is reported of command %u", command,
                               got->command);
@@ -273,9 +271,9 @@ static frit_status expect_failure(struct bench *bench, const frit_failure *got, 
     return FRIT_OK;
 }
 
-static frit_status expect_none(struct bench *bench, const frit_failure *got)
+static frit_status expect_none(struct dispatching *at, const frit_failure *got)
 {
-    return got->status ? bare_fail_text(bench->bare,
+    return got->status ? bare_fail_text(at->bare,
                                         "wait reports %s of cookie %" PRIu64
                                         ", which the caller knows or which did not fail",
                                         frit_status_name(got->status), got->cookie)
@@ -283,60 +281,60 @@ static frit_status expect_none(struct bench *bench, const frit_failure *got)
 }
 
 /* One submit of four kernels, of which the second and the last fail. */
-static frit_status fail_two(struct bench *bench)
+static frit_status fail_two(struct dispatching *at)
 {
     static const uint64_t cookies[] = {5, FAILS + 1, 6, FAILS + 2};
     frit_failure got, again;
-    frit_status status = dispatch(bench, cookies, 4);
-    uint64_t before = bench->value - 1;
+    frit_status status = dispatch(at, cookies, 4);
+    uint64_t before = at->value - 1;
 
     if (!status)
-        status = next_failure(bench, before, FRIT_ALL_COMMANDS, &got);
+        status = next_failure(at, before, FRIT_ALL_COMMANDS, &got);
     if (!status)
-        status = expect_failure(bench, &got, FAILS + 1, 3);
+        status = expect_failure(at, &got, FAILS + 1, 3);
     if (!status)
-        status = next_failure(bench, before, FRIT_ALL_COMMANDS, &again);
+        status = next_failure(at, before, FRIT_ALL_COMMANDS, &again);
     if (!status && memcmp(&got, &again, sizeof(got)) != 0)
-        status = bare_fail_text(bench->bare, "a failure is forgotten before the caller knows it");
+        status = bare_fail_text(at->bare, "a failure is forgotten before the caller knows it");
     if (!status && got.command != FRIT_ALL_COMMANDS) {
-        status = next_failure(bench, got.value, got.command, &got);
+        status = next_failure(at, got.value, got.command, &got);
         if (!status)
-            status = expect_failure(bench, &got, FAILS + 2, 7);
+            status = expect_failure(at, &got, FAILS + 2, 7);
     }
     if (!status)
-        status = next_failure(bench, bench->value, FRIT_ALL_COMMANDS, &got);
-    return status ? status : expect_none(bench, &got);
+        status = next_failure(at, at->value, FRIT_ALL_COMMANDS, &got);
+    return status ? status : expect_none(at, &got);
 }
 
 /* Kernels after the failure run, and nothing is reported of them. */
-static frit_status go_on(struct bench *bench)
+static frit_status go_on(struct dispatching *at)
 {
     static const uint64_t fine[] = {8};
-    uint32_t calls = atomic_load(&bench->work.calls);
-    uint64_t failed = bench->value;
+    uint32_t calls = atomic_load(&at->work.calls);
+    uint64_t failed = at->value;
     frit_failure got;
-    frit_status status = dispatch(bench, fine, 1);
+    frit_status status = dispatch(at, fine, 1);
 
     if (!status)
-        status = next_failure(bench, failed, FRIT_ALL_COMMANDS, &got);
+        status = next_failure(at, failed, FRIT_ALL_COMMANDS, &got);
     if (!status)
-        status = expect_none(bench, &got);
-    if (!status && atomic_load(&bench->work.calls) != calls + 1)
-        status = bare_fail_text(bench->bare, "after a failure the next command does not run");
+        status = expect_none(at, &got);
+    if (!status && atomic_load(&at->work.calls) != calls + 1)
+        status = bare_fail_text(at->bare, "after a failure the next command does not run");
     return status;
 }
 
 static frit_status failures(struct bare *bare)
 {
-    static struct bench bench;
-    frit_status status = open_bench(bare, &bench);
+    static struct dispatching d;
+    frit_status status = open_kernel(bare, &d);
 
     for (uint32_t round = 0; round < 3 && !status; round++) {
-        status = fail_two(&bench);
+        status = fail_two(&d);
         if (!status)
-            status = go_on(&bench);
+            status = go_on(&d);
     }
-    close_bench(&bench);
+    close_kernel(&d);
     return status;
 }
 

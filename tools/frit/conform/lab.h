@@ -12,7 +12,7 @@ struct lab {
     bool flushes[FRIT_DTYPE_LIMIT]; /* takes denormals of the type for zero */
     struct block_memo *memo;
     const struct border *border; /* before anything was opened */
-    bool *lost; /* set when `device`, or its like of a bare host, is lost */
+    bool *lost;                  /* set when `device`, or its like of a bare host, is lost */
 };
 
 /* How a case's program runs. */

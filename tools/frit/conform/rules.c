@@ -205,8 +205,9 @@ static bool stays_inside(const struct fuser_pair *pair, const frit_program *prog
     if (!program->table->to_state(program->self, bytes, &less, &pair->bare->err) && less == n &&
         bytes[n - 1] == GUARD_BYTE)
         return true;
-    bare_fail_text(pair->bare, "with room for %llu bytes to_state fails, writes more, or counts "
-                               "others than %llu",
+    bare_fail_text(pair->bare,
+                   "with room for %llu bytes to_state fails, writes more, or counts "
+                   "others than %llu",
                    (unsigned long long)n - 1, (unsigned long long)n);
     return false;
 }

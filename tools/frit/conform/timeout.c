@@ -9,10 +9,10 @@
 
 enum {
     BYTES = 1 << 24,
-    EACH = 1 << 9,         /* FILL commands of one submit at most */
-    MOST = 1 << 16,        /* and of all */
-    TRIES = 3,             /* of a wait that should be too short, on a machine that does other work */
-    SHORT_NS = 20000000    /* a timeout within the work */
+    EACH = 1 << 9,      /* FILL commands of one submit at most */
+    MOST = 1 << 16,     /* and of all */
+    TRIES = 3,          /* of a wait that should be too short, on a machine that does other work */
+    SHORT_NS = 20000000 /* a timeout within the work */
 };
 
 /* Seconds that the work takes after submit; by which clocks may differ. */
@@ -99,8 +99,8 @@ static frit_status try_wait(struct load *load, uint64_t timeout_ns, uint32_t mar
     if (status)
         return status;
     failure.value = load->value;
-    out->status = bare->backend->wait(bare->device, NULL, load->value, timeout_ns, &failure,
-                                      &bare->err);
+    out->status =
+        bare->backend->wait(bare->device, NULL, load->value, timeout_ns, &failure, &bare->err);
     out->seconds = term_clock() - begin;
     if (out->status && out->status != FRIT_TIMEOUT)
         return bare_fail(bare, "wait", out->status);
@@ -133,9 +133,9 @@ static frit_status wait_briefly(struct load *load, uint64_t timeout_ns)
                                         wanted * 1e3, brief.seconds * 1e3);
         early += brief.rest >= busy / 2;
     }
-    return bare_fail_text(
-        load->bare, "wait with %.0f ms %s", wanted * 1e3,
-        early == TRIES ? "is ok before the value is reached" : "never times out, and waits on");
+    return bare_fail_text(load->bare, "wait with %.0f ms %s", wanted * 1e3,
+                          early == TRIES ? "is ok before the value is reached"
+                                         : "never times out, and waits on");
 }
 
 static frit_status timeouts(struct bare *bare)

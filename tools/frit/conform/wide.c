@@ -86,9 +86,9 @@ static frit_status check_program(struct bare *bare, const struct wide_op *op, bo
     if (status != FRIT_UNSUPPORTED)
         return bare_fail_text(bare, "op_program of op %u, which supports refuses: %s", op->desc.id,
                               frit_status_name(status));
-    return bare->err.text[0] ? FRIT_OK
-                             : bare_fail_text(bare, "op_program refuses op %u without a word",
-                                              op->desc.id);
+    return bare->err.text[0]
+               ? FRIT_OK
+               : bare_fail_text(bare, "op_program refuses op %u without a word", op->desc.id);
 }
 
 static frit_status supports(struct bare *bare)
@@ -96,8 +96,8 @@ static frit_status supports(struct bare *bare)
     static struct wide_op ops[MOST_OPS];
     uint64_t all[(MOST_OPS + 63) / 64] = {0};
     const uint32_t n = list_ops(ops);
-    frit_status status = bare->backend->supports(bare->device, &ops[0].desc, n, sizeof(ops[0]),
-                                                 all, &bare->err);
+    frit_status status =
+        bare->backend->supports(bare->device, &ops[0].desc, n, sizeof(ops[0]), all, &bare->err);
 
     if (status)
         return bare_fail(bare, "supports", status);
