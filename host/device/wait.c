@@ -68,7 +68,7 @@ static frit_status call_wait(frit_device *device, uint64_t point, uint64_t timeo
     struct lineage_report report;
 
     *more = false;
-    if (st > 0)
+    if (st != FRIT_TIMEOUT)
         st = fail_from(detail, st, "wait");
     if (failure.status > 0)
         failure.status = fail_from(detail, failure.status, "a command");
