@@ -51,6 +51,20 @@ install(FILES ${CMAKE_SOURCE_DIR}/conf/frit.ini ${CMAKE_SOURCE_DIR}/LICENSE ${CM
 install(FILES ${CMAKE_SOURCE_DIR}/abi/README.md ${CMAKE_SOURCE_DIR}/abi/OPS.md ${CMAKE_SOURCE_DIR}/abi/MAPPING.md
   DESTINATION ${CMAKE_INSTALL_DOCDIR}/abi)
 
+install(FILES ${CMAKE_SOURCE_DIR}/docs/README.md ${CMAKE_SOURCE_DIR}/docs/text.md ${CMAKE_SOURCE_DIR}/docs/asynchronous.md
+  ${CMAKE_SOURCE_DIR}/docs/sanitizers.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+
+# The models, with their data beside them.
+foreach(name digits-mlp digits-cnn)
+  set(model ${CMAKE_SOURCE_DIR}/tools/models/${name}.frit)
+  set_property(DIRECTORY ${CMAKE_SOURCE_DIR} APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${model})
+  file(READ ${model} program)
+  string(REPLACE "../../tests/data/digits/" "digits/" program "${program}")
+  file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/models/${name}.frit CONTENT "${program}" @ONLY)
+  install(FILES ${CMAKE_BINARY_DIR}/models/${name}.frit DESTINATION ${data_dir}/models)
+endforeach()
+install(DIRECTORY ${CMAKE_SOURCE_DIR}/tests/data/digits DESTINATION ${data_dir}/models)
+
 # pkg-config and find_package.
 file(RELATIVE_PATH FRIT_PC_UP /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 string(REGEX REPLACE "/$" "" FRIT_PC_UP ${FRIT_PC_UP})

@@ -10,6 +10,7 @@
 
 #include "api/tensor.h"
 #include "base/fail.h"
+#include "base/thread.h"
 #include "device/device.h"
 #include "load/registry.h"
 #include "plan/key.h"
@@ -370,6 +371,7 @@ static frit_status check_offered(const struct call_state *w, frit_err *err)
 /* `out` has room for FRIT_OP_MAX_OUT. */
 static frit_status run(struct call_state *w, frit_tensor **out)
 {
+    HOLD_CANCEL;
     frit_err err = ERR_INIT;
     frit_status st = call_state_init(w, &err);
 

@@ -70,6 +70,7 @@ static frit_tensor *publish(frit_device *device, frit_status st, const char *cal
 frit_tensor *frit_from_host(frit_device *device, uint32_t dtype, frit_dims dims, const void *data,
                             uint64_t bytes)
 {
+    HOLD_CANCEL;
     const struct lent_bytes source = {.data = data, .bytes = bytes};
     struct binding *binding = NULL;
     struct value value = {0};
@@ -84,6 +85,7 @@ frit_tensor *frit_from_host(frit_device *device, uint32_t dtype, frit_dims dims,
 frit_tensor *frit_wrap_host(frit_device *device, uint32_t dtype, frit_dims dims, const void *data,
                             uint64_t bytes, void (*release)(void *ctx), void *ctx)
 {
+    HOLD_CANCEL;
     const struct lent_bytes lent = {data, bytes, release, ctx};
     struct binding *binding = NULL;
     struct value value = {0};
@@ -94,9 +96,9 @@ frit_tensor *frit_wrap_host(frit_device *device, uint32_t dtype, frit_dims dims,
     if (!st) {
         st = transfer_adopt(device, &lent, &value, &err);
         adopted = st == FRIT_OK;
+        if (st == FRIT_UNSUPPORTED)
+            st = transfer_in(device, data, binding->persistent > 0, &value, &err);
     }
-    if (st == FRIT_UNSUPPORTED)
-        st = transfer_in(device, data, binding->persistent > 0, &value, &err);
     if (release && !adopted)
         release(ctx);
     return publish(device, st, "wrap_host", &value, &err);
@@ -194,6 +196,7 @@ static void consume_items(const void *items, size_t item_bytes, uint64_t count)
 
 frit_status frit_read(frit_tensor *tensor, void *data, uint64_t bytes, frit_err *err)
 {
+    HOLD_CANCEL;
     frit_read_item item = {.tensor = tensor, .data = data, .bytes = bytes};
     struct transfer_read read;
     frit_err own = ERR_INIT;
@@ -205,6 +208,7 @@ frit_status frit_read(frit_tensor *tensor, void *data, uint64_t bytes, frit_err 
 
 frit_status frit_read_many(frit_read_item *items, uint64_t count, frit_err *err)
 {
+    HOLD_CANCEL;
     struct transfer_read *reads;
     frit_err own = ERR_INIT;
     frit_status st;
@@ -283,6 +287,7 @@ static frit_status write_tensor(const frit_write_item *item, frit_err *err)
 
 frit_status frit_write(frit_tensor *tensor, const void *data, uint64_t bytes, frit_err *err)
 {
+    HOLD_CANCEL;
     const frit_write_item item = {.tensor = tensor, .data = data, .bytes = bytes};
     frit_err own = ERR_INIT;
     frit_status st = write_tensor(&item, &own);
@@ -370,6 +375,7 @@ static void add_to_group(struct write_group *group, frit_write_item *item, frit_
 
 frit_status frit_write_many(frit_write_item *items, uint64_t count, frit_err *err)
 {
+    HOLD_CANCEL;
     struct write_group *group;
     frit_err first = ERR_INIT;
 
@@ -412,6 +418,7 @@ static frit_status move_value(frit_tensor *tensor, frit_device *device, struct v
 
 frit_tensor *frit_to_device(frit_tensor *tensor, frit_device *device)
 {
+    HOLD_CANCEL;
     struct value value;
     frit_err err = ERR_INIT;
     frit_status st;
@@ -432,6 +439,7 @@ frit_tensor *frit_to_device(frit_tensor *tensor, frit_device *device)
 
 frit_tensor *frit_load_npy(frit_device *device, const char *path)
 {
+    HOLD_CANCEL;
     struct op_type type;
     frit_err err = ERR_INIT;
     frit_tensor *tensor;
@@ -474,6 +482,7 @@ static frit_status save_npy(frit_tensor *tensor, const char *path, frit_err *err
 
 frit_status frit_save_npy(frit_tensor *tensor, const char *path, frit_err *err)
 {
+    HOLD_CANCEL;
     frit_err own = ERR_INIT;
     frit_status st = save_npy(tensor, path, &own);
 

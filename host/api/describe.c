@@ -74,9 +74,12 @@ static bool is_default(frit_host *host, const struct device_entry *entry)
 
 frit_status frit_device_info_at(frit_host *host, uint64_t index, frit_device_desc *out)
 {
+    HOLD_CANCEL;
     const struct device_entry *entry;
     const frit_device_info *info;
 
+    if (process_is_barred())
+        return FRIT_UNSUPPORTED;
     if (!host || !out || !host->registry || index >= registry_n_devices(host->registry))
         return FRIT_INVALID;
     entry = registry_device_at(host->registry, (uint32_t)index);
@@ -103,10 +106,13 @@ frit_status frit_device_info_at(frit_host *host, uint64_t index, frit_device_des
 frit_status frit_device_compute(frit_host *host, uint64_t index, frit_compute_desc *out,
                                 frit_err *err)
 {
+    HOLD_CANCEL;
     frit_compute_info info = {.struct_size = sizeof(info)};
     const struct device_entry *entry;
     const frit_backend *backend;
 
+    if (process_is_barred())
+        return report_barred(err, "device_compute");
     if (!host || !out || !host->registry || index >= registry_n_devices(host->registry))
         return fail(err, FRIT_INVALID, "no device has number %llu", (unsigned long long)index);
     entry = registry_device_at(host->registry, (uint32_t)index);
@@ -123,9 +129,12 @@ frit_status frit_device_compute(frit_host *host, uint64_t index, frit_compute_de
 
 frit_status frit_plugin_at(frit_host *host, uint64_t index, frit_plugin_desc *out)
 {
+    HOLD_CANCEL;
     const struct plugin *plugin;
     uint32_t reason;
 
+    if (process_is_barred())
+        return FRIT_UNSUPPORTED;
     if (!host || !out || !host->registry || index >= registry_n_plugins(host->registry))
         return FRIT_INVALID;
     if (registry_enumerate(host->registry, (uint32_t)index))
@@ -160,8 +169,11 @@ static void describe_op(const struct plugin *plugin, const frit_op_info *row, fr
 
 frit_status frit_custom_at(frit_host *host, uint64_t index, frit_custom_desc *out)
 {
+    HOLD_CANCEL;
     const struct plugin *plugin;
 
+    if (process_is_barred())
+        return FRIT_UNSUPPORTED;
     if (!host || !out || !host->registry)
         return FRIT_INVALID;
     for (uint32_t i = 0; (plugin = registry_plugin_at(host->registry, i)); i++) {
@@ -207,10 +219,13 @@ frit_status frit_custom_attr_at(uint32_t op, uint64_t index, frit_custom_attr_de
 
 frit_status frit_why(frit_host *host, const char *name, char **text, frit_err *err)
 {
+    HOLD_CANCEL;
     struct str out = {0};
 
     if (text)
         *text = NULL;
+    if (process_is_barred())
+        return report_barred(err, "why");
     if (!host || !name || !text)
         return report_null(err, "why", !host ? "the host" : !name ? "the name" : "`text`");
     registry_why(host->registry, name, &out);
@@ -220,6 +235,13 @@ frit_status frit_why(frit_host *host, const char *name, char **text, frit_err *e
     }
     *text = out.text ? out.text : calloc(1, 1);
     return *text ? FRIT_OK : fail_memory(err, 1);
+}
+
+frit_status frit_forgive(frit_host *host, const char *name, frit_err *err)
+{
+    if (!host || !name)
+        return report_null(err, "forgive", !host ? "the host" : "the name");
+    return registry_forgive(host->registry, name, err);
 }
 
 frit_status frit_config_at(frit_host *host, uint64_t index, frit_config_desc *out)
@@ -235,21 +257,25 @@ frit_status frit_config_at(frit_host *host, uint64_t index, frit_config_desc *ou
 
 uint32_t frit_op_support(frit_device *device, uint32_t op)
 {
+    HOLD_CANCEL;
     const frit_op_info *row = op_row(op);
 
-    return device && row ? support_of_row(device, row) : FRIT_SUPPORT_NONE;
+    if (!device || !row || process_is_barred())
+        return FRIT_SUPPORT_NONE;
+    return support_of_row(device, row);
 }
 
 /* ---- counters ---- */
 
 void frit_stats_get(frit_device *device, frit_stats *out)
 {
+    HOLD_CANCEL;
     struct stream_counters streams;
     const struct device_counters *count;
     struct automaton_stats known;
     struct memory_stats memory;
 
-    if (!device || !out)
+    if (!device || !out || process_is_barred())
         return;
     count = &device->count;
     memory_stats(device->memory, &memory);
@@ -315,6 +341,7 @@ void frit_stats_get(frit_device *device, frit_stats *out)
 
 frit_status frit_counter_at(frit_device *device, uint64_t index, frit_counter *out)
 {
+    HOLD_CANCEL;
     static const struct {
         const char *name, *meaning;
         size_t offset;
@@ -326,6 +353,8 @@ frit_status frit_counter_at(frit_device *device, uint64_t index, frit_counter *o
     frit_stats stats = {.struct_size = sizeof(stats)};
     frit_counter counter = {0};
 
+    if (process_is_barred())
+        return FRIT_UNSUPPORTED;
     if (!device || !out || index >= sizeof(rows) / sizeof(rows[0]))
         return FRIT_INVALID;
     frit_stats_get(device, &stats);
@@ -337,9 +366,12 @@ frit_status frit_counter_at(frit_device *device, uint64_t index, frit_counter *o
 
 frit_status frit_device_time_start(frit_device *device, frit_err *err)
 {
+    HOLD_CANCEL;
     frit_err own = ERR_INIT;
     frit_status st;
 
+    if (process_is_barred())
+        return report_barred(err, "device_time_start");
     if (!device)
         return report_null(err, "device_time_start", "the device");
     st = profile_start(device->profile, &own);
@@ -350,10 +382,13 @@ frit_status frit_device_time_start(frit_device *device, frit_err *err)
 
 frit_status frit_device_time_stop(frit_device *device, frit_device_time *out, frit_err *err)
 {
+    HOLD_CANCEL;
     frit_device_time time;
     frit_err own = ERR_INIT;
     frit_status st;
 
+    if (process_is_barred())
+        return report_barred(err, "device_time_stop");
     if (!device || !out)
         return report_null(err, "device_time_stop", device ? "`out`" : "the device");
     st = profile_stop(device->profile, &time, &own);
@@ -366,7 +401,9 @@ frit_status frit_device_time_stop(frit_device *device, frit_device_time *out, fr
 
 void frit_trim(frit_device *device)
 {
-    if (!device)
+    HOLD_CANCEL;
+
+    if (!device || process_is_barred())
         return;
     memory_trim(device->memory, false);
     staging_trim(device->staging);

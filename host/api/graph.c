@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "api/report.h"
 #include "api/tensor.h"
 #include "base/fail.h"
 #include "base/file.h"
@@ -62,9 +63,12 @@ static frit_status resolve_files(struct frit_graph *graph, const char *name, fri
 frit_status frit_graph_parse(const char *name, const char *text, uint64_t length, frit_graph **out,
                              frit_err *err)
 {
+    HOLD_CANCEL;
     frit_graph *graph;
     frit_status st;
 
+    if (process_is_barred())
+        return report_barred(err, "graph_parse");
     if (!out)
         return fail(err, FRIT_INVALID, "graph_parse: nowhere to put the graph");
     *out = NULL;
@@ -108,12 +112,15 @@ static frit_status read_text(const char *path, char **text, size_t *n_bytes, fri
 
 frit_status frit_graph_load(const char *path, frit_graph **out, frit_err *err)
 {
+    HOLD_CANCEL;
     size_t n_bytes;
     char *text;
     frit_status st;
 
     if (out)
         *out = NULL;
+    if (process_is_barred())
+        return report_barred(err, "graph_load");
     if (!path)
         return fail(err, FRIT_INVALID, "graph_load: the path is NULL");
     st = read_text(path, &text, &n_bytes, err);
@@ -248,10 +255,13 @@ static frit_status types_of_files(const struct frit_graph *graph, struct op_type
 frit_status frit_graph_bind(frit_graph *graph, const frit_port *ports, uint64_t count,
                             frit_err *err)
 {
+    HOLD_CANCEL;
     struct graph fresh = {0};
     struct op_type *types;
     frit_status st;
 
+    if (process_is_barred())
+        return report_barred(err, "graph_bind");
     if (!graph || (count && !ports) || count != script_n_inputs(graph->script))
         return fail(err, FRIT_INVALID, "graph_bind: wants one port for each of the %u inputs",
                     graph ? script_n_inputs(graph->script) : 0);
@@ -404,6 +414,7 @@ frit_status frit_graph_run(const frit_graph *graph, frit_device *device, frit_te
                            uint64_t n_inputs, frit_tensor **outputs, uint64_t n_outputs,
                            frit_err *err)
 {
+    HOLD_CANCEL;
     frit_status st = run(graph, device, inputs, n_inputs, outputs, n_outputs, err);
 
     if (inputs)
@@ -413,6 +424,9 @@ frit_status frit_graph_run(const frit_graph *graph, frit_device *device, frit_te
 
 uint32_t frit_graph_support(const frit_graph *graph, frit_device *device)
 {
-    return graph && graph->bound && device ? support_of_graph(device, &graph->graph)
-                                           : FRIT_SUPPORT_NONE;
+    HOLD_CANCEL;
+
+    if (!graph || !graph->bound || !device || process_is_barred())
+        return FRIT_SUPPORT_NONE;
+    return support_of_graph(device, &graph->graph);
 }

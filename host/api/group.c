@@ -38,10 +38,13 @@ static frit_status find_engine(const frit_host *host, const char *id, const stru
 frit_status frit_group_id_create(frit_host *host, const char *engine, frit_group_id *out,
                                  frit_err *err)
 {
+    HOLD_CANCEL;
     const struct plugin *plugin;
     frit_err own = ERR_INIT;
     frit_status st;
 
+    if (process_is_barred())
+        return report_barred(err, "group_id_create");
     if (!host || !out)
         return report_null(err, "group_id_create", host ? "`out`" : "the host");
     st = find_engine(host, engine, &plugin, &own);
@@ -98,11 +101,14 @@ static frit_status join(frit_device *device, const frit_group_config *config, fr
 frit_status frit_group_join(frit_device *device, const frit_group_config *config, frit_rank **out,
                             frit_err *err)
 {
+    HOLD_CANCEL;
     frit_err own = ERR_INIT;
     frit_status st;
 
     if (out)
         *out = NULL;
+    if (process_is_barred())
+        return report_barred(err, "group_join");
     if (!device || !out)
         return report_null(err, "group_join", device ? "`out`" : "the device");
     st = join(device, config, out, &own);
@@ -113,13 +119,20 @@ frit_status frit_group_join(frit_device *device, const frit_group_config *config
 
 frit_status frit_group_leave(frit_rank *rank, frit_err *err)
 {
+    HOLD_CANCEL;
     frit_err own = ERR_INIT;
 
+    if (process_is_barred())
+        return report_barred(err, "group_leave");
     return rank ? report(err, rank_leave(rank, &own), &own) : FRIT_OK;
 }
 
 frit_status frit_group_abort(frit_rank *rank, const char *why)
 {
+    HOLD_CANCEL;
+
+    if (process_is_barred())
+        return FRIT_UNSUPPORTED;
     if (!rank)
         return FRIT_INVALID;
     rank_abort(rank, FRIT_ABORTED, why ? why : "the program aborted the group");

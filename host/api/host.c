@@ -8,6 +8,7 @@
 #include <frit/inspect.h>
 #include <frit/program.h>
 
+#include "api/open.h"
 #include "api/report.h"
 #include "api/trace.h"
 #include "base/fail.h"
@@ -27,6 +28,7 @@
 #include "run/drain.h"
 #include "run/mirror.h"
 #include "tensor/failure.h"
+#include "tensor/slot.h"
 
 enum { MAX_EVENTS = 1 << 18 }; /* of a timeline; what comes later is counted and lost */
 
@@ -132,27 +134,6 @@ static frit_status host_init(frit_host *host, const frit_host_params *params, fr
     return registry_open(host->conf, &host->registry, err);
 }
 
-frit_status frit_host_open(const frit_host_params *params, frit_host **out, frit_err *err)
-{
-    frit_err own = ERR_INIT;
-    frit_host *host;
-    frit_status st;
-
-    if (!out)
-        return report_null(err, "host_open", "`out`");
-    *out = NULL;
-    host = calloc(1, sizeof(*host));
-    if (!host)
-        return fail_memory(err, sizeof(*host));
-    pthread_mutex_init(&host->lock, NULL);
-    st = host_init(host, params, &own);
-    if (st)
-        frit_host_close(host);
-    else
-        *out = host;
-    return report(err, st, &own);
-}
-
 /* Stops a running trace and inspection first. */
 static void end_device(frit_device *device)
 {
@@ -161,13 +142,12 @@ static void end_device(frit_device *device)
     if (watch_at(&device->watch, WATCH_TRACE) && trace_end(device, &err))
         log_write(FRIT_LOG_ERROR, "trace", "%s: %s", device->entry->name, err.text);
     frit_inspection_free((frit_inspection *)watch_take(&device->watch, WATCH_INSPECT));
+    (void)open_remove(device);
     device_close(device);
 }
 
-void frit_host_close(frit_host *host)
+static void host_destroy(frit_host *host)
 {
-    if (!host)
-        return;
     while (host->devices) {
         frit_device *next = host->devices->next;
 
@@ -180,11 +160,68 @@ void frit_host_close(frit_host *host)
     conf_destroy(host->conf);
     pthread_mutex_destroy(&host->lock);
     free(host);
+    process_host_closed();
+}
+
+/* A void function can only log that it was called with what is not open. */
+static void report_closed(const char *call, const void *object)
+{
+    log_write(FRIT_LOG_ERROR, "frit",
+              "%s: %p is not open: it was closed before, or never opened; nothing is done", call,
+              object);
+}
+
+/* In the child of a fork, which must not wait for anything. */
+static void bar(void)
+{
+    slots_bar();
+    bindings_bar();
+}
+
+frit_status frit_host_open(const frit_host_params *params, frit_host **out, frit_err *err)
+{
+    HOLD_CANCEL;
+    frit_err own = ERR_INIT;
+    frit_host *host;
+    frit_status st;
+
+    if (!out)
+        return report_null(err, "host_open", "`out`");
+    *out = NULL;
+    if (process_is_barred())
+        return report_barred(err, "host_open");
+    host = calloc(1, sizeof(*host));
+    if (!host)
+        return fail_memory(err, sizeof(*host));
+    process_host_opens(bar);
+    pthread_mutex_init(&host->lock, NULL);
+    /* A child has error tensors without a lock if there are some before. */
+    st = handle_immortal(FRIT_INTERNAL) ? host_init(host, params, &own)
+                                        : fail_memory(&own, sizeof(struct slot));
+    if (!st && !open_add(host, host))
+        st = fail_memory(&own, sizeof(host));
+    if (st)
+        host_destroy(host);
+    else
+        *out = host;
+    return report(err, st, &own);
+}
+
+void frit_host_close(frit_host *host)
+{
+    HOLD_CANCEL;
+
+    if (!host || process_is_barred())
+        return;
+    if (open_remove(host))
+        host_destroy(host);
+    else
+        report_closed("host_close", host);
 }
 
 void frit_seed(frit_host *host, uint64_t seed)
 {
-    if (!host)
+    if (!host || process_is_barred())
         return;
     pthread_mutex_lock(&host->lock);
     host->seed = seed;
@@ -195,7 +232,7 @@ void frit_seed(frit_host *host, uint64_t seed)
 
 void frit_device_seed(frit_device *device, uint64_t seed)
 {
-    if (device)
+    if (device && !process_is_barred())
         versioned_set(&device->seed, seed);
 }
 
@@ -246,11 +283,11 @@ static frit_status create_device(frit_host *host, const struct device_entry *ent
     frit_status st;
 
     TRY(device_create(entry, &config, out, err));
-    if (strcmp(options->trace, "none") == 0)
-        return FRIT_OK;
-    st = trace_begin_in(*out, options->trace, err);
+    st = open_add(*out, host) ? FRIT_OK : fail_memory(err, sizeof(*out));
+    if (!st && strcmp(options->trace, "none") != 0)
+        st = trace_begin_in(*out, options->trace, err);
     if (st) {
-        device_close(*out);
+        end_device(*out);
         *out = NULL;
     }
     return st;
@@ -375,6 +412,7 @@ frit_status frit_device_open_with(frit_host *host, const char *name,
                                   const frit_device_options *options, frit_device **out,
                                   frit_err *err)
 {
+    HOLD_CANCEL;
     const struct device_entry *entry;
     struct natives natives = {0};
     frit_err own = ERR_INIT;
@@ -382,6 +420,8 @@ frit_status frit_device_open_with(frit_host *host, const char *name,
 
     if (out)
         *out = NULL;
+    if (process_is_barred())
+        return report_barred(err, "device_open_with");
     if (!host || !out)
         return report_null(err, "device_open", host ? "`out`" : "the host");
     st = copy_natives(options, &natives, &own);
@@ -396,10 +436,16 @@ frit_status frit_device_open_with(frit_host *host, const char *name,
 
 void frit_device_close(frit_device *device)
 {
-    frit_host *host = device ? device->config.host : NULL;
+    HOLD_CANCEL;
+    frit_host *host;
 
-    if (!device)
+    if (!device || process_is_barred())
         return;
+    host = open_host(device);
+    if (!host) {
+        report_closed("device_close", device);
+        return;
+    }
     /* Under the lock, so that the driver sees the next open only after this close. */
     pthread_mutex_lock(&host->lock);
     close_locked(host, device);
@@ -420,8 +466,11 @@ uint32_t frit_device_dtype_use(const frit_device *device, uint32_t dtype)
 
 frit_status frit_flush(frit_device *device, frit_err *err)
 {
+    HOLD_CANCEL;
     struct binding *binding = device ? binding_peek(device) : NULL;
 
+    if (process_is_barred())
+        return report_barred(err, "flush");
     if (!device)
         return report_null(err, "flush", "the device");
     if (binding && !stream_drain(binding->stream, DRAIN_SYNC))
@@ -478,10 +527,13 @@ static frit_status sync_streams(frit_device *device, struct stream *only, frit_e
 
 frit_status frit_sync(frit_device *device, frit_err *err)
 {
+    HOLD_CANCEL;
     struct binding *binding = NULL;
     frit_err own = ERR_INIT;
     frit_status st;
 
+    if (process_is_barred())
+        return report_barred(err, "sync");
     if (!device)
         return report_null(err, "sync", "the device");
     st = binding_current(device, &binding, &own);
@@ -492,8 +544,11 @@ frit_status frit_sync(frit_device *device, frit_err *err)
 
 frit_status frit_sync_all(frit_device *device, frit_err *err)
 {
+    HOLD_CANCEL;
     frit_err own = ERR_INIT;
 
+    if (process_is_barred())
+        return report_barred(err, "sync_all");
     if (!device)
         return report_null(err, "sync_all", "the device");
     return report(err, sync_streams(device, NULL, &own), &own);

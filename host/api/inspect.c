@@ -229,8 +229,11 @@ static void read_usage(frit_device *device, uint64_t *tensors, uint64_t *buffers
 
 frit_status frit_inspect_start(frit_device *device, frit_err *err)
 {
+    HOLD_CANCEL;
     frit_inspection *inspection;
 
+    if (process_is_barred())
+        return report_barred(err, "inspect_start");
     if (!device)
         return report_null(err, "inspect_start", "the device");
     inspection = calloc(1, sizeof(*inspection));
@@ -249,11 +252,14 @@ frit_status frit_inspect_start(frit_device *device, frit_err *err)
 
 frit_status frit_inspect_stop(frit_device *device, frit_inspection **out, frit_err *err)
 {
+    HOLD_CANCEL;
     frit_inspection *inspection;
     frit_status st = FRIT_OK;
 
     if (out)
         *out = NULL;
+    if (process_is_barred())
+        return report_barred(err, "inspect_stop");
     if (!device)
         return report_null(err, "inspect_stop", "the device");
     inspection = (frit_inspection *)watch_take(&device->watch, WATCH_INSPECT);

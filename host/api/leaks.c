@@ -5,6 +5,7 @@
 
 #include <inttypes.h>
 
+#include "api/report.h"
 #include "base/str.h"
 #include "device/device.h"
 #include "graph/op.h"
@@ -64,13 +65,14 @@ static void find_in_stream(struct stream *stream, void *ctx)
 
 uint64_t frit_leaks(frit_device *device, char **text)
 {
+    HOLD_CANCEL;
     struct str out = {0};
     struct leaks leaks = {.out = &out};
     struct memory_stats memory;
 
     if (text)
         *text = NULL;
-    if (!device)
+    if (!device || process_is_barred())
         return 0;
     streams_each(device, find_in_stream, &leaks);
     if (leaks.tensors > MAX_LINES)

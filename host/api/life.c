@@ -25,6 +25,7 @@ frit_scope frit_scope_begin(frit_device *device)
 
 void frit_scope_end(frit_scope scope)
 {
+    HOLD_CANCEL;
     struct binding *binding = scope.device ? binding_peek(scope.device) : NULL;
 
     if (binding)
@@ -85,7 +86,7 @@ void frit_persistent_end(frit_device *device)
 frit_status frit_tensor_status(frit_tensor *tensor)
 {
     struct slot *slot = slot_enter(tensor, NULL);
-    frit_status st = FRIT_INVALID;
+    frit_status st = process_is_barred() ? FRIT_UNSUPPORTED : FRIT_INVALID;
 
     if (slot) {
         st = slot->state == SLOT_FAILED ? slot->failure->status : FRIT_OK;
@@ -97,7 +98,8 @@ frit_status frit_tensor_status(frit_tensor *tensor)
 const char *frit_tensor_error(frit_tensor *tensor)
 {
     struct slot *slot = slot_enter(tensor, NULL);
-    const char *text = "not a tensor: NULL, or released or taken before";
+    const char *text = process_is_barred() ? PROCESS_BARRED_TEXT
+                                           : "not a tensor: NULL, or released or taken before";
 
     if (slot) {
         text = slot->state == SLOT_FAILED ? slot->failure->text : "";
@@ -143,6 +145,7 @@ uint64_t frit_tensor_bytes(frit_tensor *tensor)
 
 frit_status frit_tensor_strides(frit_tensor *tensor, frit_dims *out, frit_err *err)
 {
+    HOLD_CANCEL;
     frit_err own = ERR_INIT;
     struct slot *slot;
 

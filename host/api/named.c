@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "api/call.h"
+#include "api/report.h"
 #include "base/fail.h"
 #include "base/str.h"
 #include "graph/custom.h"
@@ -163,6 +164,8 @@ static bool call_is_sized(const frit_named_call *call)
 
 static frit_status check(const frit_named_call *call, const frit_op_info **row, frit_err *err)
 {
+    if (process_is_barred())
+        return report_barred(err, "frit_op_named");
     if (!call_is_sized(call))
         return fail(err, FRIT_INVALID,
                     "frit_op_named: the call is NULL or its struct_size is not set");

@@ -8,6 +8,8 @@
 #include <frit/status.h>
 
 #include "base/fail.h"
+#include "base/process.h"
+#include "base/thread.h"
 
 /* Copies a failure to the caller's slot, if there is one; returns `status`. */
 static inline frit_status report(frit_err *err, frit_status status, const frit_err *own)
@@ -21,6 +23,13 @@ static inline frit_status report(frit_err *err, frit_status status, const frit_e
 static inline frit_status report_null(frit_err *err, const char *call, const char *what)
 {
     return fail(err, FRIT_INVALID, "%s: %s is NULL", call, what);
+}
+
+/* Reports that this is the child of a fork, see base/process.h: FRIT_UNSUPPORTED.  A call that gets
+ * to a device without a tensor and without binding_current checks this first. */
+static inline frit_status report_barred(frit_err *err, const char *call)
+{
+    return fail(err, FRIT_UNSUPPORTED, "%s: %s", call, PROCESS_BARRED_TEXT);
 }
 
 #endif

@@ -390,9 +390,12 @@ frit_status trace_end(frit_device *device, frit_err *err)
 
 frit_status frit_trace_start(frit_device *device, const char *folder, frit_err *err)
 {
+    HOLD_CANCEL;
     frit_err own = ERR_INIT;
     frit_status st;
 
+    if (process_is_barred())
+        return report_barred(err, "trace_start");
     if (!device || !folder)
         return report_null(err, "trace_start", device ? "the folder" : "the device");
     st = trace_begin(device, folder, &own);
@@ -403,9 +406,12 @@ frit_status frit_trace_start(frit_device *device, const char *folder, frit_err *
 
 frit_status frit_trace_stop(frit_device *device, frit_err *err)
 {
+    HOLD_CANCEL;
     frit_err own = ERR_INIT;
     frit_status st;
 
+    if (process_is_barred())
+        return report_barred(err, "trace_stop");
     if (!device)
         return report_null(err, "trace_stop", "the device");
     st = trace_end(device, &own);

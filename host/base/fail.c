@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/fail.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "base/text.h"
 
 frit_status fail_v(frit_err *err, frit_status status, const char *format, va_list args)
 {
@@ -30,11 +33,34 @@ frit_status(fail_memory)(frit_err *err, size_t bytes)
     return fail(err, FRIT_NO_HOST_MEMORY, "no host memory for %zu bytes", bytes);
 }
 
+static bool is_status(frit_status status)
+{
+    switch (status) {
+#define FRIT_STATUS(value, NAME, name, meaning) \
+    case value:                                 \
+        return true;
+#include <frit/status.def>
+    default:
+        return false;
+    }
+}
+
 frit_status fail_from(frit_err *err, frit_status status, const char *slot)
 {
-    if (status > 0)
+    if (!status)
+        return FRIT_OK;
+    if (err) {
+        err->text[sizeof(err->text) - 1] = '\0';
+        text_clean(err->text, strlen(err->text), err->text, sizeof(err->text));
+    }
+    if (!is_status(status)) {
+        if (err && err->text[0]) {
+            err->status = FRIT_INTERNAL;
+            return fail_context(err, "%s returned %d, which is not a status", slot, status);
+        }
         return fail(err, FRIT_INTERNAL, "%s returned %d, which is not a status", slot, status);
-    if (status < 0 && err && err->status != status)
+    }
+    if (err && err->status != status)
         fail(err, status, "%s failed and gave no reason (%s)", slot, status_name(status));
     return status;
 }

@@ -15,8 +15,9 @@ frit_status fail_v(frit_err *err, frit_status status, const char *format, va_lis
 /* fail(FRIT_NO_HOST_MEMORY) with a standard text. */
 frit_status fail_memory(frit_err *err, size_t bytes);
 
-/* Passes on what a slot of a plugin returned.  A failure whose reason the plugin did not write gets
- * one that names the slot; a status above 0, where the slot has none, is FRIT_INTERNAL. */
+/* Passes on what a slot of a plugin returned.  Its text is ended and cleaned (text_clean).  A
+ * failure whose reason the plugin did not write gets one that names the slot; what is no status, as
+ * all above 0, is FRIT_INTERNAL. */
 FRIT_NODISCARD frit_status fail_from(frit_err *err, frit_status status, const char *slot);
 
 /* Puts "context: " in front of a text that is already there; returns err's status. */

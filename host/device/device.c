@@ -15,7 +15,9 @@
 #include "device/staging.h"
 #include "device/wait.h"
 #include "exec/job_queue.h"
+#include "load/breadcrumb.h"
 #include "load/guard.h"
+#include "load/quarantine.h"
 #include "load/registry.h"
 #include "memory/memory.h"
 #include "plan/automaton.h"
@@ -104,15 +106,27 @@ static frit_status open_in_plugin(frit_device *device, const frit_open_params *p
     struct guard guard;
     frit_status status;
 
-    guard_enter(&guard, entry->plugin->path, "device_open");
+    guard_enter(&guard, entry->plugin, "device_open");
     status = fail_from(err,
                        device->backend->device_open(entry->plugin->instance, entry->info->index,
                                                     params, &device->self, err),
                        "device_open");
     guard_leave(&guard);
+    if (!status && !device->self)
+        status = fail(err, FRIT_INTERNAL, "device_open gave no device and no error");
     if (status)
         fail_context(err, "%s", entry->name);
     return status;
+}
+
+static void close_in_plugin(frit_device *device)
+{
+    struct guard guard;
+
+    guard_enter(&guard, device->entry->plugin, "device_close");
+    device->backend->device_close(device->self);
+    guard_leave(&guard);
+    quarantine_clear(device->entry->plugin->suspect, BREADCRUMB_SUBMIT);
 }
 
 frit_status device_create(const struct device_entry *entry, const struct device_config *config,
@@ -202,7 +216,7 @@ void device_destroy(frit_device *device)
     labels_destroy(device->labels);
     if (device->self) {
         queues_close(device);
-        device->backend->device_close(device->self);
+        close_in_plugin(device);
     }
     failure_unref(device->loss);
     failure_unref(device->error);

@@ -116,6 +116,7 @@ struct frit_device {
     atomic_uint n_spoiled;    /* buffers with a failure */
     atomic_uint next_ordinal; /* of streams, in order of their first op */
     struct device_counters count;
+    atomic_uint n_first;   /* of the first submits, those that returned */
     struct failure *loss;  /* these under the lock: why the device is lost, NULL: it is not */
     struct failure *error; /* the first of streams whose thread is gone, since frit_sync_all */
     struct stream *streams;

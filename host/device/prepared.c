@@ -7,7 +7,10 @@
 #include "base/fail.h"
 #include "device/device.h"
 #include "device/limits.h"
+#include "load/guard.h"
+#include "load/registry.h"
 #include "plan/program.h"
+#include "search/fuser.h"
 
 void prepared_ref(struct prepared *prepared)
 {
@@ -271,17 +274,29 @@ frit_status prepared_busy(struct prepared **out, frit_err *err)
 
 /* ---- compiling ---- */
 
+/* The plugin whose program it is. */
+static const char *supplier(const struct prepared *p)
+{
+    return p->program->fuser == PROGRAM_OF_OP ? p->device->entry->plugin->path
+                                              : p->device->fusers->list[p->program->fuser].plugin;
+}
+
 static frit_status compile(const struct prepared *p, const frit_cancel *cancel, frit_err *err)
 {
     const frit_program *program = &p->program->program;
+    struct guard guard;
+    frit_status st;
 
     if (!FRIT_HAS(program->table, frit_program_table, compile) || !program->table->compile)
         return fail(err, FRIT_INTERNAL,
                     "%s: prepare wants a compile that the program does not have", p->device->name);
     atomic_fetch_add(&p->device->count.compiles, 1);
-    return fail_from(err,
-                     program->table->compile(program->self, p->candidate, &p->variant, cancel, err),
-                     "compile");
+    guard_enter_beside(&guard, supplier(p), "compile");
+    st = fail_from(err,
+                   program->table->compile(program->self, p->candidate, &p->variant, cancel, err),
+                   "compile");
+    guard_leave(&guard);
+    return st;
 }
 
 void prepared_compile(struct prepared *p, const frit_cancel *cancel)

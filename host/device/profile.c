@@ -121,9 +121,9 @@ static frit_status block_alloc(frit_device *device, struct tick_block *block)
     block->ticks = malloc(bytes);
     if (!block->ticks)
         return FRIT_NO_HOST_MEMORY;
-    TRY(device->backend->alloc(device->self, &desc, &allocation, &err));
+    TRY(fail_from(&err, device->backend->alloc(device->self, &desc, &allocation, &err), "alloc"));
     block->memory = allocation.memory;
-    return FRIT_OK;
+    return allocation.memory ? FRIT_OK : FRIT_INTERNAL;
 }
 
 static struct tick_block *block_create(frit_device *device, uint32_t capacity)

@@ -12,7 +12,12 @@
 #include "device/submit_after.h"
 #include "device/wait.h"
 #include "exec/team.h"
+#include "load/breadcrumb.h"
+#include "load/quarantine.h"
+#include "load/registry.h"
 #include "memory/memory.h"
+
+enum { FIRST_SUBMITS = 4 };
 
 /* Held for less than it takes to sleep, as a rule. */
 static void mutex_init_spinning(pthread_mutex_t *mutex)
@@ -49,11 +54,11 @@ void queues_open(frit_device *device)
     device->n_queues = 1;
     while (more && device->n_queues < wanted) {
         frit_err err = ERR_INIT;
-        frit_queue **handle = &device->queues[device->n_queues].handle;
-        frit_status st = fail_from(&err, backend->queue_create(device->self, &desc, handle, &err),
-                                   "queue_create");
+        frit_queue **out = &device->queues[device->n_queues].handle;
+        frit_status st =
+            fail_from(&err, backend->queue_create(device->self, &desc, out, &err), "queue_create");
 
-        if (!st && !*handle)
+        if (!st && !*out)
             st = fail(&err, FRIT_INTERNAL, "queue_create gave no queue and no error");
         if (st && st != FRIT_UNSUPPORTED)
             log_write(FRIT_LOG_WARN, "stream", "%s: no more queues than %u: %s", device->name,
@@ -235,19 +240,39 @@ static void end_call(const struct submit_call *call, frit_device *device, frit_s
         effects_end(&device->effects, st >= 0 ? *point : 0);
 }
 
+/* The first submits of a device are those that may show that it does not work at all. */
+static unsigned begin_first(frit_device *device)
+{
+    return atomic_load_explicit(&device->n_first, memory_order_relaxed) < FIRST_SUBMITS
+               ? breadcrumb_enter(device->entry->plugin->path, BREADCRUMB_SUBMIT, BREADCRUMB_LAUNCH)
+               : BREADCRUMB_NONE;
+}
+
+static void end_first(frit_device *device, unsigned place)
+{
+    if (place == BREADCRUMB_NONE)
+        return;
+    breadcrumb_leave(place);
+    if (atomic_fetch_add(&device->n_first, 1) + 1 == FIRST_SUBMITS)
+        quarantine_clear(device->entry->plugin->suspect, BREADCRUMB_SUBMIT);
+}
+
 frit_status device_submit(frit_device *device, uint32_t queue, const frit_cmd *cmds, uint32_t count,
                           const struct submit_after *after, uint64_t *point, frit_err *err)
 {
     uint64_t begun = timeline_begin(), value = 0;
     bool profiled = profile_is_on(device->profile) && profile_begin(device->profile, &cmds, &count);
     struct submit_call call;
+    unsigned place;
     frit_status st;
 
     begin_call(&call, device, queue, after);
+    place = begin_first(device);
     st = fail_from(err,
                    device->backend->submit(device->self, device->queues[queue].handle, cmds, count,
                                            sizeof(*cmds), call.waits, call.n_waits, &value, err),
                    "submit");
+    end_first(device, place);
     if (!st)
         st = check_value(value, call.least, "submit", err);
     end_call(&call, device, st, value, point);

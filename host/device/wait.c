@@ -3,11 +3,13 @@
 #include "device/wait.h"
 
 #include "base/fail.h"
+#include "base/log.h"
 #include "base/timeline.h"
 #include "device/device.h"
 #include "device/lineage.h"
 #include "device/profile.h"
 #include "device/queue_parts.h"
+#include "load/breadcrumb.h"
 #include "memory/memory.h"
 
 enum { MAX_FAILURES = 4096 }; /* that one wait reports one by one */
@@ -152,14 +154,32 @@ static void add_awaited(const frit_device *device, struct points *points)
     }
 }
 
-/* A wait that fails leaves the queue at work, on memory of callers too, so it is tried again. */
+/* Nothing but waiting is safe, since what the device is at work on is memory of callers too: a wait
+ * that takes long has a warning, again when it took twice as long. */
+static frit_status wait_patiently(frit_device *device, uint64_t point, frit_err *detail)
+{
+    uint64_t lasted = 0, step = breadcrumb_patience_ns();
+    frit_status st;
+
+    while ((st = wait_and_report(device, point, step, detail)) == FRIT_TIMEOUT &&
+           lasted < UINT64_MAX / 4) {
+        *detail = (frit_err)ERR_INIT;
+        lasted += step;
+        step = lasted;
+        log_write(FRIT_LOG_WARN, "device", "%s: a wait has not returned for %.0f s", device->name,
+                  (double)lasted * 1e-9);
+    }
+    return st;
+}
+
+/* A wait that fails leaves the queue at work, so it is tried again. */
 frit_status queue_wait_one(frit_device *device, uint64_t point, frit_err *detail)
 {
-    frit_status st = wait_and_report(device, point, UINT64_MAX, detail);
+    frit_status st = wait_patiently(device, point, detail);
 
     if (st < 0 && st != FRIT_DEVICE_LOST) {
         *detail = (frit_err)ERR_INIT;
-        st = wait_and_report(device, point, UINT64_MAX, detail);
+        st = wait_patiently(device, point, detail);
     }
     return st < 0 ? st : FRIT_OK;
 }

@@ -4,7 +4,6 @@
 #include "exec/job_queue.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -12,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/fail.h"
+#include "base/thread.h"
 
 enum { MAX_THREADS = 8, PROCESSORS_PER_THREAD = 2 };
 
@@ -181,18 +181,13 @@ static void *work(void *ctx)
     return NULL;
 }
 
-/* Threads of the library block all signals, which are left to the program's threads. */
 static int start_thread(struct job_queue *queue)
 {
     struct job_thread *thread = &queue->threads[queue->n_threads];
-    sigset_t all, before;
     int error;
 
     thread->queue = queue;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    error = pthread_create(&thread->thread, NULL, work, thread);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    error = thread_start(&thread->thread, work, thread);
     queue->n_threads += !error;
     return error;
 }

@@ -8,7 +8,7 @@
  * the priority of all.
  *
  * The user allocates jobs.  A job belongs to the queue from job_queue_add until `end` is called or
- * the job is taken back.  Threads are started on demand and block all signals.  Thread-safe; no
+ * the job is taken back.  Threads are started on demand (base/thread.h).  Thread-safe; no
  * callback is called with the queue's lock held. */
 #ifndef EXEC_JOB_QUEUE_H
 #define EXEC_JOB_QUEUE_H

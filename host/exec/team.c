@@ -8,11 +8,12 @@
 
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "base/thread.h"
 
 enum { SPIN_NS = 30000, SPINS_PER_CLOCK = 64, FRACTION = 16 };
 
@@ -171,20 +172,12 @@ static void *work(void *ctx)
     return NULL;
 }
 
-/* Starts threads until there are `n`, as far as possible.  They block all signals, which are left
- * to the program's threads. */
+/* Starts threads until there are `n`, as far as possible. */
 static void start(uint32_t n)
 {
-    sigset_t all, before;
-
-    if (team.n_threads >= n)
-        return;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    while (team.n_threads < n && pthread_create(&team.threads[team.n_threads], NULL, work,
-                                                (void *)(uintptr_t)(team.n_threads + 1)) == 0)
+    while (team.n_threads < n && thread_start(&team.threads[team.n_threads], work,
+                                              (void *)(uintptr_t)(team.n_threads + 1)) == 0)
         team.n_threads++;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
 static void end_threads(void)

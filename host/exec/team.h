@@ -4,7 +4,7 @@
  * A call divides its work into one contiguous range per thread, the same for the same thread each
  * time, so that data stays in the caches of a core; a thread that has finished steals from the ends
  * of other ranges.  The calling thread takes part and never waits for a thread that has not begun.
- * Threads are started on demand, block all signals, spin briefly after each call, then sleep.  One
+ * Threads are started on demand (base/thread.h), spin briefly after each call, then sleep.  One
  * call at a time uses the team: a concurrent or nested call runs on its own thread only.
  * Thread-safe. */
 #ifndef EXEC_TEAM_H

@@ -2,11 +2,11 @@
 #include "exec/worker.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
 
 #include "base/fail.h"
+#include "base/thread.h"
 
 struct worker_job {
     struct worker_job *next;
@@ -51,16 +51,11 @@ static void *work(void *ctx)
     return NULL;
 }
 
-/* Threads of the library block all signals, which are left to the program's threads. */
 static frit_status start(struct worker *worker, frit_err *err)
 {
-    sigset_t all, before;
     int error;
 
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    error = pthread_create(&worker->thread, NULL, work, worker);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    error = thread_start(&worker->thread, work, worker);
     if (error)
         return fail(err, FRIT_NO_HOST_MEMORY, "the background thread cannot be started: error %d",
                     error);

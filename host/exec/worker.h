@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A background thread for work that is not waited for: saving stores, compiling in advance.
  *
- * The thread is started by the first job and blocks all signals.  Jobs run one after another in
+ * The thread is started by the first job (base/thread.h).  Jobs run one after another in
  * order.  Thread-safe; a job may spawn jobs, but must not wait or destroy. */
 #ifndef EXEC_WORKER_H
 #define EXEC_WORKER_H

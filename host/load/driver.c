@@ -73,7 +73,7 @@ static frit_status copy_text(struct arena *arena, frit_str *text)
     if (!copy)
         return FRIT_NO_HOST_MEMORY;
     plugin_text((frit_str){text->ptr, length}, copy, length + 1);
-    *text = (frit_str){copy, length};
+    *text = str_of(copy);
     return FRIT_OK;
 }
 
@@ -193,6 +193,30 @@ static bool check_device(struct plugin *plugin, uint32_t i)
     return true;
 }
 
+/* The device before `i` that has its stable id; `i` itself: none has. */
+static uint32_t first_with_id(const struct plugin *plugin, uint32_t i)
+{
+    const frit_str id = plugin->devices[i].stable_id;
+
+    for (uint32_t k = 0; k < i; k++)
+        if (str_is(id, plugin->devices[k].stable_id.ptr))
+            return k;
+    return i;
+}
+
+/* The same of its copied texts. */
+static bool check_id(struct plugin *plugin, uint32_t i)
+{
+    const uint32_t first = first_with_id(plugin, i);
+
+    if (!plugin->devices[i].stable_id.len)
+        reject_devices(plugin, "device %" PRIu32 " has an empty stable_id", i);
+    else if (first < i)
+        reject_devices(plugin, "devices %" PRIu32 " and %" PRIu32 " have one stable_id, '%.100s'",
+                       first, i, plugin->devices[i].stable_id.ptr);
+    return !plugin->driver_reason;
+}
+
 /* Replaces a zero alignment by the default it stands for, and an unknown type; the struct has
  * exactly the fields that the host knows. */
 static void normalize_device(frit_device_info *info)
@@ -221,7 +245,7 @@ static frit_status enumerate(struct arena *arena, struct plugin *plugin, frit_dr
         for (uint32_t i = 0; i < capacity; i++)
             plugin->devices[i].struct_size = sizeof(*plugin->devices);
         *driver = (frit_driver_info){.struct_size = sizeof(*driver)};
-        guard_enter(&guard, plugin->path, "enumerate");
+        guard_enter(&guard, plugin, "enumerate");
         status = fail_from(&err,
                            plugin->backend.enumerate(plugin->instance, plugin->devices,
                                                      sizeof(*plugin->devices), capacity, &count,
@@ -262,6 +286,8 @@ frit_status driver_list(struct arena *arena, struct plugin *plugin)
         if (!check_device(plugin, i))
             return FRIT_OK;
         TRY(copy_texts(arena, &plugin->devices[i]));
+        if (!check_id(plugin, i))
+            return FRIT_OK;
         TRY(copy_formats(arena, &plugin->devices[i]));
         TRY(copy_heaps(arena, &plugin->devices[i]));
         normalize_device(&plugin->devices[i]);

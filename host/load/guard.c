@@ -7,6 +7,8 @@
 
 #include "base/log.h"
 #include "load/breadcrumb.h"
+#include "load/quarantine.h"
+#include "load/registry.h"
 
 enum { SIGNALS = 32 /* those that plugins could know */ };
 
@@ -30,19 +32,30 @@ bool guard_same_masks(const sigset_t *a, const sigset_t *b)
     return true;
 }
 
-void guard_enter(struct guard *guard, const char *path, const char *slot)
+static void enter(struct guard *guard)
 {
-    guard->path = path;
-    guard->slot = slot;
     (void)fegetenv(&guard->floating_point);
     (void)pthread_sigmask(SIG_SETMASK, NULL, &guard->mask);
+}
+
+void guard_enter(struct guard *guard, const struct plugin *plugin, const char *slot)
+{
+    *guard = (struct guard){.who = plugin->path, .slot = slot, .suspect = plugin->suspect};
+    enter(guard);
     guard->folder = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    breadcrumb_enter(path, slot);
+    guard->place = breadcrumb_enter(guard->who, slot, BREADCRUMB_BLAMED);
+}
+
+void guard_enter_beside(struct guard *guard, const char *who, const char *slot)
+{
+    *guard = (struct guard){.who = who, .slot = slot, .folder = -1};
+    enter(guard);
+    guard->place = breadcrumb_enter(who, slot, BREADCRUMB_WATCHED);
 }
 
 static void warn(const struct guard *guard, const char *what)
 {
-    log_write(FRIT_LOG_WARN, "load", "plugin %s: %s changed %s; it is restored", guard->path,
+    log_write(FRIT_LOG_WARN, "load", "plugin %s: %s changed %s; it is restored", guard->who,
               guard->slot, what);
 }
 
@@ -80,7 +93,8 @@ static void check_folder(const struct guard *guard)
 
 void guard_leave(struct guard *guard)
 {
-    breadcrumb_leave(guard->path, guard->slot);
+    breadcrumb_leave(guard->place);
+    quarantine_clear(guard->suspect, guard->slot);
     check_floating_point(guard);
     check_mask(guard);
     check_folder(guard);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "load/inspect.h"
 
+#include <dlfcn.h>
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -15,14 +16,44 @@ enum { STATIC_TLS_BYTES = 512 };
 
 /* ---- versions ---- */
 
+static const struct {
+    const char *name;
+    const char *symbol; /* of its runtime, which has to be there before the plugin is loaded */
+    const char *library;
+} sanitizers[] = {
+    [FRIT_SANITIZER_NONE] = {"no sanitizer", NULL, NULL},
+    [FRIT_SANITIZER_ADDRESS] = {"the address sanitizer", "__asan_init", "libasan.so"},
+    [FRIT_SANITIZER_MEMORY] = {"the memory sanitizer", "__msan_init", NULL},
+    [FRIT_SANITIZER_THREAD] = {"the thread sanitizer", "__tsan_init", "libtsan.so"},
+};
+
+enum { N_SANITIZERS = sizeof(sanitizers) / sizeof(sanitizers[0]) };
+
 static const char *sanitizer_name(uint32_t sanitizer)
 {
-    static const char *const names[] = {[FRIT_SANITIZER_NONE] = "no sanitizer",
-                                        [FRIT_SANITIZER_ADDRESS] = "the address sanitizer",
-                                        [FRIT_SANITIZER_MEMORY] = "the memory sanitizer",
-                                        [FRIT_SANITIZER_THREAD] = "the thread sanitizer"};
+    return sanitizer < N_SANITIZERS ? sanitizers[sanitizer].name : "an unknown sanitizer";
+}
 
-    return sanitizer < sizeof(names) / sizeof(names[0]) ? names[sanitizer] : "an unknown sanitizer";
+/* A host without sanitizers runs plugins that have one where its runtime came first into the
+ * process; one that came with the plugin would end the process. */
+static bool takes_sanitizer(uint32_t sanitizer)
+{
+    return sanitizer == FRIT_SANITIZER ||
+           (FRIT_SANITIZER == FRIT_SANITIZER_NONE && sanitizer < N_SANITIZERS &&
+            sanitizers[sanitizer].symbol && dlsym(RTLD_DEFAULT, sanitizers[sanitizer].symbol));
+}
+
+static frit_status refuse_sanitizer(struct plugin *plugin, uint32_t sanitizer)
+{
+    if (FRIT_SANITIZER == FRIT_SANITIZER_NONE && sanitizer < N_SANITIZERS &&
+        sanitizers[sanitizer].library)
+        return plugin_refuse(plugin, FRIT_REASON_SANITIZER_MISMATCH,
+                             "the plugin is built with %s, whose runtime has to be there first: "
+                             "LD_PRELOAD=$(cc -print-file-name=%s)",
+                             sanitizers[sanitizer].name, sanitizers[sanitizer].library);
+    return plugin_refuse(plugin, FRIT_REASON_SANITIZER_MISMATCH,
+                         "the plugin is built with %s, this host with %s",
+                         sanitizer_name(sanitizer), sanitizer_name(FRIT_SANITIZER));
 }
 
 static const char *range_text(uint32_t low, uint32_t high, char text[32])
@@ -45,11 +76,7 @@ frit_status inspect_abi(struct plugin *plugin, uint32_t abi_min, uint32_t abi_ma
         return plugin_refuse(plugin, FRIT_REASON_ABI_MISMATCH,
                              "the plugin speaks ABI %s, this host %s; %s is too old", theirs, ours,
                              abi_max < FRIT_ABI_MIN ? "the plugin" : "the host");
-    if (sanitizer != FRIT_SANITIZER)
-        return plugin_refuse(plugin, FRIT_REASON_SANITIZER_MISMATCH,
-                             "the plugin is built with %s, this host with %s",
-                             sanitizer_name(sanitizer), sanitizer_name(FRIT_SANITIZER));
-    return FRIT_OK;
+    return takes_sanitizer(sanitizer) ? FRIT_OK : refuse_sanitizer(plugin, sanitizer);
 }
 
 /* ---- instructions ---- */

@@ -9,6 +9,7 @@
 
 #include "base/fail.h"
 #include "base/str.h"
+#include "base/text.h"
 #include "conf/conf.h"
 #include "graph/custom.h"
 #include "load/driver.h"
@@ -36,16 +37,7 @@ frit_status plugin_refuse(struct plugin *plugin, uint32_t reason, const char *fo
 
 void plugin_text(frit_str text, char *out, size_t size)
 {
-    size_t length = text.ptr ? (size_t)text.len : 0;
-
-    if (length >= size)
-        length = size - 1;
-    for (size_t i = 0; i < length; i++) {
-        out[i] = text.ptr[i];
-        if ((unsigned char)out[i] < ' ')
-            out[i] = ' ';
-    }
-    out[length] = '\0';
+    text_clean(text.ptr, text.ptr ? (size_t)text.len : 0, out, size);
 }
 
 /* ---- the file ---- */
@@ -70,7 +62,7 @@ static frit_plugin_entry map_file(struct plugin *plugin, const struct elf_facts 
     struct guard guard;
     void *object;
 
-    guard_enter(&guard, plugin->path, "load");
+    guard_enter(&guard, plugin, "load");
     object = dlopen(plugin->path, RTLD_NOW | RTLD_LOCAL);
     guard_leave(&guard);
     if (!object) {
@@ -115,7 +107,7 @@ static frit_status negotiate(struct plugin *plugin, frit_plugin_entry entry)
     struct guard guard;
     int32_t status;
 
-    guard_enter(&guard, plugin->path, "entry");
+    guard_enter(&guard, plugin, "entry");
     status = entry(&hello, &welcome);
     guard_leave(&guard);
     if (welcome.magic != FRIT_WELCOME_MAGIC)
@@ -234,7 +226,7 @@ static frit_status open_instance(struct registry *registry, struct plugin *plugi
     frit_status status;
 
     TRY(service_create(&registry->arena, plugin, section, &lent, &plugin->service));
-    guard_enter(&guard, plugin->path, "open");
+    guard_enter(&guard, plugin, "open");
     status = fail_from(
         &err, plugin->root->open(service_root(plugin->service), &plugin->instance, &err), "open");
     guard_leave(&guard);
@@ -306,7 +298,7 @@ void plugin_close(struct plugin *plugin)
 
     service_end_tasks(plugin->service);
     if (plugin->opened) {
-        guard_enter(&guard, plugin->path, "close");
+        guard_enter(&guard, plugin, "close");
         plugin->root->close(plugin->instance);
         guard_leave(&guard);
     }

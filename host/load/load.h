@@ -74,7 +74,7 @@ struct lent {
     uint64_t artefact_bytes;
 };
 
-/* Copies a plugin's text into `out`, cut to fit, control characters as blanks. */
+/* Copies a plugin's text into `out` as text_clean does. */
 void plugin_text(frit_str text, char *out, size_t size);
 
 /* pick.c: one entry of a device list. */

@@ -24,6 +24,7 @@
 #include "load/load.h"
 #include "load/probe_command.h"
 #include "load/probe_run.h"
+#include "load/quarantine.h"
 #include "load/trust.h"
 
 /* A driver may start its vendor's runtime for the first time; all of them together take longer. */
@@ -81,19 +82,27 @@ static uint64_t context_of(const struct conf *conf)
 
 FRIT_STATIC_ASSERT(sizeof(struct elf_identity) == 32 + ELF_BUILD_ID_TEXT, "no holes");
 
-/* The context, then the identities of the files in their order. */
+/* The context and, since a death makes worthless what was learnt before it, the deaths; then the
+ * identities of the files in their order. */
 struct key {
     uint64_t context;
     struct elf_identity files[PROBE_FILES];
 };
+
+static uint32_t deaths_of(const struct probe_subject *subject)
+{
+    return subject->plugin->suspect ? subject->plugin->suspect->deaths : 0;
+}
 
 static struct artefact_name name_of(const struct probe *probe, const struct probe_subject *subjects,
                                     uint32_t n, struct key *key)
 {
     memset(key, 0, sizeof(*key));
     key->context = probe->context;
-    for (uint32_t i = 0; i < n; i++)
+    for (uint32_t i = 0; i < n; i++) {
         key->files[i] = *subjects[i].identity;
+        key->context += (uint64_t)deaths_of(&subjects[i]) << (8 * (i % 8));
+    }
     return (struct artefact_name){.space = "frit-probe",
                                   .key = key,
                                   .n_key = offsetof(struct key, files) + n * sizeof(key->files[0])};
@@ -221,7 +230,8 @@ static bool is_subject(const struct probe *probe, const struct probe_subject *su
     const char *mode = mode_of(probe->conf, subject);
 
     return is_always(mode) ||
-           (!is_never(mode) && !trust_has(probe->trust, subject->identity->build_id));
+           (!is_never(mode) &&
+            (deaths_of(subject) || !trust_has(probe->trust, subject->identity->build_id)));
 }
 
 /* Why a plugin could not be probed is no fault of its own. */

@@ -14,11 +14,13 @@
 #include "conf/conf.h"
 #include "exec/job_queue.h"
 #include "exec/team.h"
+#include "load/breadcrumb.h"
 #include "load/device.h"
 #include "load/elf.h"
 #include "load/find.h"
 #include "load/load.h"
 #include "load/probe.h"
+#include "load/quarantine.h"
 #include "load/reason.h"
 
 /* A tenth of what a thread of the program gets: the scheduler weighs ten steps by a factor of 9.3.
@@ -88,11 +90,20 @@ static void probe_candidates(struct registry *registry, const struct elf_facts *
     free(subjects);
 }
 
+static frit_status inspect(struct registry *registry, uint32_t i, struct elf_facts *facts)
+{
+    struct plugin *plugin = &registry->plugins[i];
+
+    TRY(plugin_inspect(registry->conf, &registry->candidates[i], plugin, facts));
+    return quarantine_check(&registry->arena, registry->conf, &facts->identity, plugin);
+}
+
 static frit_status load_candidates(struct registry *registry, struct elf_facts *facts)
 {
+    quarantine_collect(registry->conf);
     for (uint32_t i = 0; i < registry->n_candidates; i++)
-        (void)plugin_inspect(registry->conf, &registry->candidates[i], &registry->plugins[i],
-                             &facts[i]);
+        if (inspect(registry, i, &facts[i]) == FRIT_NO_HOST_MEMORY)
+            return FRIT_NO_HOST_MEMORY;
     probe_candidates(registry, facts);
     for (uint32_t i = 0; i < registry->n_candidates; i++) {
         struct plugin *plugin = &registry->plugins[registry->n_plugins++];
@@ -191,6 +202,7 @@ static frit_status open_registry(const struct conf *conf, const char *const *pat
     registry->conf = conf;
     pthread_mutex_init(&registry->lock, NULL);
     team_join();
+    breadcrumb_start(conf_artefacts(conf));
     status = create_queues(registry, err);
     if (!status)
         status = fill(registry, paths, n, err);
@@ -221,6 +233,7 @@ void registry_close(struct registry *registry)
         plugin_close(&registry->plugins[i - 1]);
     for (uint32_t i = 0; i < REGISTRY_JOBS; i++)
         job_queue_destroy(registry->jobs[i]);
+    breadcrumb_stop();
     team_leave();
     arena_fini(&registry->arena);
     pthread_mutex_destroy(&registry->lock);
@@ -292,4 +305,26 @@ const struct plugin *plugin_next(const struct registry *registry, const char *na
             return plugin;
     }
     return NULL;
+}
+
+frit_status registry_forgive(const struct registry *registry, const char *name, frit_err *err)
+{
+    const struct plugin *plugin;
+    uint32_t index = 0, found = 0, forgiven = 0;
+
+    while ((plugin = plugin_next(registry, name, &index)) != NULL) {
+        frit_err detail = ERR_INIT;
+        frit_status status = plugin->identity
+                                 ? quarantine_forgive(registry->conf, plugin->identity, &detail)
+                                 : FRIT_INVALID;
+
+        found++;
+        forgiven += !status;
+        if (status && status != FRIT_INVALID)
+            return fail(err, status, "plugin %s: %s", plugin->path, detail.text);
+    }
+    if (!found)
+        return fail(err, FRIT_INVALID, "there is no plugin '%.100s'", name);
+    return forgiven ? FRIT_OK
+                    : fail(err, FRIT_INVALID, "plugin '%.100s': no process died in it", name);
 }

@@ -27,12 +27,16 @@ struct plugin_op {
 
 struct conf;
 struct conf_plugin;
+struct elf_identity;
 struct service;
+struct suspect;
 struct job_queue;
 
 /* A plugin file that was looked at, or a section whose plugin was not found. */
 struct plugin {
-    struct service *service; /* the host's side of it; NULL if it was not opened */
+    struct service *service;             /* the host's side of it; NULL if it was not opened */
+    const struct elf_identity *identity; /* of the file; NULL: it was not looked at in full */
+    struct suspect *suspect;             /* NULL: no process died in it */
     const char *path;   /* absolute real path; as configured if there is no such file, "" if none */
     const char *origin; /* why it was looked at */
     char id[48];        /* "" while unknown */
@@ -105,5 +109,9 @@ struct plugin *driver_find(const struct registry *registry, const char *driver);
  * loaded or not; from `*index` on, which moves. */
 const struct plugin *plugin_next(const struct registry *registry, const char *name,
                                  uint32_t *index);
+
+/* Forgets the deaths of each of these plugins (load/quarantine.h); this registry stays as it is.
+ * FRIT_INVALID: there is none, or no process died in it. */
+frit_status registry_forgive(const struct registry *registry, const char *name, frit_err *err);
 
 #endif

@@ -240,7 +240,8 @@ static frit_status driver_alloc(struct memory *memory, uint64_t bytes, frit_allo
     short_lock_enter(&memory->lock);
     memory->stats.driver_allocs++;
     short_lock_leave(&memory->lock);
-    return fail_from(err, memory->backend->alloc(memory->self, &desc, out, err), "alloc");
+    TRY(fail_from(err, memory->backend->alloc(memory->self, &desc, out, err), "alloc"));
+    return out->memory ? FRIT_OK : fail(err, FRIT_INTERNAL, "alloc gave no memory and no error");
 }
 
 static uint64_t round_to_device(const struct memory *memory, uint64_t bytes)

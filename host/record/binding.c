@@ -7,12 +7,15 @@
 
 #include "base/array.h"
 #include "base/fail.h"
+#include "base/process.h"
+#include "base/thread.h"
 #include "device/device.h"
 
 struct bindings {
     struct binding **list;
     uint32_t count, capacity;
     bool executing;
+    int cancel; /* what thread_hold_cancel returned when the baton was taken */
 };
 
 static _Thread_local struct bindings mine;
@@ -45,6 +48,8 @@ static void abandon(struct stream *stream, uint64_t device_id)
 static void forget_thread(void *unused)
 {
     (void)unused;
+    if (process_is_barred())
+        return;
     for (uint32_t i = 0; i < mine.count; i++) {
         abandon(mine.list[i]->stream, mine.list[i]->device_id);
         abandon(mine.list[i]->own, mine.list[i]->device_id);
@@ -78,7 +83,18 @@ bool thread_is_executing(void)
 
 void thread_set_executing(bool executing)
 {
+    if (executing)
+        mine.cancel = thread_hold_cancel();
     mine.executing = executing;
+    if (!executing)
+        thread_release_cancel(&mine.cancel);
+}
+
+/* What there was stays in memory, where a search for leaks finds it. */
+void bindings_bar(void)
+{
+    mine.count = 0;
+    binding_last = NULL;
 }
 
 static bool is_open(const struct binding *binding)
@@ -133,14 +149,15 @@ static void sweep(void)
     mine.count = kept;
 }
 
-frit_status binding_current(frit_device *device, struct binding **out, frit_err *err)
+/* The thread's first use of the device. */
+static frit_status bind(frit_device *device, struct binding **out, frit_err *err)
 {
-    struct binding *binding = binding_peek(device);
+    HOLD_CANCEL;
+    struct binding *binding;
     struct stream *stream;
 
-    *out = binding;
-    if (binding)
-        return FRIT_OK;
+    if (process_is_barred())
+        return process_refuse(err);
     pthread_once(&key_once, make_key);
     sweep();
     TRY(stream_for_thread(device, &stream, err));
@@ -157,6 +174,14 @@ frit_status binding_current(frit_device *device, struct binding **out, frit_err 
                                 .scopes.owner = thread_token()};
     binding_last = *out = binding;
     return FRIT_OK;
+}
+
+frit_status binding_current(frit_device *device, struct binding **out, frit_err *err)
+{
+    struct binding *binding = binding_peek(device);
+
+    *out = binding;
+    return binding ? FRIT_OK : bind(device, out, err);
 }
 
 /* Under the device's lock. */

@@ -22,7 +22,7 @@ struct binding {
 bool thread_is_executing(void);
 void thread_set_executing(bool executing);
 
-/* The calling thread's binding, made at the first use. */
+/* The calling thread's binding, made at the first use.  Fails in a process that is barred. */
 frit_status binding_current(frit_device *device, struct binding **out, frit_err *err);
 /* The same if there is one already, else NULL. */
 struct binding *binding_peek(const frit_device *device);
@@ -31,6 +31,9 @@ extern _Thread_local struct binding *binding_last __attribute__((tls_model("init
 /* The binding for a tensor without a device: one with an open scope, else the last used; NULL: the
  * thread used no device that is open. */
 struct binding *binding_any(void);
+
+/* In the child of a fork (base/process.h): its thread has no bindings any more. */
+void bindings_bar(void);
 
 /* Makes the thread record into `stream`, NULL: its own again; *before gets the stream that it left,
  * NULL for its own.  FRIT_BUSY if another thread is in it. */

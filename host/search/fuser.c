@@ -25,7 +25,11 @@ static frit_status load_kernel(void *self, frit_str format, const void *bytes, u
 {
     const struct fuser_device *device = self;
 
-    return device->driver->backend.kernel_load(device->self, format, bytes, n_bytes, kernel, err);
+    *kernel = NULL;
+    TRY(fail_from(
+        err, device->driver->backend.kernel_load(device->self, format, bytes, n_bytes, kernel, err),
+        "kernel_load"));
+    return *kernel ? FRIT_OK : fail(err, FRIT_INTERNAL, "kernel_load gave no kernel and no error");
 }
 
 static void unload_kernel(void *self, frit_kernel *kernel)
@@ -73,7 +77,8 @@ static struct fuser_device *device_for(struct fusers *fusers, const struct plugi
 static void drop_prototypes(const struct plugin *plugin, const frit_fuser *list, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++)
-        plugin->fusers.destroy(list[i].prototype);
+        if (list[i].prototype)
+            plugin->fusers.destroy(list[i].prototype);
 }
 
 static bool is_word(frit_str name)

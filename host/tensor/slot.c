@@ -7,8 +7,11 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 
 #include "base/fail.h"
+#include "base/process.h"
+#include "base/thread.h"
 #include "memory/buffer.h"
 #include "tensor/failure.h"
 
@@ -16,6 +19,7 @@ enum {
     STEP_SLOTS = 4096,   /* made accessible at once */
     MAX_SLOTS = 1 << 24, /* reserved: 6 GiB of addresses */
     BATCH_SLOTS = 64,    /* that a home gets at once */
+    SPACE_SHARE = 16,    /* of a limited address space: this part at most */
 };
 
 _Static_assert(sizeof(struct slot) <= SLOT_BYTES, "slots have a fixed size");
@@ -27,7 +31,8 @@ static struct {
     pthread_mutex_t lock;
     size_t n_reserved;
     struct slot *free;
-    struct slot_home nowhere; /* of the immortal errors */
+    atomic_bool has_immortals; /* and keeps them in a child of which slots_bar was called */
+    struct slot_home nowhere;  /* of the immortal errors */
 } table = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 _Thread_local char thread_token_byte;
@@ -48,9 +53,22 @@ static size_t n_open(void)
     return atomic_load(&slot_region.bytes) / SLOT_BYTES;
 }
 
+/* Where the process may have so much address space only, most of it is left to others. */
+static size_t most_slots(void)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_AS, &limit) || limit.rlim_cur == RLIM_INFINITY ||
+        limit.rlim_cur / SPACE_SHARE >= (rlim_t)MAX_SLOTS * SLOT_BYTES)
+        return MAX_SLOTS;
+    return limit.rlim_cur / SPACE_SHARE / SLOT_BYTES / STEP_SLOTS * STEP_SLOTS;
+}
+
 static bool reserve(void)
 {
-    for (size_t n = MAX_SLOTS; n >= STEP_SLOTS; n /= 2) {
+    size_t most = most_slots();
+
+    for (size_t n = most > STEP_SLOTS ? most : STEP_SLOTS; n >= STEP_SLOTS; n /= 2) {
         unsigned char *base = mmap(NULL, n * SLOT_BYTES, PROT_NONE,
                                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
@@ -91,6 +109,7 @@ static bool grow(void)
     }
     for (size_t i = 0; from == 0 && i < N_IMMORTAL; i++)
         make_immortal(i);
+    atomic_store_explicit(&table.has_immortals, true, memory_order_release);
     atomic_store_explicit(&slot_region.bytes, (from + STEP_SLOTS) * SLOT_BYTES,
                           memory_order_release);
     return true;
@@ -169,6 +188,7 @@ static void take_dying(struct slot_home *home, struct dropped *out)
 
 void home_drop(struct slot_home *home)
 {
+    HOLD_CANCEL; /* what is dropped may go back to a driver */
     struct dropped dropped;
 
     while (home->dying) {
@@ -233,6 +253,8 @@ struct buffer *slot_swap_buffer(struct slot *slot, struct buffer *buffer)
 
 frit_status slot_refuse(frit_tensor *tensor, frit_err *err)
 {
+    if (process_is_barred())
+        return process_refuse(err);
     if (!tensor)
         return fail(err, FRIT_INVALID, "is NULL");
     if (!slot_of(tensor))
@@ -270,12 +292,19 @@ void slot_leave(struct slot *slot)
 frit_tensor *handle_immortal(frit_status status)
 {
     const struct failure *failure = failure_immortal(status);
-    bool open;
+    bool open = atomic_load_explicit(&table.has_immortals, memory_order_acquire);
 
-    pthread_mutex_lock(&table.lock);
-    open = n_open() || (table_open() && grow());
-    pthread_mutex_unlock(&table.lock);
+    if (!open && !process_is_barred()) {
+        pthread_mutex_lock(&table.lock);
+        open = n_open() || (table_open() && grow());
+        pthread_mutex_unlock(&table.lock);
+    }
     return open ? slot_handle(slot_at((size_t)-failure->status)) : NULL;
+}
+
+void slots_bar(void)
+{
+    atomic_store(&slot_region.bytes, 0);
 }
 
 bool slot_is_immortal(const struct slot *slot)

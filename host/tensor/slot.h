@@ -273,9 +273,13 @@ static inline frit_tensor *handle_plain(frit_tensor *tensor)
     return (frit_tensor *)((uintptr_t)tensor & ~(uintptr_t)1);
 }
 
-/* An error tensor that needs no memory and survives any release. */
+/* An error tensor that needs no memory and survives any release.  NULL only if there never was
+ * memory for one. */
 frit_tensor *handle_immortal(frit_status status);
 bool slot_is_immortal(const struct slot *slot);
+
+/* In the child of a fork (base/process.h): no handle resolves any more. */
+void slots_bar(void);
 
 /* Calls `fn` for each slot of a home that has an owner; no other call on it is under way. */
 void slot_each(const struct slot_home *home, void (*fn)(struct slot *slot, void *ctx), void *ctx);

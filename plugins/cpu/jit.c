@@ -211,6 +211,20 @@ static void warn_once(struct jit *jit)
     say(jit, FRIT_LOG_WARN, text);
 }
 
+/* After a failure: where LLVM itself is at an end, nothing more is tried with it. */
+static void give_up(struct jit *jit)
+{
+    frit_err why = {.struct_size = sizeof why};
+
+    if (!llvm_is_off(&why))
+        return;
+    pthread_mutex_lock(&jit->lock);
+    if (!jit->refused)
+        refuse(jit, FRIT_UNSUPPORTED, why.text);
+    pthread_mutex_unlock(&jit->lock);
+    warn_once(jit);
+}
+
 frit_status jit_compile(struct jit *jit, const struct jit_job *job, struct object **out,
                         frit_err *err)
 {
@@ -232,6 +246,8 @@ frit_status jit_compile(struct jit *jit, const struct jit_job *job, struct objec
         plug_end(plug, begun, FRIT_STR("compile"));
     if (!status)
         status = object_load(blob, n_blob, out, &why);
+    if (status)
+        give_up(jit);
     if (status)
         status = plug_fail(plug, err, status, "%s", why.text);
     else

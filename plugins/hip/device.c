@@ -5,6 +5,8 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "base/thread.h"
+
 #include "adapter.h"
 #include "compile.h"
 #include "foreign.h"
@@ -184,7 +186,7 @@ void device_settle(struct device *device)
         if (device->queues[i])
             queue_lose(device->queues[i], &loss->why);
     pthread_mutex_unlock(&device->queues_lock);
-    loss->has_thread = loss->on_lost && !pthread_create(&loss->thread, NULL, notify_loss, loss);
+    loss->has_thread = loss->on_lost && !thread_start(&loss->thread, notify_loss, loss);
 }
 
 /* ---- open and close ---- */

@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/thread.h"
+
 #include "adapter.h"
 #include "device.h"
 #include "gpu/arg_block.h"
@@ -102,8 +104,7 @@ void products_load(struct device *device)
 {
     struct products *products = &device->products;
 
-    products->is_loading =
-        is_wanted(device) && !pthread_create(&products->loader, NULL, load_any, device);
+    products->is_loading = is_wanted(device) && !thread_start(&products->loader, load_any, device);
 }
 
 void products_wait(struct device *device)

@@ -10,6 +10,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/thread.h"
+
 #include "adapter.h"
 #include "device.h"
 #include "plugin.h"
@@ -130,7 +132,7 @@ void queue_set_lost(struct device *device)
     ring_drop_copies(&queue->staging_ring, NULL, UINT64_MAX);
     loss->why.struct_size = sizeof loss->why;
     (void)queue_fail_lost(device, &loss->why);
-    loss->has_thread = loss->on_lost && !pthread_create(&loss->thread, NULL, notify_loss, loss);
+    loss->has_thread = loss->on_lost && !thread_start(&loss->thread, notify_loss, loss);
 }
 
 void queue_poll(struct device *device)

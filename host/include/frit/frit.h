@@ -17,7 +17,14 @@
  *
  * Threads.  Any function may be called, and any tensor used, from any thread; a scope belongs to
  * the thread that opened it.  While frit_host_close or frit_device_close runs, no other call may
- * use the object that it closes.
+ * use the object that it closes; closing it a second time does nothing but log an error.  A
+ * request to cancel a thread (pthread_cancel) takes effect after the call that the thread is in.
+ * Threads of the library leave signals to the program's.
+ *
+ * Forks.  Devices do not survive a fork: in a child that was forked while a host was open every
+ * call fails with FRIT_UNSUPPORTED, or does nothing where it cannot fail, and returns at once.  A
+ * child that was forked before frit_host_open, or after the last frit_host_close, is like any
+ * process.
  *
  * Sizes are in bytes, dims in elements.  A text returned as `const char *` lives as long as the
  * object it comes from; a text returned as `char *` is the caller's, who frees it with frit_free.
@@ -203,6 +210,11 @@ frit_status frit_plugin_at(frit_host *host, uint64_t index, frit_plugin_desc *ou
 /* Explains why `name` (a device, driver or plugin) is usable or not, one line per finding.  `*text`
  * is the caller's: frit_free. */
 FRIT_NODISCARD frit_status frit_why(frit_host *host, const char *name, char **text, frit_err *err);
+
+/* A plugin that two processes died in is not loaded (FRIT_REASON_DIED).  Forgets these deaths of
+ * every plugin of this id or file name; hosts that are opened later load it again.  FRIT_INVALID:
+ * there is no such plugin, or no process died in it. */
+FRIT_NODISCARD frit_status frit_forgive(frit_host *host, const char *name, frit_err *err);
 
 /* One effective configuration value and where it came from. */
 typedef struct frit_config_desc {

@@ -9,6 +9,7 @@
 
 #include "emit/llvm/elf.h"
 #include "emit/llvm/emit.h"
+#include "emit/llvm/fatal.h"
 #include "emit/llvm/open.h"
 
 static const char triple[] = "x86_64-unknown-linux-gnu";
@@ -116,29 +117,55 @@ static frit_status run_job(struct job *job, enum llvm_level level, void **out, s
     return make_code(job, out, out_bytes, err);
 }
 
+struct compile {
+    struct llvm *llvm;
+    const struct kir_module *module;
+    const struct llvm_cpu *cpu;
+    enum llvm_level level;
+    void *out;
+    size_t out_bytes;
+};
+
+/* On the thread of the compile. */
+static frit_status compile(void *ctx, frit_err *err)
+{
+    struct compile *c = ctx;
+    const struct ll_api *api = &c->llvm->api;
+    struct job job = {.l = {.api = api, .cpu = *c->cpu, .module = c->module},
+                      .idle = &c->llvm->idle[c->cpu->isa][c->level]};
+    frit_status status;
+
+    job.phases = calloc(c->module->n_phases, sizeof(*job.phases));
+    if (!job.phases)
+        return fail_memory(err, c->module->n_phases * sizeof(*job.phases));
+    job.l.context = api->ContextCreate();
+    job.l.code = api->ModuleCreateWithNameInContext(c->module->name, job.l.context);
+    job.l.builder = api->CreateBuilderInContext(job.l.context);
+    status = run_job(&job, c->level, &c->out, &c->out_bytes, err);
+    api->DisposeBuilder(job.l.builder);
+    api->DisposeModule(job.l.code);
+    job.machine = atomic_exchange(job.idle, job.machine);
+    if (job.machine)
+        api->DisposeTargetMachine(job.machine);
+    api->ContextDispose(job.l.context);
+    free(job.phases);
+    return status;
+}
+
 frit_status llvm_compile(struct llvm *llvm, const struct kir_module *module,
                          const struct llvm_cpu *cpu, enum llvm_level level, void **out,
                          size_t *out_bytes, frit_err *err)
 {
-    struct job job = {.l = {.api = &llvm->api, .cpu = *cpu, .module = module},
-                      .idle = &llvm->idle[cpu->isa][level]};
+    struct compile c = {.llvm = llvm, .module = module, .cpu = cpu, .level = level};
     frit_status status;
 
     *out = NULL;
     *out_bytes = 0;
-    job.phases = calloc(module->n_phases, sizeof(*job.phases));
-    if (!job.phases)
-        return fail_memory(err, module->n_phases * sizeof(*job.phases));
-    job.l.context = llvm->api.ContextCreate();
-    job.l.code = llvm->api.ModuleCreateWithNameInContext(module->name, job.l.context);
-    job.l.builder = llvm->api.CreateBuilderInContext(job.l.context);
-    status = run_job(&job, level, out, out_bytes, err);
-    llvm->api.DisposeBuilder(job.l.builder);
-    llvm->api.DisposeModule(job.l.code);
-    job.machine = atomic_exchange(job.idle, job.machine);
-    if (job.machine)
-        llvm->api.DisposeTargetMachine(job.machine);
-    llvm->api.ContextDispose(job.l.context);
-    free(job.phases);
+    TRY(fatal_check(err));
+    status = fatal_run(compile, &c, err);
+    if (!status) {
+        *out = c.out;
+        *out_bytes = c.out_bytes;
+    }
     return status;
 }

@@ -47,9 +47,12 @@ uint32_t llvm_major(const struct llvm *llvm);
 /* This machine's, with its best set; false: it lacks even the least. */
 bool llvm_cpu_find(struct llvm_cpu *out);
 
+/* Whether LLVM has reported a fatal error in this process: no compile succeeds any more. */
+bool llvm_is_off(frit_err *err);
+
 /* The phases of a verified module as one blob, from malloc.  FRIT_UNSUPPORTED: the set lacks an
- * instruction that the module has, or the machine code needs a function.  Any number of threads at
- * once. */
+ * instruction that the module has, the machine code needs a function, or LLVM is off.  Any number
+ * of threads at once. */
 frit_status llvm_compile(struct llvm *llvm, const struct kir_module *module,
                          const struct llvm_cpu *cpu, enum llvm_level level, void **out,
                          size_t *out_bytes, frit_err *err);

@@ -2,11 +2,14 @@
 /* Opening the library.  It stays in the process: it registers things with the C library that it
  * does not take back. */
 #include <dlfcn.h>
+#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/fail.h"
 
+#include "emit/llvm/fatal.h"
 #include "emit/llvm/open.h"
 
 /* Before 15, pointers have types. */
@@ -27,6 +30,7 @@ static frit_status load(struct llvm *llvm, const char *name, frit_err *err)
 #undef LL_SYM
     if (missing)
         return fail(err, FRIT_UNSUPPORTED, "%s has no %s", name, missing);
+    fatal_watch(&llvm->api, llvm->library);
     llvm->api.InitializeX86TargetInfo();
     llvm->api.InitializeX86Target();
     llvm->api.InitializeX86TargetMC();
@@ -34,17 +38,30 @@ static frit_status load(struct llvm *llvm, const char *name, frit_err *err)
     return FRIT_OK;
 }
 
+/* Whether a library is there and cannot be opened, as for lack of memory. */
+static bool is_there(const char *why)
+{
+    return !strstr(why, strerror(ENOENT));
+}
+
 static frit_status find(struct llvm *llvm, const char *path, frit_err *err)
 {
     const char *const only[] = {path, NULL}, *const *try = path ? only : names;
+    char reason[200] = "no libLLVM is installed";
+    bool found = false;
 
     for (; *try; try++) {
+        const char *why;
+
         llvm->library = dlopen(*try, RTLD_LAZY | RTLD_LOCAL | RTLD_NODELETE);
         if (llvm->library)
             return load(llvm, *try, err);
+        why = dlerror();
+        if (!found && why && (path || is_there(why)))
+            snprintf(reason, sizeof(reason), "%s", why);
+        found = found || (why && is_there(why));
     }
-    return fail(err, FRIT_UNSUPPORTED, "%s; LLVM 15 to 19 will do (libllvm19)",
-                path ? dlerror() : "no libLLVM is installed");
+    return fail(err, FRIT_UNSUPPORTED, "%s; LLVM 15 to 19 will do (libllvm19)", reason);
 }
 
 frit_status llvm_open(const char *path, struct llvm **out, frit_err *err)
@@ -56,6 +73,7 @@ frit_status llvm_open(const char *path, struct llvm **out, frit_err *err)
 #ifndef __x86_64__
     return fail(err, FRIT_UNSUPPORTED, "machine code is made for x86-64 only");
 #endif
+    TRY(fatal_check(err));
     llvm = calloc(1, sizeof(*llvm));
     if (!llvm)
         return fail_memory(err, sizeof(*llvm));
@@ -102,6 +120,11 @@ uint32_t llvm_major(const struct llvm *llvm)
     const char *name = llvm_version(llvm);
 
     return (uint32_t)strtoul(name + strcspn(name, "0123456789"), NULL, 10);
+}
+
+bool llvm_is_off(frit_err *err)
+{
+    return fatal_check(err);
 }
 
 /* AMD's divide fast enough: divide.c made layernorm slower there, and softmax faster on Intel's by

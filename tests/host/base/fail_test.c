@@ -3,6 +3,7 @@
 
 #include "unit.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static void writes_the_slot(void **state)
@@ -73,6 +74,38 @@ static void names_a_slot_that_gave_no_reason(void **state)
     assert_int_equal(fail_from(NULL, FRIT_IO, "submit"), FRIT_IO);
 }
 
+static void takes_what_is_no_status_for_a_defect(void **state)
+{
+    static const int32_t wrong[] = {1, 7, INT32_MAX, -15, -1000, INT32_MIN};
+    char expected[80];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        frit_err err = ERR_INIT;
+
+        snprintf(expected, sizeof(expected), "alloc returned %d, which is not a status", wrong[i]);
+        assert_int_equal(fail_from(&err, wrong[i], "alloc"), FRIT_INTERNAL);
+        assert_int_equal(err.status, FRIT_INTERNAL);
+        assert_string_equal(err.text, expected);
+        assert_int_equal(fail_from(NULL, wrong[i], "alloc"), FRIT_INTERNAL);
+    }
+}
+
+static void cleans_the_text(void **state)
+{
+    frit_err err = {.status = FRIT_IO};
+
+    (void)state;
+    memset(err.text, 'x', sizeof(err.text));
+    memcpy(err.text, "\x1b[2J\xff", 5);
+    assert_int_equal(fail_from(&err, FRIT_IO, "open"), FRIT_IO);
+    assert_memory_equal(err.text, " [2J?xxx", 8);
+    assert_int_equal(strlen(err.text), sizeof(err.text) - 1);
+    snprintf(err.text, sizeof(err.text), "smoke");
+    assert_int_equal(fail_from(&err, 3, "open"), FRIT_INTERNAL);
+    assert_string_equal(err.text, "open returned 3, which is not a status: smoke");
+}
+
 static void every_status_has_a_name(void **state)
 {
     (void)state;
@@ -91,6 +124,8 @@ int main(void)
         cmocka_unit_test(puts_text_around),
         cmocka_unit_test(cuts_what_is_too_long),
         cmocka_unit_test(needs_no_slot),
+        cmocka_unit_test(takes_what_is_no_status_for_a_defect),
+        cmocka_unit_test(cleans_the_text),
         cmocka_unit_test(every_status_has_a_name),
         cmocka_unit_test(names_a_slot_that_gave_no_reason),
     };

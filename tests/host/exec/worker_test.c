@@ -186,6 +186,7 @@ static void test_thread(void **state)
     assert_false(pthread_equal(context[0].thread, pthread_self()));
     assert_int_equal(sigismember(&context[0].mask, SIGTERM), 1);
     assert_int_equal(sigismember(&context[0].mask, SIGPROF), 1);
+    assert_int_equal(sigismember(&context[0].mask, SIGSEGV), 0); /* a fault of its own */
     pthread_sigmask(SIG_BLOCK, NULL, &mine);
     assert_int_equal(sigismember(&mine, SIGTERM), 0);
     worker_destroy(worker);

@@ -839,8 +839,11 @@ static frit_status wait_value(void *self, frit_queue *queue, uint64_t value, uin
     struct driver *driver = self;
     const frit_failure *failure = first_failure(driver, out);
 
-    (void)timeout_ns;
     assert_true(is_queue(driver, queue));
+    if (timeout_ns && timeout_ns < UINT64_MAX && driver->late_waits) {
+        driver->late_waits--;
+        return fail(err, FRIT_TIMEOUT, "not yet");
+    }
     TRY(check_lost(driver, err));
     if (driver->lose) {
         driver->is_lost = true;

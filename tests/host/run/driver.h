@@ -84,6 +84,7 @@ struct driver {
     frit_status complete_status;      /* of the next launch, reported by waits */
     uint32_t complete_after;          /* or of the one after so many */
     bool nameless;                    /* a failure comes without its value */
+    atomic_uint late_waits;           /* so many waits with a limit of time are in vain */
     bool lose;                        /* the next wait loses the device and says why */
     atomic_bool is_lost;              /* each call says that, and not why */
     void (*on_report)(struct driver *driver); /* in a wait that reports a failure */

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Plans over concrete values: what runs side by side, what is submitted together, what fails. */
+#include <stdio.h>
 #include <string.h>
 
 #include "run/rig.h"
 
+#include "base/log.h"
 #include "device/device.h"
 #include "device/wait.h"
 #include "failing_alloc.h"
@@ -309,6 +311,37 @@ static void test_no_host_memory_is_survived(void **state)
     }
 }
 
+static char long_waits[512];
+
+static void note_wait(void *ctx, uint32_t level, const char *topic, const char *text)
+{
+    (void)ctx, (void)level, (void)topic;
+    if (strstr(text, "a wait has not returned for"))
+        snprintf(long_waits + strlen(long_waits), sizeof(long_waits) - strlen(long_waits), "%s\n",
+                 text);
+}
+
+static void test_a_long_wait_goes_on_with_warnings(void **state)
+{
+    struct driver driver = {.late_waits = 3};
+    struct rig rig;
+    uint32_t y;
+
+    (void)state;
+    log_set_sink(note_wait, NULL);
+    rig_open(&rig, &driver, 8);
+    y = rig_n(&rig, FRIT_OP_add, rig_in(&rig, 1), 2);
+    rig_want(&rig, y);
+    rig_run(&rig);
+    rig_expect(&rig, y, 3);
+    assert_int_equal(driver.late_waits, 0);
+    rig_close(&rig);
+    log_set_sink(NULL, NULL);
+    assert_non_null(strstr(long_waits, "for 10 s\n"));
+    assert_non_null(strstr(long_waits, "for 20 s\n"));
+    assert_non_null(strstr(long_waits, "for 40 s\n"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -321,6 +354,7 @@ int main(void)
         cmocka_unit_test(test_dependents_fail_and_others_run),
         cmocka_unit_test(test_a_failure_inside_submit_is_found),
         cmocka_unit_test(test_a_failure_reported_meanwhile_reaches_all),
+        cmocka_unit_test(test_a_long_wait_goes_on_with_warnings),
         cmocka_unit_test(test_no_host_memory_is_survived),
     };
 

@@ -6,6 +6,8 @@
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "addition.h"
 
@@ -482,6 +484,46 @@ static void without_a_library(void **state)
 }
 
 /* Whether the device of a plugin with these options says that it is slow; `text` gets the words. */
+/* The library's fatal error leaves the interpreter, and the process. */
+static void after_a_fatal_error_kernels_are_interpreted(void **state)
+{
+    struct host *host = *state;
+    struct addition a, b;
+    char path[512];
+    int status = -1;
+    pid_t child;
+
+    need_llvm(host);
+    snprintf(path, sizeof path, "%s/tests/fake/libLLVM-defect.so", getenv("FRIT_TEST_BUILD"));
+    child = fork(); /* machine code is off in a process from then on */
+    if (child == 0) {
+        alarm(60);
+        live(host, "auto", path);
+        open_addition(&a, host, ITEMS);
+        run_until_hot(&a, host);
+        if (!work(host) || host->compiled || generation(&a))
+            _exit(2);
+        run(&a);
+        open_addition(&b, host, FEW);
+        run(&b);
+        addition_close(&b);
+        addition_close(&a);
+        rig_close(&host->rig);
+        host->rig = (struct rig){.tier = "1", .own_table = own_table};
+        if (rig_load(&host->rig))
+            _exit(3);
+        host->rig.backend =
+            host->rig.plugin->get_interface(host->rig.instance, FRIT_STR(FRIT_BACKEND));
+        if (!host->rig.backend->device_open(host->rig.instance, 0, &rig_params, &host->rig.device,
+                                            &host->rig.err) ||
+            !strstr(host->rig.err.text, "a planted defect"))
+            _exit(4);
+        _exit(0);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
 static bool is_slow(struct host *host, const char *tier, const char *llvm, char *text)
 {
     frit_compute_info info = {.struct_size = sizeof info};
@@ -578,6 +620,7 @@ int main(void)
                                         end),
         cmocka_unit_test_setup_teardown(a_long_launch_is_compiled_first, begin, end),
         cmocka_unit_test_setup_teardown(a_long_launch_does_not_wait_for_others, begin, end),
+        cmocka_unit_test_setup_teardown(after_a_fatal_error_kernels_are_interpreted, begin, end),
         cmocka_unit_test_setup_teardown(without_a_library, begin, end),
         cmocka_unit_test_setup_teardown(what_nobody_wants_is_not_compiled, begin, end),
         cmocka_unit_test_setup_teardown(closed_while_it_compiles, begin, end),
