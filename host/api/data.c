@@ -5,12 +5,12 @@
 #include <string.h>
 
 #include "api/report.h"
+#include "api/source.h"
 #include "api/tensor.h"
 #include "base/fail.h"
 #include "device/device.h"
 #include "device/watch.h"
 #include "file/npy.h"
-#include "graph/dtype.h"
 #include "memory/buffer.h"
 #include "memory/memory.h"
 #include "record/binding.h"
@@ -20,42 +20,16 @@
 #include "tensor/failure.h"
 #include "tensor/slot.h"
 
-static frit_status check_dims(uint32_t dtype, const frit_dims *dims, struct op_type *out,
-                              frit_err *err)
-{
-    int64_t count = 1;
-    uint32_t bits = frit_dtype_bits(dtype);
-
-    *out = (struct op_type){.dtype = dtype, .rank = (uint32_t)dims->rank};
-    if (!bits || dtype_class(dtype) == FRIT_DTYPE_PACKED)
-        return fail(err, FRIT_INVALID, "%u is not an element type that tensors can be made of",
-                    dtype);
-    if (dims->rank < 0 || dims->rank > FRIT_MAX_RANK)
-        return fail(err, FRIT_INVALID, "rank %lld is not within 0..%d", (long long)dims->rank,
-                    FRIT_MAX_RANK);
-    for (int64_t i = 0; i < dims->rank; i++) {
-        if (dims->dim[i] < 0)
-            return fail(err, FRIT_INVALID, "dim %lld is %lld, below 0", (long long)i,
-                        (long long)dims->dim[i]);
-        if (__builtin_mul_overflow(count, dims->dim[i], &count) ||
-            count > INT64_MAX / (int64_t)bits)
-            return fail(err, FRIT_INVALID,
-                        "shape overflow: the dims multiply to more bytes than 63 bits hold");
-        out->dims[i] = dims->dim[i];
-    }
-    return FRIT_OK;
-}
-
 /* Checks the arguments; `value` gets the type of the tensor. */
-static frit_status check_source(frit_device *device, uint32_t dtype, const frit_dims *dims,
-                                const struct lent_bytes *data, struct binding **binding,
-                                struct value *value, frit_err *err)
+static frit_status begin(frit_device *device, uint32_t dtype, const frit_dims *dims,
+                         struct source *source, struct binding **binding, struct value *value,
+                         frit_err *err)
 {
     if (!device)
         return fail(err, FRIT_INVALID, "the device is NULL");
     TRY(binding_current(device, binding, err));
-    TRY(check_dims(dtype, dims, &value->type, err));
-    return tensor_check_data(&value->type, data->data, data->bytes, err);
+    TRY(source_type(dtype, dims, &value->type, err));
+    return source_begin(source, &value->type, source->data, source->bytes, err);
 }
 
 static frit_tensor *publish(frit_device *device, frit_status st, const char *call,
@@ -71,14 +45,15 @@ frit_tensor *frit_from_host(frit_device *device, uint32_t dtype, frit_dims dims,
                             uint64_t bytes)
 {
     HOLD_CANCEL;
-    const struct lent_bytes source = {.data = data, .bytes = bytes};
+    struct source source = {.data = data, .bytes = bytes};
     struct binding *binding = NULL;
     struct value value = {0};
     frit_err err = ERR_INIT;
-    frit_status st = check_source(device, dtype, &dims, &source, &binding, &value, &err);
+    frit_status st = begin(device, dtype, &dims, &source, &binding, &value, &err);
 
     if (!st)
-        st = transfer_in(device, data, binding->persistent > 0, &value, &err);
+        st = transfer_in(device, source.data, binding->persistent > 0, &value, &err);
+    source_end(&source);
     return publish(device, st, "from_host", &value, &err);
 }
 
@@ -87,18 +62,20 @@ frit_tensor *frit_wrap_host(frit_device *device, uint32_t dtype, frit_dims dims,
 {
     HOLD_CANCEL;
     const struct lent_bytes lent = {data, bytes, release, ctx};
+    struct source source = {.data = data, .bytes = bytes};
     struct binding *binding = NULL;
     struct value value = {0};
     frit_err err = ERR_INIT;
-    frit_status st = check_source(device, dtype, &dims, &lent, &binding, &value, &err);
+    frit_status st = begin(device, dtype, &dims, &source, &binding, &value, &err);
     bool adopted = false;
 
     if (!st) {
-        st = transfer_adopt(device, &lent, &value, &err);
+        st = source.own ? FRIT_UNSUPPORTED : transfer_adopt(device, &lent, &value, &err);
         adopted = st == FRIT_OK;
         if (st == FRIT_UNSUPPORTED)
-            st = transfer_in(device, data, binding->persistent > 0, &value, &err);
+            st = transfer_in(device, source.data, binding->persistent > 0, &value, &err);
     }
+    source_end(&source);
     if (release && !adopted)
         release(ctx);
     return publish(device, st, "wrap_host", &value, &err);
@@ -242,11 +219,13 @@ static struct slot *enter_unheld(frit_tensor *tensor, frit_err *err)
     return slot;
 }
 
-/* The destination of a write: device, type, and whether its memory is persistent. */
+/* The destination of a write: device, type, and whether its memory is persistent; and what is
+ * written there, to be ended. */
 struct target {
     frit_device *device;
     struct value value;
     bool persistent;
+    struct source source;
 };
 
 static frit_status find_target(const frit_write_item *item, struct target *out, frit_err *err)
@@ -259,7 +238,7 @@ static frit_status find_target(const frit_write_item *item, struct target *out, 
                            .value = {.type = slot->value.type},
                            .persistent = buffer_is_persistent(slot->value.buffer)};
     slot_leave(slot);
-    if (tensor_check_data(&out->value.type, item->data, item->bytes, err))
+    if (source_begin(&out->source, &out->value.type, item->data, item->bytes, err))
         return fail_context(err, "write");
     return FRIT_OK;
 }
@@ -279,10 +258,12 @@ static frit_status swap_in(frit_tensor *tensor, struct buffer *filled, frit_err 
 static frit_status write_tensor(const frit_write_item *item, frit_err *err)
 {
     struct target target = {0};
+    frit_status st = find_target(item, &target, err);
 
-    TRY(find_target(item, &target, err));
-    TRY(transfer_in(target.device, item->data, target.persistent, &target.value, err));
-    return swap_in(item->tensor, target.value.buffer, err);
+    if (!st)
+        st = transfer_in(target.device, target.source.data, target.persistent, &target.value, err);
+    source_end(&target.source);
+    return st ? st : swap_in(item->tensor, target.value.buffer, err);
 }
 
 frit_status frit_write(frit_tensor *tensor, const void *data, uint64_t bytes, frit_err *err)
@@ -305,6 +286,7 @@ struct write_group {
     uint32_t n;
     uint64_t bytes;
     frit_write_item *items[WRITE_GROUP];
+    struct source sources[WRITE_GROUP];
     struct transfer_write writes[WRITE_GROUP];
 };
 
@@ -324,6 +306,7 @@ static void end_group(struct write_group *group, frit_err *first)
     for (uint32_t i = 0; i < group->n; i++) {
         frit_err own = err;
 
+        source_end(&group->sources[i]);
         if (st)
             buffer_disown(group->writes[i].buffer);
         if (st || swap_in(group->items[i]->tensor, group->writes[i].buffer, &own))
@@ -364,12 +347,14 @@ static void add_to_group(struct write_group *group, frit_write_item *item, frit_
         st = target_memory(group, &target, item->bytes, first, &err);
     item->status = st;
     if (st) {
+        source_end(&target.source);
         note_write_error(item, &err, first);
         return;
     }
     group->device = target.device;
     group->bytes += item->bytes;
-    group->writes[group->n] = (struct transfer_write){target.value.buffer, item->data};
+    group->sources[group->n] = target.source;
+    group->writes[group->n] = (struct transfer_write){target.value.buffer, target.source.data};
     group->items[group->n++] = item;
 }
 

@@ -76,13 +76,6 @@ static void reorder(const struct op_type *type, const char *from, char *to)
     }
 }
 
-/* NumPy treats any byte other than 0 as true; Frit's bools are 0 or 1. */
-static void normalise_bools(unsigned char *data, uint64_t count)
-{
-    for (uint64_t i = 0; i < count; i++)
-        data[i] = data[i] != 0;
-}
-
 static frit_status read_data(int fd, const struct npy *npy, void **out, frit_err *err)
 {
     bool column_major = npy->fortran && npy->type.rank > 1;
@@ -108,7 +101,7 @@ static frit_status read_data(int fd, const struct npy *npy, void **out, frit_err
         return status;
     }
     if (npy->type.dtype == FRIT_BOOL)
-        normalise_bools((unsigned char *)data, npy->bytes);
+        bools_clean(data, data, npy->bytes);
     *out = data;
     return FRIT_OK;
 }

@@ -2,6 +2,8 @@
 /* Element types by name and class. */
 #include "graph/dtype.h"
 
+#include <string.h>
+
 #include "base/str.h"
 #include "graph/op.h"
 
@@ -28,4 +30,28 @@ uint32_t dtype_find(frit_str name)
 uint32_t dtype_class(uint32_t dtype)
 {
     return frit_dtype_info_of(dtype).cls;
+}
+
+bool bools_are_clean(const void *bools, uint64_t count)
+{
+    const uint64_t others = 0xfefefefefefefefe;
+    const unsigned char *at = bools;
+    uint64_t seen = 0, word = 0;
+
+    for (; count >= sizeof(word); count -= sizeof(word), at += sizeof(word)) {
+        memcpy(&word, at, sizeof(word));
+        seen |= word;
+    }
+    for (; count; count--)
+        seen |= *at++;
+    return !(seen & others);
+}
+
+void bools_clean(void *to, const void *from, uint64_t count)
+{
+    const unsigned char *in = from;
+    unsigned char *out = to;
+
+    for (uint64_t i = 0; i < count; i++)
+        out[i] = in[i] != 0;
 }

@@ -319,7 +319,8 @@ frit_status frit_group_abort(frit_rank *rank, const char *why);
 
 /* ---- tensors from and to the program ---- */
 
-/* A tensor with a copy of `data`; `bytes` must be the size of the dense tensor. */
+/* A tensor with a copy of `data`; `bytes` must be the size of the dense tensor.  In a bool's byte
+ * any value but 0 is true, here and wherever elements come from the program; a tensor has 1. */
 frit_tensor *frit_from_host(frit_device *device, uint32_t dtype, frit_dims dims, const void *data,
                             uint64_t bytes);
 /* A tensor in the program's own memory where the device can read it, else with a copy.  The program
