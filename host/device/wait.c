@@ -2,6 +2,8 @@
 /* Waiting for queues, and the failures that waits report. */
 #include "device/wait.h"
 
+#include <time.h>
+
 #include "base/fail.h"
 #include "base/log.h"
 #include "base/timeline.h"
@@ -72,7 +74,7 @@ static frit_status call_wait(frit_device *device, uint64_t point, uint64_t timeo
     *more = false;
     if (st != FRIT_TIMEOUT)
         st = fail_from(detail, st, "wait");
-    if (failure.status > 0)
+    if (!status_is_listed(failure.status))
         failure.status = fail_from(detail, failure.status, "a command");
     if (failure.status >= 0 && st != FRIT_DEVICE_LOST)
         return st;
@@ -154,16 +156,26 @@ static void add_awaited(const frit_device *device, struct points *points)
     }
 }
 
+static uint64_t now_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
 /* Nothing but waiting is safe, since what the device is at work on is memory of callers too: a wait
  * that takes long has a warning, again when it took twice as long. */
 static frit_status wait_patiently(frit_device *device, uint64_t point, frit_err *detail)
 {
-    uint64_t lasted = 0, step = breadcrumb_patience_ns();
+    uint64_t lasted = 0, step = breadcrumb_patience_ns(), begun = now_ns();
     frit_status st;
 
     while ((st = wait_and_report(device, point, step, detail)) == FRIT_TIMEOUT &&
            lasted < UINT64_MAX / 4) {
         *detail = (frit_err)ERR_INIT;
+        if (now_ns() - begun < step / 2)
+            return fail(detail, FRIT_INTERNAL, "wait returned timeout before its time was over");
         lasted += step;
         step = lasted;
         log_write(FRIT_LOG_WARN, "device", "%s: a wait has not returned for %.0f s", device->name,

@@ -332,6 +332,8 @@ frit_status block_finish(struct search_ctx *ctx, struct block *block, struct pro
         if (st == FRIT_NO_HOST_MEMORY)
             return fail(err, st, "fuser %s: no memory for a program", fuser_of(ctx, k)->name);
         if (st) {
+            if (st == FRIT_INTERNAL)
+                warn_once(fuser_of(ctx, k), why.text);
             drop(ctx, k, f);
             continue;
         }

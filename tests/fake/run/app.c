@@ -176,9 +176,14 @@ static void describe(frit_host *host)
     for (uint64_t i = 0; frit_plugin_at(host, i, &desc) == FRIT_OK; i++)
         if (desc.reason)
             printf("refused: %s: %s\n", desc.reason_name, desc.detail);
-    for (uint64_t i = 0; frit_device_compute(host, i, &compute_desc, &err) == FRIT_OK; i++)
-        if (compute_desc.text[0])
+    for (uint64_t i = 0; i < 2; i++) {
+        const frit_status status = frit_device_compute(host, i, &compute_desc, &err);
+
+        if (status && status != FRIT_INVALID)
+            report("describe", status, err.text);
+        else if (!status && compute_desc.text[0])
             printf("computes with: %s\n", compute_desc.text);
+    }
 }
 
 static void use(frit_host *host)
