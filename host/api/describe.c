@@ -136,6 +136,10 @@ frit_status frit_device_compute(frit_host *host, uint64_t index, frit_compute_de
 frit_status frit_plugin_at(frit_host *host, uint64_t index, frit_plugin_desc *out)
 {
     HOLD_CANCEL;
+    static const char *const probe_names[] = {[PLUGIN_UNPROBED] = "no",
+                                              [PLUGIN_TRUSTED] = "trusted",
+                                              [PLUGIN_PROBED] = "now",
+                                              [PLUGIN_RECALLED] = "earlier"};
     const struct plugin *plugin;
     uint32_t reason;
 
@@ -154,7 +158,8 @@ frit_status frit_plugin_at(frit_host *host, uint64_t index, frit_plugin_desc *ou
                              .reason = reason,
                              .n_devices = plugin->n_devices,
                              .reason_name = reason_name(reason),
-                             .detail = plugin->reason ? plugin->detail : plugin->driver_detail};
+                             .detail = plugin->reason ? plugin->detail : plugin->driver_detail,
+                             .probe = probe_names[plugin->probe]};
 
     return copy_sized(out, &desc, sizeof(desc));
 }

@@ -27,6 +27,7 @@
 #include "record/stream.h"
 #include "run/drain.h"
 #include "run/mirror.h"
+#include "search/fuser.h"
 #include "tensor/failure.h"
 #include "tensor/slot.h"
 
@@ -86,6 +87,8 @@ static frit_status check_options(const struct conf *conf, frit_err *err)
              options->fusion_compile);
         return blame_option(conf, "fusion", "compile", err);
     }
+    if (fusers_check_list(options->fusion_exclude, err))
+        return blame_option(conf, "fusion", "exclude", err);
     if (numeric_class(options->fusion_numeric) > FRIT_NUMERIC_RELAXED) {
         fail(err, FRIT_INVALID, "'%s' is not allowed; set exact, reordered, reduced or relaxed",
              options->fusion_numeric);
@@ -253,6 +256,12 @@ struct natives {
     uint32_t n;
 };
 
+static uint32_t candidate_limit(const struct conf_options *options)
+{
+    return options->fusion_max_candidates > UINT32_MAX ? 0
+                                                       : (uint32_t)options->fusion_max_candidates;
+}
+
 /* Creates a device that is not open yet. */
 static frit_status create_device(frit_host *host, const struct device_entry *entry,
                                  const struct natives *natives, frit_device **out, frit_err *err)
@@ -264,6 +273,8 @@ static frit_status create_device(frit_host *host, const struct device_entry *ent
                                    .single_stream = options->stream_single,
                                    .queues = (uint32_t)options->stream_queues,
                                    .fusion = options->fusion_enabled,
+                                   .exclude = options->fusion_exclude,
+                                   .max_candidates = candidate_limit(options),
                                    .capture = options->stream_capture,
                                    .max_blocks = (uint32_t)options->fusion_max_blocks,
                                    .max_explorations = (uint64_t)options->fusion_max_explorations,

@@ -58,6 +58,7 @@ static frit_status find_store_path(struct conf *conf, const char *const *environ
 static frit_status load(struct conf *conf, const struct conf_sources *sources, frit_err *err)
 {
     conf->sections_end = &conf->sections;
+    conf->files_end = &conf->files;
     for (uint64_t i = 0; i < sources->n_settings; i++)
         TRY(put_setting(conf, &sources->settings[i], err));
     conf->layer++;
@@ -152,6 +153,15 @@ const struct conf_value *conf_dir_at(const struct conf *conf, uint32_t index)
 bool conf_dirs_replace(const struct conf *conf)
 {
     return conf->dirs_replace;
+}
+
+const char *conf_file_at(const struct conf *conf, uint32_t index)
+{
+    const struct conf_file *file = conf->files;
+
+    while (file && index--)
+        file = file->next;
+    return file ? file->path : NULL;
 }
 
 const char *conf_plan_store(const struct conf *conf)

@@ -75,6 +75,9 @@ const struct conf_value *conf_dir_at(const struct conf *conf, uint32_t index);
 /* Whether the directories come from FRIT_PLUGIN_PATH, which replaces the built-in ones. */
 bool conf_dirs_replace(const struct conf *conf);
 
+/* The files that were read, in order of precedence; NULL beyond the last. */
+const char *conf_file_at(const struct conf *conf, uint32_t index);
+
 /* The file of saved plans, absolute; NULL: none. */
 const char *conf_plan_store(const struct conf *conf);
 /* The folder for files of plugins, absolute; NULL: none. */

@@ -87,6 +87,20 @@ static frit_status take_line(void *ctx, const struct ini_line *line, frit_err *e
     return conf_put(file->conf, &item, err);
 }
 
+static frit_status note_file(struct conf *conf, const char *path, frit_err *err)
+{
+    struct conf_file *file = arena_array(&conf->arena, 1, sizeof(*file));
+
+    if (!file)
+        return fail_memory(err, sizeof(*file));
+    *file = (struct conf_file){.path = arena_text(&conf->arena, path, strlen(path))};
+    if (!file->path)
+        return fail_memory(err, strlen(path));
+    *conf->files_end = file;
+    conf->files_end = &file->next;
+    return FRIT_OK;
+}
+
 static frit_status take_file(struct conf *conf, const char *path, int fd, frit_err *err)
 {
     struct file file = {.conf = conf, .path = path};
@@ -100,6 +114,8 @@ static frit_status take_file(struct conf *conf, const char *path, int fd, frit_e
     status = read_bytes(fd, path, bytes, MAX_FILE + 1, &text.length, err);
     if (!status)
         status = absolute_dir(conf, path, &file.dir, err);
+    if (!status)
+        status = note_file(conf, path, err);
     if (!status)
         status = ini_read(&text, take_line, &file, err);
     conf->layer++;

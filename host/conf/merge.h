@@ -34,6 +34,11 @@ struct conf_unknown {
     struct conf_unknown *next;
 };
 
+struct conf_file {
+    const char *path;
+    struct conf_file *next;
+};
+
 struct conf_shown {
     const char *section;
     const struct conf_value *value;
@@ -50,7 +55,8 @@ struct conf {
     struct conf_value *dirs;
     bool dirs_replace;
     const char *plan_store, *artefacts;
-    const struct conf_section **section; /* the list as an array; set by conf_complete */
+    struct conf_file *files, **files_end; /* that were read */
+    const struct conf_section **section;  /* the list as an array; set by conf_complete */
     uint64_t n_values;
     struct conf_shown *values; /* returned by conf_at */
     uint32_t layer;            /* number of the layer of the next item */

@@ -182,7 +182,8 @@ frit_status device_create(const struct device_entry *entry, const struct device_
     if (!st)
         st = automaton_create(device->config.store_bytes / 2, &device->automaton, err);
     if (!st)
-        st = fusers_create(&device->fusers, device->config.registry, entry, device->self, err);
+        st = fusers_create(&device->fusers, device->config.registry, entry, device->self,
+                           device->config.exclude, err);
     if (!st)
         st = plan_saver_open(device, &device->saver, err);
     if (!st)

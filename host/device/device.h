@@ -45,6 +45,8 @@ struct device_config {
     bool single_stream;        /* one for all threads */
     uint32_t queues;           /* that streams are spread over, 0: by the type of device */
     bool fusion;               /* ops are run together */
+    const char *exclude;       /* fusers that are not used, NULL: none */
+    uint32_t max_candidates;   /* of a program that may run; 0: no limit */
     bool capture;              /* submits are recorded where the driver can */
     uint32_t max_blocks;       /* of a search */
     uint64_t max_explorations; /* 0: no limit */

@@ -103,6 +103,10 @@ static void read_flags(const struct elf_file *file, struct elf_facts *out)
             out->executable_stack = segment->p_flags & PF_X;
         if (segment->p_type == PT_TLS)
             out->tls_bytes = segment->p_memsz;
+        if (segment->p_type == PT_GNU_RELRO)
+            out->relro = true;
+        if (segment->p_type == PT_LOAD && segment->p_flags & PF_W && segment->p_flags & PF_X)
+            out->writable_code = true;
     }
 }
 

@@ -17,7 +17,8 @@ enum {
     ELF_PATH = 1024,        /* bytes of a search path, terminated */
     ELF_BUILD_ID = 32,      /* bytes of a build id that are kept */
     ELF_BUILD_ID_TEXT = 72, /* bytes of its text, so that elf_identity has no holes: it is a key */
-    ELF_EXPORTS = 65536     /* dynamic symbols that are counted */
+    ELF_EXPORTS = 65536,    /* dynamic symbols that are counted */
+    ELF_EXTRA = 16          /* names of exports beside FRIT_PLUGIN_ENTRY that are kept */
 };
 
 /* Which file it is, and which content. */
@@ -32,7 +33,12 @@ struct elf_facts {
     bool has_note;
     frit_note note; /* texts terminated; 0 where the record is shorter */
     bool executable_stack, text_relocations, static_tls;
-    uint64_t tls_bytes; /* thread-local storage */
+    bool writable_code;   /* a segment that is written and run */
+    bool relro, bind_now; /* relocations become read-only; all of them are made when it is loaded */
+    bool stays;           /* is never unloaded (-z nodelete) */
+    bool has_old_rpath;   /* `runpath` is a DT_RPATH, which its libraries inherit */
+    bool guards_branches, guards_returns; /* compiled for IBT and shadow stacks (CET) */
+    uint64_t tls_bytes;                   /* thread-local storage */
     uint32_t n_needed;
     char needed[ELF_NEEDED][ELF_NAME];
     char soname[ELF_NAME];
@@ -40,6 +46,8 @@ struct elf_facts {
     bool keeps_sections;    /* the two counts below are known */
     bool has_entry;         /* exports FRIT_PLUGIN_ENTRY */
     uint32_t n_exports;     /* defined dynamic symbols, FRIT_PLUGIN_ENTRY included */
+    uint32_t n_extra;
+    char extra[ELF_EXTRA][ELF_NAME];
 };
 
 /* Returns FRIT_REASON_NONE, or NOT_FOUND, NOT_A_FILE, NOT_ELF, BAD_NOTE or LOAD_FAILED with words

@@ -43,12 +43,20 @@ static void take_entry(const Elf64_Dyn *entry, struct dynamic *dynamic, struct e
         dynamic->rpath = value;
         dynamic->has_rpath = true;
         break;
+    case DT_BIND_NOW:
+        out->bind_now = true;
+        break;
+    case DT_FLAGS_1:
+        out->bind_now |= (value & DF_1_NOW) != 0;
+        out->stays |= (value & DF_1_NODELETE) != 0;
+        break;
     case DT_TEXTREL:
         out->text_relocations = true;
         break;
     case DT_FLAGS:
         out->text_relocations |= (value & DF_TEXTREL) != 0;
         out->static_tls |= (value & DF_STATIC_TLS) != 0;
+        out->bind_now |= (value & DF_BIND_NOW) != 0;
         break;
     default:
         break;
@@ -77,6 +85,7 @@ static const char *read_texts(const struct elf_file *file, const struct dynamic 
         good = good &&
                read_text(file, dynamic, dynamic->has_runpath ? dynamic->runpath : dynamic->rpath,
                          out->runpath, ELF_PATH);
+    out->has_old_rpath = dynamic->has_rpath && !dynamic->has_runpath;
     return good ? NULL : "has a dynamic section whose texts lie outside the file";
 }
 
@@ -121,16 +130,19 @@ static bool find_symbols(const struct elf_file *file, Elf64_Shdr *symbols, Elf64
 static void take_symbol(const struct elf_file *file, const Elf64_Sym *symbol,
                         const Elf64_Shdr *strings, struct elf_facts *out)
 {
-    char name[sizeof(FRIT_PLUGIN_ENTRY)];
+    char name[ELF_NAME];
 
     if (symbol->st_shndx == SHN_UNDEF || ELF64_ST_BIND(symbol->st_info) == STB_LOCAL ||
         ELF64_ST_VISIBILITY(symbol->st_other) != STV_DEFAULT)
         return;
     out->n_exports++;
-    if (strings->sh_offset < file->bytes && symbol->st_name < strings->sh_size &&
-        elf_file_text(file, strings->sh_offset + symbol->st_name, name, sizeof(name)) &&
-        strcmp(name, FRIT_PLUGIN_ENTRY) == 0)
+    if (strings->sh_offset >= file->bytes || symbol->st_name >= strings->sh_size ||
+        !elf_file_text(file, strings->sh_offset + symbol->st_name, name, sizeof(name)))
+        return;
+    if (strcmp(name, FRIT_PLUGIN_ENTRY) == 0)
         out->has_entry = true;
+    else if (out->n_extra < ELF_EXTRA)
+        memcpy(out->extra[out->n_extra++], name, sizeof(name));
 }
 
 static void count_exports(const struct elf_file *file, struct elf_facts *out)

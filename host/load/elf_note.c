@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Notes: the linker's build id, and the record that FRIT_DEFINE_PLUGIN writes.  What a note says is
- * checked again against the welcome once the plugin is loaded. */
+/* Notes: the linker's build id and properties, and the record that FRIT_DEFINE_PLUGIN writes.  What
+ * a note says is checked again against the welcome once the plugin is loaded. */
 #include "load/elf_note.h"
 
 #include <stdio.h>
@@ -61,6 +61,26 @@ static void read_build_id(const struct elf_file *file, const struct note *note,
         snprintf(out->build_id + 2 * i, 3, "%02x", bytes[i]);
 }
 
+/* Of x86: what code was compiled for, which counts only if all of the object was. */
+static void read_properties(const struct elf_file *file, const struct note *note,
+                            struct elf_facts *out)
+{
+    const uint64_t end = note->desc + note->header.n_descsz;
+    struct {
+        uint32_t type, bytes, value;
+    } property;
+
+    for (uint64_t at = note->desc; at < end && end - at >= sizeof(property);
+         at += align_up(8 + (uint64_t)property.bytes, 8)) {
+        if (!elf_file_read(file, at, &property, sizeof(property)))
+            return;
+        if (property.type != GNU_PROPERTY_X86_FEATURE_1_AND)
+            continue;
+        out->guards_branches = property.value & GNU_PROPERTY_X86_FEATURE_1_IBT;
+        out->guards_returns = property.value & GNU_PROPERTY_X86_FEATURE_1_SHSTK;
+    }
+}
+
 static bool is_text(const char *bytes, size_t size)
 {
     size_t n = 0;
@@ -106,6 +126,8 @@ static const char *read_segment(const struct elf_file *file, const Elf64_Phdr *s
             return is_named(file, &note, "FRIT") ? "has a note of Frit that is cut off" : NULL;
         if (note.header.n_type == NT_GNU_BUILD_ID && is_named(file, &note, ELF_NOTE_GNU))
             read_build_id(file, &note, &out->identity);
+        if (note.header.n_type == NT_GNU_PROPERTY_TYPE_0 && is_named(file, &note, ELF_NOTE_GNU))
+            read_properties(file, &note, out);
         if (note.header.n_type == FRIT_TYPE && is_named(file, &note, "FRIT")) {
             const char *trouble = read_record(file, &note, out);
 

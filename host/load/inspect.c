@@ -29,7 +29,7 @@ static const struct {
 
 enum { N_SANITIZERS = sizeof(sanitizers) / sizeof(sanitizers[0]) };
 
-static const char *sanitizer_name(uint32_t sanitizer)
+const char *inspect_sanitizer_name(uint32_t sanitizer)
 {
     return sanitizer < N_SANITIZERS ? sanitizers[sanitizer].name : "an unknown sanitizer";
 }
@@ -53,7 +53,7 @@ static frit_status refuse_sanitizer(struct plugin *plugin, uint32_t sanitizer)
                              sanitizers[sanitizer].name, sanitizers[sanitizer].library);
     return plugin_refuse(plugin, FRIT_REASON_SANITIZER_MISMATCH,
                          "the plugin is built with %s, this host with %s",
-                         sanitizer_name(sanitizer), sanitizer_name(FRIT_SANITIZER));
+                         inspect_sanitizer_name(sanitizer), inspect_sanitizer_name(FRIT_SANITIZER));
 }
 
 static const char *range_text(uint32_t low, uint32_t high, char text[32])
@@ -81,27 +81,43 @@ frit_status inspect_abi(struct plugin *plugin, uint32_t abi_min, uint32_t abi_ma
 
 /* ---- instructions ---- */
 
+/* Of word 0 of a note. */
+#define ISA_ROWS(ROW)    \
+    ROW(0, "avx2")       \
+    ROW(1, "fma")        \
+    ROW(2, "avx512f")    \
+    ROW(3, "avx512bw")   \
+    ROW(4, "avx512vl")   \
+    ROW(5, "avx512dq")   \
+    ROW(6, "avx512bf16") \
+    ROW(7, "avx512vnni")
+
+void inspect_isa_text(const uint32_t words[4], char *text, size_t size)
+{
+    size_t used = 0;
+
+    text[0] = '\0';
+#define NAME(bit, name)                            \
+    if ((words[0] & (1u << (bit))) && used < size) \
+        used += (size_t)snprintf(text + used, size - used, "%s%s", used ? " " : "", name);
+    ISA_ROWS(NAME)
+#undef NAME
+}
+
 #ifdef __x86_64__
-/* The builtin takes only literals; it reports what the system saves of the registers too. */
-#define ISA(bit, name)                                               \
-    if ((words[0] & (1u << (bit))) && !__builtin_cpu_supports(name)) \
-        return name;
-/* The first set of instructions in `words` of a note that cannot be used here, NULL if all can. */
+/* The first set of instructions in `words` of a note that cannot be used here, NULL if all can.
+ * The builtin takes only literals; it reports what the system saves of the registers too. */
 static const char *isa_missing(const uint32_t words[4])
 {
-    ISA(0, "avx2")
-    ISA(1, "fma")
-    ISA(2, "avx512f")
-    ISA(3, "avx512bw")
-    ISA(4, "avx512vl")
-    ISA(5, "avx512dq")
-    ISA(6, "avx512bf16")
-    ISA(7, "avx512vnni")
+#define LACKS(bit, name)                                             \
+    if ((words[0] & (1u << (bit))) && !__builtin_cpu_supports(name)) \
+        return name;
+    ISA_ROWS(LACKS)
+#undef LACKS
     if (words[0] >> 8 || words[1] || words[2] || words[3])
         return "a set of instructions that this host does not know";
     return NULL;
 }
-#undef ISA
 #else
 static const char *isa_missing(const uint32_t words[4])
 {

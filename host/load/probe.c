@@ -10,8 +10,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -29,6 +31,9 @@
 
 /* A driver may start its vendor's runtime for the first time; all of them together take longer. */
 enum { PROBE_SECONDS = 10, SET_SECONDS = 30 };
+
+/* A failure may be the fault of something that was mended since. */
+enum { FORGOTTEN_S = 7 * 24 * 3600 };
 
 static double limit;
 
@@ -57,15 +62,21 @@ static void digest_text(uint64_t *hash, const char *text)
     digest(hash, text ? text : "", text ? strlen(text) + 1 : 1);
 }
 
-static uint64_t context_of(const struct conf *conf)
+/* `program`: the probe, which is built with this library. */
+static uint64_t context_of(const struct conf *conf, const char *program)
 {
     static const char *const variables[] = {"LD_LIBRARY_PATH", "LD_PRELOAD"};
     struct utsname system = {0};
+    struct stat info = {0};
     uint64_t hash = 0xcbf29ce484222325u;
 
     digest_text(&hash, frit_version());
     (void)uname(&system);
     digest_text(&hash, system.release);
+    if (program && stat(program, &info) == 0) {
+        digest(&hash, &info.st_size, sizeof(info.st_size));
+        digest(&hash, &info.st_mtim, sizeof(info.st_mtim));
+    }
     for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++)
         digest_text(&hash, env_get(env_of_process(), variables[i]));
     for (uint32_t i = 0; i < conf_n_plugins(conf); i++) {
@@ -110,6 +121,7 @@ static struct artefact_name name_of(const struct probe *probe, const struct prob
 
 /* What is kept of one probe: the plugin that failed, and why; reason 0: none did. */
 struct verdict {
+    int64_t time; /* since 1970 */
     uint32_t reason, file;
     char words[400];
 };
@@ -131,7 +143,7 @@ static bool recall(const struct probe *probe, const struct probe_subject *subjec
         memcpy(out, kept, sizeof(*out));
     free(kept);
     out->words[sizeof(out->words) - 1] = '\0';
-    return good && out->file < n;
+    return good && out->file < n && (!out->reason || time(NULL) - out->time < FORGOTTEN_S);
 }
 
 static void keep(const struct probe *probe, const struct probe_subject *subjects, uint32_t n,
@@ -154,7 +166,7 @@ static void end_text(const struct probe_run *run, char *text, size_t size)
     const char *slot = report->done ? "exit" : report->has_place ? report->slot : "start";
 
     if (run->late)
-        snprintf(text, size, "in %s", slot);
+        snprintf(text, size, "in %s, for %.0f s", slot, run->seconds);
     else if (report->signal)
         snprintf(text, size, "in %s: %.250s", slot, report->crash);
     else if (run->has_exit && WIFSIGNALED(run->exit))
@@ -175,7 +187,8 @@ static void judge(const struct probe_run *run, uint32_t n, struct verdict *out)
 {
     const bool crashed = run->report.signal || (run->has_exit && WIFSIGNALED(run->exit));
 
-    *out = (struct verdict){.file = run->report.file < n ? run->report.file : 0};
+    *out =
+        (struct verdict){.time = time(NULL), .file = run->report.file < n ? run->report.file : 0};
     if (run->report.done && !run->late && !crashed && !(run->has_exit && run->exit))
         return;
     out->reason = run->late ? FRIT_REASON_HANGS : crashed ? FRIT_REASON_CRASHES : FRIT_REASON_EXITS;
@@ -243,10 +256,11 @@ static void cannot_probe(const struct probe_subject *subject, const char *mode, 
         log_write(FRIT_LOG_INFO, "load", "plugin %s is not probed: %s", subject->plugin->path, why);
 }
 
+static const char no_program[] = "there is no program frit-probe beside the library";
+
 /* Each alone, side by side. */
 static void probe_each(const struct probe *probe, const struct probe_subject *subjects, uint32_t n)
 {
-    static const char no_program[] = "there is no program frit-probe beside the library";
     struct probe_run *runs = calloc(n, sizeof(*runs));
     const struct probe_subject *tried[PROBE_FILES];
     uint32_t n_tried = 0;
@@ -263,6 +277,7 @@ static void probe_each(const struct probe *probe, const struct probe_subject *su
         if (!is_subject(probe, subject))
             continue;
         if (!is_always(mode) && recall(probe, subject, 1, &verdict)) {
+            subject->plugin->probe = PLUGIN_RECALLED;
             apply(subject, &verdict);
             continue;
         }
@@ -276,6 +291,7 @@ static void probe_each(const struct probe *probe, const struct probe_subject *su
     for (uint32_t i = 0; i < n_tried; i++) {
         struct verdict verdict;
 
+        tried[i]->plugin->probe = PLUGIN_PROBED;
         judge(&runs[i], 1, &verdict);
         apply(tried[i], &verdict);
         keep(probe, tried[i], 1, &verdict);
@@ -352,13 +368,42 @@ void probe_all(const struct conf *conf, const struct probe_subject *subjects, ui
                   PROBE_FILES);
         n = PROBE_FILES;
     }
+    for (uint32_t i = 0; i < n; i++)
+        if (trust_has(probe.trust, subjects[i].identity->build_id))
+            subjects[i].plugin->probe = PLUGIN_TRUSTED;
     if (any_subject(&probe, subjects, n)) {
         if (probe_program_find(program, sizeof(program)))
             probe.program = program;
-        probe.context = context_of(conf);
+        probe.context = context_of(conf, probe.program);
         probe_each(&probe, subjects, n);
         if (any_subject(&probe, subjects, n))
             probe_together(&probe, subjects, n);
     }
     trust_close(probe.trust);
+}
+
+void probe_file(const struct conf *conf, const char *path, struct probe_outcome *out)
+{
+    struct plugin plugin = {.path = path};
+    const struct probe_subject subject = {.plugin = &plugin};
+    char program[PATH_MAX];
+    struct probe probe = {.conf = conf, .program = program};
+    struct probe_run run;
+    struct verdict verdict;
+    int error = 0;
+
+    *out = (struct probe_outcome){.reason = FRIT_REASON_NOT_PROBED};
+    if (!probe_program_find(program, sizeof(program)) ||
+        (error = start(&probe, &subject, 1, &run))) {
+        snprintf(out->words, sizeof(out->words), "%s", error ? strerror(error) : no_program);
+        return;
+    }
+    probe_wait(&run, 1, limit > 0 ? limit : PROBE_SECONDS);
+    judge(&run, 1, &verdict);
+    out->reason = verdict.reason ? verdict.reason : run.report.reason;
+    out->n_devices = run.report.n_devices;
+    out->seconds = run.seconds;
+    snprintf(out->words, sizeof(out->words), "%s",
+             verdict.reason ? verdict.words : run.report.words);
+    memcpy(out->changes, run.report.changes, sizeof(out->changes));
 }

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "load/reason.h"
+
 /* Whether the line begins with the word, which `*at` then stands after. */
 static bool take_word(const char **at, const char *word)
 {
@@ -65,12 +67,36 @@ static void take_change(struct probe_report *report, const char *rest)
              report->n_changes++ ? ", " : "", words);
 }
 
+/* REASON WORDS...; the first is kept. */
+static void take_reason(struct probe_report *report, const char *rest)
+{
+    const size_t length = strcspn(rest, " ");
+    char name[32];
+
+    if (report->reason || length >= sizeof(name))
+        return;
+    memcpy(name, rest, length);
+    name[length] = '\0';
+    report->reason = reason_of_name(name);
+    copy_printable(report->words, sizeof(report->words), rest + length + (rest[length] == ' '));
+}
+
 static void take_devices(struct probe_report *report, const char *rest)
 {
     uint32_t file, count;
 
-    if (take_number(&rest, PROBE_FILES - 1, &file) && take_number(&rest, 1 << 16, &count))
-        report->n_devices += count;
+    if (!take_number(&rest, PROBE_FILES - 1, &file) || !take_number(&rest, 1 << 16, &count))
+        return;
+    report->n_devices += count;
+    take_reason(report, rest);
+}
+
+static void take_refusal(struct probe_report *report, const char *rest)
+{
+    uint32_t file;
+
+    if (take_number(&rest, PROBE_FILES - 1, &file))
+        take_reason(report, rest);
 }
 
 static void take_crash(struct probe_report *report, const char *rest)
@@ -95,6 +121,8 @@ void probe_report_take(struct probe_report *report, const char *line)
         take_change(report, line);
     else if (take_word(&line, "devices"))
         take_devices(report, line);
+    else if (take_word(&line, "refused"))
+        take_refusal(report, line);
     else if (take_word(&line, "crash"))
         take_crash(report, line);
     else if (take_word(&line, "done") && strcmp(line, report->token) == 0)

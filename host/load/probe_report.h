@@ -4,7 +4,7 @@
  *   frit-probe 1                       first; the protocol's version
  *   at FILE SLOT                       the plugin of file number FILE is about to be called
  *   changed FILE SLOT WHAT             the call left the thread or process with another WHAT
- *   devices FILE COUNT
+ *   devices FILE COUNT [REASON [WORDS...]]   why there are none
  *   refused FILE REASON WORDS...       the host refused it, as it will again
  *   crash SIGNAL WORDS...
  *   done TOKEN                         without it the process ended early; only a crash at its end
@@ -38,6 +38,8 @@ struct probe_report {
     uint32_t n_changes;
     char changes[PROBE_LINE]; /* "SLOT: WHAT", separated by ", " */
     uint32_t n_devices;       /* of all files */
+    uint32_t reason;          /* why the first that is not used is not, 0: all are; and in words */
+    char words[PROBE_LINE];
 };
 
 /* Takes one line, without its end. */

@@ -14,8 +14,11 @@
 #include <time.h>
 #include <unistd.h>
 
-/* LOOK_MS: between two looks at whether a child has ended that still holds its pipes open. */
-enum { LOOK_MS = 20, READS_AT_ONCE = 32 };
+#include "base/log.h"
+
+/* LOOK_MS: between two looks at whether a child has ended that still holds its pipes open.
+ * NOTICE_S: a user who waits for longer learns why. */
+enum { LOOK_MS = 20, READS_AT_ONCE = 32, NOTICE_S = 1 };
 
 static double now(void)
 {
@@ -108,7 +111,7 @@ int probe_start(struct probe_run *run, char *const argv[], char *const environme
     int report[2] = {-1, -1}, output[2] = {-1, -1};
     int error = make_pipe(report);
 
-    *run = (struct probe_run){.report_fd = -1, .output_fd = -1};
+    *run = (struct probe_run){.report_fd = -1, .output_fd = -1, .started = now()};
     snprintf(run->report.token, sizeof(run->report.token), "%s", token);
     if (!error)
         error = make_pipe(output);
@@ -182,19 +185,19 @@ static void drain(struct probe_run *run, int *fd)
     }
 }
 
-static void finish(struct probe_run *run, double started)
+static void finish(struct probe_run *run)
 {
     drain(run, &run->report_fd);
     drain(run, &run->output_fd);
     close_end(&run->report_fd);
     close_end(&run->output_fd);
     run->pid = 0;
-    run->seconds = now() - started;
+    run->seconds = now() - run->started;
 }
 
 /* Another thread of the program may have waited for all of its children.  What the child left
  * behind is ended while its number is still taken. */
-static void look(struct probe_run *run, double started, int flags)
+static void look(struct probe_run *run, int flags)
 {
     siginfo_t info = {0};
     int got;
@@ -208,7 +211,7 @@ static void look(struct probe_run *run, double started, int flags)
         (void)kill(-run->pid, SIGKILL);
         run->has_exit = waitpid(run->pid, &run->exit, 0) == run->pid;
     }
-    finish(run, started);
+    finish(run);
 }
 
 static unsigned poll_all(struct probe_run *runs, unsigned n)
@@ -231,9 +234,18 @@ static unsigned poll_all(struct probe_run *runs, unsigned n)
 void probe_wait(struct probe_run *runs, unsigned n, double seconds)
 {
     const double started = now();
+    bool said = false;
 
     while (poll_all(runs, n)) {
         const bool over = now() > started + seconds;
+
+        if (!said && now() > started + NOTICE_S) {
+            log_write(
+                FRIT_LOG_WARN, "load",
+                "plugins that are new are being tried, for up to %.0f s; what is found is kept",
+                seconds);
+            said = true;
+        }
 
         for (unsigned i = 0; i < n; i++) {
             if (!runs[i].pid)
@@ -245,7 +257,7 @@ void probe_wait(struct probe_run *runs, unsigned n, double seconds)
                 (void)kill(-runs[i].pid, SIGKILL);
                 (void)kill(runs[i].pid, SIGKILL);
             }
-            look(&runs[i], started, over ? 0 : WNOHANG);
+            look(&runs[i], over ? 0 : WNOHANG);
         }
     }
 }

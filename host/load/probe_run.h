@@ -13,10 +13,10 @@ enum { PROBE_OUTPUT = 256 };
 struct probe_run {
     pid_t pid; /* 0: it could not be started, or has ended and was waited for */
     int report_fd, output_fd;
-    bool late;      /* it was killed since its time was over */
-    bool has_exit;  /* `exit` is known: nobody else waited for it */
-    int exit;       /* as waitpid gives it */
-    double seconds; /* that it took */
+    bool late;               /* it was killed since its time was over */
+    bool has_exit;           /* `exit` is known: nobody else waited for it */
+    int exit;                /* as waitpid gives it */
+    double started, seconds; /* when it was, and how long it took */
     struct probe_report report;
     uint32_t n_line;
     char line[PROBE_LINE];

@@ -255,6 +255,11 @@ const struct plugin *registry_plugin_at(const struct registry *registry, uint32_
     return index < registry->n_plugins ? &registry->plugins[index] : NULL;
 }
 
+const struct search_dir *registry_dir_at(const struct registry *registry, uint32_t index)
+{
+    return index < registry->n_dirs ? &registry->dirs[index] : NULL;
+}
+
 const struct conf_plugin *registry_section(const struct registry *registry,
                                            const struct plugin *plugin)
 {

@@ -25,9 +25,18 @@ struct plugin_op {
     const char *why; /* it was refused, "" if it was not */
 };
 
+/* How a plugin was tried before it was loaded. */
+enum plugin_probe {
+    PLUGIN_UNPROBED,
+    PLUGIN_TRUSTED, /* built with this library: not tried */
+    PLUGIN_PROBED,  /* now */
+    PLUGIN_RECALLED /* earlier, and the result was kept */
+};
+
 struct conf;
 struct conf_plugin;
 struct elf_identity;
+struct search_dir;
 struct service;
 struct suspect;
 struct job_queue;
@@ -47,6 +56,7 @@ struct plugin {
     char detail[512];       /* `reason` in words, "" if there is nothing to add */
     char
         driver_detail[512]; /* `driver_reason` in words, or what a plugin without a driver offers */
+    enum plugin_probe probe;
     int64_t priority;
     const frit_plugin *root; /* NULL until both sides agreed */
     bool opened;             /* `instance` is meant; it may be NULL */
@@ -98,6 +108,8 @@ void registry_close(struct registry *registry);
 struct job_queue *registry_jobs(const struct registry *registry, enum registry_jobs which);
 uint32_t registry_n_plugins(const struct registry *registry);
 const struct plugin *registry_plugin_at(const struct registry *registry, uint32_t index);
+/* The folders that were searched for plugins, in order; NULL beyond the last. */
+const struct search_dir *registry_dir_at(const struct registry *registry, uint32_t index);
 /* The section of the configuration that is about the plugin, NULL if there is none. */
 const struct conf_plugin *registry_section(const struct registry *registry,
                                            const struct plugin *plugin);

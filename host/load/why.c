@@ -13,38 +13,10 @@
 #include "load/reason.h"
 #include "load/registry.h"
 
-/* What a person can do about a reason; NULL where the words of the reason say it. */
-static const char *advice(uint32_t reason)
-{
-    static const char *const words[] = {
-        [FRIT_REASON_NOT_FOUND] = "check the path, or install the plugin",
-        [FRIT_REASON_NOT_A_FILE] = "name the .so file itself",
-        [FRIT_REASON_NOT_ELF] = "install the plugin again, built for this machine",
-        [FRIT_REASON_LOAD_FAILED] = "install what the loader misses; `ldd FILE` lists it",
-        [FRIT_REASON_NO_ENTRY] = "the file is not a Frit plugin; take it out of the directory",
-        [FRIT_REASON_ABI_MISMATCH] = "use plugin and library of the same release",
-        [FRIT_REASON_SANITIZER_MISMATCH] = "build both with the same -fsanitize options",
-        [FRIT_REASON_BAD_WELCOME] = "report it to the plugin's author",
-        [FRIT_REASON_BAD_TABLE] = "report it to the plugin's author",
-        [FRIT_REASON_NO_INTERFACE] = "report it to the plugin's author",
-        [FRIT_REASON_BAD_ID] = "name the section [plugin.ID] after the plugin's own id",
-        [FRIT_REASON_SHADOWED] = "remove one of the two, or change the order of the search",
-        [FRIT_REASON_DISABLED] = "set enabled = yes there",
-        [FRIT_REASON_BAD_OPTION] = "correct that line",
-        [FRIT_REASON_NO_RUNTIME] = "install the vendor's runtime",
-        [FRIT_REASON_NO_PERMISSION] = "add the user to the group that owns the device",
-        [FRIT_REASON_RUNTIME_TOO_OLD] = "update the vendor's runtime",
-        [FRIT_REASON_NO_DRIVER] =
-            "install the driver's plugin, or add its directory to [search] dirs",
-    };
-
-    return reason < sizeof(words) / sizeof(words[0]) ? words[reason] : NULL;
-}
-
 static void print_advice(uint32_t reason, struct str *out)
 {
-    if (advice(reason))
-        str_addf(out, "  %s\n", advice(reason));
+    if (*reason_advice(reason))
+        str_addf(out, "  %s\n", reason_advice(reason));
 }
 
 static void print_verdict(uint32_t reason, const char *detail, struct str *out)

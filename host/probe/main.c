@@ -104,7 +104,8 @@ static void report_plugin(struct registry *registry, uint32_t index)
     else if (plugin->reason)
         report_line("refused %zu %s %s", file, reason_name(plugin->reason), plugin->detail);
     else
-        report_line("devices %zu %u", file, plugin->n_devices);
+        report_line("devices %zu %u %s %s", file, plugin->n_devices,
+                    reason_name(plugin->driver_reason), plugin->driver_detail);
 }
 
 static int try_all(void)

@@ -182,6 +182,7 @@ static int32_t priority_of(struct launch *l, uint32_t candidate)
 static frit_status order_candidates(struct launch *l, struct candidates *out, frit_err *err)
 {
     const struct prepared_cache *cache = l->call->cache;
+    const struct device_config *config = &l->frame->device->config;
     uint32_t n = prepared_cache_candidates(cache);
     int32_t *priority = arena_array(&l->batch->arena, n, sizeof(*priority));
 
@@ -193,8 +194,9 @@ static frit_status order_candidates(struct launch *l, struct candidates *out, fr
         int32_t mine = n > 1 ? priority_of(l, i) : 0;
         uint32_t at = out->count;
 
-        if (i && prepared_cache_candidate(cache, i)->numeric_class >
-                     l->frame->device->config.numeric_class)
+        if (config->max_candidates && i >= config->max_candidates)
+            break;
+        if (i && prepared_cache_candidate(cache, i)->numeric_class > config->numeric_class)
             continue;
         for (; at > 0 && priority[at - 1] < mine; at--) {
             priority[at] = priority[at - 1];

@@ -72,6 +72,48 @@ static struct fuser_device *device_for(struct fusers *fusers, const struct plugi
     return device;
 }
 
+/* ---- excluded fusers ---- */
+
+/* The next entry of a list, without blanks; empty at its end. */
+static frit_str next_entry(const char **list)
+{
+    frit_str entry;
+
+    *list += strspn(*list, ", ");
+    entry = (frit_str){*list, strcspn(*list, ", ")};
+    *list += entry.len;
+    return entry;
+}
+
+frit_status fusers_check_list(const char *exclude, frit_err *err)
+{
+    frit_str entry;
+
+    if (strcmp(exclude, "none") == 0)
+        return FRIT_OK;
+    while ((entry = next_entry(&exclude)).len) {
+        const char *slash = memchr(entry.ptr, '/', entry.len);
+
+        if (!slash || slash == entry.ptr || slash + 1 == entry.ptr + entry.len)
+            return fail(err, FRIT_INVALID,
+                        "'%.*s' is no fuser; set PLUGIN/NAME, as `frit explain` shows them",
+                        (int)entry.len, entry.ptr);
+    }
+    return FRIT_OK;
+}
+
+static bool is_excluded(const char *exclude, const struct plugin *plugin, frit_str name)
+{
+    const size_t length = strlen(plugin->id);
+    frit_str entry;
+
+    while (exclude && (entry = next_entry(&exclude)).len)
+        if (entry.len == length + 1 + name.len && memcmp(entry.ptr, plugin->id, length) == 0 &&
+            entry.ptr[length] == '/' && memcmp(entry.ptr + length + 1, name.ptr, name.len) == 0)
+            return true;
+    return false;
+}
+
 /* ---- prototypes ---- */
 
 static void drop_prototypes(const struct plugin *plugin, const frit_fuser *list, uint32_t count)
@@ -127,7 +169,8 @@ static frit_status add(struct fusers *fusers, const struct plugin *plugin,
 }
 
 static frit_status take(struct fusers *fusers, const struct plugin *plugin,
-                        const struct device_entry *entry, void *self, frit_err *err)
+                        const struct device_entry *entry, void *self, const char *exclude,
+                        frit_err *err)
 {
     struct fuser_device *device = device_for(fusers, plugin, entry, self);
     frit_fuser list[MAX_FUSERS] = {{0}};
@@ -157,6 +200,12 @@ static frit_status take(struct fusers *fusers, const struct plugin *plugin,
         return FRIT_OK;
     }
     for (uint32_t i = 0; i < count && !st; i++) {
+        if (is_excluded(exclude, plugin, list[i].name)) {
+            log_write(FRIT_LOG_INFO, "fusion", "%s: fuser %s/%.*s is excluded", entry->name,
+                      plugin->id, (int)list[i].name.len, list[i].name.ptr);
+            drop_prototypes(plugin, &list[i], 1);
+            continue;
+        }
         st = add(fusers, plugin, &device->info, &list[i], err);
         if (st)
             drop_prototypes(plugin, list + i, count - i);
@@ -176,7 +225,8 @@ static int by_preference(const void *a, const void *b)
 }
 
 frit_status fusers_create(struct fusers **out, const struct registry *registry,
-                          const struct device_entry *entry, void *self, frit_err *err)
+                          const struct device_entry *entry, void *self, const char *exclude,
+                          frit_err *err)
 {
     uint32_t n = registry_n_plugins(registry), count = 0;
     const struct plugin **list = calloc((size_t)n + 1, sizeof(*list));
@@ -195,7 +245,7 @@ frit_status fusers_create(struct fusers **out, const struct registry *registry,
     }
     qsort(list, count, sizeof(*list), by_preference);
     for (uint32_t i = 0; i < count && !st; i++)
-        st = take(*out, list[i], entry, self, err);
+        st = take(*out, list[i], entry, self, exclude, err);
     free(list);
     if (st) {
         fusers_destroy(*out);

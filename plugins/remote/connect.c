@@ -15,9 +15,11 @@ static frit_status fail(const struct plug *plug, frit_str address, int error, fr
 {
     char text[64];
 
+    if (error == EAGAIN)
+        return plug_fail(plug, err, FRIT_IO, "the server at %.*s does not answer; start it anew",
+                         (int)address.len, address.ptr);
     return plug_fail(plug, err, FRIT_IO, "no server at %.*s: %s; start remote-server there",
-                     (int)address.len, address.ptr,
-                     error == EAGAIN ? "it does not answer" : wire_error(error, text));
+                     (int)address.len, address.ptr, wire_error(error, text));
 }
 
 /* Seconds for an answer, 0: any time. */

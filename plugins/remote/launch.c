@@ -202,5 +202,7 @@ frit_status remote_add_launch(struct remote *remote, const frit_launch *launch, 
             push_maps(&message, &call, args, n);
     }
     drop_empty_terms(&message);
+    if (remote_plugin_of(remote->device->instance)->fault)
+        message.launch.n_values = 0; /* so that no argument is a value of it */
     return write_message(remote, &message, err);
 }

@@ -75,8 +75,11 @@ static void fini(struct kit_instance *instance)
 static frit_status configure(struct kit_instance *instance, const frit_host_options *options,
                              frit_err *err)
 {
-    return options->get_str(instance->plug.host->self, FRIT_STR("address"),
-                            &remote_plugin_of(instance)->address, err);
+    struct remote_plugin *own = remote_plugin_of(instance);
+    void *host = instance->plug.host->self;
+    frit_status status = options->get_str(host, FRIT_STR("address"), &own->address, err);
+
+    return status ? status : options->get_bool(host, FRIT_STR("fault"), &own->fault, err);
 }
 
 static frit_status no_device(struct kit_instance *instance, const char *reason,
@@ -135,12 +138,21 @@ static const struct kit_driver driver = {
 
 /* ---- the plugin ---- */
 
-static const frit_option options[] = {{
-    .struct_size = sizeof(frit_option),
-    .type = FRIT_OPTION_STR,
-    .name = FRIT_STR_INIT("address"),
-    .meaning = FRIT_STR_INIT("path of the socket at which the server listens"),
-}};
+static const frit_option options[] = {
+    {
+        .struct_size = sizeof(frit_option),
+        .type = FRIT_OPTION_STR,
+        .name = FRIT_STR_INIT("address"),
+        .meaning = FRIT_STR_INIT("path of the socket at which the server listens"),
+    },
+    {
+        .struct_size = sizeof(frit_option),
+        .type = FRIT_OPTION_BOOL,
+        .name = FRIT_STR_INIT("fault"),
+        .default_value = FRIT_STR_INIT("no"),
+        .meaning = FRIT_STR_INIT("for tests: every launch fails, in the server"),
+    },
+};
 
 static frit_status plugin_open(const frit_host_root *host, void **instance, frit_err *err)
 {

@@ -18,6 +18,7 @@
 /* What the plugin has of its own. */
 struct remote_plugin {
     frit_str address; /* of the server; empty: none is configured */
+    uint32_t fault;   /* 1: the server is to refuse launches */
     frit_device_info device;
     char reason[512]; /* why there is no device */
 };

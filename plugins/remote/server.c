@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* remote-server SOCKET [BYTES]: a device for everybody who connects, each with BYTES of memory, by
- * default a GiB, in a process of its own.  Ends at SIGTERM and SIGINT, and says so to its drivers.
- */
+ * default a GiB, in a process of its own, whose number it prints.  Ends at SIGTERM and SIGINT, and
+ * says so to its drivers. */
 #include "session.h"
 
 #include <errno.h>
@@ -90,6 +90,8 @@ int main(int argc, char **argv)
         if (fd >= 0 && fork() == 0) {
             prctl(PR_SET_PDEATHSIG, SIGTERM);
             close(listener);
+            printf("%d\n", (int)getpid());
+            fflush(stdout);
             session_run(fd, memory_bytes);
             _exit(0);
         }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The fuser of the wrong driver: neg, add and maximum of f32 whose results all have the extents of
  * the first, run element by element. */
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -276,6 +277,8 @@ void fused_run(const frit_launch *launch)
     const frit_arg *out = frit_arg_at(launch, launch->n_args - 1);
     int64_t count = wrong_count(out);
 
+    if (WRONG == WRONG_FUSED_CRASH && fused->n > 2)
+        raise(SIGSEGV);
     if (fused->runs++ == 0) {
         fused->count = count;
         fused->scalar = fused->n_scalars ? wrong_scalar(launch, 0) : 0;
@@ -284,23 +287,27 @@ void fused_run(const frit_launch *launch)
         count = fused->count;
     for (int64_t i = 0; i < count && WRONG == WRONG_FUSED_ALIAS; i++)
         *wrong_element(out, out, i) = 0;
-    for (int64_t i = 0; i < count; i++)
+    for (int64_t i = 0; i < count; i++) {
         run_element(launch, fused, i);
+        if (WRONG == WRONG_CANDIDATE && launch->candidate == 1)
+            *wrong_element(out, out, i) += 1;
+    }
 }
 
 /* ---- slots of its programs ---- */
 
 static frit_status describe(void *self, frit_program_info *out, frit_err *err)
 {
-    static const frit_candidate only = {.struct_size = sizeof(only), .identity = {"only", 4}};
+    static const frit_candidate list[] = {{.struct_size = sizeof(*list), .identity = {"plain", 5}},
+                                          {.struct_size = sizeof(*list), .identity = {"best", 4}}};
     const struct fused *fused = self;
 
     (void)err;
-    out->n_candidates = 1;
-    out->candidate_stride = sizeof(only);
+    out->n_candidates = WRONG == WRONG_CANDIDATE ? 2 : 1;
+    out->candidate_stride = sizeof(*list);
     out->n_ops = fused->n;
     out->name = FRIT_STR("fused");
-    out->candidates = &only;
+    out->candidates = list;
     return FRIT_OK;
 }
 
@@ -323,6 +330,13 @@ static frit_status prepare(void *self, uint32_t candidate, const frit_signature 
         variant->bytes[0] = (uint8_t)fused->prepared++;
     }
     return FRIT_OK;
+}
+
+static int32_t priority(void *self, uint32_t candidate, const frit_signature *sig)
+{
+    (void)self;
+    (void)sig;
+    return (int32_t)candidate;
 }
 
 static void program_destroy(void *self)
@@ -380,11 +394,12 @@ static frit_status to_state(void *self, void *bytes, uint64_t *n_bytes, frit_err
     return FRIT_OK;
 }
 
-static const frit_program_table table = {.struct_size = FRIT_END_OF(frit_program_table, to_state),
+static const frit_program_table table = {.struct_size = FRIT_END_OF(frit_program_table, priority),
                                          .describe = describe,
                                          .prepare = prepare,
                                          .destroy = program_destroy,
-                                         .to_state = to_state};
+                                         .to_state = to_state,
+                                         .priority = priority};
 
 bool fused_owns(const frit_program *program)
 {

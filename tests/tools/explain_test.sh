@@ -32,6 +32,14 @@ golden chain-unfused "${blocks[@]}" "$frit" explain $golden/chain.frit -d refere
 golden chain-json "${blocks[@]}" "$frit" explain $golden/chain.frit -d reference --json
 expect_json
 
+# ---- without one of the fusers
+expect 0 'cpu/contract' '' "$frit" explain tools/models/digits-mlp.frit -d cpu
+expect 0 '*' '' env FRIT_FUSION_EXCLUDE=cpu/none,cpu/contract "$frit" explain tools/models/digits-mlp.frit -d cpu
+! grep -q cpu/contract "$scratch/out" || complain "an excluded fuser is used" "explain"
+grep -q '\[cpu/' "$scratch/out" || complain "no other fuser is used" "explain"
+expect 1 '' "FRIT_FUSION_EXCLUDE: .*'contract' is no fuser; set PLUGIN/NAME" \
+  env FRIT_FUSION_EXCLUDE=contract "$frit" explain tools/models/digits-mlp.frit -d cpu
+
 # ---- what runs instead: the program of a block or of a composite op fails (the first prepare is the input's), or the
 # driver has no such op
 instead() { # WHICH OPTION VALUE FLAG...: explain shows it, and run counts it

@@ -33,7 +33,7 @@ done
 expect 1 '' '--json: cannot be opened' "$frit" check -- --json
 expect 2 '' "unexpected argument 'x': frit doctor whi" "$frit" doctor whi x
 expect 2 '' "unexpected argument 'x': frit doctor config" "$frit" doctor config x
-expect 2 '' "--json is only for config" "$frit" doctor reference --json
+expect 2 '' "--json is only for the page of health, config, plugin and bisect"  "$frit" doctor reference --json
 expect 2 '' 'NAME is missing' "$frit" doctor ''
 expect 2 '' 'NAME is missing' "$frit" doctor why
 expect 2 '' 'NAME is missing' "$frit" doctor why ''

@@ -202,6 +202,9 @@ typedef struct frit_plugin_desc {
     uint32_t n_devices;
     const char *reason_name; /* "abi-mismatch" */
     const char *detail;      /* the reason in words; may be "" */
+    /* Whether it was tried in a process of its own before it was loaded: "trusted" (built with this
+     * library, not tried), "now", "earlier" (the result was kept), "no" */
+    const char *probe;
 } frit_plugin_desc;
 
 /* FRIT_INVALID beyond the last. */

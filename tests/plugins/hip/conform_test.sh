@@ -1,12 +1,17 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# `frit conform DRIVER --quick` on the fake runtime: no case fails and no row falls back.
+# conform_test.sh DRIVER SHARD: `frit conform DRIVER --quick --shard SHARD` on the fake runtime: no case fails and no row falls
+# back.
 driver=$1
+shard=$2
 . "$(dirname "$0")/../../tools/expect.sh"
 
+expect 0 ' [1-9][0-9]{3} passed, 0 failed, [0-3] skipped; .* 0 fallback, 0 failed$' '*' "$frit" conform "$driver" --quick \
+  --shard "$shard"
 # Of memory there is no cap as an option, and no adoption; a copy of most of the memory has too many groups.
-expect 0 ' [1-9][0-9]{3} passed, 0 failed, 3 skipped; .* 0 fallback, 0 failed$' '*' "$frit" conform "$driver" --quick
-for name in device/out-of-memory memory/capped memory/imported; do
+skipped=(device/out-of-memory memory/capped memory/imported)
+expect 0 ' 0 passed, 0 failed, 3 skipped' '*' "$frit" conform "$driver" --quick "${skipped[@]/#/--filter=}"
+for name in "${skipped[@]}"; do
   grep -q "^skipped $name" "$scratch/out" || complain "$name is not skipped" "conform $driver"
 done
 finish

@@ -75,8 +75,8 @@ static int by_index(const void *a, const void *b)
 
 /* ---- the command line ---- */
 
-/* "plugin.ID.option.NAME=VALUE" or "SECTION.KEY=VALUE"; three settings are kept for the device and
- * the numeric class. */
+/* "plugin.ID.option.NAME=VALUE" or "SECTION.KEY=VALUE"; four settings are kept for the device and
+ * the defaults. */
 static int add_setting(const struct invocation *in, struct conform_options *options, char *text)
 {
     char *equals = strchr(text, '='), *option = strstr(text, ".option."), *dot = NULL;
@@ -84,21 +84,32 @@ static int add_setting(const struct invocation *in, struct conform_options *opti
     for (char *at = text; equals && at < equals; at++)
         dot = *at == '.' ? at : dot;
     dot = option && option < equals ? option : dot;
-    if (!dot || options->n_settings >= CONFORM_SETTINGS - 3)
+    if (!dot || options->n_settings >= CONFORM_SETTINGS - 4)
         return fail_usage(in, "--set wants SECTION.KEY=VALUE, not '%s'", text);
     *equals = *dot = '\0';
     options->settings[options->n_settings++] = (frit_setting){text, dot + 1, equals + 1};
     return CLI_FINE;
 }
 
-/* Bounds of errors are those of this class, whatever the configuration allows. */
-static void choose_class(struct conform_options *options)
+/* Whatever the configuration has, but not against --set. */
+static void set_unless_given(struct conform_options *options, const frit_setting *setting)
 {
     for (size_t i = 0; i < options->n_settings; i++)
-        if (strcmp(options->settings[i].section, "fusion") == 0 &&
-            strcmp(options->settings[i].key, "numeric") == 0)
+        if (strcmp(options->settings[i].section, setting->section) == 0 &&
+            strcmp(options->settings[i].key, setting->key) == 0)
             return;
-    options->settings[options->n_settings++] = (frit_setting){"fusion", "numeric", "reordered"};
+    options->settings[options->n_settings++] = *setting;
+}
+
+/* Bounds of errors are those of a class; what is tested is not tried before, since every process
+ * here is one that may crash. */
+static void set_defaults(struct conform_options *options)
+{
+    static const frit_setting defaults[] = {{"fusion", "numeric", "reordered"},
+                                            {"search", "probe", "never"}};
+
+    for (size_t i = 0; i < sizeof(defaults) / sizeof(defaults[0]); i++)
+        set_unless_given(options, &defaults[i]);
 }
 
 /* As many children as there are processors, but no crowd on a device. */
@@ -132,7 +143,8 @@ static int take_shard(const struct invocation *in, struct conform_shard *shard)
     return CLI_FINE;
 }
 
-/* Nothing but the driver computes, compiled now and as it will be, in memory that holds NaN. */
+/* Nothing but the driver computes, compiled now and as it will be, in memory that holds NaN; what
+ * is tested is not tried before, since every process here is one that may crash. */
 static int take_options(const struct invocation *in, struct conform_options *options)
 {
     static const frit_setting fixed[] = {{"frit", "fallback", "none"},
@@ -157,7 +169,7 @@ static int take_options(const struct invocation *in, struct conform_options *opt
             add_setting(in, options, (char *)in->given[i].value))
             return CLI_MISUSED;
     }
-    choose_class(options);
+    set_defaults(options);
     return take_shard(in, &options->shard) ? CLI_MISUSED : take_jobs(in, options);
 }
 
