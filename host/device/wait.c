@@ -14,7 +14,10 @@
 #include "load/breadcrumb.h"
 #include "memory/memory.h"
 
-enum { MAX_FAILURES = 4096 }; /* that one wait reports one by one */
+enum {
+    MAX_FAILURES = 4096, /* that one wait reports one by one */
+    MAX_EARLY = 8        /* timeouts of a driver that does not wait */
+};
 
 bool device_knows_reached(const frit_device *device, const struct points *points)
 {
@@ -169,13 +172,16 @@ static uint64_t now_ns(void)
 static frit_status wait_patiently(frit_device *device, uint64_t point, frit_err *detail)
 {
     uint64_t lasted = 0, step = breadcrumb_patience_ns(), begun = now_ns();
+    uint32_t n_early = 0;
     frit_status st;
 
     while ((st = wait_and_report(device, point, step, detail)) == FRIT_TIMEOUT &&
            lasted < UINT64_MAX / 4) {
         *detail = (frit_err)ERR_INIT;
-        if (now_ns() - begun < step / 2)
+        n_early += now_ns() - begun < step / 2;
+        if (n_early > MAX_EARLY)
             return fail(detail, FRIT_INTERNAL, "wait returned timeout before its time was over");
+        begun = now_ns();
         lasted += step;
         step = lasted;
         log_write(FRIT_LOG_WARN, "device", "%s: a wait has not returned for %.0f s", device->name,

@@ -55,7 +55,7 @@ enum {
     AT_ONCE = 4,
     PATH = 600,
     WORDS = 20,
-    OUTPUT = 1 << 16
+    OUTPUT = 1 << 19
 };
 
 static const double hang_seconds = 0.5;    /* after it is reached */
