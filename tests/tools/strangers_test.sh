@@ -12,9 +12,9 @@ export FRIT_CONFIG=/dev/null FRIT_ARTEFACTS=$scratch/artefacts FRIT_PLUGIN_PATH=
 
 look() { # SECONDS: an upper limit
   local start=$SECONDS line
-  expect 0 '^\* cpu:0 ' '*' "$frit" devices
+  expect 0 '^  cpu:0 ' '*' "$frit" devices
   [ $((SECONDS - start)) -le "$1" ] || complain "it took $((SECONDS - start)) s" "devices"
-  for line in '  reference:0 ' '  sin +exits: in load, exit code 0$' '  sin +crashes: in open: SIGSEGV at address 0x8 in .*open-crash' \
+  for line in '. reference:0 ' '  sin +exits: in load, exit code 0$' '  sin +crashes: in open: SIGSEGV at address 0x8 in .*open-crash' \
     '  sin +hangs: in open, for 10 s$'; do
     [ "$(grep -cE "^$line" <<<"$out")" = 1 ] || complain "not one line '$line'" "devices"
   done
@@ -31,6 +31,6 @@ for death in 1 2; do
   "$frit" devices >/dev/null 2>&1 && complain "it did not die" "devices, $death"
 done
 expect 0 '^  sin +died: 2 processes died in its open; `frit doctor forgive sin` to load it again$' '*' "$frit" devices
-expect 0 '' '*' "$frit" doctor forgive sin
+expect 0 '^sin: forgiven' '*' "$frit" doctor forgive sin
 "$frit" devices >/dev/null 2>&1 && complain "it is not tried again" "devices"
 finish
