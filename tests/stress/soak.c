@@ -117,16 +117,23 @@ static void copy_file(const char *from, const char *to)
     (void)rename(draft, to);
 }
 
+/* Two of them at a time; what one does depends on its name. */
 static void renew_bad_plugin(uint64_t *random)
 {
     static const char *const sins[] = {"open-crash",  "open-exit",       "entry-abort",
                                        "close-crash", "enumerate-crash", "entry-exit",
-                                       "open-throw",  "entry-no_id"};
-    const char *sin = sins[soak_pick(random, sizeof(sins) / sizeof(sins[0]))];
+                                       "open-throw"};
+    static const char *now[2];
+    const char **at = &now[soak_pick(random, 2)];
     char from[400], to[400];
 
-    snprintf(from, sizeof(from), "%s/tests/probe/libfrit-sin-%s.so", soak.build, sin);
-    snprintf(to, sizeof(to), "%s/bad/libfrit-sin-%u.so", soak.folder, soak_pick(random, 2));
+    if (*at) {
+        snprintf(to, sizeof(to), "%s/bad/libfrit-sin-%s.so", soak.folder, *at);
+        (void)remove(to);
+    }
+    *at = sins[soak_pick(random, sizeof(sins) / sizeof(sins[0]))];
+    snprintf(from, sizeof(from), "%s/tests/probe/libfrit-sin-%s.so", soak.build, *at);
+    snprintf(to, sizeof(to), "%s/bad/libfrit-sin-%s.so", soak.folder, *at);
     copy_file(from, to);
 }
 
