@@ -31,6 +31,7 @@
 #include "life.h"
 
 enum { MAX_PROCESSES = 16, LONG_LIVED = 2, PATIENCE = 120, AGE = 3600 };
+enum { LEAST_COUNTED = 60 }; /* seconds; in less, not everything has been loaded and grown once */
 /* Plans: a megabyte for each device and set of options, of which there are some tens; artefacts, of
  * a kilobyte and more: one. */
 enum { MOST_FILES = 2000, MOST_BYTES = 128 << 20 };
@@ -145,7 +146,7 @@ static void start(uint32_t at, uint64_t *random, double end)
     struct life life = {.soak = &soak,
                         .random = *random,
                         .seconds = end - soak_now(),
-                        .is_counted = at < LONG_LIVED,
+                        .is_counted = at < LONG_LIVED && soak.seconds >= LEAST_COUNTED,
                         .is_scarce = at == 1};
 
     *child = (struct child){.begun = true};
