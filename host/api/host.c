@@ -280,6 +280,7 @@ static frit_status create_device(frit_host *host, const struct device_entry *ent
                                    .max_explorations = (uint64_t)options->fusion_max_explorations,
                                    .store_bytes = (uint64_t)options->fusion_store_bytes,
                                    .store = conf_plan_store(host->conf),
+                                   .store_wait_ms = (uint32_t)options->fusion_store_wait,
                                    .store_named = strcmp(options->fusion_store, "auto") != 0,
                                    .compile_ahead = strcmp(options->fusion_compile, "wait") != 0,
                                    .numeric_class = numeric_class(options->fusion_numeric),

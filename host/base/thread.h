@@ -28,7 +28,8 @@ static inline void thread_release_cancel(const int *before)
 
 /* Holds until the end of the block.  For every function that a program calls and that may wait, do
  * input or output, or call a driver: a thread that ended there would keep locks. */
-#define HOLD_CANCEL \
-    const int held_cancel __attribute__((cleanup(thread_release_cancel))) = thread_hold_cancel()
+#define HOLD_CANCEL                                                                 \
+    const int held_cancel __attribute__((cleanup(thread_release_cancel), unused)) = \
+        thread_hold_cancel()
 
 #endif

@@ -22,6 +22,7 @@
 #include "device/device.h"
 #include "exec/worker.h"
 #include "load/registry.h"
+#include "plan/blob.h"
 #include "plan/store.h"
 #include "search/fuser.h"
 
@@ -40,7 +41,8 @@ struct plan_saver {
     pthread_cond_t closed;
     uint64_t n_noted, n_saved;
     bool scheduled, closing;
-    bool warned; /* that the file cannot be written; used by the saving thread only */
+    atomic_bool ending; /* somebody waits for the worker */
+    bool warned;        /* that the file cannot be written; used by the saving thread only */
 };
 
 /* ---- what plans follow from ---- */
@@ -198,6 +200,16 @@ static void save_when_calm(void *ctx)
         save(saver);
 }
 
+frit_status plan_saver_rebuild(const struct plan_saver *saver, const struct plan *saved,
+                               const struct relative *relative, uint32_t n_ops, struct plan **out,
+                               frit_err *err)
+{
+    *out = NULL;
+    if (!saver)
+        return fail(err, FRIT_INCOMPATIBLE, "no plans are kept");
+    return blob_rebuild(saved, &saver->context, relative, n_ops, out, err);
+}
+
 void plan_saver_note(struct plan_saver *saver)
 {
     bool spawn;
@@ -258,7 +270,9 @@ static frit_status load(struct plan_saver *saver, frit_err *err)
     if (saver->space.failed)
         return fail_memory(err, PATH_MAX);
     saver->context.path = device->config.store;
+    saver->context.wait_ms = device->config.store_wait_ms;
     saver->context.space = saver->space.text;
+    saver->context.ending = &saver->ending;
     TRY(list_fusers(saver, err));
     TRY(worker_create(&saver->worker, err));
     TRY(store_load(&saver->context, device->automaton, &loaded, err));
@@ -315,7 +329,9 @@ void plan_saver_close(struct plan_saver *saver)
     saver->closing = true;
     pthread_cond_broadcast(&saver->closed);
     pthread_mutex_unlock(&saver->lock);
+    atomic_store(&saver->ending, true);
     worker_wait(saver->worker);
+    saver->context.ending = NULL; /* from here on the program waits */
     if (saver->n_noted != saver->n_saved)
         save(saver);
     destroy(saver);

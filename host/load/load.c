@@ -321,6 +321,7 @@ frit_status plugin_inspect(const struct conf *conf, const struct candidate *cand
     plugin->reason = elf_read(plugin->path, facts, plugin->detail, sizeof(plugin->detail));
     if (plugin->reason)
         return FRIT_UNSUPPORTED;
+    snprintf(plugin->build_id, sizeof(plugin->build_id), "%s", facts->identity.build_id);
     TRY(inspect_file(plugin, facts));
     return check_enabled(conf, plugin);
 }

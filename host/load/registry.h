@@ -50,6 +50,7 @@ struct plugin {
     const char *origin; /* why it was looked at */
     char id[48];        /* "" while unknown */
     char version[64];   /* "" while unknown */
+    char build_id[72];  /* of its file, hexadecimal, "" if there is none */
     uint32_t reason;    /* FRIT_REASON_*; 0 = loaded */
     uint32_t driver_reason; /* why there are no devices; with `driver_detail` and `devices` once
                                it was enumerated */

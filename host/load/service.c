@@ -412,16 +412,19 @@ static const frit_host_cache cache_table = {
     .put = cache_put,
 };
 
-/* The plugin's file, as it is now. */
+/* Of the build of the plugin: its build id, or else its file as it is now. */
 static const char *space_of(struct arena *arena, const struct plugin *plugin)
 {
     char text[256];
     struct stat st;
 
-    if (!plugin->path || stat(plugin->path, &st))
+    if (plugin->build_id[0])
+        snprintf(text, sizeof(text), "%s %s %s", plugin->id, plugin->version, plugin->build_id);
+    else if (plugin->path && !stat(plugin->path, &st))
+        snprintf(text, sizeof(text), "%s %s %lld %lld.%09ld", plugin->id, plugin->version,
+                 (long long)st.st_size, (long long)st.st_mtim.tv_sec, st.st_mtim.tv_nsec);
+    else
         return NULL;
-    snprintf(text, sizeof(text), "%s %s %lld %lld.%09ld", plugin->id, plugin->version,
-             (long long)st.st_size, (long long)st.st_mtim.tv_sec, st.st_mtim.tv_nsec);
     return arena_text(arena, text, strlen(text));
 }
 

@@ -55,6 +55,12 @@ struct node_slab {
     struct node_origin origins[SLAB_NODES];
 };
 
+/* A reference to a saved plan that another took the place of: walkers may still look at it. */
+struct replaced {
+    struct plan *plan;
+    struct replaced *next;
+};
+
 struct automaton_generation {
     struct automaton_generation
         *before; /* valid while a walker is here or this is the current generation */
@@ -66,6 +72,7 @@ struct automaton_generation {
     uint64_t serial;
     uint64_t refs; /* walkers here and in the next generation, and the automaton */
     uint64_t nodes, plans, bytes;
+    struct replaced *replaced;
     struct automaton_generation *next_gone;
 };
 
@@ -249,6 +256,8 @@ static void generation_free(struct automaton_generation *generation)
             plan_unref(sync_of(&slab->nodes[i]));
         }
     }
+    for (const struct replaced *each = generation->replaced; each; each = each->next)
+        plan_unref(each->plan);
     intern_fini(&generation->intern);
     arena_fini(&generation->arena);
     free(generation);
@@ -496,6 +505,39 @@ void walker_set_sync(struct walker *walker, struct plan *plan)
         list_as_new(walker->generation, walker->node);
     }
     begin_generation_if_full(walker->automaton, walker->generation);
+    pthread_mutex_unlock(&walker->automaton->lock);
+}
+
+/* Requires the lock.  Returns false if out of memory, and then the reference stays where it is. */
+static bool keep_replaced(struct automaton_generation *generation, struct plan *plan)
+{
+    struct replaced *replaced = arena_alloc(&generation->arena, sizeof(*replaced));
+
+    if (!replaced)
+        return false;
+    *replaced = (struct replaced){.plan = plan, .next = generation->replaced};
+    generation->replaced = replaced;
+    generation->bytes += sizeof(*replaced);
+    generation->plans--;
+    return true;
+}
+
+void walker_replace_saved(struct walker *walker, const struct plan *saved, struct plan *plan)
+{
+    struct automaton_generation *generation = walker->generation;
+    struct automaton_node *node = walker->node;
+
+    if (!node)
+        return;
+    pthread_mutex_lock(&walker->automaton->lock);
+    if (lazy_of(node) == (uintptr_t)saved && keep_replaced(generation, (struct plan *)saved))
+        put_lazy(generation, node, (uintptr_t)plan);
+    if (sync_of(node) == saved && keep_replaced(generation, (struct plan *)saved)) {
+        if (plan)
+            hold_plan(generation, plan);
+        atomic_store_explicit(&node_more(generation, node)->sync, plan, memory_order_release);
+    }
+    begin_generation_if_full(walker->automaton, generation);
     pthread_mutex_unlock(&walker->automaton->lock);
 }
 

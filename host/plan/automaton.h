@@ -4,7 +4,8 @@
  *
  * A key has 256 bits and is exact: parts that do not fit are interned, and the key contains their
  * number.  A node has two answers.  `lazy`: unknown, wait for more ops, or run a plan over the
- * first plan->n_calls ops.  `sync`: the plan over all ops, or unknown.  Each answer is set once.
+ * first plan->n_calls ops.  `sync`: the plan over all ops, or unknown.  Each answer is set once; a
+ * saved plan is then replaced by what is made of it.
  *
  * Nodes, answers and interned bytes belong to a generation.  When the current generation exceeds
  * half of `store_bytes`, a new one begins.  A new node takes over the answers of the same path in
@@ -64,6 +65,9 @@ struct plan *walker_sync(const struct walker *walker);
 /* Sets an answer unless it is set.  `plan` NULL: wait for more ops.  The node takes a reference. */
 void walker_set_lazy(struct walker *walker, struct plan *plan);
 void walker_set_sync(struct walker *walker, struct plan *plan);
+/* Replaces a saved plan at this node, in both answers, by the plan that was made of it, or (NULL)
+ * makes them unknown.  Does nothing where another thread has done so. */
+void walker_replace_saved(struct walker *walker, const struct plan *saved, struct plan *plan);
 
 /* ---- saving ---- */
 

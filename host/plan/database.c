@@ -3,15 +3,19 @@
  * table is executed.  Each row has a digest over its other columns.
  *
  * After the first SQLite failure every later call does nothing; the caller checks once, when it
- * commits or closes. */
+ * commits or closes.
+ *
+ * Nothing is flushed to the disk: a file that a power failure damaged is found out and replaced. */
 #include "plan/database.h"
 
-#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <sqlite3.h>
 
@@ -19,6 +23,7 @@
 #include <xxhash.h>
 
 #include "base/fail.h"
+#include "base/file.h"
 #include "base/log.h"
 
 enum {
@@ -26,9 +31,15 @@ enum {
     SCHEMA = 2,
     ROW_BYTES = 64, /* approximate size of a row without its blobs */
     DAY_S = 86400,
-    UNUSED_DAYS = 90,   /* after which a namespace is considered abandoned */
-    READ_WAIT_MS = 200, /* short, since it delays the start of a program */
-    WRITE_WAIT_MS = 5000
+    UNUSED_DAYS = 90, /* after which a namespace is considered abandoned */
+    /* Percent of the patience: */
+    LOAD_PART = 30,
+    HURRIED_PART = 10, /* of a background save that the end waits for */
+    SAVE_PART = 50,
+    BACKGROUND_WAIT_MS = 5000,
+    POLL_MS = 2,    /* between two tries to take a lock */
+    PROGRESS = 100, /* instructions of SQLite between two looks at the clock */
+    NS_PER_MS = 1000000
 };
 
 #define CREATE_SPACES                                                            \
@@ -75,12 +86,113 @@ struct database {
     sqlite3_stmt *statements[STATEMENTS];
     char *path;
     int failure; /* the first SQLite error; 0: none */
+    struct database_patience patience;
+    int64_t begun_ns, begun_queued_ns; /* when its waiting began */
+    struct file_limit limit;
+    bool late, hurried; /* it was kept waiting too long; `patience.ending` was seen set */
     struct database_space space;
     int64_t day;     /* days since 1970 */
     uint64_t n_rows; /* rows written */
     bool write;
     bool foreign; /* another program's file, or a newer version's */
 };
+
+/* ---- waiting ---- */
+
+/* The file that was given up in this process, by the digest of its path; 0: none. */
+static atomic_uint_fast64_t slow_file;
+
+static uint64_t file_key(const char *path)
+{
+    return XXH3_64bits(path, strlen(path)) | 1;
+}
+
+/* Time that passed without this thread computing. */
+static int64_t idle_ns(void)
+{
+    struct timespec wall, own;
+
+    clock_gettime(CLOCK_MONOTONIC, &wall);
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &own);
+    return (wall.tv_sec - own.tv_sec) * INT64_C(1000000000) + wall.tv_nsec - own.tv_nsec;
+}
+
+/* Time that this thread could have computed, on a busy machine, but for other threads; 0 where the
+ * kernel does not count it. */
+static int64_t queued_ns(void)
+{
+    int fd = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
+    char text[128], *end;
+    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+
+    if (fd >= 0)
+        close(fd);
+    if (n <= 0)
+        return 0;
+    text[n] = '\0';
+    strtoll(text, &end, 10);
+    return strtoll(end, NULL, 10);
+}
+
+static void begin_waiting(struct database *database)
+{
+    database->begun_ns = idle_ns();
+    database->begun_queued_ns = queued_ns();
+}
+
+static int64_t limit_ns(struct database *database)
+{
+    const struct database_patience *patience = &database->patience;
+
+    const int64_t one_percent_ns = (int64_t)patience->ms * (NS_PER_MS / 100);
+
+    if (!patience->ending)
+        return one_percent_ns * (database->write ? SAVE_PART : LOAD_PART);
+    if (!database->hurried && atomic_load(patience->ending)) {
+        database->hurried = true;
+        begin_waiting(database);
+    }
+    return database->hurried ? one_percent_ns * HURRIED_PART
+                             : (int64_t)BACKGROUND_WAIT_MS * NS_PER_MS;
+}
+
+static bool is_late(struct database *database)
+{
+    const int64_t limit = limit_ns(database);
+    int64_t idle = idle_ns() - database->begun_ns;
+
+    if (idle > limit) /* only then, since it is slow */
+        idle -= queued_ns() - database->begun_queued_ns;
+    database->late |= idle > limit;
+    return database->late;
+}
+
+/* Handlers of SQLite: 0 ends waiting for a lock, 1 interrupts a statement. */
+static int wait_for_lock(void *ctx, int n_waits)
+{
+    const struct timespec pause = {0, POLL_MS * NS_PER_MS};
+
+    (void)n_waits;
+    if (is_late(ctx))
+        return 0;
+    nanosleep(&pause, NULL);
+    return 1;
+}
+
+static int look_at_clock(void *ctx)
+{
+    return is_late(ctx);
+}
+
+/* A file for which the program was kept waiting is not used again. */
+static void give_up(const struct database *database)
+{
+    if (atomic_exchange(&slow_file, file_key(database->path)) != file_key(database->path))
+        log_write(FRIT_LOG_WARN, "plan",
+                  "%s is locked by another process, or slow: this process keeps no plans there; "
+                  "name a file on a local disk in [fusion] store, or none",
+                  database->path);
+}
 
 /* ---- SQLite ---- */
 
@@ -124,6 +236,8 @@ static sqlite3_stmt *statement_of(struct database *database, enum statement whic
 {
     sqlite3_stmt **statement = &database->statements[which];
 
+    if (!database->failure && is_late(database))
+        database->failure = SQLITE_BUSY;
     if (database->failure)
         return NULL;
     if (*statement)
@@ -143,13 +257,32 @@ static bool step(struct database *database, sqlite3_stmt *statement)
 
 /* ---- opening ---- */
 
-static void make_folders(char *path)
+/* Whether the folder and the files are ours, as far as they are there. */
+static bool is_ours(const struct database *database)
 {
-    for (char *at = strchr(path + 1, '/'); at; at = strchr(at + 1, '/')) {
-        *at = '\0';
-        mkdir(path, 0755); /* a failure shows when the file is opened */
-        *at = '/';
+    static const char *const suffixes[] = {"", "-journal", "-wal", "-shm"};
+    const char *slash = strrchr(database->path, '/');
+    int length = slash ? (int)(slash - database->path) : 1, folder;
+    char path[PATH_MAX];
+    struct stat info;
+
+    snprintf(path, sizeof(path), "%.*s", length ? length : 1, slash ? database->path : ".");
+    folder = file_folder(path, database->write);
+    if (folder < 0)
+        return false;
+    close(folder);
+    for (size_t i = 0; i < sizeof(suffixes) / sizeof(suffixes[0]); i++) {
+        const char *why;
+
+        if (snprintf(path, sizeof(path), "%s%s", database->path, suffixes[i]) >= PATH_MAX)
+            return false;
+        why = lstat(path, &info) ? NULL : file_not_ours(&info);
+        if (!why)
+            continue;
+        log_write(FRIT_LOG_DEBUG, "plan", "%s is not used: %s", path, why);
+        return false;
     }
+    return true;
 }
 
 /* Whether the tables are exactly those of this version; SQLite adds one index per UNIQUE. */
@@ -201,29 +334,46 @@ static void open_file(struct database *database)
 {
     int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX;
 
-    if (database->write) {
-        make_folders(database->path);
+    if (database->write)
         flags |= SQLITE_OPEN_CREATE;
-    }
     if (!succeeded(database, sqlite3_open_v2(database->path, &database->db, flags, NULL)))
         return;
-    sqlite3_busy_timeout(database->db, database->write ? WRITE_WAIT_MS : READ_WAIT_MS);
+    if (database->write)
+        (void)chmod(database->path, FILE_PRIVATE);
+    sqlite3_busy_handler(database->db, wait_for_lock, database);
+    sqlite3_progress_handler(database->db, PROGRESS, look_at_clock, database);
     sqlite3_db_config(database->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
     sqlite3_db_config(database->db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
-    run(database, "PRAGMA cell_size_check = ON; PRAGMA synchronous = NORMAL");
+    run(database, "PRAGMA cell_size_check = ON; PRAGMA synchronous = OFF");
     run(database, database->write ? "BEGIN IMMEDIATE" : "BEGIN");
     identify_file(database);
 }
 
-frit_status database_open(const char *path, bool write, struct database **out, frit_err *err)
+/* No file descriptor of ours is ever closed while SQLite has the file open: that would drop its
+ * locks. */
+static bool is_usable(const struct database *database)
 {
-    struct database *database;
     struct stat info;
 
+    if (atomic_load(&slow_file) == file_key(database->path))
+        return false;
+    if (!database->write && lstat(database->path, &info))
+        return false; /* nothing was saved yet */
+    return is_ours(database);
+}
+
+static void destroy(struct database *database)
+{
+    free(database->path);
+    free(database);
+}
+
+frit_status database_open(const char *path, bool write, const struct database_patience *patience,
+                          struct database **out, frit_err *err)
+{
+    struct database *database = calloc(1, sizeof(*database));
+
     *out = NULL;
-    if (!write && stat(path, &info) != 0)
-        return FRIT_OK; /* nothing was saved yet */
-    database = calloc(1, sizeof(*database));
     if (database)
         database->path = strdup(path);
     if (!database || !database->path) {
@@ -231,7 +381,14 @@ frit_status database_open(const char *path, bool write, struct database **out, f
         return fail_memory(err, sizeof(*database));
     }
     database->write = write;
+    database->patience = *patience;
+    if (!is_usable(database)) {
+        destroy(database);
+        return FRIT_OK;
+    }
     database->day = (int64_t)time(NULL) / DAY_S;
+    begin_waiting(database);
+    file_limit_begin(&database->limit);
     open_file(database);
     if (database->foreign) {
         database_close(database);
@@ -271,12 +428,14 @@ bool database_close(struct database *database)
     for (int i = 0; i < STATEMENTS; i++)
         sqlite3_finalize(database->statements[i]);
     sqlite3_close(database->db); /* rolls back uncommitted changes */
+    file_limit_end(&database->limit);
+    if (database->late && !database->patience.ending)
+        give_up(database);
     damaged = !database->foreign &&
               (database->failure == SQLITE_CORRUPT || database->failure == SQLITE_NOTADB);
     if (damaged)
         damaged = rename_damaged(database);
-    free(database->path);
-    free(database);
+    destroy(database);
     return damaged;
 }
 
@@ -322,7 +481,9 @@ const struct database_space *database_space(struct database *database, const cha
     if (step(database, get)) {
         space->number = sqlite3_column_int64(get, 0);
         space->bytes = sqlite3_column_int64(get, 1);
-        space->days_unused = database->day - sqlite3_column_int64(get, 2);
+        if (__builtin_sub_overflow(database->day, sqlite3_column_int64(get, 2),
+                                   &space->days_unused))
+            space->days_unused = 0;
     }
     sqlite3_reset(get);
     if (!space->number && database->write)
@@ -406,7 +567,7 @@ bool database_next(struct database *database, struct database_node *out)
 
     if (!all && (all = statement_of(database, ALL_NODES)))
         sqlite3_bind_int64(all, 1, space);
-    while (all && !database->failure && step(database, all)) {
+    while (all && !database->failure && !is_late(database) && step(database, all)) {
         if (get_row(all, space, out))
             return true;
     }

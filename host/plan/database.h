@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The SQLite file of saved plans; only this file's functions access SQLite.
+/* The SQLite file of saved plans; only this file's functions access SQLite.  It is used only where
+ * nobody else could have written it (base/file.h).
+ *
+ * A file that another process has locked, or that is slow, keeps nobody waiting: what is not done
+ * in time is given up, and then the process does not use the file any more, with one warning.
  *
  * A node of a saved trie is a row of the table `nodes`; its parent is another row, or 0.  One
  * thread at a time. */
 #ifndef PLAN_DATABASE_H
 #define PLAN_DATABASE_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -14,10 +19,17 @@
 
 struct database;
 
+/* How long threads may be kept waiting between opening and closing, computing not counted. */
+struct database_patience {
+    uint32_t ms; /* of a program in all: one load, a background save that its end meets, one save */
+    const atomic_bool *ending; /* NULL, or of a background thread, which may wait longer; once it is
+                                  set, somebody waits for that thread, which then gives way */
+};
+
 /* Opens the file, with `write` creating it and its folder, and begins a transaction.  If there is
- * nothing to read, or the file cannot be written, returns FRIT_OK and NULL and logs a debug line.
- */
-frit_status database_open(const char *path, bool write, struct database **out, frit_err *err);
+ * nothing to read, or the file cannot be used, returns FRIT_OK and NULL. */
+frit_status database_open(const char *path, bool write, const struct database_patience *patience,
+                          struct database **out, frit_err *err);
 /* Closes the database and rolls back what was not committed.  A damaged file is renamed; returns
  * true then, and a writer may start a new file.  NULL does nothing. */
 bool database_close(struct database *database);

@@ -392,21 +392,30 @@ static frit_status build(struct builder *builder, const struct relative *relativ
     return plan_verify(builder->plan, err);
 }
 
+static struct plan *plan_alloc(uint32_t n_calls)
+{
+    struct plan *plan = calloc(1, sizeof(*plan));
+
+    if (!plan)
+        return NULL;
+    atomic_init(&plan->refs, 1);
+    plan->n_calls = n_calls;
+    plan->bytes = sizeof(*plan);
+    plan->serial = atomic_fetch_add_explicit(&last_serial, 1, memory_order_relaxed) + 1;
+    return plan;
+}
+
 frit_status plan_create(const struct relative *relative, uint32_t n_calls,
                         const struct plan_block *blocks, uint32_t n_blocks, struct plan **out,
                         frit_err *err)
 {
-    struct plan *plan = calloc(1, sizeof(*plan));
+    struct plan *plan = plan_alloc(n_calls);
     struct builder builder = {.plan = plan};
     frit_status st;
 
     *out = NULL;
     if (!plan)
         return fail_memory(err, sizeof(*plan));
-    atomic_init(&plan->refs, 1);
-    plan->n_calls = n_calls;
-    plan->bytes = sizeof(*plan);
-    plan->serial = atomic_fetch_add_explicit(&last_serial, 1, memory_order_relaxed) + 1;
     st = build(&builder, relative, blocks, n_blocks, err);
     arena_fini(&builder.scratch);
     if (st)
@@ -414,6 +423,23 @@ frit_status plan_create(const struct relative *relative, uint32_t n_calls,
     else
         *out = plan;
     return st;
+}
+
+frit_status plan_create_saved(uint32_t n_calls, const void *bytes, size_t n_bytes,
+                              struct plan **out, frit_err *err)
+{
+    struct plan *plan = plan_alloc(n_calls);
+
+    *out = NULL;
+    if (plan)
+        plan->saved = allocate_copy(plan, bytes, n_bytes, 1);
+    if (!plan || !plan->saved) {
+        plan_unref(plan);
+        return fail_memory(err, n_bytes);
+    }
+    plan->n_saved = n_bytes;
+    *out = plan;
+    return FRIT_OK;
 }
 
 frit_status plan_create_unfused(const struct relative *relative, uint32_t n_calls,

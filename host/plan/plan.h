@@ -70,6 +70,8 @@ struct plan {
     uint64_t bytes;      /* of host memory, without programs */
     uint64_t serial;     /* unique in the process */
     bool passing;        /* a fuser failed while it was made: it must not be saved */
+    const void *saved;   /* the bytes of a saved plan, which has neither ops nor steps; else NULL */
+    size_t n_saved;
 };
 
 /* The blocks must contain each of the first ops of `relative` exactly once.  Later ops of
@@ -81,6 +83,9 @@ frit_status plan_create(const struct relative *relative, uint32_t n_calls,
 /* Makes a plan that runs each op singly, in program order. */
 frit_status plan_create_unfused(const struct relative *relative, uint32_t n_calls,
                                 struct plan **out, frit_err *err);
+/* A plan as it was saved: only `n_calls` and the bytes, which are copied. */
+frit_status plan_create_saved(uint32_t n_calls, const void *bytes, size_t n_bytes,
+                              struct plan **out, frit_err *err);
 struct plan *plan_ref(struct plan *plan);
 void plan_unref(struct plan *plan);             /* NULL does nothing */
 bool plan_is_unshared(const struct plan *plan); /* the caller has the only reference */

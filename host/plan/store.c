@@ -163,10 +163,11 @@ static frit_status put_answers(struct saver *saver, frit_err *err)
 static frit_status save_once(struct saver *saver, struct automaton *automaton, bool *damaged,
                              struct store_saved *out, frit_err *err)
 {
+    const struct database_patience patience = {saver->context->wait_ms, saver->context->ending};
     frit_status status;
 
     *damaged = false;
-    TRY(database_open(saver->context->path, true, &saver->database, err));
+    TRY(database_open(saver->context->path, true, &patience, &saver->database, err));
     if (!saver->database)
         return FRIT_OK;
     walker_init(&saver->walker, automaton);
@@ -243,8 +244,8 @@ static bool enter_row(struct loader *loader, const struct database_node *row)
     return loader->walker.node != NULL;
 }
 
-/* Reads a plan; NULL if there is none or it cannot be rebuilt.  A lazy plan covers a prefix of the
- * ops on the path, a sync plan all of them.  Fails only if out of memory. */
+/* Reads a plan; NULL if there is none or it is damaged or foreign.  A lazy plan covers a prefix of
+ * the ops on the path, a sync plan all of them.  Fails only if out of memory. */
 static frit_status read_plan(struct loader *loader, const struct database_bytes *bytes, bool all,
                              struct plan **out, frit_err *err)
 {
@@ -255,7 +256,7 @@ static frit_status read_plan(struct loader *loader, const struct database_bytes 
     *out = NULL;
     if (!bytes->n_bytes)
         return FRIT_OK;
-    status = blob_read(bytes->bytes, bytes->n_bytes, loader->context, out, &why);
+    status = blob_load(bytes->bytes, bytes->n_bytes, loader->context, out, &why);
     if (!status && (*out)->n_calls <= depth && (!all || (*out)->n_calls == depth))
         return FRIT_OK;
     plan_unref(*out);
@@ -333,13 +334,14 @@ static frit_status mark_loaded_taken(struct loader *loader, frit_err *err)
 frit_status store_load(const struct store_context *context, struct automaton *automaton,
                        struct store_loaded *out, frit_err *err)
 {
+    const struct database_patience patience = {.ms = context->wait_ms};
     struct loader loader = {.context = context};
     const struct database_space *space;
     frit_status status = FRIT_OK;
     struct database *database;
 
     *out = (struct store_loaded){0};
-    TRY(database_open(context->path, false, &database, err));
+    TRY(database_open(context->path, false, &patience, &database, err));
     if (!database)
         return FRIT_OK;
     space = database_space(database, context->space);

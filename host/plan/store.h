@@ -10,6 +10,8 @@
 #ifndef PLAN_STORE_H
 #define PLAN_STORE_H
 
+#include <stdatomic.h>
+
 #include <frit/fuser.h>
 
 #include "plan/automaton.h"
@@ -28,6 +30,9 @@ struct store_context {
     const char *space; /* namespace, exact text */
     const struct store_fuser *fusers;
     uint32_t n_fusers;
+    uint32_t wait_ms; /* database_patience.ms */
+    const atomic_bool
+        *ending; /* database_patience.ending, of saves; NULL: somebody waits for them */
 };
 
 struct store_loaded {
@@ -35,8 +40,9 @@ struct store_loaded {
     int64_t days_unused; /* since the last save in this namespace */
 };
 
-/* Loads paths and answers, up to half of the automaton's bytes; plans with programs that cannot be
- * rebuilt are skipped.  FRIT_OK also if there was nothing to load; fails only if out of memory. */
+/* Loads paths and answers, up to half of the automaton's bytes, with saved plans (blob.h), of which
+ * those are made that ops lead to; plans of unknown fusers are skipped.  FRIT_OK also if there was
+ * nothing to load; fails only if out of memory. */
 frit_status store_load(const struct store_context *context, struct automaton *automaton,
                        struct store_loaded *out, frit_err *err);
 struct store_saved {

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "base/fail.h"
+#include "base/log.h"
 #include "base/timeline.h"
 #include "device/device.h"
 #include "device/plan_saver.h"
@@ -97,6 +98,36 @@ static struct plan *explore_lazy(struct stream *stream)
     return plan;
 }
 
+/* Outside of the lock, with the baton: puts the plan that a saved one at the walker's node is of in
+ * its place.  If it is none for these ops, nothing is known there. */
+static void rebuild(const struct stream *stream, struct executor *executor,
+                    const struct segment *segment, struct walker *walker, const struct plan *saved)
+{
+    uint64_t begun = timeline_begin();
+    frit_err err = ERR_INIT;
+    struct plan *plan;
+    frit_status st =
+        explorer_rebuild(&executor->explorer, stream->device, segment, saved, &plan, &err);
+
+    if (st)
+        log_write(FRIT_LOG_DEBUG, "plan", "a saved plan is not used: %s", err.text);
+    walker_replace_saved(walker, saved, plan);
+    plan_unref(plan);
+    timeline_end(begun, "search", str_of("rebuild"));
+}
+
+/* Inside the lock, with the baton, of LAZY_RUN: the plan to run; NULL: nothing is known. */
+static struct plan *lazy_plan(struct stream *stream, struct plan *plan)
+{
+    if (!plan->saved)
+        return plan;
+    home_leave(&stream->home);
+    rebuild(stream, stream->executor, stream->segment, &stream->walker, plan);
+    home_enter(&stream->home);
+    (void)walker_lazy(&stream->walker, &plan);
+    return plan && !plan->saved ? plan : NULL;
+}
+
 /* Inside the lock, with the baton: runs the first `n_calls` ops, by the plan or (NULL) op by op. */
 static void run_first(struct stream *stream, uint32_t n_calls, struct plan *plan)
 {
@@ -139,7 +170,9 @@ static bool follow(struct stream *stream, enum lazy_kind kind, struct plan *plan
 {
     if (!begin_executing(stream))
         return false;
-    if (kind == LAZY_UNKNOWN) {
+    if (kind == LAZY_RUN)
+        plan = lazy_plan(stream, plan);
+    if (!plan) {
         run_unknown(stream);
     } else {
         stream_count(&stream->count.plan_hits, 1);
@@ -273,6 +306,11 @@ static void run_detached(struct execution *f, struct walker *walker)
             match_expanded(&f->executor->explorer, f->stream->device, f->segment, walker);
     }
     plan = walker_sync(walker);
+    if (plan && plan->saved) {
+        rebuild(f->stream, f->executor, f->segment, walker, plan);
+        plan = walker_sync(walker);
+        plan = plan && !plan->saved ? plan : NULL;
+    }
     f->known = plan;
     if (!plan) {
         uint64_t begun = timeline_begin();

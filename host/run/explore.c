@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "device/device.h"
+#include "device/plan_saver.h"
 #include "device/programs.h"
 #include "graph/decompose/decompose.h"
 #include "plan/program.h"
@@ -493,6 +494,17 @@ frit_status explorer_whole(struct explorer *e, frit_device *device, const struct
     TRY(explorer_relative(e, device, segment, segment->n_ops, err));
     TRY(search_begin(e, device, err));
     return finish(e, device, true, plan, err);
+}
+
+frit_status explorer_rebuild(struct explorer *e, frit_device *device, const struct segment *segment,
+                             const struct plan *saved, struct plan **plan, frit_err *err)
+{
+    *plan = NULL;
+    if (saved->n_calls > segment->n_matched)
+        return fail(err, FRIT_INCOMPATIBLE, "a saved plan of more ops than there are");
+    TRY(explorer_relative(e, device, segment, segment->n_matched, err));
+    return plan_saver_rebuild(device->saver, saved, &e->relative, e->call_end[saved->n_calls - 1],
+                              plan, err);
 }
 
 frit_status explorer_plan_unfused(struct explorer *e, frit_device *device,

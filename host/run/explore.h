@@ -56,6 +56,11 @@ frit_status explorer_lazy(struct explorer *explorer, frit_device *device,
 /* The plan over all of them. */
 frit_status explorer_whole(struct explorer *explorer, frit_device *device,
                            const struct segment *segment, struct plan **plan, frit_err *err);
+/* The plan that a saved one at the node of the last matched op is of; fails where it is none for
+ * these ops. */
+frit_status explorer_rebuild(struct explorer *explorer, frit_device *device,
+                             const struct segment *segment, const struct plan *saved,
+                             struct plan **plan, frit_err *err);
 /* Each op by itself, in order. */
 frit_status explorer_plan_unfused(struct explorer *explorer, frit_device *device,
                                   const struct segment *segment, uint32_t n_calls,

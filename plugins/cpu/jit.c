@@ -8,6 +8,8 @@
 #include "emit/llvm/blob.h"
 #include "ir/digest.h"
 
+enum { SPACE_BYTES = 32 + MAKER_TEXT };
+
 /* What is kept: a head, then the blob. */
 struct head {
     char made_by[32]; /* the library's file name, for people */
@@ -86,6 +88,46 @@ static void say(const struct jit *jit, uint32_t level, const char *text)
                         (frit_str){text, strlen(text)});
 }
 
+static const unsigned char maker_key[KIR_DIGEST] = "last";
+
+static frit_str text_of(const char *text)
+{
+    return (frit_str){text, strlen(text)};
+}
+
+/* Inside the lock: the library is open. */
+static void keep_maker(struct jit *jit)
+{
+    struct maker maker;
+
+    maker_of(jit->llvm, jit->path, &maker);
+    if (jit->keep && memcmp(&maker, &jit->maker, sizeof maker) != 0)
+        (void)jit->keep->put(jit->plug->host->self, FRIT_STR("llvm"), maker_key, sizeof maker_key,
+                             &maker, sizeof maker, NULL);
+    jit->maker = maker;
+}
+
+/* Inside the lock: the library is not open. */
+static void read_maker(struct jit *jit)
+{
+    const struct plug *plug = jit->plug;
+    struct maker *kept = NULL;
+    uint64_t n_bytes = 0;
+    void *bytes = NULL;
+
+    jit->has_read_maker = true;
+    if (jit->keep->get(plug->host->self, FRIT_STR("llvm"), maker_key, sizeof maker_key, &bytes,
+                       &n_bytes, NULL) ||
+        !bytes)
+        return;
+    kept = bytes;
+    if (n_bytes == sizeof *kept && memchr(kept->option, 0, sizeof kept->option) &&
+        memchr(kept->path, 0, sizeof kept->path) && memchr(kept->text, 0, sizeof kept->text) &&
+        maker_is_current(kept, jit->path))
+        jit->maker = *kept;
+    plug_free(plug, bytes);
+}
+
 /* Inside the lock. */
 static void open_library(struct jit *jit)
 {
@@ -95,6 +137,8 @@ static void open_library(struct jit *jit)
 
     if (status)
         refuse(jit, status, why.text);
+    else
+        keep_maker(jit);
     if (begun)
         plug_end(jit->plug, begun, FRIT_STR("open LLVM"));
 }
@@ -136,11 +180,18 @@ void jit_describe(struct jit *jit, frit_compute_info *out)
 
 /* ---- what is kept ---- */
 
-static frit_str space_of(const struct jit *jit, enum llvm_level level)
+/* False: there can be no such code. */
+static bool space_of(struct jit *jit, enum llvm_level level, char space[SPACE_BYTES])
 {
-    const char *space = spaces[jit->cpu.isa][level];
+    bool known;
 
-    return (frit_str){space, strlen(space)};
+    pthread_mutex_lock(&jit->lock);
+    if (!jit->llvm && !jit->has_read_maker)
+        read_maker(jit);
+    known = jit->maker.text[0] != '\0';
+    snprintf(space, SPACE_BYTES, "%s %s", spaces[jit->cpu.isa][level], jit->maker.text);
+    pthread_mutex_unlock(&jit->lock);
+    return known;
 }
 
 /* NULL: not what `keep` wrote for this module. */
@@ -160,12 +211,13 @@ struct object *jit_find(struct jit *jit, const struct jit_job *job)
 {
     const struct plug *plug = jit->plug;
     struct object *object;
-    char text[160];
+    char text[160], space[SPACE_BYTES];
     uint64_t n_bytes = 0;
     void *bytes = NULL;
 
-    if (!jit->keep || jit->keep->get(plug->host->self, space_of(jit, job->level), job->digest,
-                                     KIR_DIGEST, &bytes, &n_bytes, NULL))
+    if (!jit->keep || !space_of(jit, job->level, space) ||
+        jit->keep->get(plug->host->self, text_of(space), job->digest, KIR_DIGEST, &bytes, &n_bytes,
+                       NULL))
         return NULL;
     object = bytes ? load(job->module, bytes, n_bytes) : NULL;
     if (object) {
@@ -183,9 +235,9 @@ static void keep(struct jit *jit, const struct jit_job *job, const void *blob, s
 {
     const struct plug *plug = jit->plug;
     struct head head = {0};
-    char *bytes;
+    char *bytes, space[SPACE_BYTES];
 
-    if (!jit->keep)
+    if (!jit->keep || !space_of(jit, job->level, space))
         return;
     bytes = plug_alloc(plug, sizeof head + n_blob, _Alignof(struct blob));
     if (!bytes)
@@ -193,8 +245,8 @@ static void keep(struct jit *jit, const struct jit_job *job, const void *blob, s
     snprintf(head.made_by, sizeof head.made_by, "%s", llvm_version(jit->llvm));
     memcpy(bytes, &head, sizeof head);
     memcpy(bytes + sizeof head, blob, n_blob);
-    (void)jit->keep->put(plug->host->self, space_of(jit, job->level), job->digest, KIR_DIGEST,
-                         bytes, sizeof head + n_blob, NULL);
+    (void)jit->keep->put(plug->host->self, text_of(space), job->digest, KIR_DIGEST, bytes,
+                         sizeof head + n_blob, NULL);
     plug_free(plug, bytes);
 }
 

@@ -2,10 +2,10 @@
 /* Machine code for modules, compiled by LLVM or loaded from the host's cache.
  *
  * LLVM is opened when the first module has to be compiled; if the cache has all code, never.  The
- * key of cached code is the module, the instruction set and the level.  The host separates the
- * entries of different builds of this plugin, so that the emitter's version need not be in the key.
- * LLVM's version is not in it either: code is right whichever version made it, and cached code also
- * runs where no LLVM is installed.  Threads: any. */
+ * key of cached code is the module, the instruction set, the level and the LLVM that made it.  The
+ * host separates the entries of different builds of this plugin, so that the emitter's version need
+ * not be in the key.  Cached code also runs where that LLVM is not installed any more.  Threads:
+ * any. */
 #ifndef CPU_JIT_H
 #define CPU_JIT_H
 
@@ -17,22 +17,24 @@
 #include "emit/tile/tile.h"
 #include "util/plug.h"
 
+#include "maker.h"
+
 struct object;
 
 /* The option `tier`: "auto", "0", "1". */
 enum jit_mode { JIT_AUTO, JIT_NEVER, JIT_ALWAYS, JIT_MODES };
-
-enum { JIT_PATH = 1024 };
 
 struct jit {
     const struct plug *plug;
     const frit_host_cache *keep; /* NULL: nothing is kept */
     enum jit_mode mode;          /* option */
     struct llvm_cpu cpu;
-    char path[JIT_PATH];  /* option: the library; "": the usual names */
-    pthread_mutex_t lock; /* of all below */
-    struct llvm *llvm;    /* NULL: not opened */
-    frit_status refused;  /* for `reason`; FRIT_OK: not tried */
+    char path[MAKER_PATH]; /* option: the library; "": the usual names */
+    pthread_mutex_t lock;  /* of all below */
+    struct llvm *llvm;     /* NULL: not opened */
+    struct maker maker;    /* of `llvm`, or of the code in the cache; no text: unknown */
+    bool has_read_maker;   /* from the cache */
+    frit_status refused;   /* for `reason`; FRIT_OK: not tried */
     char reason[256];
     char compute[300];                     /* see jit_describe; "": not written yet */
     atomic_bool has_warned;                /* that kernels are interpreted */

@@ -56,7 +56,7 @@ static int listen_at(const char *path)
         errno = ENAMETOOLONG;
         return fail(path);
     }
-    strcpy(address.sun_path, path);
+    memcpy(address.sun_path, path, strlen(path) + 1);
     if (fd < 0)
         return fail(path);
     /* What a server that was killed has left. */

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # frit doctor bisect: what is planted in a driver, a fuser or a candidate is found, and where.
 . "$(dirname "$0")/expect.sh"
-# Sanitizers leave signals to the program.
-export ASAN_OPTIONS=${ASAN_OPTIONS-}:handle_segv=0 TSAN_OPTIONS=${TSAN_OPTIONS-}:handle_segv=0
+# Sanitizers leave signals and failing allocations to the program.
+export ASAN_OPTIONS=${ASAN_OPTIONS-}:allocator_may_return_null=1:handle_segv=0 \
+  TSAN_OPTIONS=${TSAN_OPTIONS-}:allocator_may_return_null=1:handle_segv=0
 cat >"$scratch/program.frit" <<END
 input a : f32[8, 8]
 input b : f32[8, 8]

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # frit doctor plugin: what a file is, and whether it works.
 . "$(dirname "$0")/expect.sh"
-# Sanitizers leave signals to the program.
-export ASAN_OPTIONS=${ASAN_OPTIONS-}:handle_segv=0 TSAN_OPTIONS=${TSAN_OPTIONS-}:handle_segv=0
+# Sanitizers leave signals and failing allocations to the program.
+export ASAN_OPTIONS=${ASAN_OPTIONS-}:allocator_may_return_null=1:handle_segv=0 \
+  TSAN_OPTIONS=${TSAN_OPTIONS-}:allocator_may_return_null=1:handle_segv=0
 unset FRIT_SEARCH_PROBE
 export FRIT_PLUGIN_PATH=$scratch/plugins
 mkdir "$scratch/plugins"

@@ -39,8 +39,10 @@ struct llvm;
 frit_status llvm_open(const char *path, struct llvm **out, frit_err *err);
 void llvm_close(struct llvm *llvm);
 
-/* The library's file name, a word for caches. */
+/* The library's file name. */
 const char *llvm_version(const struct llvm *llvm);
+/* The path of the file that it was loaded from; false: unknown, or longer than `size`. */
+bool llvm_file(const struct llvm *llvm, char *path, size_t size);
 /* The number in that name, such as 19; 0: it has none. */
 uint32_t llvm_major(const struct llvm *llvm);
 

@@ -3,6 +3,7 @@
  * does not take back. */
 #include <dlfcn.h>
 #include <errno.h>
+#include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -113,6 +114,14 @@ const char *llvm_version(const struct llvm *llvm)
     const char *slash = strrchr(llvm->name, '/');
 
     return slash ? slash + 1 : llvm->name;
+}
+
+bool llvm_file(const struct llvm *llvm, char *path, size_t size)
+{
+    struct link_map *map;
+
+    return !dlinfo(llvm->library, RTLD_DI_LINKMAP, &map) && map->l_name[0] &&
+           (size_t)snprintf(path, size, "%s", map->l_name) < size;
 }
 
 uint32_t llvm_major(const struct llvm *llvm)

@@ -22,6 +22,7 @@
 
 static struct arena arena;
 static struct lent lent;
+static const char *build_id = "";
 
 static int teardown(void **state)
 {
@@ -33,6 +34,7 @@ static int teardown(void **state)
 static const frit_host_root *lend(struct plugin *plugin, frit_plugin *root)
 {
     *plugin = (struct plugin){.id = "test", .path = "/proc/self/exe", .root = root};
+    snprintf(plugin->build_id, sizeof(plugin->build_id), "%s", build_id);
     if (service_create(&arena, plugin, NULL, &lent, &plugin->service) == FRIT_OK)
         return service_root(plugin->service);
     assert_int_equal(plugin->reason, FRIT_REASON_BAD_TABLE);
@@ -438,6 +440,12 @@ static void cache(void **state)
     assert_int_equal(n_bytes, 4);
     assert_memory_equal(bytes, "code", 4);
     core_of(root)->mem_free(root->self, bytes);
+    build_id = "0123abcd"; /* another build */
+    root = lend(&plugin, &schema);
+    assert_int_equal(table->get(root->self, space, key.ptr, key.len, &bytes, &n_bytes, &err),
+                     FRIT_OK);
+    assert_null(bytes);
+    build_id = "";
     assert_int_equal(table->get(root->self, space, "other", 5, &bytes, &n_bytes, &err), FRIT_OK);
     assert_null(bytes);
     lent = (struct lent){0};

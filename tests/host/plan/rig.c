@@ -15,6 +15,8 @@
 
 atomic_int rig_live_programs;
 
+enum { PATIENCE_MS = 20000 };
+
 /* ---- plans ---- */
 
 void rig_relative(uint32_t n_ops, uint32_t rows, struct relative *out)
@@ -190,6 +192,9 @@ struct store_context rig_context(struct store_fuser *fuser, const char *path)
 
     *fuser = (struct store_fuser){
         .plugin = "test", .name = "fake", .version = 3, .table = &rig_fuser_table, .device = &own};
-    return (struct store_context){
-        .path = path, .space = "host 1, driver test", .fusers = fuser, .n_fusers = 1};
+    return (struct store_context){.path = path,
+                                  .space = "host 1, driver test",
+                                  .fusers = fuser,
+                                  .n_fusers = 1,
+                                  .wait_ms = PATIENCE_MS};
 }

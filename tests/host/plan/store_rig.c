@@ -6,9 +6,11 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "plan/blob.h"
 #include "plan/key.h"
 #include "plan/plan.h"
 #include "plan/program.h"
+#include "plan/relative.h"
 
 enum { BIG = 1 << 28 };
 
@@ -85,6 +87,19 @@ uint32_t store_rig_learn(struct automaton *automaton, uint32_t first, uint32_t n
     }
     walker_fini(&walker);
     return n_plans;
+}
+
+struct plan *store_rig_rebuild(const struct store_context *context, const struct plan *saved,
+                               uint32_t w)
+{
+    struct relative relative;
+    struct plan *plan;
+
+    rig_relative(saved->n_calls, w, &relative);
+    if (blob_rebuild(saved, context, &relative, relative.n_ops, &plan, NULL))
+        assert_null(plan);
+    relative_fini(&relative);
+    return plan;
 }
 
 struct store_saved store_rig_save(const struct store_context *context, struct automaton *automaton)

@@ -29,6 +29,9 @@ void store_rig_walk(struct walker *walker, uint64_t first, uint32_t depth);
  * on; its first node answers LAZY_GO_ON, its last has a lazy plan and a sync plan.  Returns the
  * number of plans. */
 uint32_t store_rig_learn(struct automaton *automaton, uint32_t first, uint32_t n_sequences);
+/* What a saved plan of sequence `w` is of; NULL: it does not fit those ops. */
+struct plan *store_rig_rebuild(const struct store_context *context, const struct plan *saved,
+                               uint32_t w);
 struct store_saved store_rig_save(const struct store_context *context, struct automaton *automaton);
 /* Saves an automaton that has only the sequences 1 to `n_sequences`, as another process would. */
 void store_rig_save_anew(const struct store_context *context, uint32_t n_sequences);

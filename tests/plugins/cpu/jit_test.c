@@ -10,13 +10,14 @@
 #include <unistd.h>
 
 #include "addition.h"
+#include "plugins/cpu/maker.h"
 
 enum { ITEMS = 3 << 20, LONG = 48 << 20, FEW = 1000, MOST = 8, KEY = 16, RUNS = 100, LIVES = 20 };
 
 #define NOWHERE "/nonexistent/libLLVM.so"
 
 struct entry {
-    char space[32];
+    char space[160];
     unsigned char key[KEY];
     void *bytes;
     uint64_t n_bytes;
@@ -34,8 +35,9 @@ struct host {
     uint32_t n_entries, n_jobs, compiled, found;
     uint32_t raised, dropped;
     uint64_t last_id, running;
-    frit_cancel cancel; /* of the one that runs */
-    struct entry entries[MOST];
+    frit_cancel cancel;         /* of the one that runs */
+    struct entry entries[MOST]; /* code */
+    struct entry maker;         /* which LLVM made it */
     struct job jobs[MOST];
 };
 
@@ -43,6 +45,8 @@ struct host {
 
 static struct entry *entry_of(struct host *host, frit_str space, const void *key)
 {
+    if (space.len == 4 && strncmp(space.ptr, "llvm", 4) == 0)
+        return &host->maker;
     for (uint32_t i = 0; i < host->n_entries; i++)
         if (strncmp(host->entries[i].space, space.ptr, space.len) == 0 &&
             memcmp(host->entries[i].key, key, KEY) == 0)
@@ -60,7 +64,7 @@ static frit_status cache_get(void *self, frit_str space, const void *key, uint64
 
     (void)err;
     assert_int_equal(n_key, KEY);
-    *bytes = entry ? core->mem_alloc(self, entry->n_bytes, 16) : NULL;
+    *bytes = entry && entry->bytes ? core->mem_alloc(self, entry->n_bytes, 16) : NULL;
     *n_bytes = *bytes ? entry->n_bytes : 0;
     if (*bytes)
         memcpy(*bytes, entry->bytes, entry->n_bytes);
@@ -247,6 +251,7 @@ static int end(void **state)
 
     for (uint32_t i = 0; i < host->n_entries; i++)
         free(host->entries[i].bytes);
+    free(host->maker.bytes);
     pthread_mutex_destroy(&host->lock);
     free(host);
     return 0;
@@ -335,6 +340,32 @@ static void what_was_kept_needs_no_library(void **state)
     assert_int_equal(host->found, 0);
 }
 
+/* Where the library is another than the one that made the code, the code is made again. */
+static void code_of_another_library_is_not_used(void **state)
+{
+    struct host *host = *state;
+    struct maker *maker;
+
+    need_llvm(host);
+    run_once(host, "1", NULL);
+    assert_int_equal(host->maker.n_bytes, sizeof *maker);
+    maker = host->maker.bytes;
+    assert_non_null(strstr(host->entries[0].space, maker->text));
+    maker->text[strlen(maker->text) - 1] ^= 1; /* it is of another time now */
+    run_once(host, "auto", NOWHERE);
+    assert_int_equal(host->found, 0);
+    run_once(host, "1", NULL);
+    assert_int_equal(host->compiled + host->found, 1);
+    assert_int_equal(host->n_entries, 1); /* it is the same after all */
+    maker = host->maker.bytes;
+    strcpy(maker->path, "/gone"); /* it is not installed any more */
+    run_once(host, "auto", NOWHERE);
+    assert_int_equal(host->found, 1);
+    strcpy(maker->option, "another");
+    run_once(host, "auto", "libc.so.6"); /* may lead to another */
+    assert_int_equal(host->found, 0);
+}
+
 static void code_of_one_set_is_none_of_anothers(void **state)
 {
     struct host *host = *state;
@@ -351,7 +382,7 @@ static void code_of_one_set_is_none_of_anothers(void **state)
     rig_close(&host->rig);
     assert_int_equal(host->found + host->compiled, 1);
     assert_int_equal(host->n_entries, 1 + host->compiled);
-    assert_int_equal(host->compiled, strcmp(host->entries[0].space, "x86-64-v2 quick") != 0);
+    assert_int_equal(host->compiled, strncmp(host->entries[0].space, "x86-64-v2 quick ", 16) != 0);
 }
 
 static void damaged_code_is_made_again(void **state)
@@ -614,6 +645,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(it_says_what_it_computes_with, begin, end),
         cmocka_unit_test_setup_teardown(what_was_kept_needs_no_library, begin, end),
+        cmocka_unit_test_setup_teardown(code_of_another_library_is_not_used, begin, end),
         cmocka_unit_test_setup_teardown(code_of_one_set_is_none_of_anothers, begin, end),
         cmocka_unit_test_setup_teardown(damaged_code_is_made_again, begin, end),
         cmocka_unit_test_setup_teardown(what_runs_for_long_is_compiled_in_the_background, begin,

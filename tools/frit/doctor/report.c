@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 #include <frit/doctor.h>
 
@@ -17,8 +18,6 @@
 #include "doctor/mask.h"
 #include "doctor/self.h"
 #include "invocation.h"
-
-extern char **environ;
 
 static void head(FILE *out, const char *text)
 {
@@ -90,8 +89,8 @@ static void print_plugins(frit_host *host, FILE *out)
 
     head(out, "Plugin files");
     for (uint64_t i = 0; frit_plugin_at(host, i, &plugin) == FRIT_OK; i++) {
-        fprintf(out, "%s: %s (%s)\n", *plugin.path ? plugin.path : plugin.id, plugin.reason_name,
-                plugin.origin);
+        fprintf(out, "%s: %s (%s)\n", *plugin.path ? plugin.path : plugin.id,
+                plugin.reason ? plugin.reason_name : "usable", plugin.origin);
         if (*plugin.detail)
             fprintf(out, "  %s\n", plugin.detail);
         print_file(plugin.path, out);

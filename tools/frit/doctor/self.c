@@ -10,8 +10,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-extern char **environ;
-
 /* Starts it with both streams into `to`; returns 0 or an errno. */
 static int start(const char *const *words, int to, pid_t *pid)
 {

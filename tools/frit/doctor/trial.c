@@ -129,27 +129,43 @@ static bool open_all(struct trial_child *child)
                 &err);
 }
 
-static bool feed(struct trial_child *child)
+static bool bind(struct trial_child *child)
 {
     const size_t n = child->request->n_inputs;
     frit_port *ports = calloc(n + 1, sizeof(*ports));
     frit_err err = {.struct_size = sizeof(err)};
+    bool bound;
+
+    if (!ports) {
+        snprintf(child->words, sizeof(child->words), "no memory");
+        return false;
+    }
+    for (size_t i = 0; i < n; i++)
+        ports[i] = (frit_port){.struct_size = sizeof(ports[i]),
+                               .dtype = child->request->inputs[i]->dtype,
+                               .dims = child->request->inputs[i]->dims};
+    bound = good(child, frit_graph_bind(child->graph, ports, n, &err), &err);
+    free(ports);
+    return bound;
+}
+
+static bool feed(struct trial_child *child)
+{
+    const size_t n = child->request->n_inputs;
 
     child->inputs = calloc(n + 1, sizeof(frit_tensor *));
     child->outputs = calloc(child->request->n_outputs + 1, sizeof(frit_tensor *));
-    if (!ports || !child->inputs || !child->outputs) {
+    if (!child->inputs || !child->outputs) {
         snprintf(child->words, sizeof(child->words), "no memory");
         return false;
     }
     for (size_t i = 0; i < n; i++) {
         const struct trial_value *value = child->request->inputs[i];
 
-        ports[i] = (frit_port){
-            .struct_size = sizeof(ports[i]), .dtype = value->dtype, .dims = value->dims};
         child->inputs[i] =
             frit_from_host(child->device, value->dtype, value->dims, value->data, value->bytes);
     }
-    return good(child, frit_graph_bind(child->graph, ports, n, &err), &err);
+    return bind(child);
 }
 
 static bool send_outputs(struct trial_child *child)
