@@ -18,7 +18,7 @@ static void in_child(void)
     if (atomic_load(&process.n_hosts) == 0 || process_is_barred())
         return;
     atomic_store(&process_barred, true);
-    atomic_load(&process.on_bar)();
+    atomic_load (&process.on_bar)();
 }
 
 static void watch_forks(void)
