@@ -44,6 +44,9 @@ expect 0 'wrong:0 against reference:0: no difference \(8 runs\)$' '' \
 expect 0 'no difference' '' "$frit" doctor bisect tools/models/digits-mlp.frit -d cpu
 expect 0 'no difference \(1 runs\)' '' "$frit" doctor bisect "$scratch/random.frit" -d cpu
 
+expect 0 '10 ops' '' "$frit" trace tools/models/digits-mlp.frit -d reference -o "$scratch/recorded"
+expect 0 'no difference' '' "$frit" doctor bisect "$scratch/recorded" -d cpu
+
 # ---- a fuser: its block, and how to do without it
 expect 1 '^  cause +fuser fake-wrong-dead/few$' '' bisect wrong-dead "$scratch/program.frit" -d wrong "${inputs[@]}"
 grep -q '^  right with  *\[fusion\] exclude = fake-wrong-dead/few$' "$scratch/out" || complain "no setting" "bisect"
@@ -51,6 +54,13 @@ grep -q '^  first wrong  *block "fused: neg maximum" \[fake-wrong-dead/few\]:$' 
 grep -q '^      d = neg b$' "$scratch/out" && grep -q '^      e = maximum d, a$' "$scratch/out" || complain "no ops" "bisect"
 expect 0 'no difference' '' env FRIT_FUSION_EXCLUDE=fake-wrong-dead/few FRIT_CONFIG="$scratch/wrong-dead.ini" \
   "$frit" doctor bisect "$scratch/program.frit" -d wrong "${inputs[@]}"
+
+# saved, it is a program of its own
+expect 1 "^  saved +$scratch/saved: " '' bisect wrong-dead "$scratch/program.frit" -d wrong "${inputs[@]}" -o "$scratch/saved"
+expect 0 'trace.frit: ok, 2 ops, 2 inputs, 1 outputs' '' "$frit" check "$scratch/saved/trace.frit"
+expect 1 '^  cause +fuser fake-wrong-dead/few$' '' bisect wrong-dead "$scratch/saved" -d wrong
+expect 1 '' 'no/such: the folder cannot be made' \
+  bisect wrong-dead "$scratch/program.frit" -d wrong "${inputs[@]}" -o "$scratch/no/such"
 
 # ---- a fuser whose program ends the process, so that its blocks are not known
 expect 1 '^  cause +fuser fake-wrong-fused-crash/few$' '' bisect wrong-fused-crash "$scratch/program.frit" -d wrong "${inputs[@]}"
@@ -61,7 +71,7 @@ expect 1 '^  cause +a candidate of a program' '' bisect wrong-candidate "$scratc
 grep -q 'max_candidates = 1$' "$scratch/out" || complain "no setting" "bisect"
 expect 1 '"cause": "setting"' '' bisect wrong-candidate "$scratch/program.frit" -d wrong "${inputs[@]}" --json
 expect_json
-for key in file device against agrees difference cause fusers right_with ops ops_difference block block_fuser trials; do
+for key in file device against agrees difference cause fusers right_with ops ops_difference block block_fuser saved trials; do
   grep -q "\"$key\":" "$scratch/out" || complain "no key $key" "bisect --json"
 done
 

@@ -53,6 +53,11 @@ for word in 'it has no note' 'it exports 1 symbols beside' 'tables that the load
   'a missing symbol is noticed only when it is called' 'it could be unloaded' 'probe: bad-welcome'; do
   grep -q -- "$word" "$scratch/out" || complain "no remark: $word" "doctor plugin"
 done
+if [ "$(uname -m)" = x86_64 ]; then
+  $cc -shared -fPIC -Wl,-z,ibt,-z,shstk -o "$scratch/libfrit-plain.so" "$scratch/plain.c"
+  expect 1 '^  ibt +yes$' '' "$frit" doctor plugin "$scratch/libfrit-plain.so"
+  grep -Eq '^  shadow_stack +yes$' "$scratch/out" || complain "no shadow stack" "doctor plugin"
+fi
 $cc -shared -fPIC -o "$scratch/libgone.so" -x c - <<<'int gone(void) { return 1; }'
 $cc -shared -fPIC -Wl,-rpath,/opt/vendor,--disable-new-dtags -o "$scratch/libfrit-plain.so" "$scratch/plain.c" \
   -Wl,--no-as-needed "$scratch/libgone.so" -Wl,-soname,libfrit-plain.so

@@ -4,9 +4,27 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/str.h"
 #include "invocation.h"
+
+/* Of a file, or of the recording in a folder. */
+static frit_status load_graph(const char *path, frit_graph **out, frit_err *err)
+{
+    struct str recording = {0};
+    struct stat about;
+    frit_status status;
+
+    if (stat(path, &about) || !S_ISDIR(about.st_mode))
+        return frit_graph_load(path, out, err);
+    str_addf(&recording, "%s/trace.frit", path);
+    status = recording.failed ? FRIT_NO_HOST_MEMORY : frit_graph_load(recording.text, out, err);
+    if (recording.failed)
+        snprintf(err->text, sizeof(err->text), "no memory");
+    str_fini(&recording);
+    return status;
+}
 
 frit_status program_open(struct program *program, const char *path, frit_err *err)
 {
@@ -15,7 +33,7 @@ frit_status program_open(struct program *program, const char *path, frit_err *er
     uint64_t n = 0;
 
     *program = (struct program){0};
-    status = frit_graph_load(path, &program->graph, err);
+    status = load_graph(path, &program->graph, err);
     if (status)
         return status;
     while (frit_graph_input_at(program->graph, n, &port) == FRIT_OK)

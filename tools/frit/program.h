@@ -25,8 +25,8 @@ struct program {
     frit_tensor **tensors; /* one per input; set by program_feed */
 };
 
-/* Parses the program; error messages begin with FILE:LINE:COLUMN.  program_close must be called in
- * every case. */
+/* Parses the program, or of a folder the recording in it; error messages begin with
+ * FILE:LINE:COLUMN.  program_close must be called in every case. */
 frit_status program_open(struct program *program, const char *path, frit_err *err);
 void program_close(struct program *program);
 

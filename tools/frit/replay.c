@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `frit replay`: runs a recording twice, fused and op by op or on two devices, and reports how the
  * results differ. */
-#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
-#include "base/str.h"
 #include "element.h"
 #include "invocation.h"
 #include "json.h"
@@ -198,24 +195,6 @@ static int parse_tolerance(const struct invocation *in, double *tolerance)
     return CLI_FINE;
 }
 
-/* Opens a recording: a folder stands for the program in it. */
-static int open_recording(const struct invocation *in, struct program *program)
-{
-    struct str path = {0};
-    struct stat about;
-    int status;
-
-    *program = (struct program){0};
-    session_load_ops();
-    str_addf(&path, "%s", in->args[0]);
-    if (stat(in->args[0], &about) == 0 && S_ISDIR(about.st_mode))
-        str_addf(&path, "/trace.frit");
-    status = path.failed ? fail_command(in, "no memory")
-                         : program_begin(program, in, path.text, program_sources);
-    str_fini(&path);
-    return status;
-}
-
 static int run(const struct invocation *in)
 {
     const char *device = invocation_value(in, "--device"),
@@ -226,8 +205,9 @@ static int run(const struct invocation *in)
     struct report report = {.program = &program, .a = &a, .b = &b};
     int status = parse_tolerance(in, &report.tolerance);
 
+    session_load_ops();
     if (status == CLI_FINE)
-        status = open_recording(in, &program);
+        status = program_begin(&program, in, in->args[0], program_sources);
     if (status == CLI_FINE)
         status = replay_once(in, &program, &a);
     if (status == CLI_FINE)

@@ -10,6 +10,7 @@
 #include <frit/inspect.h>
 
 #include "doctor/judge.h"
+#include "doctor/save.h"
 #include "invocation.h"
 #include "json.h"
 #include "session.h"
@@ -59,6 +60,7 @@ struct bisect {
     bool has_region;
     struct region region;         /* the shortest that is wrong */
     struct verdict wrong;         /* its run */
+    const char *saved;            /* the folder that it was written to; NULL: none */
     struct trial_block block;     /* that made it, if only one has several ops */
     bool has_block, is_elsewhere; /* a block is known; an op ran on the fallback device */
 };
@@ -319,6 +321,17 @@ static void find_place(struct bisect *b)
     trial_fini(&trial);
 }
 
+/* --output */
+static int save(struct bisect *b)
+{
+    const char *folder = invocation_value(b->in, "--output");
+
+    if (!folder || !b->has_region)
+        return CLI_FINE;
+    b->saved = folder;
+    return save_region(b->in, &b->judge, &b->region, folder);
+}
+
 static int run_all(struct bisect *b)
 {
     const struct region all = {0, b->judge.program.n_ops - 1};
@@ -336,7 +349,7 @@ static int run_all(struct bisect *b)
     find_cause(b);
     if (b->cause == CAUSE_DRIVER || b->n_base > 1)
         find_place(b);
-    return CLI_FINE;
+    return save(b);
 }
 
 /* ---- text ---- */
@@ -390,6 +403,8 @@ static void show(const struct bisect *b)
     printf("\n    %s\n", b->whole.words);
     show_cause(b);
     show_place(b);
+    if (b->saved)
+        printf("  saved            %s: `frit doctor bisect %s`\n", b->saved, b->saved);
     printf("  found in %" PRIu32 " trials\n", b->judge.n_trials);
 }
 
@@ -429,6 +444,7 @@ static void print_json(const struct bisect *b)
     json_text(&json, "fusers", b->cause == CAUSE_FUSER ? b->exclude : NULL);
     json_text(&json, "right_with", b->setting.section ? setting : NULL);
     json_place(&json, b);
+    json_text(&json, "saved", b->saved);
     json_uint(&json, "trials", b->judge.n_trials);
     json_end(&json);
 }

@@ -132,7 +132,7 @@ static const struct topic {
     {"config", NULL, 1, JSON, config_command},
     {"forgive", "ID", 2, 0, forgive_command},
     {"plugin", "FILE", 2, JSON, plugin_command},
-    {"bisect", "PROGRAM", 2, JSON | DEVICE | BISECT, bisect_command},
+    {"bisect", "PROGRAM", 2, JSON | DEVICE | BISECT | OUTPUT, bisect_command},
     {"report", NULL, 2, DEVICE | OUTPUT, report_command},
 };
 
@@ -159,7 +159,7 @@ static int check_options(const struct invocation *in, const struct topic *topic)
                 {"--tolerance", "bisect", BISECT},
                 {"--repeat", "bisect", BISECT},
                 {"--timeout", "bisect", BISECT},
-                {"--output", "report", OUTPUT}};
+                {"--output", "bisect and report", OUTPUT}};
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
         if (invocation_has(in, rows[i].option) && !(topic->options & rows[i].mask))
@@ -192,23 +192,19 @@ const struct command doctor_command = {
         "           is that of another topic\n"
         "config     every value of the configuration and where it came from\n"
         "forgive    load a plugin again that is not loaded since processes died in it\n"
-        "plugin     what a plugin's file says of itself, exports and needs, and how it is linked;\n"
-        "           whether this library would load it; what happens when it is tried in a "
-        "process\n"
-        "           of its own; all checks of `frit conform`, and every row once, on its first\n"
-        "           device.  Exits with 1 if it does not work.  The file is never loaded into "
-        "this\n"
-        "           process\n"
-        "bisect     runs a text program on the device and on --against; if results differ, finds\n"
-        "           the setting, the fuser or the driver that is at fault, and the shortest "
-        "region\n"
-        "           of ops that is wrong with right operands.  Each trial is a process of its own, "
-        "so\n"
-        "           crashes and hangs are found as well.  Exits with 1 if results differ\n"
-        "report     all of this as one text to attach to a report of a fault, and what `frit\n"
-        "           explain` says of PROGRAM; without the names of the user and the host, the "
-        "home\n"
-        "           folder, and elements of tensors\n"
+        "plugin     what a plugin's file says of itself, exports and needs, how it is linked;\n"
+        "           whether this library would load it; what happens when it is tried in a\n"
+        "           process of its own; all checks of `frit conform`, and every row once, on its\n"
+        "           first device.  Exits with 1 if it does not work.  The file is never loaded\n"
+        "           into this process\n"
+        "bisect     runs a text program, or the recording in a folder, on the device and on\n"
+        "           --against; if results differ, finds the setting, the fuser or the driver that\n"
+        "           is at fault, and the shortest sequence of ops that is wrong with right\n"
+        "           operands.  Each trial is a process of its own, so crashes and hangs are found\n"
+        "           as well.  Exits with 1 if results differ\n"
+        "report     all of this as one text to attach to a report of a fault, and what\n"
+        "           `frit explain` says of PROGRAM; without the names of the user and the host,\n"
+        "           the home folder, and elements of tensors\n"
         "\n"
         "With --json: without a name: version, abi_min, abi_max, compiler, sanitizer, library,\n"
         "system; plugins {id, path, version, origin, devices, reason, detail, probe (trusted, "
@@ -224,20 +220,18 @@ const struct command doctor_command = {
         "static_tls, reason, detail, probe, probe_detail, devices, probe_seconds, conform,\n"
         "failures; remarks, problems {text, advice}.\n"
         "bisect: file, device, against, agrees, difference, cause (setting, fuser, fusion,\n"
-        "driver), fusers, right_with, ops, ops_difference, block, block_fuser, trials.",
+        "driver), fusers, right_with, ops, ops_difference, block, block_fuser, saved, trials.",
     .options =
         (const struct option[]){
             {"--device", "D", "devices in order of preference; first usable wins", 'd', false},
             {"--against", "D", "bisect: the device that is right (reference)", 0, false},
             {"--in", "NAME=VALUE", "bisect: value of an input: FILE.npy, random or zeros", 0, true},
-            {"--tolerance", "T",
-             "bisect: allowed difference, of the largest value of an output; else half of a "
-             "float's "
-             "digits",
-             0, false},
+            {"--tolerance", "T", "bisect: allowed difference / largest value (by the type)", 0,
+             false},
             {"--repeat", "N", "bisect: runs of a trial; 8", 0, false},
             {"--timeout", "SECONDS", "bisect: that a trial may take; 60", 0, false},
-            {"--output", "FILE", "report: the file to write", 'o', false},
+            {"--output", "FILE", "report: the file; bisect: a folder for those ops and operands",
+             'o', false},
             {"--json", NULL, "print JSON", 0, false},
             {0}},
     .examples = (const char *const[]){"doctor", "doctor vulkan:0", "doctor config",

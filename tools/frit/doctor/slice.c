@@ -214,6 +214,12 @@ size_t slice_inputs(const struct slice_program *program, size_t first, size_t la
     return n;
 }
 
+/* Of the ops up to `last`. */
+static bool is_output_of(const struct slice_value *value, size_t last)
+{
+    return value->is_output || (value->last_use != SIZE_MAX && value->last_use > last);
+}
+
 size_t slice_outputs(const struct slice_program *program, size_t first, size_t last, uint32_t *out)
 {
     size_t n = 0;
@@ -223,10 +229,23 @@ size_t slice_outputs(const struct slice_program *program, size_t first, size_t l
 
         if (value->maker == SIZE_MAX || value->maker < first || value->maker > last)
             continue;
-        if (value->is_output || (value->last_use != SIZE_MAX && value->last_use > last))
+        if (is_output_of(value, last))
             out[n++] = v;
     }
     return n;
+}
+
+void slice_print_ops(const struct slice_program *program, size_t first, size_t last,
+                     struct str *out)
+{
+    for (size_t i = first; i <= last; i++)
+        str_addf(out, "%s\n", program->ops[i].text);
+    for (uint32_t v = 0; v < program->n_values; v++) {
+        const struct slice_value *value = &program->values[v];
+
+        if (value->maker >= first && value->maker <= last && is_output_of(value, last))
+            str_addf(out, "output %s\n", value->name);
+    }
 }
 
 void slice_print(const struct slice_program *program, size_t first, size_t last,

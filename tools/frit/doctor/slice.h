@@ -45,6 +45,10 @@ void slice_fini(struct slice_program *program);
 size_t slice_inputs(const struct slice_program *program, size_t first, size_t last, uint32_t *out);
 size_t slice_outputs(const struct slice_program *program, size_t first, size_t last, uint32_t *out);
 
+/* Their ops and outputs, without inputs. */
+void slice_print_ops(const struct slice_program *program, size_t first, size_t last,
+                     struct str *out);
+
 /* Ops `first` to `last` as a program whose outputs are these values.  `types`: of all values, as
  * text; of those that are inputs at least. */
 void slice_print(const struct slice_program *program, size_t first, size_t last,
