@@ -257,7 +257,7 @@ bool wrong_takes(const frit_op_desc *op)
         op->id != FRIT_OP_copy && !(WRONG == WRONG_REFUSES && op->id == FRIT_OP_relu))
         return false;
     for (uint32_t i = 0; i < op->n_in; i++)
-        if (op->in[i].dtype != FRIT_F32)
+        if (frit_operand_at(op, op->in, i)->dtype != FRIT_F32)
             return false;
     return true;
 }

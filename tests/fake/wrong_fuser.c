@@ -147,8 +147,11 @@ static void push_one(struct steps *steps, const frit_op_desc *op)
         steps->shape = *op->out;
     *step =
         (struct step){.op = op->id, .n_in = op->n_in, .out = op->out->value, .n_dead = op->n_dead};
-    for (uint32_t k = 0; k < op->n_in; k++)
-        step->in[k] = op->in[k].kind == FRIT_OPERAND_TENSOR ? op->in[k].value : NO_VALUE;
+    for (uint32_t k = 0; k < op->n_in; k++) {
+        const frit_operand *in = frit_operand_at(op, op->in, k);
+
+        step->in[k] = in->kind == FRIT_OPERAND_TENSOR ? in->value : NO_VALUE;
+    }
     if (op->n_dead)
         memcpy(step->dead, op->dead, op->n_dead * sizeof(*step->dead));
 }

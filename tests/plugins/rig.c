@@ -55,7 +55,11 @@ static frit_status get_text(void *self, frit_str key, frit_str *out, frit_err *e
     const struct rig *rig = self;
     const struct {
         const char *key, *given, *usual;
-    } options[] = {{"isa", rig->isa, "auto"}, {"tier", rig->tier, "0"}, {"llvm", rig->llvm, ""}};
+    } options[] = {{"isa", rig->isa, "auto"},
+                   {"tier", rig->tier, "0"},
+                   {"llvm", rig->llvm, ""},
+                   {"fault", NULL, "none"},
+                   {"gone", NULL, ""}};
     const char *text = NULL;
 
     (void)err;

@@ -18,10 +18,10 @@ calm='^(frit conform: [0-9]+ of [0-9]+.*)?$' # how far it is, on slow machines
 
 # Every row of the op table but those that want several devices, and the checks of the device as a whole.
 "$frit" conform reference --list >"$scratch/list"
-for name in device/transfers memory/places queue/order program/saved fuser/results; do
+for name in device/transfers memory/places queue/order kernel/failures program/saved fuser/results fault/lost; do
   grep -q "^# $name: ...*" "$scratch/list" || complain "$name is not listed" "conform --list"
 done
-sed -n 's/^# \([a-z0-9_]*\)\/.*/\1/p' "$scratch/list" | grep -Evx 'device|memory|queue|program|spec|fuser' | sort -u >"$scratch/cases"
+sed -n 's/^# \([a-z0-9_]*\)\/.*/\1/p' "$scratch/list" | grep -Evx 'device|memory|queue|kernel|program|spec|fuser|fault' | sort -u >"$scratch/cases"
 "$frit" ops --json | sed -n 's/^      "name": "\([a-z0-9_]*\)",$/\1/p' | sort -u >"$scratch/rows"
 [ "$(wc -l <"$scratch/rows")" -gt 150 ] || complain "cannot find the rows in its JSON" "frit ops --json"
 rest=$(comm -3 "$scratch/rows" "$scratch/cases" | tr -d '\t' | tr '\n' ' ')
@@ -32,7 +32,7 @@ rest=$(comm -3 "$scratch/rows" "$scratch/cases" | tr -d '\t' | tr '\n' ' ')
 expect 0 'ok, [0-9]+ ops' '' "$frit" check "$scratch/case.frit"
 
 # What `reference` lacks is fusers and a second device, and the reasons say so.
-expect 0 ' 0 failed, 14 skipped; .* 0 fallback, 0 failed$' '*' "$frit" conform reference --quick
+expect 0 ' 0 failed, 18 skipped; .* 0 fallback, 0 failed$' '*' "$frit" conform reference --quick
 grep -A1 '^skipped program/saved and 9 more$' "$scratch/out" | grep -q '^    the plugin has no fusers$' || complain "no reason of what is skipped" "conform --quick"
 expect 0 '"skipped": 9,' '' "$frit" conform reference --filter fuser --json --junit "$scratch/junit.xml"
 expect_json conform
@@ -99,6 +99,26 @@ expect 1 '^$' '^frit conform: reference: it was not opened: it crashed: Aborted$
 expect 0 ' 0 failed, ' '' "$frit" conform reference --quick --filter sum --set frit.threads=1
 expect 1 '' 'conform: reference: no host opens: .*threads' "$frit" conform reference --quick --filter 'sum/f32/*' --set frit.threads=-1
 
+# Launches fail by an option of the driver, and a command loses its device; a device that is lost ends the run with a line, and
+# another exit code.
+late=$build/tests/late/libfrit-late.so
+mkdir "$scratch/gone"
+expect 0 ' 3 passed, 0 failed, 0 skipped;' '' "$frit" conform "$late" --filter 'fault/*' --fault fault=fail \
+  --lose "touch $scratch/gone/\$FRIT_CONFORM_PID" --set "plugin.org.example.late.option.gone=$scratch/gone"
+expect 1 '^fault/launches$' '*' "$frit" conform "$late" --filter fault/launches --fault fault=none
+grep -q '^    with fault=none the launch does not fail$' "$scratch/out" || complain "what does not fail passes" "conform --fault"
+expect 1 '^    --lose: the command ends with status' '*' "$frit" conform "$late" --filter fault/lost --lose false
+printf '[plugin.org.example.late]\noption.fault = lose\n' >"$scratch/lose.ini"
+for way in "--set plugin.org.example.late.option.fault=lose" "env FRIT_CONFIG=$scratch/lose.ini"; do
+  command=("$frit" conform "$late" --quick --jobs 1 --filter 'add/f32/*' --filter 'device/*')
+  [[ $way == env* ]] && command=($way "${command[@]}") || command+=($way)
+  expect 3 '^the device was lost: [1-9][0-9]* more cases were not run$' '*' "${command[@]}"
+  [ "$(grep -c '^failed ' "$scratch/err")" = 1 ] || complain "other cases fail, too" "${command[*]}"
+  [ "$(grep -cE '^frit conform: late:0 was lost in [a-z]*/[^ ]*; [0-9]+ of [0-9]+ cases were not run$' "$scratch/err")" = 1 ] ||
+    complain "not one line of the loss" "${command[*]}"
+done
+expect 2 '' "--fault wants OPTION=VALUE, not 'fault'" "$frit" conform "$late" --fault fault
+
 # Only its options make the second device: they count where the driver is looked up, and where its plugin is opened again.
 expect 1 '' 'conform: fake:1: ' "$frit" conform fake:1 --filter memory/places --set "plugin.fake-good.library=$fakes/libfrit-fake-good.so"
 expect 0 '^fake:1: 1 cases .*: 1 passed' 'warn fake: ' "$frit" conform fake:1 --filter memory/places \
@@ -131,7 +151,7 @@ while IFS='|' read -r file case words; do
   # The other cases were run and counted all the same.
   grep -qE ', [1-9][0-9]* failed, ' "$scratch/out" || complain "no count of failures" "$file"
   case $row in
-    device | memory | queue | program | spec | fuser) ;;
+    device | memory | queue | kernel | program | spec | fuser) ;;
     *) grep -qE "^$row  *[F~-]" "$scratch/out" || complain "no line of the table" "$file" ;;
   esac
 done < <(sed -nE 's/^FAKE_WRONG\([A-Z_]+, "([^"]*)", "([^"]*)", "([^"]*)"\)$/\1|\2|\3/p' tests/fake/wrongs.def)

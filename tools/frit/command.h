@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
-enum { CLI_FINE = 0, CLI_FAILED = 1, CLI_MISUSED = 2 }; /* exit codes */
+enum { CLI_FINE = 0, CLI_FAILED = 1, CLI_MISUSED = 2, CLI_LOST = 3 }; /* exit codes */
 
 struct option {
     const char *name;  /* "--device"; NULL after the last */

@@ -20,6 +20,7 @@ static const struct {
     {"0", "success"},
     {"1", "failure; the reason is on standard error"},
     {"2", "wrong usage: unknown command, option or name, missing value"},
+    {"3", "`conform`: the device was lost"},
 };
 
 static const struct {

@@ -24,8 +24,11 @@ static frit_status prepare(const struct kit_program *program, const frit_signatu
 
     (void)err;
     (void)spec;
-    for (uint32_t i = 0; i < program->block->n_args; i++)
-        dense &= is_dense(sig->args[i].dims, sig->args[i].strides, sig->args[i].rank, 1);
+    for (uint32_t i = 0; i < program->block->n_args; i++) {
+        const frit_arg_sig *arg = frit_arg_sig_at(sig, i);
+
+        dense &= is_dense(arg->dims, arg->strides, arg->rank, 1);
+    }
     variant->n_bytes = 1;
     variant->bytes[0] = dense;
     return FRIT_OK;
@@ -95,6 +98,8 @@ static const struct kit_row rows[] = {
     {FRIT_OP_add, F32, KIT_INPLACE | KIT_COMPILED, NULL},
     {FRIT_OP_sub, F32, KIT_INPLACE | KIT_COMPILED, NULL},
     {FRIT_OP_mul, F32, KIT_INPLACE | KIT_COMPILED, NULL},
+    {FRIT_OP_div, F32, KIT_INPLACE | KIT_COMPILED, NULL},
+    {FRIT_OP_maximum, F32, KIT_INPLACE | KIT_COMPILED, NULL},
     {FRIT_OP_exp, F32, KIT_INPLACE, run_maps},
     {FRIT_OP_sum, F32, 0, run_sum},
     {FRIT_OP_matmul, F32, KIT_DENSE, run_matmul},
@@ -119,9 +124,32 @@ static const frit_device_info devices[] = {{.type = FRIT_DEVICE_ACCELERATOR,
                                             .stable_id = FRIT_STR_INIT("late-0"),
                                             .name = FRIT_STR_INIT("later, on a thread")}};
 
+static frit_status configure(struct kit_instance *instance, const frit_host_options *options,
+                             frit_err *err)
+{
+    void *host = instance->plug.host->self;
+    struct late_options *own = instance->own;
+    frit_str fault;
+    frit_status status = options->get_str(host, FRIT_STR("fault"), &fault, err);
+
+    if (!status)
+        status = options->get_str(host, FRIT_STR("gone"), &own->gone, err);
+    if (status)
+        return status;
+    own->fail = plug_is(fault, FRIT_STR("fail"));
+    own->lose = plug_is(fault, FRIT_STR("lose"));
+    return FRIT_OK;
+}
+
 static frit_status init(struct kit_instance *instance, frit_err *err)
 {
-    (void)err;
+    struct late_options *own =
+        plug_alloc(&instance->plug, sizeof *own, _Alignof(struct late_options));
+
+    if (!own)
+        return plug_fail(&instance->plug, err, FRIT_NO_HOST_MEMORY, "no memory for options");
+    *own = (struct late_options){0};
+    instance->own = own;
     instance->backend.write = late_write;
     instance->backend.read = late_read;
     instance->backend.submit = late_submit;
@@ -129,6 +157,11 @@ static frit_status init(struct kit_instance *instance, frit_err *err)
     instance->backend.kernel_load = NULL;
     instance->backend.kernel_unload = NULL;
     return FRIT_OK;
+}
+
+static void fini(struct kit_instance *instance)
+{
+    plug_free(&instance->plug, instance->own);
 }
 
 static const struct kit_driver driver = {
@@ -142,6 +175,8 @@ static const struct kit_driver driver = {
     .n_fusers = 1,
     .compiler = &compiler,
     .init = init,
+    .fini = fini,
+    .configure = configure,
     .open = late_open,
     .close = late_close,
 };
@@ -151,11 +186,32 @@ static frit_status plugin_open(const frit_host_root *host, void **out, frit_err 
     return kit_open(&driver, host, out, err);
 }
 
+static const frit_option options[] = {
+    {
+        .struct_size = sizeof(frit_option),
+        .type = FRIT_OPTION_STR,
+        .name = FRIT_STR_INIT("fault"),
+        .default_value = FRIT_STR_INIT("none"),
+        .meaning = FRIT_STR_INIT("what becomes of launches"),
+        .choices = FRIT_STR_INIT("none fail lose"),
+    },
+    {
+        .struct_size = sizeof(frit_option),
+        .type = FRIT_OPTION_STR,
+        .name = FRIT_STR_INIT("gone"),
+        .meaning =
+            FRIT_STR_INIT("a folder: a file there, named like the process, loses the device"),
+    },
+};
+
 static const frit_plugin plugin = {
     .struct_size = sizeof(frit_plugin),
+    .n_options = sizeof options / sizeof *options,
+    .option_stride = sizeof *options,
     .id = FRIT_STR_INIT("org.example.late"),
     .version = FRIT_STR_INIT("1"),
     .license = FRIT_STR_INIT("Apache-2.0"),
+    .options = options,
     .open = plugin_open,
     .close = kit_close,
     .get_interface = kit_interface,

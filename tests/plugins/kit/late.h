@@ -12,6 +12,13 @@
 
 struct node;
 
+/* What the options of the plugin say: how launches fail, and where a file may lie by which the
+ * device is lost.  The instance's own. */
+struct late_options {
+    bool fail, lose;
+    frit_str gone; /* a folder; the file is named like the process.  Empty: none */
+};
+
 /* What a device has of its own: the queue, and what a test wants of it. */
 struct late {
     struct progress progress;
@@ -22,6 +29,8 @@ struct late {
     bool stop;
     bool held;           /* nothing runs meanwhile */
     uint64_t fail, lose; /* cookie of the launch that fails, that the device is lost with */
+    bool fail_all, lose_all;
+    char gone[128];      /* a file: where it appears, the device is lost.  "": none */
     atomic_uint n_codes; /* that live */
     atomic_uint n_compiled;
     atomic_bool refuse_compile;

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The queue: a list of nodes, one per command, which a thread runs in order.  A node takes along
  * all that it needs.  Values are issued under the lock under which nodes are listed. */
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "late.h"
 #include "util/memory.h"
@@ -44,11 +46,17 @@ static void run_fill(const struct node *node)
 
 static frit_status run_launch(const struct late *late, const struct node *node, frit_err *err)
 {
-    if (node->launch.cookie && node->launch.cookie == late->fail)
+    if (late->fail_all || (node->launch.cookie && node->launch.cookie == late->fail))
         return plug_fail(node->call.plug, err, FRIT_IO, "the launch that fails");
-    if (node->launch.cookie && node->launch.cookie == late->lose)
+    if (late->lose_all || (node->launch.cookie && node->launch.cookie == late->lose))
         return plug_fail(node->call.plug, err, FRIT_DEVICE_LOST, "the launch that is too much");
     return node->run(&node->call, err);
+}
+
+/* Whether the file has appeared; it is removed, so that the device can be opened again. */
+static bool is_gone(const struct late *late)
+{
+    return late->gone[0] && unlink(late->gone) == 0;
 }
 
 /* True: the device is lost. */
@@ -59,7 +67,10 @@ static bool run_node(struct late *late, const struct node *node)
                           .err = {.struct_size = sizeof fault.err}};
     frit_status status = FRIT_OK;
 
-    if (node->kind == NODE_COPY)
+    if (is_gone(late))
+        status =
+            plug_fail(late->progress.plug, &fault.err, FRIT_DEVICE_LOST, "%s appeared", late->gone);
+    else if (node->kind == NODE_COPY)
         memmove(node->to, node->from, node->bytes);
     else if (node->kind == NODE_FILL)
         run_fill(node);
@@ -142,11 +153,17 @@ static void end(struct kit_device *device)
 frit_status late_open(struct kit_device *device, frit_err *err)
 {
     const struct plug *plug = &device->instance->plug;
+    const struct late_options *options = device->instance->own;
     struct late *late = plug_alloc(plug, sizeof *late, _Alignof(struct late));
 
     if (!late)
         return plug_fail(plug, err, FRIT_NO_HOST_MEMORY, "no memory for a queue");
     memset(late, 0, sizeof *late);
+    late->fail_all = options->fail;
+    late->lose_all = options->lose;
+    if (options->gone.len)
+        snprintf(late->gone, sizeof late->gone, "%.*s/%ld", (int)options->gone.len,
+                 options->gone.ptr, (long)getpid());
     device->own = late;
     progress_init(&late->progress, plug);
     pthread_mutex_init(&late->lock, NULL);

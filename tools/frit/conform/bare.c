@@ -94,7 +94,7 @@ bool bare_has_option(const struct bare *bare, const char *name)
 }
 
 /* The value that libfrit would pass: that of the command line, the environment or a file, else the
- * default.  FRIT_INVALID if the plugin declares no such option of that type. */
+ * default.  FRIT_INVALID if the plugin declares no such option of that type, 0 being any. */
 static frit_status get_typed(void *self, frit_str key, uint32_t type, frit_str *out, frit_err *err)
 {
     const struct bare *bare = self;
@@ -102,7 +102,7 @@ static frit_status get_typed(void *self, frit_str key, uint32_t type, frit_str *
     frit_config_desc value = {.struct_size = sizeof(value)};
     char section[CONFORM_NAME], name[CONFORM_NAME];
 
-    if (!option || option->type != type)
+    if (!option || (type && option->type != type))
         return core_err_set(self, err, FRIT_INVALID, 0, FRIT_STR("an option without declaration"));
     snprintf(section, sizeof(section), "plugin.%.*s", (int)bare->plugin->id.len,
              bare->plugin->id.ptr);
@@ -118,7 +118,7 @@ static frit_status get_typed(void *self, frit_str key, uint32_t type, frit_str *
 
 static frit_status get_str(void *self, frit_str key, frit_str *out, frit_err *err)
 {
-    return get_typed(self, key, FRIT_OPTION_STR, out, err);
+    return get_typed(self, key, 0, out, err); /* as it is written, whatever its type */
 }
 
 static frit_status get_text(void *self, frit_str key, uint32_t type, char text[64], frit_err *err)
@@ -198,7 +198,7 @@ frit_status bare_fail(struct bare *bare, const char *slot, frit_status status)
 {
     snprintf(bare->reason, CONFORM_REASON, "%s: %s: %.300s", slot, frit_status_name(status),
              bare->err.text);
-    return status;
+    return status == FRIT_UNSUPPORTED ? FRIT_INTERNAL : status;
 }
 
 /* ---- opening ---- */
@@ -269,6 +269,7 @@ frit_status bare_open(struct bare *bare, const struct conform_options *options,
     bare->host = lab->host;
     bare->reason = reason;
     bare->memo = lab->memo;
+    bare->border = lab->border;
     bare->err = (frit_err){.struct_size = sizeof(bare->err)};
     bare->root = (frit_host_root){sizeof(bare->root), 0, bare, get_interface};
     if (!find_file(lab, &plugin, &index))
@@ -294,12 +295,17 @@ frit_status bare_open(struct bare *bare, const struct conform_options *options,
 
 frit_status bare_close(struct bare *bare, frit_status status)
 {
+    const char *changed;
+
     if (bare->late)
         return status ? status : bare_late(bare);
     if (bare->device)
         bare->backend->device_close(bare->device);
     bare->plugin->close(bare->instance);
     bare->device = NULL;
+    changed = border_differs(bare->border);
+    if (!status && changed)
+        return bare_fail_text(bare, "%s is another than before the plugin was loaded", changed);
     if (!status && bare->live)
         return bare_fail_text(bare, "%lld pieces of host memory are left after close",
                               (long long)bare->live);

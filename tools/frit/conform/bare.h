@@ -13,6 +13,7 @@
 #include <frit/plugin.h>
 #include <frit/profile.h>
 
+#include "conform/border.h"
 #include "conform/lab.h"
 #include "conform/launch.h"
 
@@ -32,26 +33,29 @@ struct bare {
     void *device;
     uint64_t last;          /* value of the last write, read or submit */
     uint64_t reached;       /* the last one that was waited for */
+    bool wide;              /* arguments have fields after those of this contract */
     bool late;              /* a wait timed out: what is running may never end */
     frit_fuser_device seen; /* what the host passes to fusers */
-    _Atomic int64_t live;   /* pieces of host memory that the plugin holds */
-    frit_err err;           /* of the last call */
-    char *reason;           /* CONFORM_REASON bytes: what is wrong */
+    const struct border *border;
+    _Atomic int64_t live; /* pieces of host memory that the plugin holds */
+    frit_err err;         /* of the last call */
+    char *reason;         /* CONFORM_REASON bytes: what is wrong */
     struct block_memo *memo;
 };
 
 /* Opens the device of the lab a second time.  On failure all is closed. */
 frit_status bare_open(struct bare *bare, const struct conform_options *options,
                       const struct lab *lab, char reason[CONFORM_REASON]);
-/* Returns `status` if it is a failure; FRIT_INTERNAL if host memory is left, or if the queue hangs,
- * and then the device stays open. */
+/* Returns `status` if it is a failure; FRIT_INTERNAL if host memory is left or the state of the
+ * thread or process is another, or if the queue hangs, and then the device stays open. */
 frit_status bare_close(struct bare *bare, frit_status status);
 /* Sets `plugin` to that of a file. */
 frit_status bare_load(struct bare *bare, const char *path);
 /* Writes the reason and returns FRIT_INTERNAL. */
 frit_status bare_fail_text(struct bare *bare, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-/* Fails the case with the status that a slot returned, and its text. */
+/* Fails the case with the status that a slot returned, and its text; not as unsupported, which a
+ * slot says where nothing was promised: callers that expect it return it themselves. */
 frit_status bare_fail(struct bare *bare, const char *slot, frit_status status);
 /* Whether the plugin declares the option. */
 bool bare_has_option(const struct bare *bare, const char *name);
@@ -113,11 +117,22 @@ struct bare_extras {
     frit_derived list[BARE_DERIVED];
 };
 
+/* Arguments as a host of a later minor passes them: with fields after those that are known here. */
+struct wide_sig {
+    frit_arg_sig sig;
+    uint64_t more[2];
+};
+
+struct wide_arg {
+    frit_arg arg;
+    uint64_t more[2];
+};
+
 /* The contract's form of a launch, with memory that the spec wants until bare_unbind, also after a
  * failure.  Points into itself and the answer. */
 struct bare_bound {
     frit_launch launch;
-    frit_arg args[BARE_ARGS];
+    struct wide_arg args[BARE_ARGS]; /* at launch.arg_stride */
     frit_scalar scalars[BARE_SCALARS];
     struct bare_extras extras;
 };

@@ -116,7 +116,10 @@ static frit_status record(struct capturing *c)
     }
     status = bare->capture->record(bare->device, NULL, cmds, 3, sizeof(cmds[0]), params,
                                    4 * LAUNCHES, sizeof(params[0]), &c->recording, &bare->err);
-    return status ? bare_fail(bare, "record", status) : FRIT_OK;
+    if (!status)
+        return FRIT_OK;
+    bare_fail(bare, "record", status);
+    return status;
 }
 
 static frit_place place_of(const struct bare_tensor *tensor)

@@ -198,6 +198,13 @@ static bool has_layout(const struct conform_case *one, uint32_t layout, size_t r
     return !quick || (first && odd) || ((first || odd) && layout == 1 + rotation % (N_LAYOUTS - 1));
 }
 
+/* Whether types other than the quick one have special values, too, with --quick. */
+static bool is_typical(const struct conform_form *form)
+{
+    return strcmp(form->shape, "odd") == 0 || strcmp(form->shape, "pairs") == 0 ||
+           strncmp(form->shape, "to-", strlen("to-")) == 0;
+}
+
 static bool add_layouts(struct conform_cases *cases, struct conform_case *one, size_t rotation,
                         bool quick)
 {
@@ -209,9 +216,8 @@ static bool add_layouts(struct conform_cases *cases, struct conform_case *one, s
             return false;
     }
     one->layout = LAYOUT_DENSE;
-    one->special =
-        !has_only_dense(one->form) && has_special(&one->row) &&
-        (!quick || one->dtype == quick_type(&one->row) || strcmp(one->form->shape, "odd") == 0);
+    one->special = !has_only_dense(one->form) && has_special(&one->row) &&
+                   (!quick || one->dtype == quick_type(&one->row) || is_typical(one->form));
     if (one->special && !add(cases, one))
         return false;
     one->special = false;
@@ -249,8 +255,10 @@ bool conform_check_add(struct conform_cases *cases, const struct conform_check *
 bool conform_checks_add(struct conform_cases *cases)
 {
     static const struct conform_check *const groups[] = {
-        device_checks, peer_checks,    memory_checks,  heap_checks, queue_checks,
-        clock_checks,  capture_checks, program_checks, spec_checks, fuser_checks};
+        device_checks, describe_checks, peer_checks,    memory_checks,
+        heap_checks,   queue_checks,    command_checks, timeout_checks,
+        clock_checks,  capture_checks,  kernel_checks,  program_checks,
+        wide_checks,   spec_checks,     fuser_checks,   fault_checks};
 
     for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++) {
         for (const struct conform_check *check = groups[i]; check->group; check++)

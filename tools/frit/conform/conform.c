@@ -21,6 +21,7 @@ struct gathering {
     struct conform_report report;
     struct progress progress;
     size_t capacity, done;
+    size_t lost; /* the case in which the device was lost, else SIZE_MAX */
     bool fail_fast, no_memory;
 };
 
@@ -143,6 +144,18 @@ static int take_shard(const struct invocation *in, struct conform_shard *shard)
     return CLI_FINE;
 }
 
+static int take_fault(const struct invocation *in, frit_setting *fault)
+{
+    char *text = (char *)invocation_value(in, "--fault"), *equals = text ? strchr(text, '=') : NULL;
+
+    if (text && (!equals || equals == text))
+        return fail_usage(in, "--fault wants OPTION=VALUE, not '%s'", text);
+    if (text)
+        *equals = '\0';
+    *fault = (frit_setting){NULL, text, text ? equals + 1 : NULL};
+    return CLI_FINE;
+}
+
 /* Nothing but the driver computes, compiled now and as it will be, in memory that holds NaN; what
  * is tested is not tried before, since every process here is one that may crash. */
 static int take_options(const struct invocation *in, struct conform_options *options)
@@ -156,6 +169,7 @@ static int take_options(const struct invocation *in, struct conform_options *opt
     char *end = NULL;
 
     *options = (struct conform_options){.timeout = 60,
+                                        .lose = invocation_value(in, "--lose"),
                                         .isolate = invocation_has(in, "--isolate"),
                                         .quick = invocation_has(in, "--quick")};
     for (size_t i = 0; i < sizeof(fixed) / sizeof(fixed[0]); i++)
@@ -170,6 +184,8 @@ static int take_options(const struct invocation *in, struct conform_options *opt
             return CLI_MISUSED;
     }
     set_defaults(options);
+    if (take_fault(in, &options->fault))
+        return CLI_MISUSED;
     return take_shard(in, &options->shard) ? CLI_MISUSED : take_jobs(in, options);
 }
 
@@ -247,8 +263,19 @@ static void list(const struct conform_cases *cases)
     }
 }
 
-static int report_all(const struct invocation *in, const struct conform_report *report)
+static int fail_lost(const struct invocation *in, const struct conform_report *report, size_t lost)
 {
+    char name[CONFORM_NAME];
+
+    fail_command(in, "%s was lost in %s; %zu of %zu cases were not run", report->device,
+                 conform_case_name(&report->cases->at[lost], name),
+                 report->cases->count - report->n_run, report->cases->count);
+    return CLI_LOST;
+}
+
+static int report_all(const struct invocation *in, const struct gathering *g)
+{
+    const struct conform_report *report = &g->report;
     const char *junit = invocation_value(in, "--junit");
 
     conform_report_warn(report, stderr);
@@ -258,6 +285,8 @@ static int report_all(const struct invocation *in, const struct conform_report *
         conform_report_text(report, stdout);
     if (junit && !conform_report_junit(report, junit))
         return fail_command(in, "%s cannot be written", junit);
+    if (g->lost != SIZE_MAX)
+        return fail_lost(in, report, g->lost);
     if (report->n_run < report->cases->count)
         return fail_command(in, "stopped at the first failure; %zu of %zu cases were not run",
                             report->cases->count - report->n_run, report->cases->count);
@@ -280,14 +309,15 @@ static int run_cases(const struct invocation *in, struct conform_options *option
     if (!g.report.verdicts)
         return fail_command(in, "no memory");
     progress_begin(&g.progress, in->command->name, cases->count);
-    status = conform_run(options, cases, take, &g) ? CLI_FINE : CLI_FAILED;
+    status = conform_run(options, cases, take, &g, &g.lost) ? CLI_FINE : CLI_FAILED;
     progress_hide(&g.progress);
     g.report.n_run = g.done;
+    g.report.lost = g.lost != SIZE_MAX;
     g.report.seconds = term_clock() - start;
     if (g.report.n_notes)
         qsort(g.report.notes, g.report.n_notes, sizeof(g.report.notes[0]), by_index);
     if (status == CLI_FINE)
-        status = g.no_memory ? fail_command(in, "no memory") : report_all(in, &g.report);
+        status = g.no_memory ? fail_command(in, "no memory") : report_all(in, &g);
     free(g.report.verdicts);
     while (g.report.n_notes)
         free(g.report.notes[--g.report.n_notes].reason);
@@ -347,8 +377,16 @@ const struct command conform_command = {
         "device/...   transfers, threads, memory that is not there, what many opens leave\n"
         "memory/...   where memory lies, what a transfer touches, refusals\n"
         "queue/...    order, the timeline, timestamps, submits that must be refused, recordings\n"
+        "kernel/...   kernels of other plugins as functions, and what wait reports where they "
+        "fail\n"
         "program/...  prepare is pure, aliases are true, saved programs run or are refused\n"
         "fuser/...    the guarantees of fuser.h; results are those of single ops\n"
+        "fault/...    launches that fail, a device that is lost\n"
+        "\n"
+        "fault/... wants help: --fault names an option of the driver, for its tests, with which\n"
+        "every launch fails; --lose a command that a shell runs while a device is open in the\n"
+        "process FRIT_CONFORM_PID.  Where the device is lost in any other case the run ends, with\n"
+        "exit code 3.\n"
         "\n"
         "Ops that plugins bring are rows too where they have a decomposition: what the driver\n"
         "computes is compared with what `reference` makes of that.  Their slots and attributes\n"
@@ -392,6 +430,8 @@ const struct command conform_command = {
             {"--jobs", "N", "processes at once; as many as processors, up to 4", 'j', false},
             {"--timeout", "SECONDS", "that one case may take; 60", 0, false},
             {"--set", "S.K=V", "a value of the configuration", 0, true},
+            {"--fault", "OPTION=VALUE", "of the driver, with which its launches fail", 0, false},
+            {"--lose", "COMMAND", "a command by which the device is lost", 0, false},
             {"--list", NULL, "the cases, of rows as text programs; runs nothing", 0, false},
             {"--json", NULL, "for machines", 0, false},
             {"--junit", "FILE", "a report for continuous integration", 0, false},

@@ -76,9 +76,10 @@ struct conform_check {
                        char reason[CONFORM_REASON]);
 };
 
-extern const struct conform_check device_checks[], peer_checks[], memory_checks[], heap_checks[],
-    queue_checks[], clock_checks[], capture_checks[], program_checks[], spec_checks[],
-    fuser_checks[];
+extern const struct conform_check device_checks[], describe_checks[], peer_checks[],
+    memory_checks[], heap_checks[], queue_checks[], command_checks[], timeout_checks[],
+    clock_checks[], capture_checks[], kernel_checks[], program_checks[], wide_checks[],
+    spec_checks[], fuser_checks[], fault_checks[];
 
 struct conform_case {
     const struct conform_check *check; /* NULL: what follows */
@@ -156,6 +157,8 @@ struct conform_options {
     double timeout; /* seconds for one case */
     size_t jobs;    /* children at once, 1..CONFORM_JOBS */
     struct conform_shard shard;
+    const char *lose;   /* a command by which the device is lost; NULL: none is known */
+    frit_setting fault; /* an option of the driver with which launches fail; key NULL: none */
     bool isolate;
     bool quick;
 };
@@ -167,9 +170,11 @@ typedef bool conform_on_verdict(void *ctx, size_t index, enum conform_verdict ve
 
 /* Runs cases in child processes, several at once.  A case that crashes or hangs fails, and another
  * child goes on with the next one.  Calls `on_verdict` with each verdict, until all cases have one
- * or `on_verdict` returns false.  Returns false, after a message, if no child can be started. */
+ * or `on_verdict` returns false.  Where the device is lost in a case, which fails, it ends, and
+ * `*lost` is the case's index; else it is SIZE_MAX.  Returns false, after a message, if no child
+ * can be started. */
 bool conform_run(const struct conform_options *options, const struct conform_cases *cases,
-                 conform_on_verdict *on_verdict, void *ctx);
+                 conform_on_verdict *on_verdict, void *ctx, size_t *lost);
 
 /* In a child: opens the device and runs cases from `first` on, writing lines to `out`. */
 void conform_child(const struct conform_options *options, const struct conform_cases *cases,
@@ -204,6 +209,7 @@ struct conform_report {
     struct conform_note *notes;     /* in the order of the cases */
     size_t n_notes;
     size_t n_run; /* cases that have a verdict */
+    bool lost;    /* the device was, in the last of them */
     double seconds;
 };
 

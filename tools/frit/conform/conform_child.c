@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The child's side: each case is announced, runs on the driver and on `reference`, and is judged.
  *
- * Lines: `begin N` before case N, `end N VERDICT REASON` after it, `done` at the end. */
+ * Lines: `begin N` before case N, `end N VERDICT REASON` after it, `lost` if it lost the device and
+ * no more follow, `done` at the end. */
 #include <stdlib.h>
 #include <string.h>
 
 #include <frit/inspect.h>
 
 #include "conform/block.h"
+#include "conform/border.h"
 #include "conform/numbers.h"
 #include "conform/play.h"
 #include "conform/program.h"
@@ -176,6 +178,7 @@ static enum conform_verdict run_check(const struct conform_options *options, con
 {
     frit_status status = check->run(options, lab, reason);
 
+    *lab->lost |= status == FRIT_DEVICE_LOST;
     return status == FRIT_UNSUPPORTED ? VERDICT_FALLBACK : status ? VERDICT_FAILED : VERDICT_NATIVE;
 }
 
@@ -259,6 +262,7 @@ static bool open_lab(struct lab *lab, const struct conform_options *options,
         status = frit_device_open(lab->host, options->device, &lab->device, &err);
     if (!status)
         status = frit_device_open(lab->host, "reference:0", &lab->reference, &err);
+    *lab->lost |= status == FRIT_DEVICE_LOST;
     if (status) {
         lab_fail(status, err.text, reason);
         return false;
@@ -285,13 +289,15 @@ void conform_child(const struct conform_options *options, const struct conform_c
 {
     char reason[CONFORM_REASON] = "";
     struct block_memo *memo = calloc(1, sizeof(*memo));
-    struct lab lab = {.memo = memo};
-    bool open;
+    bool lost = false, open;
+    struct border border;
+    struct lab lab = {.memo = memo, .border = &border, .lost = &lost};
 
     fprintf(out, "begin %zu\n", first);
     fflush(out);
+    border_read(&border);
     open = memo && open_lab(&lab, options, reason);
-    for (size_t i = first; i < end; i++) {
+    for (size_t i = first; i < end && !(lost && i > first); i++) {
         enum conform_verdict verdict = VERDICT_FAILED;
 
         fprintf(out, "begin %zu\n", i);
@@ -306,6 +312,8 @@ void conform_child(const struct conform_options *options, const struct conform_c
             verdict = run_case(&lab, &one, reason);
         }
         put_verdict(out, i, verdict, reason);
+        if (lost)
+            fputs("lost\n", out);
     }
     frit_device_close(lab.reference);
     frit_device_close(lab.device);

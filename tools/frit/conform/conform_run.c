@@ -32,6 +32,7 @@ struct workers {
     const struct conform_cases *cases;
     conform_on_verdict *on_verdict;
     void *ctx;
+    size_t *lost; /* the case in which the device was lost */
     struct child child[CONFORM_JOBS];
     size_t n;
     bool stopped; /* no more outcomes are wanted */
@@ -58,6 +59,7 @@ static bool child_start(struct workers *workers, struct child *child, size_t fir
         FILE *out = fdopen(ends[1], "w");
 
         close(ends[0]);
+        (void)signal(SIGPIPE, SIG_DFL); /* a driver that writes to nobody must not rely on it */
         if (out)
             conform_child(workers->options, workers->cases, first, end, out);
         _exit(out ? 0 : 1);
@@ -82,6 +84,10 @@ static void take_line(struct workers *workers, struct child *child, const char *
     size_t index;
     int verdict, text = 0;
 
+    if (strcmp(line, "lost") == 0 && !workers->stopped) {
+        *workers->lost = child->next - 1;
+        workers->stopped = true;
+    }
     if (sscanf(line, "end %zu %d%n", &index, &verdict, &text) != 2 || index != child->next ||
         index >= child->end || verdict <= VERDICT_NONE || verdict >= N_VERDICTS)
         return;
@@ -185,13 +191,14 @@ static bool read_lines(struct workers *workers)
 }
 
 bool conform_run(const struct conform_options *options, const struct conform_cases *cases,
-                 conform_on_verdict *on_verdict, void *ctx)
+                 conform_on_verdict *on_verdict, void *ctx, size_t *lost)
 {
     struct workers workers = {
-        .options = options, .cases = cases, .on_verdict = on_verdict, .ctx = ctx};
+        .options = options, .cases = cases, .on_verdict = on_verdict, .ctx = ctx, .lost = lost};
     size_t begun = 0;
     bool ok = true;
 
+    *lost = SIZE_MAX;
     while (ok && !workers.stopped && (workers.n || begun < cases->count)) {
         while (ok && workers.n < options->jobs && begun < cases->count) {
             size_t end = chunk_end(&workers, begun);

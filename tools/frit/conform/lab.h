@@ -11,6 +11,8 @@ struct lab {
     frit_device *device, *reference;
     bool flushes[FRIT_DTYPE_LIMIT]; /* takes denormals of the type for zero */
     struct block_memo *memo;
+    const struct border *border; /* before anything was opened */
+    bool *lost;                  /* set when `device`, or its like of a bare host, is lost */
 };
 
 /* How a case's program runs. */

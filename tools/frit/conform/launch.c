@@ -215,20 +215,22 @@ static void sign(const struct bare *bare, const struct bare_launch *launch, uint
 
 void bare_prepare(struct bare *bare, const struct bare_launch *launch, struct bare_answer *out)
 {
-    frit_arg_sig args[BARE_ARGS];
+    struct wide_sig args[BARE_ARGS];
+    const uint32_t stride = bare->wide ? sizeof(args[0]) : sizeof(args[0].sig);
     uint8_t classes[BARE_SCALARS] = {0};
     const frit_signature signature = {.struct_size = sizeof(signature),
                                       .n_in = launch->n_in,
                                       .n_out = launch->n_out,
-                                      .arg_stride = sizeof(args[0]),
+                                      .arg_stride = stride,
                                       .n_scalars = launch->n_scalars,
                                       .index_width = 32,
-                                      .args = args,
+                                      .args = &args[0].sig,
                                       .scalar_classes = classes,
                                       .bound_classes = classes};
 
+    memset(args, GUARD_BYTE, sizeof(args));
     for (uint32_t i = 0; i < launch->n_in + launch->n_out; i++)
-        sign(bare, launch, i, &args[i]);
+        sign(bare, launch, i, (frit_arg_sig *)(void *)((char *)args + (size_t)i * stride));
     for (uint32_t i = 0; i < launch->n_scalars; i++)
         classes[i] = class_of(launch->scalars[i]);
     *out =
@@ -325,22 +327,30 @@ static frit_status extras_make(struct bare *bare, const struct bare_launch *laun
     return status;
 }
 
-static void fill_args(const struct bare *bare, const struct bare_launch *launch, frit_arg *args)
+static uint32_t arg_stride(const struct bare *bare)
 {
+    return bare->wide ? sizeof(struct wide_arg) : sizeof(frit_arg);
+}
+
+static void fill_args(const struct bare *bare, const struct bare_launch *launch,
+                      struct wide_arg args[BARE_ARGS])
+{
+    memset(args, GUARD_BYTE, BARE_ARGS * sizeof(args[0]));
     for (uint32_t i = 0; i < launch->n_in + launch->n_out; i++) {
         const struct bare_tensor *tensor = launch->args[i];
+        frit_arg *arg = (frit_arg *)(void *)((char *)args + (size_t)i * arg_stride(bare));
         frit_arg_sig sig;
 
         sign(bare, launch, i, &sig);
-        args[i] = (frit_arg){
+        *arg = (frit_arg){
             .dtype = sig.dtype, .rank = sig.rank, .align_log2 = sig.align_log2, .flags = sig.flags};
         if (!tensor)
             continue;
-        args[i].memory = tensor->memory;
-        args[i].offset = tensor->guard;
-        args[i].extent = tensor->count * sizeof(float);
-        memcpy(args[i].dims, sig.dims, sizeof(sig.dims));
-        memcpy(args[i].strides, sig.strides, sizeof(sig.strides));
+        arg->memory = tensor->memory;
+        arg->offset = tensor->guard;
+        arg->extent = tensor->count * sizeof(float);
+        memcpy(arg->dims, sig.dims, sizeof(sig.dims));
+        memcpy(arg->strides, sig.strides, sizeof(sig.strides));
     }
 }
 
@@ -374,24 +384,51 @@ static frit_status record(struct bare *bare, const frit_launch *launch, frit_cmd
     return FRIT_OK;
 }
 
-static frit_status submit(struct bare *bare, const frit_launch *launch)
+/* What submit borrows for its call alone. */
+struct borrowed {
+    frit_launch launch;
+    struct wide_arg args[BARE_ARGS];
+    frit_scalar scalars[BARE_SCALARS];
+    frit_derived derived[BARE_DERIVED];
+};
+
+static void borrow(const frit_launch *launch, struct borrowed *out)
+{
+    out->launch = *launch;
+    memcpy(out->args, launch->args, (size_t)launch->n_args * launch->arg_stride);
+    if (launch->n_scalars)
+        memcpy(out->scalars, launch->scalars, launch->n_scalars * sizeof(out->scalars[0]));
+    if (launch->n_derived)
+        memcpy(out->derived, launch->derived, launch->n_derived * sizeof(out->derived[0]));
+    out->launch.args = &out->args[0].arg;
+    out->launch.scalars = out->scalars;
+    out->launch.derived = out->derived;
+}
+
+static frit_status submit(struct bare *bare, const frit_launch *given)
 {
     enum { BEFORE = 2 };
-    const frit_launch_spec *spec = launch->spec;
+    static struct borrowed borrowed;
+    const frit_launch *launch = &borrowed.launch;
+    const frit_launch_spec *spec = given->spec;
     frit_cmd cmds[BEFORE + RECORDED] = {{.struct_size = sizeof(cmds[0]),
                                          .kind = FRIT_CMD_FILL,
-                                         .dst = launch->workspace,
+                                         .dst = given->workspace,
                                          .bytes = spec->workspace_bytes,
                                          .pattern_bytes = 1},
                                         {.struct_size = sizeof(cmds[0]), .kind = FRIT_CMD_BARRIER}};
     uint32_t first = spec->workspace_zeroed && spec->workspace_bytes ? 0 : BEFORE, n;
     uint64_t value = 0;
-    frit_status status = record(bare, launch, cmds + BEFORE, &n);
+    frit_status status;
 
+    borrow(given, &borrowed);
+    status = record(bare, launch, cmds + BEFORE, &n);
     if (status)
         return status;
     status = bare->backend->submit(bare->device, NULL, cmds + first, BEFORE - first + n,
                                    sizeof(cmds[0]), NULL, 0, &value, &bare->err);
+    memset(cmds, GUARD_BYTE, sizeof(cmds));
+    memset(&borrowed, GUARD_BYTE, sizeof(borrowed));
     if (status)
         return bare_fail(bare, "submit", status);
     bare_set_last(bare, value);
@@ -410,14 +447,14 @@ frit_status bare_bind(struct bare *bare, const struct bare_launch *launch,
     }
     out->launch = (frit_launch){.struct_size = sizeof(out->launch),
                                 .n_args = launch->n_in + launch->n_out,
-                                .arg_stride = sizeof(out->args[0]),
+                                .arg_stride = arg_stride(bare),
                                 .n_scalars = launch->n_scalars,
                                 .n_derived = answer->spec.n_derived,
                                 .cookie = 1,
                                 .program = launch->program,
                                 .spec = &answer->spec,
                                 .variant = &answer->variant,
-                                .args = out->args,
+                                .args = &out->args[0].arg,
                                 .scalars = out->scalars,
                                 .derived = out->extras.list,
                                 .workspace = out->extras.workspace.memory,
@@ -449,7 +486,10 @@ frit_status bare_compile(struct bare *bare, const struct bare_launch *launch,
     if (answer->status == FRIT_PREPARE_NEEDS_COMPILE)
         answer->status = launch->program->table->compile(launch->program->self, launch->candidate,
                                                          &answer->variant, NULL, &bare->err);
-    return answer->status ? bare_fail(bare, "prepare or compile", answer->status) : FRIT_OK;
+    if (!answer->status)
+        return FRIT_OK;
+    bare_fail(bare, "prepare or compile", answer->status);
+    return answer->status; /* unsupported: not in this layout, or by this candidate */
 }
 
 static frit_status run_answer(struct bare *bare, const struct bare_launch *launch,

@@ -23,6 +23,8 @@ static frit_status check_place(struct bare *bare, const frit_allocation *got, ui
     uint64_t host = (uint64_t)(uintptr_t)got->host_pointer;
 
     align = align > least ? align : least;
+    if (bare->info.caps & FRIT_CAP_HOST_VISIBLE && !got->host_pointer)
+        return bare_fail_text(bare, "memory of a device that is HOST_VISIBLE has no host pointer");
     if (got->address % align || host % align)
         return bare_fail_text(bare, "%" PRIu64 " bytes aligned to %" PRIu64 " lie at %#" PRIx64,
                               bytes, align, got->address % align ? got->address : host);
@@ -100,10 +102,15 @@ static frit_status refused(struct bare *bare, uint64_t bytes)
 
 static frit_status huge(struct bare *bare)
 {
-    static const uint64_t requests[] = {(uint64_t)1 << 60, UINT64_MAX - 4096, UINT64_MAX};
+    static const uint64_t requests[] = {(uint64_t)1 << 60, UINT64_MAX - 4096, UINT64_MAX - 8,
+                                        UINT64_MAX};
     frit_allocation before, after = {0};
-    frit_status status = bare_alloc(bare, 4096, 0, &before);
+    frit_status status = FRIT_OK;
 
+    for (size_t i = 0; i < sizeof(requests) / sizeof(requests[0]) && !status; i++)
+        status = refused(bare, requests[i]);
+    if (!status)
+        status = bare_alloc(bare, 4096, 0, &before);
     if (status)
         return status;
     status = stamp(bare, before.memory, 4096, 7);
@@ -120,10 +127,28 @@ static frit_status huge(struct bare *bare)
     return status;
 }
 
+enum { CAP = 1 << 20 };
+
+/* Memory of the application takes nothing of a heap, and gives nothing back. */
+static frit_status import_and_free(struct bare *bare)
+{
+    static _Alignas(4096) unsigned char lent[CAP];
+    const frit_import_desc desc = {.struct_size = sizeof(desc), .data = lent, .bytes = CAP};
+    frit_allocation out = {.struct_size = sizeof(out)};
+    frit_status status;
+
+    if (!FRIT_HAS(bare->backend, frit_backend, import_host) || !bare->backend->import_host)
+        return FRIT_OK;
+    status = bare->backend->import_host(bare->device, &desc, &out, &bare->err);
+    if (status)
+        return status == FRIT_UNSUPPORTED ? FRIT_OK : bare_fail(bare, "import_host", status);
+    bare_free(bare, out.memory);
+    return FRIT_OK;
+}
+
 /* With a cap of a MiB: what was freed counts for nothing, and so does what was refused. */
 static frit_status capped(struct bare *bare)
 {
-    enum { CAP = 1 << 20 };
     frit_status status = FRIT_OK;
 
     for (int round = 0; round < 3 && !status; round++) {
@@ -133,6 +158,10 @@ static frit_status capped(struct bare *bare)
         if (status)
             return status;
         status = refused(bare, CAP / 2);
+        if (!status)
+            status = import_and_free(bare);
+        if (!status)
+            status = refused(bare, CAP / 2);
         if (!status)
             status = bare_alloc(bare, CAP / 8, 0, &rest);
         bare_free(bare, rest.memory);

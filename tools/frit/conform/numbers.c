@@ -183,8 +183,25 @@ static uint64_t special_integer(uint32_t dtype, uint64_t turn)
 {
     uint32_t width = 8 * (uint32_t)frit_storage_bytes(dtype, 1);
     uint64_t top = (uint64_t)1 << (width - 1), ones = top - 1 + top;
-    const uint64_t values[] = {0,   1,       2,       3,     7,         ones,      ones - 1,
-                               top, top - 1, top + 1, width, width - 1, width + 1, (uint64_t)-3};
+    /* The last three lie beside the middle of two numbers of f32, of f64, and of f32 where f64 has
+     * only the middle. */
+    const uint64_t values[] = {0,
+                               1,
+                               2,
+                               3,
+                               7,
+                               ones,
+                               ones - 1,
+                               top,
+                               top - 1,
+                               top + 1,
+                               width,
+                               width - 1,
+                               width + 1,
+                               (uint64_t)-3,
+                               ((uint64_t)1 << 24) + 3,
+                               ((uint64_t)1 << 53) + 3,
+                               ((uint64_t)1 << 62) + ((uint64_t)1 << 38) + 1};
 
     return values[turn % (sizeof(values) / sizeof(values[0]))];
 }

@@ -170,6 +170,7 @@ frit_status lab_run(const struct lab *lab, frit_device *device, const struct con
     }
     if (!status)
         status = run_graph(device, &program, inputs, out, reason);
+    *lab->lost |= status == FRIT_DEVICE_LOST && device == lab->device;
     if (!status && guarded && !operands_stay(lab, one, &program, inputs, reason))
         status = FRIT_INTERNAL;
     for (uint32_t k = 0; k < program.n_in; k++)

@@ -3,6 +3,7 @@
  * and the op. */
 #include "conform/program.h"
 
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -236,20 +237,41 @@ static const char *take_tensor(struct reader *r, const char *at, uint32_t index)
     return at;
 }
 
+/* The scalar of `%LETTER`, as rows.def says. */
+static void put_scalar(struct reader *r, char letter)
+{
+    const uint32_t dtype = r->one->dtype, bits = 8 * (uint32_t)frit_storage_bytes(dtype, 1);
+    const uint32_t cls = frit_dtype_info_of(dtype).cls;
+    const uint64_t top = (uint64_t)1 << (bits - 1), ends[] = {top - 1, top - 1 + top};
+
+    if (cls == FRIT_DTYPE_FLOAT)
+        put(&r->call, "%s",
+            letter == 's'   ? "1.5"
+            : letter == 'r' ? "-2.25"
+            : letter == 'h' ? "inf"
+            : letter == 'l' ? "-0.0"
+                            : "nan");
+    else if (cls == FRIT_DTYPE_BOOL)
+        put(&r->call, letter == 's' || letter == 'h' ? "true" : "false");
+    else if (letter == 'h')
+        put(&r->call, "%" PRIu64, ends[cls == FRIT_DTYPE_UINT]);
+    else if (letter == 'l' && cls == FRIT_DTYPE_INT)
+        put(&r->call, "-%" PRIu64, top);
+    else if (letter == 'n' && bits == 64)
+        put(&r->call, "9007199254740993"); /* 2^53 + 1 */
+    else
+        put(&r->call, letter == 's' ? "3" : letter == 'l' ? "0" : "7");
+}
+
 /* A scalar or `none`, up to the comma. */
 static const char *take_word(struct reader *r, const char *at)
 {
     size_t length = strcspn(at, ",");
-    bool other = strncmp(at, "%r", 2) == 0;
 
-    if (*at != '%')
-        put(&r->call, "%.*s", (int)length, at);
-    else if (is_float(r->one->dtype))
-        put(&r->call, other ? "-2.25" : "1.5");
-    else if (r->one->dtype == FRIT_BOOL)
-        put(&r->call, other ? "false" : "true");
+    if (*at == '%')
+        put_scalar(r, at[1]);
     else
-        put(&r->call, other ? "7" : "3");
+        put(&r->call, "%.*s", (int)length, at);
     return at + length;
 }
 

@@ -228,7 +228,8 @@ void conform_report_text(const struct conform_report *report, FILE *out)
         fprintf(out, "%" PRIu64 " more rows take none of the operands that were tried\n",
                 totals.rows[VERDICT_REFUSED]);
     if (totals.cases[VERDICT_NONE])
-        fprintf(out, "stopped at the first failure: %" PRIu64 " more cases were not run\n",
+        fprintf(out, "%s: %" PRIu64 " more cases were not run\n",
+                report->lost ? "the device was lost" : "stopped at the first failure",
                 totals.cases[VERDICT_NONE]);
 }
 

@@ -195,6 +195,23 @@ static frit_status pair_aliases(const struct fuser_pair *pair)
 
 /* ---- saved programs ---- */
 
+/* Whether to_state writes no more than there is room for, which is a byte too little. */
+static bool stays_inside(const struct fuser_pair *pair, const frit_program *program, uint8_t *bytes,
+                         uint64_t n)
+{
+    uint64_t less = n - 1;
+
+    bytes[less] = GUARD_BYTE;
+    if (!program->table->to_state(program->self, bytes, &less, &pair->bare->err) && less == n &&
+        bytes[n - 1] == GUARD_BYTE)
+        return true;
+    bare_fail_text(pair->bare,
+                   "with room for %llu bytes to_state fails, writes more, or counts "
+                   "others than %llu",
+                   (unsigned long long)n - 1, (unsigned long long)n);
+    return false;
+}
+
 /* The bytes of a program; NULL after words. */
 static uint8_t *save(const struct fuser_pair *pair, const frit_program *program, uint64_t *n)
 {
@@ -213,6 +230,10 @@ static uint8_t *save(const struct fuser_pair *pair, const frit_program *program,
         bare_fail_text(bare, "no memory");
         return NULL;
     }
+    if (!stays_inside(pair, program, bytes, *n)) {
+        free(bytes);
+        return NULL;
+    }
     if (program->table->to_state(program->self, bytes, &again, &bare->err) || again != *n) {
         bare_fail_text(bare, "to_state fails, or wants another number of bytes");
         free(bytes);
@@ -221,9 +242,25 @@ static uint8_t *save(const struct fuser_pair *pair, const frit_program *program,
     return bytes;
 }
 
-/* From bytes that lie at the very end of their memory, so that none after them is read. */
-static frit_status load(const struct fuser_pair *pair, uint32_t n_ops, const uint8_t *bytes,
-                        uint64_t n, frit_program *out)
+/* Makes another op of it that takes the same operands; false: there is none. */
+static bool exchange(frit_op_desc *op)
+{
+    const uint32_t other = op->id == FRIT_OP_add   ? FRIT_OP_mul
+                           : op->id == FRIT_OP_mul ? FRIT_OP_add
+                           : op->id == FRIT_OP_neg ? FRIT_OP_exp
+                           : op->id == FRIT_OP_exp ? FRIT_OP_neg
+                                                   : op->id;
+    const bool differs = other != op->id;
+
+    op->id = other;
+    op->rev = frit_op_info_at(other)->rev;
+    return differs;
+}
+
+/* From bytes that lie at the very end of their memory, so that none after them is read.  `others`:
+ * an op is exchanged for another, where that can be. */
+static frit_status load(const struct fuser_pair *pair, uint32_t n_ops, bool others,
+                        const uint8_t *bytes, uint64_t n, frit_program *out)
 {
     uint8_t *exact = malloc(n ? n : 1);
     struct block_link links[BLOCK_OPS];
@@ -237,6 +274,7 @@ static frit_status load(const struct fuser_pair *pair, uint32_t n_ops, const uin
     for (uint32_t i = 0; i < n_ops; i++) {
         block_link(pair->block, i, &links[i]);
         ops[i] = links[i].desc;
+        others = others && !exchange(&ops[i]);
     }
     status = pair->table->from_state(pair->bare->instance, &pair->bare->seen, pair->fuser->name,
                                      ops, n_ops, sizeof(ops[0]), exact, n, out, &pair->bare->err);
@@ -249,11 +287,11 @@ static frit_status load(const struct fuser_pair *pair, uint32_t n_ops, const uin
 }
 
 /* Bytes with something wrong, or of other ops, must be refused. */
-static frit_status refuses_for(const struct fuser_pair *pair, uint32_t n_ops, const uint8_t *bytes,
-                               uint64_t n, const char *what, uint64_t where)
+static frit_status refuses_for(const struct fuser_pair *pair, uint32_t n_ops, bool others,
+                               const uint8_t *bytes, uint64_t n, const char *what, uint64_t where)
 {
     frit_program program;
-    frit_status status = load(pair, n_ops, bytes, n, &program);
+    frit_status status = load(pair, n_ops, others, bytes, n, &program);
 
     if (status == FRIT_INCOMPATIBLE)
         return FRIT_OK;
@@ -266,7 +304,7 @@ static frit_status refuses_for(const struct fuser_pair *pair, uint32_t n_ops, co
 static frit_status refuses(const struct fuser_pair *pair, const uint8_t *bytes, uint64_t n,
                            const char *what, uint64_t where)
 {
-    return refuses_for(pair, pair->whole.accepted, bytes, n, what, where);
+    return refuses_for(pair, pair->whole.accepted, false, bytes, n, what, where);
 }
 
 static frit_status refuses_all(const struct fuser_pair *pair, uint8_t *bytes, uint64_t n)
@@ -283,8 +321,17 @@ static frit_status refuses_all(const struct fuser_pair *pair, uint8_t *bytes, ui
         bytes[i] ^= (uint8_t)(1u << i % 8);
     }
     if (!status && pair->whole.accepted > 1)
-        status = refuses_for(pair, pair->whole.accepted - 1, bytes, n, "with fewer ops than",
+        status = refuses_for(pair, pair->whole.accepted - 1, false, bytes, n, "with fewer ops than",
                              pair->whole.accepted);
+    for (uint32_t i = 0; i < pair->whole.accepted && !status; i++) {
+        struct block_link link;
+
+        block_link(pair->block, i, &link);
+        if (!exchange(&link.desc))
+            continue;
+        return refuses_for(pair, pair->whole.accepted, true, bytes, n, "of other ops, as many as",
+                           pair->whole.accepted);
+    }
     return status;
 }
 
@@ -307,7 +354,7 @@ static frit_status pair_saved(const struct fuser_pair *pair)
     program.table->destroy(program.self);
     if (!bytes)
         return FRIT_INTERNAL;
-    status = load(pair, pair->whole.accepted, bytes, n, &second);
+    status = load(pair, pair->whole.accepted, false, bytes, n, &second);
     if (!status)
         status = fuser_check(pair, &second, &fuser_sizes[0]);
     if (second.table)
