@@ -15,10 +15,12 @@ static struct {
 
 static void in_child(void)
 {
+    void (*on_bar)(void) = atomic_load(&process.on_bar);
+
     if (atomic_load(&process.n_hosts) == 0 || process_is_barred())
         return;
     atomic_store(&process_barred, true);
-    atomic_load (&process.on_bar)();
+    on_bar();
 }
 
 static void watch_forks(void)

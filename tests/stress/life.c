@@ -111,7 +111,7 @@ static void choose_settings(struct round *r)
     /* Each set of a plugin's options has a part of the store of its own: without `null`, whose
      * options are random, there are some tens, each with its limit. */
     set(r, "fusion", "store", driver->computes && pick(r, 4) ? store : "none");
-    set(r, "frit", "artefacts", artefacts);
+    set(r, "frit", "artefacts", pick(r, 6) ? artefacts : "none");
     /* Vendors' runtimes are not ours, and leak. */
     set(r, "plugin.hip", "enabled", "no");
     set(r, "plugin.cuda", "enabled", "no");

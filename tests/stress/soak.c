@@ -154,8 +154,9 @@ static void start(uint32_t at, uint64_t *random, double end)
         double lives = 0.05 * soak_pick(random, 120);
 
         life.seconds = lives < life.seconds ? lives : life.seconds;
-        if (soak_pick(random, 3))
-            child->kill_at = soak_now() + 0.04 * soak_pick(random, 120);
+        if (soak_pick(random, 3)) /* now and then while it loads plugins */
+            child->kill_at =
+                soak_now() + (soak_pick(random, 3) ? 0.04 : 0.001) * soak_pick(random, 120);
     }
     child->late_at = soak_now() + life.seconds + PATIENCE;
     child->pid = fork();
