@@ -117,12 +117,18 @@ frit_status frit_device_compute(frit_host *host, uint64_t index, frit_compute_de
         return fail(err, FRIT_INVALID, "no device has number %llu", (unsigned long long)index);
     entry = registry_device_at(host->registry, (uint32_t)index);
     backend = &entry->plugin->backend;
+    if (err)
+        *err = (frit_err)ERR_INIT;
     if (backend->compute_info)
         TRY(fail_from(
             err, backend->compute_info(entry->plugin->instance, entry->info->index, &info, err),
             "compute_info"));
-    frit_compute_desc desc = {.text = text_of(info.text), .is_slow = info.is_slow != 0};
+    frit_compute_desc desc = {.text =
+                                  registry_keep_compute(host->registry, (uint32_t)index, info.text),
+                              .is_slow = info.is_slow != 0};
 
+    if (!desc.text)
+        return fail(err, FRIT_NO_HOST_MEMORY, "no host memory for a text");
     return copy_sized(out, &desc, sizeof(desc)) ? fail(err, FRIT_INVALID, "no struct_size")
                                                 : FRIT_OK;
 }

@@ -33,7 +33,7 @@ frit_status(fail_memory)(frit_err *err, size_t bytes)
     return fail(err, FRIT_NO_HOST_MEMORY, "no host memory for %zu bytes", bytes);
 }
 
-static bool is_status(frit_status status)
+bool status_is_listed(frit_status status)
 {
     switch (status) {
 #define FRIT_STATUS(value, NAME, name, meaning) \
@@ -53,7 +53,7 @@ frit_status fail_from(frit_err *err, frit_status status, const char *slot)
         err->text[sizeof(err->text) - 1] = '\0';
         text_clean(err->text, strlen(err->text), err->text, sizeof(err->text));
     }
-    if (!is_status(status)) {
+    if (!status_is_listed(status)) {
         if (err && err->text[0]) {
             err->status = FRIT_INTERNAL;
             return fail_context(err, "%s returned %d, which is not a status", slot, status);

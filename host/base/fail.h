@@ -4,6 +4,7 @@
 #define BASE_FAIL_H
 
 #include <stdarg.h>
+#include <stdbool.h>
 
 #include <frit/status.h>
 
@@ -26,6 +27,8 @@ frit_status fail_context(frit_err *err, const char *format, ...) FRIT_PRINTF(2, 
 /* Appends to the text that is there already; what does not fit is cut off. */
 void fail_append(frit_err *err, const char *format, ...) FRIT_PRINTF(2, 3);
 
+/* Whether it is one of status.def. */
+bool status_is_listed(frit_status status);
 /* "invalid" and so on; never NULL. */
 const char *status_name(frit_status status);
 

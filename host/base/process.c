@@ -9,16 +9,18 @@ atomic_bool process_barred;
 
 static struct {
     atomic_uint n_hosts; /* open, being opened or being closed */
-    void (*on_bar)(void);
+    void (*_Atomic on_bar)(void);
     pthread_once_t once;
 } process = {.once = PTHREAD_ONCE_INIT};
 
 static void in_child(void)
 {
+    void (*on_bar)(void) = atomic_load(&process.on_bar);
+
     if (atomic_load(&process.n_hosts) == 0 || process_is_barred())
         return;
     atomic_store(&process_barred, true);
-    process.on_bar();
+    on_bar();
 }
 
 static void watch_forks(void)
@@ -28,7 +30,7 @@ static void watch_forks(void)
 
 void process_host_opens(void (*on_bar)(void))
 {
-    process.on_bar = on_bar;
+    atomic_store(&process.on_bar, on_bar);
     pthread_once(&process.once, watch_forks);
     atomic_fetch_add(&process.n_hosts, 1);
 }

@@ -119,7 +119,7 @@ static frit_status check_output(const frit_device *device, const frit_arg_sig *a
     uint64_t have = device->info->align_bytes ? device->info->align_bytes : 64;
     char what[32];
 
-    if (out->align > have)
+    if (out->align > have || (out->align & (out->align - 1)))
         return fail(err, FRIT_INTERNAL,
                     "%s: output %u requires alignment %llu, the device declared "
                     "%llu",
@@ -191,7 +191,7 @@ static frit_status check(const frit_device *device, const frit_signature *sig,
     if (p->variant.n_bytes > sizeof(p->variant.bytes))
         return fail(err, FRIT_INTERNAL, "%s: prepare gives a variant of %u bytes, at most %zu",
                     name, p->variant.n_bytes, sizeof(p->variant.bytes));
-    if (spec->workspace_align > have)
+    if (spec->workspace_align > have || (spec->workspace_align & (spec->workspace_align - 1)))
         return fail(err, FRIT_INTERNAL,
                     "%s: a workspace requires alignment %llu, the device declared %llu", name,
                     (unsigned long long)spec->workspace_align, (unsigned long long)have);

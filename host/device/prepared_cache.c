@@ -18,7 +18,10 @@
 #include "exec/job_queue.h"
 #include "plan/program.h"
 
-enum { LAUNCH_NS = 5000 }; /* of host and device together: its order of magnitude */
+enum {
+    LAUNCH_NS = 5000, /* of host and device together: its order of magnitude */
+    MAX_CANDIDATES = 1024
+};
 
 /* An answer that is known. */
 struct known {
@@ -68,7 +71,15 @@ struct prepared_cache {
 static frit_status describe(const frit_program *program, frit_program_info *info, frit_err *err)
 {
     *info = (frit_program_info){.struct_size = sizeof(*info)};
-    return fail_from(err, program->table->describe(program->self, info, err), "describe");
+    TRY(fail_from(err, program->table->describe(program->self, info, err), "describe"));
+    if (info->n_candidates > MAX_CANDIDATES ||
+        (info->candidates && info->n_candidates > 1 &&
+         info->candidate_stride < FRIT_END_OF(frit_candidate, identity)))
+        return fail(err, FRIT_INTERNAL,
+                    "describe lists %u candidates of %u bytes each; %d of at least %u are possible",
+                    info->n_candidates, info->candidate_stride, MAX_CANDIDATES,
+                    FRIT_END_OF(frit_candidate, identity));
+    return FRIT_OK;
 }
 
 frit_status prepared_cache_create(frit_device *device, struct program *program,

@@ -25,7 +25,8 @@ enum {
     BLOCK_SPANS = 1024,       /* commands; a larger submit gets a block of its own */
     MAX_FULL = 32,            /* blocks; one more is waited for and read */
     CLOCK_AGE_NS = 100000000, /* then the two clocks are compared again */
-    TICKS = 2                 /* of a command */
+    TICKS = 2,                /* of a command */
+    MAX_NS_PER_TICK = 1000000000
 };
 
 struct measured {
@@ -91,7 +92,8 @@ static frit_status compare_clocks(struct profile *p, frit_err *err)
     if (p->clock.host_ns && now_ns() < p->clock.host_ns + CLOCK_AGE_NS)
         return FRIT_OK;
     TRY(fail_from(err, p->table->clock(p->device->self, &clock, err), "clock"));
-    if (clock.valid_bits < 1 || clock.valid_bits > 64 || !(clock.ns_per_tick > 0))
+    if (clock.valid_bits < 1 || clock.valid_bits > 64 || !(clock.ns_per_tick > 0) ||
+        clock.ns_per_tick > MAX_NS_PER_TICK)
         return fail(err, FRIT_INTERNAL, "clock gives %u valid bits and %g ns per tick",
                     clock.valid_bits, clock.ns_per_tick);
     p->clock = clock;

@@ -187,9 +187,22 @@ static frit_status end_submit(frit_device *device, frit_status st, uint64_t begu
     return st;
 }
 
+/* A timeline that does not count up says nothing of what is done, so that the device is lost.
+ * `least`: what it has to return; it may have made other calls meanwhile. */
+static frit_status check_value(uint64_t value, uint64_t least, const char *slot, frit_err *err)
+{
+    if (value >= least && value >> POINT_SHIFT == 0)
+        return FRIT_OK;
+    return fail(err, FRIT_DEVICE_LOST,
+                "%s returned the value %llu, at least %llu and less than 2^%d was expected: the "
+                "driver does not count its timeline up",
+                slot, (unsigned long long)value, (unsigned long long)least, POINT_SHIFT);
+}
+
 /* A call that hands commands over, between begin_call and end_call. */
 struct submit_call {
     uint32_t queue;
+    uint64_t least; /* value that the driver has to return */
     uint32_t n_waits;
     frit_point waits[QUEUES_MAX];
     const struct points *after;
@@ -209,6 +222,7 @@ static void begin_call(struct submit_call *call, frit_device *device, uint32_t q
         call->after = &call->with_effects;
     }
     enter(&device->queues[queue]);
+    call->least = atomic_load(&device->queues[queue].last_value) + 1;
     call->n_waits = gather_waits(device, queue, call->after, call->waits);
 }
 
@@ -259,6 +273,8 @@ frit_status device_submit(frit_device *device, uint32_t queue, const frit_cmd *c
                                            sizeof(*cmds), call.waits, call.n_waits, &value, err),
                    "submit");
     end_first(device, place);
+    if (!st)
+        st = check_value(value, call.least, "submit", err);
     end_call(&call, device, st, value, point);
     if (profiled)
         profile_end(device->profile, st >= 0 ? *point : 0);
@@ -281,6 +297,8 @@ frit_status device_record(frit_device *device, uint32_t queue, const frit_cmd *c
                    device->capture->record(device->self, own->handle, cmds, count, sizeof(*cmds),
                                            params, n_params, sizeof(*params), out, &err),
                    "record");
+    if (!st && !*out)
+        st = fail(&err, FRIT_INTERNAL, "record gave no recording and no error");
     leave(own);
     timeline_end(begun, "device", str_of("record"));
     if (st < 0 && st != FRIT_UNSUPPORTED)
@@ -300,7 +318,11 @@ frit_status device_replay(frit_device *device, const struct device_replay *repla
                    device->capture->replay(device->self, replay->recording, replay->block,
                                            call.waits, call.n_waits, &value, err),
                    "replay");
+    if (!st)
+        st = check_value(value, call.least, "replay", err);
     end_call(&call, device, st, value, point);
+    if (st && st != FRIT_UNSUPPORTED)
+        log_write(FRIT_LOG_WARN, "stream", "%s: replay: %s", device->name, err ? err->text : "");
     return end_submit(device, st, begun, "replay", err);
 }
 
@@ -383,7 +405,10 @@ frit_status device_write(frit_device *device, uint32_t queue, frit_transfer *to,
     frit_status st;
 
     begin_transfer(&call, device, queue, to, after);
+    *point = 0;
     st = fail_from(err, device->backend->write(device->self, to, from, point, err), "write");
+    if (!st) /* a value of before, where nothing is pending any more */
+        st = check_value(*point, 0, "write", err);
     return end_transfer(&call, device, st, point, err);
 }
 
@@ -394,7 +419,10 @@ frit_status device_read(frit_device *device, uint32_t queue, frit_transfer *from
     frit_status st;
 
     begin_transfer(&call, device, queue, from, after);
+    *point = 0;
     st = fail_from(err, device->backend->read(device->self, from, into, point, err), "read");
+    if (!st) /* a value of before, where nothing is pending any more */
+        st = check_value(*point, 0, "read", err);
     return end_transfer(&call, device, st, point, err);
 }
 
@@ -406,7 +434,10 @@ frit_status device_copy_from(frit_device *device, uint32_t queue, frit_transfer 
     frit_status st;
 
     begin_transfer(&call, device, queue, to, after);
+    *point = 0;
     st =
         fail_from(err, device->backend->copy_from(device->self, to, from, point, err), "copy_from");
+    if (!st)
+        st = check_value(*point, 0, "copy_from", err);
     return end_transfer(&call, device, st, point, err);
 }

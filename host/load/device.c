@@ -125,6 +125,24 @@ const struct device_entry *registry_device_at(struct registry *registry, uint32_
     return device;
 }
 
+/* Earlier copies stay, since somebody may have them. */
+const char *registry_keep_compute(struct registry *registry, uint32_t index, frit_str text)
+{
+    char clean[256];
+    struct device_entry *device;
+    const char *kept;
+
+    plugin_text(text, clean, sizeof(clean));
+    pthread_mutex_lock(&registry->lock);
+    device = &registry->plugins[registry->devices[index]->plugin - registry->plugins]
+                  .entries[registry->devices[index]->info->index];
+    if (!device->compute || strcmp(device->compute, clean) != 0)
+        device->compute = arena_text(&registry->arena, clean, strlen(clean));
+    kept = device->compute;
+    pthread_mutex_unlock(&registry->lock);
+    return kept;
+}
+
 /* The driver after `last` (NULL: the first one) by ascending priority, then plugin id. */
 static struct plugin *next_fallback_driver(const struct registry *registry,
                                            const struct plugin *last)

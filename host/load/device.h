@@ -25,6 +25,9 @@ frit_status registry_enumerate(struct registry *registry, uint32_t index);
  * number.  The devices of a driver are missing if there was no memory to enumerate them. */
 uint32_t registry_n_devices(struct registry *registry);
 const struct device_entry *registry_device_at(struct registry *registry, uint32_t index);
+/* A copy, which lives as long as the registry, of what compute_info said of that device; NULL: no
+ * memory. */
+const char *registry_keep_compute(struct registry *registry, uint32_t index, frit_str text);
 /* The device for [frit] fallback = auto.  Drivers are tried by ascending priority, then plugin id;
  * the first usable device of type software is returned, and later drivers are not enumerated.
  * NULL: there is no such device. */

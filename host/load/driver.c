@@ -209,7 +209,7 @@ static bool check_id(struct plugin *plugin, uint32_t i)
 {
     const uint32_t first = first_with_id(plugin, i);
 
-    if (!plugin->devices[i].stable_id.len)
+    if (!plugin->devices[i].stable_id.ptr[strspn(plugin->devices[i].stable_id.ptr, " ")])
         reject_devices(plugin, "device %" PRIu32 " has an empty stable_id", i);
     else if (first < i)
         reject_devices(plugin, "devices %" PRIu32 " and %" PRIu32 " have one stable_id, '%.100s'",

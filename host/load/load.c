@@ -119,6 +119,9 @@ static frit_status negotiate(struct plugin *plugin, frit_plugin_entry entry)
                              "the entry answered with %" PRIu32 " bytes, not %zu",
                              welcome.struct_size, sizeof(welcome));
     TRY(check_range(plugin, &welcome));
+    if (status > 0)
+        return plugin_refuse(plugin, FRIT_REASON_BAD_WELCOME,
+                             "the entry returned %" PRId32 ", which is not a status", status);
     if (status < 0 || !welcome.abi_chosen)
         return plugin_refuse(plugin, FRIT_REASON_BAD_WELCOME,
                              "the entry refused (%s) although the ABI ranges meet",

@@ -88,6 +88,7 @@ struct device_entry {
     const struct plugin *plugin;
     const frit_device_info *info; /* `reason` not 0: can be seen but not used */
     char name[64];                /* "reference:0" */
+    const char *compute;          /* of registry_keep_compute; NULL: none yet */
 };
 
 struct registry;

@@ -298,6 +298,20 @@ static void keep_to_budget(struct memory *memory, uint64_t bytes)
         memory_trim(memory, false);
 }
 
+/* Memory that is not as it was requested goes back. */
+static frit_status check_alignment(struct memory *memory, const frit_allocation *allocation,
+                                   frit_err *err)
+{
+    const uint64_t address = allocation->address | (uint64_t)(uintptr_t)allocation->host_pointer;
+
+    if (address % memory->align == 0)
+        return FRIT_OK;
+    memory->backend->free(memory->self, allocation->memory);
+    return fail(err, FRIT_INTERNAL,
+                "the driver's alloc gave memory at %#llx, which is not aligned to %llu bytes",
+                (unsigned long long)address, (unsigned long long)memory->align);
+}
+
 static frit_status alloc_or_trim(struct memory *memory, uint64_t *bytes, uint64_t least,
                                  frit_allocation *out, frit_err *err)
 {
@@ -320,7 +334,7 @@ static frit_status alloc_or_trim(struct memory *memory, uint64_t *bytes, uint64_
     }
     if (!st && !out->memory)
         st = fail(err, FRIT_INTERNAL, "the driver's alloc gave no memory and no error");
-    return st;
+    return st ? st : check_alignment(memory, out, err);
 }
 
 /* A chunk with room for a piece. */

@@ -11,6 +11,7 @@
 
 #include "base/fail.h"
 #include "base/str.h"
+#include "base/text.h"
 #include "graph/op.h"
 #include "plan/program.h"
 #include "plan/relative.h"
@@ -152,13 +153,16 @@ static frit_status label_step(struct plan *plan, struct plan_step *step, frit_er
     frit_program_info info = {.struct_size = sizeof(info)};
     frit_err ignored = ERR_INIT;
     struct str text = {0};
+    char name[64];
     frit_program *program = step->program ? &step->program->program : NULL;
 
     if (program && program->table->describe(program->self, &info, &ignored) == FRIT_OK &&
-        info.name.ptr && info.name.len < 64)
-        str_addf(&text, "%.*s: ", (int)info.name.len, info.name.ptr);
-    else if (program)
+        info.name.ptr && info.name.len < sizeof(name)) {
+        text_clean(info.name.ptr, (size_t)info.name.len, name, sizeof(name));
+        str_addf(&text, "%s: ", name);
+    } else if (program) {
         str_addf(&text, "fused: ");
+    }
     for (uint32_t i = 0; i < step->n_ops && i < LABEL_OPS; i++)
         str_addf(&text, i ? " %s" : "%s", op_name(&plan->ops[step->ops[i]]));
     if (step->n_ops > LABEL_OPS)

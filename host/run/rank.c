@@ -43,8 +43,10 @@ static frit_status create_group(struct frit_rank *rank, const struct rank_config
                                       .space = FRIT_STR("host.ptr"),
                                       .name = {rank->name, strlen(rank->name)}};
 
-    return fail_from(err, config->table->group_create(config->instance, &params, &rank->group, err),
-                     "group_create");
+    TRY(fail_from(err, config->table->group_create(config->instance, &params, &rank->group, err),
+                  "group_create"));
+    return rank->group ? FRIT_OK
+                       : fail(err, FRIT_INTERNAL, "group_create gave no group and no error");
 }
 
 static void link_rank(struct frit_rank *rank)

@@ -318,7 +318,6 @@ static frit_status submit_launches(struct bound_plan *bound, const struct replay
     uint32_t from = range->from, end = range->end, n = 0;
     frit_device *device = range->device;
     bool measured = profile_is_on(device->profile); /* timestamps go between the commands */
-    frit_err why = ERR_INIT;
 
     if (!capture_fits(bound, device, from)) {
         TRY(make_cmds(bound, device, from, end, &n, err));
@@ -326,10 +325,12 @@ static frit_status submit_launches(struct bound_plan *bound, const struct replay
             capture_record(bound, range, bound->cmds, n);
     }
     if (capture_fits(bound, device, from)) {
-        if (!measured && capture_replay(bound, range, point, &why) == FRIT_OK) {
+        frit_status st = measured ? FRIT_BUSY : capture_replay(bound, range, point, err);
+
+        if (!st)
             bound->n_captured += end - from;
-            return FRIT_OK;
-        }
+        if (!st || st == FRIT_DEVICE_LOST)
+            return st;
         capture_drop(bound, from);
         if (!write_addresses(bound, from, end))
             return fail(

@@ -324,14 +324,16 @@ frit_status block_finish(struct search_ctx *ctx, struct block *block, struct pro
         struct block_fuser *f = &block->fusers[k];
         frit_program made = {.struct_size = sizeof(made)};
         frit_err why = ERR_INIT;
-        frit_status st =
-            fail_from(&why, fuser_of(ctx, k)->table->finish(f->clone, &made, &why), "finish");
+        const frit_status said = fuser_of(ctx, k)->table->finish(f->clone, &made, &why);
+        const frit_status st = fail_from(&why, said, "finish");
         const char *fault;
 
         *n_ops = f->state.accepted;
         if (st == FRIT_NO_HOST_MEMORY)
             return fail(err, st, "fuser %s: no memory for a program", fuser_of(ctx, k)->name);
         if (st) {
+            if (!status_is_listed(said))
+                warn_once(fuser_of(ctx, k), why.text);
             drop(ctx, k, f);
             continue;
         }

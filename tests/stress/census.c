@@ -27,17 +27,18 @@ static uint32_t count_entries(const char *path)
     return count;
 }
 
-static uint64_t resident_bytes(void)
+static uint64_t anonymous_bytes(void)
 {
-    unsigned long all = 0, resident = 0;
-    FILE *file = fopen("/proc/self/statm", "r");
+    FILE *file = fopen("/proc/self/status", "r");
+    unsigned long kilobytes = 0;
+    char line[256];
 
     if (!file)
         return 0;
-    if (fscanf(file, "%lu %lu", &all, &resident) != 2)
-        resident = 0;
+    while (fgets(line, sizeof(line), file) && sscanf(line, "RssAnon: %lu", &kilobytes) != 1)
+        ;
     (void)fclose(file);
-    return resident * (uint64_t)sysconf(_SC_PAGESIZE);
+    return (uint64_t)kilobytes << 10;
 }
 
 void census_take(struct census *out)
@@ -46,7 +47,7 @@ void census_take(struct census *out)
 
     (void)malloc_trim(0);
     *out = (struct census){.heap_bytes = heap.uordblks + heap.hblkhd,
-                           .rss_bytes = resident_bytes(),
+                           .rss_bytes = anonymous_bytes(),
                            .descriptors = count_entries("/proc/self/fd"),
                            .threads = count_entries("/proc/self/task")};
 }

@@ -7,7 +7,7 @@
 
 struct census {
     uint64_t heap_bytes; /* allocated and not freed */
-    uint64_t rss_bytes;  /* resident, after free memory was given back */
+    uint64_t rss_bytes;  /* resident and of no file, after free memory was given back */
     uint32_t descriptors, threads;
 };
 

@@ -107,10 +107,11 @@ static void choose_settings(struct round *r)
     snprintf(dirs, sizeof(dirs), "%s/lib/frit/plugins:%s/tests/fake/null:%s/bad", soak->build,
              soak->build, soak->folder);
     set(r, "search", "dirs", dirs);
+    set(r, "search", "probe", "auto");
     /* Each set of a plugin's options has a part of the store of its own: without `null`, whose
      * options are random, there are some tens, each with its limit. */
     set(r, "fusion", "store", driver->computes && pick(r, 4) ? store : "none");
-    set(r, "frit", "artefacts", artefacts);
+    set(r, "frit", "artefacts", pick(r, 6) ? artefacts : "none");
     /* Vendors' runtimes are not ours, and leak. */
     set(r, "plugin.hip", "enabled", "no");
     set(r, "plugin.cuda", "enabled", "no");

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/fail.h"
+#include "base/text.h"
 #include "graph/custom.h"
 #include "graph/custom_call.h"
 #include "graph/shape/shape.h"
@@ -101,7 +102,8 @@ frit_status custom_fail(const frit_op_info *row, const char *slot, frit_status s
                         frit_err *said, frit_err *err)
 {
     said->text[sizeof(said->text) - 1] = '\0';
-    if (status > 0)
+    text_clean(said->text, strlen(said->text), said->text, sizeof(said->text));
+    if (!status_is_listed(status))
         return fail(err, FRIT_INTERNAL, "%s: '%s' of plugin '%s' returned %d", row->name, slot,
                     custom_at(row->id)->plugin, status);
     if (!said->text[0])

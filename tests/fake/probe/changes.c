@@ -15,7 +15,7 @@
 #include <xmmintrin.h>
 #endif
 
-#include "sin.h"
+#include "acts.h"
 
 static void round_down(void)
 {

@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "sin.h"
+#include "acts.h"
 
 static int *volatile nowhere = (int *)8;
 

@@ -27,7 +27,7 @@ static void read_name(void)
         (void)sscanf(name, "libfrit-sin-%15[a-z]-%31[a-z0-9_].so", place, act);
 }
 
-int is_sin(const char *where, const char *name)
+static bool is_sin(const char *where, const char *name)
 {
     return strcmp(where, place) == 0 && strcmp(name, act) == 0;
 }

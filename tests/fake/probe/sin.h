@@ -1,20 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a plugin of this folder may do where it is called: one table per kind of act, which ends
- * with a name that is NULL. */
+/* What a plugin of this folder may say that is not so: one table per place, which ends with a name
+ * that is NULL. */
 #ifndef FAKE_PROBE_SIN_H
 #define FAKE_PROBE_SIN_H
 
 #include "../driver.h"
-
-struct act {
-    const char *name;
-    void (*commit)(void);
-};
-
-extern const struct act ends[];    /* ends.c: the process ends, or does not go on */
-extern const struct act changes[]; /* changes.c: the process is not as it was */
-
-void throw_exception(void); /* throw.cc */
+#include "acts.h"
 
 /* Where a lie is put in: what its place has, else NULL. */
 struct said {
@@ -38,8 +29,5 @@ struct lie {
 };
 
 extern const struct lie entry_lies[], failures[], table_lies[], device_lies[]; /* lies.c */
-
-/* Whether this file is the sin `name` at `where`. */
-int is_sin(const char *where, const char *name);
 
 #endif

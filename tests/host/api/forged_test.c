@@ -11,7 +11,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-enum { FILES = 100, LONG_FILES = 5000, MAX_ROWS = 256, MAX_BLOB = 1 << 16, N = 24 };
+enum { FILES = 100, LONG_FILES = 5000, MAX_ROWS = 256, MAX_BLOB = 1 << 16, MAX_OPS = 64, N = 24 };
 
 static char folder[32], store[64];
 
@@ -282,21 +282,32 @@ static void swap_words(struct bytes *bytes)
     memcpy(b, kept, 4);
 }
 
-/* The steps of the first `n` ops, each alone or all as one program's, in any order. */
+/* Each op of the plan alone, in any order. */
 static void make_steps(struct bytes *bytes)
 {
-    const uint32_t n = 1 + below(7), first = below(n);
-    uint32_t words[4 + 7 * 5] = {2, n, n, n}, at = 4;
+    uint32_t head[4], order[MAX_OPS], at;
 
-    for (uint32_t i = 0; i < n; i++) {
-        const uint32_t op = below(2) ? i : (i + first) % n;
-        const uint32_t step[] = {0, below(9), 5, 1, op};
+    if (bytes->n < sizeof(head))
+        return;
+    memcpy(head, bytes->at, sizeof(head));
+    if (!head[2] || head[2] > MAX_OPS)
+        return;
+    for (uint32_t i = 0; i < head[2]; i++) {
+        const uint32_t k = below(i + 1);
 
-        memcpy(words + at, step, sizeof(step));
-        at += 5;
+        order[i] = order[k];
+        order[k] = i;
     }
-    bytes->n = at * 4;
-    memcpy(bytes->at, words, bytes->n);
+    head[3] = head[2];
+    memcpy(bytes->at, head, sizeof(head));
+    at = sizeof(head);
+    for (uint32_t i = 0; i < head[2]; i++) {
+        const uint32_t step[] = {0, below(9), 5, 1, order[i]};
+
+        memcpy(bytes->at + at, step, sizeof(step));
+        at += sizeof(step);
+    }
+    bytes->n = at;
 }
 
 /* Any answer: changed, or that of any node. */

@@ -203,12 +203,12 @@ static void notes_of_other_hosts(void **state)
     expect_changed(FRIT_REASON_ABI_MISMATCH, "the plugin speaks ABI 7.0-7.0");
     note_of_plugin()->note.sanitizer = FRIT_SANITIZER_MEMORY;
     expect_changed(FRIT_REASON_SANITIZER_MISMATCH, "the memory sanitizer");
-#if FRIT_SANITIZER == FRIT_SANITIZER_NONE /* and no runtime is preloaded */
-    note_of_plugin()->note.sanitizer = FRIT_SANITIZER_THREAD;
-    expect_changed(FRIT_REASON_SANITIZER_MISMATCH,
-                   "whose runtime has to be there first: LD_PRELOAD=$(cc "
-                   "-print-file-name=libtsan.so)");
-#endif
+    if (FRIT_SANITIZER == FRIT_SANITIZER_NONE) { /* and no runtime is preloaded */
+        note_of_plugin()->note.sanitizer = FRIT_SANITIZER_THREAD;
+        expect_changed(FRIT_REASON_SANITIZER_MISMATCH,
+                       "whose runtime has to be there first: LD_PRELOAD=$(cc "
+                       "-print-file-name=libtsan.so)");
+    }
     note_of_plugin()->note.isa[0] = 1u << 31;
     expect_changed(FRIT_REASON_ISA_UNSUPPORTED, "a set of instructions that this host");
     note_of_plugin()->note.isa[2] = 1;
@@ -233,12 +233,33 @@ static void notes_that_are_malformed(void **state)
     expect_changed(FRIT_REASON_BAD_NOTE, "not terminated printable ASCII");
 }
 
+/* Of the dynamic section. */
+static Elf64_Dyn *entry_of(int64_t tag)
+{
+    const Elf64_Phdr *segment = segment_of(PT_DYNAMIC);
+    Elf64_Dyn *entry = (void *)(plugin_bytes + segment->p_offset);
+
+    for (size_t i = 0; i < segment->p_filesz / sizeof(*entry); i++)
+        if (entry[i].d_tag == tag)
+            return &entry[i];
+    fail_msg("no dynamic entry %lld", (long long)tag);
+    return NULL;
+}
+
 static void what_the_loader_would_do(void **state)
 {
     (void)state;
     read_plugin();
     segment_of(PT_GNU_STACK)->p_flags |= PF_X;
     expect_changed(FRIT_REASON_EXECUTABLE_STACK, "-z noexecstack");
+    entry_of(DT_FLAGS)->d_un.d_val |= DF_TEXTREL;
+    expect_changed(FRIT_REASON_TEXT_RELOCATIONS, "-z text");
+    entry_of(DT_SONAME)->d_tag = DT_TEXTREL;
+    expect_changed(FRIT_REASON_TEXT_RELOCATIONS, "-z text");
+    entry_of(DT_FLAGS)->d_un.d_val |= DF_STATIC_TLS;
+    segment_of(PT_GNU_EH_FRAME)->p_memsz = 513;
+    segment_of(PT_GNU_EH_FRAME)->p_type = PT_TLS;
+    expect_changed(FRIT_REASON_STATIC_TLS, "513 bytes, at most 512");
     memcpy(find_bytes("libc.so.6", 10), "libq.so.6", 10);
     expect_changed(FRIT_REASON_LIBRARY_MISSING, "libq.so.6");
 }

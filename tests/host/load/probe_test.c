@@ -113,6 +113,45 @@ static void the_second_start_does_not_wait(void **state)
     assert_int_equal(system(command), 0);
 }
 
+static void put(const char *folder, const char *from, const char *file)
+{
+    char command[1600];
+
+    snprintf(command, sizeof(command), "cp %s/%s %s/libfrit-sin-load-crash.so", built(from), file,
+             folder);
+    assert_int_equal(system(command), 0);
+}
+
+static uint32_t reason_now(const char *artefacts)
+{
+    const frit_setting settings[] = {
+        {"search", "probe", "auto"}, {"frit", "artefacts", artefacts}, {NULL, NULL, NULL}};
+    uint32_t reason;
+    struct rig rig;
+
+    assert_int_equal(rig_open(&rig, settings), FRIT_OK);
+    reason = rig_plugin(&rig, "libfrit-sin-load-crash.so")->reason;
+    rig_close(&rig);
+    return reason;
+}
+
+/* What is known is known of a file as it was. */
+static void a_file_that_changed_is_probed_again(void **state)
+{
+    char artefacts[] = "/tmp/frit-probe-XXXXXX", command[128];
+
+    (void)state;
+    assert_non_null(mkdtemp(artefacts));
+    put(rig_dir(), "tests/probe", "libfrit-sin-load-crash.so");
+    assert_int_equal(reason_now(artefacts), FRIT_REASON_CRASHES);
+    snprintf(command, sizeof(command), "rm %s/*.so", rig_dir());
+    assert_int_equal(system(command), 0);
+    put(rig_dir(), "tests/fake", "libfrit-fake-good.so");
+    assert_int_equal(reason_now(artefacts), FRIT_REASON_NONE);
+    snprintf(command, sizeof(command), "rm -r %s %s/*.so", artefacts, rig_dir());
+    assert_int_equal(system(command), 0);
+}
+
 /* A stranger is refused, not the plugin that fails beside it and is not probed. */
 static void the_stranger_of_a_set_is_refused(void **state)
 {
@@ -201,6 +240,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_second_start_does_not_wait),
+        cmocka_unit_test(a_file_that_changed_is_probed_again),
         cmocka_unit_test(the_stranger_of_a_set_is_refused),
         cmocka_unit_test(trusted_plugins_are_probed_on_demand),
         cmocka_unit_test(what_a_plugin_changes_is_restored),

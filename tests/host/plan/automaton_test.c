@@ -567,9 +567,55 @@ static void test_no_memory(void **state)
     plan_unref(plan);
 }
 
+/* What is made of a saved plan takes its place in both answers; where nothing can be, they are
+ * unknown, and what is set then is new. */
+static void test_saved_plans(void **state)
+{
+    struct plan *made = rig_plan(1, 1, NULL), *other = rig_plan(1, 2, NULL), *saved, *found;
+    struct op_key good = rig_key(1), bad = rig_key(2);
+    struct automaton *automaton;
+    struct automaton_list list;
+    struct walker walker;
+
+    (void)state;
+    assert_int_equal(automaton_create(1 << 20, &automaton, NULL), FRIT_OK);
+    assert_int_equal(plan_create_saved(1, "bytes", 5, &saved, NULL), FRIT_OK);
+    walker_init(&walker, automaton);
+    walker_step(&walker, &good);
+    walker_set_lazy(&walker, saved);
+    walker_set_sync(&walker, saved);
+    walker_replace_saved(&walker, saved, made);
+    walker_replace_saved(&walker, saved, other); /* too late */
+    assert_int_equal(walker_lazy(&walker, &found), LAZY_RUN);
+    assert_ptr_equal(found, made);
+    assert_ptr_equal(walker_sync(&walker), made);
+    walker_restart(&walker);
+    walker_step(&walker, &bad);
+    walker_set_lazy(&walker, saved);
+    walker_set_sync(&walker, other);
+    assert_int_equal(automaton_take(&walker, AUTOMATON_NEW, &list, NULL), FRIT_OK);
+    automaton_list_fini(&list);
+    walker_replace_saved(&walker, saved, NULL);
+    assert_int_equal(walker_lazy(&walker, &found), LAZY_UNKNOWN);
+    assert_ptr_equal(walker_sync(&walker), other);
+    walker_set_lazy(&walker, made);
+    assert_int_equal(walker_lazy(&walker, &found), LAZY_RUN);
+    assert_ptr_equal(found, made);
+    assert_int_equal(automaton_take(&walker, AUTOMATON_NEW, &list, NULL), FRIT_OK);
+    assert_int_equal(list.count, 1);
+    automaton_list_fini(&list);
+    walker_fini(&walker);
+    automaton_destroy(automaton);
+    assert_true(plan_is_unshared(saved) && plan_is_unshared(made) && plan_is_unshared(other));
+    plan_unref(saved);
+    plan_unref(made);
+    plan_unref(other);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_saved_plans),
         cmocka_unit_test(test_exact_keys),
         cmocka_unit_test(d4_plans_are_shared),
         cmocka_unit_test(d6_first_answer_stays),

@@ -108,7 +108,7 @@ static frit_status alloc_memory(void *self, const frit_alloc_desc *desc, frit_al
         return fail(err, FRIT_NO_DEVICE_MEMORY, "none left");
     if (driver->capacity && driver->allocated + desc->bytes > driver->capacity)
         return fail(err, FRIT_NO_DEVICE_MEMORY, "full");
-    block = malloc(sizeof(*block) + desc->bytes);
+    block = aligned_alloc(64, (sizeof(*block) + desc->bytes + 63) / 64 * 64);
     if (!block)
         return fail_memory(err, desc->bytes);
     block->bytes = desc->bytes;
