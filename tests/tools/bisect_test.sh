@@ -86,7 +86,7 @@ expect 1 '^  cause +the driver of wrong:0' '' bisect wrong-broadcast "$scratch/p
 grep -q '^      g = add e, row$' "$scratch/out" || complain "not the op" "bisect"
 expect 1 '^  cause +the driver' '' bisect wrong-broadcast "$scratch/random.frit" -d wrong
 expect 1 'it crashed: Segmentation fault$' '' bisect wrong-crashes "$scratch/one.frit" -d wrong --in a=zeros
-expect 1 'it hangs: no end after 1 s$' '' bisect wrong-hangs "$scratch/one.frit" -d wrong --in a=zeros --timeout 1
+expect 1 'it hangs: no end after 2 s$' '' bisect wrong-hangs "$scratch/one.frit" -d wrong --in a=zeros --timeout 2
 
 # ---- tolerance
 expect 0 'no difference' '' bisect wrong-rounding "$scratch/program.frit" -d wrong "${inputs[@]}"

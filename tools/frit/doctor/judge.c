@@ -16,6 +16,8 @@
 #include "program.h"
 #include "session.h"
 
+enum { REFERENCE_SECONDS = 600 }; /* it is slow, and no suspect */
+
 /* ---- loading, in a child: the inputs are made by the reference ---- */
 
 struct loading {
@@ -213,6 +215,7 @@ static int run_reference(struct judge *judge, const struct invocation *in)
         part.request.settings = settings;
         part.request.n_settings = 2;
         part.request.repeat = 1;
+        part.request.seconds = fmax(part.request.seconds, REFERENCE_SECONDS);
         trial_run(&part.request, &trial);
     }
     snprintf(judge->against_name, sizeof(judge->against_name), "%s", trial.device);
