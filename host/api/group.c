@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "api/host.h"
+#include "api/open.h"
 #include "api/report.h"
 #include "base/fail.h"
 #include "device/device.h"
@@ -112,6 +113,11 @@ frit_status frit_group_join(frit_device *device, const frit_group_config *config
     if (!device || !out)
         return report_null(err, "group_join", device ? "`out`" : "the device");
     st = join(device, config, out, &own);
+    if (!st && !open_add(*out, device)) {
+        (void)rank_leave(*out, NULL);
+        *out = NULL;
+        st = fail_memory(&own, sizeof(*out));
+    }
     if (st)
         (void)fail_context(&own, "group_join");
     return report(err, st, &own);
@@ -121,10 +127,19 @@ frit_status frit_group_leave(frit_rank *rank, frit_err *err)
 {
     HOLD_CANCEL;
     frit_err own = ERR_INIT;
+    frit_status st;
 
     if (process_is_barred())
         return report_barred(err, "group_leave");
-    return rank ? report(err, rank_leave(rank, &own), &own) : FRIT_OK;
+    if (!rank)
+        return FRIT_OK;
+    if (!open_find(rank, NULL))
+        return fail(err, FRIT_INVALID,
+                    "group_leave: not a rank: it left before, or its device is closed");
+    st = rank_leave(rank, &own);
+    if (!st)
+        (void)open_remove(rank);
+    return report(err, st, &own);
 }
 
 frit_status frit_group_abort(frit_rank *rank, const char *why)
@@ -133,7 +148,7 @@ frit_status frit_group_abort(frit_rank *rank, const char *why)
 
     if (process_is_barred())
         return FRIT_UNSUPPORTED;
-    if (!rank)
+    if (!rank || !open_find(rank, NULL))
         return FRIT_INVALID;
     rank_abort(rank, FRIT_ABORTED, why ? why : "the program aborted the group");
     return FRIT_OK;

@@ -201,7 +201,7 @@ frit_status frit_host_open(const frit_host_params *params, frit_host **out, frit
     /* A child has error tensors without a lock if there are some before. */
     st = handle_immortal(FRIT_INTERNAL) ? host_init(host, params, &own)
                                         : fail_memory(&own, sizeof(struct slot));
-    if (!st && !open_add(host, host))
+    if (!st && !open_add(host, NULL))
         st = fail_memory(&own, sizeof(host));
     if (st)
         host_destroy(host);
@@ -213,10 +213,11 @@ frit_status frit_host_open(const frit_host_params *params, frit_host **out, frit
 void frit_host_close(frit_host *host)
 {
     HOLD_CANCEL;
+    void *owner = NULL;
 
     if (!host || process_is_barred())
         return;
-    if (open_remove(host))
+    if (open_find(host, &owner) && !owner && open_remove(host))
         host_destroy(host);
     else
         report_closed("host_close", host);
@@ -449,15 +450,16 @@ frit_status frit_device_open_with(frit_host *host, const char *name,
 void frit_device_close(frit_device *device)
 {
     HOLD_CANCEL;
+    void *owner = NULL;
     frit_host *host;
 
     if (!device || process_is_barred())
         return;
-    host = open_host(device);
-    if (!host) {
+    if (!open_find(device, &owner) || !owner) {
         report_closed("device_close", device);
         return;
     }
+    host = owner;
     /* Under the lock, so that the driver sees the next open only after this close. */
     pthread_mutex_lock(&host->lock);
     close_locked(host, device);

@@ -9,7 +9,7 @@
 
 struct open_object {
     const void *object;
-    frit_host *host;
+    void *owner;
 };
 
 static struct {
@@ -18,17 +18,7 @@ static struct {
     uint32_t count, capacity;
 } open_objects = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* Inside the lock. */
-static struct open_object *find(const void *object)
-{
-    for (uint32_t i = 0; i < open_objects.count; i++) {
-        if (open_objects.list[i].object == object)
-            return &open_objects.list[i];
-    }
-    return NULL;
-}
-
-bool open_add(const void *object, frit_host *host)
+bool open_add(const void *object, void *owner)
 {
     bool added;
 
@@ -36,20 +26,26 @@ bool open_add(const void *object, frit_host *host)
     added = array_grow(&open_objects.list, &open_objects.capacity, open_objects.count, 1,
                        sizeof(*open_objects.list));
     if (added)
-        open_objects.list[open_objects.count++] = (struct open_object){object, host};
+        open_objects.list[open_objects.count++] = (struct open_object){object, owner};
     pthread_mutex_unlock(&open_objects.lock);
     return added;
 }
 
 bool open_remove(const void *object)
 {
-    struct open_object *found;
+    uint32_t kept = 0;
+    bool found = false;
 
     pthread_mutex_lock(&open_objects.lock);
-    found = find(object);
-    if (found)
-        *found = open_objects.list[--open_objects.count];
-    if (open_objects.count == 0) {
+    for (uint32_t i = 0; i < open_objects.count; i++) {
+        const struct open_object *at = &open_objects.list[i];
+
+        found |= at->object == object;
+        if (at->object != object && at->owner != object)
+            open_objects.list[kept++] = *at;
+    }
+    open_objects.count = kept;
+    if (kept == 0) {
         free(open_objects.list);
         open_objects.list = NULL;
         open_objects.capacity = 0;
@@ -58,14 +54,16 @@ bool open_remove(const void *object)
     return found;
 }
 
-frit_host *open_host(const void *object)
+bool open_find(const void *object, void **owner)
 {
-    const struct open_object *found;
-    frit_host *host;
+    bool found = false;
 
     pthread_mutex_lock(&open_objects.lock);
-    found = find(object);
-    host = found ? found->host : NULL;
+    for (uint32_t i = 0; i < open_objects.count && !found; i++) {
+        found = open_objects.list[i].object == object;
+        if (found && owner)
+            *owner = open_objects.list[i].owner;
+    }
     pthread_mutex_unlock(&open_objects.lock);
-    return host;
+    return found;
 }

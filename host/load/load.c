@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/fail.h"
+#include "base/log.h"
 #include "base/str.h"
 #include "base/text.h"
 #include "conf/conf.h"
@@ -311,6 +312,18 @@ void plugin_close(struct plugin *plugin)
     plugin->instance = NULL;
 }
 
+/* Where another library of the process wants a symbol of such a name, either may get the other's.
+ */
+static void warn_of_exports(const struct plugin *plugin, const struct elf_facts *facts)
+{
+    if (facts->n_extra)
+        log_write(FRIT_LOG_WARN, "load",
+                  "plugin %s exports %" PRIu32
+                  " symbols beside its entry, such as '%s': link it by frit_plugin() of CMake, or "
+                  "with a version script",
+                  plugin->path, facts->n_exports - facts->has_entry, facts->extra[0]);
+}
+
 frit_status plugin_inspect(const struct conf *conf, const struct candidate *candidate,
                            struct plugin *plugin, struct elf_facts *facts)
 {
@@ -326,7 +339,9 @@ frit_status plugin_inspect(const struct conf *conf, const struct candidate *cand
         return FRIT_UNSUPPORTED;
     snprintf(plugin->build_id, sizeof(plugin->build_id), "%s", facts->identity.build_id);
     TRY(inspect_file(plugin, facts));
-    return check_enabled(conf, plugin);
+    TRY(check_enabled(conf, plugin));
+    warn_of_exports(plugin, facts);
+    return FRIT_OK;
 }
 
 static frit_status load_stages(struct registry *registry, const struct candidate *candidate,

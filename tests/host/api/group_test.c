@@ -667,6 +667,8 @@ static void test_the_group_is_seen(void **state)
     frit_free(text);
     frit_inspection_free(seen);
     assert_int_equal(frit_group_leave(rank.group, NULL), FRIT_OK);
+    assert_int_equal(frit_group_leave(rank.group, NULL), FRIT_INVALID);
+    assert_int_equal(frit_group_abort(rank.group, NULL), FRIT_INVALID);
     close_world(&w);
     snprintf(path, sizeof(path), "rm -r %s", folder);
     assert_int_equal(system(path), 0);

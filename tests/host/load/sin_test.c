@@ -166,12 +166,28 @@ static void no_slot_behind_the_table_is_read(void **state)
     expect_no_cleanup("fake-half-slot", "libfrit-fake-half-slot.so");
 }
 
+/* Used all the same: with functions of the names of this program's, and its own. */
+static void what_is_exported_beside_the_entry_is_named(void **state)
+{
+    struct rig rig;
+    const frit_setting settings[] = {
+        {"plugin.fake-loud", "library", rig_fake("loud/libfrit-fake-loud.so")}, {NULL, NULL, NULL}};
+
+    (void)state;
+    assert_int_equal(rig_open(&rig, settings), FRIT_OK);
+    assert_int_equal(rig_plugin(&rig, "fake-loud")->reason, FRIT_REASON_NONE);
+    rig_contains(rig_log(), "libfrit-fake-loud.so exports ");
+    rig_contains(rig_log(), " symbols beside its entry, such as 'fake_");
+    rig_close(&rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_sin_has_its_reason),
         cmocka_unit_test(the_future_is_cut_to_size),
         cmocka_unit_test(no_slot_behind_the_table_is_read),
+        cmocka_unit_test(what_is_exported_beside_the_entry_is_named),
     };
 
     return cmocka_run_group_tests(tests, rig_setup, rig_teardown);

@@ -116,7 +116,8 @@ struct run {
     const struct sin *sin; /* NULL: none */
     pid_t pid;
     int fd;
-    double started, reached; /* 0: not yet */
+    double started, reached_at;
+    bool reached;
     bool killed;
     int status;
     size_t n;
@@ -156,7 +157,7 @@ static void start(struct run *run, const struct sin *sin)
     assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
     run->sin = sin;
     run->started = now();
-    run->reached = 0;
+    run->reached = false;
     run->killed = false;
     run->n = 0;
     run->output[0] = '\0';
@@ -185,8 +186,10 @@ static void drain(struct run *run)
             run->n += (size_t)n;
     } while (n > 0);
     run->output[run->n] = '\0';
-    if (!run->reached && strstr(run->output, "reached\n"))
-        run->reached = now();
+    if (!run->reached && strstr(run->output, "reached\n")) {
+        run->reached = true;
+        run->reached_at = now();
+    }
 }
 
 /* Whether it has ended by now; kills one that takes too long. */
@@ -195,8 +198,8 @@ static bool has_ended(struct run *run)
     const bool hangs = run->reached && run->sin->outcome == HANGS;
 
     drain(run);
-    if (!run->killed &&
-        (hangs ? now() > run->reached + hang_seconds : now() > run->started + patience_seconds)) {
+    if (!run->killed && (hangs ? now() > run->reached_at + hang_seconds
+                               : now() > run->started + patience_seconds)) {
         run->killed = true;
         (void)kill(run->pid, SIGKILL);
     }

@@ -317,6 +317,23 @@ static bool is_near(const struct conform_wanted *want, uint64_t i, double slack,
     return fabs(given - exact) <= slack;
 }
 
+/* Integers to their last digit; of floats `value`, without the sign of NaN. */
+static void put_number(uint32_t dtype, const void *data, uint64_t i, double value, char text[32])
+{
+    const uint32_t size = (uint32_t)frit_storage_bytes(dtype, 1), unused = 64 - 8 * size;
+    uint64_t bits = 0;
+
+    if (is_float(dtype)) {
+        snprintf(text, 32, "%.9g", isnan(value) ? fabs(value) : value);
+        return;
+    }
+    memcpy(&bits, (const char *)data + i * size, size);
+    if (frit_dtype_info_of(dtype).cls == FRIT_DTYPE_INT)
+        snprintf(text, 32, "%" PRId64, (int64_t)(bits << unused) >> unused);
+    else
+        snprintf(text, 32, "%" PRIu64, bits);
+}
+
 static void say(const struct conform_wanted *want, const void *got, uint64_t i, uint64_t wrong,
                 char reason[CONFORM_REASON])
 {
@@ -325,8 +342,13 @@ static void say(const struct conform_wanted *want, const void *got, uint64_t i, 
     double given = element_value(want->dtype, got, i);
     double exact = want->wide ? want->wide[i] : own;
     double wanted = real ? exact : own;
-    int used = snprintf(reason, CONFORM_REASON, "element %" PRIu64 " is %.9g, not %.9g", i,
-                        isnan(given) ? fabs(given) : given, isnan(wanted) ? fabs(wanted) : wanted);
+    char got_text[32], wanted_text[32];
+    int used;
+
+    put_number(want->dtype, got, i, given, got_text);
+    put_number(want->dtype, want->own, i, wanted, wanted_text);
+    used = snprintf(reason, CONFORM_REASON, "element %" PRIu64 " is %s, not %s", i, got_text,
+                    wanted_text);
 
     if (real && isfinite(exact) && isfinite(given))
         used += snprintf(reason + used, (size_t)(CONFORM_REASON - used), " (%.3g ulp)",
