@@ -17,8 +17,6 @@
 #include "census.h"
 #include "program.h"
 
-extern char **environ;
-
 enum { HOSTS = 2, THREADS = 4, SETTINGS = 24, MIB = 1 << 20 };
 
 /* A driver, and what a host sets for it. */
@@ -146,14 +144,16 @@ static void ignore_log(void *ctx, uint32_t level, const char *topic, const char 
 /* Processes that are killed in a plugin make the host suspect it. */
 static bool forgive(const struct soak *soak, const char *text)
 {
-    char program[300], artefacts[300];
+    char program[300], artefacts[320], plugins[640], config[] = "FRIT_CONFIG=/dev/null";
+    char *const environment[] = {artefacts, plugins, config, NULL};
     const char *names[] = {"reference", "cpu", "null"};
 
     if (!strstr(text, "processes died in its"))
         return false;
     snprintf(program, sizeof(program), "%s/bin/frit", soak->build);
-    snprintf(artefacts, sizeof(artefacts), "%s/artefacts", soak->folder);
-    setenv("FRIT_ARTEFACTS", artefacts, 1);
+    snprintf(artefacts, sizeof(artefacts), "FRIT_ARTEFACTS=%s/artefacts", soak->folder);
+    snprintf(plugins, sizeof(plugins), "FRIT_PLUGIN_PATH=%s/lib/frit/plugins:%s/tests/fake/null",
+             soak->build, soak->build);
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         char *const args[] = {program, "doctor", "forgive", (char *)(uintptr_t)names[i], NULL};
         posix_spawn_file_actions_t quiet;
@@ -163,11 +163,10 @@ static bool forgive(const struct soak *soak, const char *text)
         posix_spawn_file_actions_init(&quiet);
         posix_spawn_file_actions_addopen(&quiet, 1, "/dev/null", 0, 0);
         posix_spawn_file_actions_addopen(&quiet, 2, "/dev/null", 0, 0);
-        if (!posix_spawn(&child, program, &quiet, NULL, args, environ))
+        if (!posix_spawn(&child, program, &quiet, NULL, args, environment))
             (void)waitpid(child, &status, 0);
         posix_spawn_file_actions_destroy(&quiet);
     }
-    unsetenv("FRIT_ARTEFACTS");
     atomic_fetch_add(&n_forgiven, 1);
     return true;
 }
