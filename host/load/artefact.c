@@ -148,6 +148,22 @@ frit_status artefact_get(const char *folder, const struct artefact_name *name, v
     return FRIT_OK;
 }
 
+bool artefact_get_record(const char *folder, const struct artefact_name *name, void *out,
+                         uint64_t n_bytes)
+{
+    uint64_t kept_bytes = 0;
+    void *kept = NULL;
+    bool good;
+
+    if (!folder || artefact_get(folder, name, &kept, &kept_bytes, NULL) || !kept)
+        return false;
+    good = kept_bytes == n_bytes;
+    if (good)
+        memcpy(out, kept, (size_t)n_bytes);
+    free(kept);
+    return good;
+}
+
 /* ---- the limit ---- */
 
 struct kept {

@@ -6,6 +6,7 @@
 #ifndef LOAD_ARTEFACT_H
 #define LOAD_ARTEFACT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <frit/status.h>
@@ -20,6 +21,9 @@ struct artefact_name {
 /* malloc'd bytes; NULL and FRIT_OK: there is none. */
 frit_status artefact_get(const char *folder, const struct artefact_name *name, void **bytes,
                          uint64_t *n_bytes, frit_err *err);
+/* The same of a record of `n_bytes`, into `out`.  False: there is none of this size. */
+bool artefact_get_record(const char *folder, const struct artefact_name *name, void *out,
+                         uint64_t n_bytes);
 /* Makes the folder.  An older one of the name is replaced whole.  `limit`: bytes of the folder. */
 frit_status artefact_put(const char *folder, uint64_t limit, const struct artefact_name *name,
                          const void *bytes, uint64_t n_bytes, frit_err *err);

@@ -129,21 +129,13 @@ struct verdict {
 static bool recall(const struct probe *probe, const struct probe_subject *subjects, uint32_t n,
                    struct verdict *out)
 {
-    const char *folder = conf_artefacts(probe->conf);
     struct key key;
     const struct artefact_name name = name_of(probe, subjects, n, &key);
-    uint64_t bytes = 0;
-    void *kept = NULL;
-    bool good;
 
-    if (!folder || artefact_get(folder, &name, &kept, &bytes, NULL) || !kept)
+    if (!artefact_get_record(conf_artefacts(probe->conf), &name, out, sizeof(*out)))
         return false;
-    good = bytes == sizeof(*out);
-    if (good)
-        memcpy(out, kept, sizeof(*out));
-    free(kept);
     out->words[sizeof(out->words) - 1] = '\0';
-    return good && out->file < n && (!out->reason || time(NULL) - out->time < FORGOTTEN_S);
+    return out->file < n && (!out->reason || time(NULL) - out->time < FORGOTTEN_S);
 }
 
 static void keep(const struct probe *probe, const struct probe_subject *subjects, uint32_t n,

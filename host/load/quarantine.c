@@ -35,19 +35,11 @@ static struct artefact_name name_of(const struct elf_identity *identity)
 static bool recall(const struct conf *conf, const struct elf_identity *identity, struct record *out)
 {
     const struct artefact_name name = name_of(identity);
-    const char *folder = conf_artefacts(conf);
-    uint64_t bytes = 0;
-    void *kept = NULL;
-    bool good;
 
-    if (!folder || artefact_get(folder, &name, &kept, &bytes, NULL) || !kept)
+    if (!artefact_get_record(conf_artefacts(conf), &name, out, sizeof(*out)))
         return false;
-    good = bytes == sizeof(*out);
-    if (good)
-        memcpy(out, kept, sizeof(*out));
-    free(kept);
     out->slot[sizeof(out->slot) - 1] = '\0';
-    return good && out->deaths && time(NULL) - out->time < FORGOTTEN_S;
+    return out->deaths && time(NULL) - out->time < FORGOTTEN_S;
 }
 
 static frit_status keep(const struct conf *conf, const struct elf_identity *identity,
