@@ -39,20 +39,13 @@ static uint64_t random_number(void)
     return random_state * 2685821657736338717u;
 }
 
-static bool is_lost(const struct gpu_stream_object *stream)
-{
-    return stream->context->fatal != 0;
-}
-
 /* Whether the first operation of the stream may run, apart from its `due`. */
 static bool may_run(const struct gpu_stream_object *stream)
 {
     const struct operation *op = stream->first;
 
-    if (!op || stream->is_running)
+    if (!op || stream->is_running || stream->context->is_failing)
         return false;
-    if (is_lost(stream))
-        return true;
     if (op->kind == OPERATION_WAIT)
         return op->event.event->reached >= op->event.number;
     if (op->kind == OPERATION_GRAPH)
@@ -72,7 +65,7 @@ static struct gpu_stream_object *choose(uint64_t *due)
     for (struct gpu_stream_object *s = streams; s && !is_held; s = s->next) {
         if (!may_run(s))
             continue;
-        if (n_waiting || s->first->due <= now || is_lost(s)) {
+        if (n_waiting || s->first->due <= now) {
             if (n < MAX_CHOICES)
                 choices[n++] = s;
         } else if (s->first->due < *due) {
@@ -139,12 +132,15 @@ static bool runs_something(gpu_context context)
     return false;
 }
 
-/* Makes the context unusable, waits for its running operations and drops the queued ones. */
+/* Waits for the context's running operations, makes it unusable and drops the queued ones.  Who sees
+ * `fatal` may free what the operations use. */
 static void lose_locked(gpu_context context, gpu_result result)
 {
-    context->fatal = result;
+    context->is_failing = true;
     while (runs_something(context))
         pthread_cond_wait(&operation_is_done, &lock);
+    context->is_failing = false;
+    context->fatal = result;
     for (struct gpu_stream_object *s = streams, *next; s; s = next) {
         next = s->next;
         while (s->context == context && s->first)
@@ -158,20 +154,19 @@ static void lose_locked(gpu_context context, gpu_result result)
 /* Runs the first operation of a stream. */
 static void advance(struct gpu_stream_object *stream)
 {
-    gpu_context context = stream->context;
-    gpu_result result = GPU_SUCCESS;
+    gpu_result result;
 
     stream->is_running = true;
-    if (!is_lost(stream)) {
-        pthread_mutex_unlock(&lock);
-        result = run(stream->first);
-        pthread_mutex_lock(&lock);
-    }
+    pthread_mutex_unlock(&lock);
+    result = run(stream->first);
+    pthread_mutex_lock(&lock);
     stream->is_running = false;
+    if (result) {
+        lose_locked(stream->context, result);
+        return;
+    }
     pop(stream);
     free_if_finished(stream);
-    if (result)
-        lose_locked(context, result);
 }
 
 static void sleep_until(uint64_t due)
@@ -277,12 +272,18 @@ static void append(struct operation ***end, const struct operation *op)
     *end = &made->next;
 }
 
+/* A call may have begun before the context was lost: then the operation never runs. */
 static void push_locked(gpu_stream stream, const struct operation *op)
 {
     struct operation late = *op;
 
     if (stream->capture) {
         append(&stream->capture->end, op);
+        return;
+    }
+    if (stream->context->fatal) {
+        finish(&late);
+        operation_fini(&late);
         return;
     }
     if (fake_gpu.late_ns)
