@@ -173,11 +173,10 @@ static struct database_patience save_patience(const struct store_context *contex
 {
     const int64_t one_percent_ns = context->wait_ms * (ns_per_ms / 100);
 
-    return (struct database_patience){
-        .wait_ns =
-            context->ending ? BACKGROUND_WAIT_MS * ns_per_ms : one_percent_ns * SAVE_PART,
-        .ending = context->ending,
-        .hurried_ns = one_percent_ns * HURRIED_PART};
+    return (struct database_patience){.wait_ns = context->ending ? BACKGROUND_WAIT_MS * ns_per_ms
+                                                                 : one_percent_ns * SAVE_PART,
+                                      .ending = context->ending,
+                                      .hurried_ns = one_percent_ns * HURRIED_PART};
 }
 
 /* Saves once; answers that did not reach the file are marked as not taken again. */
@@ -188,7 +187,8 @@ static frit_status save_once(struct saver *saver, struct automaton *automaton, b
     frit_status status;
 
     *damaged = false;
-    TRY(database_open(&plan_database, saver->context->path, true, &patience, &saver->database, err));
+    TRY(database_open(&plan_database, saver->context->path, true, &patience, &saver->database,
+                      err));
     if (!saver->database)
         return FRIT_OK;
     walker_init(&saver->walker, automaton);
@@ -288,8 +288,7 @@ static frit_status read_plan(struct loader *loader, const struct database_bytes 
     return status == FRIT_NO_HOST_MEMORY ? fail_memory(err, bytes->n_bytes) : FRIT_OK;
 }
 
-static frit_status take_answers(struct loader *loader, const struct plan_row *row,
-                                frit_err *err)
+static frit_status take_answers(struct loader *loader, const struct plan_row *row, frit_err *err)
 {
     const bool shared = row->sync.n_bytes == as_lazy.n_bytes;
     struct plan *plan = NULL, *sync = NULL;
@@ -356,8 +355,8 @@ static frit_status mark_loaded_taken(struct loader *loader, frit_err *err)
 frit_status store_load(const struct store_context *context, struct automaton *automaton,
                        struct store_loaded *out, frit_err *err)
 {
-    const struct database_patience patience = {.wait_ns =
-                                                   context->wait_ms * (ns_per_ms / 100) * LOAD_PART};
+    const struct database_patience patience = {.wait_ns = context->wait_ms * (ns_per_ms / 100) *
+                                                          LOAD_PART};
     struct loader loader = {.context = context};
     const struct database_space *space;
     frit_status status = FRIT_OK;

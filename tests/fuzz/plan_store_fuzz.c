@@ -295,7 +295,9 @@ static void check_row(struct store_context *context, const uint8_t *data, size_t
     node.sync.bytes = sync;
     if (size == lengths[0] + lengths[1]) /* the same as the plan */
         node.sync = (struct database_bytes){"", 1};
-    check(database_open(&plan_database, context->path, true, &patience, &database, NULL) == FRIT_OK && database);
+    check(database_open(&plan_database, context->path, true, &patience, &database, NULL) ==
+              FRIT_OK &&
+          database);
     check(database_space(database, context->space)->number != 0);
     node.parent = 0;
     node.parent = plan_row_put(database, &node);
