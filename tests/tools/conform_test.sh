@@ -21,7 +21,7 @@ calm='^(frit conform: [0-9]+ of [0-9]+.*)?$' # how far it is, on slow machines
 for name in device/transfers memory/places queue/order kernel/failures program/saved fuser/results fault/lost; do
   grep -q "^# $name: ...*" "$scratch/list" || complain "$name is not listed" "conform --list"
 done
-sed -n 's/^# \([a-z0-9_]*\)\/.*/\1/p' "$scratch/list" | grep -Evx 'device|memory|queue|kernel|program|spec|fuser|fault' | sort -u >"$scratch/cases"
+sed -n 's/^# \([a-z0-9_]*\)\/.*/\1/p' "$scratch/list" | grep -Evx 'device|memory|queue|kernel|program|spec|fuser|candidate|fault' | sort -u >"$scratch/cases"
 "$frit" ops --json | sed -n 's/^      "name": "\([a-z0-9_]*\)",$/\1/p' | sort -u >"$scratch/rows"
 [ "$(wc -l <"$scratch/rows")" -gt 150 ] || complain "cannot find the rows in its JSON" "frit ops --json"
 rest=$(comm -3 "$scratch/rows" "$scratch/cases" | tr -d '\t' | tr '\n' ' ')
