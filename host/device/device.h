@@ -33,6 +33,7 @@ struct retired;
 struct staging;
 struct stream;
 struct job_queue;
+struct tune_store;
 
 /* What the device layer needs from its host; outlives the device. */
 struct device_config {
@@ -54,6 +55,9 @@ struct device_config {
     const char *store;         /* file of known plans, NULL: none */
     uint32_t store_wait_ms;    /* see plan/store.h */
     bool store_named;          /* by the user */
+    const char *tune_store;    /* file of the tuner's decisions, NULL: none */
+    bool tune_store_named;     /* by the user */
+    uint32_t threads;          /* that compute; 0: as many as processors */
     bool compile_ahead;        /* blocks of ops do not wait for their programs */
     uint32_t numeric_class;    /* FRIT_NUMERIC_*: the most that candidates may differ */
     bool decompose;            /* composite ops run as core ops even where claimed */
@@ -111,6 +115,7 @@ struct frit_device {
     struct automaton *automaton;
     struct fusers *fusers;
     struct plan_saver *saver; /* NULL: plans are not kept */
+    struct tune_store *tune_store;
     struct labels *labels;
     struct lineage *lineage;
     struct profile *profile;  /* NULL: the driver has no clock */
@@ -153,6 +158,12 @@ static inline bool device_needs_lineage(const frit_device *device)
 {
     return !(device->info->caps & FRIT_CAP_INLINE_QUEUE) ||
            atomic_load_explicit(&device->n_spoiled, memory_order_relaxed);
+}
+
+/* Its store of decisions (tune/store.h); never NULL while the device is open. */
+static inline struct tune_store *device_tune_store(frit_device *device)
+{
+    return device->tune_store;
 }
 
 /* A program was disabled: counts it and says so. */
