@@ -23,6 +23,7 @@
 #include "plan/automaton.h"
 #include "search/fuser.h"
 #include "tensor/failure.h"
+#include "tune/tuner.h"
 
 /* Distinguishes a device from a closed one at the same address. */
 static atomic_uint_least64_t last_id;
@@ -186,6 +187,8 @@ frit_status device_create(const struct device_entry *entry, const struct device_
                            device->config.exclude, err);
     if (!st)
         st = plan_saver_open(device, &device->saver, err);
+    if (!st && device->config.tune.level != TUNE_OFF)
+        st = tuner_create(&device->tuner, err);
     if (!st)
         *out = device;
 out:
@@ -209,6 +212,7 @@ void device_destroy(frit_device *device)
     plan_saver_close(device->saver);
     automaton_destroy(device->automaton);
     programs_destroy(device->programs);
+    tuner_destroy(device->tuner);
     retired_destroy(device->retired);
     fusers_destroy(device->fusers);
     cache_fini(&device->cache);

@@ -18,6 +18,7 @@
 #include "device/fallback_kind.h"
 #include "device/queue.h"
 #include "device/watch.h"
+#include "tune/anchor.h"
 
 struct failure;
 struct memory;
@@ -31,8 +32,17 @@ struct programs;
 struct registry;
 struct retired;
 struct staging;
+struct tuner;
 struct stream;
 struct job_queue;
+
+/* [tune] */
+struct tune_config {
+    enum tune_level level;
+    bool measures;      /* at first launches, else only what was decided before is used */
+    uint64_t budget_ms; /* for a key */
+    const char *force;  /* identity of a candidate that runs wherever it is offered, NULL: none */
+};
 
 /* What the device layer needs from its host; outlives the device. */
 struct device_config {
@@ -56,6 +66,7 @@ struct device_config {
     bool store_named;          /* by the user */
     bool compile_ahead;        /* blocks of ops do not wait for their programs */
     uint32_t numeric_class;    /* FRIT_NUMERIC_*: the most that candidates may differ */
+    struct tune_config tune;
     bool decompose;            /* composite ops run as core ops even where claimed */
     bool poison;               /* memory is filled with NaN before each use */
     uint64_t seed;             /* of random rows, until it is set */
@@ -111,6 +122,7 @@ struct frit_device {
     struct automaton *automaton;
     struct fusers *fusers;
     struct plan_saver *saver; /* NULL: plans are not kept */
+    struct tuner *tuner;      /* NULL: nothing is decided by measurements */
     struct labels *labels;
     struct lineage *lineage;
     struct profile *profile;  /* NULL: the driver has no clock */

@@ -32,6 +32,7 @@ struct program {
     uint32_t fuser;       /* index among the device's fusers, or PROGRAM_OF_OP */
     frit_program program;
     _Atomic(void *) prepared; /* data of the device layer, or NULL */
+    _Atomic(unsigned char *) digest; /* of its ops, see tune/key.h; owned; NULL: not computed */
     const struct program_hooks *_Atomic hooks;
 };
 

@@ -38,6 +38,12 @@ struct launch {
     uint32_t n_assigned;         /* outputs that are to be written where they are assigned to */
 };
 
+/* Numbers of candidates, in the order in which they are tried. */
+struct candidates {
+    uint32_t *list;
+    uint32_t count;
+};
+
 /* The bytes a value's elements lie in. */
 struct extent {
     uint64_t first, bytes; /* first: from the start of the buffer */
