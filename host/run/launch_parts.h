@@ -21,6 +21,7 @@ struct launch {
     bool *copied;      /* by input */
     bool wait;         /* for a compile */
     bool peek;         /* no compile is begun */
+    bool ahead;        /* it is not made yet: operands may have no memory */
     struct launch_scalars scalars;
     unsigned char *key; /* see prepare_query; freed when prepare has returned */
     size_t key_bytes;

@@ -314,6 +314,7 @@ frit_status launch_prepare_ahead(struct launch *l, bool queue)
     frit_err err = ERR_INIT;
     frit_status st;
 
+    l->ahead = true;
     TRY(launch_init(l, &err));
     TRY(key_create(l, &err));
     TRY(order_candidates(l, &order, &err));

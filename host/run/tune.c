@@ -318,7 +318,7 @@ void launch_tune(struct launch *l, const frit_signature *sig, struct candidates 
     tune_key(digest, sig, l->frame->device->config.tune.level, &key);
     if (!key.failed) {
         record = tuner_find(tuner, key.text, key.length);
-        if (!record && l->frame->device->config.tune.measures && !l->peek) {
+        if (!record && l->frame->device->config.tune.measures && !l->ahead) {
             measure_once(l, &key, sig, order);
             record = tuner_find(tuner, key.text, key.length);
         }

@@ -23,6 +23,12 @@ static uint64_t bucket_of_stride(int64_t stride, enum tune_level level)
     return stride < 0 ? -bucket : bucket;
 }
 
+/* Whole powers of two that divide a number, up to 16: 3 bits. */
+static uint64_t divisibility(int64_t number)
+{
+    return number ? (uint64_t)__builtin_ctzll((uint64_t)number | 16) : 4;
+}
+
 /* Where memory begins and whether an output's was assigned depends on the moment. */
 static uint64_t lasting_flags(uint64_t flags)
 {
@@ -31,13 +37,17 @@ static uint64_t lasting_flags(uint64_t flags)
 
 static void add_arg(const frit_arg_sig *arg, enum tune_level level, struct str *out)
 {
+    uint64_t divisors = 0;
+
     add_number(out, (uint64_t)arg->dtype << 32 | arg->quant);
     add_number(out, (uint64_t)arg->rank << 32 | arg->align_log2);
     add_number(out, lasting_flags(arg->flags));
     for (uint32_t d = 0; d < arg->rank; d++) {
         add_number(out, tune_anchor((uint64_t)arg->dims[d], level));
         add_number(out, bucket_of_stride(arg->strides[d], level));
+        divisors = divisors << 6 | divisibility(arg->dims[d]) << 3 | divisibility(arg->strides[d]);
     }
+    add_number(out, divisors);
 }
 
 void tune_key(const uint8_t digest[TUNE_DIGEST], const frit_signature *sig, enum tune_level level,

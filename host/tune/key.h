@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What launches have in common that share a decision.
  *
- * The key of a launch is the digest of its block and a bucketed signature: sizes as tune_anchor
- * gives them, strides by their order of magnitude; types, alignment, classes of scalars and bounds,
- * and the width of an index exactly.  What a candidate refuses for one signature of a bucket, its
- * prepare refuses again.  Pure. */
+ * The key of a launch is the digest of its block and a bucketed signature: sizes and strides as
+ * tune_anchor gives them, and which powers of two up to 16 divide them; types, alignment, classes
+ * of scalars and bounds, and the width of an index exactly.  So a candidate that was right for one
+ * signature of a bucket was tried with tails, or without, where another has them.  What it refuses
+ * for one of them, its prepare refuses again.  Pure. */
 #ifndef TUNE_KEY_H
 #define TUNE_KEY_H
 
