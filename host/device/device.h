@@ -67,9 +67,9 @@ struct device_config {
     bool compile_ahead;        /* blocks of ops do not wait for their programs */
     uint32_t numeric_class;    /* FRIT_NUMERIC_*: the most that candidates may differ */
     struct tune_config tune;
-    bool decompose;            /* composite ops run as core ops even where claimed */
-    bool poison;               /* memory is filled with NaN before each use */
-    uint64_t seed;             /* of random rows, until it is set */
+    bool decompose; /* composite ops run as core ops even where claimed */
+    bool poison;    /* memory is filled with NaN before each use */
+    uint64_t seed;  /* of random rows, until it is set */
     /* Objects of the program for the driver, only read while the device is opened. */
     const frit_native_object *natives;
     uint32_t n_natives; /* 0: the device is shared by name */

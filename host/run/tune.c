@@ -32,7 +32,8 @@ enum {
 static const uint8_t *digest_of(const struct launch *l, uint8_t own[TUNE_DIGEST])
 {
     struct program *program = l->call->program;
-    unsigned char *kept = atomic_load_explicit(&program->digest, memory_order_acquire), *none = NULL;
+    unsigned char *kept = atomic_load_explicit(&program->digest, memory_order_acquire),
+                  *none = NULL;
 
     if (kept)
         return kept;
@@ -112,8 +113,8 @@ struct measuring {
     struct trial *trial;
     const struct candidates *order;
     struct contest contest;
-    struct contestant *contestants;  /* as in `order` */
-    struct tune_candidate *found;    /* likewise */
+    struct contestant *contestants; /* as in `order` */
+    struct tune_candidate *found;   /* likewise */
     struct trial_time last;
     uint64_t until; /* by the clock */
 };
@@ -237,8 +238,8 @@ static void log_decision(const struct measuring *m, const char *what,
             best = list[i].samples[k] < best ? list[i].samples[k] : best;
         log_write(FRIT_LOG_DEBUG, "tune", "%s: %s: %u. %s: %s, %llu ns, %u samples",
                   m->launch->frame->device->name, what, i + 1, list[i].identity,
-                  tune_state_name(list[i].state), (unsigned long long)(list[i].n_samples ? best : 0),
-                  list[i].n_samples);
+                  tune_state_name(list[i].state),
+                  (unsigned long long)(list[i].n_samples ? best : 0), list[i].n_samples);
     }
 }
 
@@ -259,14 +260,14 @@ static void measure(struct measuring *m, const struct str *key, const frit_signa
     rank(m, list);
     str_addf(&what, "%s ", m->launch->call->label);
     tune_key_print(sig, &what);
-    tuner_add(tuner, &(struct tune_record){
-                         .key = key->text,
-                         .key_bytes = key->length,
-                         .what = what.text,
-                         .clock = m->last.from_device ? TUNE_DEVICE_CLOCK : TUNE_HOST_CLOCK,
-                         .reason = is_over(m) ? TUNE_BUDGET : TUNE_MEASURED,
-                         .n_candidates = n,
-                         .candidates = list});
+    tuner_add(tuner, &(struct tune_record){.key = key->text,
+                                           .key_bytes = key->length,
+                                           .what = what.text,
+                                           .clock = m->last.from_device ? TUNE_DEVICE_CLOCK
+                                                                        : TUNE_HOST_CLOCK,
+                                           .reason = is_over(m) ? TUNE_BUDGET : TUNE_MEASURED,
+                                           .n_candidates = n,
+                                           .candidates = list});
     log_decision(m, what.text, list);
     str_fini(&what);
 }

@@ -11,7 +11,7 @@
 
 /* A key that is measured, or whose record is known. */
 struct known {
-    struct known *before; /* older records of the key, which callers may still read */
+    struct known *before;       /* older records of the key, which callers may still read */
     struct tune_record *record; /* NULL: it is being measured */
 };
 

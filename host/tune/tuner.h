@@ -21,7 +21,8 @@ const struct tune_record *tuner_find(struct tuner *tuner, const void *key, size_
 /* Copies and keeps it; one that cannot be kept is lost. */
 void tuner_add(struct tuner *tuner, const struct tune_record *record);
 
-/* True: the caller measures the key, and calls tuner_release.  False: somebody else does, or did. */
+/* True: the caller measures the key, and calls tuner_release.  False: somebody else does, or did.
+ */
 bool tuner_claim(struct tuner *tuner, const void *key, size_t key_bytes);
 void tuner_release(struct tuner *tuner, const void *key, size_t key_bytes);
 

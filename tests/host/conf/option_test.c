@@ -20,10 +20,10 @@ struct row {
 static void refuses_with_line_and_reason(void **state)
 {
     static const struct row rows[] = {
-        {"[strem]\n",
-         ":1: there is no section [strem]; allowed: [frit] [search] [stream] [fusion] [memory] "
-         "[plugin.ID]; did you mean "
-         "[stream]?"},
+        {"[strem]\n", ":1: there is no section [strem]; allowed: [frit] [search] [stream] [fusion] "
+                      "[tune] [memory] "
+                      "[plugin.ID]; did you mean "
+                      "[stream]?"},
         {"[elsewhere]\n", ":1: there is no section [elsewhere]; allowed: [frit] [search] [stream] "
                           "[fusion] [memory] [plugin.ID]"},
         {"[Frit]\n",
