@@ -18,7 +18,7 @@
 #include "run/bind_args.h"
 #include "run/launch.h"
 #include "run/launch_parts.h"
-#include "run/trial_parts.h"
+#include "run/trial_run.h"
 #include "tune/sample.h"
 
 enum {
@@ -30,7 +30,7 @@ enum {
 
 /* ---- the ops ---- */
 
-static frit_status map_operand(struct trial *t, const struct launch *l, uint32_t from,
+static frit_status map_operand(struct launch_trial *t, const struct launch *l, uint32_t from,
                                uint32_t *map, frit_err *err)
 {
     if (map[from] != GRAPH_NO_VALUE)
@@ -39,8 +39,8 @@ static frit_status map_operand(struct trial *t, const struct launch *l, uint32_t
                            err);
 }
 
-static frit_status copy_op(struct trial *t, const struct launch *l, uint32_t number, uint32_t *map,
-                           frit_err *err)
+static frit_status copy_op(struct launch_trial *t, const struct launch *l, uint32_t number,
+                           uint32_t *map, frit_err *err)
 {
     const struct graph *graph = l->frame->graph;
     struct graph_op op = graph->ops[number];
@@ -66,7 +66,8 @@ static frit_status copy_op(struct trial *t, const struct launch *l, uint32_t num
     return graph_add_op(&t->graph, &op, err);
 }
 
-static uint32_t *map_list(struct trial *t, const uint32_t *list, uint32_t n, const uint32_t *map)
+static uint32_t *map_list(struct launch_trial *t, const uint32_t *list, uint32_t n,
+                          const uint32_t *map)
 {
     uint32_t *out = arena_array(&t->arena, n + 1u, sizeof(*out));
 
@@ -75,7 +76,7 @@ static uint32_t *map_list(struct trial *t, const uint32_t *list, uint32_t n, con
     return out;
 }
 
-static frit_status copy_ops(struct trial *t, const struct launch *l, frit_err *err)
+static frit_status copy_ops(struct launch_trial *t, const struct launch *l, frit_err *err)
 {
     const struct launch_call *call = l->call;
     const uint32_t n_values = l->frame->graph->n_values;
@@ -109,7 +110,7 @@ static frit_status copy_ops(struct trial *t, const struct launch *l, frit_err *e
 
 /* ---- where the operands lie ---- */
 
-static struct memory_pair *pair_of(struct trial *t, const struct value *value)
+static struct memory_pair *pair_of(struct launch_trial *t, const struct value *value)
 {
     const struct extent extent = launch_extent(value);
     struct memory_pair *pair = t->memories;
@@ -141,7 +142,7 @@ static void place_memory(struct memory_pair *pair)
     pair->bytes = pair->high - pair->skipped;
 }
 
-static uint64_t bytes_of_results(const struct trial *t)
+static uint64_t bytes_of_results(const struct launch_trial *t)
 {
     uint64_t bytes = 0;
 
@@ -152,17 +153,22 @@ static uint64_t bytes_of_results(const struct trial *t)
     return bytes;
 }
 
-/* Every byte offset in a whole number of pages is a whole number of elements. */
-static void place_operand(const struct memory_pair *pair, struct value *value)
+/* How many elements lie in this many bytes. */
+static int64_t elements_in(uint32_t dtype, uint64_t bytes)
 {
-    const uint32_t bits = frit_dtype_bits(value->type.dtype);
+    const uint64_t eight = frit_storage_bytes(dtype, 8);
 
-    value->buffer = NULL;
-    if (bits)
-        value->layout.offset -= (int64_t)(pair->skipped * 8 / bits);
+    return eight ? (int64_t)(bytes * 8 / eight) : 0;
 }
 
-static frit_status place_operands(struct trial *t, const struct launch *l, frit_err *err)
+/* Whole pages hold whole numbers of elements. */
+static void place_operand(const struct memory_pair *pair, struct value *value)
+{
+    value->buffer = NULL;
+    value->layout.offset -= elements_in(value->type.dtype, pair->skipped);
+}
+
+static frit_status place_operands(struct launch_trial *t, const struct launch *l, frit_err *err)
 {
     const struct launch_call *call = l->call;
     uint64_t bytes = bytes_of_results(t);
@@ -203,21 +209,18 @@ static uint64_t least_extent(const struct graph *graph)
     return least ? least : 1;
 }
 
-static frit_status make_memory(struct trial *t, struct memory_pair *pair, uint64_t *random,
+static frit_status make_memory(struct launch_trial *t, struct memory_pair *pair, uint64_t *random,
                                frit_err *err)
 {
-    const uint32_t bits = frit_dtype_bits(pair->dtype);
-
     pair->data = arena_alloc(&t->arena, pair->bytes + sizeof(uint64_t));
     if (!pair->data)
         return fail_memory(err, pair->bytes);
-    if (bits)
-        sample_fill(pair->data, pair->dtype, (int64_t)(pair->bytes * 8 / bits),
-                    least_extent(&t->graph), random);
+    sample_fill(pair->data, pair->dtype, elements_in(pair->dtype, pair->bytes),
+                least_extent(&t->graph), random);
     return buffer_create(t->device->memory, pair->bytes, false, &pair->own, err);
 }
 
-static frit_status make_memories(struct trial *t, const struct launch *l, frit_err *err)
+static frit_status make_memories(struct launch_trial *t, const struct launch *l, frit_err *err)
 {
     uint64_t random = UINT64_C(0x9e3779b97f4a7c15);
 
@@ -239,7 +242,7 @@ static bool has_effects(const struct launch *l)
     return false;
 }
 
-static frit_status init(struct trial *t, const struct launch *l, frit_err *err)
+static frit_status init(struct launch_trial *t, const struct launch *l, frit_err *err)
 {
     TRY(copy_ops(t, l, err));
     TRY(place_operands(t, l, err));
@@ -247,9 +250,9 @@ static frit_status init(struct trial *t, const struct launch *l, frit_err *err)
     return run_scratch_create(&t->scratch, err);
 }
 
-frit_status trial_create(const struct launch *l, struct trial **out, frit_err *err)
+frit_status trial_create(const struct launch *l, struct launch_trial **out, frit_err *err)
 {
-    struct trial *t;
+    struct launch_trial *t;
     frit_status st;
 
     *out = NULL;
@@ -274,7 +277,7 @@ frit_status trial_create(const struct launch *l, struct trial **out, frit_err *e
     return st;
 }
 
-void trial_destroy(struct trial *trial)
+void trial_destroy(struct launch_trial *trial)
 {
     if (!trial)
         return;
@@ -289,7 +292,7 @@ void trial_destroy(struct trial *trial)
 
 /* ---- identity ---- */
 
-static frit_status digest(struct trial *t, uint8_t out[TUNE_DIGEST], frit_err *err)
+static frit_status digest(struct launch_trial *t, uint8_t out[TUNE_DIGEST], frit_err *err)
 {
     struct relative relative = {0};
     struct str bytes = {0};
@@ -315,7 +318,7 @@ static frit_status digest(struct trial *t, uint8_t out[TUNE_DIGEST], frit_err *e
 
 frit_status trial_digest(const struct launch *l, uint8_t out[TUNE_DIGEST], frit_err *err)
 {
-    struct trial t = {.n_in = l->call->n_in, .n_out = l->call->n_out};
+    struct launch_trial t = {.n_in = l->call->n_in, .n_out = l->call->n_out};
     frit_status st = copy_ops(&t, l, err);
 
     if (!st)

@@ -15,13 +15,13 @@
 #include "tune/key.h"
 
 struct launch;
-struct trial;
+struct launch_trial;
 
 /* Inputs are laid out as the launch's are, and lie where they would: alone or among others, as
  * aligned, with as long a tail.  FRIT_UNSUPPORTED where the launch cannot be repeated: it has
  * effects, or needs more memory than trials may take. */
-frit_status trial_create(const struct launch *l, struct trial **out, frit_err *err);
-void trial_destroy(struct trial *trial); /* NULL does nothing */
+frit_status trial_create(const struct launch *l, struct launch_trial **out, frit_err *err);
+void trial_destroy(struct launch_trial *trial); /* NULL does nothing */
 
 /* The digest of a launch's ops without their sizes, for tune_key. */
 frit_status trial_digest(const struct launch *l, uint8_t out[TUNE_DIGEST], frit_err *err);
@@ -40,7 +40,7 @@ enum trial_finding {
  * change, and, where its spec lets an output take an operand's memory, once more so.  Results are
  * compared within its class: of EXACT ones with those of candidate 0, of others with the ops'.
  * Fails only where the comparison itself cannot be made; `why` has the evidence. */
-frit_status trial_check(struct trial *trial, uint32_t candidate, uint32_t numeric_class,
+frit_status trial_check(struct launch_trial *trial, uint32_t candidate, uint32_t numeric_class,
                         enum trial_finding *finding, frit_err *why, frit_err *err);
 
 struct trial_time {
@@ -48,7 +48,7 @@ struct trial_time {
     bool from_device; /* by the device's clock; else the host's, around submit and wait */
 };
 /* The time of `n` launches, one after the other, in one submit. */
-frit_status trial_time(struct trial *trial, uint32_t candidate, uint32_t n, struct trial_time *out,
-                       frit_err *err);
+frit_status trial_time(struct launch_trial *trial, uint32_t candidate, uint32_t n,
+                       struct trial_time *out, frit_err *err);
 
 #endif

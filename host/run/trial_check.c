@@ -10,7 +10,7 @@
 #include "memory/memory.h"
 #include "run/launch.h"
 #include "run/run_frame.h"
-#include "run/trial_parts.h"
+#include "run/trial_run.h"
 #include "tensor/failure.h"
 #include "tune/sample.h"
 
@@ -21,7 +21,7 @@ enum {
 
 /* ---- what is expected ---- */
 
-static frit_status run_ops(struct trial *t, frit_err *err)
+static frit_status run_ops(struct launch_trial *t, frit_err *err)
 {
     struct frame frame;
     frit_status st = trial_fill(t, err);
@@ -39,7 +39,7 @@ static frit_status run_ops(struct trial *t, frit_err *err)
     return st;
 }
 
-static frit_status run_first(struct trial *t, frit_err *err)
+static frit_status run_first(struct launch_trial *t, frit_err *err)
 {
     struct frame frame;
     bool failed;
@@ -62,8 +62,8 @@ static frit_status run_first(struct trial *t, frit_err *err)
 /* ---- checking ---- */
 
 /* One run of a candidate whose results are compared. */
-struct check {
-    struct trial *trial;
+struct candidate_check {
+    struct launch_trial *trial;
     struct frame frame;
     uint32_t candidate, numeric_class;
     void *const *expected;
@@ -73,14 +73,14 @@ struct check {
     frit_err *why;
 };
 
-static void find(struct check *c, enum trial_finding finding, const frit_err *why)
+static void find(struct candidate_check *c, enum trial_finding finding, const frit_err *why)
 {
     c->finding = finding;
     *c->why = *why;
 }
 
 /* The zones before and after an output or a workspace. */
-static frit_status check_zone(struct check *c, const struct buffer *whole, frit_err *err)
+static frit_status check_zone(struct candidate_check *c, const struct buffer *whole, frit_err *err)
 {
     const uint64_t zone = c->frame.zone_bytes, inner = whole->bytes - 2 * zone;
     struct value value = {.buffer = (struct buffer *)(uintptr_t)whole,
@@ -101,9 +101,9 @@ static frit_status check_zone(struct check *c, const struct buffer *whole, frit_
     return FRIT_OK;
 }
 
-static bool is_silent(const struct check *c, void *const *got)
+static bool is_silent(const struct candidate_check *c, void *const *got)
 {
-    const struct trial *t = c->trial;
+    const struct launch_trial *t = c->trial;
     uint64_t n_bytes = 0;
 
     for (uint32_t k = 0; k < t->n_out && !c->in_place; k++) {
@@ -122,9 +122,9 @@ static bool is_silent(const struct check *c, void *const *got)
     return n_bytes;
 }
 
-static void compare(struct check *c, void *const *got)
+static void compare(struct candidate_check *c, void *const *got)
 {
-    const struct trial *t = c->trial;
+    const struct launch_trial *t = c->trial;
 
     for (uint32_t k = 0; k < t->n_out && c->finding == TRIAL_RIGHT; k++) {
         struct sample_difference difference;
@@ -146,7 +146,7 @@ static void compare(struct check *c, void *const *got)
     }
 }
 
-static frit_status look(struct check *c, frit_err *err)
+static frit_status look(struct candidate_check *c, frit_err *err)
 {
     void **got = arena_array(&c->trial->arena, c->trial->n_out + 1u, sizeof(*got));
 
@@ -171,9 +171,9 @@ static bool may_take_zones(const frit_device *device)
     return !(device->info->caps & FRIT_CAP_NO_SUBALLOC);
 }
 
-static frit_status run_check(struct check *c, frit_err *err)
+static frit_status run_check(struct candidate_check *c, frit_err *err)
 {
-    struct trial *t = c->trial;
+    struct launch_trial *t = c->trial;
     frit_err own = ERR_INIT;
     bool failed = false;
     frit_status st;
@@ -202,15 +202,16 @@ static frit_status run_check(struct check *c, frit_err *err)
     return st;
 }
 
-frit_status trial_check(struct trial *trial, uint32_t candidate, uint32_t numeric_class,
+frit_status trial_check(struct launch_trial *trial, uint32_t candidate, uint32_t numeric_class,
                         enum trial_finding *finding, frit_err *why, frit_err *err)
 {
     const bool like_first = candidate && numeric_class == FRIT_NUMERIC_EXACT;
-    struct check check = {.trial = trial,
-                          .candidate = candidate,
-                          .numeric_class = candidate ? numeric_class : FRIT_NUMERIC_REORDERED,
-                          .expected = like_first ? trial->of_first : trial->of_ops,
-                          .why = why};
+    struct candidate_check check = {.trial = trial,
+                                    .candidate = candidate,
+                                    .numeric_class =
+                                        candidate ? numeric_class : FRIT_NUMERIC_REORDERED,
+                                    .expected = like_first ? trial->of_first : trial->of_ops,
+                                    .why = why};
     frit_status st;
 
     *finding = TRIAL_RIGHT;

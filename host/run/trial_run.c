@@ -13,12 +13,12 @@
 #include "run/frame_batch.h"
 #include "run/launch.h"
 #include "run/transfer.h"
-#include "run/trial_parts.h"
+#include "run/trial_run.h"
 #include "tensor/failure.h"
 
 /* ---- elements ---- */
 
-frit_status trial_fill(struct trial *t, frit_err *err)
+frit_status trial_fill(struct launch_trial *t, frit_err *err)
 {
     for (uint32_t m = 0; m < t->n_memories && !t->is_filled; m++)
         if (t->memories[m].own->handle)
@@ -29,7 +29,7 @@ frit_status trial_fill(struct trial *t, frit_err *err)
 
 /* ---- frames ---- */
 
-struct frame trial_begin(struct trial *t, bool last)
+struct frame trial_begin(struct launch_trial *t, bool last)
 {
     for (uint32_t v = 0; v < t->graph.n_values; v++)
         t->values[v] =
@@ -52,7 +52,7 @@ struct frame trial_begin(struct trial *t, bool last)
                           .is_trial = true};
 }
 
-void trial_end(struct trial *t, struct frame *frame)
+void trial_end(struct launch_trial *t, struct frame *frame)
 {
     for (uint32_t v = 0; v < t->graph.n_values; v++) {
         if (t->values[v].external)
@@ -69,7 +69,7 @@ void trial_end(struct trial *t, struct frame *frame)
     frame->first = NULL;
 }
 
-frit_status trial_read(struct trial *t, const struct value *value, void *to, frit_err *err)
+frit_status trial_read(struct launch_trial *t, const struct value *value, void *to, frit_err *err)
 {
     struct transfer_read read;
 
@@ -77,7 +77,7 @@ frit_status trial_read(struct trial *t, const struct value *value, void *to, fri
     return transfer_finish(&read, transfer_start(t->device, value, to, &read, err), err);
 }
 
-frit_status trial_read_results(struct trial *t, void **out, frit_err *err)
+frit_status trial_read_results(struct launch_trial *t, void **out, frit_err *err)
 {
     for (uint32_t k = 0; k < t->n_out; k++) {
         const struct value *value;
@@ -97,7 +97,8 @@ frit_status trial_read_results(struct trial *t, void **out, frit_err *err)
 
 /* ---- launches ---- */
 
-frit_status trial_add(struct trial *t, struct frame *frame, uint32_t candidate, frit_err *err)
+frit_status trial_add(struct launch_trial *t, struct frame *frame, uint32_t candidate,
+                      frit_err *err)
 {
     const struct launch_call call = {.frame = frame,
                                      .program = t->program,
@@ -123,7 +124,7 @@ static void forget(struct frame *frame)
 }
 
 /* Why what reached this point failed, a reference; NULL: it did not. */
-static struct failure *failure_of(struct trial *t, uint64_t point)
+static struct failure *failure_of(struct launch_trial *t, uint64_t point)
 {
     struct lineage *lineage = t->device->lineage;
     struct failure *failure = NULL;
@@ -136,7 +137,7 @@ static struct failure *failure_of(struct trial *t, uint64_t point)
     return failure;
 }
 
-frit_status trial_finish(struct trial *t, struct frame *frame, bool *failed, frit_err *err)
+frit_status trial_finish(struct launch_trial *t, struct frame *frame, bool *failed, frit_err *err)
 {
     struct batch *batch = &t->scratch->batch;
     struct failure *failure;
@@ -164,7 +165,7 @@ frit_status trial_finish(struct trial *t, struct frame *frame, bool *failed, fri
 /* ---- timing ---- */
 
 /* The next launch may take the memory of this one's results: it runs after it. */
-static frit_status bury_results(struct trial *t, struct frame *frame, frit_err *err)
+static frit_status bury_results(struct launch_trial *t, struct frame *frame, frit_err *err)
 {
     TRY(frame_reserve(frame, t->n_out, err));
     for (uint32_t k = 0; k < t->n_out; k++)
@@ -174,7 +175,7 @@ static frit_status bury_results(struct trial *t, struct frame *frame, frit_err *
     return FRIT_OK;
 }
 
-static frit_status add_launches(struct trial *t, struct frame *frame, uint32_t candidate,
+static frit_status add_launches(struct launch_trial *t, struct frame *frame, uint32_t candidate,
                                 uint32_t n, frit_err *err)
 {
     frit_status st = FRIT_OK;
@@ -190,8 +191,8 @@ static frit_status add_launches(struct trial *t, struct frame *frame, uint32_t c
     return st;
 }
 
-frit_status trial_time(struct trial *trial, uint32_t candidate, uint32_t n, struct trial_time *out,
-                       frit_err *err)
+frit_status trial_time(struct launch_trial *trial, uint32_t candidate, uint32_t n,
+                       struct trial_time *out, frit_err *err)
 {
     struct profile *profile = trial->device->profile;
     frit_device_time time = {.struct_size = sizeof(time)};

@@ -110,7 +110,7 @@ static void apply(const struct launch *l, const struct tune_record *record,
 
 struct measuring {
     struct launch *launch;
-    struct trial *trial;
+    struct launch_trial *trial;
     const struct candidates *order;
     struct contest contest;
     struct contestant *contestants; /* as in `order` */

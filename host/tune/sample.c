@@ -45,6 +45,7 @@ static uint64_t element(const frit_dtype_info *info, uint64_t below, uint64_t ra
 void sample_fill(void *to, uint32_t dtype, int64_t count, uint64_t below, uint64_t *state)
 {
     const frit_dtype_info info = frit_dtype_info_of(dtype);
+    const uint64_t one = frit_storage_bytes(dtype, 1);
     unsigned char *bytes = to;
 
     *state |= 1;
@@ -56,17 +57,18 @@ void sample_fill(void *to, uint32_t dtype, int64_t count, uint64_t below, uint64
     for (int64_t i = 0; i < count; i++) {
         const uint64_t bits = element(&info, below, next(state));
 
-        memcpy(bytes + i * (info.bits / 8), &bits, info.bits / 8);
+        memcpy(bytes + (uint64_t)i * one, &bits, one);
     }
 }
 
 /* ---- comparison ---- */
 
-static uint64_t bits_at(const void *from, const frit_dtype_info *info, int64_t i)
+static uint64_t bits_at(const void *from, uint32_t dtype, int64_t i)
 {
+    const uint64_t one = frit_storage_bytes(dtype, 1);
     uint64_t bits = 0;
 
-    memcpy(&bits, (const char *)from + i * (info->bits / 8), info->bits / 8);
+    memcpy(&bits, (const char *)from + (uint64_t)i * one, one);
     return bits;
 }
 
@@ -126,12 +128,13 @@ static double tolerance(const frit_dtype_info *info, uint32_t numeric_class)
                           : bits[numeric_class]));
 }
 
-static double largest(const void *elements, const frit_dtype_info *info, int64_t count)
+static double largest(const void *elements, uint32_t dtype, int64_t count)
 {
+    const frit_dtype_info info = frit_dtype_info_of(dtype);
     double most = 0;
 
     for (int64_t i = 0; i < count; i++) {
-        const double one = fabs(decode(info, bits_at(elements, info, i)));
+        const double one = fabs(decode(&info, bits_at(elements, dtype, i)));
 
         if (isfinite(one) && one > most)
             most = one;
@@ -180,9 +183,9 @@ void sample_compare(const void *got, const void *expected, uint32_t dtype, int64
         return;
     }
     if (!exact)
-        allowed = tolerance(&info, numeric_class) * largest(expected, &info, count);
+        allowed = tolerance(&info, numeric_class) * largest(expected, dtype, count);
     for (int64_t i = 0; i < count; i++) {
-        const uint64_t a = bits_at(got, &info, i), b = bits_at(expected, &info, i);
+        const uint64_t a = bits_at(got, dtype, i), b = bits_at(expected, dtype, i);
         double x, y;
 
         if (a == b)

@@ -10,14 +10,14 @@
 #include "tune/record.h"
 
 /* A key that is measured, or whose record is known. */
-struct known {
-    struct known *before;       /* older records of the key, which callers may still read */
+struct tuned_key {
+    struct tuned_key *before;   /* older records of the key, which callers may still read */
     struct tune_record *record; /* NULL: it is being measured */
 };
 
 struct tuner {
     pthread_mutex_t lock;
-    struct map keys; /* key -> struct known */
+    struct map keys; /* key -> struct tuned_key */
 };
 
 frit_status tuner_create(struct tuner **out, frit_err *err)
@@ -31,10 +31,10 @@ frit_status tuner_create(struct tuner **out, frit_err *err)
 
 static void known_destroy(void *value)
 {
-    struct known *known = value;
+    struct tuned_key *known = value;
 
     while (known) {
-        struct known *before = known->before;
+        struct tuned_key *before = known->before;
 
         tune_record_destroy(known->record);
         free(known);
@@ -53,7 +53,7 @@ void tuner_destroy(struct tuner *tuner)
 
 const struct tune_record *tuner_find(struct tuner *tuner, const void *key, size_t key_bytes)
 {
-    const struct known *known;
+    const struct tuned_key *known;
     const struct tune_record *record;
 
     pthread_mutex_lock(&tuner->lock);
@@ -65,7 +65,7 @@ const struct tune_record *tuner_find(struct tuner *tuner, const void *key, size_
 
 bool tuner_claim(struct tuner *tuner, const void *key, size_t key_bytes)
 {
-    struct known *known = calloc(1, sizeof(*known));
+    struct tuned_key *known = calloc(1, sizeof(*known));
     bool claimed = false;
 
     pthread_mutex_lock(&tuner->lock);
@@ -87,7 +87,7 @@ void tuner_release(struct tuner *tuner, const void *key, size_t key_bytes)
 void tuner_add(struct tuner *tuner, const struct tune_record *record)
 {
     struct tune_record *copy;
-    struct known *known;
+    struct tuned_key *known;
     frit_err err = ERR_INIT;
 
     if (tune_record_copy(record, &copy, &err)) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inside of a trial: what trial.c, trial_run.c and trial_check.c share. */
-#ifndef RUN_TRIAL_PARTS_H
-#define RUN_TRIAL_PARTS_H
+/* Inside of a trial: what it has, and its launches. */
+#ifndef RUN_TRIAL_RUN_H
+#define RUN_TRIAL_RUN_H
 
 #include "graph/graph.h"
 #include "run/frame.h"
@@ -23,7 +23,7 @@ struct memory_pair {
     void *data; /* in the arena */
 };
 
-struct trial {
+struct launch_trial {
     frit_device *device;
     struct program *program; /* a reference */
     struct prepared_cache *cache;
@@ -48,18 +48,21 @@ struct trial {
 };
 
 /* Writes the operands' elements, unless they are there. */
-frit_status trial_fill(struct trial *trial, frit_err *err);
+frit_status trial_fill(struct launch_trial *trial, frit_err *err);
 /* A frame of one launch over fresh values.  `last`: operands are not needed afterwards. */
-struct frame trial_begin(struct trial *trial, bool last);
+struct frame trial_begin(struct launch_trial *trial, bool last);
 /* Drops the frame's results. */
-void trial_end(struct trial *trial, struct frame *frame);
+void trial_end(struct launch_trial *trial, struct frame *frame);
 /* Adds a launch of the candidate to the batch. */
-frit_status trial_add(struct trial *trial, struct frame *frame, uint32_t candidate, frit_err *err);
+frit_status trial_add(struct launch_trial *trial, struct frame *frame, uint32_t candidate,
+                      frit_err *err);
 /* Submits what the batch holds and waits.  `*failed`: a command failed, which `err` describes. */
-frit_status trial_finish(struct trial *trial, struct frame *frame, bool *failed, frit_err *err);
+frit_status trial_finish(struct launch_trial *trial, struct frame *frame, bool *failed,
+                         frit_err *err);
 /* The elements of a value, dense. */
-frit_status trial_read(struct trial *trial, const struct value *value, void *to, frit_err *err);
+frit_status trial_read(struct launch_trial *trial, const struct value *value, void *to,
+                       frit_err *err);
 /* Those of the frame's results, each in the trial's arena. */
-frit_status trial_read_results(struct trial *trial, void **out, frit_err *err);
+frit_status trial_read_results(struct launch_trial *trial, void **out, frit_err *err);
 
 #endif
