@@ -315,7 +315,8 @@ static frit_status create_device(frit_host *host, const struct device_entry *ent
         .natives = natives->list,
         .n_natives = natives->n,
         .seed = host->seed,
-        .run_orphan = stream_run_orphan};
+        .run_orphan = stream_run_orphan,
+        .note_failure = stream_note_failure};
     frit_status st;
 
     TRY(device_create(entry, &config, out, err));

@@ -75,6 +75,8 @@ struct device_config {
     uint32_t n_natives; /* 0: the device is shared by name */
     /* Runs what is queued in a stream whose thread has ended. */
     void (*run_orphan)(struct stream *stream);
+    /* A command failed that the stream of this ordinal submitted; NULL: there are no streams. */
+    void (*note_failure)(frit_device *device, struct failure *failure, uint32_t stream);
 };
 
 struct device_counters {
@@ -135,8 +137,6 @@ struct frit_device {
     struct failure *loss;  /* these under the lock: why the device is lost, NULL: it is not */
     struct failure *error; /* the first of streams whose thread is gone, since frit_sync_all */
     struct stream *streams;
-    /* Set by its streams: a command failed that the stream of this ordinal submitted. */
-    void (*note_failure)(frit_device *device, struct failure *failure, uint32_t stream);
     uint32_t opens;    /* this and the next under the host's lock */
     frit_device *next; /* in the host's list */
     pthread_mutex_t lock;

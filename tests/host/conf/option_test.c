@@ -26,10 +26,10 @@ static void refuses_with_line_and_reason(void **state)
                       "[stream]?"},
         {"[elsewhere]\n", ":1: there is no section [elsewhere]; allowed: [frit] [search] [stream] "
                           "[fusion] [tune] [memory] [plugin.ID]"},
-        {"[Frit]\n",
-         ":1: there is no section [Frit]; allowed: [frit] [search] [stream] [fusion] [tune] [memory] "
-         "[plugin.ID]; did you mean "
-         "[frit]?"},
+        {"[Frit]\n", ":1: there is no section [Frit]; allowed: [frit] [search] [stream] [fusion] "
+                     "[tune] [memory] "
+                     "[plugin.ID]; did you mean "
+                     "[frit]?"},
         {"[ frit ]\n", ":1: there is no section [ frit ]; allowed: [frit] [search] [stream] "
                        "[fusion] [tune] [memory] [plugin.ID]; "
                        "did you mean [frit]?"},
