@@ -32,7 +32,7 @@ struct programs;
 struct registry;
 struct retired;
 struct staging;
-struct tuner;
+struct tune_store;
 struct stream;
 struct job_queue;
 
@@ -124,7 +124,7 @@ struct frit_device {
     struct automaton *automaton;
     struct fusers *fusers;
     struct plan_saver *saver; /* NULL: plans are not kept */
-    struct tuner *tuner;      /* NULL: nothing is decided by measurements */
+    struct tune_store *tune_store;
     struct labels *labels;
     struct lineage *lineage;
     struct profile *profile;  /* NULL: the driver has no clock */

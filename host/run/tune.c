@@ -18,7 +18,7 @@
 #include "run/trial.h"
 #include "tune/contest.h"
 #include "tune/record.h"
-#include "tune/tuner.h"
+#include "tune/store.h"
 
 enum {
     MIN_SAMPLES = 5,
@@ -51,6 +51,19 @@ static const uint8_t *digest_of(const struct launch *l, uint8_t own[TUNE_DIGEST]
 static frit_str identity_of(const struct launch *l, uint32_t candidate)
 {
     return prepared_cache_candidate(l->call->cache, candidate)->identity;
+}
+
+/* Those of the program's candidates that are bad, for every key; NULL: none is known. */
+static const struct tune_record *find_program(const struct launch *l, const uint8_t *digest)
+{
+    const struct tune_record *record = NULL;
+    struct str key = {0};
+
+    tune_key_program(digest, &key);
+    if (!key.failed)
+        record = tune_store_find(l->frame->device->tune_store, key.text, key.length);
+    str_fini(&key);
+    return record;
 }
 
 /* ---- a decision ---- */
@@ -110,6 +123,7 @@ static void apply(const struct launch *l, const struct tune_record *record,
 
 struct measuring {
     struct launch *launch;
+    const uint8_t *digest;
     struct launch_trial *trial;
     const struct candidates *order;
     struct contest contest;
@@ -243,11 +257,49 @@ static void log_decision(const struct measuring *m, const char *what,
     }
 }
 
+static void keep(const struct launch *l, const struct tune_record *record)
+{
+    frit_err err = ERR_INIT;
+
+    if (tune_store_add(l->frame->device->tune_store, record, &err))
+        log_write(FRIT_LOG_DEBUG, "tune", "%s: %s: what was found is lost: %s",
+                  l->frame->device->name, l->call->label, err.text);
+}
+
+/* What was found to be bad is not offered for any key of the program: adds it to the program's
+ * record. */
+static void quarantine(const struct measuring *m)
+{
+    const struct launch *l = m->launch;
+    const struct tune_record *known = find_program(l, m->digest);
+    const uint32_t n_known = known ? known->n_candidates : 0;
+    struct tune_candidate *list =
+        arena_array(&l->batch->arena, n_known + m->order->count, sizeof(*list));
+    struct str key = {0};
+    uint32_t n = n_known;
+
+    if (!list)
+        return;
+    if (n_known)
+        memcpy(list, known->candidates, n_known * sizeof(*list));
+    for (uint32_t i = 0; i < m->order->count; i++)
+        if (m->order->list[i] && tune_state_is_quarantined(m->found[i].state))
+            list[n++] = m->found[i];
+    tune_key_program(m->digest, &key);
+    if (n > n_known && n <= TUNE_CANDIDATES && !key.failed)
+        keep(l, &(struct tune_record){.key = key.text,
+                                      .key_bytes = key.length,
+                                      .what = l->call->label,
+                                      .reason = TUNE_ONLY,
+                                      .n_candidates = n,
+                                      .candidates = list});
+    str_fini(&key);
+}
+
 static void measure(struct measuring *m, const struct str *key, const frit_signature *sig)
 {
     const uint32_t n = m->order->count;
     struct arena *arena = &m->launch->batch->arena;
-    struct tuner *tuner = m->launch->frame->device->tuner;
     struct tune_candidate *list = arena_array(arena, n, sizeof(*list));
     struct str what = {0};
 
@@ -260,27 +312,28 @@ static void measure(struct measuring *m, const struct str *key, const frit_signa
     rank(m, list);
     str_addf(&what, "%s ", m->launch->call->label);
     tune_key_print(sig, &what);
-    tuner_add(tuner, &(struct tune_record){.key = key->text,
-                                           .key_bytes = key->length,
-                                           .what = what.text,
-                                           .clock = m->last.from_device ? TUNE_DEVICE_CLOCK
-                                                                        : TUNE_HOST_CLOCK,
-                                           .reason = is_over(m) ? TUNE_BUDGET : TUNE_MEASURED,
-                                           .n_candidates = n,
-                                           .candidates = list});
+    keep(m->launch,
+         &(struct tune_record){.key = key->text,
+                               .key_bytes = key->length,
+                               .what = what.text,
+                               .clock = m->last.from_device ? TUNE_DEVICE_CLOCK : TUNE_HOST_CLOCK,
+                               .reason = is_over(m) ? TUNE_BUDGET : TUNE_MEASURED,
+                               .n_candidates = n,
+                               .candidates = list});
+    quarantine(m);
     log_decision(m, what.text, list);
     str_fini(&what);
 }
 
 /* One thread, and one process, measures a key. */
-static void measure_once(struct launch *l, const struct str *key, const frit_signature *sig,
-                         const struct candidates *order)
+static void measure_once(struct launch *l, const uint8_t *digest, const struct str *key,
+                         const frit_signature *sig, const struct candidates *order)
 {
-    struct tuner *tuner = l->frame->device->tuner;
-    struct measuring m = {.launch = l, .order = order};
+    struct tune_store *store = l->frame->device->tune_store;
+    struct measuring m = {.launch = l, .digest = digest, .order = order};
     frit_err err = ERR_INIT;
 
-    if (!tuner_claim(tuner, key->text, key->length))
+    if (!tune_store_claim(store, key->text, key->length))
         return;
     m.until = clock_ns() + l->frame->device->config.tune.budget_ms * 1000000;
     if (trial_create(l, &m.trial, &err))
@@ -289,7 +342,7 @@ static void measure_once(struct launch *l, const struct str *key, const frit_sig
     else
         measure(&m, key, sig);
     trial_destroy(m.trial);
-    tuner_release(tuner, key->text, key->length);
+    tune_store_release(store, key->text, key->length);
 }
 
 /* ---- the order of a launch ---- */
@@ -306,25 +359,40 @@ static bool force(const struct launch *l, struct candidates *order)
     return false;
 }
 
-void launch_tune(struct launch *l, const frit_signature *sig, struct candidates *order)
+/* The order of the key's record, which is made now if there is none and it may be. */
+static void decide(struct launch *l, const uint8_t *digest, const frit_signature *sig,
+                   struct candidates *order)
 {
-    struct tuner *tuner = l->frame->device->tuner;
+    const struct tune_config *config = &l->frame->device->config.tune;
+    struct tune_store *store = l->frame->device->tune_store;
     const struct tune_record *record;
-    uint8_t own[TUNE_DIGEST];
-    const uint8_t *digest;
     struct str key = {0};
 
-    if (force(l, order) || !tuner || l->copy_of || !(digest = digest_of(l, own)))
-        return;
-    tune_key(digest, sig, l->frame->device->config.tune.level, &key);
+    tune_key(digest, sig, config->level, &key);
     if (!key.failed) {
-        record = tuner_find(tuner, key.text, key.length);
-        if (!record && l->frame->device->config.tune.measures && !l->ahead) {
-            measure_once(l, &key, sig, order);
-            record = tuner_find(tuner, key.text, key.length);
+        record = tune_store_find(store, key.text, key.length);
+        if (!record && config->measures && !l->ahead) {
+            measure_once(l, digest, &key, sig, order);
+            record = tune_store_find(store, key.text, key.length);
         }
         if (record)
             apply(l, record, order);
     }
     str_fini(&key);
+}
+
+void launch_tune(struct launch *l, const frit_signature *sig, struct candidates *order)
+{
+    const struct tune_record *bad;
+    uint8_t own[TUNE_DIGEST];
+    const uint8_t *digest;
+
+    if (force(l, order) || l->frame->device->config.tune.level == TUNE_OFF || l->copy_of ||
+        !(digest = digest_of(l, own)))
+        return;
+    bad = find_program(l, digest);
+    if (bad)
+        apply(l, bad, order);
+    if (order->count > 1)
+        decide(l, digest, sig, order);
 }

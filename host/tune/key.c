@@ -9,6 +9,8 @@
 /* Increment it when the bytes of equal launches change. */
 enum { KEY_VERSION = 1 };
 
+enum { PROGRAM = 0xff /* in the place of a level */ };
+
 static void add_number(struct str *out, uint64_t number)
 {
     str_add(out, (const char *)&number, sizeof(number));
@@ -62,6 +64,12 @@ void tune_key(const uint8_t digest[TUNE_DIGEST], const frit_signature *sig, enum
         add_arg(frit_arg_sig_at(sig, i), level, out);
     str_add(out, (const char *)sig->scalar_classes, sig->n_scalars);
     str_add(out, (const char *)sig->bound_classes, sig->n_bounds);
+}
+
+void tune_key_program(const uint8_t digest[TUNE_DIGEST], struct str *out)
+{
+    add_number(out, KEY_VERSION << 8 | PROGRAM);
+    str_add(out, (const char *)digest, TUNE_DIGEST);
 }
 
 static void print_arg(const frit_arg_sig *arg, struct str *out)

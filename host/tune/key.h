@@ -21,6 +21,9 @@ enum { TUNE_DIGEST = 16 };
 void tune_key(const uint8_t digest[TUNE_DIGEST], const frit_signature *sig, enum tune_level level,
               struct str *out);
 
+/* Appends the key of what is known of a program whatever the signature. */
+void tune_key_program(const uint8_t digest[TUNE_DIGEST], struct str *out);
+
 /* Appends the operands and outputs as people read them: "f32[64, 128] i64[64] -> f32[64]". */
 void tune_key_print(const frit_signature *sig, struct str *out);
 
