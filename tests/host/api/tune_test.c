@@ -134,9 +134,9 @@ static void expect_winner(const char *candidates, const char *winner, int64_t n)
 static void the_fastest_runs(void **state)
 {
     (void)state;
-    expect_winner("slow,fast,equal", "fast", 1000);
-    expect_winner("slow,equal", "first", 1000);
-    expect_winner("preferred,slow", "first", 1000);
+    expect_winner("slow:800,fast:10,equal", "fast", 1000);
+    expect_winner("slow:800,equal", "first", 1000);
+    expect_winner("preferred:800,slow:800", "first", 1000);
 }
 
 static void the_first_fast_call_does_not_count(void **state)
@@ -179,7 +179,7 @@ static void bad_ones_never_run_again(void **state)
         struct plugin_rig rig;
         uint64_t before, fast;
 
-        snprintf(candidates, sizeof(candidates), "%s,fast", bad[i]);
+        snprintf(candidates, sizeof(candidates), "%s,fast:10", bad[i]);
         open_rig(&rig, candidates, ways[i % WAYS]);
         add_once(&rig, 1000, false); /* even: wrong_odd is right */
         add_once(&rig, 1001, false);
