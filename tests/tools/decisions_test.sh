@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # frit tune show, forget, export and import.
 . "$(dirname "$0")/expect.sh"
-export FRIT_TUNE_STORE=$scratch/tune.db FRIT_TUNE_WHEN=first FRIT_DEVICE=candidates FRIT_CONFIG=$scratch/few.ini
+export FRIT_TUNE_STORE=$scratch/tune.db FRIT_TUNE_WHEN=any FRIT_DEVICE=candidates FRIT_CONFIG=$scratch/few.ini
 {
   printf '[plugin.%s]\nenabled = no\n' vulkan hip cuda # whose runtimes take longer to start than all else
   printf '[plugin.fake-candidates]\nlibrary = %s\n' "$build/tests/fake/candidates/libfrit-fake-candidates.so"
@@ -15,7 +15,8 @@ printf 'input x : f32[101]\noutput y = add x, x\n' >"$scratch/add.frit"
 } >"$scratch/x.npy"
 
 expect 0 '^0 decisions for candidates:0$' '' "$frit" tune show
-expect 2 '' "'shwo' is not one of show, forget" "$frit" tune shwo
+expect 2 '' "unexpected argument 'x': frit tune PROGRAM" "$frit" tune shwo x
+expect 2 '' 'json is only for show' "$frit" tune forget x --json
 expect 2 '' 'FILE is missing: frit tune export FILE' "$frit" tune export
 expect 2 '' 'forget takes either TEXT or --all' "$frit" tune forget
 expect 1 '' "cannot read $scratch/nothing" "$frit" tune import "$scratch/nothing"
