@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `frit tune export` and `frit tune import`. */
-#include "tune/topics.h"
+#include "bundle.h"
 
 #include <inttypes.h>
 

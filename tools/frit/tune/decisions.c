@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `frit tune show` and `frit tune forget`. */
-#include "tune/topics.h"
+#include "decisions.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -2,10 +2,11 @@
 /* `frit tune`: the command. */
 #include <string.h>
 
+#include "bundle.h"
+#include "decisions.h"
 #include "invocation.h"
+#include "measure.h"
 #include "session.h"
-#include "tune/measure.h"
-#include "tune/topics.h"
 
 enum { JSON = 1, ALL = 2, MEASURE = 4 }; /* options that a topic takes, beside --device */
 
