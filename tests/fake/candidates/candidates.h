@@ -58,6 +58,7 @@ struct instance {
     atomic_uint_least64_t launches[N_KINDS], prepares[N_KINDS], compiles[N_KINDS];
     atomic_uint_least64_t priorities; /* calls of that slot */
     atomic_uint_least32_t programs;   /* that were made */
+    uint32_t number;                  /* of the instance in its process */
 };
 
 /* Reads all options into the instance, whose plug is set. */
@@ -81,8 +82,9 @@ struct program {
     /* What describe returns in turn: the same, but for what changes_identity and changes_version
      * change. */
     frit_candidate list[DESCRIBES][N_KINDS];
-    char identity[DESCRIBES][IDENTITY_BYTES];
-    atomic_uint_least64_t launches[N_KINDS]; /* by candidate */
+    char identity[DESCRIBES][IDENTITY_BYTES]; /* of changes_identity */
+    char host[IDENTITY_BYTES];                /* of changes_host */
+    atomic_uint_least64_t launches[N_KINDS];  /* by candidate */
     atomic_bool compiled[N_KINDS];
 };
 

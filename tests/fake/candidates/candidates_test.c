@@ -288,8 +288,9 @@ static void wrong_ones_are_wrong(void **state)
     int in_front, behind;
 
     (void)state;
-    BEGIN(&r, FRIT_OP_mul, "candidates", "wrong_odd silent beyond before wrong_in_place class_lies",
-          "cost_ns", "1000");
+    BEGIN(&r, FRIT_OP_mul, "candidates",
+          "wrong_odd silent beyond before wrong_in_place class_lies reduced far", "cost_ns",
+          "1000");
     launch(&r, 1, 6, false);
     assert_int_equal(right(&r, 6, false), 6);
     launch(&r, 1, 5, false);
@@ -311,8 +312,12 @@ static void wrong_ones_are_wrong(void **state)
     assert_int_equal(right(&r, 6, false), 6);
     launch(&r, 5, 6, true);
     assert_int_equal(right(&r, 6, true), 0);
-    launch(&r, 6, 6, false);
-    assert_int_equal(right(&r, 6, false), 0);
+    for (uint32_t i = 6; i < 9; i++) {
+        launch(&r, i, 6, false);
+        assert_int_equal(right(&r, 6, false), 0);
+    }
+    assert_int_equal(r.info.candidates[7].numeric_class, FRIT_NUMERIC_REDUCED);
+    assert_int_equal(r.info.candidates[8].numeric_class, FRIT_NUMERIC_REORDERED);
     end(&r);
 }
 

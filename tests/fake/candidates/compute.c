@@ -69,6 +69,8 @@ static void store(char *at, float value, enum kind kind, bool in_place)
 {
     if (kind == KIND_class_lies)
         value = nextafterf(value, 0);
+    if (kind == KIND_reduced || kind == KIND_far)
+        value *= 1 + 0x1p-9f;
     if (kind == KIND_wrong_in_place && in_place)
         value += 1;
     memcpy(at, &value, sizeof value);

@@ -55,7 +55,13 @@ static const candidates_stats stats = {
 
 static frit_status plugin_open(const frit_host_root *host, void **out, frit_err *err)
 {
-    return plug_open(host, "candidates", sizeof(struct instance), options_read, out, err);
+    static atomic_uint_least32_t instances;
+    frit_status status =
+        plug_open(host, "candidates", sizeof(struct instance), options_read, out, err);
+
+    if (!status)
+        ((struct instance *)*out)->number = atomic_fetch_add(&instances, 1);
+    return status;
 }
 
 static void plugin_close(void *self)

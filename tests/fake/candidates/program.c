@@ -160,6 +160,8 @@ static frit_candidate candidate_of(struct program *program, enum kind kind, uint
 
     if (kind == KIND_changes_identity)
         candidate.identity = (frit_str){program->identity[turn], strlen(program->identity[turn])};
+    if (kind == KIND_changes_host)
+        candidate.identity = (frit_str){program->host, strlen(program->host)};
     if (kind == KIND_changes_version)
         candidate.version += turn;
     if (kind == KIND_nameless)
@@ -174,6 +176,7 @@ static void list_candidates(struct program *program)
     struct instance *instance = program->instance;
     const uint32_t number = atomic_fetch_add(&instance->programs, 1);
 
+    snprintf(program->host, IDENTITY_BYTES, "changes_host_%x", instance->number);
     program->n_offers = program->op == FRIT_OP_copy ? 1 : instance->n_offers;
     for (uint32_t turn = 0; turn < DESCRIBES; turn++) {
         snprintf(program->identity[turn], IDENTITY_BYTES, "changes_%x_%x", (unsigned)getpid(),
