@@ -23,6 +23,7 @@
 #include "plan/automaton.h"
 #include "search/fuser.h"
 #include "tensor/failure.h"
+#include "tune/store.h"
 
 /* Distinguishes a device from a closed one at the same address. */
 static atomic_uint_least64_t last_id;
@@ -187,6 +188,8 @@ frit_status device_create(const struct device_entry *entry, const struct device_
     if (!st)
         st = plan_saver_open(device, &device->saver, err);
     if (!st)
+        st = tune_store_open(&(struct tune_store_params){.space = ""}, &device->tune_store, err);
+    if (!st)
         *out = device;
 out:
     if (st)
@@ -207,6 +210,7 @@ void device_destroy(frit_device *device)
         job_queue_cancel_all(device->compiler, device);
     lineage_forget_programs(device->lineage);
     plan_saver_close(device->saver);
+    tune_store_close(device->tune_store);
     automaton_destroy(device->automaton);
     programs_destroy(device->programs);
     retired_destroy(device->retired);
