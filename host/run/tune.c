@@ -303,12 +303,15 @@ static void rank(const struct measuring *m, struct tune_candidate *out)
         out[r] = m->found[ranking[r]];
         out[r].samples = one->samples;
         out[r].n_samples = one->n_samples;
-        if (one->state == CONTEST_OUT && !one->n_samples)
-            out[r].state = TUNE_SLOW;
     }
-    for (uint32_t i = 0; i < m->order->count; i++)
-        if (!ranked[i])
-            out[n++] = m->found[i];
+    for (uint32_t i = 0; i < m->order->count; i++) {
+        if (ranked[i])
+            continue;
+        out[n] = m->found[i];
+        if (out[n].state == TUNE_RIGHT)
+            out[n].state = m->contestants[i].state == CONTEST_OUT ? TUNE_SLOW : TUNE_UNTRIED;
+        n++;
+    }
 }
 
 static uint64_t best_of(const struct tune_candidate *candidate)
