@@ -72,7 +72,7 @@ static const char *const level_words[] = {[TUNE_OFF] = "off",
                                           [TUNE_BALANCED] = "balanced",
                                           [TUNE_FULL] = "full",
                                           NULL};
-static const char *const when_words[] = {"ahead", "first", NULL};
+static const char *const when_words[] = {"ahead", "first", "any", NULL};
 
 /* -1: it is none of them. */
 static int word_number(const char *word, const char *const *words)
@@ -275,11 +275,16 @@ static uint32_t candidate_limit(const struct conf_options *options)
                                                        : (uint32_t)options->fusion_max_candidates;
 }
 
-static struct tune_config tune_config(const struct conf_options *options)
+static struct tune_config tune_config(const struct conf *conf)
 {
+    const struct conf_options *options = conf_options(conf);
+
     return (struct tune_config){
         .level = (enum tune_level)word_number(options->tune_level, level_words),
-        .measures = strcmp(options->tune_when, "first") == 0,
+        .measures = strcmp(options->tune_when, "ahead") != 0,
+        .tries = strcmp(options->tune_when, "any") == 0,
+        .artefacts = conf_artefacts(conf),
+        .artefact_bytes = (uint64_t)options->artefact_bytes,
         .budget_ms = (uint64_t)options->tune_budget,
         .force = strcmp(options->tune_force, "none") == 0 ? NULL : options->tune_force};
 }
@@ -307,7 +312,7 @@ static frit_status create_device(frit_host *host, const struct device_entry *ent
         .store_named = strcmp(options->fusion_store, "auto") != 0,
         .compile_ahead = strcmp(options->fusion_compile, "wait") != 0,
         .numeric_class = (uint32_t)word_number(options->fusion_numeric, numeric_words),
-        .tune = tune_config(options),
+        .tune = tune_config(host->conf),
         .registry = host->registry,
         .decompose = options->decompose,
         .poison = options->poison,

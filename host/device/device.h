@@ -41,7 +41,10 @@ struct tune_config {
     enum tune_level level;
     bool measures;      /* at first launches, else only what was decided before is used */
     uint64_t budget_ms; /* for a key */
-    const char *force;  /* identity of a candidate that runs wherever it is offered, NULL: none */
+    bool tries;         /* also what a process may die of: candidates of other people's plugins */
+    const char *artefacts; /* folder, NULL: none; and what it holds at most */
+    uint64_t artefact_bytes;
+    const char *force; /* identity of a candidate that runs wherever it is offered, NULL: none */
 };
 
 /* What the device layer needs from its host; outlives the device. */
@@ -125,6 +128,7 @@ struct frit_device {
     struct fusers *fusers;
     struct plan_saver *saver; /* NULL: plans are not kept */
     struct tune_store *tune_store;
+    bool measures; /* first launches measure candidates of its plugin */
     struct labels *labels;
     struct lineage *lineage;
     struct profile *profile;  /* NULL: the driver has no clock */

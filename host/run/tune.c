@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "run/tune.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
 
 #include "base/clock.h"
 #include "base/fail.h"
@@ -10,18 +14,23 @@
 #include "base/str.h"
 #include "device/device.h"
 #include "device/prepared_cache.h"
+#include "load/breadcrumb.h"
+#include "load/registry.h"
+#include "load/tried.h"
 #include "plan/program.h"
 #include "run/batch.h"
 #include "run/frame.h"
 #include "run/launch.h"
 #include "run/launch_parts.h"
 #include "run/trial.h"
+#include "search/fuser.h"
 #include "tune/contest.h"
 #include "tune/record.h"
 #include "tune/store.h"
 
 enum {
     MIN_SAMPLES = 5,
+    MAX_DEATHS = 2,     /* the first may have been the user's doing */
     SAMPLE_NS = 200000, /* of one submit: shorter launches are repeated in it */
     MAX_REPEATS = 64
 };
@@ -133,6 +142,7 @@ struct measuring {
     struct contest contest;
     struct contestant *contestants; /* as in `order` */
     struct tune_candidate *found;   /* likewise */
+    const char **names;             /* likewise: of their trials */
     struct trial_time last;
     uint64_t until; /* by the clock */
 };
@@ -146,40 +156,91 @@ static enum tune_state state_of(enum trial_finding finding)
     return states[finding];
 }
 
+/* What a process that tries it is in, with a slash in front as the files of plugins have. */
+static const char *name_of_trial(const struct measuring *m, const frit_candidate *candidate)
+{
+    char text[2 * TUNE_DIGEST + 32];
+    int at = snprintf(text, sizeof(text), "/");
+
+    for (int i = 0; i < TUNE_DIGEST; i++)
+        at += snprintf(text + at, sizeof(text) - (size_t)at, "%02x", m->digest[i]);
+    (void)snprintf(
+        text + at, sizeof(text) - (size_t)at, "/%016llx/%u",
+        (unsigned long long)XXH3_64bits(candidate->identity.ptr, candidate->identity.len),
+        candidate->version);
+    return arena_text(&m->launch->batch->arena, text, strlen(text));
+}
+
 static bool is_over(const struct measuring *m)
 {
     return clock_ns() >= m->until;
 }
 
-/* Compares a candidate before it is measured.  False: it does not take part. */
-static bool check_candidate(struct measuring *m, uint32_t i)
+static void describe(struct measuring *m, uint32_t i)
 {
     const frit_candidate *candidate =
         prepared_cache_candidate(m->launch->call->cache, m->order->list[i]);
-    struct tune_candidate *found = &m->found[i];
+
+    m->found[i] = (struct tune_candidate){
+        .identity =
+            arena_text(&m->launch->batch->arena, candidate->identity.ptr, candidate->identity.len),
+        .version = candidate->version,
+        .numeric_class = candidate->numeric_class,
+        .state = TUNE_UNTRIED};
+}
+
+static void leave_with(struct measuring *m, uint32_t i, enum tune_state state, const char *why)
+{
+    m->found[i].state = state;
+    m->found[i].evidence = arena_text(&m->launch->batch->arena, why, strlen(why));
+    log_write(tune_state_is_quarantined(state) || state == TUNE_FAILED ? FRIT_LOG_WARN
+                                                                       : FRIT_LOG_DEBUG,
+              "tune", "%s: %s: candidate %s is not used: %s", m->launch->frame->device->name,
+              m->launch->call->label, m->found[i].identity, why);
+}
+
+/* Runs it for the first time; false: it does not take part. */
+static bool run_check(struct measuring *m, uint32_t i)
+{
     frit_err why = ERR_INIT, err = ERR_INIT;
     enum trial_finding finding;
 
-    found->identity =
-        arena_text(&m->launch->batch->arena, candidate->identity.ptr, candidate->identity.len);
-    found->version = candidate->version;
-    found->numeric_class = candidate->numeric_class;
-    found->state = TUNE_UNTRIED;
-    if (!found->identity || (i && is_over(m)) ||
-        trial_check(m->trial, m->order->list[i], candidate->numeric_class, &finding, &why, &err)) {
-        if (err.status)
-            log_write(FRIT_LOG_DEBUG, "tune", "%s: %s is not measured: %s",
-                      m->launch->frame->device->name, m->launch->call->label, err.text);
+    if (trial_check(m->trial, m->order->list[i], m->found[i].numeric_class, &finding, &why, &err)) {
+        leave_with(m, i, TUNE_UNTRIED, err.text);
         return false;
     }
-    found->state = state_of(finding);
-    if (finding == TRIAL_RIGHT)
-        return true;
-    found->evidence = arena_text(&m->launch->batch->arena, why.text, strlen(why.text));
-    log_write(finding == TRIAL_REFUSED ? FRIT_LOG_DEBUG : FRIT_LOG_WARN, "tune",
-              "%s: %s: candidate %s is not used: %s", m->launch->frame->device->name,
-              m->launch->call->label, found->identity, why.text);
-    return false;
+    m->found[i].state = state_of(finding);
+    if (finding != TRIAL_RIGHT)
+        leave_with(m, i, state_of(finding), why.text);
+    return finding == TRIAL_RIGHT;
+}
+
+/* Compares a candidate before it is measured, unless processes died of that. */
+static bool check_candidate(struct measuring *m, uint32_t i)
+{
+    const struct tune_config *config = &m->launch->frame->device->config.tune;
+    const char *name =
+        name_of_trial(m, prepared_cache_candidate(m->launch->call->cache, m->order->list[i]));
+    const uint32_t deaths = name ? tried_deaths(config->artefacts, name) : 0;
+    unsigned place;
+    bool right;
+
+    describe(m, i);
+    if (!name || !m->found[i].identity || (i && is_over(m)))
+        return false;
+    if (deaths >= MAX_DEATHS) {
+        leave_with(m, i, TUNE_CRASHED, "processes ended while they tried it");
+        return false;
+    }
+    m->names[i] = name;
+    log_write(FRIT_LOG_DEBUG, "tune", "%s: %s: %s is tried", m->launch->frame->device->name,
+              m->launch->call->label, m->found[i].identity);
+    place = breadcrumb_enter(name, TRIED_SLOT, BREADCRUMB_BLAMED);
+    right = run_check(m, i);
+    breadcrumb_leave(place);
+    if (deaths)
+        tried_set_deaths(config->artefacts, config->artefact_bytes, name, 0);
+    return right;
 }
 
 /* Priorities order a program's candidates; what was measured stands above that, so that all are in
@@ -197,17 +258,25 @@ static uint32_t repeats(uint64_t ns)
     return n < 1 ? 1 : n > MAX_REPEATS ? MAX_REPEATS : (uint32_t)n;
 }
 
-static void take_turn(struct measuring *m, const struct contest_turn *turn)
+static frit_status time_candidate(struct measuring *m, const struct contest_turn *turn,
+                                  frit_err *err)
 {
     const struct contestant *one = &m->contestants[turn->candidate];
+    const uint32_t n = turn->is_warm_up ? 1 : repeats(one->n_samples ? one->best_ns : m->last.ns);
+    const unsigned place =
+        breadcrumb_enter(m->names[turn->candidate], TRIED_SLOT, BREADCRUMB_BLAMED);
+    frit_status st = trial_time(m->trial, m->order->list[turn->candidate], n, &m->last, err);
+
+    breadcrumb_leave(place);
+    return st;
+}
+
+static void take_turn(struct measuring *m, const struct contest_turn *turn)
+{
     frit_err err = ERR_INIT;
 
-    if (trial_time(m->trial, m->order->list[turn->candidate],
-                   turn->is_warm_up ? 1 : repeats(one->n_samples ? one->best_ns : m->last.ns),
-                   &m->last, &err)) {
-        m->found[turn->candidate].state = TUNE_FAILED;
-        m->found[turn->candidate].evidence =
-            arena_text(&m->launch->batch->arena, err.text, strlen(err.text));
+    if (time_candidate(m, turn, &err)) {
+        leave_with(m, turn->candidate, TUNE_FAILED, err.text);
         contest_failed(&m->contest, turn);
         return;
     }
@@ -246,19 +315,26 @@ static void rank(const struct measuring *m, struct tune_candidate *out)
             out[n++] = m->found[i];
 }
 
+static uint64_t best_of(const struct tune_candidate *candidate)
+{
+    uint64_t best = 0;
+
+    for (uint32_t k = 0; k < candidate->n_samples; k++)
+        best = !best || candidate->samples[k] < best ? candidate->samples[k] : best;
+    return best;
+}
+
 static void log_decision(const struct measuring *m, const char *what,
                          const struct tune_candidate *list)
 {
-    for (uint32_t i = 0; i < m->order->count; i++) {
-        uint64_t best = UINT64_MAX;
+    const frit_device *device = m->launch->frame->device;
 
-        for (uint32_t k = 0; k < list[i].n_samples; k++)
-            best = list[i].samples[k] < best ? list[i].samples[k] : best;
-        log_write(FRIT_LOG_DEBUG, "tune", "%s: %s: %u. %s: %s, %llu ns, %u samples",
-                  m->launch->frame->device->name, what, i + 1, list[i].identity,
-                  tune_state_name(list[i].state),
-                  (unsigned long long)(list[i].n_samples ? best : 0), list[i].n_samples);
-    }
+    log_write(FRIT_LOG_INFO, "tune", "%s: %s: %s is used, %.3f us", device->name, what,
+              list[0].identity, (double)best_of(&list[0]) / 1000);
+    for (uint32_t i = 1; i < m->order->count; i++)
+        log_write(FRIT_LOG_INFO, "tune", "%s: %s: %s: %s, %.3f us", device->name, what,
+                  list[i].identity, tune_state_name(list[i].state),
+                  (double)best_of(&list[i]) / 1000);
 }
 
 static void keep(const struct launch *l, const struct tune_record *record)
@@ -309,7 +385,8 @@ static void measure(struct measuring *m, const struct str *key, const frit_signa
 
     m->contestants = arena_array(arena, n, sizeof(*m->contestants));
     m->found = arena_array(arena, n, sizeof(*m->found));
-    if (!list || !m->contestants || !m->found || n > TUNE_CANDIDATES)
+    m->names = arena_array(arena, n, sizeof(*m->names));
+    if (!list || !m->contestants || !m->found || !m->names || n > TUNE_CANDIDATES)
         return;
     check_candidates(m);
     hold_contest(m);
@@ -363,6 +440,17 @@ static bool force(const struct launch *l, struct candidates *order)
     return false;
 }
 
+/* A launch that is made, of a program of the device's own plugin, or where all are tried. */
+static bool may_measure(const struct launch *l)
+{
+    const frit_device *device = l->frame->device;
+    const uint32_t fuser = l->call->program->fuser;
+
+    return device->measures && !l->ahead &&
+           (device->config.tune.tries || fuser == PROGRAM_OF_OP ||
+            strcmp(device->fusers->list[fuser].plugin, device->entry->plugin->id) == 0);
+}
+
 /* The order of the key's record, which is made now if there is none and it may be. */
 static void decide(struct launch *l, const uint8_t *digest, const frit_signature *sig,
                    struct candidates *order)
@@ -375,7 +463,7 @@ static void decide(struct launch *l, const uint8_t *digest, const frit_signature
     tune_key(digest, sig, config->level, &key);
     if (!key.failed) {
         record = tune_store_find(store, key.text, key.length);
-        if (!record && config->measures && !l->ahead) {
+        if (!record && may_measure(l)) {
             measure_once(l, digest, &key, sig, order);
             record = tune_store_find(store, key.text, key.length);
         }

@@ -66,7 +66,7 @@ static void open_with(struct plugin_rig *rig, const char *candidates, const char
 
 static void open_rig(struct plugin_rig *rig, const char *candidates, const char *const *options)
 {
-    open_with(rig, candidates, options, "first");
+    open_with(rig, candidates, options, "any");
     rig_open(rig, "candidates");
 }
 
@@ -214,7 +214,7 @@ static void a_forced_one_runs(void **state)
     struct plugin_rig rig;
 
     (void)state;
-    open_with(&rig, "fast,slow", ways[0], "first");
+    open_with(&rig, "fast,slow", ways[0], "any");
     rig_set(&rig, "tune", "force", "slow");
     rig_open(&rig, "candidates");
     add_again(&rig, 1000);
