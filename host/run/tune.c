@@ -90,6 +90,7 @@ static uint32_t place_of(const struct launch *l, const struct candidates *order,
     return i;
 }
 
+/* What was decided stands alone: nothing else is compiled meanwhile. */
 static void move(struct candidates *order, uint32_t from, uint32_t to)
 {
     const uint32_t candidate = order->list[from];
@@ -97,6 +98,7 @@ static void move(struct candidates *order, uint32_t from, uint32_t to)
     for (; from > to; from--)
         order->list[from] = order->list[from - 1];
     order->list[to] = candidate;
+    order->n_best = 1;
 }
 
 /* The first candidate stays whatever was found, since something has to run. */
@@ -105,6 +107,8 @@ static void leave_out(struct candidates *order, uint32_t at)
     if (!order->list[at])
         return;
     order->count--;
+    if (at < order->n_best && order->n_best > 1)
+        order->n_best--;
     for (; at < order->count; at++)
         order->list[at] = order->list[at + 1];
 }
@@ -303,12 +307,15 @@ static void rank(const struct measuring *m, struct tune_candidate *out)
         out[r] = m->found[ranking[r]];
         out[r].samples = one->samples;
         out[r].n_samples = one->n_samples;
-        if (one->state == CONTEST_OUT && !one->n_samples)
-            out[r].state = TUNE_SLOW;
     }
-    for (uint32_t i = 0; i < m->order->count; i++)
-        if (!ranked[i])
-            out[n++] = m->found[i];
+    for (uint32_t i = 0; i < m->order->count; i++) {
+        if (ranked[i])
+            continue;
+        out[n] = m->found[i];
+        if (out[n].state == TUNE_RIGHT)
+            out[n].state = m->contestants[i].state == CONTEST_OUT ? TUNE_SLOW : TUNE_UNTRIED;
+        n++;
+    }
 }
 
 static uint64_t best_of(const struct tune_candidate *candidate)
