@@ -493,6 +493,7 @@ void launch_tune(struct launch *l, const frit_signature *sig, struct candidates 
     const uint8_t *digest;
 
     if (force(l, order) || l->frame->device->config.tune.level == TUNE_OFF || l->copy_of ||
+        (!may_measure(l) && tune_store_is_empty(l->frame->device->tune_store)) ||
         !(digest = digest_of(l, own)))
         return;
     bad = find_program(l, digest);

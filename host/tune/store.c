@@ -230,6 +230,17 @@ const struct tune_record *tune_store_find(struct tune_store *store, const void *
     return record;
 }
 
+bool tune_store_is_empty(struct tune_store *store)
+{
+    bool empty;
+
+    load_once(store);
+    pthread_mutex_lock(&store->lock);
+    empty = store->entries.count == 0;
+    pthread_mutex_unlock(&store->lock);
+    return empty;
+}
+
 static bool write_record(struct tune_store *store, struct database *database, void *ctx)
 {
     const struct tune_row *row = ctx;

@@ -42,6 +42,8 @@ const char *tune_store_space(const struct tune_store *store);
  * call reads the file; others compare the key. */
 const struct tune_record *tune_store_find(struct tune_store *store, const void *key,
                                           size_t key_bytes);
+/* Whether there is no record of any key. */
+bool tune_store_is_empty(struct tune_store *store);
 /* Keeps a copy in memory and writes it to the file, and ends this store's claim on the key.  Fails
  * as tune_record_copy does, and then nothing has changed. */
 frit_status tune_store_add(struct tune_store *store, const struct tune_record *record,
