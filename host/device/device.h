@@ -103,7 +103,8 @@ struct device_counters {
     atomic_uint_least64_t faults; /* refusals with FRIT_INTERNAL */
     atomic_uint_least64_t derived_fills, derived_hits;
     atomic_uint_least64_t bytes_in, bytes_out;
-    atomic_uint_least64_t bytes_direct; /* from other devices of the driver */
+    atomic_uint_least64_t tuned, quarantined; /* keys measured here; bad candidates found here */
+    atomic_uint_least64_t bytes_direct;       /* from other devices of the driver */
 };
 
 /* In the place of a stream's ordinal: of a device that works for another one, and where the stream

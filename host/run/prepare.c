@@ -7,6 +7,7 @@
 #include "run/bind_args.h"
 #include "run/launch_parts.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/fail.h"
@@ -191,7 +192,8 @@ static frit_status order_by_priority(struct launch *l, struct candidates *out, f
     int32_t *priority = arena_array(&l->batch->arena, n, sizeof(*priority));
     frit_signature signature;
 
-    *out = (struct candidates){.list = arena_array(&l->batch->arena, n, sizeof(*out->list))};
+    *out = (struct candidates){.list = arena_array(&l->batch->arena, n, sizeof(*out->list)),
+                               .chosen = "priority"};
     if (!priority || !out->list)
         return fail_memory(err, n * sizeof(*priority));
     if (n > 1)
@@ -231,6 +233,19 @@ static frit_status order_candidates(struct launch *l, struct candidates *out, fr
     return FRIT_OK;
 }
 
+/* For people who look at the run: which one of several runs, and why. */
+static void note_candidate(const struct launch *l, uint32_t candidate, const char *chosen)
+{
+    struct run_note *note = frame_note(l->frame);
+    frit_str identity;
+
+    if (!note || l->copy_of || prepared_cache_candidates(l->call->cache) < 2)
+        return;
+    identity = prepared_cache_candidate(l->call->cache, candidate)->identity;
+    snprintf(note->candidate, sizeof(note->candidate), "%.*s", (int)identity.len, identity.ptr);
+    note->chosen = chosen;
+}
+
 /* The first candidate that takes the signature; FRIT_BUSY if none does yet. */
 static frit_status prepare_first(struct launch *l, const struct candidates *order, frit_err *err)
 {
@@ -243,6 +258,8 @@ static frit_status prepare_first(struct launch *l, const struct candidates *orde
         take_operands(l);
         st = prepare_candidate(l, order->list[i], i ? &later : err);
         l->launch->candidate = order->list[i];
+        if (!st)
+            note_candidate(l, order->list[i], order->chosen);
         if (!st || launch_lacked_memory(st))
             return st;
         if (st == FRIT_BUSY && i)

@@ -12,6 +12,7 @@
 #include "base/fail.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "base/timeline.h"
 #include "device/device.h"
 #include "device/prepared_cache.h"
 #include "load/breadcrumb.h"
@@ -129,6 +130,8 @@ static void apply(const struct launch *l, const struct tune_record *record,
             leave_out(order, at);
         else if (at >= n && known->state == TUNE_RIGHT)
             move(order, at, n++);
+        if (n)
+            order->chosen = "measured";
     }
 }
 
@@ -191,6 +194,8 @@ static void describe(struct measuring *m, uint32_t i)
 
 static void leave_with(struct measuring *m, uint32_t i, enum tune_state state, const char *why)
 {
+    if (tune_state_is_quarantined(state))
+        atomic_fetch_add(&m->launch->frame->device->count.quarantined, 1);
     m->found[i].state = state;
     m->found[i].evidence = arena_text(&m->launch->batch->arena, why, strlen(why));
     log_write(tune_state_is_quarantined(state) || state == TUNE_FAILED ? FRIT_LOG_WARN
@@ -405,6 +410,7 @@ static void measure(struct measuring *m, const struct str *key, const frit_signa
                                .n_candidates = n,
                                .candidates = list});
     quarantine(m);
+    atomic_fetch_add(&m->launch->frame->device->count.tuned, 1);
     log_decision(m, what.text, list);
     str_fini(&what);
 }
@@ -415,10 +421,12 @@ static void measure_once(struct launch *l, const uint8_t *digest, const struct s
 {
     struct tune_store *store = l->frame->device->tune_store;
     struct measuring m = {.launch = l, .digest = digest, .order = order};
+    uint64_t begun;
     frit_err err = ERR_INIT;
 
     if (!tune_store_claim(store, key->text, key->length))
         return;
+    begun = timeline_begin();
     m.until = clock_ns() + l->frame->device->config.tune.budget_ms * 1000000;
     if (trial_create(l, &m.trial, &err))
         log_write(FRIT_LOG_DEBUG, "tune", "%s: %s is not measured: %s", l->frame->device->name,
@@ -426,6 +434,7 @@ static void measure_once(struct launch *l, const uint8_t *digest, const struct s
     else
         measure(&m, key, sig);
     trial_destroy(m.trial);
+    timeline_end(begun, "tune", str_of(l->call->label));
     tune_store_release(store, key->text, key->length);
 }
 
@@ -438,6 +447,7 @@ static bool force(const struct launch *l, struct candidates *order)
     for (uint32_t i = 0; identity && i < order->count; i++)
         if (str_is(identity_of(l, order->list[i]), identity)) {
             move(order, i, 0);
+            order->chosen = "forced";
             return true;
         }
     return false;

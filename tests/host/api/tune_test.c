@@ -170,6 +170,8 @@ static const char *const bad[] = {"wrong_odd",      "silent",        "beyond",  
                                   "wrong_in_place", "class_lies",    "refuses", "declines",
                                   "big_workspace",  "refuses_later", "fails"};
 
+enum { N_WRONG = 6 /* of these, the first ones */ };
+
 /* With one that is right, and faster than the first, beside it. */
 static void bad_ones_never_run_again(void **state)
 {
@@ -190,6 +192,8 @@ static void bad_ones_never_run_again(void **state)
         if (launches(&rig, bad[i]) != before)
             fail_msg("%s ran again", bad[i]);
         assert_int_equal(launches(&rig, "fast") - fast, AGAIN);
+        assert_in_range(rig_stats(&rig).tuned, 1, 2);
+        assert_int_equal(rig_stats(&rig).quarantined, i < N_WRONG);
         rig_close(&rig);
     }
 }
