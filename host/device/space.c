@@ -135,9 +135,11 @@ bool space_of_kind(const frit_device *device, struct str *out)
     str_addf(out, "decisions %d abi %x\n", DECISIONS, (unsigned)FRIT_ABI_MAX);
     if (!add_plugins(out, device, add_build))
         return false;
+    add_line(out, "name", info->name);
     add_line(out, "fingerprint", info->fingerprint);
     add_line(out, "driver", info->driver_version);
     add_line(out, "runtime", info->runtime_version);
+    str_addf(out, "cache %llu\n", (unsigned long long)info->cache_bytes);
     if (info->type == FRIT_DEVICE_PROCESSOR || info->type == FRIT_DEVICE_SOFTWARE)
         str_addf(out, "threads %u\n",
                  (unsigned)(device->config.threads ? device->config.threads : team_processors()));

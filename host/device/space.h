@@ -17,8 +17,9 @@ bool space_of_plans(const frit_device *device, struct str *out);
 /* For decisions of the tuner: space_of_kind and which device it is.  False, as above. */
 bool space_of_decisions(const frit_device *device, struct str *out);
 /* What decides which candidate is the fastest, and is the same on another machine of the same kind:
- * the contract, the builds of the plugins concerned, with their options, the fingerprint and the
- * versions of the device's driver; a line each.  False, as above. */
+ * the contract, the builds of the plugins concerned, with their options, name, fingerprint, cache
+ * and driver of the device, and the threads of one that is the processors; a line each.  False, as
+ * above. */
 bool space_of_kind(const frit_device *device, struct str *out);
 
 #endif

@@ -83,6 +83,7 @@ static frit_status damaged(const struct tune_text *text, frit_err *err)
 static frit_status read_artefact(struct tune_text *text, const struct bundle_visitor *visitor,
                                  frit_err *err)
 {
+    const char *digits = text->at;
     uint64_t n = 0;
 
     while (text->length && *text->at >= '0' && *text->at <= '9') {
@@ -90,6 +91,8 @@ static frit_status read_artefact(struct tune_text *text, const struct bundle_vis
         text->at++;
         text->length--;
     }
+    if (text->at == digits || (*digits == '0' && text->at != digits + 1))
+        return damaged(text, err);
     if (!skip(text, "\n") || text->length <= n || text->at[n] != '\n')
         return damaged(text, err);
     if (visitor)
