@@ -2,8 +2,8 @@
 /* Programs: what can be launched, made by `op_program` for one op or by a fuser for a block of ops.
  *
  * Life of a launch: `describe` once, `prepare` once per signature (the host caches its result),
- * `compile` if prepare returned NEEDS_COMPILE, then LAUNCH commands in `submit`.  A program knows no
- * buffer and no size. */
+ * `compile` if prepare returned NEEDS_COMPILE, then LAUNCH commands in `submit`.  A program knows
+ * no buffer and no size. */
 #ifndef FRIT_PROGRAM_H
 #define FRIT_PROGRAM_H
 
@@ -256,6 +256,10 @@ struct frit_cmd; /* backend.h */
  * bounds: for each op in order, its other LAUNCH fields in the record's order, each flattened over
  * operand 0's rank: SLICES to {start, stop, step} per dim, all resolved and in range (a negative
  * step that runs to the front stops at FRIT_SLICE_END); DIMS to one number per dim. */
+/* How long the launch takes decides between candidates: a driver whose code gets better with time
+ * runs the best that there will be, and may wait for it. */
+#define FRIT_LAUNCH_TRIAL 0x1u
+
 typedef struct frit_launch {
     uint32_t struct_size;
     uint32_t n_args;
@@ -275,6 +279,7 @@ typedef struct frit_launch {
     uint64_t workspace_offset;
     uint32_t candidate;
     uint32_t reserved;
+    uint64_t flags; /* FRIT_LAUNCH_*; those that a driver does not know change nothing */
 } frit_launch;
 
 /* Argument `i`, inputs first. */
@@ -356,6 +361,7 @@ FRIT_STATIC_ASSERT(FRIT_END_OF(frit_candidate, identity) == 32, "0.2");
 FRIT_STATIC_ASSERT(FRIT_END_OF(frit_program_info, serial) == 48, "0.2");
 FRIT_STATIC_ASSERT(sizeof(frit_arg) == 200, "0.2");
 FRIT_STATIC_ASSERT(FRIT_END_OF(frit_launch, reserved) == 112, "0.2");
+FRIT_STATIC_ASSERT(FRIT_END_OF(frit_launch, flags) == 120, "0.2");
 FRIT_STATIC_ASSERT(FRIT_END_OF(frit_program_table, destroy) == 40, "0.2");
 FRIT_STATIC_ASSERT(FRIT_END_OF(frit_program_table, priority) == 80, "0.2");
 

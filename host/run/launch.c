@@ -180,12 +180,13 @@ static void fill_launch(struct launch *l)
 {
     frit_launch *launch = l->launch;
 
-    launch->struct_size = FRIT_END_OF(frit_launch, reserved);
+    launch->struct_size = FRIT_END_OF(frit_launch, flags);
     launch->n_args = l->call->n_in + l->call->n_out;
     launch->arg_stride = sizeof(*l->args);
     launch->n_scalars = l->scalars.n_scalars;
     launch->n_bounds = l->scalars.n_bounds;
     launch->cookie = enter_lineage(l);
+    launch->flags = l->call->only ? FRIT_LAUNCH_TRIAL : 0;
     launch->program = &l->call->program->program;
     launch->spec = &l->prepared->spec;
     launch->variant = &l->prepared->variant;

@@ -276,13 +276,16 @@ static uint64_t run_phases(const struct launcher *launcher, const frit_launch *l
 }
 
 /* The machine code that the launch runs; NULL: it is interpreted. */
-static const struct object *choose_code(const struct kernels_launch *made)
+static const struct object *choose_code(const frit_launch *launch,
+                                        const struct kernels_launch *made)
 {
     struct module_code *code = made->code;
     uint64_t ns = 0;
 
     for (uint32_t i = 0; i < made->n_phases; i++)
         ns += estimate_ns(made, groups_of(made->grid[i]), &code->phases[i]);
+    if (FRIT_HAS(launch, frit_launch, flags) && launch->flags & FRIT_LAUNCH_TRIAL)
+        ns = UINT64_MAX;
     return module_object(code, ns);
 }
 
@@ -341,7 +344,7 @@ static frit_status run_kernel(struct launcher *launcher, const frit_launch *laun
                               const struct kernels_launch *made, uint64_t *outside, frit_err *err)
 {
     const struct instance *instance = launcher->instance;
-    const struct object *object = choose_code(made);
+    const struct object *object = choose_code(launch, made);
 
     if (!grow_args(&launcher->memory, instance, made->n_spaces * made->n_args) ||
         !grow_scratch(&launcher->memory, instance, scratch_of(made->code, object)))
