@@ -52,7 +52,7 @@ struct device_config {
     uint64_t max_explorations; /* 0: no limit */
     uint64_t store_bytes;      /* of known plans, half; of what `cache` has, half */
     const char *store;         /* file of known plans, NULL: none */
-    uint32_t store_wait_ms;    /* see database.h */
+    uint32_t store_wait_ms;    /* see plan/store.h */
     bool store_named;          /* by the user */
     bool compile_ahead;        /* blocks of ops do not wait for their programs */
     uint32_t numeric_class;    /* FRIT_NUMERIC_*: the most that candidates may differ */

@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -240,6 +241,15 @@ static frit_status write_file(const char *path, int folder, const char *file,
                  : FRIT_OK;
 }
 
+/* A process looks when it first writes, so that what writers left that were killed does not stay,
+ * and then now and then. */
+static bool is_time_to_trim(uint64_t digest)
+{
+    static atomic_flag has_trimmed = ATOMIC_FLAG_INIT;
+
+    return !atomic_flag_test_and_set(&has_trimmed) || digest % TRIM_EVERY == 0;
+}
+
 frit_status artefact_put(const char *folder, uint64_t limit, const struct artefact_name *name,
                          const void *bytes, uint64_t n_bytes, frit_err *err)
 {
@@ -267,7 +277,7 @@ frit_status artefact_put(const char *folder, uint64_t limit, const struct artefa
     file_name(joined, n_name, file);
     st = write_file(folder, fd, file, &head, joined, bytes, err);
     free(joined);
-    if (!st && head.digest[0] % TRIM_EVERY == 0) /* now and then */
+    if (!st && is_time_to_trim(head.digest[0]))
         trim(fd, limit);
     else
         close(fd);

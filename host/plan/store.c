@@ -14,11 +14,21 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "plan/blob.h"
-#include "plan/database.h"
 #include "plan/key.h"
 #include "plan/plan.h"
+#include "plan/rows.h"
 
-enum { FILE_FACTOR = 4, SAVED_NUMBER = 1 };
+enum {
+    FILE_FACTOR = 4,
+    SAVED_NUMBER = 1,
+    /* Percent of the patience: */
+    LOAD_PART = 30,
+    HURRIED_PART = 10, /* of a background save that the end waits for */
+    SAVE_PART = 50,
+    BACKGROUND_WAIT_MS = 5000
+};
+
+static const int64_t ns_per_ms = 1000000;
 
 /* Stands for a sync plan that is the lazy plan too. */
 static const struct database_bytes as_lazy = {"", 1};
@@ -99,7 +109,7 @@ static frit_status write_plan(struct saver *saver, const struct plan *plan, stru
 }
 
 static frit_status write_answers(struct saver *saver, const struct automaton_place *place,
-                                 struct database_node *out, frit_err *err)
+                                 struct plan_row *out, frit_err *err)
 {
     TRY(write_plan(saver, place->plan, &saver->plan, err));
     TRY(write_plan(saver, place->sync == place->plan ? NULL : place->sync, &saver->sync, err));
@@ -115,7 +125,7 @@ static frit_status write_answers(struct saver *saver, const struct automaton_pla
 static frit_status save_place(void *ctx, const struct automaton_place *place, frit_err *err)
 {
     struct saver *saver = ctx;
-    struct database_node node = {.parent = place->parent};
+    struct plan_row node = {.parent = place->parent};
 
     if (place->parent == LOST || *place->mark == LOST) {
         *place->mark = LOST;
@@ -131,7 +141,7 @@ static frit_status save_place(void *ctx, const struct automaton_place *place, fr
     node.key = bytes_of(&saver->key);
     saver->n_nodes += place->lazy || place->sync;
     TRY(write_answers(saver, place, &node, err));
-    *place->mark = database_put(saver->database, &node);
+    *place->mark = plan_row_put(saver->database, &node);
     if (!*place->mark)
         *place->mark = LOST;
     return FRIT_OK;
@@ -159,15 +169,26 @@ static frit_status put_answers(struct saver *saver, frit_err *err)
     return automaton_visit(&saver->walker, &saver->list, save_place, saver, err);
 }
 
+static struct database_patience save_patience(const struct store_context *context)
+{
+    const int64_t one_percent_ns = context->wait_ms * (ns_per_ms / 100);
+
+    return (struct database_patience){.wait_ns = context->ending ? BACKGROUND_WAIT_MS * ns_per_ms
+                                                                 : one_percent_ns * SAVE_PART,
+                                      .ending = context->ending,
+                                      .hurried_ns = one_percent_ns * HURRIED_PART};
+}
+
 /* Saves once; answers that did not reach the file are marked as not taken again. */
 static frit_status save_once(struct saver *saver, struct automaton *automaton, bool *damaged,
                              struct store_saved *out, frit_err *err)
 {
-    const struct database_patience patience = {saver->context->wait_ms, saver->context->ending};
+    const struct database_patience patience = save_patience(saver->context);
     frit_status status;
 
     *damaged = false;
-    TRY(database_open(saver->context->path, true, &patience, &saver->database, err));
+    TRY(database_open(&plan_database, saver->context->path, true, &patience, &saver->database,
+                      err));
     if (!saver->database)
         return FRIT_OK;
     walker_init(&saver->walker, automaton);
@@ -178,7 +199,7 @@ static frit_status save_once(struct saver *saver, struct automaton *automaton, b
         *out = (struct store_saved){saver->n_nodes, database_rows_written(saver->database)};
     automaton_list_fini(&saver->list);
     walker_fini(&saver->walker);
-    *damaged = database_close(saver->database);
+    *damaged = database_close(saver->database).damaged;
     return status;
 }
 
@@ -231,7 +252,7 @@ static const struct loaded *find_loaded(const struct loader *loader, int64_t nod
 }
 
 /* Moves the walker to the node of a row; false if its parent was not loaded. */
-static bool enter_row(struct loader *loader, const struct database_node *row)
+static bool enter_row(struct loader *loader, const struct plan_row *row)
 {
     const struct loaded *parent = find_loaded(loader, row->parent);
     struct op_key key;
@@ -267,8 +288,7 @@ static frit_status read_plan(struct loader *loader, const struct database_bytes 
     return status == FRIT_NO_HOST_MEMORY ? fail_memory(err, bytes->n_bytes) : FRIT_OK;
 }
 
-static frit_status take_answers(struct loader *loader, const struct database_node *row,
-                                frit_err *err)
+static frit_status take_answers(struct loader *loader, const struct plan_row *row, frit_err *err)
 {
     const bool shared = row->sync.n_bytes == as_lazy.n_bytes;
     struct plan *plan = NULL, *sync = NULL;
@@ -304,11 +324,12 @@ static frit_status load_rows(struct loader *loader, struct database *database, f
 {
     struct automaton *automaton = loader->walker.automaton;
     struct automaton_stats before, now;
-    struct database_node row;
+    sqlite3_stmt *cursor = NULL;
+    struct plan_row row;
 
     automaton_stats(automaton, &before);
     TRY(add_loaded(loader, 0, err)); /* the root */
-    while (database_next(database, &row)) {
+    while (plan_row_next(database, &cursor, &row)) {
         if (!enter_row(loader, &row))
             continue;
         TRY(add_loaded(loader, row.node, err));
@@ -334,14 +355,15 @@ static frit_status mark_loaded_taken(struct loader *loader, frit_err *err)
 frit_status store_load(const struct store_context *context, struct automaton *automaton,
                        struct store_loaded *out, frit_err *err)
 {
-    const struct database_patience patience = {.ms = context->wait_ms};
+    const struct database_patience patience = {.wait_ns = context->wait_ms * (ns_per_ms / 100) *
+                                                          LOAD_PART};
     struct loader loader = {.context = context};
     const struct database_space *space;
     frit_status status = FRIT_OK;
     struct database *database;
 
     *out = (struct store_loaded){0};
-    TRY(database_open(context->path, false, &patience, &database, err));
+    TRY(database_open(&plan_database, context->path, false, &patience, &database, err));
     if (!database)
         return FRIT_OK;
     space = database_space(database, context->space);

@@ -30,9 +30,9 @@ struct store_context {
     const char *space; /* namespace, exact text */
     const struct store_fuser *fusers;
     uint32_t n_fusers;
-    uint32_t wait_ms; /* database_patience.ms */
-    const atomic_bool
-        *ending; /* database_patience.ending, of saves; NULL: somebody waits for them */
+    uint32_t wait_ms;          /* of a program in all, computing not counted: one load, a background
+                                  save that its end meets, one save */
+    const atomic_bool *ending; /* see patience.h, of saves; NULL: somebody waits for them */
 };
 
 struct store_loaded {

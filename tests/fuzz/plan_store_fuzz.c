@@ -18,10 +18,10 @@
 #include "graph/op.h"
 #include "plan/automaton.h"
 #include "plan/blob.h"
-#include "plan/database.h"
 #include "plan/key.h"
 #include "plan/plan.h"
 #include "plan/relative.h"
+#include "plan/rows.h"
 #include "plan/verify.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -274,8 +274,8 @@ static void check_file(struct store_context *context, const uint8_t *data, size_
  * two rows, one below the other. */
 static void check_row(struct store_context *context, const uint8_t *data, size_t size)
 {
-    static const struct database_patience patience = {.ms = PATIENCE_MS};
-    struct database_node node = {.lazy = size ? data[0] & 3 : 0};
+    static const struct database_patience patience = {.wait_ns = PATIENCE_MS * INT64_C(1000000)};
+    struct plan_row node = {.lazy = size ? data[0] & 3 : 0};
     struct database *database;
     size_t lengths[2];
     uint8_t *plan, *sync;
@@ -295,12 +295,14 @@ static void check_row(struct store_context *context, const uint8_t *data, size_t
     node.sync.bytes = sync;
     if (size == lengths[0] + lengths[1]) /* the same as the plan */
         node.sync = (struct database_bytes){"", 1};
-    check(database_open(context->path, true, &patience, &database, NULL) == FRIT_OK && database);
+    check(database_open(&plan_database, context->path, true, &patience, &database, NULL) ==
+              FRIT_OK &&
+          database);
     check(database_space(database, context->space)->number != 0);
     node.parent = 0;
-    node.parent = database_put(database, &node);
-    check(node.parent != 0 && database_put(database, &node) != 0);
-    check(database_commit(database) && !database_close(database));
+    node.parent = plan_row_put(database, &node);
+    check(node.parent != 0 && plan_row_put(database, &node) != 0);
+    check(database_commit(database) && !database_close(database).damaged);
     free(plan);
     free(sync);
     check_load(context);

@@ -93,3 +93,22 @@ void census_age(const char *path, long seconds)
     older_by = seconds;
     (void)nftw(path, age_file, 16, FTW_PHYS);
 }
+
+static const char *removed_end;
+
+static int remove_file(const char *path, const struct stat *info, int kind, struct FTW *where)
+{
+    const size_t length = strlen(path), end = strlen(removed_end);
+
+    (void)info;
+    (void)where;
+    if (kind == FTW_F && length > end && strcmp(path + length - end, removed_end) == 0)
+        (void)unlink(path);
+    return 0;
+}
+
+void census_remove(const char *path, const char *end)
+{
+    removed_end = end;
+    (void)nftw(path, remove_file, 16, FTW_PHYS);
+}

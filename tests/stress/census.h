@@ -23,5 +23,7 @@ struct folder_census {
 void census_folder(const char *path, struct folder_census *out);
 /* Makes every file look older by some seconds. */
 void census_age(const char *path, long seconds);
+/* Removes the files whose names end so. */
+void census_remove(const char *path, const char *end);
 
 #endif

@@ -78,7 +78,7 @@ struct gpu_context_object {
     int device;
     uint32_t n_retained;
     _Atomic gpu_result fatal;
-    bool is_failing; /* is about to have a fatal error: starts no operation (stream.c) */
+    bool is_failing;        /* is about to have a fatal error: starts no operation (stream.c) */
     _Atomic uint32_t peers; /* a bit for each device whose memory it may access */
 };
 

@@ -132,8 +132,8 @@ static bool runs_something(gpu_context context)
     return false;
 }
 
-/* Waits for the context's running operations, makes it unusable and drops the queued ones.  Who sees
- * `fatal` may free what the operations use. */
+/* Waits for the context's running operations, makes it unusable and drops the queued ones.  Who
+ * sees `fatal` may free what the operations use. */
 static void lose_locked(gpu_context context, gpu_result result)
 {
     context->is_failing = true;

@@ -175,7 +175,7 @@ static void add_digest(XXH3_state_t *state, const struct bytes *bytes)
     XXH3_64bits_update(state, bytes->at, bytes->n);
 }
 
-/* As host/plan/database.c has it. */
+/* As host/plan/rows.c has it. */
 static int64_t digest_of(int64_t space, const struct row *row)
 {
     const int64_t numbers[] = {space, row->parent, row->lazy};

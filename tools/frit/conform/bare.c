@@ -201,6 +201,18 @@ frit_status bare_fail(struct bare *bare, const char *slot, frit_status status)
     return status == FRIT_UNSUPPORTED ? FRIT_INTERNAL : status;
 }
 
+void bare_note(const struct bare *bare, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    fputs("in ", bare->out);
+    vfprintf(bare->out, format, args);
+    fputs("\n", bare->out);
+    fflush(bare->out);
+    va_end(args);
+}
+
 /* ---- opening ---- */
 
 /* The plugin's file, and which of its devices this is. */
@@ -270,6 +282,7 @@ frit_status bare_open(struct bare *bare, const struct conform_options *options,
     bare->reason = reason;
     bare->memo = lab->memo;
     bare->border = lab->border;
+    bare->out = lab->out;
     bare->err = (frit_err){.struct_size = sizeof(bare->err)};
     bare->root = (frit_host_root){sizeof(bare->root), 0, bare, get_interface};
     if (!find_file(lab, &plugin, &index))

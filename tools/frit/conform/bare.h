@@ -41,6 +41,7 @@ struct bare {
     frit_err err;         /* of the last call */
     char *reason;         /* CONFORM_REASON bytes: what is wrong */
     struct block_memo *memo;
+    FILE *out; /* the lines of the child */
 };
 
 /* Opens the device of the lab a second time.  On failure all is closed. */
@@ -57,6 +58,9 @@ frit_status bare_fail_text(struct bare *bare, const char *format, ...)
 /* Fails the case with the status that a slot returned, and its text; not as unsupported, which a
  * slot says where nothing was promised: callers that expect it return it themselves. */
 frit_status bare_fail(struct bare *bare, const char *slot, frit_status status);
+/* Notes what is about to run: where the case ends or hangs in it, its reason has the text. */
+void bare_note(const struct bare *bare, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 /* Whether the plugin declares the option. */
 bool bare_has_option(const struct bare *bare, const char *name);
 

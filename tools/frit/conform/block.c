@@ -83,6 +83,13 @@ static bool is_unknown(const struct block_op *op)
     return op->op >= FRIT_OP_CUSTOM;
 }
 
+static uint32_t record_of(uint32_t op)
+{
+    const frit_op_info *info = frit_op_info_at(op);
+
+    return info ? info->record : (uint32_t)FRIT_RECORD_none;
+}
+
 /* ---- shapes, by the letters of their extents ---- */
 
 static char letter_of(const struct block *block, uint32_t value, uint32_t dim)
@@ -94,7 +101,7 @@ static char letter_of(const struct block *block, uint32_t value, uint32_t dim)
         return block->inputs[2 * value + dim];
     op = &block->ops[value - n_inputs(block)];
     a = letter_of(block, (uint32_t)op->in[0], op->op == FRIT_OP_permute ? 1 - dim : dim);
-    if (dim && (op->op == FRIT_OP_sum || op->op == FRIT_OP_max))
+    if (dim && record_of(op->op) == FRIT_RECORD_reduce)
         return '1';
     if (op->in[1] < 0)
         return a;
@@ -136,9 +143,14 @@ static void put_value(const struct block *block, uint32_t value, frit_operand *o
 
 static void put_attrs(uint32_t op, struct block_link *out)
 {
-    if (op == FRIT_OP_sum || op == FRIT_OP_max) {
+    if (record_of(op) == FRIT_RECORD_reduce) {
         const frit_attrs_reduce attrs = {
             .struct_size = sizeof(attrs), .axes = {.count = 1, .axis = {1}}, .keep = 1};
+
+        _Static_assert(sizeof(attrs) <= sizeof(out->attrs), "room");
+        memcpy(out->attrs, &attrs, sizeof(attrs));
+    } else if (record_of(op) == FRIT_RECORD_axis) {
+        const frit_attrs_axis attrs = {.struct_size = sizeof(attrs), .axis = 1};
 
         _Static_assert(sizeof(attrs) <= sizeof(out->attrs), "room");
         memcpy(out->attrs, &attrs, sizeof(attrs));
@@ -192,7 +204,8 @@ void block_link(const struct block *block, uint32_t index, struct block_link *ou
 
 static bool same_size(const struct block_size *a, const struct block_size *b)
 {
-    return a->r == b->r && a->c == b->c && a->k == b->k && a->scalar == b->scalar;
+    return a->r == b->r && a->c == b->c && a->k == b->k && a->scalar == b->scalar &&
+           a->special == b->special;
 }
 
 static int64_t extent_of(const struct block_size *size, char letter)
@@ -206,14 +219,18 @@ static uint64_t count_of(const struct block_values *values, uint32_t value)
 }
 
 /* Between 0.5 and 2, with either sign for inputs but the first, by which is divided. */
-static void draw(float *to, uint64_t count, uint32_t value)
+static void draw(float *to, uint64_t count, uint32_t value, bool special)
 {
+    static const float specials[] = {NAN, INFINITY, -0.0f, 0, -INFINITY};
+    const uint64_t n_specials = sizeof(specials) / sizeof(specials[0]);
     uint32_t seed = 77 + 1013 * value;
 
     for (uint64_t i = 0; i < count; i++) {
         seed = seed * 1664525u + 1013904223u;
         to[i] = 0.5f + (float)(seed >> 8) * 0x1.8p-24f;
         to[i] = value && seed >> 7 & 1 ? -to[i] : to[i];
+        if (special && seed >> 27 == 0)
+            to[i] = specials[i % n_specials];
     }
 }
 
@@ -287,20 +304,18 @@ static frit_status compute(struct bare *bare, struct block_values *values, uint3
     return status;
 }
 
-static void values_fini(struct block_values *values)
+void block_values_fini(struct block_values *values)
 {
     for (uint32_t v = 0; v < values->n; v++)
         free(values->at[v]);
     *values = (struct block_values){0};
 }
 
-static frit_status values_init(struct bare *bare, const struct block *block,
-                               const struct block_size *size, struct block_values *out)
+frit_status block_values_draw(struct bare *bare, const struct block *block,
+                              const struct block_size *size, struct block_values *out)
 {
-    frit_status status = FRIT_OK;
-
-    *out =
-        (struct block_values){.block = block, .size = *size, .n = n_inputs(block) + block->n_ops};
+    *out = (struct block_values){
+        .block = block, .size = *size, .n = n_inputs(block) + block->n_ops, .by = "single ops"};
     for (uint32_t v = 0; v < out->n; v++) {
         for (uint32_t d = 0; d < 2; d++)
             out->dims[v][d] = extent_of(size, letter_of(block, v, d));
@@ -308,8 +323,16 @@ static frit_status values_init(struct bare *bare, const struct block *block,
         if (!out->at[v])
             return bare_fail_text(bare, "no memory");
         if (v < n_inputs(block))
-            draw(out->at[v], count_of(out, v), v);
+            draw(out->at[v], count_of(out, v), v, size->special);
     }
+    return FRIT_OK;
+}
+
+static frit_status values_init(struct bare *bare, const struct block *block,
+                               const struct block_size *size, struct block_values *out)
+{
+    frit_status status = block_values_draw(bare, block, size, out);
+
     for (uint32_t i = 0; i < block->n_ops && !status; i++)
         status = compute(bare, out, i);
     return status;
@@ -331,7 +354,7 @@ frit_status block_values(struct bare *bare, const struct block *block,
     *out = &memo->at[memo->n];
     status = values_init(bare, block, size, &memo->at[memo->n]);
     if (status)
-        values_fini(&memo->at[memo->n]);
+        block_values_fini(&memo->at[memo->n]);
     memo->n += status == FRIT_OK;
     return status;
 }
@@ -339,7 +362,7 @@ frit_status block_values(struct bare *bare, const struct block *block,
 void block_memo_fini(struct block_memo *memo)
 {
     while (memo->n)
-        values_fini(&memo->at[--memo->n]);
+        block_values_fini(&memo->at[--memo->n]);
 }
 
 /* ---- a program for several ops ---- */
@@ -380,20 +403,39 @@ void block_args(const struct block *block, uint32_t n_ops, struct block_args *ou
             out->value[out->n_in + out->n_out++] = v;
 }
 
-/* As near as sums and functions in another order come. */
-static frit_status compare(struct bare *bare, const struct block_values *values, uint32_t value,
+/* Of the largest finite result.  As near as sums and functions in another order come, REDUCED as
+ * sums of products of bf16, whose factors are off by 2^-9. */
+static float tolerance_of(uint32_t numeric_class)
+{
+    return numeric_class == FRIT_NUMERIC_RELAXED   ? 0x1p-3f
+           : numeric_class == FRIT_NUMERIC_REDUCED ? 0x1p-7f
+                                                   : 0x1p-17f;
+}
+
+static bool is_right(const struct block_run *run, float got, float want, float most)
+{
+    if (isnan(want))
+        return isnan(got);
+    if (run->exact)
+        return memcmp(&got, &want, sizeof(got)) == 0;
+    return got == want || fabsf(got - want) <= tolerance_of(run->numeric_class) * most;
+}
+
+static frit_status compare(struct bare *bare, const struct block_run *run, uint32_t value,
                            const float *got)
 {
+    const struct block_values *values = run->values;
     const float *want = values->at[value];
     float most = 0;
 
     for (uint64_t i = 0; i < count_of(values, value); i++)
-        most = fmaxf(most, fabsf(want[i]));
+        most = isfinite(want[i]) ? fmaxf(most, fabsf(want[i])) : most;
     for (uint64_t i = 0; i < count_of(values, value); i++) {
-        if (fabsf(got[i] - want[i]) <= 0x1p-17f * most)
+        if (is_right(run, got[i], want[i], most))
             continue;
-        return bare_fail_text(bare, "element %llu of value %u is %.9g, by single ops %.9g",
-                              (unsigned long long)i, value, (double)got[i], (double)want[i]);
+        return bare_fail_text(bare, "element %llu of value %u is %.9g, by %s %.9g",
+                              (unsigned long long)i, value, (double)got[i], values->by,
+                              (double)want[i]);
     }
     return FRIT_OK;
 }
@@ -456,7 +498,7 @@ static frit_status check_arg(struct bare *bare, const struct block_run *run,
         return bare_fail_text(bare, "no memory");
     status = bare_numbers(bare, place->launch.args[i], got);
     if (!status && i >= place->args.n_in)
-        status = compare(bare, run->values, value, got);
+        status = compare(bare, run, value, got);
     else if (!status && memcmp(got, run->values->at[value], count * sizeof(*got)) != 0)
         status = bare_fail_text(bare, "input %u was written", i);
     free(got);
@@ -485,6 +527,32 @@ frit_status block_prepare(struct bare *bare, const struct block_run *run,
 
     if (!status)
         bare_prepare(bare, &place.launch, answer);
+    place_fini(bare, &place);
+    return status;
+}
+
+frit_status block_priority(struct bare *bare, const struct block_run *run, int32_t *out)
+{
+    struct block_place place;
+    frit_status status = place_init(bare, run, &place);
+
+    if (!status)
+        *out = bare_priority(bare, &place.launch);
+    place_fini(bare, &place);
+    return status;
+}
+
+frit_status block_values_run(struct bare *bare, const struct block_run *run,
+                             struct block_values *out)
+{
+    struct block_place place;
+    frit_status status = place_init(bare, run, &place);
+
+    out->by = "the first candidate";
+    if (!status)
+        status = bare_run(bare, &place.launch);
+    for (uint32_t i = place.args.n_in; i < place.args.n_in + place.args.n_out && !status; i++)
+        status = bare_numbers(bare, place.launch.args[i], out->at[place.args.value[i]]);
     place_fini(bare, &place);
     return status;
 }

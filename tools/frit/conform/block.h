@@ -47,6 +47,7 @@ void block_link(const struct block *block, uint32_t index, struct block_link *ou
 struct block_size {
     int64_t r, c, k;
     double scalar;
+    bool special; /* NaN, infinities and -0 are among the inputs */
 };
 
 /* Values of a block, dense in host memory. */
@@ -56,6 +57,7 @@ struct block_values {
     uint32_t n; /* inputs and results */
     int64_t dims[BLOCK_VALUES][2];
     float *at[BLOCK_VALUES];
+    const char *by; /* what made the results, in words */
 };
 
 /* What was computed, so that every check need not do it again. */
@@ -69,6 +71,11 @@ struct block_memo {
 frit_status block_values(struct bare *bare, const struct block *block,
                          const struct block_size *size, const struct block_values **out);
 void block_memo_fini(struct block_memo *memo);
+/* The same, not remembered and without results, which are 0.  Ended by block_values_fini, after a
+ * failure too. */
+frit_status block_values_draw(struct bare *bare, const struct block *block,
+                              const struct block_size *size, struct block_values *out);
+void block_values_fini(struct block_values *values);
 
 /* The arguments of a program: numbers of values, inputs first; BLOCK_ABSENT for a scalar's place.
  */
@@ -89,12 +96,20 @@ struct block_run {
     bool aliased; /* output `out` lies in the memory of input `in`; both have the same dims */
     uint32_t out, in;
     struct bare_derived *derived; /* as in bare_launch */
+    uint32_t numeric_class;       /* how near to the values the results must be */
+    bool exact;                   /* they must have the same bits; any NaN for a NaN */
 };
 
-/* Whether the program makes of the inputs what single ops do, and writes nothing else. */
+/* Whether the program makes of the inputs the results that are there, and writes nothing else. */
 frit_status block_check(struct bare *bare, const struct block_run *run);
+/* Sets the results to those of the run, which is of the first candidate; `out` may be its values.
+ */
+frit_status block_values_run(struct bare *bare, const struct block_run *run,
+                             struct block_values *out);
 /* What prepare answers for it. */
 frit_status block_prepare(struct bare *bare, const struct block_run *run,
                           struct bare_answer *answer);
+/* What priority returns for it; 0 without the slot. */
+frit_status block_priority(struct bare *bare, const struct block_run *run, int32_t *out);
 
 #endif

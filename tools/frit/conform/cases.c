@@ -255,10 +255,10 @@ bool conform_check_add(struct conform_cases *cases, const struct conform_check *
 bool conform_checks_add(struct conform_cases *cases)
 {
     static const struct conform_check *const groups[] = {
-        device_checks, describe_checks, peer_checks,    memory_checks,
-        heap_checks,   queue_checks,    command_checks, timeout_checks,
-        clock_checks,  capture_checks,  kernel_checks,  program_checks,
-        wide_checks,   spec_checks,     fuser_checks,   fault_checks};
+        device_checks,    describe_checks, peer_checks,    memory_checks, heap_checks,
+        queue_checks,     command_checks,  timeout_checks, clock_checks,  capture_checks,
+        kernel_checks,    program_checks,  wide_checks,    spec_checks,   fuser_checks,
+        candidate_checks, fault_checks};
 
     for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++) {
         for (const struct conform_check *check = groups[i]; check->group; check++)

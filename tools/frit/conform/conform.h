@@ -79,7 +79,7 @@ struct conform_check {
 extern const struct conform_check device_checks[], describe_checks[], peer_checks[],
     memory_checks[], heap_checks[], queue_checks[], command_checks[], timeout_checks[],
     clock_checks[], capture_checks[], kernel_checks[], program_checks[], wide_checks[],
-    spec_checks[], fuser_checks[], fault_checks[];
+    spec_checks[], fuser_checks[], candidate_checks[], fault_checks[];
 
 struct conform_case {
     const struct conform_check *check; /* NULL: what follows */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The child's side: each case is announced, runs on the driver and on `reference`, and is judged.
  *
- * Lines: `begin N` before case N, `end N VERDICT REASON` after it, `lost` if it lost the device and
- * no more follow, `done` at the end. */
+ * Lines: `begin N` before case N, `in TEXT` before what may end the process, `end N VERDICT REASON`
+ * after the case, `lost` if it lost the device and no more follow, `done` at the end. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -291,7 +291,7 @@ void conform_child(const struct conform_options *options, const struct conform_c
     struct block_memo *memo = calloc(1, sizeof(*memo));
     bool lost = false, open;
     struct border border;
-    struct lab lab = {.memo = memo, .border = &border, .lost = &lost};
+    struct lab lab = {.memo = memo, .border = &border, .lost = &lost, .out = out};
 
     fprintf(out, "begin %zu\n", first);
     fflush(out);

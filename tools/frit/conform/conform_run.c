@@ -24,6 +24,7 @@ struct child {
     double last_line; /* when the last line came */
     bool timed_out;   /* it was killed because none came */
     size_t next, end; /* its cases that have no verdict yet: the first, and one past the last */
+    char doing[CONFORM_NAME]; /* what the first one notes of itself */
 };
 
 /* The children that are running. */
@@ -75,6 +76,7 @@ static void give_verdict(struct workers *workers, struct child *child, enum conf
 {
     size_t index = child->next++;
 
+    *child->doing = '\0';
     if (!workers->stopped)
         workers->stopped = !workers->on_verdict(workers->ctx, index, verdict, reason);
 }
@@ -88,6 +90,8 @@ static void take_line(struct workers *workers, struct child *child, const char *
         *workers->lost = child->next - 1;
         workers->stopped = true;
     }
+    if (strncmp(line, "in ", strlen("in ")) == 0)
+        snprintf(child->doing, sizeof(child->doing), "%.120s", line + strlen("in "));
     if (sscanf(line, "end %zu %d%n", &index, &verdict, &text) != 2 || index != child->next ||
         index >= child->end || verdict <= VERDICT_NONE || verdict >= N_VERDICTS)
         return;
@@ -117,9 +121,10 @@ static bool child_read(struct workers *workers, struct child *child)
     return true;
 }
 
-/* Waits until the child has exited; `reason` says in words how it ended. */
+/* Waits until the child has exited; `reason` says in words how it ended, and in what. */
 static void child_reap(struct child *child, double timeout, char reason[CONFORM_REASON])
 {
+    size_t used;
     int status = 0;
 
     close(child->fd);
@@ -129,6 +134,9 @@ static void child_reap(struct child *child, double timeout, char reason[CONFORM_
         snprintf(reason, CONFORM_REASON, "it hangs: no answer after %g s", timeout);
     else
         conform_ended(status, reason);
+    used = strlen(reason);
+    if (*child->doing)
+        snprintf(reason + used, CONFORM_REASON - used, ": %s", child->doing);
 }
 
 /* ---- all children ---- */

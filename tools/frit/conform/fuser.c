@@ -5,8 +5,10 @@
 #include <string.h>
 
 #include "conform/guest.h"
+#include "conform/launch.h"
 
-const struct block_size fuser_sizes[3] = {{5, 7, 3, 0.75}, {16, 32, 8, 0.75}, {33, 70, 12, 0.75}};
+const struct block_size fuser_sizes[3] = {
+    {5, 7, 3, 0.75, false}, {16, 32, 8, 0.75, false}, {33, 70, 12, 0.75, false}};
 
 /* ---- pairs ---- */
 
@@ -62,25 +64,31 @@ static frit_status look(struct fuser_pair *pair, bool *taken)
     return FRIT_OK;
 }
 
+const char *fuser_name(const struct fuser_pair *pair, char text[CONFORM_NAME])
+{
+    if (pair->fuser)
+        snprintf(text, CONFORM_NAME, "fuser %.*s, block %s", (int)pair->fuser->name.len,
+                 pair->fuser->name.ptr, pair->block->name);
+    else
+        snprintf(text, CONFORM_NAME, "op %s", frit_op_info_at(pair->block->ops[0].op)->name);
+    return text;
+}
+
 /* Puts before the words of whom they are. */
 static void name_pair(const struct fuser_pair *pair)
 {
-    char text[CONFORM_REASON];
+    char text[CONFORM_REASON], name[CONFORM_NAME];
 
     snprintf(text, sizeof(text), "%s", pair->bare->reason);
-    if (pair->fuser)
-        bare_fail_text(pair->bare, "fuser %.*s, block %s: %.300s", (int)pair->fuser->name.len,
-                       pair->fuser->name.ptr, pair->block->name, text);
-    else
-        bare_fail_text(pair->bare, "op %s: %.300s", frit_op_info_at(pair->block->ops[0].op)->name,
-                       text);
+    bare_fail_text(pair->bare, "%s: %.270s", fuser_name(pair, name), text);
 }
 
-static frit_status check_blocks(struct fuser_pair *pair, fuser_test *test, uint32_t *tried)
+static frit_status check_blocks(struct fuser_pair *pair, const struct block *(*block_of)(size_t),
+                                fuser_test *test, uint32_t *tried)
 {
     frit_status status = FRIT_OK;
 
-    for (size_t k = 0; (pair->block = block_at(k)) && !status; k++) {
+    for (size_t k = 0; (pair->block = block_of(k)) && !status; k++) {
         bool taken = false;
 
         pair->whole = (frit_fuser_state){0};
@@ -96,9 +104,9 @@ static frit_status check_blocks(struct fuser_pair *pair, fuser_test *test, uint3
     return status;
 }
 
-static frit_status check_fusers(struct bare *bare, fuser_test *test, uint32_t *tried)
+static frit_status check_fusers(struct bare *bare, const struct fuser_task *task, uint32_t *tried)
 {
-    struct fuser_pair pair = {.bare = bare, .table = bare->fusers};
+    struct fuser_pair pair = {.bare = bare, .table = bare->fusers, .ctx = task->ctx};
     frit_fuser list[FUSERS] = {{0}};
     uint32_t count = 0;
     frit_status status = bare->fusers->prototypes(bare->instance, &bare->seen, list,
@@ -109,7 +117,7 @@ static frit_status check_fusers(struct bare *bare, fuser_test *test, uint32_t *t
     count = count > FUSERS ? FUSERS : count;
     for (uint32_t i = 0; i < count && !status; i++) {
         pair.fuser = &list[i];
-        status = check_blocks(&pair, test, tried);
+        status = check_blocks(&pair, block_at, task->test, tried);
     }
     for (uint32_t i = 0; i < count; i++)
         bare->fusers->destroy(list[i].prototype);
@@ -117,8 +125,8 @@ static frit_status check_fusers(struct bare *bare, fuser_test *test, uint32_t *t
 }
 
 /* The same of each plugin that the lab's host has beside its devices' drivers. */
-static frit_status check_guests(struct bare *bare, const struct lab *lab, fuser_test *test,
-                                uint32_t *tried)
+static frit_status check_guests(struct bare *bare, const struct lab *lab,
+                                const struct fuser_task *task, uint32_t *tried)
 {
     frit_plugin_desc plugin = {.struct_size = sizeof(plugin)};
     frit_status status = FRIT_OK;
@@ -132,28 +140,28 @@ static frit_status check_guests(struct bare *bare, const struct lab *lab, fuser_
         if (status)
             return status;
         if (bare->fusers)
-            status = check_fusers(bare, test, tried);
+            status = check_fusers(bare, task, tried);
         guest_close(bare, &driver);
     }
     return status;
 }
 
 frit_status fuser_each(const struct conform_options *options, const struct lab *lab,
-                       fuser_test *test, bool singles, char reason[CONFORM_REASON])
+                       const struct fuser_task *task, char reason[CONFORM_REASON])
 {
     struct bare bare = {0};
-    struct fuser_pair single = {.bare = &bare};
+    struct fuser_pair single = {.bare = &bare, .ctx = task->ctx};
     uint32_t tried = 0;
     frit_status status = bare_open(&bare, options, lab, reason);
 
     if (status)
         return status;
     if (bare.fusers)
-        status = check_fusers(&bare, test, &tried);
+        status = check_fusers(&bare, task, &tried);
     if (!status)
-        status = check_guests(&bare, lab, test, &tried);
-    if (!status && singles)
-        status = check_blocks(&single, test, &tried);
+        status = check_guests(&bare, lab, task, &tried);
+    if (!status && task->singles)
+        status = check_blocks(&single, task->singles, task->test, &tried);
     if (!status && !tried) {
         status = FRIT_UNSUPPORTED;
         if (!*reason)
@@ -231,6 +239,12 @@ frit_status fuser_describe(const struct fuser_pair *pair, const frit_program *pr
     return status ? bare_fail(pair->bare, "describe", status) : FRIT_OK;
 }
 
+const frit_candidate *fuser_candidate(const frit_program_info *info, uint32_t i)
+{
+    return (const frit_candidate *)(const void *)((const char *)info->candidates +
+                                                  (size_t)i * info->candidate_stride);
+}
+
 frit_status fuser_check(const struct fuser_pair *pair, const frit_program *program,
                         const struct block_size *size)
 {
@@ -242,9 +256,39 @@ frit_status fuser_check(const struct fuser_pair *pair, const frit_program *progr
         return status;
     status = block_values(pair->bare, pair->block, size, &run.values);
     for (; run.candidate < info.n_candidates && !status; run.candidate++) {
+        run.numeric_class = fuser_candidate(&info, run.candidate)->numeric_class;
         status = block_check(pair->bare, &run);
         if (status == FRIT_UNSUPPORTED && run.candidate)
             status = FRIT_OK;
     }
+    return status;
+}
+
+static bool same_dims(const struct block_values *values, uint32_t a, uint32_t b)
+{
+    return memcmp(values->dims[a], values->dims[b], sizeof(values->dims[a])) == 0;
+}
+
+frit_status fuser_check_aliases(const struct fuser_pair *pair, struct block_run run)
+{
+    static struct bare_answer answer;
+    struct block_args args;
+    frit_status status = block_prepare(pair->bare, &run, &answer);
+
+    block_args(pair->block, run.n_ops, &args);
+    run.aliased = true;
+    for (; run.out < args.n_out && !status && answer.status >= 0; run.out++) {
+        const frit_output_spec *output = bare_output(&answer, run.out);
+
+        for (uint32_t i = 0; i < output->n_alias && !status; i++) {
+            run.in = output->alias[i];
+            if (run.in >= args.n_in)
+                status = bare_fail_text(pair->bare, "output %u may lie in input %u of %u", run.out,
+                                        run.in, args.n_in);
+            else if (same_dims(run.values, args.value[run.in], args.value[args.n_in + run.out]))
+                status = block_check(pair->bare, &run);
+        }
+    }
+    bare_release(run.program, &answer);
     return status;
 }

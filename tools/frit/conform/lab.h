@@ -13,6 +13,7 @@ struct lab {
     struct block_memo *memo;
     const struct border *border; /* before anything was opened */
     bool *lost;                  /* set when `device`, or its like of a bare host, is lost */
+    FILE *out;                   /* the lines of the child */
 };
 
 /* How a case's program runs. */

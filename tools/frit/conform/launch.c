@@ -213,32 +213,57 @@ static void sign(const struct bare *bare, const struct bare_launch *launch, uint
     memcpy(out->strides, tensor->strides, sizeof(out->strides));
 }
 
-void bare_prepare(struct bare *bare, const struct bare_launch *launch, struct bare_answer *out)
-{
+/* A signature, and what it points to. */
+struct bare_question {
+    frit_signature signature;
     struct wide_sig args[BARE_ARGS];
-    const uint32_t stride = bare->wide ? sizeof(args[0]) : sizeof(args[0].sig);
-    uint8_t classes[BARE_SCALARS] = {0};
-    const frit_signature signature = {.struct_size = sizeof(signature),
+    uint8_t classes[BARE_SCALARS];
+};
+
+static void question_init(const struct bare *bare, const struct bare_launch *launch,
+                          struct bare_question *out)
+{
+    const uint32_t stride = bare->wide ? sizeof(out->args[0]) : sizeof(out->args[0].sig);
+
+    memset(out, 0, sizeof(*out));
+    memset(out->args, GUARD_BYTE, sizeof(out->args));
+    for (uint32_t i = 0; i < launch->n_in + launch->n_out; i++)
+        sign(bare, launch, i, (frit_arg_sig *)(void *)((char *)out->args + (size_t)i * stride));
+    for (uint32_t i = 0; i < launch->n_scalars; i++)
+        out->classes[i] = class_of(launch->scalars[i]);
+    out->signature = (frit_signature){.struct_size = sizeof(out->signature),
                                       .n_in = launch->n_in,
                                       .n_out = launch->n_out,
                                       .arg_stride = stride,
                                       .n_scalars = launch->n_scalars,
                                       .index_width = 32,
-                                      .args = &args[0].sig,
-                                      .scalar_classes = classes,
-                                      .bound_classes = classes};
+                                      .args = &out->args[0].sig,
+                                      .scalar_classes = out->classes,
+                                      .bound_classes = out->classes};
+}
 
-    memset(args, GUARD_BYTE, sizeof(args));
-    for (uint32_t i = 0; i < launch->n_in + launch->n_out; i++)
-        sign(bare, launch, i, (frit_arg_sig *)(void *)((char *)args + (size_t)i * stride));
-    for (uint32_t i = 0; i < launch->n_scalars; i++)
-        classes[i] = class_of(launch->scalars[i]);
+void bare_prepare(struct bare *bare, const struct bare_launch *launch, struct bare_answer *out)
+{
+    struct bare_question question;
+
+    question_init(bare, launch, &question);
     *out =
         (struct bare_answer){.spec = {.struct_size = FRIT_END_OF(frit_launch_spec, wanted_strides)},
                              .variant = {.struct_size = sizeof(out->variant)}};
     out->status =
-        launch->program->table->prepare(launch->program->self, launch->candidate, &signature,
-                                        &out->spec, &out->variant, &bare->err);
+        launch->program->table->prepare(launch->program->self, launch->candidate,
+                                        &question.signature, &out->spec, &out->variant, &bare->err);
+}
+
+int32_t bare_priority(struct bare *bare, const struct bare_launch *launch)
+{
+    const frit_program_table *table = launch->program->table;
+    struct bare_question question;
+
+    if (!FRIT_HAS(table, frit_program_table, priority) || !table->priority)
+        return 0;
+    question_init(bare, launch, &question);
+    return table->priority(launch->program->self, launch->candidate, &question.signature);
 }
 
 void bare_release(const frit_program *program, struct bare_answer *answer)

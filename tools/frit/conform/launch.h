@@ -42,6 +42,8 @@ frit_status bare_numbers(struct bare *bare, const struct bare_tensor *tensor, fl
 void bare_tensor_free(struct bare *bare, struct bare_tensor *tensor);
 void bare_derived_free(struct bare *bare, struct bare_derived *derived);
 void bare_prepare(struct bare *bare, const struct bare_launch *launch, struct bare_answer *out);
+/* What its slot `priority` returns; 0 without one. */
+int32_t bare_priority(struct bare *bare, const struct bare_launch *launch);
 /* Ends it: the program may forget. */
 void bare_release(const frit_program *program, struct bare_answer *answer);
 /* What it says of an output. */

@@ -4,52 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "conform/answer.h"
 #include "conform/fuser.h"
 #include "conform/launch.h"
 
 /* ---- prepare ---- */
-
-static bool same_outputs(const struct bare_answer *a, const struct bare_answer *b)
-{
-    uint32_t n = a->spec.n_outputs > b->spec.n_outputs ? a->spec.n_outputs : b->spec.n_outputs;
-
-    for (uint32_t i = 0; i < n; i++) {
-        const frit_output_spec *x = bare_output(a, i), *y = bare_output(b, i);
-
-        if (x->bytes != y->bytes || x->align != y->align || x->strided != y->strided ||
-            (x->strided && memcmp(x->strides, y->strides, sizeof(x->strides)) != 0) ||
-            x->n_alias != y->n_alias ||
-            (x->n_alias && memcmp(x->alias, y->alias, x->n_alias * sizeof(*x->alias)) != 0))
-            return false;
-    }
-    return true;
-}
-
-static bool same_spec(const struct bare_answer *a, const struct bare_answer *b)
-{
-    const frit_launch_spec *x = &a->spec, *y = &b->spec;
-
-    return x->n_phases == y->n_phases && x->n_derived == y->n_derived &&
-           x->workspace_zeroed == y->workspace_zeroed && x->workspace_bytes == y->workspace_bytes &&
-           x->workspace_align == y->workspace_align &&
-           (!x->n_phases || memcmp(x->phases, y->phases, x->n_phases * sizeof(*x->phases)) == 0) &&
-           same_outputs(a, b);
-}
-
-/* Two answers to one question; the driver's own words may differ, and the code of an equal program
- * may have been compiled meanwhile. */
-static frit_status same_answer(struct bare *bare, const struct bare_answer *a,
-                               const struct bare_answer *b, const char *when)
-{
-    if ((a->status != FRIT_PREPARE_NEEDS_COMPILE || b->status != FRIT_OK) && a->status != b->status)
-        return bare_fail_text(bare, "%s prepare returns %d, before %d", when, b->status, a->status);
-    if (a->status >= 0 && !same_spec(a, b))
-        return bare_fail_text(bare, "%s prepare gives another launch spec", when);
-    if (a->variant.n_bytes > sizeof(a->variant.bytes) || a->variant.n_bytes != b->variant.n_bytes ||
-        memcmp(a->variant.bytes, b->variant.bytes, a->variant.n_bytes) != 0)
-        return bare_fail_text(bare, "%s prepare gives another variant", when);
-    return FRIT_OK;
-}
 
 /* What prepare returns for a size; values have dims alone, no memory. */
 static frit_status answer_for(const struct fuser_pair *pair, const frit_program *program,
@@ -71,7 +30,7 @@ static frit_status answers_again(const struct fuser_pair *pair, const frit_progr
     frit_status status = answer_for(pair, program, &fuser_sizes[0], &again);
 
     if (!status)
-        status = same_answer(pair->bare, before, &again, when);
+        status = answer_same(pair->bare, before, &again, when);
     bare_release(program, &again);
     return status;
 }
@@ -146,49 +105,18 @@ static frit_status pair_flags(const struct fuser_pair *pair)
 
 /* ---- aliases ---- */
 
-static bool same_dims(const struct block_values *values, uint32_t a, uint32_t b)
-{
-    return memcmp(values->dims[a], values->dims[b], sizeof(values->dims[a])) == 0;
-}
-
-/* Each output in the place of each input that it may take. */
-static frit_status each_alias(const struct fuser_pair *pair, const frit_program *program,
-                              const struct block_values *values)
-{
-    static struct bare_answer answer;
-    struct block_run run = {.program = program, .n_ops = pair->whole.accepted, .values = values};
-    struct block_args args;
-    frit_status status = block_prepare(pair->bare, &run, &answer);
-
-    block_args(pair->block, run.n_ops, &args);
-    run.aliased = true;
-    for (; run.out < args.n_out && !status && answer.status >= 0; run.out++) {
-        const frit_output_spec *output = bare_output(&answer, run.out);
-
-        for (uint32_t i = 0; i < output->n_alias && !status; i++) {
-            run.in = output->alias[i];
-            if (run.in >= args.n_in)
-                status = bare_fail_text(pair->bare, "output %u may lie in input %u of %u", run.out,
-                                        run.in, args.n_in);
-            else if (same_dims(values, args.value[run.in], args.value[args.n_in + run.out]))
-                status = block_check(pair->bare, &run);
-        }
-    }
-    bare_release(program, &answer);
-    return status;
-}
-
 static frit_status pair_aliases(const struct fuser_pair *pair)
 {
-    const struct block_values *values;
+    struct block_run run = {.n_ops = pair->whole.accepted};
     frit_program program;
     frit_status status = fuser_program(pair, &program);
 
     if (status)
         return status;
-    status = block_values(pair->bare, pair->block, &fuser_sizes[0], &values);
+    run.program = &program;
+    status = block_values(pair->bare, pair->block, &fuser_sizes[0], &run.values);
     if (!status)
-        status = each_alias(pair, &program, values);
+        status = fuser_check_aliases(pair, run);
     program.table->destroy(program.self);
     return status;
 }
