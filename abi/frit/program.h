@@ -333,7 +333,9 @@ typedef struct frit_program_table {
      * would give better code than before; then the host calls prepare again. */
     uint64_t (*generation)(void *self, uint32_t candidate, const frit_variant *variant);
     /* [any] +nonblock  NULL: always 0.  How good the candidate is for a signature, by arithmetic
-     * alone: the host prepares the highest first, of equal ones the first. */
+     * alone: where nothing was measured the host prepares the highest first, of equal ones the
+     * first.  Negative: the candidate is not offered for the signature; of the first one that is
+     * not heeded. */
     int32_t (*priority)(void *self, uint32_t candidate, const frit_signature *sig);
 } frit_program_table;
 

@@ -60,18 +60,38 @@ static frit_status blame_option(const struct conf *conf, const char *section, co
     return err->status;
 }
 
-/* FRIT_NUMERIC_* by name; FRIT_NUMERIC_RELAXED + 1 for an unknown name. */
-static uint32_t numeric_class(const char *name)
-{
-    static const char *const names[] = {[FRIT_NUMERIC_EXACT] = "exact",
-                                        [FRIT_NUMERIC_REORDERED] = "reordered",
-                                        [FRIT_NUMERIC_REDUCED] = "reduced",
-                                        [FRIT_NUMERIC_RELAXED] = "relaxed"};
-    uint32_t i = 0;
+/* The words of an option, numbered. */
+static const char *const compile_words[] = {"background", "wait", NULL};
+static const char *const numeric_words[] = {[FRIT_NUMERIC_EXACT] = "exact",
+                                            [FRIT_NUMERIC_REORDERED] = "reordered",
+                                            [FRIT_NUMERIC_REDUCED] = "reduced",
+                                            [FRIT_NUMERIC_RELAXED] = "relaxed",
+                                            NULL};
+static const char *const level_words[] = {[TUNE_OFF] = "off",
+                                          [TUNE_MINIMAL] = "minimal",
+                                          [TUNE_BALANCED] = "balanced",
+                                          [TUNE_FULL] = "full",
+                                          NULL};
+static const char *const when_words[] = {"ahead", "first", "any", NULL};
 
-    while (i <= FRIT_NUMERIC_RELAXED && strcmp(names[i], name) != 0)
-        i++;
-    return i;
+/* -1: it is none of them. */
+static int word_number(const char *word, const char *const *words)
+{
+    for (int i = 0; words[i]; i++)
+        if (strcmp(words[i], word) == 0)
+            return i;
+    return -1;
+}
+
+static frit_status check_word(const struct conf *conf, const char *section, const char *key,
+                              const char *word, const char *const *words, frit_err *err)
+{
+    if (word_number(word, words) >= 0)
+        return FRIT_OK;
+    fail(err, FRIT_INVALID, "'%s' is not allowed; set %s", word, words[0]);
+    for (int i = 1; words[i]; i++)
+        fail_append(err, "%s%s", words[i + 1] ? ", " : " or ", words[i]);
+    return blame_option(conf, section, key, err);
 }
 
 /* Checks options whose form the configuration does not check. */
@@ -81,20 +101,12 @@ static frit_status check_options(const struct conf *conf, frit_err *err)
 
     if (registry_check_list(options->device, err))
         return blame_option(conf, "frit", "device", err);
-    if (strcmp(options->fusion_compile, "background") != 0 &&
-        strcmp(options->fusion_compile, "wait") != 0) {
-        fail(err, FRIT_INVALID, "'%s' is not allowed; set background or wait",
-             options->fusion_compile);
-        return blame_option(conf, "fusion", "compile", err);
-    }
     if (fusers_check_list(options->fusion_exclude, err))
         return blame_option(conf, "fusion", "exclude", err);
-    if (numeric_class(options->fusion_numeric) > FRIT_NUMERIC_RELAXED) {
-        fail(err, FRIT_INVALID, "'%s' is not allowed; set exact, reordered, reduced or relaxed",
-             options->fusion_numeric);
-        return blame_option(conf, "fusion", "numeric", err);
-    }
-    return FRIT_OK;
+    TRY(check_word(conf, "fusion", "compile", options->fusion_compile, compile_words, err));
+    TRY(check_word(conf, "fusion", "numeric", options->fusion_numeric, numeric_words, err));
+    TRY(check_word(conf, "tune", "level", options->tune_level, level_words, err));
+    return check_word(conf, "tune", "when", options->tune_when, when_words, err);
 }
 
 /* A process has one timeline: that of the first host also has the work of later ones. */
@@ -263,36 +275,53 @@ static uint32_t candidate_limit(const struct conf_options *options)
                                                        : (uint32_t)options->fusion_max_candidates;
 }
 
+static struct tune_config tune_config(const struct conf *conf)
+{
+    const struct conf_options *options = conf_options(conf);
+
+    return (struct tune_config){
+        .level = (enum tune_level)word_number(options->tune_level, level_words),
+        .measures = strcmp(options->tune_when, "ahead") != 0,
+        .tries = strcmp(options->tune_when, "any") == 0,
+        .artefacts = conf_artefacts(conf),
+        .artefact_bytes = (uint64_t)options->artefact_bytes,
+        .budget_ms = (uint64_t)options->tune_budget,
+        .force = strcmp(options->tune_force, "none") == 0 ? NULL : options->tune_force};
+}
+
 /* Creates a device that is not open yet. */
 static frit_status create_device(frit_host *host, const struct device_entry *entry,
                                  const struct natives *natives, frit_device **out, frit_err *err)
 {
     const struct conf_options *options = conf_options(host->conf);
-    struct device_config config = {.max_ops = options->stream_max_ops,
-                                   .chunk_bytes = options->memory_chunk_bytes,
-                                   .keep_bytes = options->memory_keep_bytes,
-                                   .single_stream = options->stream_single,
-                                   .queues = (uint32_t)options->stream_queues,
-                                   .fusion = options->fusion_enabled,
-                                   .exclude = options->fusion_exclude,
-                                   .max_candidates = candidate_limit(options),
-                                   .capture = options->stream_capture,
-                                   .max_blocks = (uint32_t)options->fusion_max_blocks,
-                                   .max_explorations = (uint64_t)options->fusion_max_explorations,
-                                   .store_bytes = (uint64_t)options->fusion_store_bytes,
-                                   .store = conf_plan_store(host->conf),
-                                   .store_wait_ms = (uint32_t)options->fusion_store_wait,
-                                   .store_named = strcmp(options->fusion_store, "auto") != 0,
-                                   .compile_ahead = strcmp(options->fusion_compile, "wait") != 0,
-                                   .numeric_class = numeric_class(options->fusion_numeric),
-                                   .registry = host->registry,
-                                   .decompose = options->decompose,
-                                   .poison = options->poison,
-                                   .host = host,
-                                   .natives = natives->list,
-                                   .n_natives = natives->n,
-                                   .seed = host->seed,
-                                   .run_orphan = stream_run_orphan};
+    struct device_config config = {
+        .max_ops = options->stream_max_ops,
+        .chunk_bytes = options->memory_chunk_bytes,
+        .keep_bytes = options->memory_keep_bytes,
+        .single_stream = options->stream_single,
+        .queues = (uint32_t)options->stream_queues,
+        .fusion = options->fusion_enabled,
+        .exclude = options->fusion_exclude,
+        .max_candidates = candidate_limit(options),
+        .capture = options->stream_capture,
+        .max_blocks = (uint32_t)options->fusion_max_blocks,
+        .max_explorations = (uint64_t)options->fusion_max_explorations,
+        .store_bytes = (uint64_t)options->fusion_store_bytes,
+        .store = conf_plan_store(host->conf),
+        .store_wait_ms = (uint32_t)options->fusion_store_wait,
+        .store_named = strcmp(options->fusion_store, "auto") != 0,
+        .compile_ahead = strcmp(options->fusion_compile, "wait") != 0,
+        .numeric_class = (uint32_t)word_number(options->fusion_numeric, numeric_words),
+        .tune = tune_config(host->conf),
+        .registry = host->registry,
+        .decompose = options->decompose,
+        .poison = options->poison,
+        .host = host,
+        .natives = natives->list,
+        .n_natives = natives->n,
+        .seed = host->seed,
+        .run_orphan = stream_run_orphan,
+        .note_failure = stream_note_failure};
     frit_status st;
 
     TRY(device_create(entry, &config, out, err));

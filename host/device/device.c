@@ -16,13 +16,16 @@
 #include "device/wait.h"
 #include "exec/job_queue.h"
 #include "load/breadcrumb.h"
+#include "load/elf.h"
 #include "load/guard.h"
 #include "load/quarantine.h"
 #include "load/registry.h"
+#include "load/trust.h"
 #include "memory/memory.h"
 #include "plan/automaton.h"
 #include "search/fuser.h"
 #include "tensor/failure.h"
+#include "tune/store.h"
 
 /* Distinguishes a device from a closed one at the same address. */
 static atomic_uint_least64_t last_id;
@@ -129,6 +132,22 @@ static void close_in_plugin(frit_device *device)
     quarantine_clear(device->entry->plugin->suspect, BREADCRUMB_SUBMIT);
 }
 
+/* Whether the device's candidates may be tried in this process. */
+static bool may_measure(const frit_device *device)
+{
+    const struct tune_config *config = &device->config.tune;
+    const struct elf_identity *identity = device->entry->plugin->identity;
+    bool trusted = config->tries;
+
+    if (config->measures && !trusted && identity) {
+        struct trust *trust = trust_open();
+
+        trusted = trust && trust_has(trust, identity->build_id);
+        trust_close(trust);
+    }
+    return config->measures && trusted;
+}
+
 frit_status device_create(const struct device_entry *entry, const struct device_config *config,
                           frit_device **out, frit_err *err)
 {
@@ -186,6 +205,9 @@ frit_status device_create(const struct device_entry *entry, const struct device_
                            device->config.exclude, err);
     if (!st)
         st = plan_saver_open(device, &device->saver, err);
+    device->measures = may_measure(device);
+    if (!st)
+        st = tune_store_open(&(struct tune_store_params){.space = ""}, &device->tune_store, err);
     if (!st)
         *out = device;
 out:
@@ -207,6 +229,7 @@ void device_destroy(frit_device *device)
         job_queue_cancel_all(device->compiler, device);
     lineage_forget_programs(device->lineage);
     plan_saver_close(device->saver);
+    tune_store_close(device->tune_store);
     automaton_destroy(device->automaton);
     programs_destroy(device->programs);
     retired_destroy(device->retired);

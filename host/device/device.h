@@ -18,6 +18,7 @@
 #include "device/fallback_kind.h"
 #include "device/queue.h"
 #include "device/watch.h"
+#include "tune/anchor.h"
 
 struct failure;
 struct memory;
@@ -31,8 +32,20 @@ struct programs;
 struct registry;
 struct retired;
 struct staging;
+struct tune_store;
 struct stream;
 struct job_queue;
+
+/* [tune] */
+struct tune_config {
+    enum tune_level level;
+    bool measures;      /* at first launches, else only what was decided before is used */
+    uint64_t budget_ms; /* for a key */
+    bool tries;         /* also what a process may die of: candidates of other people's plugins */
+    const char *artefacts; /* folder, NULL: none; and what it holds at most */
+    uint64_t artefact_bytes;
+    const char *force; /* identity of a candidate that runs wherever it is offered, NULL: none */
+};
 
 /* What the device layer needs from its host; outlives the device. */
 struct device_config {
@@ -56,14 +69,17 @@ struct device_config {
     bool store_named;          /* by the user */
     bool compile_ahead;        /* blocks of ops do not wait for their programs */
     uint32_t numeric_class;    /* FRIT_NUMERIC_*: the most that candidates may differ */
-    bool decompose;            /* composite ops run as core ops even where claimed */
-    bool poison;               /* memory is filled with NaN before each use */
-    uint64_t seed;             /* of random rows, until it is set */
+    struct tune_config tune;
+    bool decompose; /* composite ops run as core ops even where claimed */
+    bool poison;    /* memory is filled with NaN before each use */
+    uint64_t seed;  /* of random rows, until it is set */
     /* Objects of the program for the driver, only read while the device is opened. */
     const frit_native_object *natives;
     uint32_t n_natives; /* 0: the device is shared by name */
     /* Runs what is queued in a stream whose thread has ended. */
     void (*run_orphan)(struct stream *stream);
+    /* A command failed that the stream of this ordinal submitted; NULL: there are no streams. */
+    void (*note_failure)(frit_device *device, struct failure *failure, uint32_t stream);
 };
 
 struct device_counters {
@@ -111,6 +127,8 @@ struct frit_device {
     struct automaton *automaton;
     struct fusers *fusers;
     struct plan_saver *saver; /* NULL: plans are not kept */
+    struct tune_store *tune_store;
+    bool measures; /* first launches measure candidates of its plugin */
     struct labels *labels;
     struct lineage *lineage;
     struct profile *profile;  /* NULL: the driver has no clock */
@@ -123,8 +141,6 @@ struct frit_device {
     struct failure *loss;  /* these under the lock: why the device is lost, NULL: it is not */
     struct failure *error; /* the first of streams whose thread is gone, since frit_sync_all */
     struct stream *streams;
-    /* Set by its streams: a command failed that the stream of this ordinal submitted. */
-    void (*note_failure)(frit_device *device, struct failure *failure, uint32_t stream);
     uint32_t opens;    /* this and the next under the host's lock */
     frit_device *next; /* in the host's list */
     pthread_mutex_t lock;

@@ -480,14 +480,14 @@ static void note_streams(const struct spread *s)
     frit_device *device = s->lineage->device;
     bool all = s->n_streams == 0 || s->n_streams > RECENT;
 
-    if (!device->note_failure || device->info->caps & FRIT_CAP_INLINE_QUEUE)
+    if (!device->config.note_failure || device->info->caps & FRIT_CAP_INLINE_QUEUE)
         return;
     for (uint32_t i = 0; !all && i < s->n_streams; i++) {
         if (s->streams[i] != DEVICE_NO_STREAM)
-            device->note_failure(device, s->failure, s->streams[i]);
+            device->config.note_failure(device, s->failure, s->streams[i]);
     }
     if (all)
-        device->note_failure(device, s->failure, DEVICE_ALL_STREAMS);
+        device->config.note_failure(device, s->failure, DEVICE_ALL_STREAMS);
 }
 
 static bool is_behind(const struct lineage_report *report, const struct lineage_place *known)

@@ -4,6 +4,7 @@
 
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/fail.h"
 #include "base/log.h"
 #include "base/timeline.h"
@@ -159,29 +160,21 @@ static void add_awaited(const frit_device *device, struct points *points)
     }
 }
 
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 /* Nothing but waiting is safe, since what the device is at work on is memory of callers too: a wait
  * that takes long has a warning, again when it took twice as long. */
 static frit_status wait_patiently(frit_device *device, uint64_t point, frit_err *detail)
 {
-    uint64_t lasted = 0, step = breadcrumb_patience_ns(), begun = now_ns();
+    uint64_t lasted = 0, step = breadcrumb_patience_ns(), begun = clock_ns();
     uint32_t n_early = 0;
     frit_status st;
 
     while ((st = wait_and_report(device, point, step, detail)) == FRIT_TIMEOUT &&
            lasted < UINT64_MAX / 4) {
         *detail = (frit_err)ERR_INIT;
-        n_early += now_ns() - begun < step / 2;
+        n_early += clock_ns() - begun < step / 2;
         if (n_early > MAX_EARLY)
             return fail(detail, FRIT_INTERNAL, "wait returned timeout before its time was over");
-        begun = now_ns();
+        begun = clock_ns();
         lasted += step;
         step = lasted;
         log_write(FRIT_LOG_WARN, "device", "%s: a wait has not returned for %.0f s", device->name,

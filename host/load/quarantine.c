@@ -15,6 +15,7 @@
 #include "load/breadcrumb.h"
 #include "load/elf.h"
 #include "load/load.h"
+#include "load/tried.h"
 
 enum { DEATHS = 2 /* after which a plugin is not loaded */, FORGOTTEN_S = 7 * 24 * 3600 };
 
@@ -58,6 +59,12 @@ static void note_death(void *ctx, const char *path, const char *slot)
     struct record record = {0};
     char words[256];
 
+    if (strcmp(slot, TRIED_SLOT) == 0) {
+        free(facts);
+        tried_set_deaths(conf_artefacts(conf), (uint64_t)conf_options(conf)->artefact_bytes, path,
+                         tried_deaths(conf_artefacts(conf), path) + 1);
+        return;
+    }
     if (!facts || elf_read(path, facts, words, sizeof(words)) != FRIT_REASON_NONE) {
         free(facts);
         return;

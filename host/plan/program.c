@@ -30,6 +30,7 @@ void program_hold(struct program *program)
 void program_destroy(struct program *program)
 {
     program->program.table->destroy(program->program.self);
+    free(program->digest);
     free(program);
 }
 

@@ -31,7 +31,8 @@ struct program {
     atomic_bool disabled; /* it failed: its ops are run singly from now on */
     uint32_t fuser;       /* index among the device's fusers, or PROGRAM_OF_OP */
     frit_program program;
-    _Atomic(void *) prepared; /* data of the device layer, or NULL */
+    _Atomic(void *) prepared;        /* data of the device layer, or NULL */
+    _Atomic(unsigned char *) digest; /* of its ops, see tune/key.h; owned; NULL: not computed */
     const struct program_hooks *_Atomic hooks;
 };
 

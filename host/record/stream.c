@@ -71,7 +71,7 @@ static void note_error(struct stream *stream, void *ctx)
 }
 
 /* The stream may have passed to another thread, whose error it is not. */
-static void note_failure(frit_device *device, struct failure *failure, uint32_t stream)
+void stream_note_failure(frit_device *device, struct failure *failure, uint32_t stream)
 {
     struct late_failure late = {failure, stream, false};
 
@@ -104,7 +104,6 @@ static struct stream *stream_create(frit_device *device, const void *owner, bool
     home_leave(&stream->home);
     home_set_owner(&stream->home, owner);
     pthread_mutex_lock(&device->lock);
-    device->note_failure = note_failure;
     stream->next = device->streams;
     device->streams = stream;
     pthread_mutex_unlock(&device->lock);

@@ -151,6 +151,9 @@ void stream_disown_scoped(frit_tensor *tensor);
 
 /* Keeps the first error since the last sync; any thread, no lock held. */
 void stream_note_error(struct stream *stream, struct failure *failure);
+/* For device_config.note_failure: keeps it as the error of the stream of this ordinal, or of the
+ * device where no thread has that stream any more. */
+void stream_note_failure(frit_device *device, struct failure *failure, uint32_t stream);
 /* Takes it out, the caller's reference; NULL if there is none. */
 struct failure *stream_take_error(struct stream *stream);
 

@@ -202,8 +202,11 @@ static bool place_in_an_operand(struct launch *l, uint32_t k, const frit_output_
     return false;
 }
 
+/* With the zones around it. */
 static frit_status poison(struct launch *l, struct buffer *buffer, frit_err *err)
 {
+    if (l->frame->zone_bytes && buffer->whole)
+        return batch_fill(l->batch, buffer->whole, 0, 0xff, err);
     return l->frame->device->config.poison ? batch_fill(l->batch, buffer, 0, 0xff, err) : FRIT_OK;
 }
 
@@ -260,9 +263,9 @@ frit_status launch_workspace(struct launch *l, uint64_t bytes, bool zeroed, stru
     TRY(batch_uses(l->batch, *out, true, err));
     launch_touch(l, (*out)->handle, (*out)->offset, bytes, true);
     l->workspaces[l->n_workspaces++] = *out;
-    if (zeroed)
-        return batch_fill(l->batch, *out, bytes, 0, err);
-    return poison(l, *out, err);
+    if (!zeroed || l->frame->zone_bytes)
+        TRY(poison(l, *out, err));
+    return zeroed ? batch_fill(l->batch, *out, bytes, 0, err) : FRIT_OK;
 }
 
 /* What ORDERED ops do to the world counts as one byte that each of them writes, so that a BARRIER

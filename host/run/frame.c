@@ -111,12 +111,34 @@ static struct change *add(struct frame *frame, enum change_kind kind, uint32_t v
     return change;
 }
 
+/* A part of something larger. */
+static frit_status claim_zoned(struct frame *frame, uint64_t bytes, struct buffer **out,
+                               frit_err *err)
+{
+    const uint64_t zone = frame->zone_bytes;
+    struct buffer *whole;
+    frit_status st;
+
+    if (frame->n_zones == frame->zones_capacity)
+        return fail(err, FRIT_UNSUPPORTED, "a launch with more than %u outputs is not checked",
+                    frame->zones_capacity - 1);
+    TRY(buffer_create(frame->device->memory, bytes + 2 * zone, false, &whole, err));
+    st = buffer_part(whole, zone, bytes, out, err);
+    if (st)
+        buffer_disown(whole);
+    else
+        frame->zones[frame->n_zones++] = whole;
+    return st;
+}
+
 frit_status frame_claim(struct frame *frame, uint64_t bytes, bool persistent, struct buffer **out,
                         uint32_t *reused, frit_err *err)
 {
     struct run_scratch *s = frame->scratch;
 
     *reused = NO_CHANGE;
+    if (frame->zone_bytes && bytes)
+        return claim_zoned(frame, bytes, out, err);
     for (uint32_t i = 0; i < frame->n_log && bytes >= REUSE_BYTES; i++) {
         struct buffer *held = s->log[i].held;
 

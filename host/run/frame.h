@@ -69,6 +69,11 @@ struct frame {
     bool borrowed;            /* runs for another device: may not borrow a third */
     const bool *there; /* by step: runs on the fallback device by choice; NULL: see route.h */
     bool stays_home;   /* no step does */
+    /* See trial.h. */
+    bool is_trial;       /* first candidates run unless one is named, compiles are waited for */
+    uint64_t zone_bytes; /* around new memory, filled like it with bytes of 1; 0: there are none */
+    struct buffer **zones; /* memory with its zones, owned */
+    uint32_t n_zones, zones_capacity;
     struct failure *first;
 
     struct cursor at;    /* what runs next */

@@ -29,6 +29,7 @@ struct launch_call {
     const uint32_t *in;     /* values of the frame; GRAPH_NO_VALUE: the operand is not a tensor */
     const uint32_t *out;    /* likewise: nobody wants it */
     const int64_t *strides; /* of the first output, NULL: dense */
+    const uint32_t *only;   /* the candidate that runs, NULL: the first that takes the signature */
 };
 
 /* That of a step with a program, but for its cache. */

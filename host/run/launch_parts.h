@@ -21,6 +21,7 @@ struct launch {
     bool *copied;      /* by input */
     bool wait;         /* for a compile */
     bool peek;         /* no compile is begun */
+    bool ahead;        /* it is not made yet: operands may have no memory */
     struct launch_scalars scalars;
     unsigned char *key; /* see prepare_query; freed when prepare has returned */
     size_t key_bytes;
@@ -36,6 +37,12 @@ struct launch {
     struct derived_use *derived; /* of the spec, see bind_derived.h */
     uint32_t n_cmds;             /* that its program recorded, 1: a LAUNCH */
     uint32_t n_assigned;         /* outputs that are to be written where they are assigned to */
+};
+
+/* Numbers of candidates, in the order in which they are tried. */
+struct candidates {
+    uint32_t *list;
+    uint32_t count;
 };
 
 /* The bytes a value's elements lie in. */

@@ -20,15 +20,10 @@
 #include "run/frame_batch.h"
 #include "run/launch.h"
 #include "run/prefetch.h"
+#include "run/tune.h"
 
 /* Between the ops of a block: what takes longer to write and read than a program to compile. */
 enum { HEAVY_BYTES = 256 << 20 };
-
-/* Numbers of candidates. */
-struct candidates {
-    uint32_t *list;
-    uint32_t count;
-};
 
 /* What of a signature is not an argument or a class. */
 struct head {
@@ -178,25 +173,33 @@ static int32_t priority_of(struct launch *l, uint32_t candidate)
     return program->table->priority(program->self, candidate, &signature);
 }
 
-/* The candidates whose numbers the user allows, best first; the first one is always allowed. */
-static frit_status order_candidates(struct launch *l, struct candidates *out, frit_err *err)
+/* Whether the program offers the candidate for the signature, and the user allows its numbers; the
+ * first one always. */
+static bool is_offered(const struct launch *l, uint32_t candidate, int32_t priority)
 {
-    const struct prepared_cache *cache = l->call->cache;
     const struct device_config *config = &l->frame->device->config;
-    uint32_t n = prepared_cache_candidates(cache);
+
+    if (!candidate)
+        return true;
+    return priority >= 0 && (!config->max_candidates || candidate < config->max_candidates) &&
+           prepared_cache_candidate(l->call->cache, candidate)->numeric_class <=
+               config->numeric_class;
+}
+
+/* Those that are offered, the highest priority first. */
+static frit_status order_by_priority(struct launch *l, struct candidates *out, frit_err *err)
+{
+    const uint32_t n = prepared_cache_candidates(l->call->cache);
     int32_t *priority = arena_array(&l->batch->arena, n, sizeof(*priority));
 
     *out = (struct candidates){.list = arena_array(&l->batch->arena, n, sizeof(*out->list))};
     if (!priority || !out->list)
         return fail_memory(err, n * sizeof(*priority));
-    take_operands(l);
     for (uint32_t i = 0; i < n; i++) {
         int32_t mine = n > 1 ? priority_of(l, i) : 0;
         uint32_t at = out->count;
 
-        if (config->max_candidates && i >= config->max_candidates)
-            break;
-        if (i && prepared_cache_candidate(cache, i)->numeric_class > config->numeric_class)
+        if (!is_offered(l, i, mine))
             continue;
         for (; at > 0 && priority[at - 1] < mine; at--) {
             priority[at] = priority[at - 1];
@@ -205,6 +208,22 @@ static frit_status order_candidates(struct launch *l, struct candidates *out, fr
         priority[at] = mine;
         out->list[at] = i;
         out->count++;
+    }
+    return FRIT_OK;
+}
+
+static frit_status order_candidates(struct launch *l, struct candidates *out, frit_err *err)
+{
+    frit_signature signature;
+
+    take_operands(l);
+    TRY(order_by_priority(l, out, err));
+    if (l->call->only) {
+        out->list[0] = *l->call->only;
+        out->count = 1;
+    } else if (out->count > 1 && !l->frame->is_trial) {
+        sign(l, 0, &signature);
+        launch_tune(l, &signature, out);
     }
     return FRIT_OK;
 }
@@ -280,7 +299,7 @@ frit_status launch_prepare(struct launch *l, frit_err *err)
 
     TRY(key_create(l, err));
     TRY(order_candidates(l, &order, err));
-    l->wait = !l->call->block && order.count == 1;
+    l->wait = l->frame->is_trial || (!l->call->block && order.count == 1);
     st = prepare_first(l, &order, err);
     if (st != FRIT_BUSY || l->wait ||
         (l->call->block && between_bytes(l) < HEAVY_BYTES && prefetch_ops_are_ready(l)))
@@ -295,6 +314,7 @@ frit_status launch_prepare_ahead(struct launch *l, bool queue)
     frit_err err = ERR_INIT;
     frit_status st;
 
+    l->ahead = true;
     TRY(launch_init(l, &err));
     TRY(key_create(l, &err));
     TRY(order_candidates(l, &order, &err));

@@ -386,7 +386,8 @@ struct database_end database_close(struct database *database)
         sqlite3_finalize(database->statements[i]);
     sqlite3_close(database->db); /* rolls back uncommitted changes */
     file_limit_end(&database->limit);
-    if (database->patience.exhausted && !database->patience.ending)
+    end.exhausted = database->patience.exhausted && !database->patience.ending;
+    if (end.exhausted)
         give_up(database);
     end.waited_ns = patience_waited_ns(&database->patience);
     end.damaged = !database->foreign &&

@@ -56,7 +56,8 @@ frit_status database_open(const struct database_kind *kind, const char *path, bo
                           frit_err *err);
 
 struct database_end {
-    bool damaged; /* the file was damaged and is renamed; a writer may start a new file */
+    bool damaged;   /* the file was damaged and is renamed; a writer may start a new file */
+    bool exhausted; /* the patience was: the file is not used again, and the log says so */
     int64_t waited_ns;
 };
 

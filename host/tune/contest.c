@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tune/contest.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -247,18 +246,12 @@ uint64_t contest_score(const struct contestant *one)
 {
     const uint32_t from = one->n_samples >= 3, n = one->n_samples - from;
     uint64_t sorted[CONTEST_SAMPLES];
-    double mean = 0, square = 0;
 
     if (one->state == CONTEST_FAILED || one->n_samples == 0)
         return UINT64_MAX;
     memcpy(sorted, one->samples + from, n * sizeof(*sorted));
     qsort(sorted, n, sizeof(*sorted), by_value);
-    for (uint32_t i = 0; i < n; i++)
-        mean += (double)sorted[i] / n;
-    for (uint32_t i = 0; i < n; i++)
-        square += ((double)sorted[i] - mean) * ((double)sorted[i] - mean) / n;
-    return (uint64_t)((0.8 * (double)sorted[0] + 0.2 * (double)sorted[n / 2]) *
-                      (1 + sqrt(square) / (1 + mean)));
+    return (sorted[0] * 4 + sorted[(n - 1) / 2]) / 5;
 }
 
 /* Of those whose scores are within EQUAL_PERCENT of the best that is left the first comes next. */

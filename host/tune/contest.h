@@ -9,8 +9,10 @@
  * each: out is who is half as slow again as the best after `min_samples`, but for two; the end is
  * when nobody improves any more.
  *
- * Scores follow burn and cubecl (`0.8 min + 0.2 median`, times one plus the coefficient of
- * variation), in whole nanoseconds.  Scores within 3 % are equal, and then the order decides.
+ * Scores are 0.8 of the least and 0.2 of the (lower) median time, in whole nanoseconds, as in
+ * cubecl; but not times one plus the coefficient of variation: an interruption of the process would
+ * count against the candidate that it hit.  Scores within 3 % are equal, and then the order
+ * decides.
  *
  * Threads: one. */
 #ifndef TUNE_CONTEST_H

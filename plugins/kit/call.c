@@ -115,16 +115,16 @@ void kit_walk(const struct kit_call *call, struct walk *walk)
 
 const struct kit_program *kit_program_of(const frit_launch *launch)
 {
-    const struct program *program = program_of(launch);
+    const struct choice *choice = choice_of(launch);
 
-    return program ? &program->pub : NULL;
+    return choice ? &choice->pub : NULL;
 }
 
 static void *code_of(const frit_launch *launch)
 {
-    struct program *program = program_of(launch);
+    struct choice *choice = choice_of(launch);
 
-    return program->flags & KIT_COMPILED ? codes_find(&program->codes, launch->variant) : NULL;
+    return choice->flags & KIT_COMPILED ? codes_find(&choice->codes, launch->variant) : NULL;
 }
 
 /* Gives the code of a launch that passes, NULL where it needs none. */
@@ -135,6 +135,9 @@ static frit_status check(const struct plug *plug, const frit_launch *launch, voi
 
     if (!program)
         return plug_fail(plug, err, FRIT_INVALID, "a program of another driver");
+    if (launch->candidate >= program->n_choices)
+        return plug_fail(plug, err, FRIT_INVALID, "%s has candidates up to %u, not %u",
+                         program->name, program->n_choices - 1, launch->candidate);
     if (launch->n_args != program->block.n_args)
         return plug_fail(plug, err, FRIT_INVALID, "%s takes %u arguments, not %u", program->name,
                          program->block.n_args, launch->n_args);
@@ -145,7 +148,7 @@ static frit_status check(const struct plug *plug, const frit_launch *launch, voi
         return plug_fail(plug, err, FRIT_INVALID, "%s takes %u bounds, not %u", program->name,
                          program->n_bounds, launch->n_bounds);
     *code = code_of(launch);
-    if (program->flags & KIT_COMPILED && !*code)
+    if (choice_of(launch)->flags & KIT_COMPILED && !*code)
         return plug_fail(plug, err, FRIT_INVALID, "%s is launched before it is compiled",
                          program->name);
     return FRIT_OK;
@@ -165,12 +168,12 @@ static struct kit_tensor tensor_of(const frit_arg *arg)
 static void fill(const struct kit_device *device, const frit_launch *launch, void *code,
                  struct kit_call *call)
 {
-    const struct program *program = program_of(launch);
+    const struct choice *choice = choice_of(launch);
 
     *call = (struct kit_call){.plug = &device->instance->plug,
                               .device = device,
-                              .program = &program->pub,
-                              .block = &program->block,
+                              .program = &choice->pub,
+                              .block = &choice->program->block,
                               .code = code,
                               .launch = launch};
     for (uint32_t i = 0; i < launch->n_args; i++)
@@ -212,7 +215,7 @@ static frit_status launch_run(void *self, const frit_launch *launch, frit_err *e
     for (uint32_t i = 0; i < launch->n_args; i++)
         if (call.args[i].dtype != FRIT_NO_DTYPE)
             call.args[i].data = address_of(call.args[i].arg);
-    return program_of(launch)->run(&call, err);
+    return choice_of(launch)->run(&call, err);
 }
 
 static frit_str launch_name(const frit_launch *launch)

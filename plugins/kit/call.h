@@ -10,20 +10,23 @@
 #include "util/plug.h"
 #include "util/walk.h"
 
+struct kit_candidate;
 struct kit_device;
 struct kit_row;
 struct kit_fuser;
 
-/* Ops that are launched together.  Constant. */
+/* Ops that are launched together, in one way.  Constant. */
 struct kit_program {
     const struct kit_device *device; /* that it was made for */
     const struct kit_row *row;       /* of its one op; NULL: a fuser made it */
     const struct kit_fuser *fuser;   /* that made it; NULL: it is of one op */
     const struct kit_block *block;
+    const struct kit_candidate *candidate; /* NULL: the row or fuser itself */
 };
 
-/* Code that programs need before they run: those of rows and fusers with KIT_COMPILED.  The kit
- * keeps it in the program, one for each variant that was compiled, until the program is destroyed.
+/* Code that programs need before they run: those of rows, fusers and candidates with KIT_COMPILED.
+ * The kit keeps it in the program, one for each variant that was compiled, until the program is
+ * destroyed.
  * Threads: any, also several at once on one program. */
 struct kit_compiler {
     /* Writes into `variant` all that code for this signature depends on besides the block: element
@@ -90,7 +93,7 @@ void kit_walk(const struct kit_call *call, struct walk *walk);
 
 /* ---- for a driver with a submit of its own ---- */
 
-/* The program that a LAUNCH names; NULL: it is not one of this kit. */
+/* The program that a LAUNCH names, with the candidate; NULL: it is not one of this kit. */
 const struct kit_program *kit_program_of(const frit_launch *launch);
 /* The launch, whose `data` are NULL: memory is the driver's.  FRIT_INVALID with a text where it is
  * none of this kit, or has other arguments than its program, or comes before its code. */

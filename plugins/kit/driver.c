@@ -164,6 +164,44 @@ static frit_backend backend_of(const struct kit_driver *driver)
                           HOSTED_BACKEND_SLOTS};
 }
 
+/* Of all candidates of a list. */
+static uint32_t flags_of(const struct kit_candidate *list)
+{
+    uint32_t flags = 0;
+
+    for (; list && list->identity.len; list++)
+        flags |= list->flags;
+    return flags;
+}
+
+/* Whether no two ways of a row or fuser have the same identity. */
+static bool are_unlike(const struct kit_candidate *list)
+{
+    for (uint32_t i = 0; list && list[i].identity.len; i++) {
+        if (plug_is(list[i].identity, FRIT_STR("plain")))
+            return false;
+        for (uint32_t k = 0; k < i; k++)
+            if (plug_is(list[i].identity, list[k].identity))
+                return false;
+    }
+    return true;
+}
+
+static frit_status check_candidates(const struct kit_instance *instance, frit_err *err)
+{
+    const struct kit_driver *driver = instance->driver;
+    bool unlike = true;
+
+    for (uint32_t i = 0; i < driver->n_rows; i++)
+        unlike &= are_unlike(driver->rows[i].candidates);
+    for (uint32_t i = 0; i < driver->n_fusers; i++)
+        unlike &= are_unlike(driver->fusers[i].candidates);
+    return unlike ? FRIT_OK
+                  : plug_fail(&instance->plug, err, FRIT_INTERNAL,
+                              "two candidates of a row or fuser have the same identity, or one is "
+                              "`plain`");
+}
+
 /* Rows and fusers that need code have somebody to make it. */
 static frit_status check_compiler(const struct kit_instance *instance, frit_err *err)
 {
@@ -171,9 +209,9 @@ static frit_status check_compiler(const struct kit_instance *instance, frit_err 
     uint32_t flags = 0;
 
     for (uint32_t i = 0; i < driver->n_rows; i++)
-        flags |= driver->rows[i].flags;
+        flags |= driver->rows[i].flags | flags_of(driver->rows[i].candidates);
     for (uint32_t i = 0; i < driver->n_fusers; i++)
-        flags |= driver->fusers[i].flags;
+        flags |= driver->fusers[i].flags | flags_of(driver->fusers[i].candidates);
     if (!(flags & KIT_COMPILED))
         return FRIT_OK;
     if (!driver->compiler)
@@ -220,6 +258,8 @@ frit_status kit_open(const struct kit_driver *driver, const frit_host_root *host
         .profile = hosted_profile_table,
     };
     status = check_compiler(instance, err);
+    if (!status)
+        status = check_candidates(instance, err);
     if (!status && driver->init)
         status = driver->init(instance, err);
     if (status) {

@@ -14,18 +14,28 @@ struct codes {
     struct code *first;
 };
 
+/* One way to run a program. */
+struct choice {
+    struct kit_program pub; /* what the driver sees; the first member */
+    struct program *program;
+    frit_candidate described;
+    frit_status (*run)(const struct kit_call *call, frit_err *err);
+    uint32_t flags; /* KIT_INPLACE, KIT_DENSE, KIT_COMPILED */
+    struct codes codes;
+};
+
 /* A program of the kit.  Constant once made, but for `codes` and `specs`. */
 struct program {
-    struct kit_program pub; /* what the driver sees; the first member */
+    const struct kit_device *device;
+    const struct kit_fuser *fuser; /* NULL: it is of one op */
     const char *name;
-    frit_status (*run)(const struct kit_call *call, frit_err *err);
-    uint32_t flags;     /* KIT_INPLACE, KIT_DENSE, KIT_COMPILED */
     uint32_t n_scalars; /* of a launch */
     uint32_t n_bounds;
-    frit_candidate candidate;
-    struct codes codes;
+    uint32_t flags; /* of any choice */
     struct specs specs;
     struct kit_block block;
+    uint32_t n_choices;
+    struct choice choices[]; /* that of the row or fuser first */
 };
 
 /* What the queue does with a launch. */

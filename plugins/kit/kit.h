@@ -33,6 +33,24 @@
 
 #define KIT_TYPE(dtype) (1ull << (dtype)) /* a bit of kit_row.dtypes */
 
+/* Another way to compute what a row or fuser does.  The host offers it beside the function `run` of
+ * these, checks its results against theirs, measures, and runs the fastest. */
+struct kit_candidate {
+    uint32_t version;       /* bumped when what was measured of it is void */
+    uint32_t numeric_class; /* FRIT_NUMERIC_*: how its results may differ from those of `run` */
+    uint32_t flags;         /* its own, as of a row */
+    /* Stable text, by which the host keeps what it measured; no other of the row or fuser has it,
+     * and it is not "plain", which `run` has.  Empty: the end of a list. */
+    frit_str identity;
+    /* As of a row. */
+    frit_status (*run)(const struct kit_call *call, frit_err *err);
+    /* Whether it takes such operands; with KIT_DENSE they may come in other strides yet.  Pure, and
+     * shorter than any launch.  NULL: it takes all. */
+    bool (*accepts)(const struct kit_program *program, const frit_signature *sig);
+    /* As frit_program_table.priority says, where it accepts; `run` has 0.  NULL: 0. */
+    int32_t (*priority)(const struct kit_program *program, const frit_signature *sig);
+};
+
 /* An op that the driver runs. */
 struct kit_row {
     uint32_t op;     /* FRIT_OP_* */
@@ -41,6 +59,7 @@ struct kit_row {
     /* Computes results from operands.  A negative status, by plug_fail, is the launch's failure.
      * NULL: the driver has a submit of its own. */
     frit_status (*run)(const struct kit_call *call, frit_err *err);
+    const struct kit_candidate *candidates; /* a list, see there; NULL: `run` alone */
 };
 
 /* Makes one program of several ops that have rows. */
@@ -56,6 +75,7 @@ struct kit_fuser {
     bool (*accepts)(const struct kit_block *block, const frit_op_desc *op);
     /* As of a row. */
     frit_status (*run)(const struct kit_call *call, frit_err *err);
+    const struct kit_candidate *candidates; /* as of a row */
 };
 
 struct kit_instance;
@@ -74,7 +94,7 @@ struct kit_driver {
     const struct kit_row *rows;
     const struct kit_fuser *fusers; /* best first */
     uint32_t n_fusers;
-    const struct kit_compiler *compiler; /* of rows and fusers with KIT_COMPILED */
+    const struct kit_compiler *compiler; /* of rows, fusers and candidates with KIT_COMPILED */
     /* Called first: makes what the instance has of its own, in instance->own, and puts the driver's
      * slots into instance->backend and the other tables.  A failing init has made nothing.  NULL:
      * nothing. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* What a program answers to a signature: one candidate, which takes any layout, or dense operands
- * where its flags say so, and what the driver's compiler adds. */
+/* What a program answers to a signature: a candidate takes any layout, or dense operands where its
+ * flags say so, if the driver accepts them; the driver's compiler may add to the spec. */
 #include "prepare.h"
 
 #include <string.h>
@@ -24,7 +24,9 @@ static bool is_dense(const frit_arg_sig *arg, int64_t *strides)
 
 void *kit_spec_alloc(const struct kit_program *program, frit_launch_spec *spec, uint64_t bytes)
 {
-    return specs_alloc(&((struct program *)(uintptr_t)program)->specs, spec, bytes);
+    struct choice *choice = (struct choice *)(uintptr_t)program;
+
+    return specs_alloc(&choice->program->specs, spec, bytes);
 }
 
 /* The first operand that must be laid out anew, n_in if none. */
@@ -48,22 +50,23 @@ static bool has_copy(const struct kit_driver *driver)
 }
 
 /* Dense operands, as far as the flags want them. */
-static frit_status lay_out(const struct program *program, const frit_signature *sig,
+static frit_status lay_out(const struct choice *choice, const frit_signature *sig,
                            frit_launch_spec *out, frit_err *err)
 {
-    const struct kit_instance *instance = program->pub.device->instance;
+    const struct kit_instance *instance = choice->pub.device->instance;
     int64_t dense[FRIT_MAX_RANK] = {0}, *wanted;
     uint32_t arg;
 
-    if (!(program->flags & KIT_DENSE))
+    if (!(choice->flags & KIT_DENSE))
         return FRIT_OK;
     arg = first_strided(sig, dense);
     if (arg == sig->n_in)
         return FRIT_OK;
     if (!has_copy(instance->driver))
         return plug_fail(&instance->plug, err, FRIT_UNSUPPORTED,
-                         "%s wants dense operands, and there is no row `copy`", program->name);
-    wanted = kit_spec_alloc(&program->pub, out, sizeof dense);
+                         "%s wants dense operands, and there is no row `copy`",
+                         choice->program->name);
+    wanted = kit_spec_alloc(&choice->pub, out, sizeof dense);
     if (!wanted)
         return plug_fail(&instance->plug, err, FRIT_NO_HOST_MEMORY, "no memory for a launch spec");
     memcpy(wanted, dense, sizeof dense);
@@ -73,36 +76,48 @@ static frit_status lay_out(const struct program *program, const frit_signature *
 }
 
 /* What the driver says, and whether the code is there. */
-static frit_status specialise(struct program *program, const frit_signature *sig,
+static frit_status specialise(struct choice *choice, const frit_signature *sig,
                               frit_launch_spec *out, frit_variant *variant, frit_err *err)
 {
-    const struct kit_compiler *compiler = program->pub.device->instance->driver->compiler;
+    const struct kit_compiler *compiler = choice->pub.device->instance->driver->compiler;
     frit_status status = FRIT_OK;
 
-    if (!(program->flags & KIT_COMPILED))
+    if (!(choice->flags & KIT_COMPILED))
         return FRIT_OK;
     if (compiler->prepare)
-        status = compiler->prepare(&program->pub, sig, out, variant, err);
+        status = compiler->prepare(&choice->pub, sig, out, variant, err);
     if (status)
         return status;
-    return codes_find(&program->codes, variant) ? FRIT_OK : FRIT_PREPARE_NEEDS_COMPILE;
+    return codes_find(&choice->codes, variant) ? FRIT_OK : FRIT_PREPARE_NEEDS_COMPILE;
 }
 
 static frit_status check(const struct program *program, uint32_t candidate,
                          const frit_signature *sig, frit_err *err)
 {
-    const struct plug *plug = &program->pub.device->instance->plug;
+    const struct plug *plug = &program->device->instance->plug;
     uint32_t n_in = program->block.n_in, n_out = program->block.n_args - n_in;
 
-    if (candidate != 0 || sig->n_in != n_in || sig->n_out != n_out)
+    if (candidate >= program->n_choices || sig->n_in != n_in || sig->n_out != n_out)
         return plug_fail(
             plug, err, FRIT_INVALID,
-            "%s has candidate 0, %u inputs, %u outputs; requested: candidate %u, %u, %u",
-            program->name, n_in, n_out, candidate, sig->n_in, sig->n_out);
+            "%s has candidates up to %u, %u inputs, %u outputs; requested: candidate %u, %u, %u",
+            program->name, program->n_choices - 1, n_in, n_out, candidate, sig->n_in, sig->n_out);
     if (sig->flags & FRIT_MUST_UNDERSTAND)
         return plug_fail(plug, err, FRIT_UNSUPPORTED, "unknown flags in the signature of %s",
                          program->name);
     return FRIT_OK;
+}
+
+static frit_status check_accepted(const struct choice *choice, const frit_signature *sig,
+                                  frit_err *err)
+{
+    const struct kit_candidate *own = choice->pub.candidate;
+
+    if (!own || !own->accepts || own->accepts(&choice->pub, sig))
+        return FRIT_OK;
+    return plug_fail(&choice->pub.device->instance->plug, err, FRIT_UNSUPPORTED,
+                     "%s: candidate %.*s does not take such operands", choice->program->name,
+                     (int)own->identity.len, own->identity.ptr);
 }
 
 frit_status program_prepare(void *self, uint32_t candidate, const frit_signature *sig,
@@ -110,14 +125,17 @@ frit_status program_prepare(void *self, uint32_t candidate, const frit_signature
 {
     struct program *program = self;
     frit_status status = check(program, candidate, sig, err), aliases;
+    struct choice *choice = &program->choices[status ? 0 : candidate];
 
     variant->n_bytes = 0;
     if (!status)
-        status = lay_out(program, sig, out, err);
+        status = check_accepted(choice, sig, err);
     if (!status)
-        status = specialise(program, sig, out, variant, err);
+        status = lay_out(choice, sig, out, err);
+    if (!status)
+        status = specialise(choice, sig, out, variant, err);
     if ((status == FRIT_OK || status == FRIT_PREPARE_NEEDS_COMPILE) &&
-        program->flags & KIT_INPLACE) {
+        choice->flags & KIT_INPLACE) {
         aliases = specs_alias(&program->specs, sig, out, err);
         status = aliases ? aliases : status;
     }

@@ -15,16 +15,16 @@
 
 #define F32 KIT_TYPE(FRIT_F32)
 static const struct kit_row rows[] = {
-    {FRIT_OP_copy, F32, KIT_INPLACE, NULL},
-    {FRIT_OP_add, F32, KIT_INPLACE, NULL},
-    {FRIT_OP_sub, F32, KIT_INPLACE, NULL},
-    {FRIT_OP_mul, F32, KIT_INPLACE, NULL},
-    {FRIT_OP_div, F32, KIT_INPLACE, NULL},
-    {FRIT_OP_maximum, F32, KIT_INPLACE, NULL},
-    {FRIT_OP_exp, F32, KIT_INPLACE, NULL},
-    {FRIT_OP_erf, F32, KIT_INPLACE, NULL},
-    {FRIT_OP_sum, F32, 0, NULL},
-    {FRIT_OP_matmul, F32, 0, NULL},
+    {FRIT_OP_copy, F32, KIT_INPLACE, NULL, NULL},
+    {FRIT_OP_add, F32, KIT_INPLACE, NULL, NULL},
+    {FRIT_OP_sub, F32, KIT_INPLACE, NULL, NULL},
+    {FRIT_OP_mul, F32, KIT_INPLACE, NULL, NULL},
+    {FRIT_OP_div, F32, KIT_INPLACE, NULL, NULL},
+    {FRIT_OP_maximum, F32, KIT_INPLACE, NULL, NULL},
+    {FRIT_OP_exp, F32, KIT_INPLACE, NULL, NULL},
+    {FRIT_OP_erf, F32, KIT_INPLACE, NULL, NULL},
+    {FRIT_OP_sum, F32, 0, NULL, NULL},
+    {FRIT_OP_matmul, F32, 0, NULL, NULL},
 };
 
 /* Chains of elementwise ops whose results all have the same dims: one message for all. */

@@ -10,16 +10,16 @@
 
 #define F32 KIT_TYPE(FRIT_F32)
 static const struct kit_row rows[] = {
-    {FRIT_OP_copy, F32, KIT_INPLACE, run_maps},
-    {FRIT_OP_add, F32, KIT_INPLACE, run_maps},
-    {FRIT_OP_sub, F32, KIT_INPLACE, run_maps},
-    {FRIT_OP_mul, F32, KIT_INPLACE, run_maps},
-    {FRIT_OP_div, F32, KIT_INPLACE, run_maps},
-    {FRIT_OP_maximum, F32, KIT_INPLACE, run_maps},
-    {FRIT_OP_exp, F32, KIT_INPLACE, run_maps},
-    {FRIT_OP_erf, F32, KIT_INPLACE, run_maps},
-    {FRIT_OP_sum, F32, 0, run_sum},
-    {FRIT_OP_matmul, F32, KIT_DENSE, run_matmul},
+    {FRIT_OP_copy, F32, KIT_INPLACE, run_maps, NULL},
+    {FRIT_OP_add, F32, KIT_INPLACE, run_maps, NULL},
+    {FRIT_OP_sub, F32, KIT_INPLACE, run_maps, NULL},
+    {FRIT_OP_mul, F32, KIT_INPLACE, run_maps, NULL},
+    {FRIT_OP_div, F32, KIT_INPLACE, run_maps, NULL},
+    {FRIT_OP_maximum, F32, KIT_INPLACE, run_maps, NULL},
+    {FRIT_OP_exp, F32, KIT_INPLACE, run_maps, NULL},
+    {FRIT_OP_erf, F32, KIT_INPLACE, run_maps, NULL},
+    {FRIT_OP_sum, F32, 0, run_sum, NULL},
+    {FRIT_OP_matmul, F32, KIT_DENSE, run_matmul, NULL},
 };
 
 /* ---- fuser: chains of elementwise ops whose results all have the same dims ---- */

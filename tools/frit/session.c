@@ -7,8 +7,8 @@
 #include "invocation.h"
 #include "term.h"
 
-static int open_with(struct session *session, const struct invocation *in,
-                     const frit_setting *settings, uint64_t n)
+int session_open_with(struct session *session, const struct invocation *in,
+                      const frit_setting *settings, uint64_t n)
 {
     frit_err err = {.struct_size = sizeof(err)};
     frit_host_params params = {
@@ -24,12 +24,12 @@ static const frit_setting settings[] = {{"fusion", "compile", "wait"}, {"fusion"
 
 int session_open(struct session *session, const struct invocation *in)
 {
-    return open_with(session, in, &settings[1], invocation_has(in, "--no-fuse"));
+    return session_open_with(session, in, &settings[1], invocation_has(in, "--no-fuse"));
 }
 
 int session_open_waiting(struct session *session, const struct invocation *in, bool fuse)
 {
-    return open_with(session, in, settings, fuse ? 1 : 2);
+    return session_open_with(session, in, settings, fuse ? 1 : 2);
 }
 
 int session_device(struct session *session, const struct invocation *in)

@@ -12,6 +12,10 @@ struct session {
     frit_device *device; /* NULL until session_device */
 };
 
+/* Opens the host with settings above the configuration's; session_close must be called in every
+ * case. */
+int session_open_with(struct session *session, const struct invocation *in,
+                      const frit_setting *settings, uint64_t n);
 /* Opens the host; with --no-fuse fusion is disabled.  CLI_FAILED after a message; session_close
  * must be called in every case. */
 int session_open(struct session *session, const struct invocation *in);

@@ -266,7 +266,7 @@ static void a_known_failure_again(void **state)
     atomic_store(&device->queues[0].last_value, 1);
     lineage_end(device->lineage, &batch, 0, 1);
     driver.plugin.backend.wait = stubborn_wait;
-    device->note_failure = note;
+    device->config.note_failure = note;
     assert_int_equal(device_wait(device, 1, &err), FRIT_OK);
     driver.plugin.backend.wait = stubborn_wait;
     buffer_disown(a);

@@ -9,6 +9,7 @@
 #include "base/fail.h"
 #include "device/device.h"
 #include "graph/custom.h"
+#include "record/stream.h"
 #include "run/drain.h"
 
 /* ---- ops of its own ---- */
@@ -910,6 +911,7 @@ static frit_device *open_one(struct driver *driver, const struct driver *owner, 
                              int64_t max_ops)
 {
     struct device_config config = {.max_ops = max_ops,
+                                   .note_failure = stream_note_failure,
                                    .queues = 1 + driver->more_queues,
                                    .chunk_bytes = 1 << 16,
                                    .keep_bytes = 1 << 20,

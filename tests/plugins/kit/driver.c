@@ -60,21 +60,21 @@ static void release(const struct kit_program *program, void *code)
 static const struct kit_compiler compiler = {.compile = compile, .release = release};
 
 static const struct kit_row rows[] = {
-    {FRIT_OP_add, KIT_TYPE(FRIT_F32), KIT_INPLACE, note},
-    {FRIT_OP_mul, KIT_TYPE(FRIT_F32), KIT_INPLACE, note},
-    {FRIT_OP_exp, KIT_TYPE(FRIT_F32), 0, note},
-    {FRIT_OP_maximum, KIT_TYPE(FRIT_F32), KIT_INPLACE | KIT_COMPILED, note},
-    {FRIT_OP_neg, KIT_TYPE(FRIT_F32), 0, note},
-    {FRIT_OP_clamp, KIT_TYPE(FRIT_F32), 0, note},
-    {FRIT_OP_slice_assign, KIT_TYPE(FRIT_F32), 0, note},
-    {FRIT_OP_layer_norm, KIT_TYPE(FRIT_F32), 0, note},
-    {FRIT_OP_matmul, KIT_TYPE(FRIT_F32), KIT_DENSE, note},
-    {FRIT_OP_cat, KIT_TYPE(FRIT_F32), 0, note},
+    {FRIT_OP_add, KIT_TYPE(FRIT_F32), KIT_INPLACE, note, NULL},
+    {FRIT_OP_mul, KIT_TYPE(FRIT_F32), KIT_INPLACE, note, NULL},
+    {FRIT_OP_exp, KIT_TYPE(FRIT_F32), 0, note, NULL},
+    {FRIT_OP_maximum, KIT_TYPE(FRIT_F32), KIT_INPLACE | KIT_COMPILED, note, NULL},
+    {FRIT_OP_neg, KIT_TYPE(FRIT_F32), 0, note, NULL},
+    {FRIT_OP_clamp, KIT_TYPE(FRIT_F32), 0, note, NULL},
+    {FRIT_OP_slice_assign, KIT_TYPE(FRIT_F32), 0, note, NULL},
+    {FRIT_OP_layer_norm, KIT_TYPE(FRIT_F32), 0, note, NULL},
+    {FRIT_OP_matmul, KIT_TYPE(FRIT_F32), KIT_DENSE, note, NULL},
+    {FRIT_OP_cat, KIT_TYPE(FRIT_F32), 0, note, NULL},
 };
 
 static const struct kit_fuser fusers[] = {
-    {FRIT_STR_INIT("four"), 3, 700, KIT_INPLACE, accept, note},
-    {FRIT_STR_INIT("any"), 1, 100, 0, NULL, note},
+    {FRIT_STR_INIT("four"), 3, 700, KIT_INPLACE, accept, note, NULL},
+    {FRIT_STR_INIT("any"), 1, 100, 0, NULL, note, NULL},
 };
 
 static const frit_device_info devices[] = {

@@ -112,7 +112,7 @@ static frit_status lose(const struct kit_call *call, frit_err *err)
     return plug_fail(call->plug, err, FRIT_DEVICE_LOST, "the cable is out");
 }
 
-static const struct kit_row rows[] = {{FRIT_OP_exp, KIT_TYPE(FRIT_F32), 0, lose}};
+static const struct kit_row rows[] = {{FRIT_OP_exp, KIT_TYPE(FRIT_F32), 0, lose, NULL}};
 
 static const struct kit_driver driver = {
     .name = FRIT_STR_INIT("found"),

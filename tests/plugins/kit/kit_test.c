@@ -50,7 +50,7 @@ static void devices_are_the_table(void **state)
 /* A driver's mistake, a refused option, and each allocation of opening, leave nothing behind. */
 static void what_cannot_open_is_reported(void **state)
 {
-    static const struct kit_row row = {FRIT_OP_add, 1, KIT_COMPILED, NULL};
+    static const struct kit_row row = {FRIT_OP_add, 1, KIT_COMPILED, NULL, NULL};
     const struct kit_driver driver = {.name = FRIT_STR_INIT("lacking"), .rows = &row, .n_rows = 1};
     struct rig rig = {0};
     void *none;
@@ -130,7 +130,7 @@ static void results_take_the_memory_of_what_lies_alike(void **state)
     assert_int_equal(prepare(rig, &program, args, 2, &spec, &variant), FRIT_OK);
     assert_int_equal(rig_aliases(&spec, 0), 2);
     assert_int_equal(prepare(rig, &program, args, 1, &spec, &variant), FRIT_INVALID);
-    assert_non_null(strstr(rig->err.text, "add has candidate 0, 2 inputs, 1 outputs"));
+    assert_non_null(strstr(rig->err.text, "add has candidates up to 0, 2 inputs, 1 outputs"));
     program.table->destroy(program.self);
     op_of(&op, FRIT_OP_exp, 1, 0, 3, 0);
     program = program_for(rig, &op);

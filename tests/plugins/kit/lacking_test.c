@@ -20,7 +20,7 @@ static void end_code(const struct kit_program *program, void *code)
 
 static void compilers_are_whole(void **state)
 {
-    static const struct kit_row row = {FRIT_OP_add, 1, KIT_COMPILED, NULL};
+    static const struct kit_row row = {FRIT_OP_add, 1, KIT_COMPILED, NULL, NULL};
     static const struct kit_compiler compilers[] = {{.release = end_code}, {.compile = make_code}};
     struct kit_driver driver = {.name = FRIT_STR_INIT("lacking"), .rows = &row, .n_rows = 1};
     struct rig *rig = *state;
@@ -52,7 +52,7 @@ static frit_status own_submit(void *self, frit_queue *queue, const frit_cmd *cmd
 /* Without a function a row is for a driver that brings a queue. */
 static void somebody_runs_a_program(void **state)
 {
-    static const struct kit_row row = {FRIT_OP_add, KIT_TYPE(FRIT_F32), 0, NULL};
+    static const struct kit_row row = {FRIT_OP_add, KIT_TYPE(FRIT_F32), 0, NULL, NULL};
     static const frit_device_info info = {.name = FRIT_STR_INIT("device")};
     const struct kit_driver driver = {.name = FRIT_STR_INIT("lacking"),
                                       .devices = &info,

@@ -94,15 +94,15 @@ static const struct kit_compiler compiler = {prepare, compile, release, generati
 
 #define F32 KIT_TYPE(FRIT_F32)
 static const struct kit_row rows[] = {
-    {FRIT_OP_copy, F32, KIT_INPLACE, run_maps},
-    {FRIT_OP_add, F32, KIT_INPLACE | KIT_COMPILED, NULL},
-    {FRIT_OP_sub, F32, KIT_INPLACE | KIT_COMPILED, NULL},
-    {FRIT_OP_mul, F32, KIT_INPLACE | KIT_COMPILED, NULL},
-    {FRIT_OP_div, F32, KIT_INPLACE | KIT_COMPILED, NULL},
-    {FRIT_OP_maximum, F32, KIT_INPLACE | KIT_COMPILED, NULL},
-    {FRIT_OP_exp, F32, KIT_INPLACE, run_maps},
-    {FRIT_OP_sum, F32, 0, run_sum},
-    {FRIT_OP_matmul, F32, KIT_DENSE, run_matmul},
+    {FRIT_OP_copy, F32, KIT_INPLACE, run_maps, NULL},
+    {FRIT_OP_add, F32, KIT_INPLACE | KIT_COMPILED, NULL, NULL},
+    {FRIT_OP_sub, F32, KIT_INPLACE | KIT_COMPILED, NULL, NULL},
+    {FRIT_OP_mul, F32, KIT_INPLACE | KIT_COMPILED, NULL, NULL},
+    {FRIT_OP_div, F32, KIT_INPLACE | KIT_COMPILED, NULL, NULL},
+    {FRIT_OP_maximum, F32, KIT_INPLACE | KIT_COMPILED, NULL, NULL},
+    {FRIT_OP_exp, F32, KIT_INPLACE, run_maps, NULL},
+    {FRIT_OP_sum, F32, 0, run_sum, NULL},
+    {FRIT_OP_matmul, F32, KIT_DENSE, run_matmul, NULL},
 };
 
 static bool maps_accept(const struct kit_block *block, const frit_op_desc *op)
@@ -117,7 +117,7 @@ static bool maps_accept(const struct kit_block *block, const frit_op_desc *op)
 }
 
 static const struct kit_fuser fusers[] = {
-    {FRIT_STR_INIT("maps"), 1, 500, KIT_INPLACE | KIT_COMPILED, maps_accept, NULL},
+    {FRIT_STR_INIT("maps"), 1, 500, KIT_INPLACE | KIT_COMPILED, maps_accept, NULL, NULL},
 };
 
 static const frit_device_info devices[] = {{.type = FRIT_DEVICE_ACCELERATOR,

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which candidate of a launch's program runs: what was decided for its key, and trials where
+ * nothing was. */
+#ifndef RUN_TUNE_H
+#define RUN_TUNE_H
+
+#include <frit/program.h>
+
+struct candidates;
+struct launch;
+
+/* Puts the candidates, more than one and best first by priority, into the order that was decided
+ * for the key of the launch, without those that were found wrong.  Where nothing was decided and
+ * the configuration says so, they are measured now (trial.h), which may take its budget.  Nothing
+ * here fails: without a decision the order stays. */
+void launch_tune(struct launch *l, const frit_signature *sig, struct candidates *order);
+
+#endif

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Candidates are measured and checked at first launches: the fastest right one runs from then on,
+ * those that are bad never again, and every result is right meanwhile. */
+#include "unit.h"
+
+#include <math.h>
+#include <string.h>
+
+#include <frit/frit.h>
+#include <frit/inspect.h>
+
+#include "api/host.h"
+#include "fake/candidates/stats.h"
+#include "load/registry.h"
+#include "plugin_rig.h"
+
+#define RIG_CANDIDATES "fake/candidates/libfrit-fake-candidates.so"
+#define PLUGIN         "plugin.fake-candidates"
+
+enum { MOST = 5000, AGAIN = 6 };
+
+static const candidates_stats *stats_of(const struct plugin_rig *rig, void **instance)
+{
+    const struct registry *registry = rig->host->registry;
+
+    for (uint32_t i = 0; i < registry_n_plugins(registry); i++) {
+        const struct plugin *plugin = registry_plugin_at(registry, i);
+
+        if (strcmp(plugin->id, "fake-candidates") != 0)
+            continue;
+        *instance = plugin->instance;
+        return plugin->root->get_interface(plugin->instance, FRIT_STR(CANDIDATES_STATS));
+    }
+    fail_msg("no plugin fake-candidates");
+}
+
+static uint64_t launches(const struct plugin_rig *rig, const char *name)
+{
+    void *instance;
+    const candidates_stats *stats = stats_of(rig, &instance);
+
+    return stats->launches(instance, (frit_str){name, strlen(name)});
+}
+
+/* How a device is opened: pairs of options of the plugin. */
+static const char *const ways[][5] = {
+    {"option.clock", "simulated", NULL},
+    {"option.clock", "none", "option.host_pointers", "no", NULL},
+    {"option.clock", "real", "option.compiles", "yes", NULL},
+};
+enum { WAYS = sizeof(ways) / sizeof(*ways) };
+
+static void open_with(struct plugin_rig *rig, const char *candidates, const char *const *options,
+                      const char *when)
+{
+    memset(rig, 0, sizeof(*rig));
+    rig_plugin(rig, PLUGIN, RIG_CANDIDATES);
+    rig_set(rig, PLUGIN, "option.candidates", candidates);
+    for (; options[0]; options += 2)
+        rig_set(rig, PLUGIN, options[0], options[1]);
+    rig_set(rig, "fusion", "store", "none");
+    rig_set(rig, "tune", "when", when);
+    rig_set(rig, "tune", "budget", "5000");
+    rig_set(rig, "frit", "log", "off");
+}
+
+static void open_rig(struct plugin_rig *rig, const char *candidates, const char *const *options)
+{
+    open_with(rig, candidates, options, "any");
+    rig_open(rig, "candidates");
+}
+
+/* ---- programs ---- */
+
+static frit_tensor *numbers(const struct plugin_rig *rig, int64_t n, float from)
+{
+    static float data[MOST];
+
+    for (int64_t i = 0; i < n; i++)
+        data[i] = from + (float)(i % 100);
+    return frit_from_host(rig->dev, FRIT_F32, FRIT_SHAPE(n), data, (uint64_t)n * sizeof(*data));
+}
+
+static void expect(frit_tensor *tensor, int64_t n, float from)
+{
+    static float data[MOST];
+    frit_err err = {.struct_size = sizeof(err)};
+
+    if (frit_read(tensor, data, (uint64_t)n * sizeof(*data), &err))
+        fail_msg("%s", err.text);
+    for (int64_t i = 0; i < n; i++)
+        if (data[i] != from + (float)(2 * (i % 100)))
+            fail_msg("element %d of %d is %g", (int)i, (int)n, (double)data[i]);
+}
+
+/* One sum of two tensors, in the memory of one of them or not. */
+static void add_once(const struct plugin_rig *rig, int64_t n, bool in_place)
+{
+    frit_tensor *a = numbers(rig, n, 1), *b = numbers(rig, n, 2);
+    frit_tensor *sum = in_place ? frit_add(frit_take(a), b) : frit_add(a, b);
+
+    expect(sum, n, 3);
+    frit_release(sum);
+    frit_release(b);
+    if (!in_place)
+        frit_release(a);
+}
+
+static void add_again(const struct plugin_rig *rig, int64_t n)
+{
+    for (int i = 0; i < AGAIN; i++)
+        add_once(rig, n, i % 2);
+}
+
+/* ---- the fastest ---- */
+
+static void expect_winner(const char *candidates, const char *winner, int64_t n)
+{
+    for (int w = 0; w < WAYS; w++) {
+        struct plugin_rig rig;
+        uint64_t before;
+
+        open_rig(&rig, candidates, ways[w]);
+        add_once(&rig, n, false);
+        add_once(&rig, n, true);
+        before = launches(&rig, winner);
+        add_again(&rig, n);
+        if (launches(&rig, winner) - before != AGAIN)
+            fail_msg("%s: %s does not run, way %d", candidates, winner, w);
+        rig_close(&rig);
+    }
+}
+
+static void the_fastest_runs(void **state)
+{
+    (void)state;
+    expect_winner("slow:800,fast:10,equal", "fast", 1000);
+    expect_winner("slow:800,equal", "first", 1000);
+    expect_winner("preferred:800,slow:800", "first", 1000);
+}
+
+static void the_first_fast_call_does_not_count(void **state)
+{
+    (void)state;
+    expect_winner("fast_once", "first", 1000);
+}
+
+/* Each size has a decision of its own. */
+static void sizes_differ(void **state)
+{
+    struct plugin_rig rig;
+    uint64_t small, large;
+
+    (void)state;
+    open_rig(&rig, "small,large", ways[0]);
+    add_once(&rig, 100, false);
+    add_once(&rig, 5000, false);
+    small = launches(&rig, "small");
+    add_again(&rig, 100);
+    assert_int_equal(launches(&rig, "small") - small, AGAIN);
+    large = launches(&rig, "large");
+    add_again(&rig, 5000);
+    assert_int_equal(launches(&rig, "large") - large, AGAIN);
+    rig_close(&rig);
+}
+
+/* ---- bad ones ---- */
+
+static const char *const bad[] = {"wrong_odd",      "silent",        "beyond",  "before",
+                                  "wrong_in_place", "class_lies",    "refuses", "declines",
+                                  "big_workspace",  "refuses_later", "fails"};
+
+/* With one that is right, and faster than the first, beside it. */
+static void bad_ones_never_run_again(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+        char candidates[64];
+        struct plugin_rig rig;
+        uint64_t before, fast;
+
+        snprintf(candidates, sizeof(candidates), "%s,fast:10", bad[i]);
+        open_rig(&rig, candidates, ways[i % WAYS]);
+        add_once(&rig, 1000, false); /* even: wrong_odd is right */
+        add_once(&rig, 1001, false);
+        add_once(&rig, 1001, true);
+        before = launches(&rig, bad[i]);
+        fast = launches(&rig, "fast");
+        add_again(&rig, 1001);
+        if (launches(&rig, bad[i]) != before)
+            fail_msg("%s ran again", bad[i]);
+        assert_int_equal(launches(&rig, "fast") - fast, AGAIN);
+        rig_close(&rig);
+    }
+}
+
+/* ---- when ---- */
+
+static void nothing_is_measured_ahead(void **state)
+{
+    struct plugin_rig rig;
+
+    (void)state;
+    open_with(&rig, "fast", ways[0], "ahead");
+    rig_open(&rig, "candidates");
+    add_again(&rig, 1000);
+    assert_int_equal(launches(&rig, "fast"), 0);
+    assert_int_equal(launches(&rig, "first"), AGAIN);
+    rig_close(&rig);
+}
+
+static void a_forced_one_runs(void **state)
+{
+    struct plugin_rig rig;
+
+    (void)state;
+    open_with(&rig, "fast,slow", ways[0], "any");
+    rig_set(&rig, "tune", "force", "slow");
+    rig_open(&rig, "candidates");
+    add_again(&rig, 1000);
+    assert_int_equal(launches(&rig, "slow"), AGAIN);
+    assert_int_equal(launches(&rig, "fast"), 0);
+    rig_close(&rig);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_fastest_runs),
+        cmocka_unit_test(the_first_fast_call_does_not_count),
+        cmocka_unit_test(sizes_differ),
+        cmocka_unit_test(bad_ones_never_run_again),
+        cmocka_unit_test(nothing_is_measured_ahead),
+        cmocka_unit_test(a_forced_one_runs),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
