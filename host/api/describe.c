@@ -345,7 +345,9 @@ void frit_stats_get(frit_device *device, frit_stats *out)
                         .captured_launches = streams.captured,
                         .bytes_adopted = memory.adopted,
                         .adopted_now = memory.adopted_now,
-                        .bytes_direct = atomic_load(&count->bytes_direct)};
+                        .bytes_direct = atomic_load(&count->bytes_direct),
+                        .tuned = atomic_load(&count->tuned),
+                        .quarantined = atomic_load(&count->quarantined)};
 
     copy_sized(out, &stats, sizeof(stats));
 }

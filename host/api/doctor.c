@@ -57,12 +57,15 @@ static const char *origin_of(const struct conf *conf, const char *section, const
     return "";
 }
 
-/* The store or the folder of artefacts, at `index` of those that there are. */
+/* A store or the folder of artefacts, at `index` of those that there are. */
 static bool kept_at(const struct conf *conf, uint64_t index, frit_place_desc *out)
 {
     const frit_place_desc kept[] = {{.kind = FRIT_PLACE_PLANS,
                                      .path = conf_plan_store(conf),
                                      .origin = origin_of(conf, "fusion", "store")},
+                                    {.kind = FRIT_PLACE_DECISIONS,
+                                     .path = conf_tune_store(conf),
+                                     .origin = origin_of(conf, "tune", "store")},
                                     {.kind = FRIT_PLACE_ARTEFACTS,
                                      .path = conf_artefacts(conf),
                                      .origin = origin_of(conf, "frit", "artefacts"),

@@ -143,7 +143,9 @@ static bool copy_note(struct step_copy *c, uint32_t number)
 
     c->step->flags = note->marks;
     c->step->why = arena_text(&c->to->arena, note->why, strlen(note->why));
-    return c->step->why != NULL;
+    c->step->candidate = arena_text(&c->to->arena, note->candidate, strlen(note->candidate));
+    c->step->chosen = note->chosen ? note->chosen : "";
+    return c->step->why && c->step->candidate;
 }
 
 static bool copy_step(struct step_copy *c, uint32_t number)

@@ -67,6 +67,8 @@ static frit_status load(struct conf *conf, const struct conf_sources *sources, f
     TRY(conf_complete(conf, err));
     TRY(find_store_path(conf, sources->environment, conf->options.fusion_store, "plans.db",
                         &conf->plan_store, err));
+    TRY(find_store_path(conf, sources->environment, conf->options.tune_store, "tune.db",
+                        &conf->tune_store, err));
     return find_store_path(conf, sources->environment, conf->options.artefacts, "artefacts",
                            &conf->artefacts, err);
 }
@@ -167,6 +169,11 @@ const char *conf_file_at(const struct conf *conf, uint32_t index)
 const char *conf_plan_store(const struct conf *conf)
 {
     return conf->plan_store;
+}
+
+const char *conf_tune_store(const struct conf *conf)
+{
+    return conf->tune_store;
 }
 
 const char *conf_artefacts(const struct conf *conf)

@@ -80,6 +80,8 @@ const char *conf_file_at(const struct conf *conf, uint32_t index);
 
 /* The file of saved plans, absolute; NULL: none. */
 const char *conf_plan_store(const struct conf *conf);
+/* The file of the tuner's decisions, likewise. */
+const char *conf_tune_store(const struct conf *conf);
 /* The folder for files of plugins, absolute; NULL: none. */
 const char *conf_artefacts(const struct conf *conf);
 

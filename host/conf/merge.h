@@ -54,7 +54,7 @@ struct conf {
     uint32_t n_dirs;
     struct conf_value *dirs;
     bool dirs_replace;
-    const char *plan_store, *artefacts;
+    const char *plan_store, *tune_store, *artefacts;
     struct conf_file *files, **files_end; /* that were read */
     const struct conf_section **section;  /* the list as an array; set by conf_complete */
     uint64_t n_values;

@@ -6,6 +6,7 @@
 
 #include "base/fail.h"
 #include "base/log.h"
+#include "device/decisions.h"
 #include "device/label.h"
 #include "device/lineage.h"
 #include "device/plan_saver.h"
@@ -207,7 +208,7 @@ frit_status device_create(const struct device_entry *entry, const struct device_
         st = plan_saver_open(device, &device->saver, err);
     device->measures = may_measure(device);
     if (!st)
-        st = tune_store_open(&(struct tune_store_params){.space = ""}, &device->tune_store, err);
+        st = decisions_open(device, &device->tune_store, err);
     if (!st)
         *out = device;
 out:

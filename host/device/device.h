@@ -67,6 +67,9 @@ struct device_config {
     const char *store;         /* file of known plans, NULL: none */
     uint32_t store_wait_ms;    /* see plan/store.h */
     bool store_named;          /* by the user */
+    const char *tune_store;    /* file of the tuner's decisions, NULL: none */
+    bool tune_store_named;     /* by the user */
+    uint32_t threads;          /* that compute; 0: as many as processors */
     bool compile_ahead;        /* blocks of ops do not wait for their programs */
     uint32_t numeric_class;    /* FRIT_NUMERIC_*: the most that candidates may differ */
     struct tune_config tune;
@@ -100,7 +103,8 @@ struct device_counters {
     atomic_uint_least64_t faults; /* refusals with FRIT_INTERNAL */
     atomic_uint_least64_t derived_fills, derived_hits;
     atomic_uint_least64_t bytes_in, bytes_out;
-    atomic_uint_least64_t bytes_direct; /* from other devices of the driver */
+    atomic_uint_least64_t tuned, quarantined; /* keys measured here; bad candidates found here */
+    atomic_uint_least64_t bytes_direct;       /* from other devices of the driver */
 };
 
 /* In the place of a stream's ordinal: of a device that works for another one, and where the stream
@@ -169,6 +173,12 @@ static inline bool device_needs_lineage(const frit_device *device)
 {
     return !(device->info->caps & FRIT_CAP_INLINE_QUEUE) ||
            atomic_load_explicit(&device->n_spoiled, memory_order_relaxed);
+}
+
+/* Its store of decisions (tune/store.h); never NULL while the device is open. */
+static inline struct tune_store *device_tune_store(frit_device *device)
+{
+    return device->tune_store;
 }
 
 /* A program was disabled: counts it and says so. */

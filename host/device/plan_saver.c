@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plans are saved under a text that names everything they follow from: this library and the plugins
- * concerned, by version and file, with the options set for them; the device; the fusers in their
- * order; the options of the search.  Another text is another set of plans.
+/* Plans are saved under a text that names everything they follow from (space.h).
  *
  * A note starts a job that waits until a second has passed without one; then it saves. */
 #include "device/plan_saver.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -18,10 +15,9 @@
 #include "base/fail.h"
 #include "base/log.h"
 #include "base/str.h"
-#include "conf/conf.h"
 #include "device/device.h"
+#include "device/space.h"
 #include "exec/worker.h"
-#include "load/registry.h"
 #include "plan/blob.h"
 #include "plan/store.h"
 #include "search/fuser.h"
@@ -45,101 +41,17 @@ struct plan_saver {
     bool warned;        /* that the file cannot be written; used by the saving thread only */
 };
 
-/* ---- what plans follow from ---- */
-
-/* False: there is no telling one build from the next. */
-static bool add_file(struct str *text, const char *path)
-{
-    struct stat st;
-
-    if (stat(path, &st))
-        return false;
-    str_addf(text, " %s %lld %lld.%09ld\n", path, (long long)st.st_size,
-             (long long)st.st_mtim.tv_sec, st.st_mtim.tv_nsec);
-    return true;
-}
-
-static bool add_host(struct str *text)
-{
-    static const char here; /* lies in the file that this code came from */
-    char path[PATH_MAX];
-    Dl_info info;
-
-    str_addf(text, "frit %s abi %x", FRIT_VERSION, (unsigned)FRIT_ABI_MAX);
-    return dladdr(&here, &info) && info.dli_fname && realpath(info.dli_fname, path) &&
-           add_file(text, path);
-}
-
-static bool add_plugin(struct str *text, const struct registry *registry,
-                       const struct plugin *plugin)
-{
-    const struct conf_plugin *section = registry_section(registry, plugin);
-
-    str_addf(text, "plugin %s %s", plugin->id, plugin->version);
-    if (!add_file(text, plugin->path))
-        return false;
-    for (uint32_t i = 0; section && i < section->n_options; i++)
-        str_addf(text, "option %s = %s\n", section->options[i].key, section->options[i].value);
-    return true;
-}
-
-static bool has_fusers(const struct fusers *fusers, const struct plugin *plugin)
-{
-    for (uint32_t i = 0; i < fusers->count; i++) {
-        if (strcmp(fusers->list[i].plugin, plugin->id) == 0)
-            return true;
-    }
-    return false;
-}
-
-static bool add_plugins(struct str *text, const frit_device *device)
-{
-    const struct registry *registry = device->config.registry;
-
-    for (uint32_t i = 0; i < registry_n_plugins(registry); i++) {
-        const struct plugin *plugin = registry_plugin_at(registry, i);
-
-        if ((plugin == device->entry->plugin || plugin->n_ops ||
-             has_fusers(device->fusers, plugin)) &&
-            !add_plugin(text, registry, plugin))
-            return false;
-    }
-    return true;
-}
-
-static void add_device(struct str *text, const frit_device *device)
-{
-    const frit_device_info *info = device->info;
-    const frit_str texts[] = {info->stable_id, info->fingerprint, info->driver_version,
-                              info->runtime_version};
-
-    str_addf(text, "device %s", device->name);
-    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
-        str_addf(text, " | %.*s", (int)texts[i].len, texts[i].ptr);
-    str_addf(text, "\nfusion %d blocks %u decompose %d\n", device->config.fusion,
-             device->config.max_blocks, device->config.decompose);
-    for (uint32_t i = 0; i < device->fusers->count; i++) {
-        const struct fuser *fuser = &device->fusers->list[i];
-
-        str_addf(text, "fuser %s/%s %u\n", fuser->plugin, fuser->name, fuser->version);
-    }
-}
+/* ---- saving ---- */
 
 /* False: nothing can be kept. */
 static bool name_space(struct plan_saver *saver)
 {
-    struct str *text = &saver->space;
-
-    if (!add_host(text) || !add_plugins(text, saver->device)) {
-        log_write(FRIT_LOG_DEBUG, "plan", "%s: plans are not kept: a library has no file",
-                  saver->device->name);
-        return false;
-    }
-    add_device(text, saver->device);
-    return true;
+    if (space_of_plans(saver->device, &saver->space))
+        return true;
+    log_write(FRIT_LOG_DEBUG, "plan", "%s: plans are not kept: a library has no file",
+              saver->device->name);
+    return false;
 }
-
-/* ---- saving ---- */
 
 /* A warning, once, if the user named the file; the default cache folder may well be read-only. */
 static void log_unsaved(struct plan_saver *saver, const char *what, const char *why)

@@ -283,3 +283,112 @@ frit_status artefact_put(const char *folder, uint64_t limit, const struct artefa
         close(fd);
     return st;
 }
+
+/* ---- whole files ---- */
+
+/* Whether it is as it was written, and its name is in the space. */
+static bool is_sound(const unsigned char *file, size_t size, const char *space,
+                     struct artefact_head *head)
+{
+    const unsigned char *name = file + sizeof(*head);
+    uint64_t parts[3], check[2];
+
+    if (size < sizeof(*head) + sizeof(parts))
+        return false;
+    memcpy(head, file, sizeof(*head));
+    if (head->n_name < sizeof(parts) || head->n_name > size - sizeof(*head) ||
+        !head_fits(head, (size_t)head->n_name, size))
+        return false;
+    digest(name, (size_t)head->n_name, name + head->n_name, (size_t)head->n_bytes, check);
+    memcpy(parts, name, sizeof(parts));
+    return memcmp(check, head->digest, sizeof(check)) == 0 && parts[0] == strlen(space) &&
+           parts[0] <= head->n_name - sizeof(parts) &&
+           memcmp(name + sizeof(parts), space, (size_t)parts[0]) == 0;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(((const struct kept *)a)->file, ((const struct kept *)b)->file);
+}
+
+/* malloc'd, in order; takes the descriptor. */
+static struct kept *list_files(int fd, uint32_t *count)
+{
+    uint32_t capacity = 0;
+    struct kept *list = NULL;
+    struct dirent *entry;
+    DIR *folder = fdopendir(fd);
+
+    *count = 0;
+    if (!folder)
+        close(fd);
+    while (folder && (entry = readdir(folder)) &&
+           array_grow(&list, &capacity, *count, 1, sizeof(*list)))
+        *count += look(fd, entry->d_name, &list[*count]);
+    if (folder)
+        closedir(folder);
+    if (list)
+        qsort(list, *count, sizeof(*list), by_name);
+    return list;
+}
+
+static frit_status visit_file(const char *folder, const char *name, const char *space,
+                              artefact_visit *visit, void *ctx, frit_err *err)
+{
+    frit_status status = FRIT_OK;
+    struct artefact_head head;
+    unsigned char *file;
+    uint64_t size;
+    int fd = open_file(folder, name, &size);
+
+    if (fd < 0)
+        return FRIT_OK;
+    file = malloc((size_t)size + 1);
+    if (!file)
+        status = fail_memory(err, (size_t)size);
+    else if (file_read(fd, file, (size_t)size) && is_sound(file, (size_t)size, space, &head))
+        status = visit(ctx, file, (size_t)size, err);
+    free(file);
+    close(fd);
+    return status;
+}
+
+frit_status artefact_each(const char *folder, const char *space, artefact_visit *visit, void *ctx,
+                          frit_err *err)
+{
+    frit_status status = FRIT_OK;
+    struct kept *list;
+    uint32_t count;
+    int fd = file_folder(folder, false);
+
+    if (fd < 0)
+        return FRIT_OK;
+    list = list_files(fd, &count);
+    for (uint32_t i = 0; i < count && !status; i++)
+        status = visit_file(folder, list[i].file, space, visit, ctx, err);
+    free(list);
+    return status;
+}
+
+frit_status artefact_put_file(const char *folder, uint64_t limit, const char *space,
+                              const void *file, size_t n_bytes, frit_err *err)
+{
+    const unsigned char *name = (const unsigned char *)file + sizeof(struct artefact_head);
+    char path[NAME_HEX + sizeof(SUFFIX)];
+    struct artefact_head head;
+    frit_status status;
+    int fd;
+
+    if (!is_sound(file, n_bytes, space, &head))
+        return fail(err, FRIT_INVALID, "an artefact is damaged, or of another build of the plugin");
+    fd = file_folder(folder, true);
+    if (fd < 0)
+        return fail(err, FRIT_IO, "cannot write in %s: %s", folder, strerror(errno));
+    file_name(name, (size_t)head.n_name, path);
+    status = write_file(folder, fd, path, &head, name, name + head.n_name, err);
+    if (!status && is_time_to_trim(head.digest[0]))
+        trim(fd, limit);
+    else
+        close(fd);
+    return status;
+}

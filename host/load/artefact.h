@@ -7,6 +7,7 @@
 #define LOAD_ARTEFACT_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include <frit/status.h>
@@ -27,5 +28,17 @@ bool artefact_get_record(const char *folder, const struct artefact_name *name, v
 /* Makes the folder.  An older one of the name is replaced whole.  `limit`: bytes of the folder. */
 frit_status artefact_put(const char *folder, uint64_t limit, const struct artefact_name *name,
                          const void *bytes, uint64_t n_bytes, frit_err *err);
+
+/* ---- whole files, for other machines ---- */
+
+typedef frit_status artefact_visit(void *ctx, const void *file, size_t n_bytes, frit_err *err);
+
+/* Calls `visit` for the file of each artefact of the space, in the order of their names; the first
+ * failure ends it. */
+frit_status artefact_each(const char *folder, const char *space, artefact_visit *visit, void *ctx,
+                          frit_err *err);
+/* Puts such a file.  FRIT_INVALID if it is not as it was written, or not of the space. */
+frit_status artefact_put_file(const char *folder, uint64_t limit, const char *space,
+                              const void *file, size_t n_bytes, frit_err *err);
 
 #endif

@@ -525,6 +525,11 @@ void service_end(struct service *service)
     pthread_mutex_unlock(&services.lock);
 }
 
+const char *service_space(const struct service *service)
+{
+    return keeps(service) ? service->space : NULL;
+}
+
 const frit_host_root *service_root(const struct service *service)
 {
     return &service->root;

@@ -39,10 +39,12 @@ struct launch {
     uint32_t n_assigned;         /* outputs that are to be written where they are assigned to */
 };
 
-/* Numbers of candidates, in the order in which they are tried. */
+/* Numbers of candidates, in the order in which they are tried.  Those after the first `n_best` are
+ * not tried while one of these is being compiled. */
 struct candidates {
     uint32_t *list;
-    uint32_t count;
+    uint32_t count, n_best;
+    const char *chosen; /* how: "priority", "measured", "forced" */
 };
 
 /* The bytes a value's elements lie in. */

@@ -7,6 +7,7 @@
 #include "run/bind_args.h"
 #include "run/launch_parts.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/fail.h"
@@ -162,15 +163,13 @@ static void take_operands(struct launch *l)
     }
 }
 
-static int32_t priority_of(struct launch *l, uint32_t candidate)
+static int32_t priority_of(const struct launch *l, uint32_t candidate, const frit_signature *sig)
 {
     const frit_program *program = &l->call->program->program;
-    frit_signature signature;
 
-    if (!FRIT_HAS(program->table, frit_program_table, priority) || !program->table->priority)
-        return 0;
-    sign(l, candidate, &signature);
-    return program->table->priority(program->self, candidate, &signature);
+    return FRIT_HAS(program->table, frit_program_table, priority) && program->table->priority
+               ? program->table->priority(program->self, candidate, sig)
+               : 0;
 }
 
 /* Whether the program offers the candidate for the signature, and the user allows its numbers; the
@@ -191,12 +190,16 @@ static frit_status order_by_priority(struct launch *l, struct candidates *out, f
 {
     const uint32_t n = prepared_cache_candidates(l->call->cache);
     int32_t *priority = arena_array(&l->batch->arena, n, sizeof(*priority));
+    frit_signature signature;
 
-    *out = (struct candidates){.list = arena_array(&l->batch->arena, n, sizeof(*out->list))};
+    *out = (struct candidates){.list = arena_array(&l->batch->arena, n, sizeof(*out->list)),
+                               .chosen = "priority"};
     if (!priority || !out->list)
         return fail_memory(err, n * sizeof(*priority));
+    if (n > 1)
+        sign(l, 0, &signature);
     for (uint32_t i = 0; i < n; i++) {
-        int32_t mine = n > 1 ? priority_of(l, i) : 0;
+        int32_t mine = n > 1 ? priority_of(l, i, &signature) : 0;
         uint32_t at = out->count;
 
         if (!is_offered(l, i, mine))
@@ -209,6 +212,8 @@ static frit_status order_by_priority(struct launch *l, struct candidates *out, f
         out->list[at] = i;
         out->count++;
     }
+    while (out->n_best < out->count && priority[out->n_best] == priority[0])
+        out->n_best++;
     return FRIT_OK;
 }
 
@@ -220,12 +225,25 @@ static frit_status order_candidates(struct launch *l, struct candidates *out, fr
     TRY(order_by_priority(l, out, err));
     if (l->call->only) {
         out->list[0] = *l->call->only;
-        out->count = 1;
+        out->count = out->n_best = 1;
     } else if (out->count > 1 && !l->frame->is_trial) {
         sign(l, 0, &signature);
         launch_tune(l, &signature, out);
     }
     return FRIT_OK;
+}
+
+/* For people who look at the run: which one of several runs, and why. */
+static void note_candidate(const struct launch *l, uint32_t candidate, const char *chosen)
+{
+    struct run_note *note = frame_note(l->frame);
+    frit_str identity;
+
+    if (!note || l->copy_of || prepared_cache_candidates(l->call->cache) < 2)
+        return;
+    identity = prepared_cache_candidate(l->call->cache, candidate)->identity;
+    snprintf(note->candidate, sizeof(note->candidate), "%.*s", (int)identity.len, identity.ptr);
+    note->chosen = chosen;
 }
 
 /* The first candidate that takes the signature; FRIT_BUSY if none does yet. */
@@ -240,12 +258,16 @@ static frit_status prepare_first(struct launch *l, const struct candidates *orde
         take_operands(l);
         st = prepare_candidate(l, order->list[i], i ? &later : err);
         l->launch->candidate = order->list[i];
+        if (!st)
+            note_candidate(l, order->list[i], order->chosen);
         if (!st || launch_lacked_memory(st))
             return st;
         if (st == FRIT_BUSY && i)
             *err = later;
         busy |= st == FRIT_BUSY;
         frame_undo(l->frame, &mark);
+        if (busy && i + 1 >= order->n_best)
+            return FRIT_BUSY;
         if (i + 1 < order->count)
             fallback_report(l->frame, l->call->label, FALLBACK_CANDIDATE, i ? &later : err);
     }
@@ -299,7 +321,7 @@ frit_status launch_prepare(struct launch *l, frit_err *err)
 
     TRY(key_create(l, err));
     TRY(order_candidates(l, &order, err));
-    l->wait = l->frame->is_trial || (!l->call->block && order.count == 1);
+    l->wait = l->frame->is_trial || (!l->call->block && order.n_best == 1);
     st = prepare_first(l, &order, err);
     if (st != FRIT_BUSY || l->wait ||
         (l->call->block && between_bytes(l) < HEAVY_BYTES && prefetch_ops_are_ready(l)))

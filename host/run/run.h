@@ -63,6 +63,9 @@ enum run_mark {
 struct run_note {
     uint32_t marks;
     char why[252]; /* reason of the first fallback; "": there was none */
+    char
+        candidate[64]; /* that ran, of a program with several; "": of one with one, or no program */
+    const char *chosen; /* how, as in struct candidates; NULL likewise */
 };
 
 struct run {

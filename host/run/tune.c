@@ -12,6 +12,7 @@
 #include "base/fail.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "base/timeline.h"
 #include "device/device.h"
 #include "device/prepared_cache.h"
 #include "load/breadcrumb.h"
@@ -90,6 +91,7 @@ static uint32_t place_of(const struct launch *l, const struct candidates *order,
     return i;
 }
 
+/* What was decided stands alone: nothing else is compiled meanwhile. */
 static void move(struct candidates *order, uint32_t from, uint32_t to)
 {
     const uint32_t candidate = order->list[from];
@@ -97,6 +99,7 @@ static void move(struct candidates *order, uint32_t from, uint32_t to)
     for (; from > to; from--)
         order->list[from] = order->list[from - 1];
     order->list[to] = candidate;
+    order->n_best = 1;
 }
 
 /* The first candidate stays whatever was found, since something has to run. */
@@ -105,6 +108,8 @@ static void leave_out(struct candidates *order, uint32_t at)
     if (!order->list[at])
         return;
     order->count--;
+    if (at < order->n_best && order->n_best > 1)
+        order->n_best--;
     for (; at < order->count; at++)
         order->list[at] = order->list[at + 1];
 }
@@ -125,6 +130,8 @@ static void apply(const struct launch *l, const struct tune_record *record,
             leave_out(order, at);
         else if (at >= n && known->state == TUNE_RIGHT)
             move(order, at, n++);
+        if (n)
+            order->chosen = "measured";
     }
 }
 
@@ -187,6 +194,8 @@ static void describe(struct measuring *m, uint32_t i)
 
 static void leave_with(struct measuring *m, uint32_t i, enum tune_state state, const char *why)
 {
+    if (tune_state_is_quarantined(state))
+        atomic_fetch_add(&m->launch->frame->device->count.quarantined, 1);
     m->found[i].state = state;
     m->found[i].evidence = arena_text(&m->launch->batch->arena, why, strlen(why));
     log_write(tune_state_is_quarantined(state) || state == TUNE_FAILED ? FRIT_LOG_WARN
@@ -303,12 +312,15 @@ static void rank(const struct measuring *m, struct tune_candidate *out)
         out[r] = m->found[ranking[r]];
         out[r].samples = one->samples;
         out[r].n_samples = one->n_samples;
-        if (one->state == CONTEST_OUT && !one->n_samples)
-            out[r].state = TUNE_SLOW;
     }
-    for (uint32_t i = 0; i < m->order->count; i++)
-        if (!ranked[i])
-            out[n++] = m->found[i];
+    for (uint32_t i = 0; i < m->order->count; i++) {
+        if (ranked[i])
+            continue;
+        out[n] = m->found[i];
+        if (out[n].state == TUNE_RIGHT)
+            out[n].state = m->contestants[i].state == CONTEST_OUT ? TUNE_SLOW : TUNE_UNTRIED;
+        n++;
+    }
 }
 
 static uint64_t best_of(const struct tune_candidate *candidate)
@@ -398,6 +410,7 @@ static void measure(struct measuring *m, const struct str *key, const frit_signa
                                .n_candidates = n,
                                .candidates = list});
     quarantine(m);
+    atomic_fetch_add(&m->launch->frame->device->count.tuned, 1);
     log_decision(m, what.text, list);
     str_fini(&what);
 }
@@ -408,10 +421,12 @@ static void measure_once(struct launch *l, const uint8_t *digest, const struct s
 {
     struct tune_store *store = l->frame->device->tune_store;
     struct measuring m = {.launch = l, .digest = digest, .order = order};
+    uint64_t begun;
     frit_err err = ERR_INIT;
 
     if (!tune_store_claim(store, key->text, key->length))
         return;
+    begun = timeline_begin();
     m.until = clock_ns() + l->frame->device->config.tune.budget_ms * 1000000;
     if (trial_create(l, &m.trial, &err))
         log_write(FRIT_LOG_DEBUG, "tune", "%s: %s is not measured: %s", l->frame->device->name,
@@ -419,6 +434,7 @@ static void measure_once(struct launch *l, const uint8_t *digest, const struct s
     else
         measure(&m, key, sig);
     trial_destroy(m.trial);
+    timeline_end(begun, "tune", str_of(l->call->label));
     tune_store_release(store, key->text, key->length);
 }
 
@@ -431,6 +447,7 @@ static bool force(const struct launch *l, struct candidates *order)
     for (uint32_t i = 0; identity && i < order->count; i++)
         if (str_is(identity_of(l, order->list[i]), identity)) {
             move(order, i, 0);
+            order->chosen = "forced";
             return true;
         }
     return false;

@@ -9,6 +9,7 @@ enum {
     CALM_PERCENT = 2,   /* improvement that is none */
     CALM_ROUNDS = 2,
     EQUAL_PERCENT = 3,
+    MAX_LATE = 2, /* trials in a row that take too long: one may have been interrupted */
     SURVIVORS = 2 /* that are never out for being slow */
 };
 
@@ -216,7 +217,8 @@ void contest_took(struct contest *contest, const struct contest_turn *turn, uint
     struct contestant *one = &contest->list[turn->candidate];
     const bool late = turn->limit_ns && ns > turn->limit_ns;
 
-    if (late)
+    one->n_late = late ? one->n_late + 1 : 0;
+    if (one->n_late == MAX_LATE)
         one->state = CONTEST_OUT;
     if (turn->is_warm_up)
         one->warm = true;

@@ -40,6 +40,7 @@ struct contestant {
     /* Set by the contest. */
     enum contest_state state;
     bool warm;
+    uint32_t n_late;          /* trials in a row that exceeded their limit */
     uint32_t n_samples, calm; /* rounds in a row with hardly any improvement */
     uint64_t spent_ns, best_ns;
     uint64_t samples[CONTEST_SAMPLES]; /* in their order */

@@ -80,7 +80,7 @@ frit_status lowering_build(const struct lowering *l, const struct schedule *sche
     name_kernel(by, s->block, name);
     kir_init(s->module, name);
     s->module->spaces = s->shared;
-    s->target = &l->program->device->target;
+    s->target = l->target;
     s->extents = l->extents;
     st = schedule->build(s, err);
     if (!st)

@@ -14,6 +14,7 @@ struct prepared_space;
 struct lowering {
     const struct program *program;
     const struct schedule *schedule; /* NULL: the vendor's library */
+    const struct kir_target *target; /* the device's, or a variation's */
     bool is_reduced;                 /* it may reduce products */
     const frit_signature *sig;
     int64_t *extents;

@@ -52,7 +52,7 @@ static frit_status component_sig(struct lowering *l, const struct component *c, 
 /* Whether the device allows another space of this body. */
 static bool has_capacity(const struct lowering *l, const struct body *body)
 {
-    uint32_t max = l->program->device->target.launch_words;
+    uint32_t max = l->target->launch_words;
 
     return !max || (uint64_t)(body->n_spaces + 1) * (body->n_args + body->n_words) <= max;
 }

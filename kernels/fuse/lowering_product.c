@@ -70,10 +70,8 @@ static frit_status add_product(struct lowering *l, const struct contract_product
 frit_status lowering_product(struct lowering *l, frit_err *err)
 {
     const struct block *block = &l->program->block;
-    const struct sched s = {.block = block,
-                            .sig = l->sig,
-                            .target = &l->program->device->target,
-                            .extents = l->extents};
+    const struct sched s = {
+        .block = block, .sig = l->sig, .target = l->target, .extents = l->extents};
     struct contract_product plan;
 
     TRY(contract_product_plan(&s, l->program->product, &plan, err));

@@ -11,6 +11,7 @@
 #include "fuse/codes.h"
 #include "fuse/prepared.h"
 #include "fuse/program.h"
+#include "fuse/variation.h"
 
 /* ---- the request ---- */
 
@@ -183,10 +184,9 @@ static frit_status add_to_cache(const struct prepare_request *request, struct pr
     return *out ? FRIT_OK : fail_memory(err, request->key.length);
 }
 
-void program_spec_release(void *self, const frit_launch_spec *spec)
+/* Counts one launch spec less. */
+static void release(struct program *p, struct prepared *prepared)
 {
-    struct program *p = self;
-    struct prepared *prepared = (struct prepared *)(uintptr_t)spec->driver[0];
     bool last;
 
     pthread_mutex_lock(&p->lock);
@@ -198,6 +198,11 @@ void program_spec_release(void *self, const frit_launch_spec *spec)
     pthread_mutex_unlock(&p->lock);
     if (last)
         prepared_destroy(prepared);
+}
+
+void program_spec_release(void *self, const frit_launch_spec *spec)
+{
+    release(self, (struct prepared *)(uintptr_t)spec->driver[0]);
 }
 
 /* ---- the result ---- */
@@ -225,21 +230,66 @@ static frit_status fill_spec(const struct program *p, const struct prepared *pre
     return is_compiled(prepared) ? FRIT_OK : FRIT_PREPARE_NEEDS_COMPILE;
 }
 
+/* Takes the result from the cache, or lowers; counts one more launch spec of it. */
+static frit_status take(struct program *p, uint32_t candidate, const frit_signature *sig,
+                        struct prepared **out, frit_err *err)
+{
+    struct prepared *created;
+    struct prepare_request request;
+    frit_status st = request_init(&request, p, candidate, sig, err);
+
+    *out = NULL;
+    if (!st)
+        *out = find_cached(&request);
+    if (!st && !*out) {
+        st = prepared_create(p, candidate, &request.sig, &created, err);
+        if (!st)
+            st = add_to_cache(&request, created, out, err);
+    }
+    request_fini(&request);
+    return st;
+}
+
+/* Candidate whose schedule a variation changes. */
+static uint32_t varied_candidate(const struct program *p, uint32_t candidate)
+{
+    uint32_t i = 0;
+
+    while (p->schedules[i] != p->schedules[candidate] || p->variations[i])
+        i++;
+    return i;
+}
+
+/* FRIT_UNSUPPORTED if a variation runs the kernels of the schedule itself.  What the schedule
+ * cannot run, a variation may. */
+static frit_status check_varies(struct program *p, uint32_t candidate, const frit_signature *sig,
+                                const struct prepared *prepared, frit_err *err)
+{
+    struct prepared *unvaried;
+    frit_status st = take(p, varied_candidate(p, candidate), sig, &unvaried, err);
+    bool equal;
+
+    if (st)
+        return st == FRIT_UNSUPPORTED ? FRIT_OK : st;
+    equal = prepared_equals(prepared, unvaried);
+    release(p, unvaried);
+    return equal ? fail(err, FRIT_UNSUPPORTED, "%s: %s does not change the kernels of these sizes",
+                        p->name, p->variations[candidate]->identity)
+                 : FRIT_OK;
+}
+
 frit_status program_prepare(void *self, uint32_t candidate, const frit_signature *sig,
                             frit_launch_spec *out, frit_variant *variant, frit_err *err)
 {
     struct program *p = self;
-    struct prepared *prepared = NULL, *created;
-    struct prepare_request request;
-    frit_status st = request_init(&request, p, candidate, sig, err);
+    struct prepared *prepared;
+    frit_status st;
 
-    if (!st)
-        prepared = find_cached(&request);
-    if (!st && !prepared) {
-        st = prepared_create(p, candidate, &request.sig, &created, err);
-        if (!st)
-            st = add_to_cache(&request, created, &prepared, err);
+    TRY(take(p, candidate, sig, &prepared, err));
+    st = p->variations[candidate] ? check_varies(p, candidate, sig, prepared, err) : FRIT_OK;
+    if (st) {
+        release(p, prepared);
+        return st;
     }
-    request_fini(&request);
-    return st ? st : fill_spec(p, prepared, out, variant);
+    return fill_spec(p, prepared, out, variant);
 }

@@ -11,6 +11,7 @@
 #include "base/fail.h"
 #include "fuse/codes.h"
 #include "fuse/lowering.h"
+#include "fuse/variation.h"
 #include "kernels.h"
 
 /* ---- life ---- */
@@ -30,6 +31,23 @@ void prepared_destroy(void *prepared)
     free(p->bodies);
     arena_fini(&p->arena);
     free(p);
+}
+
+static bool same_grids(const struct body *a, const struct body *b)
+{
+    return a->n_phases == b->n_phases && a->n_spaces == b->n_spaces &&
+           memcmp(a->grid, b->grid, a->n_phases * sizeof(*a->grid)) == 0;
+}
+
+bool prepared_equals(const struct prepared *a, const struct prepared *b)
+{
+    bool equal = memcmp(a->digest, b->digest, KIR_DIGEST) == 0 && a->n_bodies == b->n_bodies &&
+                 a->workspace_bytes == b->workspace_bytes && a->n_words == b->n_words &&
+                 (!a->n_words || memcmp(a->words, b->words, a->n_words * sizeof(*a->words)) == 0);
+
+    for (uint32_t i = 0; i < a->n_bodies && equal; i++)
+        equal = same_grids(&a->bodies[i], &b->bodies[i]);
+    return equal;
 }
 
 /* Lists the phases of all kernels, which the host checks and shows. */
@@ -83,8 +101,12 @@ static frit_status lower(struct lowering *l, frit_err *err)
 frit_status prepared_create(const struct program *program, uint32_t candidate,
                             const frit_signature *sig, struct prepared **out, frit_err *err)
 {
+    const struct variation *variation = program->variations[candidate];
+    const struct kir_target varied =
+        variation ? variation_target(variation, &program->device->target) : (struct kir_target){0};
     struct lowering l = {.program = program,
                          .schedule = program->schedules[candidate],
+                         .target = variation ? &varied : &program->device->target,
                          .is_reduced =
                              program->candidates[candidate].numeric_class == FRIT_NUMERIC_REDUCED,
                          .sig = sig};

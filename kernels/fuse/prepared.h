@@ -3,6 +3,7 @@
 #ifndef FUSE_PREPARED_H
 #define FUSE_PREPARED_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <frit/program.h>
@@ -16,5 +17,7 @@ struct program;
 frit_status prepared_create(const struct program *program, uint32_t candidate,
                             const frit_signature *sig, struct prepared **out, frit_err *err);
 void prepared_destroy(void *prepared); /* NULL does nothing */
+/* Whether both, of one program, run the same kernels. */
+bool prepared_equals(const struct prepared *a, const struct prepared *b);
 
 #endif

@@ -16,6 +16,7 @@
 #include "fuse/op.h"
 #include "fuse/prepare.h"
 #include "fuse/prepared.h"
+#include "fuse/variation.h"
 #include "ir/kir.h"
 #include "kernels.h"
 #include "lower/schedule/contract_product.h"
@@ -60,6 +61,7 @@ static void add_candidate(struct program *p, const struct schedule *schedule, co
     uint32_t i = p->n_candidates++;
 
     p->schedules[i] = schedule;
+    p->variations[i] = NULL;
     p->candidates[i] = (frit_candidate){.struct_size = sizeof(frit_candidate),
                                         .version = PROGRAM_VERSION,
                                         .numeric_class = numeric_class,
@@ -70,6 +72,24 @@ static void add_schedule(struct program *p, const struct schedule *schedule)
 {
     add_candidate(p, schedule, schedule->name,
                   p->n_candidates ? other_candidates_class(&p->block) : FRIT_NUMERIC_EXACT);
+}
+
+/* Those of one candidate.  One that keeps the bits of a schedule has those of the first candidate
+ * only if that is the schedule. */
+static void add_variations(struct program *p, uint32_t candidate)
+{
+    const struct schedule *schedule = p->schedules[candidate];
+
+    for (uint32_t i = 0; schedule && i < n_variations; i++) {
+        const struct variation *variation = &variations[i];
+        bool is_exact = candidate == 0 && variation->numeric_class == FRIT_NUMERIC_EXACT;
+
+        if (strcmp(variation->schedule, schedule->name) != 0)
+            continue;
+        add_candidate(p, schedule, variation->identity,
+                      is_exact ? FRIT_NUMERIC_EXACT : other_candidates_class(&p->block));
+        p->variations[p->n_candidates - 1] = variation;
+    }
 }
 
 /* The library, and where the result is of F32 the library with reduced products. */
@@ -99,10 +119,14 @@ static frit_status accepts_whole(const struct schedule *schedule, const struct b
 
 static frit_status choose_candidates(struct program *p, const struct schedule *first, frit_err *err)
 {
-    p->schedules = arena_array(&p->block.arena, n_schedules + 2, sizeof(const struct schedule *));
-    p->candidates = arena_array(&p->block.arena, n_schedules + 2, sizeof(*p->candidates));
-    if (!p->schedules || !p->candidates)
-        return fail_memory(err, n_schedules * sizeof(*p->candidates));
+    const uint32_t most = n_schedules + 2 + n_variations;
+    uint32_t n_unvaried;
+
+    p->schedules = arena_array(&p->block.arena, most, sizeof(const struct schedule *));
+    p->variations = arena_array(&p->block.arena, most, sizeof(const struct variation *));
+    p->candidates = arena_array(&p->block.arena, most, sizeof(*p->candidates));
+    if (!p->schedules || !p->variations || !p->candidates)
+        return fail_memory(err, most * sizeof(*p->candidates));
     if (first)
         add_schedule(p, first);
     for (uint32_t i = 0; i < n_schedules; i++) {
@@ -117,6 +141,9 @@ static frit_status choose_candidates(struct program *p, const struct schedule *f
         return fail(err, FRIT_UNSUPPORTED, "no schedule accepts these ops");
     p->name = p->schedules[0]->name;
     add_library(p);
+    n_unvaried = p->n_candidates;
+    for (uint32_t i = 0; i < n_unvaried; i++)
+        add_variations(p, i);
     return FRIT_OK;
 }
 
@@ -250,15 +277,27 @@ static frit_status slot_compile(void *self, uint32_t candidate, const frit_varia
 }
 
 /* The library first: for which products it is better than a schedule the driver's plan decides.
- * Reduced products are the fastest. */
+ * Reduced products are the fastest.  Variations are last: that one is better only a measurement
+ * shows. */
+enum {
+    PRIORITY_NONE = -1,
+    PRIORITY_VARIATION,
+    PRIORITY_SCHEDULE,
+    PRIORITY_LIBRARY,
+    PRIORITY_REDUCED
+};
+
 static int32_t slot_priority(void *self, uint32_t candidate, const frit_signature *sig)
 {
     const struct program *p = self;
+    const struct variation *variation = p->variations[candidate];
 
-    (void)sig;
+    if (variation)
+        return variation_applies(variation, sig) ? PRIORITY_VARIATION : PRIORITY_NONE;
     if (p->schedules[candidate])
-        return 0;
-    return p->candidates[candidate].numeric_class == FRIT_NUMERIC_REDUCED ? 2 : 1;
+        return PRIORITY_SCHEDULE;
+    return p->candidates[candidate].numeric_class == FRIT_NUMERIC_REDUCED ? PRIORITY_REDUCED
+                                                                          : PRIORITY_LIBRARY;
 }
 
 static void slot_destroy(void *self)

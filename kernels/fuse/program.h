@@ -67,7 +67,8 @@ struct program {
     uint32_t *arg_numbers;
     uint32_t n_candidates;
     frit_candidate *candidates;
-    const struct schedule **schedules; /* per candidate; NULL: the vendor's library */
+    const struct schedule **schedules;   /* per candidate; NULL: the vendor's library */
+    const struct variation **variations; /* per candidate; NULL: the schedule as it is */
     uint32_t product;     /* op that the library computes; BLOCK_NONE: it is not a candidate */
     pthread_mutex_t lock; /* guards the fields below */
     struct map prepared;  /* candidate and signature -> struct prepared */
@@ -75,8 +76,9 @@ struct program {
 };
 
 /* Creates a program for a closed block, which it takes, also on failure.  The candidates are
- * `first`, if not NULL, and every other schedule that accepts the block; FRIT_UNSUPPORTED if there
- * is none.  The program's arguments are those of the block. */
+ * `first`, if not NULL, every other schedule that accepts the block, the vendor's library, and the
+ * variations of these schedules; FRIT_UNSUPPORTED if no schedule accepts it.  The program's
+ * arguments are those of the block. */
 frit_status program_create(const struct kernels_device *device, const struct schedule *first,
                            struct block *block, struct program **out, frit_err *err);
 void program_destroy(struct program *program);

@@ -62,7 +62,8 @@ struct kir_tuning sched_tuning(const struct sched *s)
 
 uint32_t sched_spread_lanes(const struct sched *s, uint32_t lanes, int64_t n)
 {
-    const uint32_t least = sched_tuning(s).many_rows;
+    const uint32_t many = sched_tuning(s).many_rows;
+    const uint32_t least = many < SCHED_MIN_LANES ? SCHED_MIN_LANES : many;
 
     while (lanes > least && n / lanes < s->target->units)
         lanes /= 2;

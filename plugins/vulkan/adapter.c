@@ -75,7 +75,9 @@ static void read_names(struct adapter *out, const VkPhysicalDeviceProperties *pr
                        const VkPhysicalDeviceVulkan12Properties *driver)
 {
     char device_uuid[2 * VK_UUID_SIZE + 1], driver_uuid[2 * VK_UUID_SIZE + 1];
+    char cache_uuid[2 * VK_UUID_SIZE + 1];
 
+    print_hex(properties->pipelineCacheUUID, cache_uuid);
     print_hex(ids->deviceUUID, device_uuid);
     print_hex(ids->driverUUID, driver_uuid);
     memcpy(out->uuid, ids->deviceUUID, sizeof out->uuid);
@@ -87,8 +89,10 @@ static void read_names(struct adapter *out, const VkPhysicalDeviceProperties *pr
              VK_API_VERSION_PATCH(out->api_version));
     snprintf(out->driver_version, sizeof out->driver_version, "%s %s", driver->driverName,
              driver->driverInfo);
-    snprintf(out->fingerprint, sizeof out->fingerprint, "%s-%s-%08" PRIx32, device_uuid,
-             driver_uuid, properties->driverVersion);
+    /* The same for another card of the kind: what a pipeline cache's header has, and the driver. */
+    snprintf(out->fingerprint, sizeof out->fingerprint,
+             "%04" PRIx32 "-%04" PRIx32 "-%s-%s-%08" PRIx32, properties->vendorID,
+             properties->deviceID, cache_uuid, driver_uuid, properties->driverVersion);
 }
 
 /* The subgroup size to require of pipelines.  0 unless the device supports what kernels with

@@ -43,7 +43,7 @@ struct adapter {
     char pci[16];                                     /* "domain:bus:device.function" or "" */
     char driver_version[VK_MAX_DRIVER_NAME_SIZE + VK_MAX_DRIVER_INFO_SIZE];
     char api_version_text[16];
-    char fingerprint[96]; /* of device, driver and driver version: key of caches */
+    char fingerprint[96]; /* of the kind of device, driver and driver version: key of caches */
     uint8_t uuid[VK_UUID_SIZE];
     VkPhysicalDeviceMemoryProperties memory_properties;
     uint32_t device_heap; /* index of the Vulkan heap that buffers are allocated from */

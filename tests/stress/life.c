@@ -17,7 +17,7 @@
 #include "census.h"
 #include "program.h"
 
-enum { HOSTS = 2, THREADS = 4, SETTINGS = 24, MIB = 1 << 20 };
+enum { HOSTS = 2, THREADS = 4, SETTINGS = 32, MIB = 1 << 20 };
 
 /* A driver, and what a host sets for it. */
 struct driver {
@@ -97,10 +97,12 @@ static void choose_settings(struct round *r)
     static const char *const yes[] = {"yes"}, *const no[] = {"no"}, *const wait[] = {"wait"};
     static const char *const few[] = {"65536", "200000", "2000000"};
     const struct driver *driver = r->driver;
-    static char store[300], artefacts[300], dirs[1200];
+    static const char *const when[] = {"ahead", "first"};
+    static char store[300], decisions[300], artefacts[300], dirs[1200];
     const struct soak *soak = r->life->soak;
 
     snprintf(store, sizeof(store), "%s/plans.db", soak->folder);
+    snprintf(decisions, sizeof(decisions), "%s/tune.db", soak->folder);
     snprintf(artefacts, sizeof(artefacts), "%s/artefacts", soak->folder);
     snprintf(dirs, sizeof(dirs), "%s/lib/frit/plugins:%s/tests/fake/null:%s/bad", soak->build,
              soak->build, soak->folder);
@@ -116,6 +118,8 @@ static void choose_settings(struct round *r)
     set(r, "plugin.vulkan", "enabled", "no");
     set(r, "plugin.null", "enabled", driver->computes ? "no" : "yes");
     set(r, "frit", "artefact_bytes", "1048576");
+    set(r, "tune", "store", driver->computes && pick(r, 4) ? decisions : "none");
+    set(r, "tune", "when", when[pick(r, 2)]);
     set(r, "fusion", "store_bytes", few[pick(r, 3)]);
     set_one_of(r, "memory", "chunk_bytes", chunks, 3);
     set_one_of(r, "memory", "keep_bytes", keeps, 2);

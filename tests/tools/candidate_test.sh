@@ -41,6 +41,6 @@ class_lies element 0 of value 2 is [-.0-9]+, by the first candidate [-.0-9]+$
 far element 0 of value 2 is [-.0-9]+, by the first candidate [-.0-9]+$
 fails a command: io: candidates: fails on purpose$
 ROWS
-check 1 '^candidate/results$' '^failed candidate/results: it .*: op add, candidate crashes$' fast,crashes candidate/results
+check 1 '^candidate/results$' '^failed candidate/results: .*: op add, candidate crashes$' fast,crashes candidate/results
 check 1 '^candidate/results$' '^failed candidate/results: it hangs: no answer after 1 s: op add, candidate hangs$' fast,hangs candidate/results
 finish

@@ -4,7 +4,7 @@
 . "$(dirname "$0")/expect.sh"
 export HOME=$scratch/home XDG_CACHE_HOME=$scratch/home/cache
 mkdir -p "$HOME" "$scratch/plugins"
-unset FRIT_DEVICE FRIT_CONFIG FRIT_PLUGIN_PATH FRIT_SEARCH_PROBE FRIT_FUSION_STORE FRIT_ARTEFACTS
+unset FRIT_DEVICE FRIT_CONFIG FRIT_PLUGIN_PATH FRIT_SEARCH_PROBE FRIT_FUSION_STORE FRIT_TUNE_STORE FRIT_ARTEFACTS
 
 # ---- nothing is wrong
 cp "$build/lib/frit/plugins/"libfrit-{cpu,reference}.so "$scratch/plugins"
@@ -12,7 +12,8 @@ export FRIT_PLUGIN_PATH=$scratch/plugins
 expect 0 '^No problems found\.$' '' "$frit" doctor
 for word in '^frit [0-9.]+, ABI' '^  reference  .*built with this library$' '^\* cpu:0 ' \
   '^  configuration +none was found$' "^  plugins +$scratch/plugins, by environment FRIT_PLUGIN_PATH\$" \
-  "^  plans +$XDG_CACHE_HOME/frit/plans.db \(not made yet\)" "^  compiled code +$XDG_CACHE_HOME/frit/artefacts " \
+  "^  plans +$XDG_CACHE_HOME/frit/plans.db \(not made yet\)" \
+  "^  decisions +$XDG_CACHE_HOME/frit/tune.db \(not made yet\)" "^  compiled code +$XDG_CACHE_HOME/frit/artefacts " \
   '^  processors +[0-9]+ of [0-9]+$' '^  open files +[0-9]+'; do
   grep -Eq -- "$word" "$scratch/out" || complain "no line $word" "doctor"
 done

@@ -105,8 +105,8 @@ static void show_step(const frit_step_desc *step, uint64_t number, void *ctx)
         printf(", in place");
     if (step->flags & FRIT_STEP_SKIPPED)
         printf(", skipped");
-    if (step->flags & FRIT_STEP_CANDIDATE)
-        printf(", another candidate than the first");
+    if (*step->candidate)
+        printf(", candidate %s (%s)", step->candidate, step->chosen);
     if (step->flags & FRIT_STEP_BY_OPS)
         printf(", ran op by op");
     if (step->flags & FRIT_STEP_DECOMPOSED)
@@ -171,7 +171,8 @@ static void json_step(const frit_step_desc *step, uint64_t number, void *ctx)
     json_bool(json, "program", runs_program(step));
     json_bool(json, "in_place", step->flags & FRIT_STEP_IN_PLACE);
     json_bool(json, "skipped", step->flags & FRIT_STEP_SKIPPED);
-    json_bool(json, "candidate", step->flags & FRIT_STEP_CANDIDATE);
+    json_text(json, "candidate", *step->candidate ? step->candidate : NULL);
+    json_text(json, "chosen", *step->chosen ? step->chosen : NULL);
     json_bool(json, "by_ops", step->flags & FRIT_STEP_BY_OPS);
     json_bool(json, "decomposed", step->flags & FRIT_STEP_DECOMPOSED);
     json_bool(json, "elsewhere", step->flags & FRIT_STEP_ELSEWHERE);
@@ -265,7 +266,8 @@ const struct command explain_command = {
         "With --json: file, device, ops, programs (steps that launch one), launches,\n"
         "faults (programs that failed by a fault of the driver), runs {ops,\n"
         "bytes_read, bytes_stored, blocks {label, fuser, score, end, program, in_place, skipped,\n"
-        "candidate, by_ops, decomposed, elsewhere (what ran instead), why, ops, reads, stores,\n"
+        "candidate (that ran, of several) and chosen (how), by_ops, decomposed,\n"
+        "elsewhere (what ran instead), why, ops, reads, stores,\n"
         "bytes_read, bytes_stored}}.",
     .options =
         (const struct option[]){

@@ -31,10 +31,11 @@ frit_status frit_build(frit_build_desc *out);
 /* ---- places ---- */
 
 enum {
-    FRIT_PLACE_CONFIG = 1,   /* a configuration file that was read */
-    FRIT_PLACE_PLUGINS = 2,  /* a folder that was searched for plugins */
-    FRIT_PLACE_PLANS = 3,    /* the file of plans that are kept */
-    FRIT_PLACE_ARTEFACTS = 4 /* the folder of compiled code and results of probes that are kept */
+    FRIT_PLACE_CONFIG = 1,    /* a configuration file that was read */
+    FRIT_PLACE_PLUGINS = 2,   /* a folder that was searched for plugins */
+    FRIT_PLACE_PLANS = 3,     /* the file of plans that are kept */
+    FRIT_PLACE_ARTEFACTS = 4, /* the folder of compiled code and results of probes that are kept */
+    FRIT_PLACE_DECISIONS = 5  /* the file of the tuner's decisions that are kept */
 };
 
 /* A file or folder that a host uses; kept ones are made when they are first needed. */

@@ -125,6 +125,8 @@ typedef struct frit_step_desc {
     const char *const *out_types;
     uint64_t bytes_in, bytes_out; /* sizes of these values; 0 for a view */
     const char *why; /* why its program, candidate or device could not run it; "" if it could */
+    const char *candidate; /* that ran, of a program with several; "" else */
+    const char *chosen;    /* how: "priority" (the driver's), "measured", "forced"; "" likewise */
 } frit_step_desc;
 
 /* FRIT_INVALID beyond the last. */

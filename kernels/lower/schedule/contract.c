@@ -15,13 +15,11 @@ enum {
     FEW_LANES = 64,      /* a group with more is cut where there are few groups */
     GROUPS_PER_UNIT = 2, /* to have work for all */
     GROUP_COST = 32,     /* in lanes */
-    SHORT_LINE = 16,     /* an innermost dim below it is not cut into lines by itself */
     FEW_ROWS = 6,        /* sums of a lane, which fit 16 registers with their operands */
     MANY_ROWS = 8,       /* likewise for more */
     DOT_PLACES = 4,
-    TILE_PLACES = 4,
+    TILE_PLACES = 4, /* of a lane at most */
     PACK_LANES = 64,
-    PACK_READERS = 64,    /* places along the other side */
     PACK_LEAST = 1 << 17, /* elements */
     PACK_MAX = 1 << 29,
     LEAST_DOT = 32,    /* a sum of that many is worth lanes of its own */
@@ -175,7 +173,7 @@ static int64_t line_of(const struct contract *c, const struct contract_side *sid
 {
     uint32_t dim = contract_last_dim(&c->e.space, side->tag);
 
-    if (dim != SPACE_DIMS && c->e.space.extent[dim] >= SHORT_LINE)
+    if (dim != SPACE_DIMS && c->e.space.extent[dim] >= sched_tuning(c->e.s).short_line)
         return c->e.space.extent[dim];
     return contract_points(&c->e.space, side->tag);
 }
@@ -184,6 +182,7 @@ static int64_t line_of(const struct contract *c, const struct contract_side *sid
  * steps of k so far apart that caches suffer. */
 static bool is_packed(const struct contract *c, const struct contract_side *side)
 {
+    const uint32_t least = sched_tuning(c->e.s).pack_readers;
     const struct space *space = &c->e.space;
     uint32_t dim = contract_last_dim(space, side->tag), k = contract_last_dim(space, CONTRACT_K);
     int64_t line = line_of(c, side), size, readers = contract_points(space, CONTRACT_M);
@@ -191,7 +190,7 @@ static bool is_packed(const struct contract *c, const struct contract_side *side
     if (side == &c->a)
         readers = contract_points(space, CONTRACT_N);
     if (c->pad.used || dim == SPACE_DIMS || k == SPACE_DIMS || space->extent[k] != c->n_k ||
-        line != space->extent[dim] || readers < PACK_READERS || c->n_k < LEAST_DOT)
+        line != space->extent[dim] || readers < least || c->n_k < LEAST_DOT)
         return false;
     size = c->n_k * tiles_of(line, PACK_LANES) * PACK_LANES;
     return (size >= PACK_LEAST || contract_line_cost(c, side, dim) > 1) &&
@@ -292,6 +291,7 @@ static bool fits_tiles(const struct contract *c)
 /* Fewer places where there would be too few groups to keep the device busy. */
 static void choose_tiles(struct contract *c)
 {
+    const uint32_t most = sched_tuning(c->e.s).tile_places;
     int64_t both = contract_points(&c->e.space, CONTRACT_BOTH),
             m = contract_points(&c->e.space, CONTRACT_M),
             n = contract_points(&c->e.space, CONTRACT_N);
@@ -300,8 +300,8 @@ static void choose_tiles(struct contract *c)
     c->across = &c->b;
     c->down = &c->a;
     c->lanes = CONTRACT_EDGE * CONTRACT_EDGE;
-    c->n_down = m > 2 * CONTRACT_EDGE ? TILE_PLACES : m > CONTRACT_EDGE ? 2 : 1;
-    c->n_across = n > 2 * CONTRACT_EDGE ? TILE_PLACES : n > CONTRACT_EDGE ? 2 : 1;
+    c->n_down = m > 2 * CONTRACT_EDGE ? most : m > CONTRACT_EDGE ? 2 : 1;
+    c->n_across = n > 2 * CONTRACT_EDGE ? most : n > CONTRACT_EDGE ? 2 : 1;
     while (c->n_down + c->n_across > 2 && both * tiles_of(m, CONTRACT_EDGE * c->n_down) *
                                                   tiles_of(n, CONTRACT_EDGE * c->n_across) <
                                               (int64_t)c->e.s->target->units / 4)

@@ -53,9 +53,10 @@ static void names_what_it_uses(void **state)
 {
     static const frit_setting settings[] = {{"frit", "artefacts", "/nowhere/artefacts"},
                                             {"fusion", "store", "/nowhere/plans"},
+                                            {"tune", "store", "/nowhere/decisions"},
                                             {"search", "dirs", "/nowhere/plugins"}};
     const frit_host_params params = {
-        .struct_size = sizeof(params), .settings = settings, .n_settings = 3};
+        .struct_size = sizeof(params), .settings = settings, .n_settings = 4};
     frit_place_desc place = {.struct_size = sizeof(place)};
     char file[] = "/tmp/frit-doctor-XXXXXX";
     frit_host *host;
@@ -71,6 +72,7 @@ static void names_what_it_uses(void **state)
     assert_true(place_of(host, FRIT_PLACE_CONFIG, file));
     assert_true(place_of(host, FRIT_PLACE_PLUGINS, "/nowhere/plugins"));
     assert_true(place_of(host, FRIT_PLACE_PLANS, "/nowhere/plans"));
+    assert_true(place_of(host, FRIT_PLACE_DECISIONS, "/nowhere/decisions"));
     assert_true(place_of(host, FRIT_PLACE_ARTEFACTS, "/nowhere/artefacts"));
     assert_int_equal(frit_place_at(host, 1000, &place), FRIT_INVALID);
     assert_int_equal(frit_place_at(NULL, 0, &place), FRIT_INVALID);

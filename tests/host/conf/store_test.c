@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where plans are kept. */
+/* Where plans and decisions are kept. */
 #include "host/conf/world.h"
 
 #include <limits.h>
@@ -15,6 +15,21 @@ static void expect(const char *path)
         assert_string_equal(conf_plan_store(conf), path);
     else
         assert_null(conf_plan_store(conf));
+    conf_destroy(conf);
+}
+
+static void so_do_decisions(void **state)
+{
+    char path[PATH_MAX];
+    struct conf *conf = world_load();
+
+    (void)state;
+    snprintf(path, sizeof(path), "%s/home/.cache/frit/tune.db", world_root());
+    assert_string_equal(conf_tune_store(conf), path);
+    conf_destroy(conf);
+    world_set("tune", "store", "none");
+    conf = world_load();
+    assert_null(conf_tune_store(conf));
     conf_destroy(conf);
 }
 
@@ -67,6 +82,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(it_lies_in_the_cache, world_setup, world_teardown),
         cmocka_unit_test_setup_teardown(it_is_where_the_option_says, world_setup, world_teardown),
+        cmocka_unit_test_setup_teardown(so_do_decisions, world_setup, world_teardown),
         cmocka_unit_test_setup_teardown(without_a_home_it_is_nowhere, world_setup, world_teardown),
     };
 

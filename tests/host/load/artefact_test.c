@@ -266,9 +266,74 @@ static void test_no_folder(void **state)
     assert_non_null(strstr(err.text, "/proc/self/nothing"));
 }
 
+/* ---- whole files ---- */
+
+struct copies {
+    unsigned char bytes[4][512];
+    size_t n_bytes[4];
+    int n;
+};
+
+static frit_status copy_file(void *ctx, const void *bytes, size_t n_bytes, frit_err *err)
+{
+    struct copies *copies = ctx;
+
+    (void)err;
+    assert_true(copies->n < 4 && n_bytes <= sizeof(copies->bytes[0]));
+    memcpy(copies->bytes[copies->n], bytes, n_bytes);
+    copies->n_bytes[copies->n++] = n_bytes;
+    return FRIT_OK;
+}
+
+static void list(const char *space, struct copies *out)
+{
+    out->n = 0;
+    assert_int_equal(artefact_each(folder, space, copy_file, out, NULL), FRIT_OK);
+}
+
+/* Files of a space go to another folder and are found there; changed ones do not. */
+static void test_files_travel(void **state)
+{
+    const struct artefact_name a = name_of("p", "s", "a"), b = name_of("p", "s", "b"),
+                               other = name_of("q", "s", "a");
+    struct copies copies;
+
+    (void)state;
+    list("p", &copies);
+    assert_int_equal(copies.n, 0);
+    put(&a, "one", 3);
+    put(&b, "two", 3);
+    put(&other, "three", 5);
+    list("p", &copies);
+    assert_int_equal(copies.n, 2);
+    each_file(remove_file);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(
+            artefact_put_file(folder, LIMIT, "p", copies.bytes[i], copies.n_bytes[i], NULL),
+            FRIT_OK);
+    assert_true(is_there(&a, "one", 3));
+    assert_true(is_there(&b, "two", 3));
+    each_file(remove_file);
+    assert_int_equal(
+        artefact_put_file(folder, LIMIT, "q", copies.bytes[0], copies.n_bytes[0], NULL),
+        FRIT_INVALID);
+    for (size_t i = 0; i < copies.n_bytes[0]; i++) {
+        assert_int_equal(artefact_put_file(folder, LIMIT, "p", copies.bytes[0], i, NULL),
+                         FRIT_INVALID);
+        copies.bytes[0][i] ^= 1;
+        assert_int_equal(
+            artefact_put_file(folder, LIMIT, "p", copies.bytes[0], copies.n_bytes[0], NULL),
+            FRIT_INVALID);
+        copies.bytes[0][i] ^= 1;
+    }
+    list("p", &copies);
+    assert_int_equal(copies.n, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_files_travel, setup, teardown),
         cmocka_unit_test_setup_teardown(test_names, setup, teardown),
         cmocka_unit_test_setup_teardown(test_damage, setup, teardown),
         cmocka_unit_test_setup_teardown(test_others_could_write, setup, teardown),

@@ -51,9 +51,9 @@ struct op_program {
 
 /* Creates the program and the signature. */
 frit_status product_make(struct library *library, const struct row *row, struct op_program *out);
-/* Number of the library's candidate, which must be the last; UINT32_MAX: the program has none. */
+/* Number of the library's candidate; UINT32_MAX: the program has none. */
 uint32_t product_candidate(const frit_program *program);
-/* Likewise of the candidate with reduced products, which must precede it. */
+/* Likewise of the candidate with reduced products. */
 uint32_t product_reduced_candidate(const frit_program *program);
 /* Prepares and compiles. */
 frit_status product_prepare(struct op_program *p, uint32_t candidate);

@@ -412,12 +412,20 @@ static float tolerance_of(uint32_t numeric_class)
                                                    : 0x1p-17f;
 }
 
+static uint32_t bits_of(float value)
+{
+    uint32_t bits;
+
+    memcpy(&bits, &value, sizeof(bits));
+    return bits;
+}
+
 static bool is_right(const struct block_run *run, float got, float want, float most)
 {
     if (isnan(want))
         return isnan(got);
     if (run->exact)
-        return memcmp(&got, &want, sizeof(got)) == 0;
+        return bits_of(got) == bits_of(want);
     return got == want || fabsf(got - want) <= tolerance_of(run->numeric_class) * most;
 }
 

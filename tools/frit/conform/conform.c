@@ -160,11 +160,9 @@ static int take_fault(const struct invocation *in, frit_setting *fault)
  * is tested is not tried before, since every process here is one that may crash. */
 static int take_options(const struct invocation *in, struct conform_options *options)
 {
-    static const frit_setting fixed[] = {{"frit", "fallback", "none"},
-                                         {"frit", "poison", "yes"},
-                                         {"frit", "artefacts", "none"},
-                                         {"fusion", "compile", "wait"},
-                                         {"fusion", "store", "none"}};
+    static const frit_setting fixed[] = {
+        {"frit", "fallback", "none"},  {"frit", "poison", "yes"},   {"frit", "artefacts", "none"},
+        {"fusion", "compile", "wait"}, {"fusion", "store", "none"}, {"tune", "store", "none"}};
     const char *timeout = invocation_value(in, "--timeout");
     char *end = NULL;
 

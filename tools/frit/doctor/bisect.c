@@ -33,12 +33,15 @@ static const struct variant variants[] = {
     {{"frit", "artefacts", "none"},
      "compiled code that was kept",
      "remove the folder of artefacts"},
+    {{"tune", "store", "none"},
+     "a decision of the tuner that was kept",
+     "`frit tune show` lists them, `frit tune forget` drops them"},
     {{"fusion", "max_candidates", "1"}, "a candidate of a program, not its first", ""},
     {{"fusion", "numeric", "exact"}, "the numeric class that the configuration allows", ""},
     {{"stream", "capture", "no"}, "the driver's recordings of submits (frit.capture/1)", ""},
     {{"stream", "queues", "1"}, "several queues of the driver", ""},
 };
-enum { N_VARIANTS = sizeof(variants) / sizeof(variants[0]), N_KEPT = 2 /* the first ones */ };
+enum { N_VARIANTS = sizeof(variants) / sizeof(variants[0]), N_KEPT = 3 /* the first ones */ };
 
 static const frit_setting single_ops = {"fusion", "enabled", "no"};
 

@@ -91,7 +91,7 @@ static void print_place(const struct location *place, FILE *out)
     else if (place->desc.kind == FRIT_PLACE_ARTEFACTS)
         fprintf(out, " (%" PRIu64 " files, %s of %s)", place->n_files,
                 term_bytes(place->bytes, bytes), term_bytes(place->desc.max_bytes, limit));
-    else if (place->desc.kind == FRIT_PLACE_PLANS)
+    else if (place->desc.kind == FRIT_PLACE_PLANS || place->desc.kind == FRIT_PLACE_DECISIONS)
         fprintf(out, " (%s)", term_bytes(place->bytes, bytes));
     if (*place->desc.origin && strcmp(place->desc.origin, "built in") != 0)
         fprintf(out, ", by %s", place->desc.origin);

@@ -203,8 +203,8 @@ static bool part_make(const struct judge *judge, const struct region *region, bo
 /* All results of the program are outputs of this run. */
 static int run_reference(struct judge *judge, const struct invocation *in)
 {
-    static const frit_setting settings[] = {{"fusion", "enabled", "no"},
-                                            {"fusion", "store", "none"}};
+    static const frit_setting settings[] = {
+        {"fusion", "enabled", "no"}, {"fusion", "store", "none"}, {"tune", "store", "none"}};
     const struct region all = {0, judge->program.n_ops - 1};
     struct trial trial = {.words = "no memory"};
     struct part part;
@@ -213,7 +213,7 @@ static int run_reference(struct judge *judge, const struct invocation *in)
     if (part_make(judge, &all, true, &part)) {
         part.request.device = judge->against;
         part.request.settings = settings;
-        part.request.n_settings = 2;
+        part.request.n_settings = sizeof(settings) / sizeof(settings[0]);
         part.request.repeat = 1;
         part.request.seconds = fmax(part.request.seconds, REFERENCE_SECONDS);
         trial_run(&part.request, &trial);

@@ -21,7 +21,7 @@ static bool is_folder(uint32_t kind)
 
 static bool is_kept(uint32_t kind)
 {
-    return kind == FRIT_PLACE_PLANS || kind == FRIT_PLACE_ARTEFACTS;
+    return kind == FRIT_PLACE_PLANS || kind == FRIT_PLACE_DECISIONS || kind == FRIT_PLACE_ARTEFACTS;
 }
 
 const char *location_name(uint32_t kind)
@@ -29,7 +29,8 @@ const char *location_name(uint32_t kind)
     static const char *const names[] = {[FRIT_PLACE_CONFIG] = "configuration",
                                         [FRIT_PLACE_PLUGINS] = "plugins",
                                         [FRIT_PLACE_PLANS] = "plans",
-                                        [FRIT_PLACE_ARTEFACTS] = "compiled code"};
+                                        [FRIT_PLACE_ARTEFACTS] = "compiled code",
+                                        [FRIT_PLACE_DECISIONS] = "decisions"};
 
     return kind < sizeof(names) / sizeof(names[0]) && names[kind] ? names[kind] : "other";
 }
@@ -99,8 +100,9 @@ static void check_missing(const struct location *place, struct problems *problem
         return;
     problems_add(problems, "make it writable, or choose another place in the configuration",
                  "%s: cannot be made, so that %s are not kept: %s: %s", place->desc.path,
-                 place->desc.kind == FRIT_PLACE_PLANS ? "plans" : "compiled programs", above,
-                 strerror(errno));
+                 place->desc.kind == FRIT_PLACE_ARTEFACTS ? "compiled programs"
+                                                          : location_name(place->desc.kind),
+                 above, strerror(errno));
 }
 
 /* Who may write to it decides what runs here. */
