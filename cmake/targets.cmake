@@ -66,6 +66,13 @@ function(frit_test_of library name)
   frit_test_case(${name} ${CMAKE_BINARY_DIR}/tests/bin/${name})
 endfunction()
 
+# frit_test_objects(LIBRARY NAME SOURCES...): what several tests of frit_twin or frit_kernels link, compiled once.
+function(frit_test_objects library name)
+  add_library(${name} OBJECT ${ARGN})
+  target_link_libraries(${name} PRIVATE frit_flags ${library} cmocka)
+  target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR}/tests)
+endfunction()
+
 # frit_test_case(NAME COMMAND...): any command as a test, in the same surroundings.
 function(frit_test_case name)
   add_test(NAME ${name} COMMAND ${ARGN} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A driver that runs neg, add, maximum and copy of f32, and fuses them, each shared object with one
- * thing wrong: -DWRONG=WRONG_<row of wrongs.def>, or none with WRONG_NOTHING.  All else is right,
- * so that nothing but that can be what `frit conform` complains about. */
+ * thing wrong: `wrong_row`, or none with WRONG_NOTHING.  All else is right, so that nothing but
+ * that can be what `frit conform` complains about. */
 #include <math.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -16,13 +16,14 @@
 #include "wrong_memory.h"
 #include "wrong_queue.h"
 
-#ifndef WRONG_ID
-#error "wants -DWRONG_ID=\"...\""
-#endif
-
 /* ---- what its programs say of a launch ---- */
 
-const frit_phase wrong_phase = {{1, 1, 1}, {WRONG == WRONG_LIMITS ? 2048 : 1, 1, 1}};
+const frit_phase *wrong_phase(void)
+{
+    static const frit_phase right = {{1, 1, 1}, {1, 1, 1}}, large = {{1, 1, 1}, {2048, 1, 1}};
+
+    return wrong_row == WRONG_LIMITS ? &large : &right;
+}
 
 static const uint32_t first_input;
 const frit_output_spec wrong_aliased = {.alias = &first_input, .n_alias = 1};
@@ -70,11 +71,11 @@ float *wrong_element(const frit_arg *arg, const frit_arg *out, int64_t i)
         if (own < 0)
             continue;
         stride = arg->dims[own] == 1 ? 0 : arg->strides[own];
-        if (WRONG == WRONG_STRIDES && arg != out && stride > 0)
+        if (wrong_row == WRONG_STRIDES && arg != out && stride > 0)
             stride = dense;
-        if (WRONG == WRONG_REVERSED && stride < 0)
+        if (wrong_row == WRONG_REVERSED && stride < 0)
             stride = 0;
-        if (WRONG == WRONG_BROADCAST && is_stretched(arg, out))
+        if (wrong_row == WRONG_BROADCAST && is_stretched(arg, out))
             stride = 0;
         dense *= arg->dims[own];
         offset += at * stride;
@@ -86,7 +87,7 @@ static float sum(float a, float b)
 {
     float result = a + b;
 
-    if (WRONG == WRONG_ROUNDING && isfinite(result) &&
+    if (wrong_row == WRONG_ROUNDING && isfinite(result) &&
         fabs((double)result) > fabs((double)a + (double)b))
         result = nextafterf(result, 0);
     return result;
@@ -97,11 +98,11 @@ float wrong_result(uint32_t op, float a, float b)
     if (op == FRIT_OP_add)
         return sum(a, b);
     if (op == FRIT_OP_neg)
-        return WRONG == WRONG_ZERO_SIGN ? 0 - a : -a;
+        return wrong_row == WRONG_ZERO_SIGN ? 0 - a : -a;
     if (op == FRIT_OP_copy)
         return a;
     if (isnan(a) || isnan(b))
-        return WRONG == WRONG_NANS && !isnan(a) ? a : WRONG == WRONG_NANS ? b : NAN;
+        return wrong_row == WRONG_NANS && !isnan(a) ? a : wrong_row == WRONG_NANS ? b : NAN;
     return a >= b ? a : b;
 }
 
@@ -111,13 +112,13 @@ static void misbehave(const struct wrong_program *program, uint32_t rank)
 {
     if (rank > 0)
         return;
-    if (WRONG == WRONG_CRASHES && program->op == FRIT_OP_neg)
+    if (wrong_row == WRONG_CRASHES && program->op == FRIT_OP_neg)
         raise(SIGSEGV);
-    if (WRONG == WRONG_ABORTS && program->op == FRIT_OP_add)
+    if (wrong_row == WRONG_ABORTS && program->op == FRIT_OP_add)
         abort();
-    if (WRONG == WRONG_EXITS && program->op == FRIT_OP_neg)
+    if (wrong_row == WRONG_EXITS && program->op == FRIT_OP_neg)
         _exit(3);
-    while (WRONG == WRONG_HANGS && program->op == FRIT_OP_neg)
+    while (wrong_row == WRONG_HANGS && program->op == FRIT_OP_neg)
         pause();
 }
 
@@ -128,11 +129,11 @@ static int64_t done_of(struct wrong_program *program, const frit_arg *out)
 
     if (program->count == 0 && out->rank > 0)
         program->count = count;
-    if (WRONG == WRONG_ODD && count > 1)
+    if (wrong_row == WRONG_ODD && count > 1)
         return count & ~(int64_t)1;
-    if (WRONG == WRONG_FORGETS && out->rank == 0)
+    if (wrong_row == WRONG_FORGETS && out->rank == 0)
         return 0;
-    if (WRONG == WRONG_SHAPE && out->rank > 0 && program->count < count)
+    if (wrong_row == WRONG_SHAPE && out->rank > 0 && program->count < count)
         return program->count;
     return count;
 }
@@ -151,7 +152,7 @@ static float scalar_of(struct wrong_program *program, const frit_launch *launch,
 
     if (program->runs++ == 0)
         program->scalar = value;
-    return WRONG == WRONG_SCALAR ? program->scalar : value;
+    return wrong_row == WRONG_SCALAR ? program->scalar : value;
 }
 
 static bool strided(const frit_arg *arg)
@@ -167,13 +168,13 @@ static float unpack(struct wrong_program *program, const frit_launch *launch, fl
 
     if (derived->fill)
         at[0] = wrong_result(program->op, element, 0);
-    if (WRONG == WRONG_REWRITES)
+    if (wrong_row == WRONG_REWRITES)
         at[1] = (float)program->runs++;
     if (!program->has_packed) {
         program->packed = at[0];
         program->has_packed = true;
     }
-    return WRONG == WRONG_STALE ? program->packed : at[0];
+    return wrong_row == WRONG_STALE ? program->packed : at[0];
 }
 
 static void run(struct wrong_program *program, const frit_launch *launch)
@@ -188,7 +189,7 @@ static void run(struct wrong_program *program, const frit_launch *launch)
     for (uint32_t k = 0; k < n_in; k++)
         if (in[k]->dtype == FRIT_NO_DTYPE)
             value[k] = scalar_of(program, launch, &next);
-    for (int64_t i = 0; i < count && WRONG == WRONG_ALIAS; i++)
+    for (int64_t i = 0; i < count && wrong_row == WRONG_ALIAS; i++)
         *wrong_element(out, out, i) = 0;
     for (int64_t i = 0; i < count; i++) {
         for (uint32_t k = 0; k < n_in; k++)
@@ -198,11 +199,11 @@ static void run(struct wrong_program *program, const frit_launch *launch)
                                           ? unpack(program, launch, value[0])
                                           : wrong_result(program->op, value[0], value[1]);
     }
-    if (WRONG == WRONG_PAST_END && count > 1)
+    if (wrong_row == WRONG_PAST_END && count > 1)
         wrong_element(out, out, count - 1)[1] = 1;
-    if (WRONG == WRONG_VARIES && count > 1)
+    if (wrong_row == WRONG_VARIES && count > 1)
         *wrong_element(out, out, 0) += (float)(program->runs++ % 2) / 1048576;
-    if (WRONG == WRONG_OPERAND && program->op == FRIT_OP_add && count > 1 && in[0]->dtype)
+    if (wrong_row == WRONG_OPERAND && program->op == FRIT_OP_add && count > 1 && in[0]->dtype)
         *wrong_element(in[0], out, 0) += 1;
 }
 
@@ -234,8 +235,8 @@ static frit_status prepare(void *self, uint32_t candidate, const frit_signature 
     if (program->op == FRIT_OP_relu)
         return fake_fail(program->fake, err, FRIT_INTERNAL, "a kernel that is not valid");
     out->n_phases = 1;
-    out->phases = &wrong_phase;
-    out->n_outputs = WRONG == WRONG_ALIAS;
+    out->phases = wrong_phase();
+    out->n_outputs = wrong_row == WRONG_ALIAS;
     out->output_stride = sizeof(wrong_aliased);
     out->outputs = &wrong_aliased;
     out->n_derived = program->op == FRIT_OP_neg;
@@ -254,7 +255,7 @@ static void destroy(void *self)
 bool wrong_takes(const frit_op_desc *op)
 {
     if (op->id != FRIT_OP_neg && op->id != FRIT_OP_add && op->id != FRIT_OP_maximum &&
-        op->id != FRIT_OP_copy && !(WRONG == WRONG_REFUSES && op->id == FRIT_OP_relu))
+        op->id != FRIT_OP_copy && !(wrong_row == WRONG_REFUSES && op->id == FRIT_OP_relu))
         return false;
     for (uint32_t i = 0; i < op->n_in; i++)
         if (frit_operand_at(op, op->in, i)->dtype != FRIT_F32)
@@ -290,7 +291,7 @@ static frit_status op_program(void *self, const frit_op_desc *op, frit_program *
 
     if (!wrong_takes(op))
         return fake_fail(fake, err, FRIT_UNSUPPORTED, "neg, add, maximum and copy of f32 only");
-    if (WRONG == WRONG_NO_PROGRAM && op->id == FRIT_OP_neg)
+    if (wrong_row == WRONG_NO_PROGRAM && op->id == FRIT_OP_neg)
         return fake_fail(fake, err, FRIT_INTERNAL, "there is no program");
     program = fake->core->mem_alloc(fake->host->self, sizeof(*program), 64);
     if (!program)
@@ -313,7 +314,7 @@ static frit_status check(const struct fake *fake, const frit_cmd *cmd, frit_err 
 {
     if (cmd->kind == FRIT_CMD_TIMESTAMP)
         return FRIT_OK;
-    if (WRONG != WRONG_KINDS && (cmd->kind < FRIT_CMD_COPY || cmd->kind > FRIT_CMD_BARRIER))
+    if (wrong_row != WRONG_KINDS && (cmd->kind < FRIT_CMD_COPY || cmd->kind > FRIT_CMD_BARRIER))
         return fake_fail(fake, err, FRIT_UNSUPPORTED, "a command of unknown kind");
     return FRIT_OK;
 }
@@ -326,7 +327,7 @@ static frit_status launch(const struct fake *fake, const frit_launch *given, fri
         fused_run(given);
         return FRIT_OK;
     }
-    if (WRONG == WRONG_FAILS && program->op == FRIT_OP_add && strided(frit_arg_at(given, 0)))
+    if (wrong_row == WRONG_FAILS && program->op == FRIT_OP_add && strided(frit_arg_at(given, 0)))
         return fake_fail(fake, err, FRIT_IO, "not today");
     run(program, given);
     return FRIT_OK;
@@ -340,7 +341,7 @@ static uint64_t ticks_now(const struct fake *fake)
 {
     const uint64_t now = fake->core->now_ns(fake->host->self);
 
-    return WRONG == WRONG_RATE ? now / 2 : now;
+    return wrong_row == WRONG_RATE ? now / 2 : now;
 }
 
 static void timestamp(const struct fake *fake, const frit_cmd *cmd)
@@ -348,9 +349,9 @@ static void timestamp(const struct fake *fake, const frit_cmd *cmd)
     static uint64_t back;
     uint64_t ticks = ticks_now(fake);
 
-    if (WRONG == WRONG_CLOCK)
+    if (wrong_row == WRONG_CLOCK)
         ticks -= (back += EARLY_NS / 1000);
-    if (WRONG == WRONG_EARLY)
+    if (wrong_row == WRONG_EARLY)
         ticks -= EARLY_NS;
     memcpy((char *)cmd->dst + cmd->dst_offset, &ticks, sizeof(ticks));
 }
@@ -375,14 +376,14 @@ static frit_status submit(void *self, frit_queue *queue, const frit_cmd *cmds, u
     const struct fake *fake = fake_of(self);
     frit_status status = FRIT_OK;
 
-    for (uint32_t i = 0; i < count && !status && WRONG != WRONG_HALF; i++)
+    for (uint32_t i = 0; i < count && !status && wrong_row != WRONG_HALF; i++)
         status = check(fake, cmd_at(cmds, stride, i), err);
     if (!status)
         status = wrong_queue_enter(self, queue, waits, n_waits, err);
     if (!status && wrong_queue_hold(self, queue, cmds, count, stride))
         return fake->plain.submit(self, queue, NULL, 0, 0, NULL, 0, value, err);
     for (uint32_t i = 0; i < count && !status; i++) {
-        frit_cmd plain = *cmd_at(cmds, stride, WRONG == WRONG_LATE ? count - 1 - i : i);
+        frit_cmd plain = *cmd_at(cmds, stride, wrong_row == WRONG_LATE ? count - 1 - i : i);
 
         status = check(fake, &plain, err);
         if (!status && plain.kind == FRIT_CMD_LAUNCH) {
@@ -430,11 +431,11 @@ static frit_status memory_alloc(void *self, const frit_alloc_desc *desc, frit_al
 
     if (desc->heap == 1)
         return wrong_alloc_pinned(self, desc, out, err);
-    loose.align = WRONG == WRONG_ALIGN ? 64 : loose.align;
-    if (WRONG == WRONG_STUCK && desc->bytes == 1)
+    loose.align = wrong_row == WRONG_ALIGN ? 64 : loose.align;
+    if (wrong_row == WRONG_STUCK && desc->bytes == 1)
         stuck = self;
     status = fake->plain.alloc(self, &loose, out, err);
-    return status && WRONG == WRONG_MEMORY ? FRIT_INTERNAL : status;
+    return status && wrong_row == WRONG_MEMORY ? FRIT_INTERNAL : status;
 }
 
 static frit_status memory_write(void *self, const frit_transfer *to, const void *from,
@@ -446,9 +447,9 @@ static frit_status memory_write(void *self, const frit_transfer *to, const void 
     frit_status status;
     void *lost;
 
-    if (WRONG == WRONG_OFFSETS)
+    if (wrong_row == WRONG_OFFSETS)
         even.offset &= ~(uint64_t)1;
-    if (WRONG == WRONG_LEAKS) {
+    if (wrong_row == WRONG_LEAKS) {
         lost = fake->core->mem_alloc(fake->host->self, LOST, 64);
         if (lost)
             memset(lost, 1, LOST);
@@ -464,14 +465,14 @@ static frit_status memory_read(void *self, const frit_transfer *from, void *into
     frit_transfer part = *from;
     frit_status status;
 
-    if (WRONG == WRONG_TRANSFER && part.bytes > 4096)
+    if (wrong_row == WRONG_TRANSFER && part.bytes > 4096)
         part.bytes &= ~(uint64_t)3;
-    if (WRONG == WRONG_FILES)
+    if (wrong_row == WRONG_FILES)
         (void)!dup(STDERR_FILENO);
     status = wrong_queue_enter(self, from->queue, from->waits, from->n_waits, err);
     if (!status)
         status = fake->plain.read(self, &part, into, value, err);
-    *value -= WRONG == WRONG_TIME;
+    *value -= wrong_row == WRONG_TIME;
     return status;
 }
 
@@ -491,16 +492,17 @@ static frit_status record(void *self, frit_queue *queue, const frit_cmd *cmds, u
         return fake_fail(fake, err, FRIT_NO_HOST_MEMORY, "no memory for a recording");
     arena.used = 0;
     *out = recording_keep(&arena, cmds, count, stride, params, n_params, param_stride);
-    return WRONG == WRONG_RECORDS ? submit(self, queue, cmds, count, stride, NULL, 0, &value, err)
-                                  : FRIT_OK;
+    return wrong_row == WRONG_RECORDS
+               ? submit(self, queue, cmds, count, stride, NULL, 0, &value, err)
+               : FRIT_OK;
 }
 
 /* What is wrong stays as it was recorded. */
 static bool is_baked(const frit_param *param)
 {
-    return (WRONG == WRONG_BAKED_SCALAR && param->kind == FRIT_PARAM_SCALAR) ||
-           (WRONG == WRONG_BAKED_PLACE && param->kind == FRIT_PARAM_ARG) ||
-           (WRONG == WRONG_BAKED_INPUT && param->kind == FRIT_PARAM_ARG && param->index == 0);
+    return (wrong_row == WRONG_BAKED_SCALAR && param->kind == FRIT_PARAM_SCALAR) ||
+           (wrong_row == WRONG_BAKED_PLACE && param->kind == FRIT_PARAM_ARG) ||
+           (wrong_row == WRONG_BAKED_INPUT && param->kind == FRIT_PARAM_ARG && param->index == 0);
 }
 
 static frit_status replay(void *self, frit_recording *recording, const void *block,
@@ -525,7 +527,7 @@ static const frit_capture_table captures = {
 
 /* ---- the plugin ---- */
 
-static const void *get_interface(void *instance, frit_str id)
+const void *wrong_interface(void *instance, frit_str id)
 {
     static const frit_profile_table profile = {.struct_size = sizeof(profile),
                                                .clock = device_clock};
@@ -539,7 +541,7 @@ static const void *get_interface(void *instance, frit_str id)
                : fake_get_interface(instance, id);
 }
 
-static frit_status plugin_open(const frit_host_root *host, void **instance, frit_err *err)
+frit_status wrong_plugin_open(const frit_host_root *host, void **instance, frit_err *err)
 {
     struct fake *fake = NULL;
     frit_status status = fake_open(host, "wrong", &fake, err);
@@ -565,15 +567,3 @@ static frit_status plugin_open(const frit_host_root *host, void **instance, frit
     *instance = fake;
     return FRIT_OK;
 }
-
-static const frit_plugin plugin = {
-    .struct_size = sizeof(plugin),
-    .id = {WRONG_ID, sizeof(WRONG_ID) - 1},
-    .version = {"1.0", 3},
-    .license = {"Apache-2.0", 10},
-    .open = plugin_open,
-    .close = fake_close,
-    .get_interface = get_interface,
-};
-
-FRIT_DEFINE_PLUGIN(WRONG_ID, "1.0", "", &plugin)

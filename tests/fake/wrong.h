@@ -15,6 +15,9 @@ enum {
 #include "wrongs.def"
 };
 
+/* One of them, of the shared object (wrong_plugin.c). */
+extern const int wrong_row;
+
 /* Elements of a tensor. */
 int64_t wrong_count(const frit_arg *arg);
 /* Where element `i` of the result lies in an operand, or in the result itself; dims are aligned at
@@ -27,7 +30,7 @@ bool wrong_takes(const frit_op_desc *op);
 float wrong_scalar(const frit_launch *launch, uint32_t index);
 
 /* What specs point to: one lane, and an output in the place of the first input. */
-extern const frit_phase wrong_phase;
+const frit_phase *wrong_phase(void);
 extern const frit_output_spec wrong_aliased;
 
 /* ---- fusers of neg, add and maximum ---- */
@@ -36,5 +39,10 @@ extern const frit_fuser_table wrong_fusers;
 /* Whether a fuser made the program; then fused_run runs it. */
 bool fused_owns(const frit_program *program);
 void fused_run(const frit_launch *launch);
+
+/* ---- the plugin's table ---- */
+
+frit_status wrong_plugin_open(const frit_host_root *host, void **instance, frit_err *err);
+const void *wrong_interface(void *instance, frit_str id);
 
 #endif

@@ -106,7 +106,7 @@ static frit_status clone(const void *self, void **out, frit_err *err)
     *out = to;
     if (!to)
         return fake_fail(from->fake, err, FRIT_NO_HOST_MEMORY, "no memory");
-    if (WRONG == WRONG_SHALLOW && from->steps->n) {
+    if (wrong_row == WRONG_SHALLOW && from->steps->n) {
         free_memory(from->fake, to->steps);
         to->steps = from->steps;
         to->steps->refs++;
@@ -122,7 +122,7 @@ static void reset(void *self)
     struct wrong_fuser *fuser = self;
 
     fuser->steps->n = 0;
-    if (WRONG != WRONG_RESET)
+    if (wrong_row != WRONG_RESET)
         fuser->steps->closed = false;
 }
 
@@ -140,7 +140,7 @@ static void push_one(struct steps *steps, const frit_op_desc *op)
     struct step *step = &steps->at[steps->n];
 
     if (!fits(steps, op)) {
-        steps->closed = WRONG != WRONG_UNKNOWN;
+        steps->closed = wrong_row != WRONG_UNKNOWN;
         return;
     }
     if (steps->n++ == 0)
@@ -166,7 +166,7 @@ static void push(void *self, const frit_op_desc *ops, uint32_t count, uint32_t s
     struct wrong_fuser *fuser = self;
 
     for (uint32_t i = 0; i < count; i++)
-        if (!fuser->steps->closed || WRONG == WRONG_PUSHED)
+        if (!fuser->steps->closed || wrong_row == WRONG_PUSHED)
             push_one(fuser->steps, op_at(ops, stride, i));
 }
 
@@ -178,7 +178,7 @@ static void state(const void *self, frit_fuser_state *out)
     out->ready = fuser->steps->n > 0;
     out->accepted = fuser->steps->n;
     out->quality = out->ready ? 500 : 0;
-    if (WRONG == WRONG_STATE)
+    if (wrong_row == WRONG_STATE)
         out->quality += fuser->n_queries++;
 }
 
@@ -228,7 +228,7 @@ static void find_args(struct fused *fused)
                 fused->args[fused->n_in++] = value;
         }
     }
-    if (WRONG == WRONG_ORDER)
+    if (wrong_row == WRONG_ORDER)
         qsort(fused->args, fused->n_in, sizeof(*fused->args), by_number);
     for (uint32_t i = 0; i < fused->n; i++)
         if (!is_dead(fused, fused->at[i].out))
@@ -248,7 +248,7 @@ static float operand(const frit_launch *launch, const struct fused *fused, const
                      uint32_t value, int64_t i, uint32_t *scalar)
 {
     if (value == NO_VALUE)
-        return WRONG == WRONG_FUSED_SCALAR ? fused->scalar : wrong_scalar(launch, (*scalar)++);
+        return wrong_row == WRONG_FUSED_SCALAR ? fused->scalar : wrong_scalar(launch, (*scalar)++);
     for (uint32_t s = 0; s < fused->n; s++)
         if (fused->at[s].out == value)
             return results[s];
@@ -269,7 +269,7 @@ static void run_element(const frit_launch *launch, const struct fused *fused, in
         results[s] = wrong_result(step->op, in[0], in[1]);
         if (to)
             *to = results[s];
-        else if (WRONG == WRONG_DEAD)
+        else if (wrong_row == WRONG_DEAD)
             *place(launch, fused, fused->args[0], i) = results[s];
     }
 }
@@ -280,19 +280,19 @@ void fused_run(const frit_launch *launch)
     const frit_arg *out = frit_arg_at(launch, launch->n_args - 1);
     int64_t count = wrong_count(out);
 
-    if (WRONG == WRONG_FUSED_CRASH && fused->n > 2)
+    if (wrong_row == WRONG_FUSED_CRASH && fused->n > 2)
         raise(SIGSEGV);
     if (fused->runs++ == 0) {
         fused->count = count;
         fused->scalar = fused->n_scalars ? wrong_scalar(launch, 0) : 0;
     }
-    if (WRONG == WRONG_FUSED_SHAPE && count > fused->count)
+    if (wrong_row == WRONG_FUSED_SHAPE && count > fused->count)
         count = fused->count;
-    for (int64_t i = 0; i < count && WRONG == WRONG_FUSED_ALIAS; i++)
+    for (int64_t i = 0; i < count && wrong_row == WRONG_FUSED_ALIAS; i++)
         *wrong_element(out, out, i) = 0;
     for (int64_t i = 0; i < count; i++) {
         run_element(launch, fused, i);
-        if (WRONG == WRONG_CANDIDATE && launch->candidate == 1)
+        if (wrong_row == WRONG_CANDIDATE && launch->candidate == 1)
             *wrong_element(out, out, i) += 1;
     }
 }
@@ -306,7 +306,7 @@ static frit_status describe(void *self, frit_program_info *out, frit_err *err)
     const struct fused *fused = self;
 
     (void)err;
-    out->n_candidates = WRONG == WRONG_CANDIDATE ? 2 : 1;
+    out->n_candidates = wrong_row == WRONG_CANDIDATE ? 2 : 1;
     out->candidate_stride = sizeof(*list);
     out->n_ops = fused->n;
     out->name = FRIT_STR("fused");
@@ -321,14 +321,14 @@ static frit_status prepare(void *self, uint32_t candidate, const frit_signature 
     struct fused *fused = self;
 
     (void)candidate;
-    if (sig->flags & FRIT_MUST_UNDERSTAND && WRONG != WRONG_FLAGS)
+    if (sig->flags & FRIT_MUST_UNDERSTAND && wrong_row != WRONG_FLAGS)
         return fake_fail(fused->fake, err, FRIT_UNSUPPORTED, "unknown flags");
     out->n_phases = 1;
-    out->phases = &wrong_phase;
+    out->phases = wrong_phase();
     out->n_outputs = fused->n_out;
     out->output_stride = sizeof(fused->outputs[0]);
     out->outputs = fused->outputs;
-    if (WRONG == WRONG_PREPARE) {
+    if (wrong_row == WRONG_PREPARE) {
         variant->n_bytes = 1;
         variant->bytes[0] = (uint8_t)fused->prepared++;
     }
@@ -417,10 +417,10 @@ static frit_status make(const struct fake *fake, const struct steps *steps, frit
     if (!fused)
         return fake_fail(fake, err, FRIT_NO_HOST_MEMORY, "no memory");
     fused->fake = fake;
-    fused->n = steps->n - (WRONG == WRONG_ACCEPTED && steps->n > 1);
+    fused->n = steps->n - (wrong_row == WRONG_ACCEPTED && steps->n > 1);
     memcpy(fused->at, steps->at, sizeof(fused->at));
     find_args(fused);
-    if (WRONG == WRONG_FUSED_ALIAS)
+    if (wrong_row == WRONG_FUSED_ALIAS)
         fused->outputs[fused->n_out - 1] = wrong_aliased;
     out->table = &table;
     out->self = fused;
@@ -432,7 +432,7 @@ static frit_status finish(void *self, frit_program *out, frit_err *err)
     struct wrong_fuser *fuser = self;
     frit_status status = make(fuser->fake, fuser->steps, out, err);
 
-    if (WRONG == WRONG_FINISHED)
+    if (wrong_row == WRONG_FINISHED)
         fuser->steps->n = 0;
     return status;
 }
@@ -455,7 +455,7 @@ static frit_status from_state(void *instance, const frit_fuser_device *device, f
     if (status)
         return status;
     saved = saved_of(out->self);
-    if (memcmp(&saved, bytes, sizeof(saved)) == 0 || WRONG == WRONG_SAVED)
+    if (memcmp(&saved, bytes, sizeof(saved)) == 0 || wrong_row == WRONG_SAVED)
         return FRIT_OK;
     program_destroy(out->self);
     return fake_fail(instance, err, FRIT_INCOMPATIBLE, "bytes with a fault, or of other ops");

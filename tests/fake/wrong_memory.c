@@ -33,9 +33,9 @@ frit_status wrong_alloc_pinned(void *self, const frit_alloc_desc *desc, frit_all
 
     twice.bytes = 2 * ((desc->bytes + desc->align - 1) / desc->align * desc->align);
     status = fake_of(self)->plain.alloc(self, &twice, out, err);
-    if (!status && WRONG == WRONG_NOT_MAPPED)
+    if (!status && wrong_row == WRONG_NOT_MAPPED)
         out->host_pointer = NULL;
-    if (!status && WRONG == WRONG_SHADOW) /* beside the memory */
+    if (!status && wrong_row == WRONG_SHADOW) /* beside the memory */
         out->host_pointer = (char *)out->host_pointer + twice.bytes / 2;
     return status;
 }
@@ -48,7 +48,7 @@ frit_status wrong_open(void *instance, uint32_t index, const frit_open_params *p
     const struct fake *fake = instance;
     frit_open_params own = *params;
 
-    if (WRONG == WRONG_NATIVES)
+    if (wrong_row == WRONG_NATIVES)
         own.n_natives = 0;
     return fake->plain.device_open(instance, index, &own, out, err);
 }
@@ -79,7 +79,7 @@ void wrong_free(void *self, frit_memory *memory)
     for (uint32_t i = 0; i < IMPORTED && memory; i++) {
         if (!imported[i].bytes || (const void *)memory != imported[i].data)
             continue;
-        if (WRONG == WRONG_SCRUBS)
+        if (wrong_row == WRONG_SCRUBS)
             memset(memory, 0, imported[i].bytes);
         imported[i].bytes = 0;
         return;
@@ -93,7 +93,7 @@ void wrong_free(void *self, frit_memory *memory)
 frit_status wrong_copy_from(void *self, const frit_transfer *to, const frit_peer_source *from,
                             uint64_t *value, frit_err *err)
 {
-    const uint64_t offset = WRONG == WRONG_PEERS ? 0 : from->offset;
+    const uint64_t offset = wrong_row == WRONG_PEERS ? 0 : from->offset;
 
     return fake_of(self)->plain.write(self, to, (const char *)from->memory + offset, value, err);
 }

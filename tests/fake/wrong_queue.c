@@ -44,7 +44,7 @@ static frit_status run_held(void *self, frit_err *err)
 
 static bool is_made(const void *self, const frit_queue *queue)
 {
-    return !queue || WRONG == WRONG_STRANGER ||
+    return !queue || wrong_row == WRONG_STRANGER ||
            (held.has_second == self && queue == (const void *)&second);
 }
 
@@ -57,7 +57,7 @@ frit_status wrong_queue_check(void *self, const frit_queue *queue, const frit_po
 
     for (uint32_t i = 0; i < n_waits; i++) {
         made &= is_made(self, waits[i].queue);
-        if (WRONG != WRONG_TO_COME &&
+        if (wrong_row != WRONG_TO_COME &&
             fake->plain.wait(self, NULL, waits[i].value, 0, &failure, err))
             return FRIT_INVALID;
     }
@@ -73,7 +73,7 @@ frit_status wrong_queue_enter(void *self, const frit_queue *queue, const frit_po
         return status;
     if (!queue)
         return run_held(self, err);
-    for (uint32_t i = 0; i < n_waits && WRONG != WRONG_WAITS; i++) {
+    for (uint32_t i = 0; i < n_waits && wrong_row != WRONG_WAITS; i++) {
         if (!waits[i].queue)
             return run_held(self, err);
     }

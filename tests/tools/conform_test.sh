@@ -38,7 +38,7 @@ expect 0 '"skipped": 9,' '' "$frit" conform reference --filter fuser --json --ju
 expect_json conform
 tr -d '\n' <"$scratch/out" | grep -Eq '"skips": \[ *\{ *"case": "fuser/push", *"reason": "the plugin has no fusers" *\},' || complain "no list of skips" "conform --json"
 grep -q 'name="fuser/push"><skipped message="the plugin has no fusers"/>' "$scratch/junit.xml" || complain "no reason of a skip" junit
-expect 0 '^reference:0: [0-9]+ cases' '' "$frit" conform reference:0 --quick --filter 'add/*' --isolate
+expect 0 '^reference:0: [0-9]+ cases' "$calm" "$frit" conform reference:0 --quick --filter 'add/*' --isolate
 
 # The fusers of a plugin without a device.
 expect 0 ' passed, 0 failed, 0 skipped;' '' "$frit" conform reference --filter 'fuser/*' --filter 'program/saved' \

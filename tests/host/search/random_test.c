@@ -2,10 +2,12 @@
 /* Random segments: whatever the search finds is run over symbolic values, in an independent
  * simulation of memory, and must leave what program order leaves.
  *
- *   host_search_random [SEGMENTS [SEED]]    2,000 by default; the seed of a failure is printed */
+ *   host_search_random [SEGMENTS [SEED]]    2,000 by default, or FRIT_TEST_CASES; the seed of a
+ * failure is printed */
 #include "search_rig.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/fail.h"
@@ -370,7 +372,10 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(e10_any_limit_runs_the_same, say_seed),
     };
+    const char *many = getenv("FRIT_TEST_CASES");
 
+    if (many)
+        segments = strtoull(many, NULL, 10);
     if (argc > 1)
         segments = strtoull(argv[1], NULL, 10);
     if (argc > 2)

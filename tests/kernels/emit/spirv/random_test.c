@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Random modules on a device as by eval.  FRIT_TEST_CASE is the number of the first,
- * FRIT_TEST_CASES how many.
+ * FRIT_TEST_CASES how many; FRIT_TEST_LONG=1: more.
  *
  * Without subgroups on a rasteriser, as the driver has it: lavapipe's LLVM 15 cannot select the
  * broadcast of a float made of an unsigned integer from another invocation (AVX-512), and ends the
@@ -11,7 +11,7 @@
 #include "kernels/emit/spirv/rig.h"
 #include "unit.h"
 
-enum { CASES = 150 };
+enum { CASES = 60, LONG_CASES = 150 };
 
 static struct vulkan_rig *rig;
 
@@ -44,7 +44,10 @@ static void random_modules_run_as_by_eval(void **state)
 {
     const char *first = getenv("FRIT_TEST_CASE"), *many = getenv("FRIT_TEST_CASES");
     uint64_t from = first ? strtoull(first, NULL, 10) : 0;
-    uint64_t n = many ? strtoull(many, NULL, 10) : first ? 1 : CASES;
+    uint64_t n = many                       ? strtoull(many, NULL, 10)
+                 : first                    ? 1
+                 : getenv("FRIT_TEST_LONG") ? LONG_CASES
+                                            : CASES;
 
     (void)state;
     for (uint64_t i = 0; i < n; i++)
