@@ -200,8 +200,9 @@ static void leave_with(struct measuring *m, uint32_t i, enum tune_state state, c
     m->found[i].evidence = arena_text(&m->launch->batch->arena, why, strlen(why));
     log_write(tune_state_is_quarantined(state) || state == TUNE_FAILED ? FRIT_LOG_WARN
                                                                        : FRIT_LOG_DEBUG,
-              "tune", "%s: %s: candidate %s is not used: %s", m->launch->frame->device->name,
-              m->launch->call->label, m->found[i].identity, why);
+              "tune", "%s: %s: candidate %s is %s: %s", m->launch->frame->device->name,
+              m->launch->call->label, m->found[i].identity,
+              m->order->list[i] ? "not used" : "used all the same, as the first", why);
 }
 
 /* Runs it for the first time; false: it does not take part. */
@@ -248,8 +249,7 @@ static bool check_candidate(struct measuring *m, uint32_t i)
     return right;
 }
 
-/* Priorities order a program's candidates; what was measured stands above that, so that all are in
- * one batch.  Minimal trusts the program: only the best group is measured. */
+/* Priorities order a program's candidates where nothing was measured; here all are in one batch. */
 static void check_candidates(struct measuring *m)
 {
     for (uint32_t i = 0; i < m->order->count; i++)
