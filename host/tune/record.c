@@ -186,10 +186,10 @@ frit_status tune_record_copy(const struct tune_record *from, struct tune_record 
         status = fail_memory(err, sizeof(*owned));
     else
         status = tune_record_verify(&owned->record, err);
-    if (status && owned)
-        tune_record_destroy(&owned->record);
-    else
+    if (!status)
         *out = &owned->record;
+    else if (owned)
+        tune_record_destroy(&owned->record);
     return status;
 }
 
