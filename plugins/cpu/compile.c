@@ -10,6 +10,7 @@
 #include "compile.h"
 
 #include <string.h>
+#include <time.h>
 
 #include "cpu.h"
 #include "emit/llvm/blob.h"
@@ -116,8 +117,20 @@ static void raise_priority(struct module_code *code, uint64_t before, uint64_t s
 /* Compiles on the launching thread, whether or not a task was spawned.  Once only: it may fail. */
 static void hurry(struct module_code *code)
 {
-    if (!atomic_exchange(&code->hurried, true))
-        compile_well(code);
+    if (atomic_exchange(&code->hurried, true))
+        return;
+    compile_well(code);
+    atomic_store(&code->hurry_ended, true);
+}
+
+/* Another thread's may be under way. */
+static void hurry_and_wait(struct module_code *code)
+{
+    const struct timespec pause = {.tv_nsec = 1000000};
+
+    hurry(code);
+    while (!atomic_load(&code->hurry_ended))
+        (void)nanosleep(&pause, NULL);
 }
 
 static void note_spent(struct module_code *code, uint64_t ns)
@@ -136,7 +149,9 @@ const struct object *module_object(struct module_code *code, uint64_t ns)
 
     if (best || !code->compiles)
         return best ? best : code->first;
-    if (ns >= LONG_NS)
+    if (ns == MODULE_BEST)
+        hurry_and_wait(code);
+    else if (ns >= LONG_NS)
         hurry(code);
     else
         note_spent(code, ns);

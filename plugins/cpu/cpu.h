@@ -75,9 +75,10 @@ struct module_code {
     atomic_uint_least64_t task;     /* of the host, that makes it; 0: not known */
     bool compiles;                  /* to better code, of the module that is kept for that */
     atomic_bool spawned;            /* the task that makes better code */
-    atomic_bool hurried;            /* a launching thread compiled without waiting for the task */
-    atomic_bool unwanted;           /* no program uses the code any more */
-    struct kir_module module;       /* for the compile */
+    atomic_bool hurried,
+        hurry_ended;      /* a launching thread compiles, or has, without waiting for the task */
+    atomic_bool unwanted; /* no program uses the code any more */
+    struct kir_module module; /* for the compile */
     uint8_t digest[KIR_DIGEST];
     uint64_t writes; /* bits of the arguments that it writes, of the first 64 */
     size_t scratch;  /* bytes that a thread needs in the tile interpreter */
