@@ -29,6 +29,7 @@ static int open_measuring(struct session *session, const struct invocation *in)
 {
     const char *budget = invocation_value(in, "--budget");
     const frit_setting settings[] = {{"fusion", "compile", "wait"},
+                                     {"fusion", "store_wait", "600000"}, /* nobody waits for us */
                                      {"tune", "when", "any"},
                                      {"tune", "budget", budget ? budget : USUAL_BUDGET_MS},
                                      {"frit", "log", "warn,tune=debug"}};
