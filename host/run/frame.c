@@ -120,8 +120,9 @@ static frit_status claim_zoned(struct frame *frame, uint64_t bytes, struct buffe
     frit_status st;
 
     if (frame->n_zones == frame->zones_capacity)
-        return fail(err, FRIT_UNSUPPORTED, "a launch with more than %u outputs is not checked",
-                    frame->zones_capacity - 1);
+        return fail(err, FRIT_UNSUPPORTED,
+                    "a launch that takes memory more than %u times is not checked",
+                    frame->zones_capacity);
     TRY(buffer_create(frame->device->memory, bytes + 2 * zone, false, &whole, err));
     st = buffer_part(whole, zone, bytes, out, err);
     if (st)

@@ -16,6 +16,7 @@
 
 enum {
     ZONE = 4096,     /* bytes on both sides of new memory */
+    MORE_ZONES = 16, /* than outputs: a workspace, and what is derived */
     UNTOUCHED = 0xff /* NaN in every float type */
 };
 
@@ -68,7 +69,6 @@ struct candidate_check {
     uint32_t candidate, numeric_class;
     void *const *expected;
     bool in_place;
-    struct buffer *zones[16];
     enum trial_finding finding;
     frit_err *why;
 };
@@ -182,8 +182,10 @@ static frit_status run_check(struct candidate_check *c, frit_err *err)
     c->frame = trial_begin(t, c->in_place);
     if (may_take_zones(t->device)) {
         c->frame.zone_bytes = ZONE;
-        c->frame.zones = c->zones;
-        c->frame.zones_capacity = sizeof(c->zones) / sizeof(*c->zones);
+        c->frame.zones_capacity = t->n_out + MORE_ZONES;
+        c->frame.zones = arena_array(&t->arena, c->frame.zones_capacity, sizeof(struct buffer *));
+        if (!c->frame.zones)
+            return fail_memory(err, c->frame.zones_capacity * sizeof(struct buffer *));
     }
     t->is_filled = !c->in_place;
     st = trial_add(t, &c->frame, c->candidate, &own);
