@@ -44,7 +44,7 @@ struct launch {
 struct candidates {
     uint32_t *list;
     uint32_t count, n_best;
-    const char *chosen; /* how: "priority", "measured", "forced" */
+    const char *chosen; /* how: "priority", "measured", "roofline", "forced" */
 };
 
 /* The bytes a value's elements lie in. */

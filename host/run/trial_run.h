@@ -16,11 +16,12 @@ struct run_scratch;
 struct memory_pair {
     const struct buffer *of;
     struct buffer *own;
-    uint64_t low, high; /* bytes of `of` that operands lie in */
-    uint64_t skipped;   /* of those in front, a multiple of PAGE */
+    struct buffer **copies; /* of the other sets, see trial_rotate */
+    uint64_t low, high;     /* bytes of `of` that operands lie in */
+    uint64_t skipped;       /* of those in front, a multiple of PAGE */
     uint64_t bytes;
     uint32_t dtype;
-    void *data; /* in the arena */
+    void *data; /* in the arena; NULL: all bytes are equal */
 };
 
 struct launch_trial {
@@ -41,14 +42,23 @@ struct launch_trial {
     struct run_value *values;
     struct memory_pair *memories;
     uint32_t n_memories;
-    bool is_filled;  /* the operands hold their elements */
-    void **of_ops;   /* by output: the ops' elements, dense; NULL: not computed */
-    void **of_first; /* candidate 0's */
+    uint32_t n_sets, next_set; /* of operands; 0: not rotated yet */
+    bool is_filled;            /* the operands of the first set hold their elements */
+    void **of_ops;             /* by output: the ops' elements, dense; NULL: not computed */
+    void **of_first;           /* candidate 0's */
     struct run_scratch *scratch;
 };
 
 /* Writes the operands' elements, unless they are there. */
 frit_status trial_fill(struct launch_trial *trial, frit_err *err);
+/* Makes further sets of operands, which launches that are timed use in turn, so that none finds its
+ * own in the last level of cache: as many as that takes, up to MAX_SETS and 256 MiB.  Where these
+ * are not enough, the operands are so few that a program has them in the cache, too, or so large
+ * that they evict each other; and where filling them would take too much of the key's budget, there
+ * is one set. */
+void trial_rotate(struct launch_trial *trial);
+/* The next launch that is added has the operands of the next set. */
+void trial_next_set(struct launch_trial *trial);
 /* A frame of one launch over fresh values.  `last`: operands are not needed afterwards. */
 struct frame trial_begin(struct launch_trial *trial, bool last);
 /* Drops the frame's results. */
