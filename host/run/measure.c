@@ -300,7 +300,7 @@ void measure_keep(struct measure *m, bool is_complete)
                                  .reason = !is_complete        ? TUNE_BUDGET
                                            : m->contest.enough ? TUNE_LIMIT
                                                                : TUNE_MEASURED,
-                                 .n_candidates = m->n,
+                                 .n_candidates = n,
                                  .candidates = list});
     if (m->checks)
         quarantine(m);
