@@ -21,15 +21,16 @@
 enum {
     SHARE = 4,             /* of a key's budget */
     LEAST_BUDGET_MS = 200, /* for less nothing is measured */
-    MIN_SAMPLES = 2,
-    MAX_SAMPLES = 3,
-    ROW = 1024 /* elements of the rows of maps and sums */
+    MIN_SAMPLES = 3,
+    MAX_SAMPLES = 6,
+    LEAST_STEP = 1, /* of launches that have a limit */
+    ROW = 1024      /* elements of the rows of maps and sums */
 };
 
 /* Bytes that a launch moves, by step. */
-static const uint64_t moved[] = {4 << 20, 16 << 20, 64 << 20, 192 << 20};
+static const uint64_t moved[] = {1 << 20, 4 << 20, 16 << 20, 64 << 20, 192 << 20};
 /* Dims of square products. */
-static const int64_t sides[] = {256, 512, 1024, 2048, 4096};
+static const int64_t sides[] = {128, 256, 512, 1024, 2048, 4096};
 
 enum { N_MOVED = sizeof(moved) / sizeof(*moved), N_SIDES = sizeof(sides) / sizeof(*sides) };
 
@@ -147,19 +148,23 @@ static uint64_t least_ns(const struct tune_record *record)
 
 /* ---- ladders ---- */
 
-/* Steps up to the first one that teaches nothing more; the last record in *last. */
-static void climb(frit_device *device, uint32_t op, uint32_t dtype, uint64_t until,
-                  struct tune_ladder *out, const struct tune_record **last)
+/* The least time of so much work, 0: unknown; the record of the last step that it follows from. */
+static uint64_t climb(frit_device *device, const struct step *least, uint64_t work, uint64_t until,
+                      const struct tune_record **last)
 {
-    const uint32_t n = op == FRIT_OP_matmul ? N_SIDES : N_MOVED;
+    const uint32_t n = least->op == FRIT_OP_matmul ? N_SIDES : N_MOVED;
+    struct tune_ladder ladder = {0};
+    uint64_t below = 0;
 
-    *out = (struct tune_ladder){0};
-    for (uint32_t i = 0; i < n && !tune_ladder_is_whole(out); i++) {
-        const struct step step = step_of(op, dtype, i);
+    *last = NULL;
+    for (uint32_t i = 0; i < n && below <= work && !tune_ladder_is_whole(&ladder); i++) {
+        const struct step step = step_of(least->op, least->dtype, i);
 
         *last = find_step(device, &step, until);
-        tune_ladder_add(out, step.work, least_ns(*last));
+        tune_ladder_add(&ladder, step.work, least_ns(*last));
+        below = step.work;
     }
+    return tune_ladder_ns(&ladder, work);
 }
 
 /* ---- what a launch has to do ---- */
@@ -229,17 +234,15 @@ static uint64_t product_work(const struct launch_trial *t, uint32_t *dtype)
 
 static uint64_t bytes_ns(struct measure *m, uint64_t until)
 {
-    static const uint32_t ops[] = {FRIT_OP_add, FRIT_OP_sum};
+    const struct step steps[] = {step_of(FRIT_OP_add, FRIT_F32, LEAST_STEP),
+                                 step_of(FRIT_OP_sum, FRIT_F32, LEAST_STEP)};
     const uint64_t bytes = least_bytes(m->trial);
     uint64_t least = UINT64_MAX;
 
-    for (size_t i = 0; i < sizeof(ops) / sizeof(*ops) && bytes >= moved[0]; i++) {
+    for (size_t i = 0; i < sizeof(steps) / sizeof(*steps) && bytes >= steps[i].work; i++) {
         const struct tune_record *last;
-        struct tune_ladder ladder;
-        uint64_t ns;
+        const uint64_t ns = climb(m->device, &steps[i], bytes, until, &last);
 
-        climb(m->device, ops[i], FRIT_F32, until, &ladder, &last);
-        ns = tune_ladder_ns(&ladder, bytes);
         least = ns < least ? ns : least;
     }
     return least == UINT64_MAX ? 0 : least;
@@ -262,15 +265,15 @@ static bool knows_all(const struct measure *m, const struct tune_record *record)
 
 static uint64_t product_ns(struct measure *m, uint64_t until)
 {
-    const struct tune_record *last = NULL;
-    struct tune_ladder ladder;
+    const struct tune_record *last;
     uint32_t dtype;
     const uint64_t work = product_work(m->trial, &dtype);
+    const struct step least = step_of(FRIT_OP_matmul, dtype, LEAST_STEP);
+    uint64_t ns = 0;
 
-    if (work < step_of(FRIT_OP_matmul, FRIT_F32, 0).work)
-        return 0;
-    climb(m->device, FRIT_OP_matmul, dtype, until, &ladder, &last);
-    return last && knows_all(m, last) ? tune_ladder_ns(&ladder, work) : 0;
+    if (work >= least.work)
+        ns = climb(m->device, &least, work, until, &last);
+    return ns && knows_all(m, last) ? ns : 0;
 }
 
 void limits_apply(struct measure *m)

@@ -3,7 +3,7 @@
 
 enum {
     GROWTH_PERCENT = 105, /* of the rate before: it still grows */
-    FEW = 2               /* steps before the one that may end the ladder so */
+    FEW = 3               /* steps before the one that may end the ladder so */
 };
 
 void tune_ladder_add(struct tune_ladder *ladder, uint64_t work, uint64_t ns)
@@ -19,13 +19,18 @@ static double rate(const struct tune_ladder *ladder, uint32_t step)
     return ladder->ns[step] ? (double)ladder->work[step] / (double)ladder->ns[step] : 0;
 }
 
+static bool grows(const struct tune_ladder *ladder, uint32_t step)
+{
+    return rate(ladder, step) * 100 >= rate(ladder, step - 1) * GROWTH_PERCENT;
+}
+
 /* Whether more work than that of the last step runs at no higher rate. */
 static bool is_filled(const struct tune_ladder *ladder)
 {
     const uint32_t last = ladder->n_steps - 1;
 
     return ladder->ns[last] >= TUNE_LIMIT_FILLED_NS ||
-           (last >= FEW && rate(ladder, last) * 100 < rate(ladder, last - 1) * GROWTH_PERCENT);
+           (last >= FEW && !grows(ladder, last) && !grows(ladder, last - 1));
 }
 
 bool tune_ladder_is_whole(const struct tune_ladder *ladder)
@@ -35,20 +40,32 @@ bool tune_ladder_is_whole(const struct tune_ladder *ladder)
     return n == TUNE_LIMIT_STEPS || (n && (!ladder->ns[n - 1] || is_filled(ladder)));
 }
 
+/* On the line from a step to another one, at so much work; a line never falls. */
+static double on_line(const struct tune_ladder *ladder, uint32_t from, uint32_t to, uint64_t work)
+{
+    const double x = (double)ladder->work[from], y = (double)ladder->ns[from];
+    const double rise = (double)ladder->ns[to] - y;
+
+    return y + (rise > 0 ? rise : 0) * ((double)work - x) / ((double)ladder->work[to] - x);
+}
+
 uint64_t tune_ladder_ns(const struct tune_ladder *ladder, uint64_t work)
 {
+    const uint32_t n = ladder->n_steps;
     uint32_t above = 0;
-    double a, b;
+    double before, other;
 
-    while (above < ladder->n_steps && ladder->work[above] <= work)
+    while (above < n && ladder->work[above] <= work)
         above++;
-    if (!above || (above == ladder->n_steps && !is_filled(ladder)))
+    if (above < 2 || (above == n && !is_filled(ladder)))
         return 0;
-    a = rate(ladder, above - 1);
-    b = above < ladder->n_steps ? rate(ladder, above) : a;
-    if (a <= 0 || b <= 0)
-        return 0;
-    return (uint64_t)((double)work / (a > b ? a : b));
+    for (uint32_t i = above - 2; i < n && i <= above; i++)
+        if (!ladder->ns[i])
+            return 0;
+    before = on_line(ladder, above - 2, above - 1, work);
+    other = above < n ? on_line(ladder, above - 1, above, work)
+                      : (double)work / rate(ladder, above - 1);
+    return (uint64_t)(before < other ? before : other);
 }
 
 uint64_t tune_limit_enough(uint64_t bytes_ns, uint64_t product_ns)

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The roofline of a device: how fast it is at best, measured at a few sizes.
  *
- * A ladder has times for growing amounts of work: bytes moved, or operations of a product.  The
- * rate between two steps is at most the higher of their two: it grows with the size while a launch
- * does not fill the device, and falls where a cache ends.  Below the first step nothing is known.
- * Above the last one its rate holds if that launch filled the device: it took long, or its rate is
- * hardly higher than that of the step before.  Pure. */
+ * A ladder has times for growing amounts of work: bytes moved, or operations of a product.  Between
+ * two steps a launch takes at least what follows from the rise of time before them, if time rises
+ * more and more steeply, as where a cache ends; or what lies on the line between the two, if it
+ * rises less and less, as while a launch does not fill the device: the lesser of both.  Above the
+ * last step its rate holds if that launch filled the device: it took long, or the rate has not
+ * grown in the last two steps.  Below the second step nothing is known.  Pure. */
 #ifndef TUNE_LIMIT_H
 #define TUNE_LIMIT_H
 
@@ -13,7 +14,7 @@
 #include <stdint.h>
 
 enum {
-    TUNE_LIMIT_STEPS = 5,
+    TUNE_LIMIT_STEPS = 6,
     TUNE_LIMIT_FILLED_NS = 2000000, /* a launch that takes so long fills any device */
     TUNE_LIMIT_PERCENT = 110        /* of the least time: fast enough */
 };
