@@ -401,6 +401,8 @@ static void measure(struct measuring *m, const struct str *key, const frit_signa
     rank(m, list);
     str_addf(&what, "%s ", m->launch->call->label);
     tune_key_print(sig, &what);
+    if (m->order->numeric_class != m->launch->frame->device->config.numeric_class)
+        str_addf(&what, ", %s", tune_class_name(m->order->numeric_class));
     keep(m->launch,
          &(struct tune_record){.key = key->text,
                                .key_bytes = key->length,
@@ -464,6 +466,23 @@ static bool may_measure(const struct launch *l)
             strcmp(device->fusers->list[fuser].plugin, device->entry->plugin->id) == 0);
 }
 
+/* The record of a looser class: those of its candidates that are not allowed are not offered. */
+static const struct tune_record *find_looser(const struct launch *l, const uint8_t *digest,
+                                             const frit_signature *sig, uint32_t numeric_class)
+{
+    const struct tune_record *record = NULL;
+
+    while (!record && ++numeric_class <= FRIT_NUMERIC_RELAXED) {
+        struct str key = {0};
+
+        tune_key(digest, sig, l->frame->device->config.tune.level, numeric_class, &key);
+        if (!key.failed)
+            record = tune_store_find(l->frame->device->tune_store, key.text, key.length);
+        str_fini(&key);
+    }
+    return record;
+}
+
 /* The order of the key's record, which is made now if there is none and it may be. */
 static void decide(struct launch *l, const uint8_t *digest, const frit_signature *sig,
                    struct candidates *order)
@@ -473,13 +492,15 @@ static void decide(struct launch *l, const uint8_t *digest, const frit_signature
     const struct tune_record *record;
     struct str key = {0};
 
-    tune_key(digest, sig, config->level, &key);
+    tune_key(digest, sig, config->level, order->numeric_class, &key);
     if (!key.failed) {
         record = tune_store_find(store, key.text, key.length);
         if (!record && may_measure(l)) {
             measure_once(l, digest, &key, sig, order);
             record = tune_store_find(store, key.text, key.length);
         }
+        if (!record)
+            record = find_looser(l, digest, sig, order->numeric_class);
         if (record)
             apply(l, record, order);
     }
