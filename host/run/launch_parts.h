@@ -44,7 +44,8 @@ struct launch {
 struct candidates {
     uint32_t *list;
     uint32_t count, n_best;
-    const char *chosen; /* how: "priority", "measured", "roofline", "forced" */
+    uint32_t numeric_class; /* FRIT_NUMERIC_*: of any of them at most */
+    const char *chosen;     /* how: "priority", "measured", "roofline", "forced" */
 };
 
 /* The bytes a value's elements lie in. */

@@ -10,10 +10,12 @@
 #include "device/wait.h"
 #include "memory/buffer.h"
 #include "memory/memory.h"
+#include "run/batch.h"
 #include "run/frame_batch.h"
 #include "run/launch.h"
 #include "run/transfer.h"
 #include "run/trial_run.h"
+#include "run/trial_sets.h"
 #include "tensor/failure.h"
 
 enum { EVEN = 0x3f };

@@ -16,7 +16,7 @@ struct run_scratch;
 struct memory_pair {
     const struct buffer *of;
     struct buffer *own;
-    struct buffer **copies; /* of the other sets, see trial_rotate */
+    struct buffer **copies; /* of the other sets, see trial_sets.h */
     uint64_t low, high;     /* bytes of `of` that operands lie in */
     uint64_t skipped;       /* of those in front, a multiple of PAGE */
     uint64_t bytes;
@@ -51,14 +51,6 @@ struct launch_trial {
 
 /* Writes the operands' elements, unless they are there. */
 frit_status trial_fill(struct launch_trial *trial, frit_err *err);
-/* Makes further sets of operands, which launches that are timed use in turn, so that none finds its
- * own in the last level of cache: as many as that takes, up to MAX_SETS and 256 MiB.  Where these
- * are not enough, the operands are so few that a program has them in the cache, too, or so large
- * that they evict each other; and where filling them would take too much of the key's budget, there
- * is one set. */
-void trial_rotate(struct launch_trial *trial);
-/* The next launch that is added has the operands of the next set. */
-void trial_next_set(struct launch_trial *trial);
 /* A frame of one launch over fresh values.  `last`: operands are not needed afterwards. */
 struct frame trial_begin(struct launch_trial *trial, bool last);
 /* Drops the frame's results. */

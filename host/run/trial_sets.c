@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sets of operands that timed launches use in turn. */
-#include <string.h>
+#include "run/trial_sets.h"
 
 #include "device/device.h"
 #include "memory/buffer.h"

@@ -174,6 +174,8 @@ static void measure_once(struct launch *l, const uint8_t *digest, const struct s
     begun = timeline_begin();
     str_addf(&what, "%s ", l->call->label);
     tune_key_print(sig, &what);
+    if (order->numeric_class != device->config.numeric_class)
+        str_addf(&what, ", %s", tune_class_name(order->numeric_class));
     params.what = what.text ? what.text : "";
     if (begin_measuring(l, &params, &m, &err)) {
         log_write(FRIT_LOG_DEBUG, "tune", "%s: %s is not measured: %s", device->name,
@@ -214,6 +216,23 @@ static bool may_measure(const struct launch *l)
             strcmp(device->fusers->list[fuser].plugin, device->entry->plugin->id) == 0);
 }
 
+/* The record of a looser class: those of its candidates that are not allowed are not offered. */
+static const struct tune_record *find_looser(const struct launch *l, const uint8_t *digest,
+                                             const frit_signature *sig, uint32_t numeric_class)
+{
+    const struct tune_record *record = NULL;
+
+    while (!record && ++numeric_class <= FRIT_NUMERIC_RELAXED) {
+        struct str key = {0};
+
+        tune_key(digest, sig, l->frame->device->config.tune.level, numeric_class, &key);
+        if (!key.failed)
+            record = tune_store_find(l->frame->device->tune_store, key.text, key.length);
+        str_fini(&key);
+    }
+    return record;
+}
+
 /* The order of the key's record, which is made now if there is none and it may be. */
 static void decide(struct launch *l, const uint8_t *digest, const frit_signature *sig,
                    struct candidates *order)
@@ -223,13 +242,15 @@ static void decide(struct launch *l, const uint8_t *digest, const frit_signature
     const struct tune_record *record;
     struct str key = {0};
 
-    tune_key(digest, sig, config->level, &key);
+    tune_key(digest, sig, config->level, order->numeric_class, &key);
     if (!key.failed) {
         record = tune_store_find(store, key.text, key.length);
         if (!record && may_measure(l)) {
             measure_once(l, digest, &key, sig, order);
             record = tune_store_find(store, key.text, key.length);
         }
+        if (!record)
+            record = find_looser(l, digest, sig, order->numeric_class);
         if (record)
             apply(l, record, order);
     }

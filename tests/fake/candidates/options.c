@@ -19,9 +19,11 @@
     ROW(version, "1", 1, "of all candidates")                                                \
     ROW(devices, "1", 0, "how many there are")
 
-#define SWITCHES(ROW)                                             \
-    ROW(host_pointers, "yes", "whether memory has host pointers") \
-    ROW(compiles, "no", "whether each candidate has to be compiled before it runs")
+#define SWITCHES(ROW)                                                               \
+    ROW(host_pointers, "yes", "whether memory has host pointers")                   \
+    ROW(compiles, "no", "whether each candidate has to be compiled before it runs") \
+    ROW(captures, "no",                                                             \
+        "whether submits can be recorded; then the queue is none that runs inside of submit")
 
 #define NUMBER_OPTION(field, value, least, text) \
     {.struct_size = sizeof(frit_option),         \
