@@ -7,12 +7,13 @@
 #include <string.h>
 
 #include "base/fail.h"
+#include "grad/parts.h"
 #include "grad/rule.h"
 #include "graph/decompose/decompose.h"
 #include "record/binding.h"
 #include "tensor/slot.h"
 
-struct pass {
+struct backward_pass {
     struct history *history;
     struct binding *binding;
     struct arena arena; /* of one node */
@@ -54,17 +55,18 @@ static const char *node_name(const struct history_node *node)
 }
 
 /* What the node held is as it was. */
-static frit_status check_held(const struct pass *p, const struct history_node *node,
+static frit_status check_held(const struct backward_pass *p, const struct history_node *node,
                               const struct held *held, const char *what)
 {
     struct slot *slot = held->tensor ? slot_enter(held->tensor, NULL) : NULL;
     bool same;
 
     if (!slot)
-        return held->tensor ? fail(p->err, FRIT_INVALID,
-                                   "grad_backward: %s of %s is gone: it was released once too often",
-                                   what, node_name(node))
-                            : FRIT_OK;
+        return held->tensor
+                   ? fail(p->err, FRIT_INVALID,
+                          "grad_backward: %s of %s is gone: it was released once too often", what,
+                          node_name(node))
+                   : FRIT_OK;
     same = slot_life(slot) == held->life;
     slot_leave(slot);
     return same ? FRIT_OK
@@ -74,7 +76,7 @@ static frit_status check_held(const struct pass *p, const struct history_node *n
                        node_name(node), what);
 }
 
-static frit_status check_node(const struct pass *p, const struct history_node *node)
+static frit_status check_node(const struct backward_pass *p, const struct history_node *node)
 {
     const frit_op_info *row = op_row(node->op);
     char what[64];
@@ -102,7 +104,7 @@ struct checked {
     union attrs attrs;
 };
 
-static frit_status check_call(struct pass *p, const struct history_node *node,
+static frit_status check_call(struct backward_pass *p, const struct history_node *node,
                               struct checked *checked)
 {
     struct op_input *in = arena_array(&p->arena, node->n_in + 1u, sizeof(*in));
@@ -122,7 +124,8 @@ static frit_status check_call(struct pass *p, const struct history_node *node,
     return op_check(&checked->call, checked->out, p->err);
 }
 
-static term grad_of_output(const struct pass *p, const struct history_node *node, uint32_t k)
+static term grad_of_output(const struct backward_pass *p, const struct history_node *node,
+                           uint32_t k)
 {
     const uint32_t value = node->out[k].value;
 
@@ -136,18 +139,18 @@ static bool needs_first(const frit_op_info *row)
     return row->id != FRIT_OP_rfft;
 }
 
-static frit_status run_rules(struct pass *p, const struct history_node *node,
+static frit_status run_rules(struct backward_pass *p, const struct history_node *node,
                              const struct checked *checked)
 {
     const struct grad_row *row = grad_row_of(node->op);
     term *in = arena_array(&p->arena, node->n_in + 1u, sizeof(*in));
-    struct rule rule = {.row = op_row(node->op),
-                        .device = p->history->device,
-                        .n_in = node->n_in,
-                        .types = checked->call.in,
-                        .out = checked->out,
-                        .attrs = &checked->attrs,
-                        .in = in};
+    struct grad_rule rule = {.row = op_row(node->op),
+                             .device = p->history->device,
+                             .n_in = node->n_in,
+                             .types = checked->call.in,
+                             .out = checked->out,
+                             .attrs = &checked->attrs,
+                             .in = in};
 
     if (!in)
         return fail_memory(p->err, node->n_in * sizeof(*in));
@@ -167,10 +170,11 @@ static frit_status run_rules(struct pass *p, const struct history_node *node,
         if (!node->in[i].value)
             continue;
         if (!row->in[slot].fn)
-            return fail(p->err, FRIT_UNSUPPORTED,
-                        "grad_backward: %s has no gradient by operand %u; frit_grad_custom gives it "
-                        "one, frit_no_grad_begin leaves it out",
-                        rule.row->name, i);
+            return fail(
+                p->err, FRIT_UNSUPPORTED,
+                "grad_backward: %s has no gradient by operand %u; frit_grad_custom gives it "
+                "one, frit_no_grad_begin leaves it out",
+                rule.row->name, i);
         accumulate(p->history, node->in[i].value,
                    t_sum_to(row->in[slot].fn(&rule, i), &node->in[i].type));
     }
@@ -178,7 +182,7 @@ static frit_status run_rules(struct pass *p, const struct history_node *node,
 }
 
 /* A node whose gradients a function returns, or the op's parts. */
-static frit_status run_function(struct pass *p, const struct history_node *node,
+static frit_status run_function(struct backward_pass *p, const struct history_node *node,
                                 const struct checked *checked)
 {
     frit_tensor **in = arena_array(&p->arena, node->n_in + 1u, sizeof(frit_tensor *));
@@ -200,15 +204,14 @@ static frit_status run_function(struct pass *p, const struct history_node *node,
                  : node->function.backward(node->function.ctx, node, out_grads, grads, p->err);
     for (uint32_t i = 0; i < node->n_in; i++) {
         if (grads[i] && !st && wanted[i])
-            accumulate(p->history, node->in[i].value,
-                       t_sum_to(t_of(grads[i]), &node->in[i].type));
+            accumulate(p->history, node->in[i].value, t_sum_to(t_of(grads[i]), &node->in[i].type));
         if (grads[i])
             frit_release(grads[i]);
     }
     return st;
 }
 
-static frit_status run_node(struct pass *p, const struct history_node *node)
+static frit_status run_node(struct backward_pass *p, const struct history_node *node)
 {
     const struct grad_row *row = grad_row_of(node->op);
     struct checked checked = {0};
@@ -236,7 +239,7 @@ static bool is_reached(const struct history *history, const struct history_node 
 }
 
 /* Temporaries belong to a scope of the node. */
-static frit_status pass_node(struct pass *p, struct history_node *node)
+static frit_status pass_node(struct backward_pass *p, struct history_node *node)
 {
     const uint64_t depth = scope_begin(p->binding);
     frit_status st = run_node(p, node);
@@ -252,10 +255,10 @@ static frit_status pass_node(struct pass *p, struct history_node *node)
 
 /* ---- the pass ---- */
 
-static frit_status seed(struct pass *p, frit_tensor *out, frit_tensor *grad)
+static frit_status seed(struct backward_pass *p, frit_tensor *out, frit_tensor *grad)
 {
     const uint32_t value = history_value_of(p->history, out);
-    const struct rule rule = {.device = p->history->device};
+    const struct grad_rule rule = {.device = p->history->device};
     const struct op_type *type = &p->history->values[value].type;
     struct op_type have;
     char text[128], other[128];
@@ -290,8 +293,8 @@ static frit_status seed(struct pass *p, frit_tensor *out, frit_tensor *grad)
     return FRIT_OK;
 }
 
-static frit_status run_pass(struct pass *p, frit_tensor *const *out, frit_tensor *const *grads,
-                            uint32_t n)
+static frit_status run_pass(struct backward_pass *p, frit_tensor *const *out,
+                            frit_tensor *const *grads, uint32_t n)
 {
     struct history *history = p->history;
 
@@ -310,7 +313,7 @@ static frit_status run_pass(struct pass *p, frit_tensor *const *out, frit_tensor
 frit_status backward(struct history *history, frit_tensor *const *out, frit_tensor *const *grads,
                      uint32_t n, bool keep, frit_err *err)
 {
-    struct pass p = {.history = history, .keep = keep, .err = err};
+    struct backward_pass p = {.history = history, .keep = keep, .err = err};
     frit_status st = binding_current(history->device, &p.binding, err);
 
     history_pause();

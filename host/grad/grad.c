@@ -10,6 +10,7 @@
 #include "base/fail.h"
 #include "device/device.h"
 #include "grad/backward.h"
+#include "grad/parts.h"
 #include "grad/rule.h"
 #include "record/binding.h"
 #include "tensor/slot.h"
@@ -126,7 +127,7 @@ frit_tensor *frit_grad_of(frit_tensor *tensor)
     if (st)
         return tensor_error(NULL, &err);
     if (!v->grad) {
-        const struct rule rule = {.device = history->device};
+        const struct grad_rule rule = {.device = history->device};
 
         history_pause();
         v->grad = frit_keep(t_full(&rule, &v->type, 0).tensor);

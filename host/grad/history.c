@@ -136,7 +136,8 @@ static bool is_float(uint32_t dtype)
     return frit_dtype_info_of(dtype).cls == FRIT_DTYPE_FLOAT;
 }
 
-/* A watched tensor's slot may be written to by another thread's history, so it is in the map too. */
+/* A watched tensor's slot may be written to by another thread's history, so it is in the map too.
+ */
 frit_status history_watch(struct history *history, frit_tensor *tensor, frit_err *err)
 {
     struct slot *slot = slot_enter(tensor, err);

@@ -48,7 +48,8 @@ struct history_node;
 
 /* A node that is no op: its gradients come from a function. */
 struct history_function {
-    /* Returns the gradients of the operands into `grads` (NULL: none), which the caller releases. */
+    /* Returns the gradients of the operands into `grads` (NULL: none), which the caller releases.
+     */
     frit_status (*backward)(void *ctx, const struct history_node *node,
                             frit_tensor *const *out_grads, frit_tensor **grads, frit_err *err);
     void (*drop)(void *ctx); /* may be NULL */
@@ -100,8 +101,8 @@ uint32_t history_value_of(struct history *history, frit_tensor *tensor);
 /* Makes the tensor a watched value. */
 frit_status history_watch(struct history *history, frit_tensor *tensor, frit_err *err);
 
-/* A node of a function: operands and outputs are tensors of the device.  Takes `function` over, also
- * on failure. */
+/* A node of a function: operands and outputs are tensors of the device.  Takes `function` over,
+ * also on failure. */
 frit_status history_add_function(struct history *history, const struct history_function *function,
                                  frit_tensor *const *in, uint32_t n_in, frit_tensor *const *out,
                                  uint32_t n_out, frit_err *err);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Gradients by running the forward ops again under a history of their own. */
-#include <stdlib.h>
-#include <string.h>
+#include "grad/parts.h"
 
 #include "base/fail.h"
 #include "grad/backward.h"
@@ -45,8 +44,8 @@ static frit_status go_back(struct history *history, const struct replay *replay,
     return backward(history, reached, grads, n, false, err);
 }
 
-static void take_grads(struct history *history, const struct replay *replay,
-                       frit_tensor *const *in, const bool *wanted, frit_tensor **grads)
+static void take_grads(struct history *history, const struct replay *replay, frit_tensor *const *in,
+                       const bool *wanted, frit_tensor **grads)
 {
     for (uint32_t i = 0; i < replay->n_in; i++) {
         const uint32_t value =
@@ -114,7 +113,7 @@ static void record_op(frit_device *device, const struct graph_op *op, frit_input
     }
 }
 
-struct parts {
+struct op_parts {
     const struct op_call *call;
     struct graph graph;
     struct arena arena;
@@ -123,7 +122,7 @@ struct parts {
 static frit_status record_parts(void *ctx, frit_device *device, frit_tensor *const *in,
                                 frit_tensor **out, frit_err *err)
 {
-    struct parts *parts = ctx;
+    struct op_parts *parts = ctx;
     const struct graph *g = &parts->graph;
     frit_tensor **tensors = arena_array(&parts->arena, g->n_values + 1u, sizeof(frit_tensor *));
     uint32_t most = 1, at = 0;
@@ -145,8 +144,8 @@ static frit_status record_parts(void *ctx, frit_device *device, frit_tensor *con
         record_op(device, &g->ops[i], inputs, tensors);
     at = 0;
     for (uint32_t k = 0; k < op_n_out(op_row(parts->call->op)); k++) {
-        const bool is_wanted = op_row(parts->call->op)->out[k].role == FRIT_ROLE_OUT ||
-                               parts->call->wanted >> k & 1;
+        const bool is_wanted =
+            op_row(parts->call->op)->out[k].role == FRIT_ROLE_OUT || parts->call->wanted >> k & 1;
 
         if (is_wanted && at < g->n_outputs)
             out[k] = frit_ref(tensors[g->outputs[at++]]);
@@ -158,7 +157,7 @@ frit_status parts_backward(frit_device *device, const struct op_call *call, frit
                            const bool *wanted, frit_tensor *const *out_grads, frit_tensor **grads,
                            frit_err *err)
 {
-    struct parts parts = {.call = call};
+    struct op_parts parts = {.call = call};
     const struct replay replay = {record_parts, &parts, call->n_in, op_n_out(op_row(call->op))};
     frit_status st = decompose(call, &parts.graph, err);
 

@@ -4,26 +4,24 @@
 
 #include <string.h>
 
+#include "grad/rules_contract.h"
+#include "grad/rules_index.h"
+#include "grad/rules_reduce.h"
+#include "grad/rules_shape.h"
+
 /* ---- the table ---- */
 
-enum {
-    A = 1 << 0,
-    B = 1 << 1,
-    C = 1 << 2,
-    D = 1 << 3,
-    Y = NEEDS_OUT(0),
-    Y1 = NEEDS_OUT(1)
-};
+enum { A = 1 << 0, B = 1 << 1, C = 1 << 2, D = 1 << 3, Y = NEEDS_OUT(0), Y1 = NEEDS_OUT(1) };
 
-#define GRAD(op, operand, needs, expression)                                               \
-    static term op##_##operand(const struct rule *r, uint32_t i)                           \
-    {                                                                                      \
-        const term g = r->g[0], y = r->y[0];                                               \
-        const term a = r->in[0], b = r->n_in > 1 ? r->in[1] : t_none();                    \
-        const term c = r->n_in > 2 ? r->in[2] : t_none();                                  \
-                                                                                           \
-        (void)r, (void)i, (void)g, (void)y, (void)a, (void)b, (void)c;                     \
-        return expression;                                                                 \
+#define GRAD(op, operand, needs, expression)                            \
+    static term op##_##operand(const struct grad_rule *r, uint32_t i)   \
+    {                                                                   \
+        const term g = r->g[0], y = r->y[0];                            \
+        const term a = r->in[0], b = r->n_in > 1 ? r->in[1] : t_none(); \
+        const term c = r->n_in > 2 ? r->in[2] : t_none();               \
+                                                                        \
+        (void)r, (void)i, (void)g, (void)y, (void)a, (void)b, (void)c;  \
+        return expression;                                              \
     }
 #include "grad/rules.def"
 
@@ -156,11 +154,10 @@ term t_slice(term x, const frit_slices *slices)
     return t_op(FRIT_OP_slice, 1, &x, &attrs);
 }
 
-term t_full(const struct rule *r, const struct op_type *type, double value)
+term t_full(const struct grad_rule *r, const struct op_type *type, double value)
 {
     const frit_attrs_dims dims = dims_of(type);
-    frit_attrs_init attrs = {
-        .struct_size = sizeof(attrs), .dtype = type->dtype, .dims = dims.dims};
+    frit_attrs_init attrs = {.struct_size = sizeof(attrs), .dtype = type->dtype, .dims = dims.dims};
     const term in = t_num(value);
     const struct api_call call = {
         .op = FRIT_OP_full, .n_in = 1, .device = r->device, .in = &in, .attrs = &attrs};
@@ -168,12 +165,12 @@ term t_full(const struct rule *r, const struct op_type *type, double value)
     return t_of(api_op(&call));
 }
 
-term t_shape(const struct rule *r, uint32_t i)
+term t_shape(const struct grad_rule *r, uint32_t i)
 {
     return t_full(r, &r->types[i].type, 0);
 }
 
-term t_iota(const struct rule *r, const struct op_type *like, int64_t axis, uint32_t dtype)
+term t_iota(const struct grad_rule *r, const struct op_type *like, int64_t axis, uint32_t dtype)
 {
     frit_attrs_init attrs = {.struct_size = sizeof(attrs),
                              .dtype = dtype,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the rule of an op's gradient sees, and the words that rules are written in.
  *
- * A term is an operand of a call: a tensor, a number, or nothing.  Every function makes a tensor that
- * belongs to the scope that is open while a rule runs; errors travel in the tensors. */
+ * A term is an operand of a call: a tensor, a number, or nothing.  Every function makes a tensor
+ * that belongs to the scope that is open while a rule runs; errors travel in the tensors. */
 #ifndef GRAD_RULE_H
 #define GRAD_RULE_H
 
@@ -14,7 +14,7 @@
 
 typedef frit_input term;
 
-struct rule {
+struct grad_rule {
     const frit_op_info *row;
     frit_device *device;
     uint32_t n_in;
@@ -29,7 +29,7 @@ struct rule {
 /* What a rule needs: bit i for operand i, and these for result k. */
 #define NEEDS_OUT(k) (1u << (16 + (k)))
 
-typedef term (*rule_fn)(const struct rule *r, uint32_t operand);
+typedef term (*rule_fn)(const struct grad_rule *r, uint32_t operand);
 
 enum grad_kind {
     GRAD_UNKNOWN, /* no row of rules.def */
@@ -78,15 +78,15 @@ term t_op(uint32_t op, uint32_t n_in, const term *in, void *attrs);
 term t_op1(uint32_t op, term x);
 term t_op2(uint32_t op, term a, term b);
 
-#define T_UNARY(name)                      \
-    static inline term t_##name(term x)    \
-    {                                      \
-        return t_op1(FRIT_OP_##name, x);   \
+#define T_UNARY(name)                    \
+    static inline term t_##name(term x)  \
+    {                                    \
+        return t_op1(FRIT_OP_##name, x); \
     }
-#define T_BINARY(name)                           \
-    static inline term t_##name(term a, term b)  \
-    {                                            \
-        return t_op2(FRIT_OP_##name, a, b);      \
+#define T_BINARY(name)                          \
+    static inline term t_##name(term a, term b) \
+    {                                           \
+        return t_op2(FRIT_OP_##name, a, b);     \
     }
 T_UNARY(neg)
 T_UNARY(sign)
@@ -101,7 +101,7 @@ T_UNARY(rsqrt)
 T_UNARY(recip)
 T_UNARY(square)
 T_UNARY(sigmoid)
-T_UNARY(not)
+T_UNARY(not )
 T_BINARY(add)
 T_BINARY(sub)
 T_BINARY(mul)
@@ -135,59 +135,15 @@ term t_transpose(term x, int64_t axis, int64_t with);
 term t_flip(term x, int64_t axis);
 term t_slice(term x, const frit_slices *slices);
 /* A tensor of the type, every element `value`. */
-term t_full(const struct rule *r, const struct op_type *type, double value);
+term t_full(const struct grad_rule *r, const struct op_type *type, double value);
 /* A tensor of operand `i`'s type, for ops that only look at its dims. */
-term t_shape(const struct rule *r, uint32_t i);
-/* 0, 1, 2 ... along `axis`, of this element type, with the rank of `like` and extent 1 elsewhere. */
-term t_iota(const struct rule *r, const struct op_type *like, int64_t axis, uint32_t dtype);
+term t_shape(const struct grad_rule *r, uint32_t i);
+/* 0, 1, 2 ... along `axis`, of this element type, with the rank of `like` and extent 1 elsewhere.
+ */
+term t_iota(const struct grad_rule *r, const struct op_type *like, int64_t axis, uint32_t dtype);
 /* t summed over what broadcasting repeated, so that it has the type's dims. */
 term t_sum_to(term t, const struct op_type *type);
 
 struct op_type t_type(term t);
-
-/* rules_*.c: rules of more than one line. */
-#define RULE_FN(name) term rule_##name(const struct rule *r, uint32_t i)
-RULE_FN(reshape);
-RULE_FN(permute);
-RULE_FN(slice);
-RULE_FN(flip);
-RULE_FN(unfold);
-RULE_FN(transpose);
-RULE_FN(cast);
-RULE_FN(sum);
-RULE_FN(mean);
-RULE_FN(prod);
-RULE_FN(extreme);
-RULE_FN(var);
-RULE_FN(cumsum);
-RULE_FN(cumprod);
-RULE_FN(cumextreme);
-RULE_FN(select);
-RULE_FN(gather);
-RULE_FN(gather_nd);
-RULE_FN(scatter);
-RULE_FN(select_assign);
-RULE_FN(scatter_nd);
-RULE_FN(slice_assign);
-RULE_FN(pow);
-RULE_FN(all_reduce);
-RULE_FN(embedding);
-RULE_FN(cat);
-RULE_FN(stack);
-RULE_FN(pad);
-RULE_FN(repeat);
-RULE_FN(matmul);
-RULE_FN(conv);
-RULE_FN(conv_transpose);
-RULE_FN(linear);
-RULE_FN(avg_pool);
-RULE_FN(max_pool);
-RULE_FN(adaptive_avg_pool);
-RULE_FN(interpolate);
-RULE_FN(softmax);
-RULE_FN(sort);
-RULE_FN(rfft);
-RULE_FN(irfft);
-RULE_FN(ctc_loss);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rules of products, pooling, resampling, spectra and losses. */
-#include "grad/rule.h"
+#include "grad/rules_contract.h"
 
 static term swapped(term t)
 {
@@ -8,13 +8,13 @@ static term swapped(term t)
 }
 
 /* What broadcasting repeated is summed by the caller. */
-RULE_FN(matmul)
+term rule_matmul(const struct grad_rule *r, uint32_t i)
 {
     return i == 0 ? t_op2(FRIT_OP_matmul, r->g[0], swapped(r->in[1]))
                   : t_op2(FRIT_OP_matmul, swapped(r->in[0]), r->g[0]);
 }
 
-RULE_FN(linear)
+term rule_linear(const struct grad_rule *r, uint32_t i)
 {
     static const uint32_t ops[] = {FRIT_OP_linear_backward_x, FRIT_OP_linear_backward_w,
                                    FRIT_OP_linear_backward_bias};
@@ -25,19 +25,18 @@ RULE_FN(linear)
     return t_op(ops[i], 3, (term[]){x, w, r->g[0]}, NULL);
 }
 
-RULE_FN(conv)
+term rule_conv(const struct grad_rule *r, uint32_t i)
 {
     frit_attrs_conv attrs = r->attrs->conv;
 
     if (i == 2)
         return t_op1(FRIT_OP_conv_backward_bias, r->g[0]);
     if (i == 0)
-        return t_op(FRIT_OP_conv_backward_x, 3, (term[]){t_shape(r, 0), r->in[1], r->g[0]},
-                    &attrs);
+        return t_op(FRIT_OP_conv_backward_x, 3, (term[]){t_shape(r, 0), r->in[1], r->g[0]}, &attrs);
     return t_op(FRIT_OP_conv_backward_w, 3, (term[]){r->in[0], t_shape(r, 1), r->g[0]}, &attrs);
 }
 
-RULE_FN(conv_transpose)
+term rule_conv_transpose(const struct grad_rule *r, uint32_t i)
 {
     frit_attrs_conv_transpose attrs = r->attrs->conv_transpose;
     frit_attrs_conv conv = {.struct_size = sizeof(conv), .groups = attrs.groups};
@@ -55,33 +54,33 @@ RULE_FN(conv_transpose)
     return t_op(FRIT_OP_conv, 3, (term[]){r->g[0], r->in[1], t_none()}, &conv);
 }
 
-RULE_FN(avg_pool)
+term rule_avg_pool(const struct grad_rule *r, uint32_t i)
 {
     frit_attrs_avg_pool attrs = r->attrs->avg_pool;
 
     return t_op(FRIT_OP_avg_pool_backward, 2, (term[]){t_shape(r, i), r->g[0]}, &attrs);
 }
 
-RULE_FN(max_pool)
+term rule_max_pool(const struct grad_rule *r, uint32_t i)
 {
     frit_attrs_max_pool attrs = r->attrs->max_pool;
 
     return t_op(FRIT_OP_max_pool_backward, 3, (term[]){t_shape(r, i), r->g[0], r->y[1]}, &attrs);
 }
 
-RULE_FN(adaptive_avg_pool)
+term rule_adaptive_avg_pool(const struct grad_rule *r, uint32_t i)
 {
     return t_op2(FRIT_OP_adaptive_avg_pool_backward, t_shape(r, i), r->g[0]);
 }
 
-RULE_FN(interpolate)
+term rule_interpolate(const struct grad_rule *r, uint32_t i)
 {
     frit_attrs_interpolate attrs = r->attrs->interpolate;
 
     return t_op(FRIT_OP_interpolate_backward, 2, (term[]){t_shape(r, i), r->g[0]}, &attrs);
 }
 
-RULE_FN(ctc_loss)
+term rule_ctc_loss(const struct grad_rule *r, uint32_t i)
 {
     frit_attrs_ctc attrs = r->attrs->ctc;
 
@@ -107,13 +106,12 @@ static term fit(term t, int64_t axis, int64_t n)
 
 /* 1 at 0 and, for an even n, at n / 2; `inner` elsewhere: values of a real spectrum count twice but
  * there. */
-static term weights(const struct rule *r, const struct op_type *like, int64_t axis, int64_t n,
+static term weights(const struct grad_rule *r, const struct op_type *like, int64_t axis, int64_t n,
                     double inner)
 {
     const term k = t_iota(r, like, axis, FRIT_I64);
     const struct op_type type = t_type(k);
-    const term ends = n % 2 ? t_eq(k, api_i(0))
-                            : t_or(t_eq(k, api_i(0)), t_eq(k, api_i(n / 2)));
+    const term ends = n % 2 ? t_eq(k, api_i(0)) : t_or(t_eq(k, api_i(0)), t_eq(k, api_i(n / 2)));
     struct op_type full = type;
 
     full.dtype = like->dtype;
@@ -122,7 +120,7 @@ static term weights(const struct rule *r, const struct op_type *like, int64_t ax
 
 /* Of the sum of re * a + im * b: n times the inverse transform of (a, b), whose inner values it
  * counts twice. */
-RULE_FN(rfft)
+term rule_rfft(const struct grad_rule *r, uint32_t i)
 {
     frit_attrs_fft attrs = r->attrs->fft;
     const int64_t axis = attrs.axis, extent = r->types[i].type.dims[axis];
@@ -137,9 +135,9 @@ RULE_FN(rfft)
                extent);
 }
 
-/* The transform of the gradient over n, inner values twice; the imaginary parts at the ends count for
- * nothing, and there the transform's are 0. */
-RULE_FN(irfft)
+/* The transform of the gradient over n, inner values twice; the imaginary parts at the ends count
+ * for nothing, and there the transform's are 0. */
+term rule_irfft(const struct grad_rule *r, uint32_t i)
 {
     frit_attrs_fft attrs = r->attrs->fft;
     const int64_t axis = attrs.axis, n = r->out[0].dims[axis], extent = r->types[i].type.dims[axis];

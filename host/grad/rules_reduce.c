@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rules of powers, reductions, scans, softmax and sorting. */
+#include "grad/rules_reduce.h"
+
 #include <math.h>
 #include <string.h>
 
-#include "grad/rule.h"
 #include "graph/scalar.h"
 
 /* ---- powers ---- */
@@ -22,8 +23,7 @@ static term pow_by_base(term g, term a, term b)
     if (!b.tensor)
         return t_mul(t_mul(g, t_num(number(b))),
                      number(b) == 0 ? t_num(0) : t_pow(a, t_num(number(b) - 1)));
-    return t_where(t_eq(b, t_num(0)), t_num(0),
-                   t_mul(g, t_mul(b, t_pow(a, t_sub(b, t_num(1))))));
+    return t_where(t_eq(b, t_num(0)), t_num(0), t_mul(g, t_mul(b, t_pow(a, t_sub(b, t_num(1))))));
 }
 
 /* By b: y * log(a), 0 for a = 0 where the power has a value. */
@@ -37,7 +37,7 @@ static term pow_by_exponent(term g, term a, term b, term y)
     return t_where(t_and(t_eq(a, t_num(0)), t_le(t_num(0), b)), t_num(0), slope);
 }
 
-RULE_FN(pow)
+term rule_pow(const struct grad_rule *r, uint32_t i)
 {
     return i == 0 ? pow_by_base(r->g[0], r->in[0], r->in[1])
                   : pow_by_exponent(r->g[0], r->in[0], r->in[1], r->y[0]);
@@ -46,7 +46,7 @@ RULE_FN(pow)
 /* ---- reductions ---- */
 
 /* The operand's dims with 1 in place of those that were reduced. */
-static struct op_type kept_type(const struct rule *r)
+static struct op_type kept_type(const struct grad_rule *r)
 {
     struct op_type type = r->types[0].type;
     const frit_axes *axes = &r->attrs->reduce.axes;
@@ -57,19 +57,19 @@ static struct op_type kept_type(const struct rule *r)
 }
 
 /* A result of a reduction with the dims that it lost. */
-static term kept(const struct rule *r, term t)
+static term kept(const struct grad_rule *r, term t)
 {
     const struct op_type type = kept_type(r);
 
     return r->attrs->reduce.keep ? t : t_reshape(t, &type);
 }
 
-RULE_FN(sum)
+term rule_sum(const struct grad_rule *r, uint32_t i)
 {
     return t_expand(kept(r, r->g[0]), &r->types[i].type);
 }
 
-static double reduced_count(const struct rule *r)
+static double reduced_count(const struct grad_rule *r)
 {
     double n = 1;
 
@@ -78,12 +78,12 @@ static double reduced_count(const struct rule *r)
     return n;
 }
 
-RULE_FN(mean)
+term rule_mean(const struct grad_rule *r, uint32_t i)
 {
     return t_expand(t_mul(kept(r, r->g[0]), t_num(1 / reduced_count(r))), &r->types[i].type);
 }
 
-RULE_FN(var)
+term rule_var(const struct grad_rule *r, uint32_t i)
 {
     const frit_axes *axes = &r->attrs->reduce.axes;
     const term x = r->in[0], mean = t_mul(t_sum(x, axes, true), t_num(1 / reduced_count(r)));
@@ -93,7 +93,7 @@ RULE_FN(var)
 }
 
 /* Equally to all elements that are the largest (smallest). */
-RULE_FN(extreme)
+term rule_extreme(const struct grad_rule *r, uint32_t i)
 {
     const uint32_t dtype = r->types[i].type.dtype;
     const term is = t_eq(r->in[0], kept(r, r->y[0]));
@@ -110,7 +110,8 @@ static term scan(uint32_t op, term x, int64_t axis)
 }
 
 /* Along `axis`: element k is the product of those before it. */
-static term product_before(const struct rule *r, term x, const struct op_type *type, int64_t axis)
+static term product_before(const struct grad_rule *r, term x, const struct op_type *type,
+                           int64_t axis)
 {
     struct op_type one = *type;
     frit_slices but_last = {.count = axis + 1};
@@ -127,7 +128,7 @@ static term product_before(const struct rule *r, term x, const struct op_type *t
 
 /* The product of all other elements, without a division: elements may be 0.  The reduced dims go
  * last and become one. */
-RULE_FN(prod)
+term rule_prod(const struct grad_rule *r, uint32_t i)
 {
     const struct op_type *x = &r->types[i].type;
     const frit_axes *axes = &r->attrs->reduce.axes;
@@ -156,9 +157,9 @@ RULE_FN(prod)
     if (flat.rank > FRIT_MAX_RANK || !axes->count)
         return t_mul(kept(r, r->g[0]), t_full(r, x, 1));
     t = t_reshape(t_permute(r->in[0], &order), &flat);
-    others = t_mul(product_before(r, t, &flat, flat.rank - 1),
-                   t_flip(product_before(r, t_flip(t, flat.rank - 1), &flat, flat.rank - 1),
-                          flat.rank - 1));
+    others = t_mul(
+        product_before(r, t, &flat, flat.rank - 1),
+        t_flip(product_before(r, t_flip(t, flat.rank - 1), &flat, flat.rank - 1), flat.rank - 1));
     return t_mul(kept(r, r->g[0]), t_permute(t_reshape(others, &moved), &inverse));
 }
 
@@ -170,15 +171,15 @@ static term sum_after(term x, int64_t axis)
     return t_flip(scan(FRIT_OP_cumsum, t_flip(x, axis), axis), axis);
 }
 
-RULE_FN(cumsum)
+term rule_cumsum(const struct grad_rule *r, uint32_t i)
 {
     (void)i;
     return sum_after(r->g[0], r->attrs->axis.axis);
 }
 
-/* Up to the first 0: the sum of g * y from there on, divided by the element.  At the first 0: with 1
- * in its place.  Behind it every product holds the 0. */
-RULE_FN(cumprod)
+/* Up to the first 0: the sum of g * y from there on, divided by the element.  At the first 0: with
+ * 1 in its place.  Behind it every product holds the 0. */
+term rule_cumprod(const struct grad_rule *r, uint32_t i)
 {
     const int64_t axis = r->attrs->axis.axis;
     const struct op_type *x = &r->types[i].type;
@@ -187,15 +188,15 @@ RULE_FN(cumprod)
     const term is_first = t_and(is_zero, t_eq(zeros, api_i(1)));
     const term without = t_where(is_first, t_num(1), r->in[0]);
     const term at_first = sum_after(t_mul(r->g[0], scan(FRIT_OP_cumprod, without, axis)), axis);
-    const term before = t_div(sum_after(t_mul(r->g[0], r->y[0]), axis),
-                              t_where(is_zero, t_num(1), r->in[0]));
+    const term before =
+        t_div(sum_after(t_mul(r->g[0], r->y[0]), axis), t_where(is_zero, t_num(1), r->in[0]));
 
     (void)x;
     return t_where(t_eq(zeros, api_i(0)), before, t_keep(is_first, at_first));
 }
 
 /* To the last element that set the running maximum (minimum). */
-RULE_FN(cumextreme)
+term rule_cumextreme(const struct grad_rule *r, uint32_t i)
 {
     const int64_t axis = r->attrs->axis.axis;
     const struct op_type *x = &r->types[i].type;
@@ -209,7 +210,7 @@ RULE_FN(cumextreme)
 
 /* ---- softmax ---- */
 
-RULE_FN(softmax)
+term rule_softmax(const struct grad_rule *r, uint32_t i)
 {
     const frit_axes axes = {.count = 1, .axis = {r->attrs->axis.axis}};
     const term g = r->g[0], y = r->y[0];
@@ -225,13 +226,12 @@ RULE_FN(softmax)
 
 /* ---- sorting ---- */
 
-RULE_FN(sort)
+term rule_sort(const struct grad_rule *r, uint32_t i)
 {
-    const int64_t axis =
-        r->row->id == FRIT_OP_sort ? r->attrs->sort.axis : r->attrs->topk.axis;
+    const int64_t axis = r->row->id == FRIT_OP_sort ? r->attrs->sort.axis : r->attrs->topk.axis;
     frit_attrs_scatter attrs = {
         .struct_size = sizeof(attrs), .axis = axis, .update = FRIT_CHOICE_update_add};
 
-    return t_op(FRIT_OP_scatter, 3,
-                (term[]){t_full(r, &r->types[i].type, 0), r->y[1], r->g[0]}, &attrs);
+    return t_op(FRIT_OP_scatter, 3, (term[]){t_full(r, &r->types[i].type, 0), r->y[1], r->g[0]},
+                &attrs);
 }

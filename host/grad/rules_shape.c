@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rules of views, conversions and joins. */
+#include "grad/rules_shape.h"
+
 #include <string.h>
 
-#include "grad/rule.h"
-
-RULE_FN(reshape)
+term rule_reshape(const struct grad_rule *r, uint32_t i)
 {
     return t_reshape(r->g[0], &r->types[i].type);
 }
 
-RULE_FN(permute)
+term rule_permute(const struct grad_rule *r, uint32_t i)
 {
     const frit_axes *order = &r->attrs->order.order;
     frit_axes inverse = {.count = order->count};
@@ -20,13 +20,13 @@ RULE_FN(permute)
     return t_permute(r->g[0], &inverse);
 }
 
-RULE_FN(transpose)
+term rule_transpose(const struct grad_rule *r, uint32_t i)
 {
     (void)i;
     return t_transpose(r->g[0], r->attrs->swap.axis, r->attrs->swap.with);
 }
 
-RULE_FN(flip)
+term rule_flip(const struct grad_rule *r, uint32_t i)
 {
     frit_attrs_axes attrs = r->attrs->axes;
 
@@ -35,7 +35,7 @@ RULE_FN(flip)
 }
 
 /* Zeros of a type, with the elements of a slice from `values`. */
-static term placed(const struct rule *r, const struct op_type *type, const frit_slices *slices,
+static term placed(const struct grad_rule *r, const struct op_type *type, const frit_slices *slices,
                    term values)
 {
     frit_attrs_slice attrs = {.struct_size = sizeof(attrs), .slices = *slices};
@@ -44,12 +44,12 @@ static term placed(const struct rule *r, const struct op_type *type, const frit_
     return t_op(FRIT_OP_slice_assign, 2, in, &attrs);
 }
 
-RULE_FN(slice)
+term rule_slice(const struct grad_rule *r, uint32_t i)
 {
     return placed(r, &r->types[i].type, &r->attrs->slice.slices, r->g[0]);
 }
 
-RULE_FN(slice_assign)
+term rule_slice_assign(const struct grad_rule *r, uint32_t i)
 {
     const frit_slices *slices = &r->attrs->slice.slices;
     frit_attrs_slice attrs = {.struct_size = sizeof(attrs), .slices = *slices};
@@ -61,7 +61,7 @@ RULE_FN(slice_assign)
 }
 
 /* Each element is added up over the windows that it is in. */
-RULE_FN(unfold)
+term rule_unfold(const struct grad_rule *r, uint32_t i)
 {
     const frit_attrs_unfold *a = &r->attrs->unfold;
     const struct op_type *x = &r->types[i].type, *out = &r->out[0];
@@ -81,12 +81,11 @@ RULE_FN(unfold)
     }
     flat.dims[a->axis] = n;
     return t_op(FRIT_OP_select_assign, 3,
-                (term[]){t_full(r, x, 0), index,
-                         t_reshape(t_permute(r->g[0], &order), &flat)},
+                (term[]){t_full(r, x, 0), index, t_reshape(t_permute(r->g[0], &order), &flat)},
                 &attrs);
 }
 
-RULE_FN(cast)
+term rule_cast(const struct grad_rule *r, uint32_t i)
 {
     return t_cast(r->g[0], r->types[i].type.dtype);
 }
@@ -102,7 +101,7 @@ static term part(term x, int64_t axis, int64_t start, int64_t stop)
     return t_slice(x, &slices);
 }
 
-RULE_FN(cat)
+term rule_cat(const struct grad_rule *r, uint32_t i)
 {
     const int64_t axis = r->attrs->axis.axis;
     int64_t start = 0;
@@ -112,12 +111,12 @@ RULE_FN(cat)
     return part(r->g[0], axis, start, start + r->types[i].type.dims[axis]);
 }
 
-RULE_FN(stack)
+term rule_stack(const struct grad_rule *r, uint32_t i)
 {
     return t_reshape(part(r->g[0], r->attrs->axis.axis, i, i + 1), &r->types[i].type);
 }
 
-RULE_FN(repeat)
+term rule_repeat(const struct grad_rule *r, uint32_t i)
 {
     const frit_attrs_repeat *a = &r->attrs->repeat;
     const struct op_type *x = &r->types[i].type;
@@ -128,8 +127,8 @@ RULE_FN(repeat)
         term sum = t_full(r, x, 0);
 
         for (int64_t k = 0; k < a->times; k++)
-            sum = t_add(sum, part(r->g[0], a->axis, k * x->dims[a->axis],
-                                  (k + 1) * x->dims[a->axis]));
+            sum = t_add(sum,
+                        part(r->g[0], a->axis, k * x->dims[a->axis], (k + 1) * x->dims[a->axis]));
         return sum;
     }
     memcpy(apart.dims, x->dims, (size_t)a->axis * sizeof(*x->dims));
@@ -140,7 +139,7 @@ RULE_FN(repeat)
 }
 
 /* The places of the operand's elements in the result; what was cropped gets 0. */
-RULE_FN(pad)
+term rule_pad(const struct grad_rule *r, uint32_t i)
 {
     const frit_attrs_pad *a = &r->attrs->pad;
     const struct op_type *x = &r->types[i].type, *out = &r->out[0];
@@ -155,9 +154,9 @@ RULE_FN(pad)
             last = out->dims[d] > low ? (out->dims[d] - low + step - 1) / step : 0;
         if (last < first)
             first = last = 0;
-        from.dim[d] = (frit_range){low + first * step,
-                                   last > first ? low + (last - 1) * step + 1 : low + first * step,
-                                   step};
+        from.dim[d] =
+            (frit_range){low + first * step,
+                         last > first ? low + (last - 1) * step + 1 : low + first * step, step};
         if (last == first)
             from.dim[d] = (frit_range){0, 0, 1};
         to.dim[d] = (frit_range){first, last, 1};
@@ -167,7 +166,7 @@ RULE_FN(pad)
 }
 
 /* Sums of gradients over the same ranks. */
-RULE_FN(all_reduce)
+term rule_all_reduce(const struct grad_rule *r, uint32_t i)
 {
     frit_attrs_collective attrs = r->attrs->collective;
 

@@ -73,8 +73,8 @@ FRIT_NODISCARD frit_status frit_grad_recompute(frit_device *device, frit_grad_fn
                                                frit_tensor *const *in, uint64_t n_in,
                                                frit_tensor **out, uint64_t n_out, frit_err *err);
 
-/* Writes the gradients of the operands into `grads` (NULL: zero), which Frit releases, from those of
- * the outputs (NULL: zero). */
+/* Writes the gradients of the operands into `grads` (NULL: zero), which Frit releases, from those
+ * of the outputs (NULL: zero). */
 typedef frit_status (*frit_grad_rule)(void *ctx, frit_tensor *const *in,
                                       frit_tensor *const *out_grads, frit_tensor **grads,
                                       frit_err *err);
