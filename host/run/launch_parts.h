@@ -45,7 +45,7 @@ struct candidates {
     uint32_t *list;
     uint32_t count, n_best;
     uint32_t numeric_class; /* FRIT_NUMERIC_*: of any of them at most */
-    const char *chosen;     /* how: "priority", "measured", "forced" */
+    const char *chosen;     /* how: "priority", "measured", "roofline", "forced" */
 };
 
 /* The bytes a value's elements lie in. */

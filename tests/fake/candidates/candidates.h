@@ -37,7 +37,7 @@ enum clock_kind { CLOCK_REAL, CLOCK_SIMULATED, CLOCK_NONE };
 struct options {
     int64_t cost_ns, fast_calls, sleep_ms, refuse_after, split;
     int64_t workspace_bytes, memory_bytes, cache_bytes;
-    int64_t version, devices;
+    int64_t version, devices, mib_ns;
     bool host_pointers, compiles, captures;
     enum clock_kind clock;
     frit_str fingerprint, log;
@@ -65,7 +65,7 @@ struct instance {
 
 /* Reads all options into the instance, whose plug is set. */
 frit_status options_read(void *instance, const frit_host_options *options, frit_err *err);
-enum { N_OPTIONS = 17 };
+enum { N_OPTIONS = 18 };
 extern const frit_option options_list[N_OPTIONS];
 
 /* ---- programs ---- */
@@ -87,6 +87,7 @@ struct program {
     char identity[DESCRIBES][IDENTITY_BYTES]; /* of changes_identity */
     char host[IDENTITY_BYTES];                /* of changes_host */
     atomic_uint_least64_t launches[N_KINDS];  /* by candidate */
+    atomic_uint_least64_t operand;            /* where the first one of the last launch lies */
     atomic_bool compiled[N_KINDS];
 };
 
@@ -105,7 +106,8 @@ extern const struct hosted_driver launch_driver;
 
 /* Writes the results of the program by candidate `kind`. */
 void compute(const struct program *program, const frit_launch *launch, enum kind kind);
-/* Elements of the largest argument. */
+/* Bytes of all arguments, and elements of the largest one. */
+uint64_t compute_bytes(const frit_launch *launch);
 int64_t compute_size(const frit_launch *launch);
 bool compute_is_in_place(const frit_launch *launch);
 
