@@ -44,6 +44,7 @@ struct launch {
 struct candidates {
     uint32_t *list;
     uint32_t count, n_best;
+    bool in_parts;      /* none of them: the ops one by one */
     const char *chosen; /* how: "priority", "measured", "forced" */
 };
 

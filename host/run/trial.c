@@ -247,6 +247,14 @@ static frit_status init(struct launch_trial *t, const struct launch *l, frit_err
     TRY(copy_ops(t, l, err));
     TRY(place_operands(t, l, err));
     TRY(make_memories(t, l, err));
+    t->step = (struct plan_step){.program = t->program,
+                                 .label = t->label,
+                                 .n_ops = t->graph.n_ops,
+                                 .n_in = t->n_in,
+                                 .n_out = t->n_out,
+                                 .ops = t->numbers,
+                                 .in = t->in,
+                                 .out = t->out};
     return run_scratch_create(&t->scratch, err);
 }
 
@@ -269,6 +277,8 @@ frit_status trial_create(const struct launch *l, struct launch_trial **out, frit
     t->n_in = l->call->n_in;
     t->n_out = l->call->n_out;
     t->strides = l->call->strides;
+    t->plan.steps = &t->step;
+    t->plan.n_steps = 1;
     st = init(t, l, err);
     if (st)
         trial_destroy(t);

@@ -12,6 +12,7 @@
 #include "memory/memory.h"
 #include "run/frame_batch.h"
 #include "run/launch.h"
+#include "run/parts.h"
 #include "run/transfer.h"
 #include "run/trial_run.h"
 #include "tensor/failure.h"
@@ -41,11 +42,11 @@ struct frame trial_begin(struct launch_trial *t, bool last)
             t->values[t->out[k]].wanted = true;
     return (struct frame){.device = t->device,
                           .scratch = t->scratch,
+                          .plan = &t->plan,
                           .graph = &t->graph,
                           .values = t->values,
                           .ops = t->extra,
                           .last_step = t->at_once,
-                          .order = t->numbers,
                           .n_steps = 1,
                           .n_values = t->graph.n_values,
                           .stream = DEVICE_NO_STREAM,
@@ -114,6 +115,8 @@ frit_status trial_add(struct launch_trial *t, struct frame *frame, uint32_t cand
                                      .strides = t->strides,
                                      .only = &candidate};
 
+    if (candidate == TRIAL_PARTS)
+        return parts_add(frame, err);
     return launch_add(&call, err);
 }
 

@@ -23,6 +23,7 @@
 #include "run/frame.h"
 #include "run/launch.h"
 #include "run/launch_parts.h"
+#include "run/parts.h"
 #include "run/trial.h"
 #include "search/fuser.h"
 #include "tune/contest.h"
@@ -114,6 +115,17 @@ static void leave_out(struct candidates *order, uint32_t at)
         order->list[at] = order->list[at + 1];
 }
 
+static bool is_parts(const struct tune_candidate *known)
+{
+    return known->version == 0 && strcmp(known->identity, TUNE_PARTS) == 0;
+}
+
+/* Whether the block is better run in parts than by the candidates that come after `known`. */
+static bool wins_in_parts(const struct launch *l, const struct tune_candidate *known)
+{
+    return is_parts(known) && known->state == TUNE_RIGHT && parts_may_run(l);
+}
+
 /* The order of the record; then those that it does not have. */
 static void apply(const struct launch *l, const struct tune_record *record,
                   struct candidates *order)
@@ -124,13 +136,15 @@ static void apply(const struct launch *l, const struct tune_record *record,
         const struct tune_candidate *known = &record->candidates[c];
         const uint32_t at = place_of(l, order, known);
 
+        if (!n && wins_in_parts(l, known))
+            order->in_parts = true;
         if (at == order->count)
             continue;
         if (tune_state_is_quarantined(known->state) || known->state == TUNE_FAILED)
             leave_out(order, at);
         else if (at >= n && known->state == TUNE_RIGHT)
             move(order, at, n++);
-        if (n)
+        if (n || order->in_parts)
             order->chosen = "measured";
     }
 }
@@ -143,6 +157,7 @@ struct measuring {
     struct launch_trial *trial;
     const struct candidates *order;
     struct contest contest;
+    uint32_t n; /* the candidates, then the block in parts where it may run so */
     struct contestant *contestants; /* as in `order` */
     struct tune_candidate *found;   /* likewise */
     const char **names;             /* likewise: of their trials */
@@ -174,6 +189,21 @@ static const char *name_of_trial(const struct measuring *m, const frit_candidate
     return arena_text(&m->launch->batch->arena, text, strlen(text));
 }
 
+static uint32_t number_of(const struct measuring *m, uint32_t i)
+{
+    return i < m->order->count ? m->order->list[i] : TRIAL_PARTS;
+}
+
+static const frit_candidate *candidate_of(const struct measuring *m, uint32_t i)
+{
+    static const frit_candidate parts = {.struct_size = sizeof(parts),
+                                         .numeric_class = FRIT_NUMERIC_REORDERED,
+                                         .identity = FRIT_STR_INIT(TUNE_PARTS)};
+
+    return i < m->order->count ? prepared_cache_candidate(m->launch->call->cache, m->order->list[i])
+                               : &parts;
+}
+
 static bool is_over(const struct measuring *m)
 {
     return clock_ns() >= m->until;
@@ -181,8 +211,7 @@ static bool is_over(const struct measuring *m)
 
 static void describe(struct measuring *m, uint32_t i)
 {
-    const frit_candidate *candidate =
-        prepared_cache_candidate(m->launch->call->cache, m->order->list[i]);
+    const frit_candidate *candidate = candidate_of(m, i);
 
     m->found[i] = (struct tune_candidate){
         .identity =
@@ -202,7 +231,7 @@ static void leave_with(struct measuring *m, uint32_t i, enum tune_state state, c
                                                                        : FRIT_LOG_DEBUG,
               "tune", "%s: %s: candidate %s is %s: %s", m->launch->frame->device->name,
               m->launch->call->label, m->found[i].identity,
-              m->order->list[i] ? "not used" : "used all the same, as the first", why);
+              number_of(m, i) ? "not used" : "used all the same, as the first", why);
 }
 
 /* Runs it for the first time; false: it does not take part. */
@@ -211,7 +240,7 @@ static bool run_check(struct measuring *m, uint32_t i)
     frit_err why = ERR_INIT, err = ERR_INIT;
     enum trial_finding finding;
 
-    if (trial_check(m->trial, m->order->list[i], m->found[i].numeric_class, &finding, &why, &err)) {
+    if (trial_check(m->trial, number_of(m, i), m->found[i].numeric_class, &finding, &why, &err)) {
         leave_with(m, i, TUNE_UNTRIED, err.text);
         return false;
     }
@@ -225,8 +254,7 @@ static bool run_check(struct measuring *m, uint32_t i)
 static bool check_candidate(struct measuring *m, uint32_t i)
 {
     const struct tune_config *config = &m->launch->frame->device->config.tune;
-    const char *name =
-        name_of_trial(m, prepared_cache_candidate(m->launch->call->cache, m->order->list[i]));
+    const char *name = name_of_trial(m, candidate_of(m, i));
     const uint32_t deaths = name ? tried_deaths(config->artefacts, name) : 0;
     unsigned place;
     bool right;
@@ -252,7 +280,7 @@ static bool check_candidate(struct measuring *m, uint32_t i)
 /* Priorities order a program's candidates where nothing was measured; here all are in one batch. */
 static void check_candidates(struct measuring *m)
 {
-    for (uint32_t i = 0; i < m->order->count; i++)
+    for (uint32_t i = 0; i < m->n; i++)
         m->contestants[i].priority = check_candidate(m, i) ? 0 : -1;
 }
 
@@ -270,7 +298,7 @@ static frit_status time_candidate(struct measuring *m, const struct contest_turn
     const uint32_t n = turn->is_warm_up ? 1 : repeats(one->n_samples ? one->best_ns : m->last.ns);
     const unsigned place =
         breadcrumb_enter(m->names[turn->candidate], TRIED_SLOT, BREADCRUMB_BLAMED);
-    frit_status st = trial_time(m->trial, m->order->list[turn->candidate], n, &m->last, err);
+    frit_status st = trial_time(m->trial, number_of(m, turn->candidate), n, &m->last, err);
 
     breadcrumb_leave(place);
     return st;
@@ -293,7 +321,7 @@ static void hold_contest(struct measuring *m)
     const struct contest_rules rules = {.min_samples = MIN_SAMPLES, .max_samples = CONTEST_SAMPLES};
     struct contest_turn turn;
 
-    contest_begin(&m->contest, &rules, m->contestants, m->order->count);
+    contest_begin(&m->contest, &rules, m->contestants, m->n);
     while (!is_over(m) && contest_next(&m->contest, &turn))
         take_turn(m, &turn);
 }
@@ -301,7 +329,7 @@ static void hold_contest(struct measuring *m)
 /* Best first; then those without a time. */
 static void rank(const struct measuring *m, struct tune_candidate *out)
 {
-    uint32_t *ranking = arena_array(&m->launch->batch->arena, m->order->count, sizeof(*ranking));
+    uint32_t *ranking = arena_array(&m->launch->batch->arena, m->n, sizeof(*ranking));
     uint32_t n = ranking ? contest_rank(&m->contest, ranking) : 0;
     bool ranked[TUNE_CANDIDATES] = {false};
 
@@ -313,7 +341,7 @@ static void rank(const struct measuring *m, struct tune_candidate *out)
         out[r].samples = one->samples;
         out[r].n_samples = one->n_samples;
     }
-    for (uint32_t i = 0; i < m->order->count; i++) {
+    for (uint32_t i = 0; i < m->n; i++) {
         if (ranked[i])
             continue;
         out[n] = m->found[i];
@@ -339,7 +367,7 @@ static void log_decision(const struct measuring *m, const char *what,
 
     log_write(FRIT_LOG_INFO, "tune", "%s: %s: %s is used, %.3f us", device->name, what,
               list[0].identity, (double)best_of(&list[0]) / 1000);
-    for (uint32_t i = 1; i < m->order->count; i++)
+    for (uint32_t i = 1; i < m->n; i++)
         log_write(FRIT_LOG_INFO, "tune", "%s: %s: %s: %s, %.3f us", device->name, what,
                   list[i].identity, tune_state_name(list[i].state),
                   (double)best_of(&list[i]) / 1000);
@@ -386,7 +414,7 @@ static void quarantine(const struct measuring *m)
 
 static void measure(struct measuring *m, const struct str *key, const frit_signature *sig)
 {
-    const uint32_t n = m->order->count;
+    const uint32_t n = m->order->count + parts_may_run(m->launch);
     struct arena *arena = &m->launch->batch->arena;
     struct tune_candidate *list = arena_array(arena, n, sizeof(*list));
     struct str what = {0};
@@ -396,6 +424,7 @@ static void measure(struct measuring *m, const struct str *key, const frit_signa
     m->names = arena_array(arena, n, sizeof(*m->names));
     if (!list || !m->contestants || !m->found || !m->names || n > TUNE_CANDIDATES)
         return;
+    m->n = n;
     check_candidates(m);
     hold_contest(m);
     rank(m, list);
@@ -444,6 +473,11 @@ static bool force(const struct launch *l, struct candidates *order)
 {
     const char *identity = l->frame->device->config.tune.force;
 
+    if (identity && strcmp(identity, TUNE_PARTS) == 0 && parts_may_run(l)) {
+        order->in_parts = true;
+        order->chosen = "forced";
+        return true;
+    }
     for (uint32_t i = 0; identity && i < order->count; i++)
         if (str_is(identity_of(l, order->list[i]), identity)) {
             move(order, i, 0);
@@ -459,7 +493,7 @@ static bool may_measure(const struct launch *l)
     const frit_device *device = l->frame->device;
     const uint32_t fuser = l->call->program->fuser;
 
-    return device->measures && !l->ahead &&
+    return device->measures && !l->ahead && !l->frame->is_trial &&
            (device->config.tune.tries || fuser == PROGRAM_OF_OP ||
             strcmp(device->fusers->list[fuser].plugin, device->entry->plugin->id) == 0);
 }
@@ -499,6 +533,6 @@ void launch_tune(struct launch *l, const frit_signature *sig, struct candidates 
     bad = find_program(l, digest);
     if (bad)
         apply(l, bad, order);
-    if (order->count > 1)
+    if (order->count > 1 || parts_may_run(l))
         decide(l, digest, sig, order);
 }
