@@ -136,38 +136,48 @@ static bool parts_were_refused(const struct frame *frame)
 static bool run_in_parts(struct frame *frame)
 {
     const struct frame_mark mark = frame_mark(frame);
-    struct run_note *note = frame_note(frame);
     frit_err err = ERR_INIT;
-    frit_status st = parts_add(frame, &err);
 
-    frame->at.in_parts = !st;
-    if (!st)
-        st = note_item(frame, &mark, &err);
-    if (!st) {
-        atomic_fetch_add(&frame->device->count.in_parts, 1);
-        return true;
+    if (parts_add(frame, &err))
+        return false;
+    frame->at.in_parts = true;
+    if (note_item(frame, &mark, &err)) {
+        frame->at.in_parts = false;
+        return false;
     }
-    frame->at.in_parts = false;
+    atomic_fetch_add(&frame->device->count.in_parts, 1);
+    bound_plan_add_parts(frame->bound);
+    return true;
+}
+
+/* Of a block that was to run in parts and cannot. */
+static void forget_parts(struct frame *frame)
+{
+    struct run_note *note = frame_note(frame);
+
     if (note)
         *note->candidate = '\0';
-    return false;
 }
 
 static frit_status launch_item(const struct launch_call *call, frit_err *err)
 {
     struct frame *frame = call->frame;
     const struct frame_mark mark = frame_mark(frame);
-    struct launch_call whole = *call;
+    const bool refused = parts_were_refused(frame);
+    struct launch_call own = *call;
     bool in_parts = false;
     frit_status st;
 
-    whole.in_parts = call->block && !parts_were_refused(frame) ? &in_parts : NULL;
-    st = launch_add(&whole, err);
+    if (refused)
+        forget_parts(frame);
+    own.in_parts = call->block && !refused ? &in_parts : NULL;
+    st = launch_add(&own, err);
+    if (in_parts && run_in_parts(frame))
+        return FRIT_OK;
     if (in_parts) {
-        if (run_in_parts(frame))
-            return FRIT_OK;
-        whole.in_parts = NULL;
-        st = launch_add(&whole, err);
+        forget_parts(frame);
+        own.in_parts = NULL;
+        st = launch_add(&own, err);
     }
     return st ? st : note_item(frame, &mark, err);
 }
