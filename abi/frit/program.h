@@ -168,14 +168,6 @@ enum {
     FRIT_PREPARE_RELAYOUT = 2 /* wants `wanted_strides` for `wanted_arg`; prepare again with them */
 };
 
-/* How a candidate's numbers may differ from the first one's. */
-enum {
-    FRIT_NUMERIC_EXACT = 0,     /* the same bits */
-    FRIT_NUMERIC_REORDERED = 1, /* sums in another order, the same one in each run */
-    FRIT_NUMERIC_REDUCED = 2,   /* products of fewer bits (tf32, f16, bf16), sums in f32 */
-    FRIT_NUMERIC_RELAXED = 3    /* anything that the op's name allows */
-};
-
 typedef struct frit_candidate {
     uint32_t struct_size;
     uint32_t version;       /* another one makes what was measured of it void */

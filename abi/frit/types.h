@@ -63,7 +63,10 @@ typedef struct frit_str {
 #else
 #define FRIT_STR(literal) ((frit_str){(literal), sizeof(literal) - 1})
 #endif
-#define FRIT_STR_INIT(literal) {(literal), sizeof(literal) - 1}
+#define FRIT_STR_INIT(literal)         \
+    {                                  \
+        (literal), sizeof(literal) - 1 \
+    }
 
 /* What a driver hands out and only the driver looks into: each driver may complete these structs as
  * it likes. */
@@ -148,6 +151,14 @@ typedef struct frit_scalar {
     uint32_t reserved;
     uint64_t bits; /* the double, int64_t or uint64_t, bit for bit */
 } frit_scalar;
+
+/* How the numbers of a program's candidate may differ from those of its first one. */
+enum {
+    FRIT_NUMERIC_EXACT = 0,     /* the same bits */
+    FRIT_NUMERIC_REORDERED = 1, /* sums in another order, the same one in each run */
+    FRIT_NUMERIC_REDUCED = 2,   /* products of fewer bits (tf32, f16, bf16), sums in f32 */
+    FRIT_NUMERIC_RELAXED = 3    /* anything that the op's name allows */
+};
 
 FRIT_STATIC_ASSERT(sizeof(frit_str) == 16 && sizeof(frit_scalar) == 16, "frozen");
 

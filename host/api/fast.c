@@ -209,7 +209,7 @@ confirm(struct binding *binding, const struct api_call *call, struct operands *o
     out = binding_create_output(binding, call->op, &segment->types[known->out[0]]);
     if (!out)
         return NULL;
-    segment->persistent |= known->persistent = binding->persistent > 0;
+    segment->context |= known->context = binding->context;
     if (n_new)
         predict_set_operands(segment, known, o->in);
     predict_confirm(segment, known, out, segment->on_prediction || stream_is_settled(stream));

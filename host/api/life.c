@@ -5,6 +5,7 @@
 #include "api/report.h"
 #include "api/tensor.h"
 #include "base/fail.h"
+#include "base/process.h"
 #include "graph/op.h"
 #include "record/binding.h"
 #include "record/scope.h"
@@ -70,15 +71,34 @@ void frit_persistent_begin(frit_device *device)
     struct binding *binding;
 
     if (device && !binding_current(device, &binding, NULL))
-        binding->persistent++;
+        binding_persistent_begin(binding);
 }
 
 void frit_persistent_end(frit_device *device)
 {
     struct binding *binding = device ? binding_peek(device) : NULL;
 
-    if (binding && binding->persistent > 0)
-        binding->persistent--;
+    if (binding)
+        binding_persistent_end(binding);
+}
+
+frit_status frit_numeric_begin(uint32_t numeric_class, frit_err *err)
+{
+    if (process_is_barred())
+        return process_refuse(err);
+    if (numeric_class > FRIT_NUMERIC_RELAXED)
+        return fail(err, FRIT_INVALID, "numeric_begin: there is no class %u", numeric_class);
+    thread_numeric_begin(numeric_class);
+    return FRIT_OK;
+}
+
+frit_status frit_numeric_end(frit_err *err)
+{
+    if (process_is_barred())
+        return process_refuse(err);
+    if (!thread_numeric_end())
+        return fail(err, FRIT_INVALID, "numeric_end: this thread has no open section");
+    return FRIT_OK;
 }
 
 /* ---- properties ---- */

@@ -10,10 +10,14 @@
 #include "base/process.h"
 #include "base/thread.h"
 #include "device/device.h"
+#include "record/context.h"
 
 struct bindings {
     struct binding **list;
     uint32_t count, capacity;
+    /* Open numeric sections, by the class that holds in them: an inner one is never less strict, so
+     * that the strictest of these is the innermost. */
+    uint32_t n_numeric[FRIT_NUMERIC_RELAXED + 1];
     bool executing;
     int cancel; /* what thread_hold_cancel returned when the baton was taken */
 };
@@ -97,6 +101,62 @@ void bindings_bar(void)
     binding_last = NULL;
 }
 
+/* ---- sections ---- */
+
+static uint32_t numeric_class(void)
+{
+    uint32_t strictest = FRIT_NUMERIC_EXACT;
+
+    while (strictest < FRIT_NUMERIC_RELAXED && !mine.n_numeric[strictest])
+        strictest++;
+    return strictest;
+}
+
+static void renew_context(struct binding *binding)
+{
+    binding->context = context_of(binding->persistent > 0, numeric_class());
+}
+
+static void renew_contexts(void)
+{
+    for (uint32_t i = 0; i < mine.count; i++)
+        renew_context(mine.list[i]);
+}
+
+void binding_persistent_begin(struct binding *binding)
+{
+    binding->persistent++;
+    renew_context(binding);
+}
+
+void binding_persistent_end(struct binding *binding)
+{
+    if (binding->persistent > 0)
+        binding->persistent--;
+    renew_context(binding);
+}
+
+void thread_numeric_begin(uint32_t class)
+{
+    const uint32_t outer = numeric_class();
+
+    mine.n_numeric[class < outer ? class : outer]++;
+    renew_contexts();
+}
+
+bool thread_numeric_end(void)
+{
+    const uint32_t inner = numeric_class();
+
+    if (!mine.n_numeric[inner])
+        return false;
+    mine.n_numeric[inner]--;
+    renew_contexts();
+    return true;
+}
+
+/* ---- bindings ---- */
+
 static bool is_open(const struct binding *binding)
 {
     return atomic_load(&binding->stream->device_id) == binding->device_id;
@@ -172,6 +232,7 @@ static frit_status bind(frit_device *device, struct binding **out, frit_err *err
                                 .stream = stream,
                                 .own = stream,
                                 .scopes.owner = thread_token()};
+    renew_context(binding);
     binding_last = *out = binding;
     return FRIT_OK;
 }

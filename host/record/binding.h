@@ -15,6 +15,7 @@ struct binding {
     struct stream *own;    /* the thread's own, which it records into unless it entered another */
     struct scopes scopes;
     uint32_t persistent; /* open persistent sections */
+    uint32_t context;    /* of the ops that it records now, see context.h */
 };
 
 /* Whether the calling thread holds a baton.  A call that it makes then comes out of a driver or
@@ -31,6 +32,13 @@ extern _Thread_local struct binding *binding_last __attribute__((tls_model("init
 /* The binding for a tensor without a device: one with an open scope, else the last used; NULL: the
  * thread used no device that is open. */
 struct binding *binding_any(void);
+
+/* Sections of persistent memory on the device of a binding. */
+void binding_persistent_begin(struct binding *binding);
+void binding_persistent_end(struct binding *binding); /* does nothing where none is open */
+/* Sections of a numeric class on all devices.  The strictest of those that are open holds. */
+void thread_numeric_begin(uint32_t numeric_class);
+bool thread_numeric_end(void); /* false: none is open */
 
 /* In the child of a fork (base/process.h): its thread has no bindings any more. */
 void bindings_bar(void);

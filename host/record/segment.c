@@ -26,7 +26,8 @@ void segment_reset(struct segment *segment, uint64_t epoch)
     segment->n_ops = segment->n_values = segment->n_extents = segment->n_matched = 0;
     segment->n_predicted = segment->n_mispredicted = 0;
     segment->n_confirmed = 0;
-    segment->on_prediction = segment->persistent = false;
+    segment->on_prediction = false;
+    segment->context = 0;
     segment->serial = 0;
     segment->joined_sequence = 0;
     segment->epoch = epoch;
@@ -50,7 +51,8 @@ void segment_rewind(struct segment *segment, uint64_t max_predicted)
         segment->n_matched < max_predicted ? segment->n_matched : (uint32_t)max_predicted;
     segment->n_ops = segment->n_values = segment->n_extents = segment->n_matched = 0;
     segment->n_confirmed = 0;
-    segment->on_prediction = segment->persistent = false;
+    segment->on_prediction = false;
+    segment->context = 0;
     segment->epoch = 0;
 }
 
@@ -136,7 +138,7 @@ static struct recorded_op *record_create(struct arena *arena, const struct segme
     record->n_in = call->n_in;
     record->n_out = call->n_out;
     record->attrs_id = call->attrs_id;
-    record->persistent = call->persistent;
+    record->context = call->context;
     record->seed = call->seed;
     record->counter = call->counter;
     if (attrs)
@@ -178,7 +180,7 @@ static void mispredict(struct segment *segment)
 
 static void add_record(struct segment *segment, struct recorded_op *record)
 {
-    segment->persistent |= record->persistent;
+    segment->context |= record->context;
     record->end = segment->n_values;
     segment->ops[segment->n_ops++] = record;
 }
@@ -350,7 +352,7 @@ static bool move_record(struct segment *to, const struct segment *from,
                                       .n_in = record->n_in,
                                       .n_out = record->n_out,
                                       .attrs_id = record->attrs_id,
-                                      .persistent = record->persistent,
+                                      .context = record->context,
                                       .seed = record->seed,
                                       .counter = record->counter,
                                       .attrs = record->attrs};

@@ -52,7 +52,7 @@ struct recorded_op {
     uint32_t n_extents;  /* of the segment, after it */
     uint32_t n_dead, dead_capacity;
     uint32_t *dead;
-    bool persistent;
+    uint32_t context;          /* see context.h */
     bool simple;               /* can be predicted, see api/fast.c */
     bool confirmed;            /* was recorded as predicted */
     bool search_continues;     /* no plan ends with this op, whenever the search comes here */
@@ -80,7 +80,7 @@ struct segment {
     uint32_t n_confirmed; /* length of the confirmed prefix, which the walker skips: all its ops and
                              their deaths were predicted, and no plan can end inside it (after each
                              op the search continues, or a scope was open) */
-    bool persistent;      /* at least one op is persistent */
+    uint32_t context;     /* the bits of all ops */
     bool in_scope;        /* a scope of the recording stream is open: no op runs before it ends */
     bool on_prediction; /* the last op was predicted, and all before it are the confirmed prefix */
     uint32_t n_predicted;     /* ops of the last run, predicted to be recorded again */
@@ -126,7 +126,7 @@ struct segment_call {
     uint32_t op;
     uint32_t n_in, n_out;
     uint32_t attrs_id;
-    bool persistent;
+    uint32_t context;
     uint64_t seed, counter;
     const struct segment_input *in;
     const void *attrs;

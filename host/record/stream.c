@@ -368,7 +368,7 @@ bool stream_append(struct binding *binding, struct segment_call *call, struct sl
         stream->ordinal = atomic_fetch_add(&stream->device->next_ordinal, 1);
     }
     call->out = out;
-    call->persistent = binding->persistent > 0;
+    call->context = binding->context;
     if (op_row(call->op)->traits & FRIT_OP_SEEDED)
         take_numbers(stream, call);
     if (segment_append(stream->segment, call)) {

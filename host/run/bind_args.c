@@ -15,6 +15,7 @@
 #include "graph/graph.h"
 #include "memory/buffer.h"
 #include "memory/memory.h"
+#include "record/context.h"
 #include "run/batch.h"
 #include "run/bind_derived.h"
 #include "run/bound_plan.h"
@@ -133,8 +134,9 @@ static void note_persistent(const struct launch *l)
 
         for (uint32_t k = 0; k < op->n_out; k++) {
             if (op->out[k] != GRAPH_NO_VALUE)
-                l->frame->values[op->out[k]].persistent = l->frame->values[op->out[k]].wanted &&
-                                                          l->frame->ops[l->call->ops[i]].persistent;
+                l->frame->values[op->out[k]].persistent =
+                    l->frame->values[op->out[k]].wanted &&
+                    l->frame->ops[l->call->ops[i]].context & CONTEXT_PERSISTENT;
         }
     }
 }

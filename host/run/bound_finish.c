@@ -180,23 +180,23 @@ static bool attrs_affect_layout(const struct recorded_op *record)
     return false;
 }
 
-static bool learn_persistent(struct bound_plan *bound, const struct segment *segment,
-                             uint32_t n_calls)
+static bool learn_contexts(struct bound_plan *bound, const struct segment *segment,
+                           uint32_t n_calls)
 {
     bound->n_calls = n_calls;
-    if (!segment->persistent)
+    if (!segment->context)
         return true;
-    bound->persistent = arena_array(&bound->arena, (size_t)n_calls + 1, sizeof(*bound->persistent));
-    for (uint32_t r = 0; r < n_calls && bound->persistent; r++)
-        bound->persistent[r] = segment->ops[r]->persistent;
-    return bound->persistent;
+    bound->contexts = arena_array(&bound->arena, (size_t)n_calls + 1, sizeof(*bound->contexts));
+    for (uint32_t r = 0; r < n_calls && bound->contexts; r++)
+        bound->contexts[r] = segment->ops[r]->context;
+    return bound->contexts;
 }
 
 static bool learn_required(struct bound_plan *bound, const struct explorer *explorer,
                            const struct segment *segment, uint32_t n_calls)
 {
     bound->required = arena_array(&bound->arena, (size_t)n_calls + 1, sizeof(*bound->required));
-    if (!bound->required || !learn_persistent(bound, segment, n_calls))
+    if (!bound->required || !learn_contexts(bound, segment, n_calls))
         return false;
     for (uint32_t r = 0; r < n_calls; r++) {
         const struct recorded_op *record = segment->ops[r];

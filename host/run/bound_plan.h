@@ -161,7 +161,7 @@ struct bound_plan {
     struct bound_list dying; /* those of `made` that no value takes, in the order of their deaths */
     struct bound_launch *launches;
     struct required_record *required;
-    bool *persistent; /* by recorded op; NULL: none is */
+    uint32_t *contexts; /* of the recorded ops; NULL: all are 0 */
     uint32_t n_values, n_required_wanted, n_buffers, n_launches, n_required, n_submits, n_calls,
         n_blocks, n_in_parts;
     uint32_t buffers_capacity, launches_capacity;

@@ -279,7 +279,7 @@ static frit_status add_record(struct explorer *e, frit_device *device,
                               const struct segment *segment, uint32_t number, frit_err *err)
 {
     const struct recorded_op *record = segment->ops[number];
-    struct run_op beside = {record->seed, record->counter, record->persistent};
+    struct run_op beside = {record->seed, record->counter, record->context};
     struct adding adding = {e, device, &beside};
     struct graph_op op = {
         .op = record->op, .n_in = record->n_in, .n_out = record->n_out, .attrs = record->attrs};

@@ -12,6 +12,7 @@
 #include "device/wait.h"
 #include "graph/decompose/decompose.h"
 #include "memory/buffer.h"
+#include "record/context.h"
 #include "run/frame.h"
 #include "run/mirror.h"
 #include "run/run_frame.h"
@@ -131,7 +132,8 @@ static frit_status give_output(struct inner *n, const struct value *from, struct
                                frit_err *err)
 {
     if (n->frame.device != n->outer->device)
-        return mirror_adopt(n->outer->device, from, n->extra.persistent, out, err);
+        return mirror_adopt(n->outer->device, from, n->extra.context & CONTEXT_PERSISTENT, out,
+                            err);
     *out = *from;
     buffer_own(out->buffer);
     return FRIT_OK;
@@ -192,10 +194,10 @@ static frit_status init(struct inner *n, frit_err *err)
         const struct graph_op *op = &n->graph.ops[i];
 
         extra[i] = n->extra;
-        extra[i].persistent = false;
+        extra[i].context &= ~(uint32_t)CONTEXT_PERSISTENT;
         for (uint32_t k = 0; k < op->n_out; k++) {
             if (op->out[k] != GRAPH_NO_VALUE && n->frame.values[op->out[k]].wanted)
-                extra[i].persistent = n->extra.persistent;
+                extra[i].context = n->extra.context;
         }
     }
     n->frame.graph = &n->graph;

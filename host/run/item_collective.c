@@ -4,6 +4,7 @@
 #include "base/fail.h"
 #include "graph/graph.h"
 #include "memory/buffer.h"
+#include "record/context.h"
 #include "run/bound_plan.h"
 #include "run/collective.h"
 #include "run/run_frame.h"
@@ -30,7 +31,7 @@ static frit_status make_result(struct frame *frame, uint32_t number, struct coll
     layout_dense(&out->type, &out->layout);
     TRY(frame_reserve(frame, 1, err));
     TRY(frame_claim(frame, frit_storage_bytes(out->type.dtype, op_elements(&out->type)),
-                    frame->ops[number].persistent, &buffer, &reused, err));
+                    frame->ops[number].context & CONTEXT_PERSISTENT, &buffer, &reused, err));
     frame_add_made(frame, op->out[0], buffer, reused);
     bound_plan_add_made(frame->bound, op->out[0], buffer, GRAPH_NO_VALUE);
     call->in = frame->values[op->in[0].value].value;

@@ -44,8 +44,9 @@ struct launch {
 struct candidates {
     uint32_t *list;
     uint32_t count, n_best;
-    bool in_parts;      /* none of them: the ops one by one */
-    const char *chosen; /* how: "priority", "measured", "forced" */
+    uint32_t numeric_class; /* FRIT_NUMERIC_*: of any of them at most */
+    bool in_parts;          /* none of them: the ops one by one */
+    const char *chosen;     /* how: "priority", "measured", "forced" */
 };
 
 /* The bytes a value's elements lie in. */

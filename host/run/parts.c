@@ -42,12 +42,11 @@ static bool is_part(const struct frame *frame, const struct graph_op *op)
            has_program(frame->device, frame->graph, op);
 }
 
-bool parts_may_run(const struct launch *l)
+bool parts_may_run(const struct launch *l, uint32_t numeric_class)
 {
     const struct launch_call *call = l->call;
 
-    if (!call->in_parts || call->n_ops < 2 ||
-        l->frame->device->config.numeric_class < FRIT_NUMERIC_REORDERED)
+    if (!call->in_parts || call->n_ops < 2 || numeric_class < FRIT_NUMERIC_REORDERED)
         return false;
     for (uint32_t i = 0; i < call->n_ops; i++)
         if (!is_part(l->frame, &l->frame->graph->ops[call->ops[i]]))

@@ -6,6 +6,7 @@
 #define RUN_PARTS_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include <frit/status.h>
 
@@ -13,8 +14,8 @@ struct frame;
 struct launch;
 
 /* Whether the block of the launch may run in parts: the caller can do so (launch_call.in_parts),
- * each op has a program, and results of another order are allowed. */
-bool parts_may_run(const struct launch *l);
+ * each op has a program, and the numeric class that is allowed has results of another order. */
+bool parts_may_run(const struct launch *l, uint32_t numeric_class);
 
 /* Adds the ops of the step at the cursor to the batch; what their values had between them is buried
  * then.  On failure everything is as before, and the block's program may be used instead. */

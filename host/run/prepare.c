@@ -16,6 +16,7 @@
 #include "graph/graph.h"
 #include "memory/memory.h"
 #include "plan/program.h"
+#include "record/context.h"
 #include "run/batch.h"
 #include "run/fallback.h"
 #include "run/frame_batch.h"
@@ -173,17 +174,31 @@ static int32_t priority_of(const struct launch *l, uint32_t candidate, const fri
                : 0;
 }
 
-/* Whether the program offers the candidate for the signature, and the user allows its numbers; the
- * first one always. */
-static bool is_offered(const struct launch *l, uint32_t candidate, int32_t priority)
+/* The most that the user allows for these ops: the strictest of the configuration and of the
+ * sections in which they were recorded. */
+static uint32_t numeric_class_of(const struct launch *l)
 {
-    const struct device_config *config = &l->frame->device->config;
+    uint32_t strictest = l->frame->device->config.numeric_class;
+
+    for (uint32_t i = 0; i < l->call->n_ops; i++) {
+        const uint32_t allowed = context_numeric_class(l->frame->ops[l->call->ops[i]].context);
+
+        strictest = allowed < strictest ? allowed : strictest;
+    }
+    return strictest;
+}
+
+/* Whether the program offers the candidate for the signature, and its numbers are allowed; the
+ * first one always. */
+static bool is_offered(const struct launch *l, uint32_t candidate, int32_t priority,
+                       uint32_t numeric_class)
+{
+    const uint32_t limit = l->frame->device->config.max_candidates;
 
     if (!candidate)
         return true;
-    return priority >= 0 && (!config->max_candidates || candidate < config->max_candidates) &&
-           prepared_cache_candidate(l->call->cache, candidate)->numeric_class <=
-               config->numeric_class;
+    return priority >= 0 && (!limit || candidate < limit) &&
+           prepared_cache_candidate(l->call->cache, candidate)->numeric_class <= numeric_class;
 }
 
 /* Those that are offered, the highest priority first. */
@@ -194,6 +209,7 @@ static frit_status order_by_priority(struct launch *l, struct candidates *out, f
     frit_signature signature;
 
     *out = (struct candidates){.list = arena_array(&l->batch->arena, n, sizeof(*out->list)),
+                               .numeric_class = numeric_class_of(l),
                                .chosen = "priority"};
     if (!priority || !out->list)
         return fail_memory(err, n * sizeof(*priority));
@@ -203,7 +219,7 @@ static frit_status order_by_priority(struct launch *l, struct candidates *out, f
         int32_t mine = n > 1 ? priority_of(l, i, &signature) : 0;
         uint32_t at = out->count;
 
-        if (!is_offered(l, i, mine))
+        if (!is_offered(l, i, mine, out->numeric_class))
             continue;
         for (; at > 0 && priority[at - 1] < mine; at--) {
             priority[at] = priority[at - 1];

@@ -100,12 +100,12 @@ static bool matches_all_assigned(struct bound_plan *bound, const struct segment 
     return true;
 }
 
-static bool same_persistence(const struct bound_plan *bound, const struct segment *segment)
+static bool same_contexts(const struct bound_plan *bound, const struct segment *segment)
 {
-    if (!bound->persistent)
-        return !segment->persistent;
+    if (!bound->contexts)
+        return !segment->context;
     for (uint32_t r = 0; r < bound->n_calls; r++) {
-        if (bound->persistent[r] != segment->ops[r]->persistent)
+        if (bound->contexts[r] != segment->ops[r]->context)
             return false;
     }
     return true;
@@ -128,7 +128,7 @@ bool replay_matches(struct bound_plan *bound, const struct segment *segment,
     }
     if ((assigned || bound->assigned.count) && !matches_all_assigned(bound, segment, assigned))
         return false;
-    if (!same_persistence(bound, segment))
+    if (!same_contexts(bound, segment))
         return false;
     for (uint32_t i = 0; i < bound->n_required; i++) {
         if (!same_scalars(&bound->required[i], segment->ops[bound->required[i].record]))

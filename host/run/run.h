@@ -38,7 +38,7 @@ struct run_value {
  * have that of the composite op. */
 struct run_op {
     uint64_t seed, counter; /* SEEDED rows */
-    bool persistent;
+    uint32_t context;       /* see record/context.h */
 };
 
 struct plan;

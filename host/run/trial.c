@@ -15,6 +15,7 @@
 #include "memory/memory.h"
 #include "plan/program.h"
 #include "plan/relative.h"
+#include "record/context.h"
 #include "run/bind_args.h"
 #include "run/launch.h"
 #include "run/launch_parts.h"
@@ -93,7 +94,7 @@ static frit_status copy_ops(struct launch_trial *t, const struct launch *l, frit
     for (uint32_t i = 0; i < call->n_ops; i++) {
         TRY(copy_op(t, l, call->ops[i], map, err));
         t->extra[i] = l->frame->ops[call->ops[i]];
-        t->extra[i].persistent = false;
+        t->extra[i].context &= ~(uint32_t)CONTEXT_PERSISTENT;
         t->numbers[i] = i;
     }
     t->in = map_list(t, call->in, call->n_in, map);

@@ -121,9 +121,10 @@ static bool is_parts(const struct tune_candidate *known)
 }
 
 /* Whether the block is better run in parts than by the candidates that come after `known`. */
-static bool wins_in_parts(const struct launch *l, const struct tune_candidate *known)
+static bool wins_in_parts(const struct launch *l, const struct candidates *order,
+                          const struct tune_candidate *known)
 {
-    return is_parts(known) && known->state == TUNE_RIGHT && parts_may_run(l);
+    return is_parts(known) && known->state == TUNE_RIGHT && parts_may_run(l, order->numeric_class);
 }
 
 /* The order of the record; then those that it does not have. */
@@ -136,7 +137,7 @@ static void apply(const struct launch *l, const struct tune_record *record,
         const struct tune_candidate *known = &record->candidates[c];
         const uint32_t at = place_of(l, order, known);
 
-        if (!n && wins_in_parts(l, known))
+        if (!n && wins_in_parts(l, order, known))
             order->in_parts = true;
         if (at == order->count)
             continue;
@@ -414,7 +415,7 @@ static void quarantine(const struct measuring *m)
 
 static void measure(struct measuring *m, const struct str *key, const frit_signature *sig)
 {
-    const uint32_t n = m->order->count + parts_may_run(m->launch);
+    const uint32_t n = m->order->count + parts_may_run(m->launch, m->order->numeric_class);
     struct arena *arena = &m->launch->batch->arena;
     struct tune_candidate *list = arena_array(arena, n, sizeof(*list));
     struct str what = {0};
@@ -430,6 +431,8 @@ static void measure(struct measuring *m, const struct str *key, const frit_signa
     rank(m, list);
     str_addf(&what, "%s ", m->launch->call->label);
     tune_key_print(sig, &what);
+    if (m->order->numeric_class != m->launch->frame->device->config.numeric_class)
+        str_addf(&what, ", %s", tune_class_name(m->order->numeric_class));
     keep(m->launch,
          &(struct tune_record){.key = key->text,
                                .key_bytes = key->length,
@@ -473,7 +476,7 @@ static bool force(const struct launch *l, struct candidates *order)
 {
     const char *identity = l->frame->device->config.tune.force;
 
-    if (identity && strcmp(identity, TUNE_PARTS) == 0 && parts_may_run(l)) {
+    if (identity && strcmp(identity, TUNE_PARTS) == 0 && parts_may_run(l, order->numeric_class)) {
         order->in_parts = true;
         order->chosen = "forced";
         return true;
@@ -498,6 +501,23 @@ static bool may_measure(const struct launch *l)
             strcmp(device->fusers->list[fuser].plugin, device->entry->plugin->id) == 0);
 }
 
+/* The record of a looser class: those of its candidates that are not allowed are not offered. */
+static const struct tune_record *find_looser(const struct launch *l, const uint8_t *digest,
+                                             const frit_signature *sig, uint32_t numeric_class)
+{
+    const struct tune_record *record = NULL;
+
+    while (!record && ++numeric_class <= FRIT_NUMERIC_RELAXED) {
+        struct str key = {0};
+
+        tune_key(digest, sig, l->frame->device->config.tune.level, numeric_class, &key);
+        if (!key.failed)
+            record = tune_store_find(l->frame->device->tune_store, key.text, key.length);
+        str_fini(&key);
+    }
+    return record;
+}
+
 /* The order of the key's record, which is made now if there is none and it may be. */
 static void decide(struct launch *l, const uint8_t *digest, const frit_signature *sig,
                    struct candidates *order)
@@ -507,13 +527,15 @@ static void decide(struct launch *l, const uint8_t *digest, const frit_signature
     const struct tune_record *record;
     struct str key = {0};
 
-    tune_key(digest, sig, config->level, &key);
+    tune_key(digest, sig, config->level, order->numeric_class, &key);
     if (!key.failed) {
         record = tune_store_find(store, key.text, key.length);
         if (!record && may_measure(l)) {
             measure_once(l, digest, &key, sig, order);
             record = tune_store_find(store, key.text, key.length);
         }
+        if (!record)
+            record = find_looser(l, digest, sig, order->numeric_class);
         if (record)
             apply(l, record, order);
     }
@@ -533,6 +555,6 @@ void launch_tune(struct launch *l, const frit_signature *sig, struct candidates 
     bad = find_program(l, digest);
     if (bad)
         apply(l, bad, order);
-    if (order->count > 1 || parts_may_run(l))
+    if (order->count > 1 || parts_may_run(l, order->numeric_class))
         decide(l, digest, sig, order);
 }

@@ -7,7 +7,7 @@
 #include "graph/dtype.h"
 
 /* Increment it when the bytes of equal launches change. */
-enum { KEY_VERSION = 1 };
+enum { KEY_VERSION = 2 };
 
 enum { PROGRAM = 0xff /* in the place of a level */ };
 
@@ -53,9 +53,9 @@ static void add_arg(const frit_arg_sig *arg, enum tune_level level, struct str *
 }
 
 void tune_key(const uint8_t digest[TUNE_DIGEST], const frit_signature *sig, enum tune_level level,
-              struct str *out)
+              uint32_t numeric_class, struct str *out)
 {
-    add_number(out, KEY_VERSION << 8 | (uint64_t)level);
+    add_number(out, (uint64_t)numeric_class << 32 | KEY_VERSION << 8 | (uint64_t)level);
     str_add(out, (const char *)digest, TUNE_DIGEST);
     add_number(out, (uint64_t)sig->n_in << 32 | sig->n_out);
     add_number(out, (uint64_t)sig->n_scalars << 32 | sig->n_bounds);

@@ -3,7 +3,8 @@
  *
  * The key of a launch is the digest of its block and a bucketed signature: sizes and strides as
  * tune_anchor gives them, and which powers of two up to 16 divide them; types, alignment, classes
- * of scalars and bounds, and the width of an index exactly.  So a candidate that was right for one
+ * of scalars and bounds, the width of an index, and which numeric class candidates may have
+ * exactly.  So a candidate that was right for one
  * signature of a bucket was tried with tails, or without, where another has them.  What it refuses
  * for one of them, its prepare refuses again.  Pure. */
 #ifndef TUNE_KEY_H
@@ -19,7 +20,7 @@ enum { TUNE_DIGEST = 16 };
 
 /* Appends the key; equal bytes mean equal keys. */
 void tune_key(const uint8_t digest[TUNE_DIGEST], const frit_signature *sig, enum tune_level level,
-              struct str *out);
+              uint32_t numeric_class, struct str *out);
 
 /* Appends the key of what is known of a program whatever the signature. */
 void tune_key_program(const uint8_t digest[TUNE_DIGEST], struct str *out);

@@ -406,6 +406,15 @@ frit_tensor *frit_take(frit_tensor *tensor);
 void frit_persistent_begin(frit_device *device);
 void frit_persistent_end(frit_device *device);
 
+/* Between these calls the ops that the thread records, on any device, are computed by candidates of
+ * this class (FRIT_NUMERIC_*) or a stricter one: kernels that differ more from a program's first
+ * one are not used, however fast they are.  Calls nest; the strictest class of those that are open
+ * and of option [fusion] numeric holds.  Ops that run together are computed within the strictest
+ * class of any of them.  FRIT_INVALID, and nothing is opened: there is no such class. */
+FRIT_NODISCARD frit_status frit_numeric_begin(uint32_t numeric_class, frit_err *err);
+/* FRIT_INVALID: the thread has opened none that is still open. */
+frit_status frit_numeric_end(frit_err *err);
+
 /* Frees the device memory that pools hold but nothing uses. */
 void frit_trim(frit_device *device);
 

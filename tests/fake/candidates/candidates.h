@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 
 #include <frit/backend.h>
+#include <frit/capture.h>
 #include <frit/fuser.h>
 #include <frit/plugin.h>
 
@@ -38,7 +39,7 @@ struct options {
     int64_t cost_ns, fast_calls, sleep_ms, refuse_after, split;
     int64_t workspace_bytes, memory_bytes, cache_bytes;
     int64_t version, devices, fuses, add_refuses;
-    bool host_pointers, compiles;
+    bool host_pointers, compiles, captures;
     enum clock_kind clock;
     frit_str fingerprint, log;
 };
@@ -58,13 +59,14 @@ struct instance {
     frit_heap heap;
     atomic_uint_least64_t launches[N_KINDS], prepares[N_KINDS], compiles[N_KINDS];
     atomic_uint_least64_t priorities; /* calls of that slot */
+    atomic_uint_least64_t replays;    /* of recordings */
     atomic_uint_least32_t programs;   /* that were made */
     uint32_t number;                  /* of the instance in its process */
 };
 
 /* Reads all options into the instance, whose plug is set. */
 frit_status options_read(void *instance, const frit_host_options *options, frit_err *err);
-enum { N_OPTIONS = 18 };
+enum { N_OPTIONS = 19 };
 extern const frit_option options_list[N_OPTIONS];
 
 /* ---- programs ---- */
@@ -139,5 +141,6 @@ struct device {
 
 extern const frit_backend device_backend;
 extern const frit_profile_table device_profile;
+extern const frit_capture_table capture_table;
 
 #endif

@@ -30,7 +30,8 @@ static frit_status device_enumerate(void *self, frit_device_info *out, uint64_t 
         info->stable_id = ids[i];
         info->name = FRIT_STR("programs with several candidates");
         info->fingerprint = options->fingerprint;
-        info->caps = FRIT_CAP_INLINE_QUEUE | (options->host_pointers ? FRIT_CAP_HOST_VISIBLE : 0);
+        info->caps = (options->captures ? 0 : FRIT_CAP_INLINE_QUEUE) |
+                     (options->host_pointers ? FRIT_CAP_HOST_VISIBLE : 0);
         info->cache_bytes = (uint64_t)options->cache_bytes;
         info->n_heaps = 1;
         info->heap_stride = sizeof instance->heap;

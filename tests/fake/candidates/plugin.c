@@ -44,11 +44,17 @@ static uint64_t stats_compiles(void *instance, frit_str name)
     return count_of(((struct instance *)instance)->compiles, name);
 }
 
+static uint64_t stats_replays(void *instance)
+{
+    return atomic_load(&((struct instance *)instance)->replays);
+}
+
 static const candidates_stats stats = {
     .struct_size = sizeof(candidates_stats),
     .launches = stats_launches,
     .prepares = stats_prepares,
     .compiles = stats_compiles,
+    .replays = stats_replays,
 };
 
 /* ---- the plugin ---- */
@@ -83,6 +89,8 @@ static const void *plugin_interface(void *self, frit_str id)
         return options->fuses > 1 ? &fuser_table : NULL;
     if (plug_is(id, FRIT_STR(CANDIDATES_STATS)))
         return &stats;
+    if (plug_is(id, FRIT_STR(FRIT_CAPTURE_TABLE)))
+        return options->captures ? &capture_table : NULL;
     if (plug_is(id, FRIT_STR(FRIT_PROFILE_TABLE)))
         return options->clock == CLOCK_NONE ? NULL : &device_profile;
     return plug_is(id, FRIT_STR(FRIT_NATIVE_TABLE)) && options->host_pointers ? &hosted_native_table

@@ -17,6 +17,8 @@ typedef struct candidates_stats {
     /* Calls of prepare, refused ones too. */
     uint64_t (*prepares)(void *instance, frit_str name);
     uint64_t (*compiles)(void *instance, frit_str name);
+    /* Replays of recordings, of all devices. */
+    uint64_t (*replays)(void *instance);
 } candidates_stats;
 
 #endif

@@ -3,6 +3,7 @@
 #include "device/device.h"
 #include "memory/buffer.h"
 #include "memory/memory.h"
+#include "record/context.h"
 #include "run/rig.h"
 
 enum { N = 1 << 14 }; /* elements: 64 KiB, so that memory is used again within a batch */
@@ -106,7 +107,7 @@ static void test_memory_is_used_again_where_it_fits(void **state)
     rig_want(&rig, v);
     rig_want(&rig, y);
     rig_want(&rig, large);
-    rig.ops[4].persistent = true; /* y */
+    rig.ops[4].context = CONTEXT_PERSISTENT; /* y */
     rig_run(&rig);
     rig_expect(&rig, v, -1);
     rig_expect(&rig, y, 2);

@@ -11,6 +11,7 @@
 #include "device/wait.h"
 #include "memory/buffer.h"
 #include "plan/program.h"
+#include "record/context.h"
 #include "tensor/failure.h"
 
 /* ---- blocks ---- */
@@ -132,6 +133,41 @@ static void test_classes_and_priorities_choose_the_candidate(void **state)
         script->priority[0] = -7;
         script->priority[2] = 5;
         rig.device->config.numeric_class = rows[i].allowed;
+        rig_run(&rig);
+        rig_expect(&rig, y, -60);
+        assert_int_equal(script->last_candidate, rows[i].runs);
+        rig_close(&rig);
+    }
+}
+
+/* The ops of one block were recorded in different sections. */
+static void test_the_strictest_section_of_a_block_counts(void **state)
+{
+    static const struct {
+        uint32_t first, second, runs;
+    } rows[] = {{FRIT_NUMERIC_RELAXED, FRIT_NUMERIC_RELAXED, 2},
+                {FRIT_NUMERIC_REORDERED, FRIT_NUMERIC_RELAXED, 1},
+                {FRIT_NUMERIC_REDUCED, FRIT_NUMERIC_REORDERED, 1},
+                {FRIT_NUMERIC_RELAXED, FRIT_NUMERIC_EXACT, 0}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct driver driver = {0};
+        struct program *program;
+        struct driver_program *script;
+        struct rig rig;
+        uint32_t y;
+
+        open_block(&rig, &driver, false, &program, &y);
+        script = rig_script(program);
+        script->n_candidates = 3;
+        script->numeric[1] = FRIT_NUMERIC_REORDERED;
+        script->numeric[2] = FRIT_NUMERIC_REDUCED;
+        script->priority[1] = 1;
+        script->priority[2] = 2;
+        rig.device->config.numeric_class = FRIT_NUMERIC_RELAXED;
+        rig.ops[0].context = context_of(false, rows[i].first);
+        rig.ops[1].context = context_of(true, rows[i].second);
         rig_run(&rig);
         rig_expect(&rig, y, -60);
         assert_int_equal(script->last_candidate, rows[i].runs);
@@ -366,7 +402,7 @@ static void test_a_refused_composite_is_unfolded(void **state)
     rig_open(&rig, &driver, 8);
     y = rig_1(&rig, FRIT_OP_ceil, rig_n(&rig, FRIT_OP_add, rig_in(&rig, 1), 1));
     rig_want(&rig, y);
-    rig.ops[1].persistent = true;
+    rig.ops[1].context = CONTEXT_PERSISTENT;
     rig_run(&rig);
     rig_expect(&rig, y, 2);
     assert_int_equal(driver.launches, 4);
@@ -544,6 +580,7 @@ int main(void)
         cmocka_unit_test(test_copies_for_a_refused_candidate_are_not_made),
         cmocka_unit_test(test_the_next_candidate_takes_over),
         cmocka_unit_test(test_classes_and_priorities_choose_the_candidate),
+        cmocka_unit_test(test_the_strictest_section_of_a_block_counts),
         cmocka_unit_test(test_recorded_grids_have_limits),
         cmocka_unit_test(test_a_refused_block_runs_op_by_op),
         cmocka_unit_test(test_new_generations_are_queried_again),

@@ -40,8 +40,8 @@ static bool share(const struct call *a, const struct call *b, enum tune_level le
     struct str x = {0}, y = {0};
     bool same;
 
-    tune_key(digest, &a->sig, level, &x);
-    tune_key(digest, &b->sig, level, &y);
+    tune_key(digest, &a->sig, level, FRIT_NUMERIC_REORDERED, &x);
+    tune_key(digest, &b->sig, level, FRIT_NUMERIC_REORDERED, &y);
     same = x.length == y.length && memcmp(x.text, y.text, x.length) == 0;
     str_fini(&x);
     str_fini(&y);
