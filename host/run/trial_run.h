@@ -17,11 +17,12 @@ struct run_scratch;
 struct memory_pair {
     const struct buffer *of;
     struct buffer *own;
-    uint64_t low, high; /* bytes of `of` that operands lie in */
-    uint64_t skipped;   /* of those in front, a multiple of PAGE */
+    struct buffer **copies; /* of the other sets, see trial_sets.h */
+    uint64_t low, high;     /* bytes of `of` that operands lie in */
+    uint64_t skipped;       /* of those in front, a multiple of PAGE */
     uint64_t bytes;
     uint32_t dtype;
-    void *data; /* in the arena */
+    void *data; /* in the arena; NULL: all bytes are equal */
 };
 
 struct launch_trial {
@@ -44,9 +45,10 @@ struct launch_trial {
     struct run_value *values;
     struct memory_pair *memories;
     uint32_t n_memories;
-    bool is_filled;  /* the operands hold their elements */
-    void **of_ops;   /* by output: the ops' elements, dense; NULL: not computed */
-    void **of_first; /* candidate 0's */
+    uint32_t n_sets, next_set; /* of operands; 0: not rotated yet */
+    bool is_filled;            /* the operands of the first set hold their elements */
+    void **of_ops;             /* by output: the ops' elements, dense; NULL: not computed */
+    void **of_first;           /* candidate 0's */
     struct run_scratch *scratch;
 };
 

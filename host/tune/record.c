@@ -17,7 +17,7 @@ static const char *const clocks[TUNE_CLOCKS] = {
     [TUNE_HOST_CLOCK] = "host", [TUNE_DEVICE_CLOCK] = "device"};
 
 static const char *const reasons[TUNE_REASONS] = {[TUNE_MEASURED] = "measured",
-                                                  [TUNE_LIMIT] = "limit",
+                                                  [TUNE_LIMIT] = "roofline",
                                                   [TUNE_BUDGET] = "budget",
                                                   [TUNE_ONLY] = "only"};
 

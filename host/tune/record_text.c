@@ -204,7 +204,7 @@ static frit_status parse_how(struct record_parser *parser)
     while (reason < TUNE_REASONS && !str_is(parser->line, tune_reason_name(reason)))
         reason++;
     if (reason == TUNE_REASONS)
-        return refuse(parser, "measured, limit, budget or only");
+        return refuse(parser, "measured, roofline, budget or only");
     parser->record.clock = clock;
     parser->record.reason = reason;
     return FRIT_OK;

@@ -26,11 +26,11 @@ void frit_decisions_free(frit_decisions *decisions); /* NULL does nothing */
 
 typedef struct frit_decision_desc {
     uint64_t struct_size;
-    const char *what;   /* the ops of the program and their sizes */
-    const char *clock;  /* that measured: "host" or "device" */
-    const char *reason; /* why the first candidate is launched: "measured", "limit": it is as fast
-                           as the device can be, "budget": the time was up, "only": no other one
-                           is right */
+    const char *what;      /* the ops of the program and their sizes */
+    const char *clock;     /* that measured: "host" or "device" */
+    const char *reason;    /* why the first candidate is launched: "measured", "roofline": it is as
+                              fast as the device can be, "budget": the time was up, "only": no other
+                              one is right */
     uint64_t n_candidates; /* in the order in which they are launched */
 } frit_decision_desc;
 

@@ -38,7 +38,7 @@ enum clock_kind { CLOCK_REAL, CLOCK_SIMULATED, CLOCK_NONE };
 struct options {
     int64_t cost_ns, fast_calls, sleep_ms, refuse_after, split;
     int64_t workspace_bytes, memory_bytes, cache_bytes;
-    int64_t version, devices, fuses, add_refuses;
+    int64_t version, devices, mib_ns, fuses, add_refuses;
     bool host_pointers, compiles, captures;
     enum clock_kind clock;
     frit_str fingerprint, log;
@@ -66,7 +66,7 @@ struct instance {
 
 /* Reads all options into the instance, whose plug is set. */
 frit_status options_read(void *instance, const frit_host_options *options, frit_err *err);
-enum { N_OPTIONS = 19 };
+enum { N_OPTIONS = 20 };
 extern const frit_option options_list[N_OPTIONS];
 
 /* ---- programs ---- */
@@ -99,6 +99,7 @@ struct program {
     char identity[DESCRIBES][IDENTITY_BYTES]; /* of changes_identity */
     char host[IDENTITY_BYTES];                /* of changes_host */
     atomic_uint_least64_t launches[N_KINDS];  /* by candidate */
+    atomic_uint_least64_t operand;            /* where the first one of the last launch lies */
     atomic_bool compiled[N_KINDS];
 };
 
@@ -126,7 +127,8 @@ extern const struct hosted_driver launch_driver;
 
 /* Writes the results of the program by candidate `kind`. */
 void compute(const struct program *program, const frit_launch *launch, enum kind kind);
-/* Elements of the largest argument. */
+/* Bytes of all arguments, and elements of the largest one. */
+uint64_t compute_bytes(const frit_launch *launch);
 int64_t compute_size(const frit_launch *launch);
 float compute_scalar(const frit_launch *launch, uint32_t i);
 bool compute_is_in_place(const frit_launch *launch);

@@ -20,6 +20,18 @@ static int64_t elements(const frit_arg *arg)
     return count;
 }
 
+uint64_t compute_bytes(const frit_launch *launch)
+{
+    uint64_t bytes = 0;
+
+    for (uint32_t i = 0; i < launch->n_args; i++) {
+        const frit_arg *arg = frit_arg_at(launch, i);
+
+        bytes += arg->dtype ? sizeof(float) * (uint64_t)elements(arg) : 0;
+    }
+    return bytes;
+}
+
 int64_t compute_size(const frit_launch *launch)
 {
     int64_t most = 0;

@@ -8,6 +8,7 @@
 
 #define NUMBERS(ROW)                                                                         \
     ROW(cost_ns, "100000", 0, "a launch of the first candidate takes so many nanoseconds")   \
+    ROW(mib_ns, "0", 0, "and so many for each MiB; a quarter of them in cache_bytes")        \
     ROW(fast_calls, "1", 0, "so many launches of fast_once, per program, are fast")          \
     ROW(sleep_ms, "60000", 0, "a launch of sleeps takes so many milliseconds")               \
     ROW(refuse_after, "1", 0, "prepare accepts refuses_later so often, per device driver")   \

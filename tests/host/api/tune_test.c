@@ -3,13 +3,13 @@
  * those that are bad never again, and every result is right meanwhile. */
 #include "unit.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include <frit/frit.h>
 #include <frit/inspect.h>
+#include <frit/tune.h>
 
 #include "api/host.h"
 #include "device/device.h"
@@ -169,6 +169,89 @@ static void sizes_differ(void **state)
     large = launches(&rig, "large");
     add_again(&rig, 5000);
     assert_int_equal(launches(&rig, "large") - large, AGAIN);
+    rig_close(&rig);
+}
+
+/* What is fast only on operands that it has just used is not fast for programs. */
+static void operands_are_rotated(void **state)
+{
+    static const char *const cold[] = {"option.clock", "simulated", "option.cache_bytes", "65536",
+                                       NULL};
+    static const char *const warm[] = {"option.clock", "simulated", "option.cache_bytes", "64",
+                                       NULL};
+    struct plugin_rig rig;
+    uint64_t before;
+
+    (void)state;
+    open_rig(&rig, "fast_cached,slow", cold);
+    add_once(&rig, 1000, false);
+    before = launches(&rig, "first");
+    add_again(&rig, 1000);
+    assert_int_equal(launches(&rig, "first") - before, AGAIN);
+    rig_close(&rig);
+    open_rig(&rig, "fast_cached,slow", warm); /* operands that evict themselves */
+    add_once(&rig, 1000, false);
+    before = launches(&rig, "fast_cached");
+    add_again(&rig, 1000);
+    assert_int_equal(launches(&rig, "fast_cached") - before, AGAIN);
+    rig_close(&rig);
+}
+
+/* ---- the roofline ---- */
+
+static frit_decision_desc decision_of(const struct plugin_rig *rig, frit_decisions **list,
+                                      const char *what)
+{
+    frit_decision_desc desc = {.struct_size = sizeof(desc)};
+
+    assert_int_equal(frit_decisions_read(rig->dev, list, NULL), FRIT_OK);
+    for (uint64_t i = 0; !frit_decision_at(*list, i, &desc); i++)
+        if (strncmp(desc.what, what, strlen(what)) == 0)
+            return desc;
+    fail_msg("no decision for %s", what);
+}
+
+static void sum_up(const struct plugin_rig *rig, int64_t n)
+{
+    float *data = calloc((size_t)n, sizeof(*data));
+    frit_tensor *zeros =
+        frit_from_host(rig->dev, FRIT_F32, FRIT_SHAPE(n), data, (uint64_t)n * sizeof(*data));
+    frit_tensor *sum = frit_sum(zeros, .axes = FRIT_AXES(0));
+    float result;
+
+    assert_int_equal(frit_read(sum, &result, sizeof(result), NULL), FRIT_OK);
+    assert_true(result == 0);
+    frit_release(sum);
+    frit_release(zeros);
+    free(data);
+}
+
+/* 5 MiB: the first candidate takes no longer than any launch of the device does, and the others are
+ * not timed.  In 4 MiB and less a launch runs at four times the rate, which must end no search of
+ * a larger one. */
+static void a_launch_at_the_limit_ends_the_search(void **state)
+{
+    static const char *const even[] = {
+        "option.clock", "simulated", "option.cost_ns", "0", "option.mib_ns", "100000", NULL};
+    static const char *const cached[] = {
+        "option.clock", "simulated",          "option.cost_ns", "0", "option.mib_ns",
+        "100000",       "option.cache_bytes", "4500000",        NULL};
+    const int64_t n = 5 << 18;
+    struct plugin_rig rig;
+    frit_decisions *list;
+
+    (void)state;
+    open_rig(&rig, "slow", even);
+    sum_up(&rig, n);
+    assert_string_equal(decision_of(&rig, &list, "sum").reason, "roofline");
+    frit_decisions_free(list);
+    assert_string_equal(decision_of(&rig, &list, "roofline: sum").reason, "measured");
+    frit_decisions_free(list);
+    rig_close(&rig);
+    open_rig(&rig, "slow", cached);
+    sum_up(&rig, n);
+    assert_string_equal(decision_of(&rig, &list, "sum").reason, "measured");
+    frit_decisions_free(list);
     rig_close(&rig);
 }
 
@@ -405,6 +488,8 @@ int main(void)
         cmocka_unit_test(the_fastest_runs),
         cmocka_unit_test(the_first_fast_call_does_not_count),
         cmocka_unit_test(sizes_differ),
+        cmocka_unit_test(operands_are_rotated),
+        cmocka_unit_test(a_launch_at_the_limit_ends_the_search),
         cmocka_unit_test(bad_ones_never_run_again),
         cmocka_unit_test(slow_blocks_run_in_parts),
         cmocka_unit_test(parts_write_into_preassigned_memory),
