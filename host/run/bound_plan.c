@@ -302,6 +302,12 @@ void bound_plan_add_collective(struct bound_plan *bound, const struct collective
     bound->n_submits++;
 }
 
+void bound_plan_add_parts(struct bound_plan *bound)
+{
+    if (bound)
+        bound->n_in_parts++;
+}
+
 void bound_plan_add_submit(struct bound_plan *bound)
 {
     if (!bound || bound->n_launches == 0 || bound->launches[bound->n_launches - 1].submit_after)

@@ -45,6 +45,7 @@ struct candidates {
     uint32_t *list;
     uint32_t count, n_best;
     uint32_t numeric_class; /* FRIT_NUMERIC_*: of any of them at most */
+    bool in_parts;          /* none of them: the ops one by one */
     const char *chosen;     /* how: "priority", "measured", "roofline", "forced" */
 };
 
