@@ -159,7 +159,12 @@ static void test_reasons(void **state)
          "line 4: expected host or device, found \"sun\""},
         {"decision 1\nkey 00\nwhat x\nclock host\nreason luck\n", "line 5: expected measured"},
         {"decision 1\nkey 00\nwhat x\nclock host\nreason only\nsamples 1\n",
-         "line 6: expected cand"},
+         "line 6: expected split, cand"},
+        {"decision 1\nkey 00\nwhat x\nclock host\nreason only\nsplit 123\n",
+         "line 6: expected a digest"},
+        {"decision 1\nkey 00\nwhat x\nclock host\nreason only\ncandidate right exact 0 a\n"
+         "split 0123456789abcdef\n",
+         "line 7: expected split, cand"},
         {"decision 1\nkey 00\nwhat x\nclock host\nreason only\ncandidate good exact 0 a\n",
          "line 6: expected a state"},
         {"decision 1\nkey 00\nwhat x\nclock host\nreason only\ncandidate right exact 4294967296 "
