@@ -44,7 +44,8 @@ struct tune_config {
     bool tries;         /* also what a process may die of: candidates of other people's plugins */
     const char *artefacts; /* folder, NULL: none; and what it holds at most */
     uint64_t artefact_bytes;
-    const char *force; /* identity of a candidate that runs wherever it is offered, NULL: none */
+    bool deterministic; /* choices, and results, are the same in each run */
+    const char *force;  /* identity of a candidate that runs wherever it is offered, NULL: none */
 };
 
 /* What the device layer needs from its host; outlives the device. */

@@ -188,16 +188,17 @@ static uint32_t numeric_class_of(const struct launch *l)
 }
 
 /* Whether the program offers the candidate for the signature, and its numbers are allowed; the
- * first one always. */
+ * first one always, unless its bits differ from run to run and must not. */
 static bool is_offered(const struct launch *l, uint32_t candidate, int32_t priority,
                        uint32_t numeric_class)
 {
-    const uint32_t limit = l->frame->device->config.max_candidates;
+    const struct device_config *config = &l->frame->device->config;
+    const uint32_t limit = config->max_candidates;
+    const uint32_t class = prepared_cache_candidate(l->call->cache, candidate)->numeric_class;
 
     if (!candidate)
-        return true;
-    return priority >= 0 && (!limit || candidate < limit) &&
-           prepared_cache_candidate(l->call->cache, candidate)->numeric_class <= numeric_class;
+        return !config->tune.deterministic || class < FRIT_NUMERIC_RELAXED;
+    return priority >= 0 && (!limit || candidate < limit) && class <= numeric_class;
 }
 
 /* Those that are offered, the highest priority first. */
@@ -230,7 +231,9 @@ static frit_status order_by_priority(struct launch *l, struct candidates *out, f
     }
     while (out->n_best < out->count && priority[out->n_best] == priority[0])
         out->n_best++;
-    return FRIT_OK;
+    return out->count ? FRIT_OK
+                      : fail(err, FRIT_UNSUPPORTED, "%s: results of %s differ from run to run",
+                             l->frame->device->name, l->call->label);
 }
 
 static frit_status order_candidates(struct launch *l, struct candidates *out, frit_err *err)

@@ -133,6 +133,34 @@ static void test_classes_and_priorities_choose_the_candidate(void **state)
     }
 }
 
+/* A program whose first candidate gives other bits in each run is not used where that matters; its
+ * ops run one by one. */
+static void test_results_that_vary_are_not_used(void **state)
+{
+    (void)state;
+    for (uint32_t n = 1; n <= 2; n++) {
+        for (int deterministic = 0; deterministic < 2; deterministic++) {
+            struct driver driver = {0};
+            struct program *program;
+            struct driver_program *script;
+            struct rig rig;
+            uint32_t y;
+
+            open_block(&rig, &driver, false, &program, &y);
+            script = rig_script(program);
+            script->n_candidates = n;
+            script->numeric[0] = FRIT_NUMERIC_RELAXED;
+            script->numeric[1] = FRIT_NUMERIC_RELAXED;
+            rig.device->config.tune.deterministic = deterministic;
+            rig.device->config.numeric_class = FRIT_NUMERIC_EXACT;
+            rig_run(&rig);
+            rig_expect(&rig, y, -60);
+            assert_int_equal(rig.notes[0].marks, deterministic ? RUN_BY_OPS : 0);
+            rig_close(&rig);
+        }
+    }
+}
+
 /* The ops of one block were recorded in different sections. */
 static void test_the_strictest_section_of_a_block_counts(void **state)
 {
@@ -433,6 +461,7 @@ int main(void)
         cmocka_unit_test(test_the_next_candidate_takes_over),
         cmocka_unit_test(test_classes_and_priorities_choose_the_candidate),
         cmocka_unit_test(test_the_strictest_section_of_a_block_counts),
+        cmocka_unit_test(test_results_that_vary_are_not_used),
         cmocka_unit_test(test_recorded_grids_have_limits),
         cmocka_unit_test(test_a_refused_block_runs_op_by_op),
         cmocka_unit_test(test_new_generations_are_queried_again),

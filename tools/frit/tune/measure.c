@@ -31,6 +31,7 @@ static int open_measuring(struct session *session, const struct invocation *in)
     const frit_setting settings[] = {{"fusion", "compile", "wait"},
                                      {"fusion", "store_wait", "600000"}, /* nobody waits for us */
                                      {"tune", "when", "any"},
+                                     {"tune", "deterministic", "no"}, /* it would not measure */
                                      {"tune", "budget", budget ? budget : USUAL_BUDGET_MS},
                                      {"frit", "log", "warn,tune=debug"}};
 
