@@ -105,6 +105,7 @@ struct device_counters {
     atomic_uint_least64_t derived_fills, derived_hits;
     atomic_uint_least64_t bytes_in, bytes_out;
     atomic_uint_least64_t tuned, quarantined; /* keys measured here; bad candidates found here */
+    atomic_uint_least64_t in_parts;           /* blocks, see run/parts.h */
     atomic_uint_least64_t bytes_direct;       /* from other devices of the driver */
 };
 

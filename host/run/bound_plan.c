@@ -234,9 +234,8 @@ static void add_serials(struct bound_plan *bound, const struct bind_launch *from
     if (code)
         add_serial(bound,
                    &(struct bound_serial){code, __atomic_load_n(code, __ATOMIC_ACQUIRE), false});
-    if (prepared_cache_candidates(from->cache) > 1)
-        add_serial(bound, &(struct bound_serial){&from->prepared->device->decisions,
-                                                 from->decisions, true});
+    add_serial(bound,
+               &(struct bound_serial){&from->prepared->device->decisions, from->decisions, true});
 }
 
 /* NULL: nothing is recorded any more. */
@@ -311,6 +310,12 @@ void bound_plan_add_collective(struct bound_plan *bound, const struct collective
     }
     bound->n_collectives++;
     bound->n_submits++;
+}
+
+void bound_plan_add_parts(struct bound_plan *bound)
+{
+    if (bound)
+        bound->n_in_parts++;
 }
 
 void bound_plan_add_submit(struct bound_plan *bound)

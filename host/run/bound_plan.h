@@ -165,7 +165,7 @@ struct bound_plan {
     struct required_record *required;
     uint32_t *contexts; /* of the recorded ops; NULL: all are 0 */
     uint32_t n_values, n_required_wanted, n_buffers, n_launches, n_required, n_submits, n_calls,
-        n_blocks;
+        n_blocks, n_in_parts;
     uint32_t buffers_capacity, launches_capacity;
     struct bound_serial *serials;
     uint32_t n_serials, serials_capacity;
@@ -224,6 +224,8 @@ void bound_plan_add_launch(struct bound_plan *bound, const struct bind_launch *l
 /* A collective row ran; `in` is its operand's value, GRAPH_NO_VALUE: it has none. */
 void bound_plan_add_collective(struct bound_plan *bound, const struct collective_call *call,
                                uint32_t in);
+/* The launches added last are those of a block in parts. */
+void bound_plan_add_parts(struct bound_plan *bound);
 /* A submit went through. */
 void bound_plan_add_submit(struct bound_plan *bound);
 /* A value that was made died; its buffer is free after the next submit. */

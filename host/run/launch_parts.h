@@ -49,6 +49,7 @@ struct candidates {
     uint32_t numeric_class;           /* FRIT_NUMERIC_*: of any of them at most */
     const struct tune_record *record; /* that the order follows; NULL: none */
     bool is_split;                    /* it is of this signature alone */
+    bool in_parts;                    /* none of them: the ops one by one */
     const char *chosen;               /* how: "priority", "measured", "roofline", "forced" */
 };
 

@@ -32,7 +32,12 @@ static bool is_over(const struct measure *m)
 
 static const frit_candidate *candidate_of(const struct measure *m, uint32_t i)
 {
-    return prepared_cache_candidate(m->trial->cache, m->list[i]);
+    static const frit_candidate parts = {.struct_size = sizeof(parts),
+                                         .numeric_class = FRIT_NUMERIC_REORDERED,
+                                         .identity = FRIT_STR_INIT(TUNE_PARTS)};
+
+    return m->list[i] == TRIAL_PARTS ? &parts
+                                     : prepared_cache_candidate(m->trial->cache, m->list[i]);
 }
 
 /* ---- checking ---- */
@@ -270,7 +275,7 @@ static void quarantine(const struct measure *m)
     for (uint32_t i = 0; list && i < m->n; i++) {
         const struct tune_candidate *found = &m->found[i];
 
-        if (m->list[i] && tune_state_is_quarantined(found->state) &&
+        if (m->list[i] && m->list[i] != TRIAL_PARTS && tune_state_is_quarantined(found->state) &&
             !(known && tune_record_find(known, str_of(found->identity), found->version)))
             list[n++] = *found;
     }

@@ -23,6 +23,7 @@
 #include "run/launch.h"
 #include "run/prefetch.h"
 #include "run/tune.h"
+#include "tune/record.h"
 
 /* Between the ops of a block: what takes longer to write and read than a program to compile. */
 enum { HEAVY_BYTES = 256 << 20 };
@@ -236,6 +237,13 @@ static frit_status order_by_priority(struct launch *l, struct candidates *out, f
                              l->frame->device->name, l->call->label);
 }
 
+/* There is something to choose from.  In a trial what was decided counts for parts alone. */
+static bool may_be_tuned(const struct launch *l, const struct candidates *order)
+{
+    return (order->count > 1 || (l->call->in_parts && l->call->n_ops > 1)) &&
+           (!l->frame->is_trial || l->frame->at.by_ops);
+}
+
 static frit_status order_candidates(struct launch *l, struct candidates *out, frit_err *err)
 {
     frit_signature signature;
@@ -246,22 +254,21 @@ static frit_status order_candidates(struct launch *l, struct candidates *out, fr
     if (l->call->only) {
         out->list[0] = *l->call->only;
         out->count = out->n_best = 1;
-    } else if (out->count > 1 && !l->frame->is_trial) {
+    } else if (may_be_tuned(l, out)) {
         sign(l, 0, &signature);
         launch_tune(l, &signature, out);
     }
     return FRIT_OK;
 }
 
-/* For people who look at the run: which one of several runs, and why. */
-static void note_candidate(const struct launch *l, uint32_t candidate, const char *chosen)
+/* For people who look at the run: which one of several runs, and why.  Of a block, not of its ops.
+ */
+static void note_candidate(const struct launch *l, frit_str identity, const char *chosen)
 {
     struct run_note *note = frame_note(l->frame);
-    frit_str identity;
 
-    if (!note || l->copy_of || prepared_cache_candidates(l->call->cache) < 2)
+    if (!note || l->copy_of || (l->frame->at.by_ops && !l->call->block))
         return;
-    identity = prepared_cache_candidate(l->call->cache, candidate)->identity;
     snprintf(note->candidate, sizeof(note->candidate), "%.*s", (int)identity.len, identity.ptr);
     note->chosen = chosen;
 }
@@ -291,8 +298,9 @@ static frit_status prepare_first(struct launch *l, const struct candidates *orde
         take_operands(l);
         st = prepare_candidate(l, order->list[i], i ? &later : err);
         l->launch->candidate = order->list[i];
-        if (!st)
-            note_candidate(l, order->list[i], order->chosen);
+        if (!st && prepared_cache_candidates(l->call->cache) > 1)
+            note_candidate(l, prepared_cache_candidate(l->call->cache, order->list[i])->identity,
+                           order->chosen);
         if (!st || launch_lacked_memory(st))
             return st;
         if (st == FRIT_BUSY && i)
@@ -347,6 +355,14 @@ static frit_status key_create(struct launch *l, frit_err *err)
     return l->key ? FRIT_OK : fail_memory(err, l->key_bytes);
 }
 
+/* Where the caller can run the block in parts. */
+static frit_status leave_to_parts(struct launch *l, const struct candidates *order, frit_err *err)
+{
+    *l->call->in_parts = true;
+    note_candidate(l, FRIT_STR(TUNE_PARTS), order->chosen);
+    return fail(err, FRIT_UNSUPPORTED, "it runs in parts");
+}
+
 /* A block has its ops to run meanwhile, unless that takes longer, and memory that the program does
  * not, or has to wait for compiles too; a single op that has no other way waits. */
 frit_status launch_prepare(struct launch *l, frit_err *err)
@@ -356,6 +372,8 @@ frit_status launch_prepare(struct launch *l, frit_err *err)
 
     TRY(key_create(l, err));
     TRY(order_candidates(l, &order, err));
+    if (order.in_parts)
+        return leave_to_parts(l, &order, err);
     l->wait = l->frame->is_trial || (!l->call->block && order.n_best == 1);
     st = prepare_first(l, &order, err);
     if (st != FRIT_BUSY || l->wait ||
@@ -375,6 +393,8 @@ frit_status launch_prepare_ahead(struct launch *l, bool queue)
     TRY(launch_init(l, &err));
     TRY(key_create(l, &err));
     TRY(order_candidates(l, &order, &err));
+    if (order.in_parts)
+        return leave_to_parts(l, &order, &err);
     l->peek = !queue;
     st = FRIT_UNSUPPORTED;
     for (uint32_t i = 0; i < order.count && st < 0 && st != FRIT_BUSY; i++) {

@@ -22,6 +22,7 @@
 #include "run/launch_parts.h"
 #include "run/limits.h"
 #include "run/measure.h"
+#include "run/parts.h"
 #include "run/trial.h"
 #include "search/fuser.h"
 #include "tune/record.h"
@@ -107,6 +108,14 @@ static void leave_out(struct candidates *order, uint32_t at)
         order->list[at] = order->list[at + 1];
 }
 
+/* Whether the block is better run in parts than by the candidates that come after `known`. */
+static bool wins_in_parts(const struct launch *l, const struct candidates *order,
+                          const struct tune_candidate *known)
+{
+    return known->version == 0 && strcmp(known->identity, TUNE_PARTS) == 0 &&
+           known->state == TUNE_RIGHT && parts_may_run(l, order->numeric_class);
+}
+
 /* The order of the record; then those that it does not have. */
 static void apply(const struct launch *l, const struct tune_record *record,
                   struct candidates *order)
@@ -117,18 +126,36 @@ static void apply(const struct launch *l, const struct tune_record *record,
         const struct tune_candidate *known = &record->candidates[c];
         const uint32_t at = place_of(l, order, known);
 
+        if (!n && wins_in_parts(l, order, known))
+            order->in_parts = true;
         if (at == order->count)
             continue;
         if (tune_state_is_quarantined(known->state) || known->state == TUNE_FAILED)
             leave_out(order, at);
         else if (at >= n && known->state == TUNE_RIGHT)
             move(order, at, n++);
-        if (n)
+        if (n || order->in_parts)
             order->chosen = record->reason == TUNE_LIMIT ? "roofline" : "measured";
     }
 }
 
 /* ---- measuring ---- */
+
+/* The candidates, and the block in parts where it may run so. */
+static bool list_contestants(const struct launch *l, const struct candidates *order,
+                             struct measure_params *params)
+{
+    uint32_t *list = arena_array(&l->batch->arena, order->count + 1u, sizeof(*list));
+
+    if (!list)
+        return false;
+    memcpy(list, order->list, order->count * sizeof(*list));
+    params->list = list;
+    params->n = order->count;
+    if (parts_may_run(l, order->numeric_class))
+        list[params->n++] = TRIAL_PARTS;
+    return true;
+}
 
 /* The trial of a key and what is to be found in it. */
 static frit_status begin_measuring(const struct launch *l, const struct measure_params *params,
@@ -163,8 +190,6 @@ static void measure_once(struct launch *l, const uint8_t *digest, const struct s
         .digest = digest,
         .key = key->text,
         .key_bytes = key->length,
-        .list = order->list,
-        .n = order->count,
         .checks = true,
         .rules = {.min_samples = MIN_SAMPLES, .max_samples = CONTEST_SAMPLES}};
     struct measure *m = NULL;
@@ -172,7 +197,8 @@ static void measure_once(struct launch *l, const uint8_t *digest, const struct s
     uint64_t begun;
     frit_err err = ERR_INIT;
 
-    if (!tune_store_claim(device->tune_store, key->text, key->length))
+    if (!list_contestants(l, order, &params) ||
+        !tune_store_claim(device->tune_store, key->text, key->length))
         return;
     begun = timeline_begin();
     str_addf(&what, "%s ", l->call->label);
@@ -199,6 +225,11 @@ static bool force(const struct launch *l, struct candidates *order)
 {
     const char *identity = l->frame->device->config.tune.force;
 
+    if (identity && strcmp(identity, TUNE_PARTS) == 0 && parts_may_run(l, order->numeric_class)) {
+        order->in_parts = true;
+        order->chosen = "forced";
+        return true;
+    }
     for (uint32_t i = 0; identity && i < order->count; i++)
         if (str_is(identity_of(l, order->list[i]), identity)) {
             move(order, i, 0);
@@ -214,7 +245,7 @@ static bool may_measure(const struct launch *l)
     const frit_device *device = l->frame->device;
     const uint32_t fuser = l->call->program->fuser;
 
-    return device->measures && !l->ahead &&
+    return device->measures && !l->ahead && !l->frame->is_trial &&
            (device->config.tune.tries || fuser == PROGRAM_OF_OP ||
             strcmp(device->fusers->list[fuser].plugin, device->entry->plugin->id) == 0);
 }
@@ -312,7 +343,7 @@ void launch_tune(struct launch *l, const frit_signature *sig, struct candidates 
     bad = find_program(l, digest);
     if (bad)
         apply(l, bad, order);
-    if (order->count > 1)
+    if (order->count > 1 || parts_may_run(l, order->numeric_class))
         decide(l, digest, sig, order);
 }
 
@@ -343,7 +374,10 @@ void launch_split(const struct launch *l, const frit_signature *sig, const struc
     const uint8_t *digest = digest_of(l, own);
     uint64_t exact;
 
-    if (!digest || order->is_split || l->frame->device->config.tune.level == TUNE_FULL)
+    /* The winner may be another one that is not offered here. */
+    if (!digest || order->is_split || l->frame->is_trial ||
+        l->frame->device->config.tune.level == TUNE_FULL || !order->record->n_candidates ||
+        place_of(l, order, &order->record->candidates[0]) != 0)
         return;
     exact = add_exact_key(digest, sig, order->numeric_class, &key);
     if (!key.failed && !tune_record_is_split(order->record, exact))

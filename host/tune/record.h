@@ -56,6 +56,9 @@ static inline bool tune_state_is_quarantined(enum tune_state state)
     return state >= TUNE_WRONG;
 }
 
+/* The identity, of version 0, of what no program offers but each block has: its ops one by one. */
+#define TUNE_PARTS "parts"
+
 /* Texts are clean (base/text.h). */
 struct tune_candidate {
     const char *identity; /* of frit_candidate */

@@ -18,7 +18,9 @@
     ROW(memory_bytes, "268435456", 0, "memory of a device; 0: no cap")                         \
     ROW(cache_bytes, "0", 0, "of the last level of cache, as the device reports it")           \
     ROW(version, "1", 1, "of all candidates")                                                  \
-    ROW(devices, "1", 0, "how many there are")
+    ROW(devices, "1", 0, "how many there are")                                                 \
+    ROW(fuses, "0", 0, "ops of add and mul, at most 8, that are fused into one program")       \
+    ROW(add_refuses, "0", 0, "elements from which add by itself is refused; 0: never")
 
 #define SWITCHES(ROW)                                                               \
     ROW(host_pointers, "yes", "whether memory has host pointers")                   \
