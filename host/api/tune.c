@@ -239,6 +239,7 @@ frit_status frit_decisions_forget(frit_device *device, const char *what, uint64_
     status = tune_store_each(forgetting.store, forget_one, &forgetting, &own);
     if (!status && !what && forgetting.n)
         forgetting.kept = !tune_store_forget(forgetting.store, NULL, 0);
+    device_note_decision(device);
     if (!status && forgetting.kept)
         status = fail(&own, FRIT_IO, "the file of decisions cannot be written, and still has them");
     if (n_forgotten)
@@ -348,7 +349,9 @@ static frit_status import_record(void *ctx, const struct tune_record *record, fr
         bundling->desc.n_known++;
         return FRIT_OK;
     }
-    return tune_store_add(store, record, err);
+    TRY(tune_store_add(store, record, err));
+    device_note_decision(bundling->device);
+    return FRIT_OK;
 }
 
 static frit_status import_artefact(void *ctx, const void *file, size_t n_bytes, frit_err *err)

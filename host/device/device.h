@@ -134,7 +134,8 @@ struct frit_device {
     struct fusers *fusers;
     struct plan_saver *saver; /* NULL: plans are not kept */
     struct tune_store *tune_store;
-    bool measures; /* first launches measure candidates of its plugin */
+    uint64_t decisions; /* serial of what it decides, atomic: bound plans follow it */
+    bool measures;      /* first launches measure candidates of its plugin */
     struct labels *labels;
     struct lineage *lineage;
     struct profile *profile;  /* NULL: the driver has no clock */
@@ -181,6 +182,16 @@ static inline bool device_needs_lineage(const frit_device *device)
 static inline struct tune_store *device_tune_store(frit_device *device)
 {
     return device->tune_store;
+}
+
+/* The serial of its decisions; another one than before: a launch may choose another candidate. */
+static inline uint64_t device_decisions(const frit_device *device)
+{
+    return __atomic_load_n(&device->decisions, __ATOMIC_ACQUIRE);
+}
+static inline void device_note_decision(frit_device *device)
+{
+    __atomic_fetch_add(&device->decisions, 1, __ATOMIC_RELEASE);
 }
 
 /* A program was disabled: counts it and says so. */

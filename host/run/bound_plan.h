@@ -77,10 +77,12 @@ struct bound_scalars {
     bool seeded;
 };
 
-/* A frit_program_info.serial, and what it was when all launches were up to date. */
+/* A frit_program_info.serial, and what it was when all launches were up to date; or that of the
+ * device's decisions, whose change ends the bound plan. */
 struct bound_serial {
     const uint64_t *at;
     uint64_t seen;
+    bool decides;
 };
 
 /* Memory that a launch derives from an operand; see bind_derived.h for the first four. */
@@ -216,6 +218,7 @@ struct bind_launch {
     bool barrier; /* one stands before it */
     bool block;
     const uint8_t *classes;
+    uint64_t decisions; /* serial of the device's, when the candidate was chosen */
 };
 void bound_plan_add_launch(struct bound_plan *bound, const struct bind_launch *launch);
 /* A collective row ran; `in` is its operand's value, GRAPH_NO_VALUE: it has none. */

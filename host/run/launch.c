@@ -244,7 +244,8 @@ static void add_to_bound(const struct launch *l, uint32_t n_barriers)
                                                 .n_cmds = l->n_cmds ? l->n_cmds : 1,
                                                 .barrier = l->batch->n_barriers > n_barriers,
                                                 .block = call->block,
-                                                .classes = l->scalars.classes});
+                                                .classes = l->scalars.classes,
+                                                .decisions = l->decisions});
 }
 
 /* What prepare said is kept with the batch, which takes the reference over. */

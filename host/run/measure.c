@@ -292,6 +292,7 @@ static void quarantine(const struct measure *m)
 void measure_keep(struct measure *m, bool is_complete)
 {
     struct tune_candidate *list = arena_array(&m->trial->arena, m->n, sizeof(*list));
+    const struct tune_record *before = tune_store_find(m->device->tune_store, m->key, m->key_bytes);
     uint32_t n;
 
     if (!list)
@@ -305,10 +306,14 @@ void measure_keep(struct measure *m, bool is_complete)
                                  .reason = !is_complete        ? TUNE_BUDGET
                                            : m->contest.enough ? TUNE_LIMIT
                                                                : TUNE_MEASURED,
+                                 .n_splits = before ? before->n_splits : 0,
+                                 .splits = before ? before->splits : NULL,
                                  .n_candidates = n,
                                  .candidates = list});
-    if (m->checks)
+    if (m->checks) {
         quarantine(m);
+        device_note_decision(m->device);
+    }
     log_decision(m, list, n);
 }
 

@@ -249,6 +249,7 @@ static frit_status order_candidates(struct launch *l, struct candidates *out, fr
     frit_signature signature;
 
     take_operands(l);
+    l->decisions = device_decisions(l->frame->device);
     TRY(order_by_priority(l, out, err));
     if (l->call->only) {
         out->list[0] = *l->call->only;
@@ -272,6 +273,19 @@ static void note_candidate(const struct launch *l, frit_str identity, const char
     note->chosen = chosen;
 }
 
+/* The first candidate of the order was refused for good: where it was measured for other sizes,
+ * these get a decision of their own. */
+static void split_if_decided(struct launch *l, const struct candidates *order)
+{
+    frit_signature signature;
+
+    if (!order->record || !l->prepared || l->prepared->status >= 0 || l->prepared->passing)
+        return;
+    take_operands(l);
+    sign(l, 0, &signature);
+    launch_split(l, &signature, order);
+}
+
 /* The first candidate that takes the signature; FRIT_BUSY if none does yet. */
 static frit_status prepare_first(struct launch *l, const struct candidates *order, frit_err *err)
 {
@@ -293,6 +307,8 @@ static frit_status prepare_first(struct launch *l, const struct candidates *orde
             *err = later;
         busy |= st == FRIT_BUSY;
         frame_undo(l->frame, &mark);
+        if (!i)
+            split_if_decided(l, order);
         if (busy && i + 1 >= order->n_best)
             return FRIT_BUSY;
         if (i + 1 < order->count)

@@ -4,6 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
 #include "base/clock.h"
 #include "base/fail.h"
 #include "base/log.h"
@@ -264,27 +267,66 @@ static const struct tune_record *find_looser(const struct launch *l, const uint8
     return record;
 }
 
-/* The order of the key's record, which is made now if there is none and it may be. */
+/* The record of a key, which is made now if there is none and it may be. */
+static const struct tune_record *find_or_measure(struct launch *l, const uint8_t *digest,
+                                                 const struct str *key, const frit_signature *sig,
+                                                 const struct candidates *order)
+{
+    struct tune_store *store = l->frame->device->tune_store;
+    const struct tune_record *record = tune_store_find(store, key->text, key->length);
+
+    if (record || !may_measure(l))
+        return record;
+    measure_once(l, digest, key, sig, order);
+    return tune_store_find(store, key->text, key->length);
+}
+
+/* The key of this signature alone. */
+static uint64_t add_exact_key(const uint8_t *digest, const frit_signature *sig,
+                              uint32_t numeric_class, struct str *out)
+{
+    tune_key(digest, sig, TUNE_FULL, numeric_class, out);
+    return out->failed ? 0 : XXH3_64bits(out->text, out->length);
+}
+
+/* What was decided for the signature alone, where it has left its bucket; NULL: nothing. */
+static const struct tune_record *decide_apart(struct launch *l, const uint8_t *digest,
+                                              const frit_signature *sig,
+                                              const struct candidates *order,
+                                              const struct tune_record *bucket)
+{
+    const struct tune_record *record = NULL;
+    struct str key = {0};
+
+    if (bucket->n_splits) {
+        const uint64_t exact = add_exact_key(digest, sig, order->numeric_class, &key);
+
+        if (tune_record_is_split(bucket, exact) && !key.failed)
+            record = find_or_measure(l, digest, &key, sig, order);
+    }
+    str_fini(&key);
+    return record;
+}
+
+/* The order of the key's record. */
 static void decide(struct launch *l, const uint8_t *digest, const frit_signature *sig,
                    struct candidates *order)
 {
     const struct tune_config *config = &l->frame->device->config.tune;
-    struct tune_store *store = l->frame->device->tune_store;
-    const struct tune_record *record;
+    const struct tune_record *record = NULL, *apart = NULL;
     struct str key = {0};
 
     tune_key(digest, sig, config->level, order->numeric_class, &key);
-    if (!key.failed) {
-        record = tune_store_find(store, key.text, key.length);
-        if (!record && may_measure(l)) {
-            measure_once(l, digest, &key, sig, order);
-            record = tune_store_find(store, key.text, key.length);
-        }
-        if (!record)
-            record = find_looser(l, digest, sig, order->numeric_class);
-        if (record)
-            apply(l, record, order);
-    }
+    if (!key.failed)
+        record = find_or_measure(l, digest, &key, sig, order);
+    if (!record)
+        record = find_looser(l, digest, sig, order->numeric_class);
+    if (record)
+        apart = decide_apart(l, digest, sig, order, record);
+    order->is_split = apart;
+    order->record = apart ? apart : record;
+    if (order->record)
+        apply(l, order->record, order);
     str_fini(&key);
 }
 
@@ -303,4 +345,42 @@ void launch_tune(struct launch *l, const frit_signature *sig, struct candidates 
         apply(l, bad, order);
     if (order->count > 1 || parts_may_run(l, order->numeric_class))
         decide(l, digest, sig, order);
+}
+
+static void add_split(const struct launch *l, const struct tune_record *record, uint64_t exact)
+{
+    struct tune_record more = *record;
+    uint64_t *splits = arena_array(&l->batch->arena, record->n_splits + 1u, sizeof(*splits));
+    frit_err err = ERR_INIT;
+
+    if (!splits || record->n_splits == TUNE_SPLITS)
+        return;
+    if (record->n_splits)
+        memcpy(splits, record->splits, record->n_splits * sizeof(*splits));
+    splits[more.n_splits++] = exact;
+    more.splits = splits;
+    log_write(FRIT_LOG_INFO, "tune", "%s: %s: these sizes are tuned apart: %s is refused",
+              l->frame->device->name, record->what, record->candidates[0].identity);
+    if (tune_store_add(l->frame->device->tune_store, &more, &err))
+        log_write(FRIT_LOG_DEBUG, "tune", "%s: %s: it is not noted: %s", l->frame->device->name,
+                  record->what, err.text);
+    device_note_decision(l->frame->device);
+}
+
+void launch_split(const struct launch *l, const frit_signature *sig, const struct candidates *order)
+{
+    struct str key = {0};
+    uint8_t own[TUNE_DIGEST];
+    const uint8_t *digest = digest_of(l, own);
+    uint64_t exact;
+
+    /* The winner may be another one that is not offered here. */
+    if (!digest || order->is_split || l->frame->is_trial ||
+        l->frame->device->config.tune.level == TUNE_FULL || !order->record->n_candidates ||
+        place_of(l, order, &order->record->candidates[0]) != 0)
+        return;
+    exact = add_exact_key(digest, sig, order->numeric_class, &key);
+    if (!key.failed && !tune_record_is_split(order->record, exact))
+        add_split(l, order->record, exact);
+    str_fini(&key);
 }

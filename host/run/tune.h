@@ -16,4 +16,9 @@ struct launch;
  * here fails: without a decision the order stays. */
 void launch_tune(struct launch *l, const frit_signature *sig, struct candidates *order);
 
+/* The candidate that was decided for the key of the launch does not take the signature: notes in
+ * the record of the key that equal signatures have a key of their own from now on. */
+void launch_split(const struct launch *l, const frit_signature *sig,
+                  const struct candidates *order);
+
 #endif

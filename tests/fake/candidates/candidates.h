@@ -36,7 +36,7 @@ enum clock_kind { CLOCK_REAL, CLOCK_SIMULATED, CLOCK_NONE };
 
 /* As options.c describes them. */
 struct options {
-    int64_t cost_ns, fast_calls, sleep_ms, refuse_after, split;
+    int64_t cost_ns, fast_calls, sleep_ms, refuse_after, refuse_size, split;
     int64_t workspace_bytes, memory_bytes, cache_bytes;
     int64_t version, devices, mib_ns, fuses, add_refuses;
     bool host_pointers, compiles, captures;
@@ -66,7 +66,7 @@ struct instance {
 
 /* Reads all options into the instance, whose plug is set. */
 frit_status options_read(void *instance, const frit_host_options *options, frit_err *err);
-enum { N_OPTIONS = 20 };
+enum { N_OPTIONS = 21 };
 extern const frit_option options_list[N_OPTIONS];
 
 /* ---- programs ---- */

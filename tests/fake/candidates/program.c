@@ -53,8 +53,8 @@ static frit_status program_describe(void *self, frit_program_info *out, frit_err
 }
 
 /* Workspace, or the refusal, of a candidate that has one. */
-static frit_status prepare_kind(struct program *program, enum kind kind, frit_launch_spec *out,
-                                frit_err *err)
+static frit_status prepare_kind(struct program *program, enum kind kind, const frit_signature *sig,
+                                frit_launch_spec *out, frit_err *err)
 {
     struct instance *instance = program->instance;
     const uint64_t n = atomic_fetch_add(&instance->prepares[kind], 1);
@@ -62,6 +62,7 @@ static frit_status prepare_kind(struct program *program, enum kind kind, frit_la
     if (kind == KIND_big_workspace)
         out->workspace_bytes = (uint64_t)instance->options.workspace_bytes;
     if (kind == KIND_refuses ||
+        (kind == KIND_refuses_size && sig->args[0].dims[0] == instance->options.refuse_size) ||
         (kind == KIND_refuses_later && n >= (uint64_t)instance->options.refuse_after))
         return plug_fail(&instance->plug, err, FRIT_UNSUPPORTED, "%s: not with this signature",
                          kinds[kind].name.ptr);
@@ -95,7 +96,7 @@ static frit_status program_prepare(void *self, uint32_t candidate, const frit_si
         return plug_fail(plug, err, FRIT_INVALID, "there is no candidate %u", candidate);
     if (is_refused(program, sig))
         return plug_fail(plug, err, FRIT_UNSUPPORTED, "an add of so many elements");
-    status = prepare_kind(program, program->offers[candidate].kind, out, err);
+    status = prepare_kind(program, program->offers[candidate].kind, sig, out, err);
     if (!status && program->op != FRIT_OP_sum)
         status = specs_alias(&program->specs, sig, out, err);
     if (status) {

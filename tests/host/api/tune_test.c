@@ -289,6 +289,36 @@ static void bad_ones_never_run_again(void **state)
     }
 }
 
+/* ---- splits ---- */
+
+/* 995, 997 and 999 share a decision, until its winner refuses one of them. */
+static void a_refused_size_is_tuned_apart(void **state)
+{
+    struct plugin_rig rig;
+    uint64_t before;
+
+    (void)state;
+    open_with(&rig, "refuses_size:10,slow,fast", ways[0], "any");
+    rig_set(&rig, PLUGIN, "option.refuse_size", "997");
+    rig_open(&rig, "candidates");
+    add_once(&rig, 999, false);
+    assert_int_equal(rig_stats(&rig).tuned, 1);
+    add_once(&rig, 997, false); /* the next best one runs */
+    assert_int_equal(rig_stats(&rig).tuned, 1);
+    before = launches(&rig, "fast");
+    add_once(&rig, 997, false);
+    assert_int_equal(rig_stats(&rig).tuned, 2);
+    assert_true(launches(&rig, "fast") > before);
+    before = launches(&rig, "fast");
+    add_again(&rig, 997);
+    assert_int_equal(launches(&rig, "fast") - before, AGAIN);
+    before = launches(&rig, "refuses_size");
+    add_again(&rig, 995);
+    assert_int_equal(launches(&rig, "refuses_size") - before, AGAIN);
+    assert_int_equal(rig_stats(&rig).tuned, 2);
+    rig_close(&rig);
+}
+
 /* ---- blocks in parts ---- */
 
 enum { SMALL = 100, LARGE = 4000, SPLIT = 1000 }; /* the fused program is slow from SPLIT on */
@@ -455,6 +485,31 @@ static void parts_that_cannot_run_leave_it_to_the_program(void **state)
 
 /* ---- when ---- */
 
+/* Plans that are bound, or recorded by the driver, do not outlast what they follow. */
+static void decisions_reach_bound_plans_at_once(void **state)
+{
+    (void)state;
+    for (int captures = 0; captures < 2; captures++) {
+        struct plugin_rig rig;
+        uint64_t before;
+
+        open_with(&rig, "fast", ways[0], "any");
+        if (captures)
+            rig_set(&rig, PLUGIN, "option.captures", "yes");
+        rig_open(&rig, "candidates");
+        add_once(&rig, 1000, false);
+        add_again(&rig, 1000);
+        add_again(&rig, 1000);
+        assert_int_equal(rig_stats(&rig).tuned, 1);
+        assert_int_equal(frit_decisions_forget(rig.dev, NULL, NULL, NULL), FRIT_OK);
+        before = launches(&rig, "first");
+        add_once(&rig, 1000, false);
+        assert_int_equal(rig_stats(&rig).tuned, 2);
+        assert_true(launches(&rig, "first") > before); /* in its trials */
+        rig_close(&rig);
+    }
+}
+
 static void nothing_is_measured_ahead(void **state)
 {
     struct plugin_rig rig;
@@ -491,6 +546,8 @@ int main(void)
         cmocka_unit_test(operands_are_rotated),
         cmocka_unit_test(a_launch_at_the_limit_ends_the_search),
         cmocka_unit_test(bad_ones_never_run_again),
+        cmocka_unit_test(a_refused_size_is_tuned_apart),
+        cmocka_unit_test(decisions_reach_bound_plans_at_once),
         cmocka_unit_test(slow_blocks_run_in_parts),
         cmocka_unit_test(parts_write_into_preassigned_memory),
         cmocka_unit_test(decisions_on_parts_are_kept),
