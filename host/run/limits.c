@@ -248,13 +248,14 @@ static uint64_t bytes_ns(struct measure *m, uint64_t until)
     return least == UINT64_MAX ? 0 : least;
 }
 
-/* Whether all candidates that take part were measured in the record. */
+/* Whether all candidates that take part were measured in the record; parts are of the programs that
+ * limits are measured with. */
 static bool knows_all(const struct measure *m, const struct tune_record *record)
 {
     for (uint32_t i = 0; i < m->n; i++) {
         const struct tune_candidate *found = &m->found[i], *known;
 
-        if (found->state != TUNE_RIGHT)
+        if (found->state != TUNE_RIGHT || m->list[i] == TRIAL_PARTS)
             continue;
         known = tune_record_find(record, str_of(found->identity), found->version);
         if (!known || !known->n_samples)

@@ -32,7 +32,12 @@ static bool is_over(const struct measure *m)
 
 static const frit_candidate *candidate_of(const struct measure *m, uint32_t i)
 {
-    return prepared_cache_candidate(m->trial->cache, m->list[i]);
+    static const frit_candidate parts = {.struct_size = sizeof(parts),
+                                         .numeric_class = FRIT_NUMERIC_REORDERED,
+                                         .identity = FRIT_STR_INIT(TUNE_PARTS)};
+
+    return m->list[i] == TRIAL_PARTS ? &parts
+                                     : prepared_cache_candidate(m->trial->cache, m->list[i]);
 }
 
 /* ---- checking ---- */
@@ -270,7 +275,7 @@ static void quarantine(const struct measure *m)
     for (uint32_t i = 0; list && i < m->n; i++) {
         const struct tune_candidate *found = &m->found[i];
 
-        if (m->list[i] && tune_state_is_quarantined(found->state) &&
+        if (m->list[i] && m->list[i] != TRIAL_PARTS && tune_state_is_quarantined(found->state) &&
             !(known && tune_record_find(known, str_of(found->identity), found->version)))
             list[n++] = *found;
     }
@@ -287,6 +292,7 @@ static void quarantine(const struct measure *m)
 void measure_keep(struct measure *m, bool is_complete)
 {
     struct tune_candidate *list = arena_array(&m->trial->arena, m->n, sizeof(*list));
+    const struct tune_record *before = tune_store_find(m->device->tune_store, m->key, m->key_bytes);
     uint32_t n;
 
     if (!list)
@@ -300,10 +306,14 @@ void measure_keep(struct measure *m, bool is_complete)
                                  .reason = !is_complete        ? TUNE_BUDGET
                                            : m->contest.enough ? TUNE_LIMIT
                                                                : TUNE_MEASURED,
+                                 .n_splits = before ? before->n_splits : 0,
+                                 .splits = before ? before->splits : NULL,
                                  .n_candidates = n,
                                  .candidates = list});
-    if (m->checks)
+    if (m->checks) {
         quarantine(m);
+        device_note_decision(m->device);
+    }
     log_decision(m, list, n);
 }
 

@@ -13,6 +13,7 @@
 #include "run/batch.h"
 #include "run/frame_batch.h"
 #include "run/launch.h"
+#include "run/parts.h"
 #include "run/transfer.h"
 #include "run/trial_run.h"
 #include "run/trial_sets.h"
@@ -58,13 +59,23 @@ struct frame trial_begin(struct launch_trial *t, bool last)
     for (uint32_t k = 0; k < t->n_out; k++)
         if (t->out[k] != GRAPH_NO_VALUE)
             t->values[t->out[k]].wanted = true;
+    t->step = (struct plan_step){.program = t->program,
+                                 .label = t->label,
+                                 .n_ops = t->graph.n_ops,
+                                 .n_in = t->n_in,
+                                 .n_out = t->n_out,
+                                 .ops = t->numbers,
+                                 .in = t->in,
+                                 .out = t->out};
+    t->plan.steps = &t->step;
+    t->plan.n_steps = 1;
     return (struct frame){.device = t->device,
                           .scratch = t->scratch,
+                          .plan = &t->plan,
                           .graph = &t->graph,
                           .values = t->values,
                           .ops = t->extra,
                           .last_step = t->at_once,
-                          .order = t->numbers,
                           .n_steps = 1,
                           .n_values = t->graph.n_values,
                           .stream = DEVICE_NO_STREAM,
@@ -133,6 +144,8 @@ frit_status trial_add(struct launch_trial *t, struct frame *frame, uint32_t cand
                                      .strides = t->strides,
                                      .only = &candidate};
 
+    if (candidate == TRIAL_PARTS)
+        return parts_add(frame, err);
     return launch_add(&call, err);
 }
 

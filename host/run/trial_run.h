@@ -4,6 +4,7 @@
 #define RUN_TRIAL_RUN_H
 
 #include "graph/graph.h"
+#include "plan/plan.h"
 #include "run/frame.h"
 #include "run/trial.h"
 
@@ -33,8 +34,10 @@ struct launch_trial {
     struct arena arena;
     struct graph graph;
     struct run_op *extra;
-    uint32_t *numbers; /* of its ops: 0, 1, .. */
-    uint32_t *at_once; /* last steps of the frame of one launch: 0 */
+    uint32_t *numbers;     /* of its ops: 0, 1, .. */
+    uint32_t *at_once;     /* last steps of the frame of one launch: 0 */
+    struct plan_step step; /* of that frame, and its plan */
+    struct plan plan;
     uint32_t n_in, n_out;
     uint32_t *in, *out; /* values of `graph`, GRAPH_NO_VALUE */
     const int64_t *strides;
@@ -55,7 +58,7 @@ frit_status trial_fill(struct launch_trial *trial, frit_err *err);
 struct frame trial_begin(struct launch_trial *trial, bool last);
 /* Drops the frame's results. */
 void trial_end(struct launch_trial *trial, struct frame *frame);
-/* Adds a launch of the candidate to the batch. */
+/* Adds a launch of the candidate, or TRIAL_PARTS, to the batch. */
 frit_status trial_add(struct launch_trial *trial, struct frame *frame, uint32_t candidate,
                       frit_err *err);
 /* Submits what the batch holds and waits.  `*failed`: a command failed, which `err` describes. */

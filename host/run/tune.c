@@ -4,6 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
 #include "base/clock.h"
 #include "base/fail.h"
 #include "base/log.h"
@@ -19,6 +22,7 @@
 #include "run/launch_parts.h"
 #include "run/limits.h"
 #include "run/measure.h"
+#include "run/parts.h"
 #include "run/trial.h"
 #include "search/fuser.h"
 #include "tune/record.h"
@@ -104,6 +108,14 @@ static void leave_out(struct candidates *order, uint32_t at)
         order->list[at] = order->list[at + 1];
 }
 
+/* Whether the block is better run in parts than by the candidates that come after `known`. */
+static bool wins_in_parts(const struct launch *l, const struct candidates *order,
+                          const struct tune_candidate *known)
+{
+    return known->version == 0 && strcmp(known->identity, TUNE_PARTS) == 0 &&
+           known->state == TUNE_RIGHT && parts_may_run(l, order->numeric_class);
+}
+
 /* The order of the record; then those that it does not have. */
 static void apply(const struct launch *l, const struct tune_record *record,
                   struct candidates *order)
@@ -114,18 +126,36 @@ static void apply(const struct launch *l, const struct tune_record *record,
         const struct tune_candidate *known = &record->candidates[c];
         const uint32_t at = place_of(l, order, known);
 
+        if (!n && wins_in_parts(l, order, known))
+            order->in_parts = true;
         if (at == order->count)
             continue;
         if (tune_state_is_quarantined(known->state) || known->state == TUNE_FAILED)
             leave_out(order, at);
         else if (at >= n && known->state == TUNE_RIGHT)
             move(order, at, n++);
-        if (n)
+        if (n || order->in_parts)
             order->chosen = record->reason == TUNE_LIMIT ? "roofline" : "measured";
     }
 }
 
 /* ---- measuring ---- */
+
+/* The candidates, and the block in parts where it may run so. */
+static bool list_contestants(const struct launch *l, const struct candidates *order,
+                             struct measure_params *params)
+{
+    uint32_t *list = arena_array(&l->batch->arena, order->count + 1u, sizeof(*list));
+
+    if (!list)
+        return false;
+    memcpy(list, order->list, order->count * sizeof(*list));
+    params->list = list;
+    params->n = order->count;
+    if (parts_may_run(l, order->numeric_class))
+        list[params->n++] = TRIAL_PARTS;
+    return true;
+}
 
 /* The trial of a key and what is to be found in it. */
 static frit_status begin_measuring(const struct launch *l, const struct measure_params *params,
@@ -151,6 +181,16 @@ static void measure_within(struct measure *m, uint64_t budget_ns)
     measure_keep(m, complete);
 }
 
+/* For `frit tune`, which shows how far a program is. */
+static void log_step(const struct launch *l)
+{
+    const struct frame *frame = l->frame;
+
+    if (frame->plan)
+        log_write(FRIT_LOG_DEBUG, "tune", "%s: step %u of %u: %s", frame->device->name,
+                  frame->at.step + 1, frame->n_steps, l->call->label);
+}
+
 /* One thread, and one process, measures a key. */
 static void measure_once(struct launch *l, const uint8_t *digest, const struct str *key,
                          const frit_signature *sig, const struct candidates *order)
@@ -160,8 +200,6 @@ static void measure_once(struct launch *l, const uint8_t *digest, const struct s
         .digest = digest,
         .key = key->text,
         .key_bytes = key->length,
-        .list = order->list,
-        .n = order->count,
         .checks = true,
         .rules = {.min_samples = MIN_SAMPLES, .max_samples = CONTEST_SAMPLES}};
     struct measure *m = NULL;
@@ -169,9 +207,11 @@ static void measure_once(struct launch *l, const uint8_t *digest, const struct s
     uint64_t begun;
     frit_err err = ERR_INIT;
 
-    if (!tune_store_claim(device->tune_store, key->text, key->length))
+    if (!list_contestants(l, order, &params) ||
+        !tune_store_claim(device->tune_store, key->text, key->length))
         return;
     begun = timeline_begin();
+    log_step(l);
     str_addf(&what, "%s ", l->call->label);
     tune_key_print(sig, &what);
     if (order->numeric_class != device->config.numeric_class)
@@ -196,6 +236,11 @@ static bool force(const struct launch *l, struct candidates *order)
 {
     const char *identity = l->frame->device->config.tune.force;
 
+    if (identity && strcmp(identity, TUNE_PARTS) == 0 && parts_may_run(l, order->numeric_class)) {
+        order->in_parts = true;
+        order->chosen = "forced";
+        return true;
+    }
     for (uint32_t i = 0; identity && i < order->count; i++)
         if (str_is(identity_of(l, order->list[i]), identity)) {
             move(order, i, 0);
@@ -211,7 +256,7 @@ static bool may_measure(const struct launch *l)
     const frit_device *device = l->frame->device;
     const uint32_t fuser = l->call->program->fuser;
 
-    return device->measures && !l->ahead &&
+    return device->measures && !l->ahead && !l->frame->is_trial &&
            (device->config.tune.tries || fuser == PROGRAM_OF_OP ||
             strcmp(device->fusers->list[fuser].plugin, device->entry->plugin->id) == 0);
 }
@@ -233,27 +278,66 @@ static const struct tune_record *find_looser(const struct launch *l, const uint8
     return record;
 }
 
-/* The order of the key's record, which is made now if there is none and it may be. */
+/* The record of a key, which is made now if there is none and it may be. */
+static const struct tune_record *find_or_measure(struct launch *l, const uint8_t *digest,
+                                                 const struct str *key, const frit_signature *sig,
+                                                 const struct candidates *order)
+{
+    struct tune_store *store = l->frame->device->tune_store;
+    const struct tune_record *record = tune_store_find(store, key->text, key->length);
+
+    if (record || !may_measure(l))
+        return record;
+    measure_once(l, digest, key, sig, order);
+    return tune_store_find(store, key->text, key->length);
+}
+
+/* The key of this signature alone. */
+static uint64_t add_exact_key(const uint8_t *digest, const frit_signature *sig,
+                              uint32_t numeric_class, struct str *out)
+{
+    tune_key(digest, sig, TUNE_FULL, numeric_class, out);
+    return out->failed ? 0 : XXH3_64bits(out->text, out->length);
+}
+
+/* What was decided for the signature alone, where it has left its bucket; NULL: nothing. */
+static const struct tune_record *decide_apart(struct launch *l, const uint8_t *digest,
+                                              const frit_signature *sig,
+                                              const struct candidates *order,
+                                              const struct tune_record *bucket)
+{
+    const struct tune_record *record = NULL;
+    struct str key = {0};
+
+    if (bucket->n_splits) {
+        const uint64_t exact = add_exact_key(digest, sig, order->numeric_class, &key);
+
+        if (tune_record_is_split(bucket, exact) && !key.failed)
+            record = find_or_measure(l, digest, &key, sig, order);
+    }
+    str_fini(&key);
+    return record;
+}
+
+/* The order of the key's record. */
 static void decide(struct launch *l, const uint8_t *digest, const frit_signature *sig,
                    struct candidates *order)
 {
     const struct tune_config *config = &l->frame->device->config.tune;
-    struct tune_store *store = l->frame->device->tune_store;
-    const struct tune_record *record;
+    const struct tune_record *record = NULL, *apart = NULL;
     struct str key = {0};
 
     tune_key(digest, sig, config->level, order->numeric_class, &key);
-    if (!key.failed) {
-        record = tune_store_find(store, key.text, key.length);
-        if (!record && may_measure(l)) {
-            measure_once(l, digest, &key, sig, order);
-            record = tune_store_find(store, key.text, key.length);
-        }
-        if (!record)
-            record = find_looser(l, digest, sig, order->numeric_class);
-        if (record)
-            apply(l, record, order);
-    }
+    if (!key.failed)
+        record = find_or_measure(l, digest, &key, sig, order);
+    if (!record)
+        record = find_looser(l, digest, sig, order->numeric_class);
+    if (record)
+        apart = decide_apart(l, digest, sig, order, record);
+    order->is_split = apart;
+    order->record = apart ? apart : record;
+    if (order->record)
+        apply(l, order->record, order);
     str_fini(&key);
 }
 
@@ -270,6 +354,44 @@ void launch_tune(struct launch *l, const frit_signature *sig, struct candidates 
     bad = find_program(l, digest);
     if (bad)
         apply(l, bad, order);
-    if (order->count > 1)
+    if (order->count > 1 || parts_may_run(l, order->numeric_class))
         decide(l, digest, sig, order);
+}
+
+static void add_split(const struct launch *l, const struct tune_record *record, uint64_t exact)
+{
+    struct tune_record more = *record;
+    uint64_t *splits = arena_array(&l->batch->arena, record->n_splits + 1u, sizeof(*splits));
+    frit_err err = ERR_INIT;
+
+    if (!splits || record->n_splits == TUNE_SPLITS)
+        return;
+    if (record->n_splits)
+        memcpy(splits, record->splits, record->n_splits * sizeof(*splits));
+    splits[more.n_splits++] = exact;
+    more.splits = splits;
+    log_write(FRIT_LOG_INFO, "tune", "%s: %s: these sizes are tuned apart: %s is refused",
+              l->frame->device->name, record->what, record->candidates[0].identity);
+    if (tune_store_add(l->frame->device->tune_store, &more, &err))
+        log_write(FRIT_LOG_DEBUG, "tune", "%s: %s: it is not noted: %s", l->frame->device->name,
+                  record->what, err.text);
+    device_note_decision(l->frame->device);
+}
+
+void launch_split(const struct launch *l, const frit_signature *sig, const struct candidates *order)
+{
+    struct str key = {0};
+    uint8_t own[TUNE_DIGEST];
+    const uint8_t *digest = digest_of(l, own);
+    uint64_t exact;
+
+    /* The winner may be another one that is not offered here. */
+    if (!digest || order->is_split || l->frame->is_trial ||
+        l->frame->device->config.tune.level == TUNE_FULL || !order->record->n_candidates ||
+        place_of(l, order, &order->record->candidates[0]) != 0)
+        return;
+    exact = add_exact_key(digest, sig, order->numeric_class, &key);
+    if (!key.failed && !tune_record_is_split(order->record, exact))
+        add_split(l, order->record, exact);
+    str_fini(&key);
 }

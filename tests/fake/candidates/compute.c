@@ -90,7 +90,7 @@ static void store(char *at, float value, enum kind kind, bool in_place)
 
 /* ---- add, mul and copy ---- */
 
-static float scalar(const frit_launch *launch, uint32_t i)
+float compute_scalar(const frit_launch *launch, uint32_t i)
 {
     double wide;
 
@@ -121,7 +121,7 @@ static void compute_map(const struct program *program, const frit_launch *launch
 
         from[k] = in->dtype ? hosted_element(in) : NULL;
         if (!in->dtype)
-            value[k] = scalar(launch, scalars++);
+            value[k] = compute_scalar(launch, scalars++);
     }
     for (uint32_t d = 0; d < out->rank; d++) {
         int64_t steps[3] = {0, 0, step_along(out, out->rank, d)};
@@ -197,7 +197,9 @@ void compute(const struct program *program, const frit_launch *launch, enum kind
 
     if (kind == KIND_silent || !out->memory)
         return;
-    if (program->op == FRIT_OP_sum)
+    if (program->n_steps)
+        fused_compute(program, launch);
+    else if (program->op == FRIT_OP_sum)
         compute_sum(program, launch, kind);
     else
         compute_map(program, launch, kind);

@@ -14,7 +14,7 @@ enum { NS_PER_MS = 1000000 };
 
 static enum kind kind_of(const frit_launch *launch)
 {
-    return program_of(launch)->instance->offers[launch->candidate].kind;
+    return program_of(launch)->offers[launch->candidate].kind;
 }
 
 /* ---- time ---- */
@@ -35,6 +35,7 @@ static bool is_fast(const struct options *options, const frit_launch *launch, ui
     case KIND_fast_once:
         return launches < (uint64_t)options->fast_calls;
     case KIND_small:
+    case KIND_fused:
         return compute_size(launch) <= options->split;
     case KIND_large:
         return compute_size(launch) >= options->split;
@@ -61,7 +62,7 @@ uint64_t launch_charge(const frit_launch *launch)
     const struct instance *instance = program->instance;
     const struct options *options = &instance->options;
     uint64_t launches = atomic_fetch_add(&program->launches[launch->candidate], 1);
-    int64_t percent = instance->offers[launch->candidate].percent;
+    int64_t percent = program->offers[launch->candidate].percent;
 
     if (program->n_offers == 1 && program->op == FRIT_OP_copy)
         return 0;
@@ -91,7 +92,8 @@ static void log_launch(const struct program *program, const frit_launch *launch)
 {
     char line[128];
     int n = snprintf(line, sizeof line, "%ld %s %s %s\n", (long)getpid(),
-                     frit_op_info_at(program->op)->name, kinds[kind_of(launch)].name.ptr,
+                     program->n_steps ? "fused" : frit_op_info_at(program->op)->name,
+                     kinds[kind_of(launch)].name.ptr,
                      compute_is_in_place(launch) ? "in-place" : "apart");
 
     if (program->instance->log >= 0)
