@@ -113,6 +113,22 @@ frit_status frit_grad_backward(frit_tensor *loss, frit_err *err)
     return frit_grad_backward_many(&loss, NULL, 1, 0, err);
 }
 
+/* A gradient of zeros, which the history owns. */
+static frit_status add_zeros(struct history *history, struct history_value *v, frit_err *err)
+{
+    const struct grad_rule rule = {.device = history->device};
+    struct binding *binding;
+    uint64_t depth;
+
+    TRY(binding_current(history->device, &binding, err));
+    depth = scope_begin(binding);
+    history_pause();
+    v->grad = frit_ref(handle_plain(t_full(&rule, &v->type, 0).tensor));
+    history_resume();
+    scopes_close(binding, depth);
+    return FRIT_OK;
+}
+
 frit_tensor *frit_grad_of(frit_tensor *tensor)
 {
     HOLD_CANCEL;
@@ -127,11 +143,9 @@ frit_tensor *frit_grad_of(frit_tensor *tensor)
     if (st)
         return tensor_error(NULL, &err);
     if (!v->grad) {
-        const struct grad_rule rule = {.device = history->device};
-
-        history_pause();
-        v->grad = frit_keep(t_full(&rule, &v->type, 0).tensor);
-        history_resume();
+        st = add_zeros(history, v, &err);
+        if (st)
+            return tensor_error(history->device, &err);
     }
     return v->grad;
 }
