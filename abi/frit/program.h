@@ -171,7 +171,8 @@ enum {
 typedef struct frit_candidate {
     uint32_t struct_size;
     uint32_t version;       /* another one makes what was measured of it void */
-    uint32_t numeric_class; /* FRIT_NUMERIC_*: the host skips those that its user does not allow */
+    uint32_t numeric_class; /* FRIT_NUMERIC_*: the host skips those that its user does not allow; of
+                               the first one only RELAXED counts: its bits differ from run to run */
     uint32_t reserved;
     frit_str identity; /* stable text, never an index; lives as long as the program */
 } frit_candidate;

@@ -157,7 +157,7 @@ enum {
     FRIT_NUMERIC_EXACT = 0,     /* the same bits */
     FRIT_NUMERIC_REORDERED = 1, /* sums in another order, the same one in each run */
     FRIT_NUMERIC_REDUCED = 2,   /* products of fewer bits (tf32, f16, bf16), sums in f32 */
-    FRIT_NUMERIC_RELAXED = 3    /* anything that the op's name allows */
+    FRIT_NUMERIC_RELAXED = 3    /* anything that the op's name allows, and other bits in each run */
 };
 
 FRIT_STATIC_ASSERT(sizeof(frit_str) == 16 && sizeof(frit_scalar) == 16, "frozen");

@@ -347,7 +347,8 @@ void frit_stats_get(frit_device *device, frit_stats *out)
                         .adopted_now = memory.adopted_now,
                         .bytes_direct = atomic_load(&count->bytes_direct),
                         .tuned = atomic_load(&count->tuned),
-                        .quarantined = atomic_load(&count->quarantined)};
+                        .quarantined = atomic_load(&count->quarantined),
+                        .in_parts = atomic_load(&count->in_parts) + streams.in_parts};
 
     copy_sized(out, &stats, sizeof(stats));
 }

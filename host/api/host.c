@@ -281,12 +281,26 @@ static struct tune_config tune_config(const struct conf *conf)
 
     return (struct tune_config){
         .level = (enum tune_level)word_number(options->tune_level, level_words),
-        .measures = strcmp(options->tune_when, "ahead") != 0,
+        .measures = strcmp(options->tune_when, "ahead") != 0 && !options->tune_deterministic,
         .tries = strcmp(options->tune_when, "any") == 0,
         .artefacts = conf_artefacts(conf),
         .artefact_bytes = (uint64_t)options->artefact_bytes,
         .budget_ms = (uint64_t)options->tune_budget,
+        .deterministic = options->tune_deterministic,
         .force = strcmp(options->tune_force, "none") == 0 ? NULL : options->tune_force};
+}
+
+static bool compiles_ahead(const struct conf_options *options)
+{
+    return strcmp(options->fusion_compile, "wait") != 0 && !options->tune_deterministic;
+}
+
+/* The most that candidates may differ. */
+static uint32_t numeric_class(const struct conf_options *options)
+{
+    return options->tune_deterministic
+               ? FRIT_NUMERIC_EXACT
+               : (uint32_t)word_number(options->fusion_numeric, numeric_words);
 }
 
 /* Creates a device that is not open yet. */
@@ -294,37 +308,36 @@ static frit_status create_device(frit_host *host, const struct device_entry *ent
                                  const struct natives *natives, frit_device **out, frit_err *err)
 {
     const struct conf_options *options = conf_options(host->conf);
-    struct device_config config = {
-        .max_ops = options->stream_max_ops,
-        .chunk_bytes = options->memory_chunk_bytes,
-        .keep_bytes = options->memory_keep_bytes,
-        .single_stream = options->stream_single,
-        .queues = (uint32_t)options->stream_queues,
-        .fusion = options->fusion_enabled,
-        .exclude = options->fusion_exclude,
-        .max_candidates = candidate_limit(options),
-        .capture = options->stream_capture,
-        .max_blocks = (uint32_t)options->fusion_max_blocks,
-        .max_explorations = (uint64_t)options->fusion_max_explorations,
-        .store_bytes = (uint64_t)options->fusion_store_bytes,
-        .store = conf_plan_store(host->conf),
-        .store_wait_ms = (uint32_t)options->fusion_store_wait,
-        .store_named = strcmp(options->fusion_store, "auto") != 0,
-        .tune_store = conf_tune_store(host->conf),
-        .tune_store_named = strcmp(options->tune_store, "auto") != 0,
-        .threads = (uint32_t)options->threads,
-        .compile_ahead = strcmp(options->fusion_compile, "wait") != 0,
-        .numeric_class = (uint32_t)word_number(options->fusion_numeric, numeric_words),
-        .tune = tune_config(host->conf),
-        .registry = host->registry,
-        .decompose = options->decompose,
-        .poison = options->poison,
-        .host = host,
-        .natives = natives->list,
-        .n_natives = natives->n,
-        .seed = host->seed,
-        .run_orphan = stream_run_orphan,
-        .note_failure = stream_note_failure};
+    struct device_config config = {.max_ops = options->stream_max_ops,
+                                   .chunk_bytes = options->memory_chunk_bytes,
+                                   .keep_bytes = options->memory_keep_bytes,
+                                   .single_stream = options->stream_single,
+                                   .queues = (uint32_t)options->stream_queues,
+                                   .fusion = options->fusion_enabled,
+                                   .exclude = options->fusion_exclude,
+                                   .max_candidates = candidate_limit(options),
+                                   .capture = options->stream_capture,
+                                   .max_blocks = (uint32_t)options->fusion_max_blocks,
+                                   .max_explorations = (uint64_t)options->fusion_max_explorations,
+                                   .store_bytes = (uint64_t)options->fusion_store_bytes,
+                                   .store = conf_plan_store(host->conf),
+                                   .store_wait_ms = (uint32_t)options->fusion_store_wait,
+                                   .store_named = strcmp(options->fusion_store, "auto") != 0,
+                                   .tune_store = conf_tune_store(host->conf),
+                                   .tune_store_named = strcmp(options->tune_store, "auto") != 0,
+                                   .threads = (uint32_t)options->threads,
+                                   .compile_ahead = compiles_ahead(options),
+                                   .numeric_class = numeric_class(options),
+                                   .tune = tune_config(host->conf),
+                                   .registry = host->registry,
+                                   .decompose = options->decompose,
+                                   .poison = options->poison,
+                                   .host = host,
+                                   .natives = natives->list,
+                                   .n_natives = natives->n,
+                                   .seed = host->seed,
+                                   .run_orphan = stream_run_orphan,
+                                   .note_failure = stream_note_failure};
     frit_status st;
 
     TRY(device_create(entry, &config, out, err));

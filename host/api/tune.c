@@ -19,9 +19,11 @@
 #include "device/device.h"
 #include "device/space.h"
 #include "load/artefact.h"
+#include "load/device.h"
 #include "load/registry.h"
 #include "load/service.h"
 #include "tune/bundle.h"
+#include "tune/count.h"
 #include "tune/store.h"
 
 struct decision {
@@ -168,6 +170,39 @@ frit_status frit_decision_candidate_at(const frit_decisions *decisions, uint64_t
     return copy_sized(out, &desc, sizeof(desc));
 }
 
+/* ---- counting ---- */
+
+static size_t fit(void *ctx, const char *space)
+{
+    return space_fit_decisions(ctx, space);
+}
+
+frit_status frit_decisions_count(frit_host *host, uint64_t index, uint64_t *out, frit_err *err)
+{
+    HOLD_CANCEL;
+    const struct conf_options *options;
+    struct space_subject subject;
+    struct tune_count_params params = {.fit = fit, .ctx = &subject};
+
+    if (out)
+        *out = 0;
+    if (process_is_barred())
+        return report_barred(err, "decisions_count");
+    if (!host || !out)
+        return report_null(err, "decisions_count", host ? "`out`" : "the host");
+    if (!host->registry || index >= registry_n_devices(host->registry))
+        return fail(err, FRIT_INVALID, "no device has number %llu", (unsigned long long)index);
+    options = conf_options(host->conf);
+    subject = (struct space_subject){.registry = host->registry,
+                                     .entry = registry_device_at(host->registry, (uint32_t)index),
+                                     .threads = (uint32_t)options->threads};
+    params.path = conf_tune_store(host->conf);
+    params.wait_ms = (uint32_t)options->fusion_store_wait;
+    if (params.path)
+        *out = tune_count(&params);
+    return FRIT_OK;
+}
+
 /* ---- forgetting ---- */
 
 struct forgetting {
@@ -204,6 +239,7 @@ frit_status frit_decisions_forget(frit_device *device, const char *what, uint64_
     status = tune_store_each(forgetting.store, forget_one, &forgetting, &own);
     if (!status && !what && forgetting.n)
         forgetting.kept = !tune_store_forget(forgetting.store, NULL, 0);
+    device_note_decision(device);
     if (!status && forgetting.kept)
         status = fail(&own, FRIT_IO, "the file of decisions cannot be written, and still has them");
     if (n_forgotten)
@@ -313,7 +349,9 @@ static frit_status import_record(void *ctx, const struct tune_record *record, fr
         bundling->desc.n_known++;
         return FRIT_OK;
     }
-    return tune_store_add(store, record, err);
+    TRY(tune_store_add(store, record, err));
+    device_note_decision(bundling->device);
+    return FRIT_OK;
 }
 
 static frit_status import_artefact(void *ctx, const void *file, size_t n_bytes, frit_err *err)

@@ -44,7 +44,8 @@ struct tune_config {
     bool tries;         /* also what a process may die of: candidates of other people's plugins */
     const char *artefacts; /* folder, NULL: none; and what it holds at most */
     uint64_t artefact_bytes;
-    const char *force; /* identity of a candidate that runs wherever it is offered, NULL: none */
+    bool deterministic; /* choices, and results, are the same in each run */
+    const char *force;  /* identity of a candidate that runs wherever it is offered, NULL: none */
 };
 
 /* What the device layer needs from its host; outlives the device. */
@@ -104,6 +105,7 @@ struct device_counters {
     atomic_uint_least64_t derived_fills, derived_hits;
     atomic_uint_least64_t bytes_in, bytes_out;
     atomic_uint_least64_t tuned, quarantined; /* keys measured here; bad candidates found here */
+    atomic_uint_least64_t in_parts;           /* blocks, see run/parts.h */
     atomic_uint_least64_t bytes_direct;       /* from other devices of the driver */
 };
 
@@ -132,7 +134,8 @@ struct frit_device {
     struct fusers *fusers;
     struct plan_saver *saver; /* NULL: plans are not kept */
     struct tune_store *tune_store;
-    bool measures; /* first launches measure candidates of its plugin */
+    uint64_t decisions; /* serial of what it decides, atomic: bound plans follow it */
+    bool measures;      /* first launches measure candidates of its plugin */
     struct labels *labels;
     struct lineage *lineage;
     struct profile *profile;  /* NULL: the driver has no clock */
@@ -179,6 +182,16 @@ static inline bool device_needs_lineage(const frit_device *device)
 static inline struct tune_store *device_tune_store(frit_device *device)
 {
     return device->tune_store;
+}
+
+/* The serial of its decisions; another one than before: a launch may choose another candidate. */
+static inline uint64_t device_decisions(const frit_device *device)
+{
+    return __atomic_load_n(&device->decisions, __ATOMIC_ACQUIRE);
+}
+static inline void device_note_decision(frit_device *device)
+{
+    __atomic_fetch_add(&device->decisions, 1, __ATOMIC_RELEASE);
 }
 
 /* A program was disabled: counts it and says so. */

@@ -238,6 +238,8 @@ static void add_counts(struct stream *stream, void *ctx)
     stream_count(&sum->captured,
                  atomic_load_explicit(&stream->count.captured, memory_order_relaxed));
     stream_count(&sum->fused, atomic_load_explicit(&stream->count.fused, memory_order_relaxed));
+    stream_count(&sum->in_parts,
+                 atomic_load_explicit(&stream->count.in_parts, memory_order_relaxed));
 }
 
 void streams_sum_counters(frit_device *device, struct stream_counters *out)

@@ -30,9 +30,10 @@ struct stream_counters {
     atomic_uint_least64_t ops;       /* recorded */
     atomic_uint_least64_t plan_hits; /* plans that were known */
     atomic_uint_least64_t replays;   /* of bound plans */
-    atomic_uint_least64_t launches;  /* by replays, as are the next two */
+    atomic_uint_least64_t launches;  /* by replays, as are the next three */
     atomic_uint_least64_t fused;     /* launches of more than one op */
     atomic_uint_least64_t captured;  /* launches submitted as part of a driver's recording */
+    atomic_uint_least64_t in_parts;  /* blocks, see run/parts.h */
 };
 
 static inline void stream_count(atomic_uint_least64_t *counter, uint64_t by)

@@ -8,6 +8,7 @@
 
 #include "base/arena.h"
 #include "base/array.h"
+#include "device/device.h"
 #include "device/prepared_cache.h"
 #include "graph/graph.h"
 #include "memory/memory.h"
@@ -211,21 +212,30 @@ static struct bound_derived *bind_derived(struct bound_plan *bound, const struct
 }
 
 /* Programs of one driver share one, as a rule. */
-static void add_serial(struct bound_plan *bound, const uint64_t *at)
+static void add_serial(struct bound_plan *bound, const struct bound_serial *serial)
 {
-    for (uint32_t i = 0; at && i < bound->n_serials; i++) {
-        if (bound->serials[i].at == at)
+    for (uint32_t i = 0; i < bound->n_serials; i++) {
+        if (bound->serials[i].at == serial->at)
             return;
     }
-    if (!at)
-        return;
     if (!array_grow(&bound->serials, &bound->serials_capacity, bound->n_serials, 1,
                     sizeof(*bound->serials))) {
         bound->spoiled = true;
         return;
     }
-    bound->serials[bound->n_serials++] =
-        (struct bound_serial){at, __atomic_load_n(at, __ATOMIC_ACQUIRE)};
+    bound->serials[bound->n_serials++] = *serial;
+}
+
+/* Of what may require other code, or another candidate. */
+static void add_serials(struct bound_plan *bound, const struct bind_launch *from)
+{
+    const uint64_t *code = prepared_cache_serial(from->cache);
+
+    if (code)
+        add_serial(bound,
+                   &(struct bound_serial){code, __atomic_load_n(code, __ATOMIC_ACQUIRE), false});
+    add_serial(bound,
+               &(struct bound_serial){&from->prepared->device->decisions, from->decisions, true});
 }
 
 /* NULL: nothing is recorded any more. */
@@ -262,7 +272,7 @@ void bound_plan_add_launch(struct bound_plan *bound, const struct bind_launch *f
     if (spec->workspace_bytes && spec->workspace_zeroed)
         to->zeroed_bytes = spec->workspace_bytes;
     bound->n_blocks += from->block;
-    add_serial(bound, prepared_cache_serial(from->cache));
+    add_serials(bound, from);
     bound->spoiled |= prepared_is_outdated(to->prepared);
     to->args = bind_args(bound, from);
     to->workspaces = bind_workspaces(bound, from);
@@ -300,6 +310,12 @@ void bound_plan_add_collective(struct bound_plan *bound, const struct collective
     }
     bound->n_collectives++;
     bound->n_submits++;
+}
+
+void bound_plan_add_parts(struct bound_plan *bound)
+{
+    if (bound)
+        bound->n_in_parts++;
 }
 
 void bound_plan_add_submit(struct bound_plan *bound)

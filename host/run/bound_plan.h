@@ -77,10 +77,12 @@ struct bound_scalars {
     bool seeded;
 };
 
-/* A frit_program_info.serial, and what it was when all launches were up to date. */
+/* A frit_program_info.serial, and what it was when all launches were up to date; or that of the
+ * device's decisions, whose change ends the bound plan. */
 struct bound_serial {
     const uint64_t *at;
     uint64_t seen;
+    bool decides;
 };
 
 /* Memory that a launch derives from an operand; see bind_derived.h for the first four. */
@@ -163,7 +165,7 @@ struct bound_plan {
     struct required_record *required;
     uint32_t *contexts; /* of the recorded ops; NULL: all are 0 */
     uint32_t n_values, n_required_wanted, n_buffers, n_launches, n_required, n_submits, n_calls,
-        n_blocks;
+        n_blocks, n_in_parts;
     uint32_t buffers_capacity, launches_capacity;
     struct bound_serial *serials;
     uint32_t n_serials, serials_capacity;
@@ -216,11 +218,14 @@ struct bind_launch {
     bool barrier; /* one stands before it */
     bool block;
     const uint8_t *classes;
+    uint64_t decisions; /* serial of the device's, when the candidate was chosen */
 };
 void bound_plan_add_launch(struct bound_plan *bound, const struct bind_launch *launch);
 /* A collective row ran; `in` is its operand's value, GRAPH_NO_VALUE: it has none. */
 void bound_plan_add_collective(struct bound_plan *bound, const struct collective_call *call,
                                uint32_t in);
+/* The launches added last are those of a block in parts. */
+void bound_plan_add_parts(struct bound_plan *bound);
 /* A submit went through. */
 void bound_plan_add_submit(struct bound_plan *bound);
 /* A value that was made died; its buffer is free after the next submit. */

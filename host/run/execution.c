@@ -311,6 +311,7 @@ static bool replay_one(struct execution *f, struct bound_entry *entry)
     stream_count(&stream->count.replays, 1);
     stream_count(&stream->count.launches, bound->n_launches - bound->n_collectives);
     stream_count(&stream->count.fused, bound->n_blocks);
+    stream_count(&stream->count.in_parts, bound->n_in_parts);
     stream_count(&stream->count.captured, bound->n_captured);
     if (failure && !stream->first_error)
         stream->first_error = failure_ref(failure);

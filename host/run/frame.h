@@ -34,6 +34,7 @@ struct cursor {
     uint32_t step;
     uint32_t op; /* of the step, where its ops run one by one */
     bool by_ops;
+    bool in_parts; /* of an item that is in the batch: the block ran in parts, see parts.h */
 };
 
 /* A step of either kind of frame. */
@@ -70,7 +71,8 @@ struct frame {
     const bool *there; /* by step: runs on the fallback device by choice; NULL: see route.h */
     bool stays_home;   /* no step does */
     /* See trial.h. */
-    bool is_trial;       /* first candidates run unless one is named, compiles are waited for */
+    bool is_trial;       /* nothing is measured, and first candidates run unless one is named or a
+                            block runs in parts; compiles are waited for */
     uint64_t zone_bytes; /* around new memory, filled like it with bytes of 1; 0: there are none */
     struct buffer **zones; /* memory with its zones, owned */
     uint32_t n_zones, zones_capacity;

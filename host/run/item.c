@@ -20,6 +20,8 @@
 #include "run/item_collective.h"
 #include "run/launch.h"
 #include "run/mirror.h"
+#include "run/op_item.h"
+#include "run/parts.h"
 #include "run/route.h"
 #include "run/run_frame.h"
 #include "tensor/failure.h"
@@ -114,50 +116,70 @@ void item_fail(struct frame *frame, const struct cursor *at, struct failure *fai
     }
 }
 
-/* ---- outputs without elements ---- */
-
-static bool outputs_are_empty(const struct frame *frame, const uint32_t *out, uint32_t n_out)
-{
-    for (uint32_t k = 0; k < n_out; k++) {
-        if (out[k] != GRAPH_NO_VALUE && op_elements(&frame->graph->values[out[k]].type) > 0)
-            return false;
-    }
-    return n_out > 0;
-}
-
-static frit_status make_empty(struct frame *frame, const uint32_t *out, uint32_t n_out,
-                              frit_err *err)
-{
-    for (uint32_t k = 0; k < n_out; k++) {
-        struct buffer *buffer;
-        uint32_t reused;
-
-        if (out[k] == GRAPH_NO_VALUE)
-            continue;
-        TRY(frame_reserve(frame, 1, err));
-        TRY(frame_claim(frame, 0, false, &buffer, &reused, err));
-        frame_add_made(frame, out[k], buffer, reused);
-        bound_plan_add_made(frame->bound, out[k], buffer, GRAPH_NO_VALUE);
-        frame->values[out[k]].value.type = frame->graph->values[out[k]].type;
-        layout_dense(&frame->values[out[k]].value.type, &frame->values[out[k]].value.layout);
-    }
-    return FRIT_OK;
-}
-
 /* ---- launches ---- */
 
 /* Remembers the item for when its submit turns out to have failed. */
+static frit_status note_item(struct frame *frame, const struct frame_mark *mark, frit_err *err)
+{
+    if (frame_note_item(frame))
+        return FRIT_OK;
+    frame_undo(frame, mark);
+    return fail_memory(err, sizeof(struct cursor));
+}
+
+static bool parts_were_refused(const struct frame *frame)
+{
+    return frame->refused && frame->refused_at.in_parts && frame->refused_at.step == frame->at.step;
+}
+
+/* The block of the step at the cursor in parts.  False: everything is as before. */
+static bool run_in_parts(struct frame *frame)
+{
+    const struct frame_mark mark = frame_mark(frame);
+    frit_err err = ERR_INIT;
+
+    if (parts_add(frame, &err))
+        return false;
+    frame->at.in_parts = true;
+    if (note_item(frame, &mark, &err)) {
+        frame->at.in_parts = false;
+        return false;
+    }
+    atomic_fetch_add(&frame->device->count.in_parts, 1);
+    bound_plan_add_parts(frame->bound);
+    return true;
+}
+
+/* Of a block that was to run in parts and cannot. */
+static void forget_parts(struct frame *frame)
+{
+    struct run_note *note = frame_note(frame);
+
+    if (note)
+        *note->candidate = '\0';
+}
+
 static frit_status launch_item(const struct launch_call *call, frit_err *err)
 {
     struct frame *frame = call->frame;
-    struct frame_mark mark = frame_mark(frame);
+    const struct frame_mark mark = frame_mark(frame);
+    const bool refused = parts_were_refused(frame);
+    struct launch_call own = *call;
+    bool in_parts = false;
+    frit_status st;
 
-    TRY(launch_add(call, err));
-    if (!frame_note_item(frame)) {
-        frame_undo(frame, &mark);
-        return fail_memory(err, sizeof(struct cursor));
+    if (refused)
+        forget_parts(frame);
+    own.in_parts = call->block && !refused ? &in_parts : NULL;
+    st = launch_add(&own, err);
+    if (in_parts && run_in_parts(frame))
+        return FRIT_OK;
+    if (in_parts) {
+        forget_parts(frame);
+        own.in_parts = NULL;
+        st = launch_add(&own, err);
     }
-    return FRIT_OK;
+    return st ? st : note_item(frame, &mark, err);
 }
 
 /* Once more without what the batch holds, if that may help.  False: the frame went back. */
@@ -211,7 +233,7 @@ void item_look_back(struct frame *frame, const struct cursor *at, struct failure
 
     if (!failure)
         return;
-    if (inside && !is_behind(frame, at) && is_block(frame, at)) {
+    if (inside && !is_behind(frame, at) && is_block(frame, at) && !at->in_parts) {
         frame_step_at(frame, at->step, &step);
         disable(frame, &step, "a command of it failed");
     }
@@ -223,7 +245,8 @@ bool item_was_refused(const struct frame *frame)
 {
     const struct cursor *a = &frame->at, *b = &frame->refused_at;
 
-    return frame->refused && a->step == b->step && a->op == b->op && a->by_ops == b->by_ops;
+    return frame->refused && a->step == b->step && a->op == b->op && a->by_ops == b->by_ops &&
+           a->in_parts == b->in_parts;
 }
 
 static bool is_usable(struct frame *frame, const struct frame_step *step, frit_err *err)
@@ -255,8 +278,8 @@ static bool run_block(struct frame *frame, const struct frame_step *step)
         frame->at.by_ops = true;
         return false;
     }
-    if (outputs_are_empty(frame, step->out, step->n_out)) {
-        st = make_empty(frame, step->out, step->n_out, &err);
+    if (op_item_is_empty(frame, step->out, step->n_out)) {
+        st = op_item_empty(frame, step->out, step->n_out, &err);
     } else if (is_usable(frame, step, &err)) {
         st = programs_prepared_cache(frame->device, step->program, &call.cache, &err);
         if (!st && !launch_or_settle(&call, &st, &err))
@@ -271,52 +294,12 @@ static bool run_block(struct frame *frame, const struct frame_step *step)
 
 /* ---- single ops ---- */
 
-/* A view shares its operand's buffer; where strides cannot say it, the buffer of a dense copy. */
 static frit_status run_view(struct frame *frame, const struct graph_op *op, frit_err *err)
 {
-    const struct value *in = &frame->values[op->in[0].value].value;
-    struct value *out = &frame->values[op->out[0]].value;
-    struct value dense;
+    bool copied = false;
 
-    atomic_fetch_add(&frame->device->count.views, 1);
-    TRY(frame_reserve(frame, 1, err));
-    out->type = frame->graph->values[op->out[0]].type;
-    if (!layout_view(op->op, op->attrs, &in->type, &in->layout, &out->type, &out->layout)) {
-        TRY(launch_copy(frame, op->in[0].value, NULL, &dense, err));
-        if (!frame_note_item(frame))
-            return fail_memory(err, sizeof(struct cursor));
-        TRY(frame_reserve(frame, 1, err));
-        layout_view(op->op, op->attrs, &dense.type, &dense.layout, &out->type, &out->layout);
-        in = &dense;
-    }
-    buffer_own(in->buffer);
-    frame_add_made(frame, op->out[0], in->buffer, NO_CHANGE);
-    bound_plan_add_made(frame->bound, op->out[0], in->buffer, op->in[0].value);
-    return FRIT_OK;
-}
-
-/* The driver's program for an op, a new reference also on failure; FRIT_UNSUPPORTED where it has
- * none. */
-static frit_status native_program(struct frame *frame, const struct graph_op *op,
-                                  struct launch_call *launch, uint32_t *in, frit_err *err)
-{
-    struct arena arena = {0};
-    struct op_input *inputs = arena_array(&arena, op->n_in + 1, sizeof(*inputs));
-    struct op_type out[FRIT_OP_MAX_OUT];
-    struct program_call call;
-    frit_status st;
-
-    if (!inputs)
-        return fail_memory(err, op->n_in * sizeof(*inputs));
-    call = program_call_of(frame->graph, op, inputs, out);
-    for (uint32_t i = 0; i < op->n_in; i++)
-        in[i] = op->in[i].kind == FRIT_OPERAND_TENSOR ? op->in[i].value : GRAPH_NO_VALUE;
-    st = programs_get(frame->device, &call, &launch->program, err);
-    arena_fini(&arena);
-    if (!st && !launch->program)
-        return fail(err, FRIT_UNSUPPORTED, "the driver of %s has no such op for these types",
-                    frame->device->name);
-    return st ? st : programs_prepared_cache(frame->device, launch->program, &launch->cache, err);
+    TRY(op_item_view(frame, op, &copied, err));
+    return copied && !frame_note_item(frame) ? fail_memory(err, sizeof(struct cursor)) : FRIT_OK;
 }
 
 /* What one attempt at an op came to. */
@@ -329,21 +312,12 @@ struct attempt {
 static void run_native(struct frame *frame, const uint32_t *number, struct attempt *attempt,
                        frit_err *err)
 {
-    const struct graph_op *op = &frame->graph->ops[*number];
     struct arena arena = {0};
-    uint32_t *in = arena_array(&arena, op->n_in + 1, sizeof(*in));
-    struct launch_call call = {.frame = frame,
-                               .label = op_row(op->op)->name,
-                               .ops = number,
-                               .n_ops = 1,
-                               .n_in = op->n_in,
-                               .n_out = op->n_out,
-                               .in = in,
-                               .out = op->out,
-                               .strides = frame->strides};
+    uint32_t *in = arena_array(&arena, frame->graph->ops[*number].n_in + 1u, sizeof(*in));
+    struct launch_call call = {0};
 
     attempt->status =
-        in ? native_program(frame, op, &call, in, err) : fail_memory(err, op->n_in * sizeof(*in));
+        in ? op_item_call(frame, number, in, &call, err) : fail_memory(err, sizeof(*in));
     attempt->claimed = !attempt->status;
     if (attempt->claimed)
         attempt->went_back = !launch_or_settle(&call, &attempt->status, err);
@@ -379,20 +353,13 @@ static void run_instead(struct frame *frame, uint32_t number, struct attempt *at
     }
 }
 
-static bool is_core_view(const struct graph_op *op)
-{
-    const frit_op_info *row = op_row(op->op);
-
-    return row->cls == FRIT_CLASS_VIEW && row->level == FRIT_LEVEL_CORE;
-}
-
 /* A view whose strides can say it moves nothing, wherever its operand is. */
 static bool moves_bytes(const struct frame *frame, const struct graph_op *op)
 {
     struct value out = {.type = frame->graph->values[op->out[0]].type};
     const struct value *in;
 
-    if (!is_core_view(op))
+    if (!op_item_is_view(op))
         return true;
     in = &frame->values[op->in[0].value].value;
     return !layout_view(op->op, op->attrs, &in->type, &in->layout, &out.type, &out.layout);
@@ -404,7 +371,7 @@ static bool run_there(struct frame *frame, uint32_t number, struct attempt *atte
     const struct graph_op *op = &frame->graph->ops[number];
     frit_err err = ERR_INIT;
 
-    if (item_was_refused(frame) || outputs_are_empty(frame, op->out, op->n_out) ||
+    if (item_was_refused(frame) || op_item_is_empty(frame, op->out, op->n_out) ||
         !route_is_there(frame) || !moves_bytes(frame, op))
         return false;
     bound_plan_spoil(frame->bound);
@@ -439,12 +406,12 @@ static void run_op(struct frame *frame, const uint32_t *number, struct attempt *
         *err = frame->refusal;
         attempt->status = frame->refusal.status;
         attempt->claimed = true;
-    } else if (is_core_view(op)) {
+    } else if (op_item_is_view(op)) {
         attempt->status = run_view(frame, op, err);
         if (attempt->status != FRIT_UNSUPPORTED)
             return;
-    } else if (outputs_are_empty(frame, op->out, op->n_out)) {
-        attempt->status = make_empty(frame, op->out, op->n_out, err);
+    } else if (op_item_is_empty(frame, op->out, op->n_out)) {
+        attempt->status = op_item_empty(frame, op->out, op->n_out, err);
         return;
     } else if (row->cls != FRIT_CLASS_VIEW &&
                !(frame->device->config.decompose && decompose_has(op->op, op->n_in))) {
@@ -484,34 +451,6 @@ static bool run_single(struct frame *frame, const struct frame_step *step)
 
 /* ---- the end of an item ---- */
 
-/* A value whose last use is over; if the log is out of memory it stays until the end of the frame.
- */
-static void bury(struct frame *frame, uint32_t value)
-{
-    const struct run_value *v = &frame->values[value];
-    frit_err err = ERR_INIT;
-
-    if (v->external || !v->value.buffer || !frame_dies(frame, value) ||
-        frame_reserve(frame, 1, &err))
-        return;
-    if (frame->device->config.poison && frame_is_sole_owner(frame, value) &&
-        batch_fill(&frame->scratch->batch, v->value.buffer, 0, 0xff, &err))
-        log_write(FRIT_LOG_WARN, "stream", "memory is not poisoned: %s", err.text);
-    frame_bury(frame, value);
-}
-
-static void bury_op(struct frame *frame, const struct graph_op *op)
-{
-    for (uint32_t i = 0; i < op->n_in; i++) {
-        if (op->in[i].kind == FRIT_OPERAND_TENSOR)
-            bury(frame, op->in[i].value);
-    }
-    for (uint32_t k = 0; k < op->n_out; k++) {
-        if (op->out[k] != GRAPH_NO_VALUE)
-            bury(frame, op->out[k]);
-    }
-}
-
 /* What died with the step; a value may live longer than its last use where a view of it does. */
 static void end_step(struct frame *frame)
 {
@@ -519,9 +458,9 @@ static void end_step(struct frame *frame)
         const struct plan_step *step = &frame->plan->steps[frame->at.step];
 
         for (uint32_t i = 0; i < step->n_dead; i++)
-            bury(frame, step->dead[i]);
+            op_item_bury_value(frame, step->dead[i]);
     } else {
-        bury_op(frame, &frame->graph->ops[frame->at.step]);
+        op_item_bury(frame, &frame->graph->ops[frame->at.step]);
     }
     frame->at = (struct cursor){.step = frame->at.step + 1};
 }
@@ -550,6 +489,6 @@ void item_run(struct frame *frame)
         end_step(frame);
         return;
     }
-    bury_op(frame, &frame->graph->ops[step.ops[frame->at.op]]);
+    op_item_bury(frame, &frame->graph->ops[step.ops[frame->at.op]]);
     frame->at.op++;
 }

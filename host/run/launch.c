@@ -186,7 +186,8 @@ static void fill_launch(struct launch *l)
     launch->n_scalars = l->scalars.n_scalars;
     launch->n_bounds = l->scalars.n_bounds;
     launch->cookie = enter_lineage(l);
-    launch->flags = l->call->only ? FRIT_LAUNCH_TRIAL : 0;
+    launch->flags =
+        l->call->only || (l->frame->is_trial && l->frame->at.by_ops) ? FRIT_LAUNCH_TRIAL : 0;
     launch->program = &l->call->program->program;
     launch->spec = &l->prepared->spec;
     launch->variant = &l->prepared->variant;
@@ -243,7 +244,8 @@ static void add_to_bound(const struct launch *l, uint32_t n_barriers)
                                                 .n_cmds = l->n_cmds ? l->n_cmds : 1,
                                                 .barrier = l->batch->n_barriers > n_barriers,
                                                 .block = call->block,
-                                                .classes = l->scalars.classes});
+                                                .classes = l->scalars.classes,
+                                                .decisions = l->decisions});
 }
 
 /* What prepare said is kept with the batch, which takes the reference over. */
@@ -274,7 +276,7 @@ static frit_status prepare(struct launch *l, frit_err *err)
     launch_assign(l);
     st = launch_prepare(l, err);
     if (!l->n_assigned || st == FRIT_BUSY || launch_lacked_memory(st) ||
-        (!st && launch_assigned_fits(l)))
+        (l->call->in_parts && *l->call->in_parts) || (!st && launch_assigned_fits(l)))
         return st;
     launch_unassign(l);
     return launch_prepare(l, err);

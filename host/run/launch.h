@@ -30,6 +30,8 @@ struct launch_call {
     const uint32_t *out;    /* likewise: nobody wants it */
     const int64_t *strides; /* of the first output, NULL: dense */
     const uint32_t *only;   /* the candidate that runs, NULL: the first that takes the signature */
+    bool *in_parts; /* written: the caller has to run the ops one by one instead, and launch_add
+                       failed; NULL: it cannot */
 };
 
 /* That of a step with a program, but for its cache. */

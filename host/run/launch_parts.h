@@ -9,6 +9,7 @@
 
 struct buffer;
 struct buffer_use;
+struct tune_record;
 
 struct launch {
     const struct launch_call *call;
@@ -23,6 +24,7 @@ struct launch {
     bool peek;         /* no compile is begun */
     bool ahead;        /* it is not made yet: operands may have no memory */
     struct launch_scalars scalars;
+    uint64_t decisions; /* serial of the device's, before the candidates were ordered */
     unsigned char *key; /* see prepare_query; freed when prepare has returned */
     size_t key_bytes;
     struct prepared *prepared; /* one reference */
@@ -44,8 +46,11 @@ struct launch {
 struct candidates {
     uint32_t *list;
     uint32_t count, n_best;
-    uint32_t numeric_class; /* FRIT_NUMERIC_*: of any of them at most */
-    const char *chosen;     /* how: "priority", "measured", "forced" */
+    uint32_t numeric_class;           /* FRIT_NUMERIC_*: of any of them at most */
+    const struct tune_record *record; /* that the order follows; NULL: none */
+    bool is_split;                    /* it is of this signature alone */
+    bool in_parts;                    /* none of them: the ops one by one */
+    const char *chosen;               /* how: "priority", "measured", "roofline", "forced" */
 };
 
 /* The bytes a value's elements lie in. */

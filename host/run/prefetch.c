@@ -23,6 +23,7 @@ struct coming {
     struct launch_call call;
     struct launch launch;
     uint32_t in[FRIT_OP_MAX_IN];
+    bool in_parts; /* of a block: its ops are launched instead */
 };
 
 static bool is_view(const struct graph_op *op)
@@ -73,6 +74,7 @@ static struct run_value *predict_values(const struct frame *frame)
 
 static void coming_init(struct coming *c, const struct frame *frame)
 {
+    c->in_parts = false;
     c->frame = *frame;
     c->call = (struct launch_call){0};
     c->frame.values = frame->predicted;
@@ -113,6 +115,7 @@ static bool coming_block(struct coming *c, const struct frame *frame, const stru
 {
     coming_init(c, frame);
     c->call = launch_call_of_block(&c->frame, step);
+    c->call.in_parts = &c->in_parts;
     program_ref(step->program);
     return !atomic_load(&step->program->disabled) &&
            !programs_prepared_cache(frame->device, step->program, &c->call.cache, NULL);
@@ -127,9 +130,27 @@ static frit_status coming_prepare(struct coming *c, bool found, bool queue)
     return st;
 }
 
-void prefetch_programs(struct frame *frame)
+static void prefetch_op(const struct frame *frame, const uint32_t *number)
 {
     struct coming c;
+
+    if (!is_of_host(&frame->graph->ops[*number]))
+        coming_prepare(&c, coming_op(&c, frame, number), true);
+    batch_reset(&frame->scratch->batch);
+}
+
+static void prefetch_block(const struct frame *frame, const struct frame_step *step)
+{
+    struct coming c;
+
+    coming_prepare(&c, coming_block(&c, frame, step), true);
+    batch_reset(&frame->scratch->batch);
+    for (uint32_t i = 0; i < step->n_ops && c.in_parts; i++)
+        prefetch_op(frame, &step->ops[i]);
+}
+
+void prefetch_programs(struct frame *frame)
+{
 
     if (!frame->device->compiler)
         return;
@@ -137,14 +158,12 @@ void prefetch_programs(struct frame *frame)
     for (uint32_t s = 0; frame->predicted && s < frame->plan->n_steps; s++) {
         struct frame_step step;
         frame_step_at(frame, s, &step);
-        if ((frame->idle && frame->idle[s]) || (!step.program && step.n_ops != 1))
+        if (frame->idle && frame->idle[s])
             continue;
-        if (!step.program && is_of_host(&frame->graph->ops[step.ops[0]]))
-            continue;
-        coming_prepare(
-            &c, step.program ? coming_block(&c, frame, &step) : coming_op(&c, frame, step.ops),
-            true);
-        batch_reset(&frame->scratch->batch);
+        if (step.program)
+            prefetch_block(frame, &step);
+        else if (step.n_ops == 1)
+            prefetch_op(frame, step.ops);
     }
 }
 

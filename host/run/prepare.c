@@ -23,6 +23,7 @@
 #include "run/launch.h"
 #include "run/prefetch.h"
 #include "run/tune.h"
+#include "tune/record.h"
 
 /* Between the ops of a block: what takes longer to write and read than a program to compile. */
 enum { HEAVY_BYTES = 256 << 20 };
@@ -188,16 +189,17 @@ static uint32_t numeric_class_of(const struct launch *l)
 }
 
 /* Whether the program offers the candidate for the signature, and its numbers are allowed; the
- * first one always. */
+ * first one always, unless its bits differ from run to run and must not. */
 static bool is_offered(const struct launch *l, uint32_t candidate, int32_t priority,
                        uint32_t numeric_class)
 {
-    const uint32_t limit = l->frame->device->config.max_candidates;
+    const struct device_config *config = &l->frame->device->config;
+    const uint32_t limit = config->max_candidates;
+    const uint32_t class = prepared_cache_candidate(l->call->cache, candidate)->numeric_class;
 
     if (!candidate)
-        return true;
-    return priority >= 0 && (!limit || candidate < limit) &&
-           prepared_cache_candidate(l->call->cache, candidate)->numeric_class <= numeric_class;
+        return !config->tune.deterministic || class < FRIT_NUMERIC_RELAXED;
+    return priority >= 0 && (!limit || candidate < limit) && class <= numeric_class;
 }
 
 /* Those that are offered, the highest priority first. */
@@ -230,7 +232,16 @@ static frit_status order_by_priority(struct launch *l, struct candidates *out, f
     }
     while (out->n_best < out->count && priority[out->n_best] == priority[0])
         out->n_best++;
-    return FRIT_OK;
+    return out->count ? FRIT_OK
+                      : fail(err, FRIT_UNSUPPORTED, "%s: results of %s differ from run to run",
+                             l->frame->device->name, l->call->label);
+}
+
+/* There is something to choose from.  In a trial what was decided counts for parts alone. */
+static bool may_be_tuned(const struct launch *l, const struct candidates *order)
+{
+    return (order->count > 1 || (l->call->in_parts && l->call->n_ops > 1)) &&
+           (!l->frame->is_trial || l->frame->at.by_ops);
 }
 
 static frit_status order_candidates(struct launch *l, struct candidates *out, frit_err *err)
@@ -238,28 +249,41 @@ static frit_status order_candidates(struct launch *l, struct candidates *out, fr
     frit_signature signature;
 
     take_operands(l);
+    l->decisions = device_decisions(l->frame->device);
     TRY(order_by_priority(l, out, err));
     if (l->call->only) {
         out->list[0] = *l->call->only;
         out->count = out->n_best = 1;
-    } else if (out->count > 1 && !l->frame->is_trial) {
+    } else if (may_be_tuned(l, out)) {
         sign(l, 0, &signature);
         launch_tune(l, &signature, out);
     }
     return FRIT_OK;
 }
 
-/* For people who look at the run: which one of several runs, and why. */
-static void note_candidate(const struct launch *l, uint32_t candidate, const char *chosen)
+/* For people who look at the run: which one of several runs, and why.  Of a block, not of its ops.
+ */
+static void note_candidate(const struct launch *l, frit_str identity, const char *chosen)
 {
     struct run_note *note = frame_note(l->frame);
-    frit_str identity;
 
-    if (!note || l->copy_of || prepared_cache_candidates(l->call->cache) < 2)
+    if (!note || l->copy_of || (l->frame->at.by_ops && !l->call->block))
         return;
-    identity = prepared_cache_candidate(l->call->cache, candidate)->identity;
     snprintf(note->candidate, sizeof(note->candidate), "%.*s", (int)identity.len, identity.ptr);
     note->chosen = chosen;
+}
+
+/* The first candidate of the order was refused for good: where it was measured for other sizes,
+ * these get a decision of their own. */
+static void split_if_decided(struct launch *l, const struct candidates *order)
+{
+    frit_signature signature;
+
+    if (!order->record || !l->prepared || l->prepared->status >= 0 || l->prepared->passing)
+        return;
+    take_operands(l);
+    sign(l, 0, &signature);
+    launch_split(l, &signature, order);
 }
 
 /* The first candidate that takes the signature; FRIT_BUSY if none does yet. */
@@ -274,14 +298,17 @@ static frit_status prepare_first(struct launch *l, const struct candidates *orde
         take_operands(l);
         st = prepare_candidate(l, order->list[i], i ? &later : err);
         l->launch->candidate = order->list[i];
-        if (!st)
-            note_candidate(l, order->list[i], order->chosen);
+        if (!st && prepared_cache_candidates(l->call->cache) > 1)
+            note_candidate(l, prepared_cache_candidate(l->call->cache, order->list[i])->identity,
+                           order->chosen);
         if (!st || launch_lacked_memory(st))
             return st;
         if (st == FRIT_BUSY && i)
             *err = later;
         busy |= st == FRIT_BUSY;
         frame_undo(l->frame, &mark);
+        if (!i)
+            split_if_decided(l, order);
         if (busy && i + 1 >= order->n_best)
             return FRIT_BUSY;
         if (i + 1 < order->count)
@@ -328,6 +355,14 @@ static frit_status key_create(struct launch *l, frit_err *err)
     return l->key ? FRIT_OK : fail_memory(err, l->key_bytes);
 }
 
+/* Where the caller can run the block in parts. */
+static frit_status leave_to_parts(struct launch *l, const struct candidates *order, frit_err *err)
+{
+    *l->call->in_parts = true;
+    note_candidate(l, FRIT_STR(TUNE_PARTS), order->chosen);
+    return fail(err, FRIT_UNSUPPORTED, "it runs in parts");
+}
+
 /* A block has its ops to run meanwhile, unless that takes longer, and memory that the program does
  * not, or has to wait for compiles too; a single op that has no other way waits. */
 frit_status launch_prepare(struct launch *l, frit_err *err)
@@ -337,6 +372,8 @@ frit_status launch_prepare(struct launch *l, frit_err *err)
 
     TRY(key_create(l, err));
     TRY(order_candidates(l, &order, err));
+    if (order.in_parts)
+        return leave_to_parts(l, &order, err);
     l->wait = l->frame->is_trial || (!l->call->block && order.n_best == 1);
     st = prepare_first(l, &order, err);
     if (st != FRIT_BUSY || l->wait ||
@@ -356,6 +393,8 @@ frit_status launch_prepare_ahead(struct launch *l, bool queue)
     TRY(launch_init(l, &err));
     TRY(key_create(l, &err));
     TRY(order_candidates(l, &order, &err));
+    if (order.in_parts)
+        return leave_to_parts(l, &order, &err);
     l->peek = !queue;
     st = FRIT_UNSUPPORTED;
     for (uint32_t i = 0; i < order.count && st < 0 && st != FRIT_BUSY; i++) {

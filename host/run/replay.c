@@ -155,12 +155,20 @@ static void drop_dead(struct bound_plan *bound, uint32_t submits)
 
 /* ---- commands ---- */
 
-/* Called when the serial of a program has changed.  Returns true if the prepared code of all
- * launches is still up to date, else spoils the plan. */
+/* Called when a serial has changed.  Returns true if candidates and prepared code of all launches
+ * are still up to date, else spoils the plan. */
 static bool check_programs(struct bound_plan *bound)
 {
-    for (uint32_t i = 0; i < bound->n_serials; i++)
-        bound->serials[i].seen = __atomic_load_n(bound->serials[i].at, __ATOMIC_ACQUIRE);
+    for (uint32_t i = 0; i < bound->n_serials; i++) {
+        struct bound_serial *serial = &bound->serials[i];
+        const uint64_t now = __atomic_load_n(serial->at, __ATOMIC_ACQUIRE);
+
+        if (serial->decides && now != serial->seen) {
+            bound->spoiled = true;
+            return false;
+        }
+        serial->seen = now;
+    }
     for (uint32_t i = 0; i < bound->n_launches; i++) {
         if (!bound->launches[i].collective && prepared_is_outdated(bound->launches[i].prepared)) {
             bound->spoiled = true;

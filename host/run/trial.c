@@ -243,8 +243,26 @@ static bool has_effects(const struct launch *l)
     return false;
 }
 
+/* The trial may outlast the launch. */
+static frit_status copy_call(struct launch_trial *t, const struct launch_call *call, frit_err *err)
+{
+    int64_t *strides = NULL;
+
+    t->label = arena_text(&t->arena, call->label, strlen(call->label));
+    if (call->strides)
+        strides = arena_array(&t->arena, FRIT_MAX_RANK, sizeof(*strides));
+    if (!t->label || (call->strides && !strides))
+        return fail_memory(err, FRIT_MAX_RANK * sizeof(*strides));
+    if (strides)
+        memcpy(strides, call->strides,
+               call->frame->graph->values[call->out[0]].type.rank * sizeof(*strides));
+    t->strides = strides;
+    return FRIT_OK;
+}
+
 static frit_status init(struct launch_trial *t, const struct launch *l, frit_err *err)
 {
+    TRY(copy_call(t, l->call, err));
     TRY(copy_ops(t, l, err));
     TRY(place_operands(t, l, err));
     TRY(make_memories(t, l, err));
@@ -265,11 +283,9 @@ frit_status trial_create(const struct launch *l, struct launch_trial **out, frit
     t->device = l->frame->device;
     t->program = program_ref(l->call->program);
     t->cache = l->call->cache;
-    t->label = l->call->label;
     t->block = l->call->block;
     t->n_in = l->call->n_in;
     t->n_out = l->call->n_out;
-    t->strides = l->call->strides;
     st = init(t, l, err);
     if (st)
         trial_destroy(t);
@@ -283,8 +299,11 @@ void trial_destroy(struct launch_trial *trial)
     if (!trial)
         return;
     run_scratch_destroy(trial->scratch);
-    for (uint32_t m = 0; m < trial->n_memories; m++)
+    for (uint32_t m = 0; m < trial->n_memories; m++) {
         buffer_disown(trial->memories[m].own);
+        for (uint32_t i = 0; trial->memories[m].copies && i + 1 < trial->n_sets; i++)
+            buffer_disown(trial->memories[m].copies[i]);
+    }
     program_unref(trial->program);
     graph_fini(&trial->graph);
     arena_fini(&trial->arena);

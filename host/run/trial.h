@@ -26,6 +26,9 @@ void trial_destroy(struct launch_trial *trial); /* NULL does nothing */
 /* The digest of a launch's ops without their sizes, for tune_key. */
 frit_status trial_digest(const struct launch *l, uint8_t out[TUNE_DIGEST], frit_err *err);
 
+/* In the place of a candidate's number: the ops one by one, as parts.h adds them. */
+#define TRIAL_PARTS UINT32_MAX
+
 /* What a check found.  Other than TRIAL_RIGHT: never use the candidate. */
 enum trial_finding {
     TRIAL_RIGHT,

@@ -30,6 +30,7 @@ static frit_status run_ops(struct launch_trial *t, frit_err *err)
     if (st || t->of_ops[0])
         return st;
     frame = trial_begin(t, false);
+    frame.plan = NULL;
     TRY(run_without_plan(&frame, &t->arena, err));
     run_frame(&frame);
     st = frame.first ? fail(err, frame.first->status, "%s", frame.first->text)
@@ -166,9 +167,10 @@ static frit_status look(struct candidate_check *c, frit_err *err)
     return FRIT_OK;
 }
 
-static bool may_take_zones(const frit_device *device)
+/* The ops' own programs are what is compared with. */
+static bool may_take_zones(const struct candidate_check *c)
 {
-    return !(device->info->caps & FRIT_CAP_NO_SUBALLOC);
+    return c->candidate != TRIAL_PARTS && !(c->trial->device->info->caps & FRIT_CAP_NO_SUBALLOC);
 }
 
 static frit_status run_check(struct candidate_check *c, frit_err *err)
@@ -180,7 +182,7 @@ static frit_status run_check(struct candidate_check *c, frit_err *err)
 
     TRY(trial_fill(t, err));
     c->frame = trial_begin(t, c->in_place);
-    if (may_take_zones(t->device)) {
+    if (may_take_zones(c)) {
         c->frame.zone_bytes = ZONE;
         c->frame.zones_capacity = t->n_out + MORE_ZONES;
         c->frame.zones = arena_array(&t->arena, c->frame.zones_capacity, sizeof(struct buffer *));

@@ -10,19 +10,39 @@
 #include "device/wait.h"
 #include "memory/buffer.h"
 #include "memory/memory.h"
+#include "run/batch.h"
 #include "run/frame_batch.h"
 #include "run/launch.h"
+#include "run/parts.h"
 #include "run/transfer.h"
 #include "run/trial_run.h"
+#include "run/trial_sets.h"
 #include "tensor/failure.h"
 
+enum { EVEN = 0x3f };
+
 /* ---- elements ---- */
+
+/* Bytes that make ordinary numbers of every type. */
+static frit_status fill_evenly(struct launch_trial *t, struct buffer *buffer, frit_err *err)
+{
+    struct batch *batch = &t->scratch->batch;
+    uint64_t point;
+    frit_status st = batch_fill(batch, buffer, 0, EVEN, err);
+
+    if (!st)
+        st = batch_submit(batch, t->device, 0, &point, err);
+    batch_reset(batch);
+    return st;
+}
 
 frit_status trial_fill(struct launch_trial *t, frit_err *err)
 {
     for (uint32_t m = 0; m < t->n_memories && !t->is_filled; m++)
         if (t->memories[m].own->handle)
-            TRY(transfer_fill(t->device, t->memories[m].own, t->memories[m].data, err));
+            TRY(t->memories[m].data
+                    ? transfer_fill(t->device, t->memories[m].own, t->memories[m].data, err)
+                    : fill_evenly(t, t->memories[m].own, err));
     t->is_filled = true;
     return FRIT_OK;
 }
@@ -39,13 +59,23 @@ struct frame trial_begin(struct launch_trial *t, bool last)
     for (uint32_t k = 0; k < t->n_out; k++)
         if (t->out[k] != GRAPH_NO_VALUE)
             t->values[t->out[k]].wanted = true;
+    t->step = (struct plan_step){.program = t->program,
+                                 .label = t->label,
+                                 .n_ops = t->graph.n_ops,
+                                 .n_in = t->n_in,
+                                 .n_out = t->n_out,
+                                 .ops = t->numbers,
+                                 .in = t->in,
+                                 .out = t->out};
+    t->plan.steps = &t->step;
+    t->plan.n_steps = 1;
     return (struct frame){.device = t->device,
                           .scratch = t->scratch,
+                          .plan = &t->plan,
                           .graph = &t->graph,
                           .values = t->values,
                           .ops = t->extra,
                           .last_step = t->at_once,
-                          .order = t->numbers,
                           .n_steps = 1,
                           .n_values = t->graph.n_values,
                           .stream = DEVICE_NO_STREAM,
@@ -114,6 +144,8 @@ frit_status trial_add(struct launch_trial *t, struct frame *frame, uint32_t cand
                                      .strides = t->strides,
                                      .only = &candidate};
 
+    if (candidate == TRIAL_PARTS)
+        return parts_add(frame, err);
     return launch_add(&call, err);
 }
 
@@ -183,6 +215,7 @@ static frit_status add_launches(struct launch_trial *t, struct frame *frame, uin
     for (uint32_t i = 0; i < n && !st; i++) {
         if (i)
             st = bury_results(t, frame, err);
+        trial_next_set(t);
         if (!st)
             st = trial_add(t, frame, candidate, err);
     }
@@ -196,12 +229,14 @@ frit_status trial_time(struct launch_trial *trial, uint32_t candidate, uint32_t 
 {
     struct profile *profile = trial->device->profile;
     frit_device_time time = {.struct_size = sizeof(time)};
-    struct frame frame = trial_begin(trial, false);
+    struct frame frame;
     uint64_t begun;
     bool failed, measured;
     frit_status st;
 
     TRY(trial_fill(trial, err));
+    trial_rotate(trial);
+    frame = trial_begin(trial, false);
     TRY(add_launches(trial, &frame, candidate, n, err));
     TRY(device_wait_all(trial->device, err));
     measured = profile && !profile_start(profile, NULL);

@@ -4,6 +4,7 @@
 #define RUN_TRIAL_RUN_H
 
 #include "graph/graph.h"
+#include "plan/plan.h"
 #include "run/frame.h"
 #include "run/trial.h"
 
@@ -16,11 +17,12 @@ struct run_scratch;
 struct memory_pair {
     const struct buffer *of;
     struct buffer *own;
-    uint64_t low, high; /* bytes of `of` that operands lie in */
-    uint64_t skipped;   /* of those in front, a multiple of PAGE */
+    struct buffer **copies; /* of the other sets, see trial_sets.h */
+    uint64_t low, high;     /* bytes of `of` that operands lie in */
+    uint64_t skipped;       /* of those in front, a multiple of PAGE */
     uint64_t bytes;
     uint32_t dtype;
-    void *data; /* in the arena */
+    void *data; /* in the arena; NULL: all bytes are equal */
 };
 
 struct launch_trial {
@@ -32,8 +34,10 @@ struct launch_trial {
     struct arena arena;
     struct graph graph;
     struct run_op *extra;
-    uint32_t *numbers; /* of its ops: 0, 1, .. */
-    uint32_t *at_once; /* last steps of the frame of one launch: 0 */
+    uint32_t *numbers;     /* of its ops: 0, 1, .. */
+    uint32_t *at_once;     /* last steps of the frame of one launch: 0 */
+    struct plan_step step; /* of that frame, and its plan */
+    struct plan plan;
     uint32_t n_in, n_out;
     uint32_t *in, *out; /* values of `graph`, GRAPH_NO_VALUE */
     const int64_t *strides;
@@ -41,9 +45,10 @@ struct launch_trial {
     struct run_value *values;
     struct memory_pair *memories;
     uint32_t n_memories;
-    bool is_filled;  /* the operands hold their elements */
-    void **of_ops;   /* by output: the ops' elements, dense; NULL: not computed */
-    void **of_first; /* candidate 0's */
+    uint32_t n_sets, next_set; /* of operands; 0: not rotated yet */
+    bool is_filled;            /* the operands of the first set hold their elements */
+    void **of_ops;             /* by output: the ops' elements, dense; NULL: not computed */
+    void **of_first;           /* candidate 0's */
     struct run_scratch *scratch;
 };
 
@@ -53,7 +58,7 @@ frit_status trial_fill(struct launch_trial *trial, frit_err *err);
 struct frame trial_begin(struct launch_trial *trial, bool last);
 /* Drops the frame's results. */
 void trial_end(struct launch_trial *trial, struct frame *frame);
-/* Adds a launch of the candidate to the batch. */
+/* Adds a launch of the candidate, or TRIAL_PARTS, to the batch. */
 frit_status trial_add(struct launch_trial *trial, struct frame *frame, uint32_t candidate,
                       frit_err *err);
 /* Submits what the batch holds and waits.  `*failed`: a command failed, which `err` describes. */

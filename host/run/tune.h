@@ -9,10 +9,16 @@
 struct candidates;
 struct launch;
 
-/* Puts the candidates, more than one and best first by priority, into the order that was decided
- * for the key of the launch, without those that were found wrong.  Where nothing was decided and
+/* Puts the candidates, best first by priority, into the order that was decided for the key of the
+ * launch, without those that were found wrong; a block is left to its parts where they were faster
+ * and the caller can run them.  Where nothing was decided and
  * the configuration says so, they are measured now (trial.h), which may take its budget.  Nothing
  * here fails: without a decision the order stays. */
 void launch_tune(struct launch *l, const frit_signature *sig, struct candidates *order);
+
+/* The candidate that was decided for the key of the launch does not take the signature: notes in
+ * the record of the key that equal signatures have a key of their own from now on. */
+void launch_split(const struct launch *l, const frit_signature *sig,
+                  const struct candidates *order);
 
 #endif

@@ -209,7 +209,8 @@ static void take_sample(struct contest *contest, struct contestant *one, uint64_
     contest->best_ns = smaller(contest->best_ns, ns);
     for (uint32_t i = 0; i < one->n_samples; i++)
         quick += one->samples[i] <= contest->rules.enough_ns;
-    contest->over = contest->over || quick >= CONTEST_ENOUGH;
+    contest->enough = contest->enough || quick >= CONTEST_ENOUGH;
+    contest->over = contest->over || contest->enough;
 }
 
 void contest_took(struct contest *contest, const struct contest_turn *turn, uint64_t ns)

@@ -53,6 +53,7 @@ struct contest {
     int64_t batch; /* priority of those that are measured, -1: none is left */
     uint32_t next; /* whose turn it is in this round */
     bool first_pass, over;
+    bool enough;                /* over because samples were within `enough_ns` */
     uint64_t spent_ns, best_ns; /* best 0: none yet */
 };
 

@@ -9,7 +9,7 @@
 /* Increment it when the bytes of equal launches change. */
 enum { KEY_VERSION = 2 };
 
-enum { PROGRAM = 0xff /* in the place of a level */ };
+enum { PROGRAM = 0xff, LIMIT = 0xfe /* in the place of a level */ };
 
 static void add_number(struct str *out, uint64_t number)
 {
@@ -70,6 +70,13 @@ void tune_key_program(const uint8_t digest[TUNE_DIGEST], struct str *out)
 {
     add_number(out, KEY_VERSION << 8 | PROGRAM);
     str_add(out, (const char *)digest, TUNE_DIGEST);
+}
+
+void tune_key_limit(uint32_t op, uint32_t dtype, uint32_t step, struct str *out)
+{
+    add_number(out, KEY_VERSION << 8 | LIMIT);
+    add_number(out, (uint64_t)op << 32 | dtype);
+    add_number(out, step);
 }
 
 static void print_arg(const frit_arg_sig *arg, struct str *out)

@@ -25,6 +25,9 @@ void tune_key(const uint8_t digest[TUNE_DIGEST], const frit_signature *sig, enum
 /* Appends the key of what is known of a program whatever the signature. */
 void tune_key_program(const uint8_t digest[TUNE_DIGEST], struct str *out);
 
+/* Appends the key of a step of the device's roofline (limit.h): what a launch of an op takes. */
+void tune_key_limit(uint32_t op, uint32_t dtype, uint32_t step, struct str *out);
+
 /* Appends the operands and outputs as people read them: "f32[64, 128] i64[64] -> f32[64]". */
 void tune_key_print(const frit_signature *sig, struct str *out);
 

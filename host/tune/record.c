@@ -17,7 +17,7 @@ static const char *const clocks[TUNE_CLOCKS] = {
     [TUNE_HOST_CLOCK] = "host", [TUNE_DEVICE_CLOCK] = "device"};
 
 static const char *const reasons[TUNE_REASONS] = {[TUNE_MEASURED] = "measured",
-                                                  [TUNE_LIMIT] = "limit",
+                                                  [TUNE_LIMIT] = "roofline",
                                                   [TUNE_BUDGET] = "budget",
                                                   [TUNE_ONLY] = "only"};
 
@@ -94,12 +94,24 @@ frit_status tune_record_verify(const struct tune_record *record, frit_err *err)
     if ((uint32_t)record->clock >= TUNE_CLOCKS || (uint32_t)record->reason >= TUNE_REASONS)
         return fail(err, FRIT_INVALID, "clock %u or reason %u is unknown", (unsigned)record->clock,
                     (unsigned)record->reason);
+    if (record->n_splits > TUNE_SPLITS)
+        return fail(err, FRIT_INVALID, "%u separated keys; at most %d", (unsigned)record->n_splits,
+                    TUNE_SPLITS);
     if (record->n_candidates > TUNE_CANDIDATES)
         return fail(err, FRIT_INVALID, "%u candidates; at most %d", (unsigned)record->n_candidates,
                     TUNE_CANDIDATES);
     for (uint32_t i = 0; i < record->n_candidates; i++)
         TRY(verify_candidate(&record->candidates[i], err));
     return FRIT_OK;
+}
+
+bool tune_record_is_split(const struct tune_record *record, uint64_t key)
+{
+    for (uint32_t i = 0; i < record->n_splits; i++) {
+        if (record->splits[i] == key)
+            return true;
+    }
+    return false;
 }
 
 const struct tune_candidate *tune_record_find(const struct tune_record *record, frit_str identity,
@@ -158,14 +170,18 @@ static bool copy_into(struct owned_record *owned, const struct tune_record *from
     struct tune_record *to = &owned->record;
     struct tune_candidate *candidates =
         arena_array(&owned->arena, from->n_candidates, sizeof(*candidates));
+    uint64_t *splits = arena_array(&owned->arena, from->n_splits, sizeof(*splits));
     void *key = arena_alloc(&owned->arena, from->key_bytes);
 
     *to = *from;
+    to->splits = splits;
     to->what = copy_text(&owned->arena, from->what, TUNE_TEXT_BYTES);
     to->candidates = candidates;
     to->key = key;
-    if (!key || !candidates || !to->what)
+    if (!key || !splits || !candidates || !to->what)
         return false;
+    if (from->n_splits)
+        memcpy(splits, from->splits, from->n_splits * sizeof(*splits));
     if (from->key_bytes)
         memcpy(key, from->key, from->key_bytes);
     for (uint32_t i = 0; i < from->n_candidates; i++) {

@@ -8,6 +8,7 @@
  *     what matmul 128x128x128 f32
  *     clock device
  *     reason measured
+ *     split 00c0ffee00c0ffee                a key that was separated; may be repeated
  *     candidate right reordered 3 tile 64   its state, class, version and identity
  *     samples 1200 1180 1190                in ns; without this line: none
  *     evidence output 0 differs by 1e-3     without this line: none
@@ -55,6 +56,9 @@ static inline bool tune_state_is_quarantined(enum tune_state state)
     return state >= TUNE_WRONG;
 }
 
+/* The identity, of version 0, of what no program offers but each block has: its ops one by one. */
+#define TUNE_PARTS "parts"
+
 /* Texts are clean (base/text.h). */
 struct tune_candidate {
     const char *identity; /* of frit_candidate */
@@ -72,6 +76,9 @@ struct tune_record {
     const char *what; /* for people: label of the block and sizes; NULL: "" */
     enum tune_clock clock;
     enum tune_reason reason;
+    uint32_t n_splits;
+    const uint64_t *splits; /* digests of keys that were separated from this one, because its first
+                               candidate refused their signature */
     uint32_t n_candidates;
     const struct tune_candidate *candidates; /* in the order of preference */
 };
@@ -81,6 +88,7 @@ enum {
     TUNE_KEY_BYTES = 16384,
     TUNE_TEXT_BYTES = 1023,
     TUNE_CANDIDATES = 256,
+    TUNE_SPLITS = 64,
     TUNE_SAMPLES = 4096 /* of a candidate */
 };
 
@@ -101,6 +109,9 @@ frit_status tune_record_verify(const struct tune_record *record, frit_err *err);
 /* The candidate of that identity and version; NULL: there is none. */
 const struct tune_candidate *tune_record_find(const struct tune_record *record, frit_str identity,
                                               uint32_t version);
+
+/* Whether a key with that digest was separated from the record's. */
+bool tune_record_is_split(const struct tune_record *record, uint64_t key);
 
 /* Appends the text form. */
 void tune_record_print(const struct tune_record *record, struct str *out);

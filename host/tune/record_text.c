@@ -50,6 +50,8 @@ void tune_record_print(const struct tune_record *record, struct str *out)
     print_key(record, out);
     str_addf(out, "what %s\nclock %s\nreason %s\n", record->what ? record->what : "",
              tune_clock_name(record->clock), tune_reason_name(record->reason));
+    for (uint32_t i = 0; i < record->n_splits; i++)
+        str_addf(out, "split %016" PRIx64 "\n", record->splits[i]);
     for (uint32_t i = 0; i < record->n_candidates; i++)
         print_candidate(&record->candidates[i], out);
     str_add(out, "end\n", 4);
@@ -63,6 +65,7 @@ struct record_parser {
     struct arena arena;
     struct tune_record record;
     struct tune_candidate *candidates;
+    uint64_t splits[TUNE_SPLITS];
     frit_err *err;
 };
 
@@ -204,9 +207,29 @@ static frit_status parse_how(struct record_parser *parser)
     while (reason < TUNE_REASONS && !str_is(parser->line, tune_reason_name(reason)))
         reason++;
     if (reason == TUNE_REASONS)
-        return refuse(parser, "measured, limit, budget or only");
+        return refuse(parser, "measured, roofline, budget or only");
     parser->record.clock = clock;
     parser->record.reason = reason;
+    return FRIT_OK;
+}
+
+/* Behind the word "split". */
+static frit_status parse_split(struct record_parser *parser)
+{
+    static const char expected[] = "a digest of 16 hexadecimal digits, and fewer of them";
+    struct tune_record *record = &parser->record;
+    uint64_t digest = 0;
+
+    if (parser->line.len != 2 * sizeof(digest) || record->n_splits == TUNE_SPLITS)
+        return refuse(parser, expected);
+    for (size_t i = 0; i < parser->line.len; i++) {
+        const int digit = digit_of(parser->line.ptr[i]);
+
+        if (digit < 0)
+            return refuse(parser, expected);
+        digest = digest << 4 | (uint64_t)digit;
+    }
+    parser->splits[record->n_splits++] = digest;
     return FRIT_OK;
 }
 
@@ -259,7 +282,7 @@ static frit_status parse_samples(struct record_parser *parser, struct tune_candi
 /* A line that belongs to the last candidate. */
 static frit_status parse_detail(struct record_parser *parser)
 {
-    static const char expected[] = "candidate, samples, evidence or end";
+    static const char expected[] = "split, candidate, samples, evidence or end";
     struct tune_candidate *last =
         parser->record.n_candidates ? &parser->candidates[parser->record.n_candidates - 1] : NULL;
 
@@ -280,7 +303,12 @@ static frit_status parse_candidates(struct record_parser *parser)
     if (!parser->candidates)
         return no_memory(parser);
     record->candidates = parser->candidates;
+    record->splits = parser->splits;
     for (next_line(parser); !str_is(parser->line, "end"); next_line(parser)) {
+        if (!record->n_candidates && take_word(&parser->line, "split")) {
+            TRY(parse_split(parser));
+            continue;
+        }
         if (!take_word(&parser->line, "candidate")) {
             TRY(parse_detail(parser));
             continue;

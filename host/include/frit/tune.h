@@ -26,11 +26,11 @@ void frit_decisions_free(frit_decisions *decisions); /* NULL does nothing */
 
 typedef struct frit_decision_desc {
     uint64_t struct_size;
-    const char *what;   /* the ops of the program and their sizes */
-    const char *clock;  /* that measured: "host" or "device" */
-    const char *reason; /* why the first candidate is launched: "measured", "limit": it is as fast
-                           as the device can be, "budget": the time was up, "only": no other one
-                           is right */
+    const char *what;      /* the ops of the program and their sizes */
+    const char *clock;     /* that measured: "host" or "device" */
+    const char *reason;    /* why the first candidate is launched: "measured", "roofline": it is as
+                              fast as the device can be, "budget": the time was up, "only": no other
+                              one is right */
     uint64_t n_candidates; /* in the order in which they are launched */
 } frit_decision_desc;
 
@@ -59,6 +59,12 @@ frit_status frit_decision_candidate_at(const frit_decisions *decisions, uint64_t
  * their number in *n_forgotten (may be NULL).  FRIT_IO if the file still has them. */
 frit_status frit_decisions_forget(frit_device *device, const char *what, uint64_t *n_forgotten,
                                   frit_err *err);
+
+/* How many decisions the file of option [tune] store has for the device at `index` of
+ * frit_device_info_at, which is not opened; 0 where there is no such file.  FRIT_INVALID beyond the
+ * last. */
+FRIT_NODISCARD frit_status frit_decisions_count(frit_host *host, uint64_t index, uint64_t *out,
+                                                frit_err *err);
 
 /* ---- bundles ---- */
 

@@ -7,6 +7,7 @@
 
 #include <frit/backend.h>
 #include <frit/capture.h>
+#include <frit/fuser.h>
 #include <frit/plugin.h>
 
 #include "util/hosted.h"
@@ -35,9 +36,9 @@ enum clock_kind { CLOCK_REAL, CLOCK_SIMULATED, CLOCK_NONE };
 
 /* As options.c describes them. */
 struct options {
-    int64_t cost_ns, fast_calls, sleep_ms, refuse_after, split;
+    int64_t cost_ns, fast_calls, sleep_ms, refuse_after, refuse_size, split;
     int64_t workspace_bytes, memory_bytes, cache_bytes;
-    int64_t version, devices;
+    int64_t version, devices, mib_ns, fuses, add_refuses;
     bool host_pointers, compiles, captures;
     enum clock_kind clock;
     frit_str fingerprint, log;
@@ -65,17 +66,28 @@ struct instance {
 
 /* Reads all options into the instance, whose plug is set. */
 frit_status options_read(void *instance, const frit_host_options *options, frit_err *err);
-enum { N_OPTIONS = 17 };
+enum { N_OPTIONS = 21 };
 extern const frit_option options_list[N_OPTIONS];
 
 /* ---- programs ---- */
 
-enum { DESCRIBES = 2, IDENTITY_BYTES = 32 };
+enum { DESCRIBES = 2, IDENTITY_BYTES = 32, MAX_STEPS = 8, MAX_DEAD = 3 };
+
+#define NO_VALUE UINT32_MAX /* a scalar */
+
+/* An op of a fused program. */
+struct step {
+    uint32_t op, in[2], out, n_dead, dead[MAX_DEAD];
+};
 
 struct program {
     struct instance *instance;
-    uint32_t op;
+    uint32_t op; /* FRIT_OP_LIMIT: fused */
     uint32_t n_offers;
+    const struct offer *offers;
+    uint32_t n_steps, n_in, n_args; /* fused */
+    struct step steps[MAX_STEPS];
+    uint32_t args[3 * MAX_STEPS]; /* their values, operands first */
     uint32_t n_axes;
     bool is_reduced[FRIT_MAX_RANK]; /* of sum: the operand's dims */
     bool keeps;                     /* of sum: reduced dims stay with extent 1 */
@@ -87,14 +99,24 @@ struct program {
     char identity[DESCRIBES][IDENTITY_BYTES]; /* of changes_identity */
     char host[IDENTITY_BYTES];                /* of changes_host */
     atomic_uint_least64_t launches[N_KINDS];  /* by candidate */
+    atomic_uint_least64_t operand;            /* where the first one of the last launch lies */
     atomic_bool compiled[N_KINDS];
 };
 
 frit_status program_supports(void *self, const frit_op_desc *ops, uint32_t count, uint32_t stride,
                              uint64_t *bits, frit_err *err);
 frit_status program_create(void *self, const frit_op_desc *op, frit_program *out, frit_err *err);
+/* The program of the ops of a fuser. */
+frit_status program_fuse(struct instance *instance, const struct step *steps, uint32_t n_steps,
+                         frit_program *out, frit_err *err);
 /* NULL: a program of somebody else. */
 struct program *program_of(const frit_launch *launch);
+
+extern const frit_fuser_table fuser_table;
+
+/* Of a fused program: finds its arguments, once, and runs it. */
+void fused_list_args(struct program *program);
+void fused_compute(const struct program *program, const frit_launch *launch);
 
 /* ---- launches ---- */
 
@@ -105,8 +127,10 @@ extern const struct hosted_driver launch_driver;
 
 /* Writes the results of the program by candidate `kind`. */
 void compute(const struct program *program, const frit_launch *launch, enum kind kind);
-/* Elements of the largest argument. */
+/* Bytes of all arguments, and elements of the largest one. */
+uint64_t compute_bytes(const frit_launch *launch);
 int64_t compute_size(const frit_launch *launch);
+float compute_scalar(const frit_launch *launch, uint32_t i);
 bool compute_is_in_place(const frit_launch *launch);
 
 /* ---- devices ---- */

@@ -20,6 +20,18 @@ static int64_t elements(const frit_arg *arg)
     return count;
 }
 
+uint64_t compute_bytes(const frit_launch *launch)
+{
+    uint64_t bytes = 0;
+
+    for (uint32_t i = 0; i < launch->n_args; i++) {
+        const frit_arg *arg = frit_arg_at(launch, i);
+
+        bytes += arg->dtype ? sizeof(float) * (uint64_t)elements(arg) : 0;
+    }
+    return bytes;
+}
+
 int64_t compute_size(const frit_launch *launch)
 {
     int64_t most = 0;
@@ -78,7 +90,7 @@ static void store(char *at, float value, enum kind kind, bool in_place)
 
 /* ---- add, mul and copy ---- */
 
-static float scalar(const frit_launch *launch, uint32_t i)
+float compute_scalar(const frit_launch *launch, uint32_t i)
 {
     double wide;
 
@@ -109,7 +121,7 @@ static void compute_map(const struct program *program, const frit_launch *launch
 
         from[k] = in->dtype ? hosted_element(in) : NULL;
         if (!in->dtype)
-            value[k] = scalar(launch, scalars++);
+            value[k] = compute_scalar(launch, scalars++);
     }
     for (uint32_t d = 0; d < out->rank; d++) {
         int64_t steps[3] = {0, 0, step_along(out, out->rank, d)};
@@ -185,7 +197,11 @@ void compute(const struct program *program, const frit_launch *launch, enum kind
 
     if (kind == KIND_silent || !out->memory)
         return;
-    if (program->op == FRIT_OP_sum)
+    if (kind == KIND_varies)
+        kind = atomic_load(&program->instance->launches[kind]) % 2 ? KIND_class_lies : KIND_first;
+    if (program->n_steps)
+        fused_compute(program, launch);
+    else if (program->op == FRIT_OP_sum)
         compute_sum(program, launch, kind);
     else
         compute_map(program, launch, kind);

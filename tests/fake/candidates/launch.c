@@ -14,10 +14,19 @@ enum { NS_PER_MS = 1000000 };
 
 static enum kind kind_of(const frit_launch *launch)
 {
-    return program_of(launch)->instance->offers[launch->candidate].kind;
+    return program_of(launch)->offers[launch->candidate].kind;
 }
 
 /* ---- time ---- */
+
+/* Whether the first operand lies where that of the program's last launch did. */
+static bool has_same_operand(const frit_launch *launch)
+{
+    const frit_arg *arg = frit_arg_at(launch, 0);
+    const uint64_t place = (uint64_t)(uintptr_t)arg->memory + arg->offset;
+
+    return atomic_exchange(&program_of(launch)->operand, place) == place;
+}
 
 /* What is not fast for its size, or any more, takes four times as long as the first candidate. */
 static bool is_fast(const struct options *options, const frit_launch *launch, uint64_t launches)
@@ -26,12 +35,25 @@ static bool is_fast(const struct options *options, const frit_launch *launch, ui
     case KIND_fast_once:
         return launches < (uint64_t)options->fast_calls;
     case KIND_small:
+    case KIND_fused:
         return compute_size(launch) <= options->split;
     case KIND_large:
         return compute_size(launch) >= options->split;
+    case KIND_fast_cached:
+        return has_same_operand(launch);
     default:
         return true;
     }
+}
+
+/* What the first candidate takes. */
+static double cost_of(const struct options *options, const frit_launch *launch)
+{
+    const uint64_t bytes = compute_bytes(launch);
+    const double per_mib =
+        (double)options->mib_ns / (bytes <= (uint64_t)options->cache_bytes ? 4 : 1);
+
+    return (double)options->cost_ns + per_mib * (double)bytes / (1 << 20);
 }
 
 uint64_t launch_charge(const frit_launch *launch)
@@ -40,7 +62,7 @@ uint64_t launch_charge(const frit_launch *launch)
     const struct instance *instance = program->instance;
     const struct options *options = &instance->options;
     uint64_t launches = atomic_fetch_add(&program->launches[launch->candidate], 1);
-    int64_t percent = instance->offers[launch->candidate].percent;
+    int64_t percent = program->offers[launch->candidate].percent;
 
     if (program->n_offers == 1 && program->op == FRIT_OP_copy)
         return 0;
@@ -48,7 +70,7 @@ uint64_t launch_charge(const frit_launch *launch)
         return (uint64_t)options->sleep_ms * NS_PER_MS;
     if (!is_fast(options, launch, launches))
         percent = 4 * kinds[KIND_first].percent;
-    return (uint64_t)(options->cost_ns * percent / 100);
+    return (uint64_t)(cost_of(options, launch) * (double)percent / 100);
 }
 
 /* What takes long sleeps, to leave the processor to others; the rest is exact. */
@@ -70,7 +92,8 @@ static void log_launch(const struct program *program, const frit_launch *launch)
 {
     char line[128];
     int n = snprintf(line, sizeof line, "%ld %s %s %s\n", (long)getpid(),
-                     frit_op_info_at(program->op)->name, kinds[kind_of(launch)].name.ptr,
+                     program->n_steps ? "fused" : frit_op_info_at(program->op)->name,
+                     kinds[kind_of(launch)].name.ptr,
                      compute_is_in_place(launch) ? "in-place" : "apart");
 
     if (program->instance->log >= 0)

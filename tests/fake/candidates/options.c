@@ -6,17 +6,21 @@
 
 #include "candidates.h"
 
-#define NUMBERS(ROW)                                                                         \
-    ROW(cost_ns, "100000", 0, "a launch of the first candidate takes so many nanoseconds")   \
-    ROW(fast_calls, "1", 0, "so many launches of fast_once, per program, are fast")          \
-    ROW(sleep_ms, "60000", 0, "a launch of sleeps takes so many milliseconds")               \
-    ROW(refuse_after, "1", 0, "prepare accepts refuses_later so often, per device driver")   \
-    ROW(split, "4096", 0, "elements up to which `small` is fast, and from which `large` is") \
-    ROW(workspace_bytes, "1073741824", 0, "workspace that big_workspace requires")           \
-    ROW(memory_bytes, "268435456", 0, "memory of a device; 0: no cap")                       \
-    ROW(cache_bytes, "0", 0, "of the last level of cache, as the device reports it")         \
-    ROW(version, "1", 1, "of all candidates")                                                \
-    ROW(devices, "1", 0, "how many there are")
+#define NUMBERS(ROW)                                                                           \
+    ROW(cost_ns, "100000", 0, "a launch of the first candidate takes so many nanoseconds")     \
+    ROW(mib_ns, "0", 0, "and so many for each MiB; a quarter of them in cache_bytes")          \
+    ROW(fast_calls, "1", 0, "so many launches of fast_once, per program, are fast")            \
+    ROW(sleep_ms, "60000", 0, "a launch of sleeps takes so many milliseconds")                 \
+    ROW(refuse_after, "1", 0, "prepare accepts refuses_later so often, per device driver")     \
+    ROW(refuse_size, "0", 0, "extent of dim 0 of the first operand that refuses_size refuses") \
+    ROW(split, "4096", 0, "elements up to which `small` is fast, and from which `large` is")   \
+    ROW(workspace_bytes, "1073741824", 0, "workspace that big_workspace requires")             \
+    ROW(memory_bytes, "268435456", 0, "memory of a device; 0: no cap")                         \
+    ROW(cache_bytes, "0", 0, "of the last level of cache, as the device reports it")           \
+    ROW(version, "1", 1, "of all candidates")                                                  \
+    ROW(devices, "1", 0, "how many there are")                                                 \
+    ROW(fuses, "0", 0, "ops of add and mul, at most 8, that are fused into one program")       \
+    ROW(add_refuses, "0", 0, "elements from which add by itself is refused; 0: never")
 
 #define SWITCHES(ROW)                                                               \
     ROW(host_pointers, "yes", "whether memory has host pointers")                   \

@@ -85,6 +85,8 @@ static const void *plugin_interface(void *self, frit_str id)
 
     if (plug_is(id, FRIT_STR(FRIT_BACKEND)))
         return &device_backend;
+    if (plug_is(id, FRIT_STR(FRIT_FUSER_TABLE)))
+        return options->fuses > 1 ? &fuser_table : NULL;
     if (plug_is(id, FRIT_STR(CANDIDATES_STATS)))
         return &stats;
     if (plug_is(id, FRIT_STR(FRIT_CAPTURE_TABLE)))

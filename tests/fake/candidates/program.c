@@ -46,15 +46,15 @@ static frit_status program_describe(void *self, frit_program_info *out, frit_err
     (void)err;
     out->n_candidates = program->n_offers;
     out->candidate_stride = sizeof(frit_candidate);
-    out->n_ops = 1;
+    out->n_ops = program->n_steps ? program->n_steps : 1;
     out->name = FRIT_STR("candidates");
     out->candidates = program->list[turn];
     return FRIT_OK;
 }
 
 /* Workspace, or the refusal, of a candidate that has one. */
-static frit_status prepare_kind(struct program *program, enum kind kind, frit_launch_spec *out,
-                                frit_err *err)
+static frit_status prepare_kind(struct program *program, enum kind kind, const frit_signature *sig,
+                                frit_launch_spec *out, frit_err *err)
 {
     struct instance *instance = program->instance;
     const uint64_t n = atomic_fetch_add(&instance->prepares[kind], 1);
@@ -62,10 +62,23 @@ static frit_status prepare_kind(struct program *program, enum kind kind, frit_la
     if (kind == KIND_big_workspace)
         out->workspace_bytes = (uint64_t)instance->options.workspace_bytes;
     if (kind == KIND_refuses ||
+        (kind == KIND_refuses_size && sig->args[0].dims[0] == instance->options.refuse_size) ||
         (kind == KIND_refuses_later && n >= (uint64_t)instance->options.refuse_after))
         return plug_fail(&instance->plug, err, FRIT_UNSUPPORTED, "%s: not with this signature",
                          kinds[kind].name.ptr);
     return FRIT_OK;
+}
+
+/* Whether it is an add that is refused for its size. */
+static bool is_refused(const struct program *program, const frit_signature *sig)
+{
+    const int64_t limit = program->instance->options.add_refuses;
+    const frit_arg_sig *out = frit_arg_sig_at(sig, sig->n_in);
+    int64_t n = 1;
+
+    for (uint32_t d = 0; d < out->rank; d++)
+        n *= out->dims[d];
+    return limit && program->op == FRIT_OP_add && n >= limit;
 }
 
 static frit_status program_prepare(void *self, uint32_t candidate, const frit_signature *sig,
@@ -81,7 +94,9 @@ static frit_status program_prepare(void *self, uint32_t candidate, const frit_si
         return plug_fail(plug, err, FRIT_UNSUPPORTED, "unknown flags");
     if (candidate >= program->n_offers)
         return plug_fail(plug, err, FRIT_INVALID, "there is no candidate %u", candidate);
-    status = prepare_kind(program, program->instance->offers[candidate].kind, out, err);
+    if (is_refused(program, sig))
+        return plug_fail(plug, err, FRIT_UNSUPPORTED, "an add of so many elements");
+    status = prepare_kind(program, program->offers[candidate].kind, sig, out, err);
     if (!status && program->op != FRIT_OP_sum)
         status = specs_alias(&program->specs, sig, out, err);
     if (status) {
@@ -104,15 +119,16 @@ static frit_status program_compile(void *self, uint32_t candidate, const frit_va
     (void)variant;
     (void)cancel;
     (void)err;
-    atomic_fetch_add(&instance->compiles[instance->offers[candidate].kind], 1);
+    atomic_fetch_add(&instance->compiles[program->offers[candidate].kind], 1);
     atomic_store(&program->compiled[candidate], true);
     return FRIT_OK;
 }
 
 static int32_t program_priority(void *self, uint32_t candidate, const frit_signature *sig)
 {
-    struct instance *instance = ((struct program *)self)->instance;
-    const enum kind kind = instance->offers[candidate].kind;
+    const struct program *program = self;
+    struct instance *instance = program->instance;
+    const enum kind kind = program->offers[candidate].kind;
 
     (void)sig;
     if (kind == KIND_changes_priority)
@@ -177,12 +193,15 @@ static void list_candidates(struct program *program)
     const uint32_t number = atomic_fetch_add(&instance->programs, 1);
 
     snprintf(program->host, IDENTITY_BYTES, "changes_host_%x", instance->number);
-    program->n_offers = program->op == FRIT_OP_copy ? 1 : instance->n_offers;
+    if (!program->offers) {
+        program->offers = instance->offers;
+        program->n_offers = program->op == FRIT_OP_copy ? 1 : instance->n_offers;
+    }
     for (uint32_t turn = 0; turn < DESCRIBES; turn++) {
         snprintf(program->identity[turn], IDENTITY_BYTES, "changes_%x_%x", (unsigned)getpid(),
                  number * DESCRIBES + turn);
         for (uint32_t i = 0; i < program->n_offers; i++)
-            program->list[turn][i] = candidate_of(program, instance->offers[i].kind, turn);
+            program->list[turn][i] = candidate_of(program, program->offers[i].kind, turn);
     }
 }
 
@@ -196,6 +215,21 @@ static void read_axes(struct program *program, const frit_op_desc *op)
         program->is_reduced[attrs.axes.axis[i]] = true;
 }
 
+static struct program *create(struct instance *instance, uint32_t op, frit_program *out,
+                              frit_err *err)
+{
+    struct program *program = plug_new(&instance->plug, sizeof *program, "a program", err);
+
+    if (!program)
+        return NULL;
+    program->instance = instance;
+    program->op = op;
+    specs_init(&program->specs, &instance->plug);
+    out->table = &table;
+    out->self = program;
+    return program;
+}
+
 frit_status program_create(void *self, const frit_op_desc *op, frit_program *out, frit_err *err)
 {
     struct instance *instance = ((struct device *)self)->instance;
@@ -203,16 +237,28 @@ frit_status program_create(void *self, const frit_op_desc *op, frit_program *out
 
     if (!runs(NULL, op))
         return plug_fail(&instance->plug, err, FRIT_UNSUPPORTED, "no program for op %u", op->id);
-    program = plug_new(&instance->plug, sizeof *program, "a program", err);
+    program = create(instance, op->id, out, err);
     if (!program)
         return FRIT_NO_HOST_MEMORY;
-    program->instance = instance;
-    program->op = op->id;
-    specs_init(&program->specs, &instance->plug);
     if (op->id == FRIT_OP_sum)
         read_axes(program, op);
     list_candidates(program);
-    out->table = &table;
-    out->self = program;
+    return FRIT_OK;
+}
+
+frit_status program_fuse(struct instance *instance, const struct step *steps, uint32_t n_steps,
+                         frit_program *out, frit_err *err)
+{
+    static const struct offer fused = {KIND_fused, 100};
+    struct program *program = create(instance, FRIT_OP_LIMIT, out, err);
+
+    if (!program)
+        return FRIT_NO_HOST_MEMORY;
+    program->n_steps = n_steps;
+    memcpy(program->steps, steps, n_steps * sizeof *steps);
+    fused_list_args(program);
+    program->offers = &fused;
+    program->n_offers = 1;
+    list_candidates(program);
     return FRIT_OK;
 }

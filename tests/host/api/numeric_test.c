@@ -4,7 +4,9 @@
 #include "unit.h"
 
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <frit/frit.h>
 
@@ -40,9 +42,24 @@ static void find_stats(struct numeric_rig *r)
     assert_non_null(r->stats);
 }
 
+/* Where decisions stay from one host to the next. */
+static char scratch[] = "/tmp/frit-numeric-XXXXXX", store[64];
+
+static void make_scratch(void)
+{
+    assert_non_null(mkdtemp(scratch));
+    snprintf(store, sizeof(store), "%s/tune.db", scratch);
+}
+
+static void remove_scratch(void)
+{
+    (void)remove(store);
+    assert_int_equal(rmdir(scratch), 0);
+}
+
 /* `reduced` takes a tenth of the first candidate's time, and differs from it by 2^-9. */
-static void open_rig(struct numeric_rig *r, const char *numeric, const char *when,
-                     const char *captures)
+static void open_with(struct numeric_rig *r, const char *numeric, const char *when,
+                      const char *captures, const char *deterministic)
 {
     memset(r, 0, sizeof(*r));
     rig_plugin(&r->rig, PLUGIN, RIG_CANDIDATES);
@@ -53,10 +70,17 @@ static void open_rig(struct numeric_rig *r, const char *numeric, const char *whe
     rig_set(&r->rig, "fusion", "numeric", numeric);
     rig_set(&r->rig, "tune", "when", when);
     rig_set(&r->rig, "tune", "budget", "5000");
-    rig_set(&r->rig, "tune", "store", "none");
+    rig_set(&r->rig, "tune", "store", *store ? store : "none");
+    rig_set(&r->rig, "tune", "deterministic", deterministic);
     rig_set(&r->rig, "frit", "log", "off");
     rig_open(&r->rig, "candidates");
     find_stats(r);
+}
+
+static void open_rig(struct numeric_rig *r, const char *numeric, const char *when,
+                     const char *captures)
+{
+    open_with(r, numeric, when, captures, "no");
 }
 
 static uint64_t launches(const struct numeric_rig *r, const char *name)
@@ -337,6 +361,32 @@ static void the_configuration_bounds_sections(void **state)
     rig_close(&r.rig);
 }
 
+/* A run before anything was decided, one in which `reduced` was found to be the fastest, and one
+ * after it. */
+static void deterministic_results_do_not_depend_on_decisions(void **state)
+{
+    (void)state;
+    make_scratch();
+    for (int run = 0; run < 3; run++) {
+        const bool deterministic = run != 1;
+        struct numeric_rig r;
+        frit_tensor *x;
+
+        open_with(&r, "relaxed", "any", "yes", deterministic ? "yes" : "no");
+        x = numbers(&r);
+        add_cold(&r, x, !deterministic);
+        for (int i = 0; i < ROUNDS; i++)
+            add(&r, x, !deterministic);
+        assert_int_equal(rig_stats(&r.rig).tuned, !deterministic);
+        assert_int_equal(launches(&r, "first") > 0, run < 2);
+        assert_int_equal(launches(&r, "fast") > 0, run > 0); /* EXACT, and faster than the first */
+        frit_release(x);
+        rig_close(&r.rig);
+    }
+    remove_scratch();
+    *store = '\0';
+}
+
 static void misuse_is_reported(void **state)
 {
     frit_err err = {.struct_size = sizeof(err)};
@@ -361,6 +411,7 @@ int main(void)
         cmocka_unit_test(sections_nest_and_belong_to_threads),
         cmocka_unit_test(sections_hold_on_devices_that_are_opened_later),
         cmocka_unit_test(the_configuration_bounds_sections),
+        cmocka_unit_test(deterministic_results_do_not_depend_on_decisions),
         cmocka_unit_test(misuse_is_reported),
     };
 

@@ -3,16 +3,22 @@
  * those that are bad never again, and every result is right meanwhile. */
 #include "unit.h"
 
-#include <math.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <frit/frit.h>
 #include <frit/inspect.h>
+#include <frit/tune.h>
 
 #include "api/host.h"
+#include "device/device.h"
 #include "fake/candidates/stats.h"
 #include "load/registry.h"
+#include "memory/buffer.h"
+#include "memory/memory.h"
 #include "plugin_rig.h"
+#include "run/preassign.h"
 
 #define RIG_CANDIDATES "fake/candidates/libfrit-fake-candidates.so"
 #define PLUGIN         "plugin.fake-candidates"
@@ -82,7 +88,8 @@ static frit_tensor *numbers(const struct plugin_rig *rig, int64_t n, float from)
     return frit_from_host(rig->dev, FRIT_F32, FRIT_SHAPE(n), data, (uint64_t)n * sizeof(*data));
 }
 
-static void expect(frit_tensor *tensor, int64_t n, float from)
+/* Element i is `from` and `step` for each of i % 100. */
+static void expect_sum(frit_tensor *tensor, int64_t n, float from, int step)
 {
     static float data[MOST];
     frit_err err = {.struct_size = sizeof(err)};
@@ -90,7 +97,7 @@ static void expect(frit_tensor *tensor, int64_t n, float from)
     if (frit_read(tensor, data, (uint64_t)n * sizeof(*data), &err))
         fail_msg("%s", err.text);
     for (int64_t i = 0; i < n; i++)
-        if (data[i] != from + (float)(2 * (i % 100)))
+        if (data[i] != from + (float)(step * (int)(i % 100)))
             fail_msg("element %d of %d is %g", (int)i, (int)n, (double)data[i]);
 }
 
@@ -100,7 +107,7 @@ static void add_once(const struct plugin_rig *rig, int64_t n, bool in_place)
     frit_tensor *a = numbers(rig, n, 1), *b = numbers(rig, n, 2);
     frit_tensor *sum = in_place ? frit_add(frit_take(a), b) : frit_add(a, b);
 
-    expect(sum, n, 3);
+    expect_sum(sum, n, 3, 2);
     frit_release(sum);
     frit_release(b);
     if (!in_place)
@@ -165,6 +172,89 @@ static void sizes_differ(void **state)
     rig_close(&rig);
 }
 
+/* What is fast only on operands that it has just used is not fast for programs. */
+static void operands_are_rotated(void **state)
+{
+    static const char *const cold[] = {"option.clock", "simulated", "option.cache_bytes", "65536",
+                                       NULL};
+    static const char *const warm[] = {"option.clock", "simulated", "option.cache_bytes", "64",
+                                       NULL};
+    struct plugin_rig rig;
+    uint64_t before;
+
+    (void)state;
+    open_rig(&rig, "fast_cached,slow", cold);
+    add_once(&rig, 1000, false);
+    before = launches(&rig, "first");
+    add_again(&rig, 1000);
+    assert_int_equal(launches(&rig, "first") - before, AGAIN);
+    rig_close(&rig);
+    open_rig(&rig, "fast_cached,slow", warm); /* operands that evict themselves */
+    add_once(&rig, 1000, false);
+    before = launches(&rig, "fast_cached");
+    add_again(&rig, 1000);
+    assert_int_equal(launches(&rig, "fast_cached") - before, AGAIN);
+    rig_close(&rig);
+}
+
+/* ---- the roofline ---- */
+
+static frit_decision_desc decision_of(const struct plugin_rig *rig, frit_decisions **list,
+                                      const char *what)
+{
+    frit_decision_desc desc = {.struct_size = sizeof(desc)};
+
+    assert_int_equal(frit_decisions_read(rig->dev, list, NULL), FRIT_OK);
+    for (uint64_t i = 0; !frit_decision_at(*list, i, &desc); i++)
+        if (strncmp(desc.what, what, strlen(what)) == 0)
+            return desc;
+    fail_msg("no decision for %s", what);
+}
+
+static void sum_up(const struct plugin_rig *rig, int64_t n)
+{
+    float *data = calloc((size_t)n, sizeof(*data));
+    frit_tensor *zeros =
+        frit_from_host(rig->dev, FRIT_F32, FRIT_SHAPE(n), data, (uint64_t)n * sizeof(*data));
+    frit_tensor *sum = frit_sum(zeros, .axes = FRIT_AXES(0));
+    float result;
+
+    assert_int_equal(frit_read(sum, &result, sizeof(result), NULL), FRIT_OK);
+    assert_true(result == 0);
+    frit_release(sum);
+    frit_release(zeros);
+    free(data);
+}
+
+/* 5 MiB: the first candidate takes no longer than any launch of the device does, and the others are
+ * not timed.  In 4 MiB and less a launch runs at four times the rate, which must end no search of
+ * a larger one. */
+static void a_launch_at_the_limit_ends_the_search(void **state)
+{
+    static const char *const even[] = {
+        "option.clock", "simulated", "option.cost_ns", "0", "option.mib_ns", "100000", NULL};
+    static const char *const cached[] = {
+        "option.clock", "simulated",          "option.cost_ns", "0", "option.mib_ns",
+        "100000",       "option.cache_bytes", "4500000",        NULL};
+    const int64_t n = 5 << 18;
+    struct plugin_rig rig;
+    frit_decisions *list;
+
+    (void)state;
+    open_rig(&rig, "slow", even);
+    sum_up(&rig, n);
+    assert_string_equal(decision_of(&rig, &list, "sum").reason, "roofline");
+    frit_decisions_free(list);
+    assert_string_equal(decision_of(&rig, &list, "roofline: sum").reason, "measured");
+    frit_decisions_free(list);
+    rig_close(&rig);
+    open_rig(&rig, "slow", cached);
+    sum_up(&rig, n);
+    assert_string_equal(decision_of(&rig, &list, "sum").reason, "measured");
+    frit_decisions_free(list);
+    rig_close(&rig);
+}
+
 /* ---- bad ones ---- */
 
 static const char *const bad[] = {"wrong_odd",      "silent",        "beyond",  "before",
@@ -199,7 +289,226 @@ static void bad_ones_never_run_again(void **state)
     }
 }
 
+/* ---- splits ---- */
+
+/* 995, 997 and 999 share a decision, until its winner refuses one of them. */
+static void a_refused_size_is_tuned_apart(void **state)
+{
+    struct plugin_rig rig;
+    uint64_t before;
+
+    (void)state;
+    open_with(&rig, "refuses_size:10,slow,fast", ways[0], "any");
+    rig_set(&rig, PLUGIN, "option.refuse_size", "997");
+    rig_open(&rig, "candidates");
+    add_once(&rig, 999, false);
+    assert_int_equal(rig_stats(&rig).tuned, 1);
+    add_once(&rig, 997, false); /* the next best one runs */
+    assert_int_equal(rig_stats(&rig).tuned, 1);
+    before = launches(&rig, "fast");
+    add_once(&rig, 997, false);
+    assert_int_equal(rig_stats(&rig).tuned, 2);
+    assert_true(launches(&rig, "fast") > before);
+    before = launches(&rig, "fast");
+    add_again(&rig, 997);
+    assert_int_equal(launches(&rig, "fast") - before, AGAIN);
+    before = launches(&rig, "refuses_size");
+    add_again(&rig, 995);
+    assert_int_equal(launches(&rig, "refuses_size") - before, AGAIN);
+    assert_int_equal(rig_stats(&rig).tuned, 2);
+    rig_close(&rig);
+}
+
+/* ---- blocks in parts ---- */
+
+enum { SMALL = 100, LARGE = 4000, SPLIT = 1000 }; /* the fused program is slow from SPLIT on */
+
+static void open_fusing(struct plugin_rig *rig, const char *candidates, const char *const *options)
+{
+    open_with(rig, candidates, options, "any");
+    rig_set(rig, PLUGIN, "option.fuses", "8");
+    rig_set(rig, PLUGIN, "option.split", "1000");
+}
+
+/* a * 2 + b, one program of two ops, whose result may lie in the memory of an operand. */
+static frit_tensor *chain(const struct plugin_rig *rig, int64_t n, bool in_place)
+{
+    frit_tensor *a = numbers(rig, n, 1), *b = numbers(rig, n, 2);
+    frit_tensor *sum = frit_add(frit_take(frit_mul_f(a, 2)), in_place ? frit_take(b) : b);
+
+    frit_release(a);
+    if (!in_place)
+        frit_release(b);
+    return sum;
+}
+
+static void chain_again(const struct plugin_rig *rig, int64_t n, int times)
+{
+    for (int i = 0; i < times; i++) {
+        frit_tensor *sum = chain(rig, n, i % 2);
+
+        expect_sum(sum, n, 4, 3);
+        frit_release(sum);
+    }
+}
+
+/* Chains of `n` run as one program, or in parts, from now on. */
+static void expect_chains(const struct plugin_rig *rig, int64_t n, bool in_parts)
+{
+    const uint64_t fused = launches(rig, "fused"), single = launches(rig, "first");
+    const uint64_t parts = rig_stats(rig).in_parts;
+
+    chain_again(rig, n, AGAIN);
+    assert_int_equal(launches(rig, "fused") - fused, in_parts ? 0 : AGAIN);
+    assert_int_equal(launches(rig, "first") - single, in_parts ? 2 * AGAIN : 0);
+    assert_int_equal(rig_stats(rig).in_parts - parts, in_parts ? AGAIN : 0);
+}
+
+static void slow_blocks_run_in_parts(void **state)
+{
+    (void)state;
+    for (int w = 0; w < WAYS; w++) {
+        struct plugin_rig rig;
+
+        open_fusing(&rig, "", ways[w]);
+        rig_open(&rig, "candidates");
+        chain_again(&rig, SMALL, 2);
+        chain_again(&rig, LARGE, 2);
+        expect_chains(&rig, SMALL, false);
+        expect_chains(&rig, LARGE, true);
+        assert_int_equal(rig_stats(&rig).tuned >= 2, true);
+        assert_int_equal(rig_stats(&rig).quarantined, 0);
+        assert_true(rig_stats(&rig).bound_launches > 0);
+        rig_close(&rig);
+    }
+}
+
+/* The sum is written into given memory: densely by the last part. */
+static void parts_write_into_preassigned_memory(void **state)
+{
+    const uint64_t bytes = LARGE * sizeof(float);
+    struct plugin_rig rig;
+    struct buffer *memory;
+
+    (void)state;
+    open_fusing(&rig, "", ways[0]);
+    rig_open(&rig, "candidates");
+    chain_again(&rig, LARGE, 2);
+    assert_int_equal(buffer_create(rig.dev->memory, 2 * bytes, false, &memory, NULL), FRIT_OK);
+    for (int i = 0; i < AGAIN; i++) {
+        const uint64_t single = launches(&rig, "first"), first = (uint64_t)(i % 2) * bytes;
+        frit_tensor *a = numbers(&rig, LARGE, 1), *b = numbers(&rig, LARGE, 2);
+        frit_tensor *sum = frit_add(frit_take(frit_mul_f(a, 2)), b);
+
+        assert_int_equal(stream_preassign(sum, memory, first, NULL), FRIT_OK);
+        assert_int_equal(launches(&rig, "first"), single);
+        expect_sum(sum, LARGE, 4, 3);
+        assert_int_equal(launches(&rig, "first") - single, 2);
+        frit_release(sum);
+        frit_release(a);
+        frit_release(b);
+    }
+    buffer_disown(memory);
+    rig_close(&rig);
+}
+
+/* The decision is of another process, as it were; the parts have candidates of their own. */
+static void decisions_on_parts_are_kept(void **state)
+{
+    char folder[] = "/tmp/frit-parts-XXXXXX", path[64];
+
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof(path), "%s/tune.db", folder);
+    for (int i = 0; i < 2; i++) {
+        struct plugin_rig rig;
+
+        open_fusing(&rig, "", ways[0]);
+        rig_set(&rig, "tune", "store", path);
+        rig_open(&rig, "candidates");
+        chain_again(&rig, SMALL, 2);
+        chain_again(&rig, LARGE, 2);
+        expect_chains(&rig, SMALL, false);
+        expect_chains(&rig, LARGE, true);
+        assert_int_equal(rig_stats(&rig).tuned > 0, i == 0);
+        rig_close(&rig);
+    }
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(rmdir(folder), 0);
+}
+
+/* Of which one is faster than the first: the block's other program is slower than that, too. */
+static void parts_choose_among_their_candidates(void **state)
+{
+    struct plugin_rig rig;
+    uint64_t fast;
+
+    (void)state;
+    open_fusing(&rig, "fast:10", ways[0]);
+    rig_open(&rig, "candidates");
+    chain_again(&rig, LARGE, 2);
+    fast = launches(&rig, "fast");
+    chain_again(&rig, LARGE, AGAIN);
+    assert_int_equal(launches(&rig, "fast") - fast, 2 * AGAIN);
+    rig_close(&rig);
+}
+
+static void forced_parts(struct plugin_rig *rig, const char *numeric, const char *refuses)
+{
+    open_fusing(rig, "", ways[0]);
+    rig_set(rig, "tune", "force", "parts");
+    rig_set(rig, "fusion", "numeric", numeric);
+    rig_set(rig, PLUGIN, "option.add_refuses", refuses);
+    rig_open(rig, "candidates");
+}
+
+static void parts_that_cannot_run_leave_it_to_the_program(void **state)
+{
+    struct plugin_rig rig;
+
+    (void)state;
+    forced_parts(&rig, "reordered", "1000");
+    chain_again(&rig, SMALL, 2);
+    expect_chains(&rig, SMALL, true);
+    for (int i = 0; i < AGAIN; i++) {
+        const uint64_t fused = launches(&rig, "fused"), in_parts = rig_stats(&rig).in_parts;
+
+        chain_again(&rig, LARGE, 1);
+        assert_int_equal(launches(&rig, "fused") - fused, 1);
+        assert_int_equal(rig_stats(&rig).in_parts, in_parts);
+    }
+    rig_close(&rig);
+    forced_parts(&rig, "exact", "0");
+    expect_chains(&rig, SMALL, false);
+    rig_close(&rig);
+}
+
 /* ---- when ---- */
+
+/* Plans that are bound, or recorded by the driver, do not outlast what they follow. */
+static void decisions_reach_bound_plans_at_once(void **state)
+{
+    (void)state;
+    for (int captures = 0; captures < 2; captures++) {
+        struct plugin_rig rig;
+        uint64_t before;
+
+        open_with(&rig, "fast", ways[0], "any");
+        if (captures)
+            rig_set(&rig, PLUGIN, "option.captures", "yes");
+        rig_open(&rig, "candidates");
+        add_once(&rig, 1000, false);
+        add_again(&rig, 1000);
+        add_again(&rig, 1000);
+        assert_int_equal(rig_stats(&rig).tuned, 1);
+        assert_int_equal(frit_decisions_forget(rig.dev, NULL, NULL, NULL), FRIT_OK);
+        before = launches(&rig, "first");
+        add_once(&rig, 1000, false);
+        assert_int_equal(rig_stats(&rig).tuned, 2);
+        assert_true(launches(&rig, "first") > before); /* in its trials */
+        rig_close(&rig);
+    }
+}
 
 static void nothing_is_measured_ahead(void **state)
 {
@@ -234,7 +543,16 @@ int main(void)
         cmocka_unit_test(the_fastest_runs),
         cmocka_unit_test(the_first_fast_call_does_not_count),
         cmocka_unit_test(sizes_differ),
+        cmocka_unit_test(operands_are_rotated),
+        cmocka_unit_test(a_launch_at_the_limit_ends_the_search),
         cmocka_unit_test(bad_ones_never_run_again),
+        cmocka_unit_test(a_refused_size_is_tuned_apart),
+        cmocka_unit_test(decisions_reach_bound_plans_at_once),
+        cmocka_unit_test(slow_blocks_run_in_parts),
+        cmocka_unit_test(parts_write_into_preassigned_memory),
+        cmocka_unit_test(decisions_on_parts_are_kept),
+        cmocka_unit_test(parts_choose_among_their_candidates),
+        cmocka_unit_test(parts_that_cannot_run_leave_it_to_the_program),
         cmocka_unit_test(nothing_is_measured_ahead),
         cmocka_unit_test(a_forced_one_runs),
     };

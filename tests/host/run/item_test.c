@@ -7,6 +7,7 @@
 #include "base/fail.h"
 #include "device/device.h"
 #include "device/lineage.h"
+#include "device/programs.h"
 #include "device/wait.h"
 #include "memory/buffer.h"
 #include "plan/program.h"
@@ -19,15 +20,15 @@ static const struct driver_op add_mul_neg[] = {
     {FRIT_OP_add, 0, -1}, {FRIT_OP_mul, 2, 1}, {FRIT_OP_neg, 3, -2}};
 static const int add_mul_neg_outs[] = {4};
 
-/* -((x + 1) * y) as one block, whose program is returned for the test to script, times 2 by a
- * single op. */
-static void open_block(struct rig *rig, struct driver *driver, bool foreign,
-                       struct program **program, uint32_t *result)
+/* -((x + 1) * y) of `n` elements as one block, whose program is returned for the test to script,
+ * times 2 by a single op. */
+static void open_large_block(struct rig *rig, struct driver *driver, int64_t n, bool foreign,
+                             struct program **program, uint32_t *result)
 {
     struct rig_block block = {.n_ops = 3, .ops = {0, 1, 2}};
     uint32_t x, y;
 
-    rig_open(rig, driver, 8);
+    rig_open(rig, driver, n);
     x = rig_in(rig, 2);
     y = rig_in(rig, 10);
     *result = rig_1(rig, FRIT_OP_neg, rig_2(rig, FRIT_OP_mul, rig_n(rig, FRIT_OP_add, x, 1), y));
@@ -35,6 +36,12 @@ static void open_block(struct rig *rig, struct driver *driver, bool foreign,
     rig_want(rig, *result);
     *program = block.program = rig_program(driver, add_mul_neg, 3, add_mul_neg_outs, foreign);
     rig_plan(rig, &block, 1);
+}
+
+static void open_block(struct rig *rig, struct driver *driver, bool foreign,
+                       struct program **program, uint32_t *result)
+{
+    open_large_block(rig, driver, 8, foreign, program, result);
 }
 
 static void test_a_block_is_one_launch(void **state)
@@ -130,6 +137,34 @@ static void test_classes_and_priorities_choose_the_candidate(void **state)
         rig_expect(&rig, y, -60);
         assert_int_equal(script->last_candidate, rows[i].runs);
         rig_close(&rig);
+    }
+}
+
+/* A program whose first candidate gives other bits in each run is not used where that matters; its
+ * ops run one by one. */
+static void test_results_that_vary_are_not_used(void **state)
+{
+    (void)state;
+    for (uint32_t n = 1; n <= 2; n++) {
+        for (int deterministic = 0; deterministic < 2; deterministic++) {
+            struct driver driver = {0};
+            struct program *program;
+            struct driver_program *script;
+            struct rig rig;
+            uint32_t y;
+
+            open_block(&rig, &driver, false, &program, &y);
+            script = rig_script(program);
+            script->n_candidates = n;
+            script->numeric[0] = FRIT_NUMERIC_RELAXED;
+            script->numeric[1] = FRIT_NUMERIC_RELAXED;
+            rig.device->config.tune.deterministic = deterministic;
+            rig.device->config.numeric_class = FRIT_NUMERIC_EXACT;
+            rig_run(&rig);
+            rig_expect(&rig, y, -60);
+            assert_int_equal(rig.notes[0].marks, deterministic ? RUN_BY_OPS : 0);
+            rig_close(&rig);
+        }
     }
 }
 
@@ -425,6 +460,147 @@ static void test_a_part_on_another_device_is_noted(void **state)
     rig_close(&rig);
 }
 
+/* ---- blocks in parts ---- */
+
+static void open_parts(struct rig *rig, struct driver *driver, int64_t n, struct program **program,
+                       uint32_t *y)
+{
+    open_large_block(rig, driver, n, false, program, y);
+    rig->device->config.tune.force = "parts";
+    rig->device->config.numeric_class = FRIT_NUMERIC_REORDERED;
+}
+
+/* The script of the program of op `number` by itself, as long as the device is open. */
+static struct driver_program *op_script(struct rig *rig, uint32_t number)
+{
+    struct op_input in[FRIT_OP_MAX_IN];
+    struct op_type out[FRIT_OP_MAX_OUT];
+    const struct program_call call = program_call_of(&rig->graph, &rig->graph.ops[number], in, out);
+    struct program *program;
+
+    assert_int_equal(programs_get(rig->device, &call, &program, NULL), FRIT_OK);
+    assert_non_null(program);
+    program_unref(program);
+    return rig_script(program);
+}
+
+static void expect_whole(struct rig *rig, const struct program *program)
+{
+    assert_int_equal(rig_count(&rig->device->count.fused), 1);
+    assert_string_equal(rig->notes[0].candidate, "");
+    assert_false(atomic_load(&program->disabled));
+}
+
+static void test_a_block_runs_in_parts(void **state)
+{
+    for (int inline_queue = 0; inline_queue < 2; inline_queue++) {
+        struct driver driver = {.alias = 1, .inline_queue = inline_queue};
+        struct program *program;
+        struct rig rig;
+        uint32_t y;
+
+        open_parts(&rig, &driver, 8, &program, &y);
+        rig_run(&rig);
+        rig_expect(&rig, y, -60);
+        assert_int_equal(driver.launches, 4);
+        assert_int_equal(driver.submits, 1 + inline_queue);
+        assert_int_equal(rig_count(&rig.device->count.in_parts), 1);
+        assert_int_equal(rig_count(&rig.device->count.fused), 0);
+        assert_int_equal(rig_count(&rig.device->count.fallbacks[FALLBACK_OPS]), 0);
+        assert_string_equal(rig.notes[0].candidate, "parts");
+        assert_string_equal(rig.notes[0].chosen, "forced");
+        rig_close(&rig);
+    }
+    (void)state;
+}
+
+/* With what was added of them already: the last part is refused, by prepare or at the submit. */
+static void test_refused_parts_leave_it_to_the_program(void **state)
+{
+    for (int at_submit = 0; at_submit < 2; at_submit++) {
+        struct driver driver = {.refuse_prepare = at_submit ? 0 : FRIT_OP_neg};
+        struct program *program;
+        struct rig rig;
+        uint32_t y;
+
+        open_parts(&rig, &driver, 8, &program, &y);
+        if (at_submit)
+            op_script(&rig, 2)->submit_status = FRIT_INTERNAL;
+        rig_run(&rig);
+        rig_expect(&rig, y, -60);
+        assert_int_equal(driver.launches, 2);
+        expect_whole(&rig, program);
+        rig_close(&rig);
+    }
+    (void)state;
+}
+
+/* Parts and program are refused: the ops run one by one, with all ways round. */
+static void test_parts_and_program_are_refused(void **state)
+{
+    struct driver driver = {0};
+    struct program *program;
+    struct rig rig;
+    uint32_t y;
+
+    (void)state;
+    open_parts(&rig, &driver, 8, &program, &y);
+    op_script(&rig, 2)->submit_status = FRIT_INTERNAL;
+    rig_script(program)->submit_status = FRIT_INTERNAL;
+    rig_run(&rig);
+    assert_non_null(strstr(rig_failure(&rig, y), "neg"));
+    assert_true(atomic_load(&program->disabled));
+    rig_close(&rig);
+}
+
+/* Each buffer is an allocation of its own; the second for a part fails, also when it is tried
+ * again.
+ */
+static void test_parts_without_memory_leave_it_to_the_program(void **state)
+{
+    struct driver driver = {0};
+    struct program *program;
+    struct rig rig;
+    uint32_t y;
+
+    (void)state;
+    open_parts(&rig, &driver, 4 << 20, &program, &y);
+    driver.fail_alloc = 2;
+    driver.fail_allocs = 2;
+    rig_run(&rig);
+    rig_expect(&rig, y, -60);
+    assert_int_equal(driver.fail_allocs, 0);
+    assert_int_equal(driver.launches, 2);
+    expect_whole(&rig, program);
+    rig_close(&rig);
+}
+
+/* What a part fails with is the block's, and says nothing about its program. */
+static void test_a_part_fails(void **state)
+{
+    for (int inline_queue = 0; inline_queue < 2; inline_queue++) {
+        struct driver driver = {.inline_queue = inline_queue};
+        struct program *program;
+        struct failure *failure;
+        struct rig rig;
+        uint32_t y;
+
+        open_parts(&rig, &driver, 8, &program, &y);
+        driver.complete_status = FRIT_TIMEOUT;
+        driver.complete_after = 1;
+        rig_run(&rig);
+        assert_int_equal(device_wait(rig.device, driver.timeline, NULL), FRIT_OK);
+        failure = inline_queue
+                      ? failure_ref(rig.values[y].failure)
+                      : lineage_failure_of(rig.device->lineage, rig.values[y].value.buffer);
+        assert_non_null(failure);
+        failure_unref(failure);
+        assert_false(atomic_load(&program->disabled));
+        rig_close(&rig);
+    }
+    (void)state;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -433,6 +609,7 @@ int main(void)
         cmocka_unit_test(test_the_next_candidate_takes_over),
         cmocka_unit_test(test_classes_and_priorities_choose_the_candidate),
         cmocka_unit_test(test_the_strictest_section_of_a_block_counts),
+        cmocka_unit_test(test_results_that_vary_are_not_used),
         cmocka_unit_test(test_recorded_grids_have_limits),
         cmocka_unit_test(test_a_refused_block_runs_op_by_op),
         cmocka_unit_test(test_new_generations_are_queried_again),
@@ -443,6 +620,11 @@ int main(void)
         cmocka_unit_test(test_another_device_runs_what_this_cannot),
         cmocka_unit_test(test_a_refused_composite_is_unfolded),
         cmocka_unit_test(test_a_part_on_another_device_is_noted),
+        cmocka_unit_test(test_a_block_runs_in_parts),
+        cmocka_unit_test(test_refused_parts_leave_it_to_the_program),
+        cmocka_unit_test(test_parts_and_program_are_refused),
+        cmocka_unit_test(test_parts_without_memory_leave_it_to_the_program),
+        cmocka_unit_test(test_a_part_fails),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

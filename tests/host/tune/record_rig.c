@@ -8,7 +8,7 @@
 
 #include <frit/program.h>
 
-enum { MOST_CANDIDATES = 6, MOST_SAMPLES = 12, MOST_KEY = 200, TEXT = 80 };
+enum { MOST_CANDIDATES = 6, MOST_SAMPLES = 12, MOST_KEY = 200, TEXT = 80, MOST_SPLITS = 4 };
 
 static uint32_t next(uint64_t *state)
 {
@@ -33,7 +33,7 @@ static void random_text(uint64_t *state, char *out, uint32_t n)
 
 struct tune_record *record_rig_random(uint64_t seed)
 {
-    uint64_t state = seed, samples[MOST_CANDIDATES][MOST_SAMPLES];
+    uint64_t state = seed, samples[MOST_CANDIDATES][MOST_SAMPLES], splits[MOST_SPLITS];
     char what[TEXT], identity[MOST_CANDIDATES][TEXT], evidence[MOST_CANDIDATES][TEXT];
     struct tune_candidate candidates[MOST_CANDIDATES];
     unsigned char key[MOST_KEY];
@@ -42,12 +42,16 @@ struct tune_record *record_rig_random(uint64_t seed)
                                        .what = what,
                                        .clock = next(&state) % TUNE_CLOCKS,
                                        .reason = next(&state) % TUNE_REASONS,
+                                       .n_splits = next(&state) % (MOST_SPLITS + 1),
+                                       .splits = splits,
                                        .n_candidates = next(&state) % (MOST_CANDIDATES + 1),
                                        .candidates = candidates};
     struct tune_record *copy;
 
     for (size_t i = 0; i < record.key_bytes; i++)
         key[i] = (unsigned char)next(&state);
+    for (uint32_t i = 0; i < MOST_SPLITS; i++)
+        splits[i] = UINT64_MAX >> next(&state) % 64;
     random_text(&state, what, next(&state) % 5);
     for (uint32_t i = 0; i < record.n_candidates; i++) {
         random_text(&state, identity[i], 1 + next(&state) % 5);

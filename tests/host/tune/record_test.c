@@ -22,6 +22,12 @@ static void expect_same(const struct tune_record *a, const struct tune_record *b
     assert_string_equal(a->what, b->what);
     assert_int_equal(a->clock, b->clock);
     assert_int_equal(a->reason, b->reason);
+    assert_int_equal(a->n_splits, b->n_splits);
+    for (uint32_t i = 0; i < a->n_splits; i++) {
+        assert_int_equal(a->splits[i], b->splits[i]);
+        assert_true(tune_record_is_split(b, a->splits[i]));
+    }
+    assert_false(tune_record_is_split(b, UINT64_C(0x123456789)));
     assert_int_equal(a->n_candidates, b->n_candidates);
     for (uint32_t i = 0; i < a->n_candidates; i++) {
         const struct tune_candidate *x = &a->candidates[i], *y = &b->candidates[i];
@@ -153,7 +159,12 @@ static void test_reasons(void **state)
          "line 4: expected host or device, found \"sun\""},
         {"decision 1\nkey 00\nwhat x\nclock host\nreason luck\n", "line 5: expected measured"},
         {"decision 1\nkey 00\nwhat x\nclock host\nreason only\nsamples 1\n",
-         "line 6: expected cand"},
+         "line 6: expected split, cand"},
+        {"decision 1\nkey 00\nwhat x\nclock host\nreason only\nsplit 123\n",
+         "line 6: expected a digest"},
+        {"decision 1\nkey 00\nwhat x\nclock host\nreason only\ncandidate right exact 0 a\n"
+         "split 0123456789abcdef\n",
+         "line 7: expected split, cand"},
         {"decision 1\nkey 00\nwhat x\nclock host\nreason only\ncandidate good exact 0 a\n",
          "line 6: expected a state"},
         {"decision 1\nkey 00\nwhat x\nclock host\nreason only\ncandidate right exact 4294967296 "
@@ -181,6 +192,7 @@ static void test_reasons(void **state)
 static void test_limits(void **state)
 {
     char longest[TUNE_TEXT_BYTES + 2], key[TUNE_KEY_BYTES + 1] = "k";
+    static const uint64_t splits[TUNE_SPLITS + 1];
     struct tune_candidate candidate = {.identity = "a", .evidence = longest};
     struct tune_record record = {
         .key = key, .key_bytes = 1, .what = "a\nb", .n_candidates = 1, .candidates = &candidate};
@@ -204,6 +216,10 @@ static void test_limits(void **state)
     candidate = (struct tune_candidate){.identity = "a", .state = TUNE_STATES};
     assert_int_equal(tune_record_copy(&record, &copy, &err), FRIT_INVALID);
     candidate.state = TUNE_RIGHT;
+    record.n_splits = TUNE_SPLITS + 1;
+    record.splits = splits;
+    assert_int_equal(tune_record_copy(&record, &copy, &err), FRIT_INVALID);
+    record.n_splits = 0;
     record.key_bytes = sizeof(key);
     assert_int_equal(tune_record_copy(&record, &copy, &err), FRIT_INVALID);
 }
