@@ -24,6 +24,7 @@
 
 #define RIG_CANDIDATES "fake/candidates/libfrit-fake-candidates.so"
 #define PLUGIN         "plugin.fake-candidates"
+#define LONG_MS        "600000" /* enough for every limit, with sanitizers too */
 
 enum { MOST = 5000, AGAIN = 6 };
 
@@ -249,14 +250,16 @@ static void a_launch_at_the_limit_ends_the_search(void **state)
     frit_decisions *list;
 
     (void)state;
-    open_rig(&rig, "slow", even);
+    begin_rig(&rig, "slow", even, "any", LONG_MS);
+    rig_open(&rig, "candidates");
     sum_up(&rig, n);
     assert_string_equal(decision_of(&rig, &list, "sum").reason, "roofline");
     frit_decisions_free(list);
     assert_string_equal(decision_of(&rig, &list, "roofline: sum").reason, "measured");
     frit_decisions_free(list);
     rig_close(&rig);
-    open_rig(&rig, "slow", cached);
+    begin_rig(&rig, "slow", cached, "any", LONG_MS);
+    rig_open(&rig, "candidates");
     sum_up(&rig, n);
     assert_string_equal(decision_of(&rig, &list, "sum").reason, "measured");
     frit_decisions_free(list);
