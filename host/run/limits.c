@@ -84,7 +84,7 @@ static uint32_t list_candidates(const struct launch_trial *trial, uint32_t list[
 }
 
 static void measure_limit(frit_device *device, const struct step *step, const struct str *key,
-                         uint64_t until)
+                          uint64_t until)
 {
     uint8_t digest[TUNE_DIGEST] = {0};
     uint32_t list[TUNE_CANDIDATES];
