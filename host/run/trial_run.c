@@ -144,7 +144,7 @@ frit_status trial_add(struct launch_trial *t, struct frame *frame, uint32_t cand
                                      .strides = t->strides,
                                      .only = &candidate};
 
-    if (candidate == TRIAL_PARTS)
+    if (trial_is_in_parts(candidate))
         return parts_add(frame, err);
     return launch_add(&call, err);
 }
@@ -234,6 +234,8 @@ frit_status trial_time(struct launch_trial *trial, uint32_t candidate, uint32_t 
     bool failed, measured;
     frit_status st;
 
+    if (candidate == TRIAL_DECOMPOSED && trial->decomposed)
+        return trial_time(trial->decomposed, candidate, n, out, err);
     TRY(trial_fill(trial, err));
     trial_rotate(trial);
     frame = trial_begin(trial, false);
