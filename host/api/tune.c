@@ -19,9 +19,11 @@
 #include "device/device.h"
 #include "device/space.h"
 #include "load/artefact.h"
+#include "load/device.h"
 #include "load/registry.h"
 #include "load/service.h"
 #include "tune/bundle.h"
+#include "tune/count.h"
 #include "tune/store.h"
 
 struct decision {
@@ -166,6 +168,39 @@ frit_status frit_decision_candidate_at(const frit_decisions *decisions, uint64_t
                                   .n_samples = from->n_samples,
                                   .samples_ns = from->samples};
     return copy_sized(out, &desc, sizeof(desc));
+}
+
+/* ---- counting ---- */
+
+static size_t fit(void *ctx, const char *space)
+{
+    return space_fit_decisions(ctx, space);
+}
+
+frit_status frit_decisions_count(frit_host *host, uint64_t index, uint64_t *out, frit_err *err)
+{
+    HOLD_CANCEL;
+    const struct conf_options *options;
+    struct space_subject subject;
+    struct tune_count_params params = {.fit = fit, .ctx = &subject};
+
+    if (out)
+        *out = 0;
+    if (process_is_barred())
+        return report_barred(err, "decisions_count");
+    if (!host || !out)
+        return report_null(err, "decisions_count", host ? "`out`" : "the host");
+    if (!host->registry || index >= registry_n_devices(host->registry))
+        return fail(err, FRIT_INVALID, "no device has number %llu", (unsigned long long)index);
+    options = conf_options(host->conf);
+    subject = (struct space_subject){.registry = host->registry,
+                                     .entry = registry_device_at(host->registry, (uint32_t)index),
+                                     .threads = (uint32_t)options->threads};
+    params.path = conf_tune_store(host->conf);
+    params.wait_ms = (uint32_t)options->fusion_store_wait;
+    if (params.path)
+        *out = tune_count(&params);
+    return FRIT_OK;
 }
 
 /* ---- forgetting ---- */

@@ -128,21 +128,28 @@ static void add_line(struct str *text, const char *word, frit_str value)
     str_addf(text, "%s %.*s\n", word, (int)value.len, value.ptr);
 }
 
-bool space_of_kind(const frit_device *device, struct str *out)
+static void begin_decisions(struct str *out)
 {
-    const frit_device_info *info = device->info;
-
     str_addf(out, "decisions %d abi %x\n", DECISIONS, (unsigned)FRIT_ABI_MAX);
-    if (!add_plugins(out, device, add_build))
-        return false;
+}
+
+static void add_kind(struct str *out, const frit_device_info *info, uint32_t threads)
+{
     add_line(out, "name", info->name);
     add_line(out, "fingerprint", info->fingerprint);
     add_line(out, "driver", info->driver_version);
     add_line(out, "runtime", info->runtime_version);
     str_addf(out, "cache %llu\n", (unsigned long long)info->cache_bytes);
     if (info->type == FRIT_DEVICE_PROCESSOR || info->type == FRIT_DEVICE_SOFTWARE)
-        str_addf(out, "threads %u\n",
-                 (unsigned)(device->config.threads ? device->config.threads : team_processors()));
+        str_addf(out, "threads %u\n", (unsigned)(threads ? threads : team_processors()));
+}
+
+bool space_of_kind(const frit_device *device, struct str *out)
+{
+    begin_decisions(out);
+    if (!add_plugins(out, device, add_build))
+        return false;
+    add_kind(out, device->info, device->config.threads);
     return true;
 }
 
@@ -152,4 +159,47 @@ bool space_of_decisions(const frit_device *device, struct str *out)
         return false;
     add_line(out, "device", device->info->stable_id);
     return true;
+}
+
+/* Moves `*at` behind the text if it stands there.  Frees the text. */
+static bool skip(const char **at, struct str *text)
+{
+    const bool stands =
+        text->length && !text->failed && strncmp(*at, text->text, text->length) == 0;
+
+    if (stands)
+        *at += text->length;
+    str_fini(text);
+    return stands;
+}
+
+/* Moves `*at` behind the plugins; false: the device's own is not among them. */
+static bool skip_plugins(const char **at, const struct space_subject *subject)
+{
+    bool has_own = false;
+
+    for (uint32_t i = 0; i < registry_n_plugins(subject->registry); i++) {
+        const struct plugin *plugin = registry_plugin_at(subject->registry, i);
+        struct str text = {0};
+
+        if (add_build(&text, plugin)) {
+            add_options(&text, subject->registry, plugin);
+            has_own |= skip(at, &text) && plugin == subject->entry->plugin;
+        }
+        str_fini(&text);
+    }
+    return has_own;
+}
+
+size_t space_fit_decisions(const struct space_subject *subject, const char *space)
+{
+    const char *at = space;
+    struct str text = {0};
+
+    begin_decisions(&text);
+    if (!skip(&at, &text) || !skip_plugins(&at, subject))
+        return 0;
+    add_kind(&text, subject->entry->info, subject->threads);
+    add_line(&text, "device", subject->entry->info->stable_id);
+    return skip(&at, &text) && !*at ? strlen(space) : 0;
 }

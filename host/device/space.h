@@ -8,6 +8,8 @@
 
 #include <frit/frit.h>
 
+struct device_entry;
+struct registry;
 struct str;
 
 /* For plans: this library and the plugins concerned, by version and file, with the options set for
@@ -21,5 +23,15 @@ bool space_of_decisions(const frit_device *device, struct str *out);
  * and driver of the device, and the threads of one that is the processors; a line each.  False, as
  * above. */
 bool space_of_kind(const frit_device *device, struct str *out);
+
+/* A device that is not open. */
+struct space_subject {
+    const struct registry *registry;
+    const struct device_entry *entry;
+    uint32_t threads; /* as in struct device_config */
+};
+/* Whether a text may be that of space_of_decisions for it, with which plugins only the open device
+ * shows: its length then, so that the one with the most of them is the longest; else 0. */
+size_t space_fit_decisions(const struct space_subject *subject, const char *space);
 
 #endif

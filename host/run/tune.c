@@ -181,6 +181,16 @@ static void measure_within(struct measure *m, uint64_t budget_ns)
     measure_keep(m, complete);
 }
 
+/* For `frit tune`, which shows how far a program is. */
+static void log_step(const struct launch *l)
+{
+    const struct frame *frame = l->frame;
+
+    if (frame->plan)
+        log_write(FRIT_LOG_DEBUG, "tune", "%s: step %u of %u: %s", frame->device->name,
+                  frame->at.step + 1, frame->n_steps, l->call->label);
+}
+
 /* One thread, and one process, measures a key. */
 static void measure_once(struct launch *l, const uint8_t *digest, const struct str *key,
                          const frit_signature *sig, const struct candidates *order)
@@ -201,6 +211,7 @@ static void measure_once(struct launch *l, const uint8_t *digest, const struct s
         !tune_store_claim(device->tune_store, key->text, key->length))
         return;
     begun = timeline_begin();
+    log_step(l);
     str_addf(&what, "%s ", l->call->label);
     tune_key_print(sig, &what);
     if (order->numeric_class != device->config.numeric_class)

@@ -36,10 +36,11 @@ enum {
     "bytes INTEGER NOT NULL, day INTEGER NOT NULL)"
 static const struct database_table spaces_table = {"spaces", CREATE_SPACES, 1};
 
-enum statement { GET_SPACE, ADD_SPACE, SET_SPACE, DROP_UNUSED, OWN_STATEMENTS };
+enum statement { GET_SPACE, ALL_SPACES, ADD_SPACE, SET_SPACE, DROP_UNUSED, OWN_STATEMENTS };
 
 static const char *const own_sql[OWN_STATEMENTS] = {
     [GET_SPACE] = "SELECT space, bytes, day FROM spaces WHERE name = ?1",
+    [ALL_SPACES] = "SELECT name FROM spaces",
     [ADD_SPACE] = "INSERT INTO spaces(name, bytes, day) VALUES(?1, 0, 0)",
     [SET_SPACE] = "UPDATE spaces SET bytes = ?2, day = ?3 WHERE space = ?1",
     [DROP_UNUSED] = "DELETE FROM spaces WHERE day < ?1",
@@ -458,6 +459,22 @@ const struct database_space *database_space(struct database *database, const cha
     if (!space->number && database->write)
         add_space(database, name);
     return space;
+}
+
+void database_each_space(struct database *database, void (*fn)(void *ctx, const char *name),
+                         void *ctx)
+{
+    sqlite3_stmt *all = own_statement(database, ALL_SPACES);
+
+    if (!all)
+        return;
+    while (database_step(database, all)) {
+        const char *name = (const char *)sqlite3_column_text(all, 0);
+
+        if (name)
+            fn(ctx, name);
+    }
+    sqlite3_reset(all);
 }
 
 const struct database_space *database_selected(const struct database *database)

@@ -27,7 +27,7 @@ struct database_table {
     uint32_t n_unique; /* its constraints UNIQUE, for each of which SQLite adds an index */
 };
 
-enum { DATABASE_STATEMENTS = 8 };
+enum { DATABASE_STATEMENTS = 9 };
 
 /* What a file holds. */
 struct database_kind {
@@ -76,6 +76,9 @@ struct database_space {
 /* Selects a namespace for the calls below; with `write` creates it.  The result lives as long as
  * the database. */
 const struct database_space *database_space(struct database *database, const char *name);
+/* Calls `fn` with the name of each; none is selected by that. */
+void database_each_space(struct database *database, void (*fn)(void *ctx, const char *name),
+                         void *ctx);
 /* The selected one. */
 const struct database_space *database_selected(const struct database *database);
 /* Deletes the rows of the namespace. */

@@ -17,6 +17,7 @@ static const struct database_table tables[] = {
 
 enum statement {
     ALL_ROWS,
+    COUNT_KEYS,
     NEWEST_ROW,
     ADD_ROW,
     FORGET_ROWS,
@@ -29,6 +30,7 @@ enum statement {
 
 static const char *const sql[STATEMENTS] = {
     [ALL_ROWS] = "SELECT key, text, digest FROM records WHERE space = ?1 ORDER BY record",
+    [COUNT_KEYS] = "SELECT count(DISTINCT key) FROM records WHERE space = ?1",
     [NEWEST_ROW] = "SELECT key, text, digest FROM records WHERE space = ?1 AND key = ?2 "
                    "ORDER BY record DESC LIMIT 1",
     [ADD_ROW] = "INSERT INTO records(space, key, text, digest) VALUES(?1, ?2, ?3, ?4)",
@@ -116,6 +118,18 @@ bool tune_row_newest(struct database *database, const struct database_bytes *key
         return false;
     *out = row.text;
     return true;
+}
+
+uint64_t tune_row_count_keys(struct database *database)
+{
+    sqlite3_stmt *statement = begin(database, COUNT_KEYS, NULL);
+    uint64_t count = 0;
+
+    if (statement && database_step(database, statement))
+        count = (uint64_t)sqlite3_column_int64(statement, 0);
+    if (statement)
+        sqlite3_reset(statement);
+    return count;
 }
 
 void tune_row_add(struct database *database, const struct tune_row *row)

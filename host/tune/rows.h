@@ -21,6 +21,8 @@ bool tune_row_next(struct database *database, sqlite3_stmt **cursor, struct tune
 /* Reads the text of the newest row of a key; valid until the next call. */
 bool tune_row_newest(struct database *database, const struct database_bytes *key,
                      struct database_bytes *out);
+/* How many keys have rows. */
+uint64_t tune_row_count_keys(struct database *database);
 void tune_row_add(struct database *database, const struct tune_row *row);
 /* Deletes the rows of a key; NULL: of all keys. */
 void tune_row_forget(struct database *database, const struct database_bytes *key);

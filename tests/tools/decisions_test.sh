@@ -32,6 +32,23 @@ expect 0 '^0 decisions' '' "$frit" tune show nothing
 expect 0 '"identity": "fast"' '' "$frit" tune show --json
 expect_json
 
+
+# ---- how many, without opening the device; nothing is created where there is none
+tuned() { # N: of candidates:0, 0: nothing is said
+  local n
+  expect 0 '*' '*' "$frit" devices
+  n=$(sed -nE 's/^. candidates:0 .*, ([0-9]+) tuned$/\1/p' <<<"$out")
+  [ "${n:-0}" = "$1" ] || complain "${n:-0} tuned, not $1" 'frit devices'
+}
+known=$("$frit" tune show | tail -1 | cut -d ' ' -f 1)
+tuned "$known"
+expect 0 "\"decisions\": $known," '*' "$frit" devices --json
+expect_json
+FRIT_THREADS=7 tuned 0
+FRIT_TUNE_STORE=$scratch/none.db tuned 0
+FRIT_TUNE_STORE=none tuned 0
+[ ! -e "$scratch/none.db" ] || complain 'a file was made' 'frit devices'
+
 # ---- to another machine
 expect 0 '^.*: [1-9][0-9]* decisions? and 0 artefacts of candidates:0$' '' "$frit" tune export "$scratch/bundle"
 expect 0 '*' '' "$frit" tune show
@@ -40,7 +57,9 @@ export FRIT_TUNE_STORE=$scratch/other.db
 expect 0 ', 0 of them known already, and 0 artefacts' '' "$frit" tune import "$scratch/bundle"
 expect 0 '*' '' "$frit" tune show
 cmp -s "$scratch/here" "$scratch/out" || complain "other decisions than were exported" "tune import"
+tuned "$known"
 printf 'option.fingerprint = other\n' >>"$FRIT_CONFIG"
+tuned 0
 expect 1 '' 'the bundle is of another kind of device' "$frit" tune import "$scratch/bundle"
 
 # ---- forgotten
@@ -48,4 +67,5 @@ export FRIT_TUNE_STORE=$scratch/tune.db
 sed -i '$d' "$FRIT_CONFIG"
 expect 0 '^[1-9][0-9]* decisions? for candidates:0 forgotten$' '' "$frit" tune forget --all
 expect 0 '^0 decisions' '' "$frit" tune show
+tuned 0
 finish

@@ -21,6 +21,7 @@ expect 0 '' '*' "$frit" tune "${add[@]}" --patience 1
 for line in '2 a process died in a trial' '2 a trial did not end in 1 s' '1 fast is used' '1 crashes: crashed' '1 hangs: crashed' '1 silent: silent'; do
   [ "$(grep -c "${line#* }" <<<"$err")" = "${line%% *}" ] || complain "not ${line%% *} times '${line#* }'" "tune"
 done
+[[ $err != *$'\r'* ]] || complain 'a bar' 'tune without a terminal'
 
 rm "$scratch/launches"
 expect 0 '' '' "$frit" tune "${add[@]}"
@@ -50,5 +51,23 @@ chain large '128, 64' mlp_w2
 [ "$(cat "$scratch/ran")" = $'add first\nmul first' ] || complain "$(cat "$scratch/ran")" 'a large chain'
 expect 0 'candidate parts \(measured\)' '' "$frit" explain "${chain[@]}"
 expect 0 '\* parts' '' "$frit" tune show --device candidates
+
+# On a terminal a bar with the time that is left; it was not there above.
+cat >"$scratch/frit.ini" <<INI
+[plugin.fake-candidates]
+library = $build/tests/fake/candidates/libfrit-fake-candidates.so
+option.candidates = equal
+option.cost_ns = 60000000
+option.clock = none
+INI
+cat >"$scratch/two.frit" <<FRIT
+input a : f32[128]
+b = add a, a
+output c = mul b, b
+FRIT
+two=(tune "$scratch/two.frit" --device candidates --in a="$(dirname "$0")/../data/digits/mlp_b1.npy" --budget 1100)
+script -qec "$frit ${two[*]}" /dev/null </dev/null >"$scratch/terminal" || complain "$(cat "$scratch/terminal")" 'tune on a terminal'
+tr '\r' '\n' <"$scratch/terminal" | grep -q '^\[#* *\] 1/2  [01]\.[0-9]/s  [0-9]* s left ' || complain "$(cat "$scratch/terminal")" 'no bar'
+
 expect 2 '' 'patience' "$frit" tune "$scratch/add.frit" --patience 0
 finish

@@ -4,6 +4,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include <frit/tune.h>
+
 #include "invocation.h"
 #include "json.h"
 #include "session.h"
@@ -24,6 +26,14 @@ static frit_compute_desc compute_at(frit_host *host, uint64_t index, const frit_
     if (!device->reason && frit_device_compute(host, index, &compute, NULL))
         compute.text = "";
     return compute;
+}
+
+/* 0 where nothing is known. */
+static uint64_t decisions_at(frit_host *host, uint64_t index, const frit_device_desc *device)
+{
+    uint64_t n = 0;
+
+    return device->reason || frit_decisions_count(host, index, &n, NULL) ? 0 : n;
 }
 
 static bool plugin_at(frit_host *host, uint64_t index, frit_plugin_desc *out)
@@ -62,7 +72,8 @@ static void show_details(const frit_device_desc *device)
     printf("    %-16s 0x%" PRIx64 "\n", "capabilities", device->caps);
 }
 
-static void show_device(const frit_device_desc *device, const char *compute, bool verbose)
+static void show_device(const frit_device_desc *device, const char *compute, uint64_t n_decisions,
+                        bool verbose)
 {
     char memory[16] = "-";
 
@@ -73,6 +84,8 @@ static void show_device(const frit_device_desc *device, const char *compute, boo
     printf(" %-12s %10s  %s", device->type, memory, device->label);
     if (*compute)
         printf(" [%s]", compute);
+    if (n_decisions)
+        printf(", %" PRIu64 " tuned", n_decisions);
     if (device->reason)
         printf(" (%s)", session_reason(device->reason));
     fputc('\n', stdout);
@@ -119,7 +132,7 @@ static void show_all(frit_host *host, bool verbose)
         if (!any)
             term_paint(stdout, PAINT_HEAD, 0, "Devices in order of preference");
         fputs(any ? "" : "\n", stdout);
-        show_device(&device, compute.text, verbose);
+        show_device(&device, compute.text, decisions_at(host, i, &device), verbose);
         warn_if_slow(&device, &compute);
         any = true;
         preferred |= device.is_default != 0;
@@ -165,6 +178,7 @@ static void print_json(frit_host *host)
         json_uint(&json, "capabilities", device.caps);
         json_text(&json, "compute", compute.text);
         json_bool(&json, "slow", compute.is_slow != 0);
+        json_uint(&json, "decisions", decisions_at(host, i, &device));
         json_text(&json, "reason", session_reason(device.reason));
         json_bool(&json, "default", device.is_default != 0);
         json_close(&json);
@@ -203,12 +217,14 @@ const struct command devices_command = {
     .name = "devices",
     .summary = "list devices and plugins",
     .args = "",
-    .details = "With --json: version; devices {name, label, plugin, type, id, driver_version,\n"
-               "runtime_path, pci, memory_bytes, cache_bytes, link_bytes_per_s, link_latency_ns,\n"
-               "capabilities, compute, slow, reason, default}; plugins {id, path, version,\n"
-               "origin, devices, reason, detail}.  In brackets, and in compute, is what runs a\n"
-               "device's kernels; slow is true if something that it names would make it several\n"
-               "times as fast.  The reason is \"none\" if it is usable.",
+    .details =
+        "With --json: version; devices {name, label, plugin, type, id, driver_version,\n"
+        "runtime_path, pci, memory_bytes, cache_bytes, link_bytes_per_s, link_latency_ns,\n"
+        "capabilities, compute, slow, decisions, reason, default}; plugins {id, path,\n"
+        "version, origin, devices, reason, detail}.  In brackets, and in compute, is what\n"
+        "runs a device's kernels; slow is true if something that it names would make it\n"
+        "several times as fast.  Tuned, and decisions, is how many kinds of launches have a\n"
+        "decision of the tuner (`frit tune show`).  The reason is \"none\" if it is usable.",
     .options = (const struct option[]){{"--verbose", NULL, "all details", 'v', false},
                                        {"--json", NULL, "print JSON", 0, false},
                                        {0}},

@@ -82,13 +82,23 @@ void progress_begin(struct progress *progress, const char *topic, uint64_t total
     *progress = (struct progress){.topic = topic, .total = total, .start = term_clock()};
 }
 
+/* Whole seconds or minutes; nothing is said where nothing is done, or in more than a day. */
+static void put_rest(double seconds)
+{
+    if (seconds < 90)
+        fprintf(stderr, "%.0f s left  ", seconds);
+    else if (seconds < 86400)
+        fprintf(stderr, "%.0f min left  ", seconds / 60);
+}
+
 static void draw_bar(const struct progress *progress, uint64_t done, double rate)
 {
     static const char bar[] = "##############################";
     int filled = (int)(done * (sizeof(bar) - 1) / progress->total);
 
-    fprintf(stderr, "\r[%-*.*s] %" PRIu64 "/%" PRIu64 "  %.1f/s ", (int)sizeof(bar) - 1, filled,
+    fprintf(stderr, "\r[%-*.*s] %" PRIu64 "/%" PRIu64 "  %.1f/s  ", (int)sizeof(bar) - 1, filled,
             bar, done, progress->total, rate);
+    put_rest((double)(progress->total - done) / rate);
 }
 
 static void put_line(const struct progress *progress, uint64_t done, double rate)

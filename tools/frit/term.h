@@ -25,8 +25,9 @@ const char *term_seconds(double seconds, char text[16]);
 /* Monotonic, in seconds. */
 double term_clock(void);
 
-/* Progress on standard error.  On a terminal a bar with a rate after the first second; otherwise,
- * if there is a topic, a line every PROGRESS_SECONDS: "frit TOPIC: 7 of 90". */
+/* Progress on standard error.  On a terminal a bar with the rate, and the time that is left at that
+ * rate, after the first second; otherwise, if there is a topic, a line every PROGRESS_SECONDS:
+ * "frit TOPIC: 7 of 90". */
 enum { PROGRESS_SECONDS = 10 };
 
 struct progress {

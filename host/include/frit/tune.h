@@ -60,6 +60,12 @@ frit_status frit_decision_candidate_at(const frit_decisions *decisions, uint64_t
 frit_status frit_decisions_forget(frit_device *device, const char *what, uint64_t *n_forgotten,
                                   frit_err *err);
 
+/* How many decisions the file of option [tune] store has for the device at `index` of
+ * frit_device_info_at, which is not opened; 0 where there is no such file.  FRIT_INVALID beyond the
+ * last. */
+FRIT_NODISCARD frit_status frit_decisions_count(frit_host *host, uint64_t index, uint64_t *out,
+                                                frit_err *err);
+
 /* ---- bundles ---- */
 
 /* What was written to a bundle, or read from one. */

@@ -110,6 +110,45 @@ static void test_list(void **state)
     rig_close(&rig);
 }
 
+/* What the file has for the open device, as everybody sees it. */
+static uint64_t count_in_file(const struct plugin_rig *rig)
+{
+    frit_device_desc device = {.struct_size = sizeof(device)};
+    uint64_t index = 0, n = 99;
+    frit_err err = {.struct_size = sizeof(err)};
+
+    while (frit_device_info_at(rig->host, index, &device) == FRIT_OK &&
+           strcmp(device.name, frit_device_name(rig->dev)) != 0)
+        index++;
+    assert_int_equal(frit_decisions_count(rig->host, index, &n, &err), FRIT_OK);
+    return n;
+}
+
+static void test_count(void **state)
+{
+    struct plugin_rig rig;
+    uint64_t n = 99;
+
+    (void)state;
+    open_machine(&rig, "count", "f");
+    assert_int_equal(count_in_file(&rig), 0);
+    add(rig.dev, 1, 500);
+    add(rig.dev, 2, 500);
+    add(rig.dev, 1, 600);
+    assert_int_equal(count_in_file(&rig), 2);
+    assert_int_equal(frit_decisions_count(rig.host, 99, &n, NULL), FRIT_INVALID);
+    assert_int_equal(n, 0);
+    assert_int_equal(frit_decisions_count(rig.host, 0, NULL, NULL), FRIT_INVALID);
+    assert_int_equal(frit_decisions_count(NULL, 0, &n, NULL), FRIT_INVALID);
+    rig_close(&rig);
+    open_machine(&rig, "count", "g");
+    assert_int_equal(count_in_file(&rig), 0);
+    rig_close(&rig);
+    open_machine(&rig, "count", "f");
+    assert_int_equal(count_in_file(&rig), 2);
+    rig_close(&rig);
+}
+
 static void test_forget(void **state)
 {
     struct plugin_rig rig;
@@ -236,9 +275,8 @@ static int teardown(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_list),
-        cmocka_unit_test(test_forget),
-        cmocka_unit_test(test_bundle),
+        cmocka_unit_test(test_list),        cmocka_unit_test(test_count),
+        cmocka_unit_test(test_forget),      cmocka_unit_test(test_bundle),
         cmocka_unit_test(test_bad_bundles),
     };
 

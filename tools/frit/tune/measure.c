@@ -4,6 +4,7 @@
 #include "measure.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
@@ -16,12 +17,14 @@
 #include "invocation.h"
 #include "program.h"
 #include "session.h"
+#include "term.h"
 
 extern char **environ;
 
 enum { MAX_PROCESSES = 64, USUAL_PATIENCE_S = 10, LINE = 1024, RUNS = 2 };
 #define USUAL_BUDGET_MS "2000"
 #define DEBUG_LINE      "frit debug "
+#define STEP_LINE       DEBUG_LINE "tune: %*s step %" SCNu64 " of %" SCNu64
 
 /* ---- in this process ---- */
 
@@ -80,6 +83,8 @@ struct measurer {
     char line[LINE];
     size_t length;
     bool silent; /* for too long: it was killed */
+    struct progress *progress;
+    uint64_t done; /* steps of the program's plan */
 };
 
 /* The same command line with --here. */
@@ -102,13 +107,13 @@ static char **argv_of(const struct invocation *in)
     return argv;
 }
 
-static int start(struct measurer *m, const struct invocation *in)
+static int start(struct measurer *m, const struct invocation *in, struct progress *progress)
 {
     char **argv = argv_of(in);
     posix_spawn_file_actions_t actions;
     int ends[2], error;
 
-    *m = (struct measurer){.lines = -1};
+    *m = (struct measurer){.lines = -1, .progress = progress};
     if (!argv || pipe(ends)) {
         free(argv);
         return fail_command(in, "no memory, or no descriptor");
@@ -129,11 +134,30 @@ static int start(struct measurer *m, const struct invocation *in)
     return CLI_FINE;
 }
 
+/* A step of the program's plan is measured: those before it are done.  What the second run finds
+ * to measure does not move the bar back. */
+static void note_step(struct measurer *m)
+{
+    uint64_t step, of;
+
+    if (sscanf(m->line, STEP_LINE, &step, &of) == 2 && step && step <= of &&
+        (of != m->progress->total || step > m->done)) {
+        m->progress->total = of;
+        m->done = step - 1;
+    }
+    if (m->progress->total)
+        progress_step(m->progress, m->done);
+}
+
 static void end_line(struct measurer *m)
 {
     m->line[m->length] = '\0';
-    if (strncmp(m->line, DEBUG_LINE, sizeof(DEBUG_LINE) - 1) != 0)
+    if (strncmp(m->line, DEBUG_LINE, sizeof(DEBUG_LINE) - 1) == 0) {
+        note_step(m);
+    } else {
+        progress_hide(m->progress);
         fprintf(stderr, "%s\n", m->line);
+    }
     m->length = 0;
 }
 
@@ -167,6 +191,7 @@ static int follow(struct measurer *m, int patience_ms)
         m->silent = true;
         (void)kill(m->pid, SIGKILL);
     }
+    progress_hide(m->progress);
     close(m->lines);
     while (waitpid(m->pid, &status, 0) < 0 && errno == EINTR)
         ;
@@ -188,12 +213,14 @@ static int patience_of(const struct invocation *in, int *ms)
 int tune_program(const struct invocation *in)
 {
     int patience_ms = 0, status = patience_of(in, &patience_ms);
+    struct progress progress;
 
+    progress_begin(&progress, NULL, 0);
     for (int n = 0; n < MAX_PROCESSES && status == CLI_FINE; n++) {
         struct measurer measurer;
         int how;
 
-        status = start(&measurer, in);
+        status = start(&measurer, in, &progress);
         if (status)
             return status;
         how = follow(&measurer, patience_ms);
