@@ -7,7 +7,6 @@
 #include <xxhash.h>
 
 #include "base/clock.h"
-#include "base/clock.h"
 #include "base/fail.h"
 #include "base/log.h"
 #include "base/str.h"

@@ -54,6 +54,7 @@ struct adding {
     frit_device *device;
     const struct run_op *beside;
     bool is_trial; /* nothing is counted */
+    bool chosen;   /* they stand for an op that has a program */
 };
 
 static frit_status add_op(const struct adding *a, const struct graph_op *op, frit_err *err)
@@ -64,6 +65,7 @@ static frit_status add_op(const struct adding *a, const struct graph_op *op, fri
         return fail_memory(err, sizeof(*e->ops));
     TRY(graph_add_op(&e->graph, op, err));
     e->ops[e->graph.n_ops - 1] = *a->beside;
+    e->ops[e->graph.n_ops - 1].chosen = a->chosen;
     return FRIT_OK;
 }
 
@@ -90,11 +92,14 @@ static bool has_elements(const struct graph_op *op, const struct op_type *types)
     return false;
 }
 
-/* Whether a composite row runs as what it stands for.  One without elements stays itself: what it
- * stands for does not use its operands, and would lose their failures. */
-static frit_status wants_expansion(const struct adding *a, const struct graph_op *op,
-                                   const struct op_input *in, const struct op_type *types,
-                                   bool *yes, frit_err *err)
+/* Why a composite row runs as what it stands for. */
+enum expansion { IS_ITSELF, HAS_NO_PROGRAM, IS_SLOWER };
+
+/* One without elements stays itself: what it stands for does not use its operands, and would lose
+ * their failures. */
+static frit_status find_expansion(const struct adding *a, const struct graph_op *op,
+                                  const struct op_input *in, const struct op_type *types,
+                                  enum expansion *out, frit_err *err)
 {
     const frit_op_info *row = op_row(op->op);
     struct program_call call = {.op = op->op,
@@ -105,11 +110,12 @@ static frit_status wants_expansion(const struct adding *a, const struct graph_op
                                 .out = types};
     bool has;
 
-    *yes = decompose_has(op->op, op->n_in) && has_elements(op, types);
-    if (!*yes || row->cls == FRIT_CLASS_VIEW || a->device->config.decompose)
+    *out = decompose_has(op->op, op->n_in) && has_elements(op, types) ? HAS_NO_PROGRAM : IS_ITSELF;
+    if (*out == IS_ITSELF || row->cls == FRIT_CLASS_VIEW || a->device->config.decompose)
         return FRIT_OK;
     TRY(programs_have(a->device, &call, &has, err));
-    *yes = !has || choice_is_decomposed(a->device, &call, a->beside->context);
+    if (has)
+        *out = choice_is_decomposed(a->device, &call, a->beside->context) ? IS_SLOWER : IS_ITSELF;
     return FRIT_OK;
 }
 
@@ -239,8 +245,9 @@ static frit_status expand(const struct adding *a, const struct graph_op *op, str
 static frit_status add_call(const struct adding *a, const struct graph_op *op, frit_err *err)
 {
     struct op_type types[FRIT_OP_MAX_OUT];
+    struct adding part = *a;
     struct op_input *in;
-    bool expanded;
+    enum expansion how = IS_ITSELF;
     frit_status st;
 
     if (!decompose_has(op->op, op->n_in))
@@ -249,9 +256,10 @@ static frit_status add_call(const struct adding *a, const struct graph_op *op, f
     if (!in)
         return fail_memory(err, op->n_in * sizeof(*in));
     types_of(&a->explorer->graph, op, in, types);
-    st = wants_expansion(a, op, in, types, &expanded, err);
+    st = find_expansion(a, op, in, types, &how, err);
+    part.chosen |= how == IS_SLOWER;
     if (!st)
-        st = expanded ? expand(a, op, in, err) : add_op(a, op, err);
+        st = how ? expand(&part, op, in, err) : add_op(a, op, err);
     free(in);
     return st;
 }
@@ -260,7 +268,8 @@ frit_status explorer_add(struct explorer *e, frit_device *device, const struct g
                          bool expanded, frit_err *err)
 {
     const struct run_op beside = {0};
-    const struct adding adding = {e, device, &beside, .is_trial = true};
+    const struct adding adding = {
+        .explorer = e, .device = device, .beside = &beside, .is_trial = true};
     struct op_type types[FRIT_OP_MAX_OUT];
     struct op_input *in;
     frit_status st;
@@ -301,8 +310,9 @@ static frit_status add_record(struct explorer *e, frit_device *device,
                               const struct segment *segment, uint32_t number, frit_err *err)
 {
     const struct recorded_op *record = segment->ops[number];
-    struct run_op beside = {record->seed, record->counter, record->context};
-    struct adding adding = {e, device, &beside, .is_trial = false};
+    struct run_op beside = {
+        .seed = record->seed, .counter = record->counter, .context = record->context};
+    struct adding adding = {.explorer = e, .device = device, .beside = &beside};
     struct graph_op op = {
         .op = record->op, .n_in = record->n_in, .n_out = record->n_out, .attrs = record->attrs};
     frit_status st;

@@ -23,8 +23,8 @@
 #include "tune/sample.h"
 
 enum {
-    PAGE = 4096,             /* operands lie at the same place in one as the launch's */
-    SAME_SLACK = 1 << 16,    /* more than twice what an operand has of its buffer: not the whole */
+    PAGE = 4096,         /* operands lie at the same place in one as the launch's */
+    SAME_SLACK = 1 << 16 /* more than twice what an operand has of its buffer: not the whole */
 };
 
 /* ---- the ops ---- */
