@@ -196,13 +196,13 @@ frit_status trial_finish(struct launch_trial *t, struct frame *frame, bool *fail
 
 /* ---- timing ---- */
 
-/* The next launch may take the memory of this one's results: it runs after it. */
+/* The next launch may take the memory of what this one has made: it runs after it. */
 static frit_status bury_results(struct launch_trial *t, struct frame *frame, frit_err *err)
 {
-    TRY(frame_reserve(frame, t->n_out, err));
-    for (uint32_t k = 0; k < t->n_out; k++)
-        if (t->out[k] != GRAPH_NO_VALUE)
-            frame_bury(frame, t->out[k]);
+    TRY(frame_reserve(frame, t->graph.n_values, err));
+    for (uint32_t v = 0; v < t->graph.n_values; v++)
+        if (!t->values[v].external && t->values[v].value.buffer)
+            frame_bury(frame, v);
     frame->n_log = frame->scratch->n_log;
     return FRIT_OK;
 }
