@@ -408,6 +408,17 @@ static void call_state_of(const struct api_call *call, struct call_state *w)
     }
 }
 
+/* Outputs after the first go to the caller or are released. */
+static void give_more(const struct api_call *call, frit_tensor **out, uint32_t n_out)
+{
+    for (uint32_t i = 1; i < n_out; i++) {
+        if (call->more[i - 1])
+            *call->more[i - 1] = out[i];
+        else
+            stream_disown(out[i]);
+    }
+}
+
 frit_tensor *api_op_long(const struct api_call *call)
 {
     frit_tensor *out[FRIT_OP_MAX_OUT] = {0};
@@ -415,12 +426,28 @@ frit_tensor *api_op_long(const struct api_call *call)
 
     call_state_of(call, &w);
     run(&w, out);
-    for (uint32_t i = 1; i < w.n_out; i++) {
-        if (call->more[i - 1])
-            *call->more[i - 1] = out[i];
-        else
-            stream_disown(out[i]);
-    }
+    give_more(call, out, w.n_out);
+    return out[0];
+}
+
+_Thread_local const struct op_observer *op_observer __attribute__((tls_model("initial-exec")));
+
+frit_tensor *api_op_observed(const struct api_call *call)
+{
+    const struct op_observer *observer = op_observer;
+    frit_tensor *out[FRIT_OP_MAX_OUT] = {0};
+    uint32_t wanted = 0;
+    void *seen = observer->before(call, &wanted);
+    struct call_state w;
+
+    out[0] = fast_op(call);
+    call_state_of(call, &w);
+    w.wanted |= wanted;
+    if (!out[0])
+        run(&w, out);
+    if (seen)
+        observer->after(seen, out, w.n_out);
+    give_more(call, out, w.n_out);
     return out[0];
 }
 
@@ -500,6 +527,17 @@ void api_refuse(frit_device *device, const frit_input *in, uint32_t n_in, frit_t
     give_outputs(device, none, 0, err, outputs, outputs ? n_outputs : 0);
 }
 
+static void run_observed(struct call_state *w, frit_tensor **out)
+{
+    const struct op_observer *observer = op_observer;
+    const struct api_call call = {.op = w->op, .n_in = w->n_in, .in = w->in, .attrs = w->attrs};
+    void *seen = observer->before(&call, &w->wanted);
+
+    run(w, out);
+    if (seen)
+        observer->after(seen, out, w->n_out);
+}
+
 void frit_op(frit_device *device, const frit_call *call, frit_tensor **outputs, uint64_t n_outputs)
 {
     uint64_t attrs[64];
@@ -525,7 +563,10 @@ void frit_op(frit_device *device, const frit_call *call, frit_tensor **outputs, 
     w.attrs = attrs;
     for (uint32_t i = 0; i < w.n_out; i++)
         w.wanted |= (uint32_t)(i < n_outputs || w.row->out[i].role == FRIT_ROLE_OUT) << i;
-    run(&w, out);
+    if (op_observer)
+        run_observed(&w, out);
+    else
+        run(&w, out);
     if (n_outputs > w.n_out)
         fail(&err, FRIT_INVALID, "%s: has %u outputs, room was given for %llu", w.row->name,
              w.n_out, (unsigned long long)n_outputs);

@@ -6,6 +6,7 @@
 #include <frit/frit.h>
 
 #include "api/fast.h"
+#include "api/observe.h"
 
 /* An op call, as the generated functions of api/ops.c make it.  Everything is borrowed.  A record
  * with struct_size 0 comes from attributes whose struct_size was not set; it is refused. */
@@ -47,10 +48,14 @@ static inline frit_input api_i(int64_t value)
 
 /* Checks, records, and returns the first output; never NULL. */
 frit_tensor *api_op_long(const struct api_call *call);
+frit_tensor *api_op_observed(const struct api_call *call);
 static inline frit_tensor *api_op(const struct api_call *call)
 {
-    frit_tensor *out = fast_op(call);
+    frit_tensor *out;
 
+    if (__builtin_expect(op_observer != NULL, 0))
+        return api_op_observed(call);
+    out = fast_op(call);
     return out ? out : api_op_long(call);
 }
 /* Refuses a call: releases its taken operands (`in` may be NULL) and fills its outputs with error

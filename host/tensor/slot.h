@@ -103,6 +103,7 @@ struct slot {
     struct scopes *scope; /* whose owner is one of `owners`; NULL: none */
     uint32_t scope_index; /* in `scope`; changed by the scope's thread alone */
     uint32_t made_by;     /* FRIT_OP_*, of no op: 0 */
+    uint64_t grad;        /* number of a history, and of the value there (grad/history.h) */
     struct value value;
 };
 
@@ -149,6 +150,7 @@ static inline struct slot *slot_create(struct slot_home *home, frit_device *devi
     slot->holds = 0;
     slot->state = SLOT_PENDING;
     slot->epoch = 0;
+    slot->grad = 0;
     slot->device = device;
     slot->scope = NULL;
     home_count_live(home, 1);

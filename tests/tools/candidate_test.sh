@@ -39,6 +39,7 @@ before 4 bytes beside a tensor were written$
 wrong_in_place element 0 of value 2 is [-.0-9]+, by the first candidate [-.0-9]+$
 class_lies element 0 of value 2 is [-.0-9]+, by the first candidate [-.0-9]+$
 far element 0 of value 2 is [-.0-9]+, by the first candidate [-.0-9]+$
+varies element [0-9]+ of value 2 is [-.0-9]+, by an earlier run [-.0-9]+$
 fails a command: io: candidates: fails on purpose$
 ROWS
 check 1 '^candidate/results$' '^failed candidate/results: .*: op add, candidate crashes$' fast,crashes candidate/results

@@ -202,6 +202,8 @@ void compute(const struct program *program, const frit_launch *launch, enum kind
 
     if (kind == KIND_silent || !out->memory)
         return;
+    if (kind == KIND_varies)
+        kind = atomic_load(&program->instance->launches[kind]) % 2 ? KIND_class_lies : KIND_first;
     if (program->n_steps)
         fused_compute(program, launch);
     else if (program->reduces)

@@ -71,6 +71,14 @@ frit_tensor *api_op_long(const struct api_call *call)
     return TENSOR(14);
 }
 
+_Thread_local const struct op_observer *op_observer; /* nobody follows the calls */
+
+frit_tensor *api_op_observed(const struct api_call *call)
+{
+    (void)call;
+    return NULL;
+}
+
 frit_status api_op_status(const struct api_call *call)
 {
     note(call);

@@ -357,18 +357,39 @@ static frit_status check_rules(const struct conform_options *options, const stru
 
 /* ---- results ---- */
 
+/* A second run has the bits of the first one. */
+static frit_status check_again(const struct fuser_pair *pair, const struct block_run *run)
+{
+    struct block_values values;
+    struct block_run again = *run;
+    frit_status status = block_values_draw(pair->bare, pair->block, &run->values->size, &values);
+
+    again.values = &values;
+    again.exact = true;
+    if (!status)
+        status = block_values_run(pair->bare, &again, &values);
+    values.by = "an earlier run";
+    if (!status)
+        status = block_check(pair->bare, &again);
+    block_values_fini(&values);
+    return status;
+}
+
 /* Neither a refusal nor a lack of memory is wrong. */
 static frit_status check_candidate(const struct fuser_pair *pair, const struct block_run *run,
-                                   const char *name)
+                                   bool again, const char *name)
 {
     const struct block_size *size = &run->values->size;
     char text[CONFORM_REASON], whose[CONFORM_NAME];
-    frit_status status;
+    frit_status status = FRIT_OK;
 
     bare_note(pair->bare, "%s, candidate %s", fuser_name(pair, whose), name);
-    status = block_check(pair->bare, run);
-    if (!status)
+    if (run->candidate)
+        status = block_check(pair->bare, run);
+    if (!status && run->candidate)
         status = fuser_check_aliases(pair, *run);
+    if (!status && again && run->numeric_class != FRIT_NUMERIC_RELAXED)
+        status = check_again(pair, run);
     if (!status || status == FRIT_UNSUPPORTED || status == FRIT_NO_DEVICE_MEMORY)
         return FRIT_OK;
     snprintf(text, sizeof(text), "%s", pair->bare->reason);
@@ -379,7 +400,8 @@ static frit_status check_candidate(const struct fuser_pair *pair, const struct b
 
 /* Candidates may refuse a size; where the first does nothing is compared. */
 static frit_status check_size(const struct fuser_pair *pair, const frit_program *program,
-                              const frit_program_info *info, const struct block_size *size)
+                              const frit_program_info *info, const struct block_size *size,
+                              bool again)
 {
     struct block_values values;
     struct block_run run = {.program = program, .n_ops = pair->whole.accepted, .values = &values};
@@ -388,13 +410,13 @@ static frit_status check_size(const struct fuser_pair *pair, const frit_program 
 
     if (!status)
         status = block_values_run(pair->bare, &run, &values);
-    for (run.candidate = 1; run.candidate < info->n_candidates && !status; run.candidate++) {
+    for (run.candidate = 0; run.candidate < info->n_candidates && !status; run.candidate++) {
         const frit_candidate *candidate = fuser_candidate(info, run.candidate);
 
         run.numeric_class = candidate->numeric_class;
         run.exact = run.numeric_class == FRIT_NUMERIC_EXACT;
         snprintf(name, sizeof(name), "%.*s", (int)candidate->identity.len, candidate->identity.ptr);
-        status = check_candidate(pair, &run, name);
+        status = check_candidate(pair, &run, again, name);
     }
     block_values_fini(&values);
     return status;
@@ -413,7 +435,7 @@ static frit_status pair_results(const struct fuser_pair *pair)
     status = fuser_describe(pair, &program, &info);
     several = !status && info.n_candidates > 1;
     for (uint32_t i = 0; i < n && several && !status; i++) {
-        status = check_size(pair, &program, &info, &sizes[i]);
+        status = check_size(pair, &program, &info, &sizes[i], i == 0 || i + 1 == SIZES);
         status = status == FRIT_UNSUPPORTED ? FRIT_OK : status;
     }
     program.table->destroy(program.self);
@@ -438,7 +460,7 @@ const struct conform_check candidate_checks[] = {
      check_rules},
     {"candidate", "results",
      "what further candidates compute is within their class of the first one's, whatever the "
-     "memory",
+     "memory, and has the same bits in each run",
      check_results},
     {0},
 };

@@ -380,7 +380,7 @@ const struct command conform_command = {
         "program/...    prepare is pure, aliases are true, saved programs run or are refused\n"
         "fuser/...      the guarantees of fuser.h; results are those of single ops\n"
         "candidate/...  candidates are described in one way, priority is pure, results are within\n"
-        "               the numeric class of the first candidate's\n"
+        "               the numeric class of the first candidate's and the same in each run\n"
         "fault/...      launches that fail, a device that is lost\n"
         "\n"
         "fault/... wants help: --fault names an option of the driver, for its tests, with which\n"
