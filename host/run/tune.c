@@ -18,6 +18,7 @@
 #include "plan/program.h"
 #include "run/batch.h"
 #include "run/frame.h"
+#include "run/idle.h"
 #include "run/launch.h"
 #include "run/launch_parts.h"
 #include "run/limits.h"
@@ -167,8 +168,9 @@ static frit_status begin_measuring(const struct launch *l, const struct measure_
     return measure_create(trial, params, out, err);
 }
 
-/* The limits of the device are not measured at the key's expense. */
-static void measure_within(struct measure *m, uint64_t budget_ns)
+/* False: the budget was spent before.  The limits of the device are not measured at the key's
+ * expense. */
+static bool measure_within(struct measure *m, uint64_t budget_ns)
 {
     const uint64_t until = clock_ns() + budget_ns;
     uint64_t checked;
@@ -179,6 +181,7 @@ static void measure_within(struct measure *m, uint64_t budget_ns)
         limits_apply(m);
     complete = complete && measure_run(m, until + clock_ns() - checked);
     measure_keep(m, complete);
+    return complete;
 }
 
 /* For `frit tune`, which shows how far a program is. */
@@ -221,8 +224,11 @@ static void measure_once(struct launch *l, const uint8_t *digest, const struct s
         log_write(FRIT_LOG_DEBUG, "tune", "%s: %s is not measured: %s", device->name,
                   l->call->label, err.text);
     } else {
-        measure_within(m, device->config.tune.budget_ms * 1000000);
+        const bool complete = measure_within(m, device->config.tune.budget_ms * 1000000);
+
         atomic_fetch_add(&device->count.tuned, 1);
+        if (!complete && idle_add(device, m))
+            m = NULL;
     }
     measure_destroy(m);
     str_fini(&what);
