@@ -27,12 +27,16 @@ enum {
 
 static const frit_candidate *candidate_of(const struct measure *m, uint32_t i)
 {
-    static const frit_candidate parts = {.struct_size = sizeof(parts),
-                                         .numeric_class = FRIT_NUMERIC_REORDERED,
-                                         .identity = FRIT_STR_INIT(TUNE_PARTS)};
+#define OF_THE_HOST(name)                                                               \
+    {                                                                                   \
+        .struct_size = sizeof(frit_candidate), .numeric_class = FRIT_NUMERIC_REORDERED, \
+        .identity = FRIT_STR_INIT(name)                                                 \
+    }
+    static const frit_candidate of_host[] = {OF_THE_HOST(TUNE_PARTS), OF_THE_HOST(TUNE_NATIVE),
+                                             OF_THE_HOST(TUNE_DECOMPOSED)};
 
-    return m->list[i] == TRIAL_PARTS ? &parts
-                                     : prepared_cache_candidate(m->trial->cache, m->list[i]);
+    return trial_is_in_parts(m->list[i]) ? &of_host[TRIAL_PARTS - m->list[i]]
+                                         : prepared_cache_candidate(m->trial->cache, m->list[i]);
 }
 
 /* ---- checking ---- */
@@ -76,7 +80,7 @@ static void leave_with(struct measure *m, uint32_t i, enum tune_state state, con
 {
     const bool bad = m->checks && (tune_state_is_quarantined(state) || state == TUNE_FAILED);
 
-    if (m->checks && tune_state_is_quarantined(state))
+    if (m->checks && tune_state_is_quarantined(state) && !trial_is_in_parts(m->list[i]))
         atomic_fetch_add(&m->device->count.quarantined, 1);
     m->found[i].state = state;
     m->found[i].evidence = arena_text(&m->trial->arena, why, strlen(why));
@@ -308,7 +312,8 @@ static void quarantine(const struct measure *m)
     for (uint32_t i = 0; list && i < m->n; i++) {
         const struct tune_candidate *found = &m->found[i];
 
-        if (m->list[i] && m->list[i] != TRIAL_PARTS && tune_state_is_quarantined(found->state) &&
+        if (m->list[i] && !trial_is_in_parts(m->list[i]) &&
+            tune_state_is_quarantined(found->state) &&
             !(known && tune_record_find(known, str_of(found->identity), found->version)))
             list[n++] = *found;
     }

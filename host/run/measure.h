@@ -24,7 +24,7 @@ struct measure {
     size_t key_bytes;
     const char *what;
     uint32_t n, n_checked;
-    uint32_t *list; /* of candidates, TRIAL_PARTS */
+    uint32_t *list; /* of candidates, or TRIAL_* */
     struct contest_rules rules;
     struct contest contest;
     struct contestant *contestants; /* as in `list` */

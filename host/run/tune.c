@@ -259,12 +259,12 @@ static bool force(const struct launch *l, struct candidates *order)
 }
 
 /* A launch that is made, of a program of the device's own plugin, or where all are tried. */
-static bool may_measure(const struct launch *l)
+bool launch_may_be_measured(const struct launch *l)
 {
     const frit_device *device = l->frame->device;
     const uint32_t fuser = l->call->program->fuser;
 
-    return device->measures && !l->ahead && !l->frame->is_trial &&
+    return device->measures && !l->ahead && !l->frame->is_trial && !l->copy_of &&
            (device->config.tune.tries || fuser == PROGRAM_OF_OP ||
             strcmp(device->fusers->list[fuser].plugin, device->entry->plugin->id) == 0);
 }
@@ -294,7 +294,7 @@ static const struct tune_record *find_or_measure(struct launch *l, const uint8_t
     struct tune_store *store = l->frame->device->tune_store;
     const struct tune_record *record = tune_store_find(store, key->text, key->length);
 
-    if (record || !may_measure(l))
+    if (record || !launch_may_be_measured(l))
         return record;
     measure_once(l, digest, key, sig, order);
     return tune_store_find(store, key->text, key->length);
@@ -356,7 +356,7 @@ void launch_tune(struct launch *l, const frit_signature *sig, struct candidates 
     const uint8_t *digest;
 
     if (force(l, order) || l->frame->device->config.tune.level == TUNE_OFF || l->copy_of ||
-        (!may_measure(l) && tune_store_is_empty(l->frame->device->tune_store)) ||
+        (!launch_may_be_measured(l) && tune_store_is_empty(l->frame->device->tune_store)) ||
         !(digest = digest_of(l, own)))
         return;
     bad = find_program(l, digest);

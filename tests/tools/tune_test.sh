@@ -32,6 +32,7 @@ cat >"$scratch/frit.ini" <<INI
 [plugin.fake-candidates]
 library = $build/tests/fake/candidates/libfrit-fake-candidates.so
 option.fuses = 8
+option.means = yes
 option.split = 1000
 option.clock = simulated
 option.log = $scratch/launches
@@ -51,6 +52,11 @@ chain large '128, 64' mlp_w2
 [ "$(cat "$scratch/ran")" = $'add first\nmul first' ] || complain "$(cat "$scratch/ran")" 'a large chain'
 expect 0 'candidate parts \(measured\)' '' "$frit" explain "${chain[@]}"
 expect 0 '\* parts' '' "$frit" tune show --device candidates
+printf '%s\n' 'input a : f32[128, 64]' 'output c = mean a, axis=0' >"$scratch/mean.frit"
+mean=("$scratch/mean.frit" --device candidates --in a="$(dirname "$0")/../data/digits/mlp_w2.npy")
+expect 0 '' 'form: mean .* decomposed is used' "$frit" tune "${mean[@]}"
+expect 0 'sum, ran as core ops' '' "$frit" explain "${mean[@]}"
+expect 0 '\* decomposed' '' "$frit" tune show form: --device candidates
 
 # Limits of the device are measured where a candidate crashes, too, and end the search.
 cat >"$scratch/frit.ini" <<INI

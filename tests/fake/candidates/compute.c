@@ -101,7 +101,7 @@ static void store(char *at, float value, enum kind kind, bool in_place)
     memcpy(at, &value, sizeof value);
 }
 
-/* ---- add, mul and copy ---- */
+/* ---- add, mul, div and copy ---- */
 
 float compute_scalar(const frit_launch *launch, uint32_t i)
 {
@@ -115,6 +115,8 @@ static float combine(uint32_t op, const float value[2])
 {
     if (op == FRIT_OP_add)
         return value[0] + value[1];
+    if (op == FRIT_OP_div)
+        return value[0] / value[1];
     return op == FRIT_OP_mul ? value[0] * value[1] : value[0];
 }
 
@@ -179,7 +181,7 @@ static void compute_map(const struct program *program, const frit_launch *launch
     }
 }
 
-/* ---- sum ---- */
+/* ---- sum and mean ---- */
 
 static float add_up(struct walk *terms, const char *from, bool reordered)
 {
@@ -212,6 +214,7 @@ static void sum_all(const frit_arg *x, const frit_arg *y, enum kind kind)
 static void compute_sum(const struct program *program, const frit_launch *launch, enum kind kind)
 {
     const frit_arg *x = frit_arg_at(launch, 0), *y = frit_arg_at(launch, 1);
+    float count = 1;
     struct walk results, terms;
     uint32_t own = 0;
 
@@ -221,6 +224,8 @@ static void compute_sum(const struct program *program, const frit_launch *launch
     }
     walk_init(&results, WALK_ELEMENTS, 2);
     walk_init(&terms, WALK_ELEMENTS, 1);
+    if (program->op == FRIT_OP_mean)
+        count = (float)elements(x) / (float)elements(y);
     for (uint32_t d = 0; d < x->rank; d++) {
         int64_t step = step_along(x, x->rank, d);
 
@@ -232,8 +237,8 @@ static void compute_sum(const struct program *program, const frit_launch *launch
     }
     for (bool more = walk_first(&results); more; more = walk_next(&results))
         store(hosted_element(y) + results.at[0],
-              add_up(&terms, hosted_element(x) + results.at[1], kind == KIND_reordered), kind,
-              false);
+              add_up(&terms, hosted_element(x) + results.at[1], kind == KIND_reordered) / count,
+              kind, false);
 }
 
 /* ---- what is wrong ---- */
@@ -256,7 +261,7 @@ void compute(const struct program *program, const frit_launch *launch, enum kind
         kind = atomic_load(&program->instance->launches[kind]) % 2 ? KIND_class_lies : KIND_first;
     if (program->n_steps)
         fused_compute(program, launch);
-    else if (program->op == FRIT_OP_sum)
+    else if (program->reduces)
         compute_sum(program, launch, kind);
     else
         compute_map(program, launch, kind);

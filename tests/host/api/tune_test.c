@@ -494,6 +494,95 @@ static void parts_that_cannot_run_leave_it_to_the_program(void **state)
     rig_close(&rig);
 }
 
+/* ---- composite ops ---- */
+
+static void open_means(struct plugin_rig *rig, const char *const *options, const char *store,
+                       const char *force)
+{
+    open_with(rig, "", options, "any");
+    rig_set(rig, PLUGIN, "option.means", "yes");
+    rig_set(rig, PLUGIN, "option.split", "1000");
+    rig_set(rig, "tune", "store", store);
+    rig_set(rig, "tune", "force", force);
+    rig_open(rig, "candidates");
+}
+
+/* The mean of `n` numbers that end after a whole hundred. */
+static void mean_again(const struct plugin_rig *rig, int64_t n, int times)
+{
+    for (int i = 0; i < times; i++) {
+        frit_tensor *x = numbers(rig, n, 1), *mean = frit_mean(x, .axes = FRIT_AXES(0));
+
+        expect_sum(mean, 1, 50.5f, 0);
+        frit_release(mean);
+        frit_release(x);
+    }
+}
+
+/* Means of `n` run as what they stand for, two launches, from now on. */
+static void expect_means(const struct plugin_rig *rig, int64_t n, bool decomposed)
+{
+    const uint64_t whole = launches(rig, "whole"), first = launches(rig, "first");
+
+    mean_again(rig, n, AGAIN);
+    assert_int_equal(launches(rig, "whole") - whole, decomposed ? 0 : AGAIN);
+    assert_int_equal(launches(rig, "first") - first, decomposed ? 2 * AGAIN : 0);
+}
+
+static void slow_composites_are_decomposed(void **state)
+{
+    (void)state;
+    for (int w = 0; w < WAYS; w++) {
+        struct plugin_rig rig;
+
+        open_means(&rig, ways[w], "none", "none");
+        mean_again(&rig, SMALL, 2);
+        mean_again(&rig, LARGE, 3);
+        expect_means(&rig, SMALL, false);
+        expect_means(&rig, LARGE, true);
+        expect_means(&rig, SMALL, false);
+        assert_int_equal(rig_stats(&rig).quarantined, 0);
+        assert_true(rig_stats(&rig).decomposed > 0);
+        rig_close(&rig);
+    }
+}
+
+static void decisions_on_composites_are_kept(void **state)
+{
+    char folder[] = "/tmp/frit-forms-XXXXXX", path[64];
+    frit_err err = {.struct_size = sizeof(err)};
+
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof(path), "%s/tune.db", folder);
+    for (int i = 0; i < 2; i++) {
+        struct plugin_rig rig;
+
+        open_means(&rig, ways[0], path, "none");
+        mean_again(&rig, SMALL, i ? 0 : 2);
+        mean_again(&rig, LARGE, i ? 0 : 3);
+        expect_means(&rig, SMALL, false);
+        expect_means(&rig, LARGE, true);
+        assert_int_equal(rig_stats(&rig).tuned > 0, i == 0);
+        if (i)
+            assert_int_equal(frit_decisions_forget(rig.dev, NULL, NULL, &err), FRIT_OK);
+        mean_again(&rig, LARGE, AGAIN);
+        rig_close(&rig);
+    }
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(rmdir(folder), 0);
+}
+
+static void a_forced_form_runs(void **state)
+{
+    struct plugin_rig rig;
+
+    (void)state;
+    open_means(&rig, ways[0], "none", "decomposed");
+    expect_means(&rig, SMALL, true);
+    rig_close(&rig);
+}
+
 /* ---- while the device is idle ---- */
 
 enum { WAIT_MS = 10000, BUSY_MS = 50, CALM_MS = 9, NS_PER_MS = 1000000 };
@@ -699,6 +788,9 @@ int main(void)
         cmocka_unit_test(decisions_on_parts_are_kept),
         cmocka_unit_test(parts_choose_among_their_candidates),
         cmocka_unit_test(parts_that_cannot_run_leave_it_to_the_program),
+        cmocka_unit_test(slow_composites_are_decomposed),
+        cmocka_unit_test(decisions_on_composites_are_kept),
+        cmocka_unit_test(a_forced_form_runs),
         cmocka_unit_test(nothing_is_measured_ahead),
         cmocka_unit_test(a_forced_one_runs),
     };
