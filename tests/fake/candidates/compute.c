@@ -218,7 +218,7 @@ static void compute_sum(const struct program *program, const frit_launch *launch
     struct walk results, terms;
     uint32_t own = 0;
 
-    if (kind != KIND_reordered && elements(y) == 1 && is_dense(x)) {
+    if (program->op == FRIT_OP_sum && kind != KIND_reordered && elements(y) == 1 && is_dense(x)) {
         sum_all(x, y, kind);
         return;
     }
