@@ -244,10 +244,16 @@ static frit_status resolve(struct call_state *w, frit_err *err)
 static void finish_operands(struct call_state *w)
 {
     for (uint32_t i = 0; i < w->n_in; i++) {
-        if (w->inputs[i].kind == FRIT_OPERAND_SCALAR) {
-            w->operands[i].scalar = w->inputs[i].scalar;
-            w->operands[i].dtype = w->inputs[i].type.dtype;
-        }
+        struct segment_input *operand = &w->operands[i];
+
+        if (w->inputs[i].kind != FRIT_OPERAND_SCALAR)
+            continue;
+        operand->given = operand->scalar;
+        operand->scalar = w->inputs[i].scalar;
+        operand->dtype = w->inputs[i].type.dtype;
+        /* Scalars of other roles keep their precision, and some are checked by their op. */
+        operand->varies =
+            operand->scalar.kind == FRIT_SCALAR_F64 && w->row->in[i].role == FRIT_ROLE_IN;
     }
 }
 
@@ -259,16 +265,7 @@ static uint32_t sizeof_attrs(const struct call_state *w)
 /* Whether the next op of this kind can be predicted; see fast.c. */
 static bool is_simple(const struct call_state *w)
 {
-    bool tensors = false;
-
-    for (uint32_t i = 0; i < w->n_in; i++) {
-        tensors |= w->operands[i].kind == FRIT_OPERAND_TENSOR;
-        if (w->operands[i].kind == FRIT_OPERAND_SCALAR &&
-            (w->inputs[i].scalar.kind != FRIT_SCALAR_F64 || w->row->in[i].role != FRIT_ROLE_IN))
-            return false; /* scalars of other roles keep their precision */
-    }
-    return tensors && w->n_in <= PREDICT_IN && w->n_many == 0 && op_n_out(w->row) == 1 &&
-           !(w->row->traits & FRIT_OP_SEEDED) && sizeof_attrs(w) <= SIMPLE_ATTRS;
+    return w->n_in <= PREDICT_IN && w->n_out > 0 && sizeof_attrs(w) <= SIMPLE_ATTRS;
 }
 
 static frit_status record(struct call_state *w, struct slot **out, frit_err *err)
@@ -425,7 +422,8 @@ frit_tensor *api_op_long(const struct api_call *call)
     struct call_state w;
 
     call_state_of(call, &w);
-    run(&w, out);
+    if (w.n_out == 1 || !fast_outputs(call, w.wanted, out))
+        run(&w, out);
     give_more(call, out, w.n_out);
     return out[0];
 }
@@ -440,10 +438,9 @@ frit_tensor *api_op_observed(const struct api_call *call)
     void *seen = observer->before(call, &wanted);
     struct call_state w;
 
-    out[0] = fast_op(call);
     call_state_of(call, &w);
     w.wanted |= wanted;
-    if (!out[0])
+    if (!fast_outputs(call, w.wanted, out))
         run(&w, out);
     if (seen)
         observer->after(seen, out, w.n_out);
@@ -527,13 +524,15 @@ void api_refuse(frit_device *device, const frit_input *in, uint32_t n_in, frit_t
     give_outputs(device, none, 0, err, outputs, outputs ? n_outputs : 0);
 }
 
-static void run_observed(struct call_state *w, frit_tensor **out)
+static void run_generic(struct call_state *w, frit_tensor **out)
 {
     const struct op_observer *observer = op_observer;
-    const struct api_call call = {.op = w->op, .n_in = w->n_in, .in = w->in, .attrs = w->attrs};
-    void *seen = observer->before(&call, &w->wanted);
+    const struct api_call call = {
+        .op = w->op, .n_in = w->n_in, .device = w->device, .in = w->in, .attrs = w->attrs};
+    void *seen = observer ? observer->before(&call, &w->wanted) : NULL;
 
-    run(w, out);
+    if (!fast_outputs(&call, w->wanted, out))
+        run(w, out);
     if (seen)
         observer->after(seen, out, w->n_out);
 }
@@ -563,10 +562,7 @@ void frit_op(frit_device *device, const frit_call *call, frit_tensor **outputs, 
     w.attrs = attrs;
     for (uint32_t i = 0; i < w.n_out; i++)
         w.wanted |= (uint32_t)(i < n_outputs || w.row->out[i].role == FRIT_ROLE_OUT) << i;
-    if (op_observer)
-        run_observed(&w, out);
-    else
-        run(&w, out);
+    run_generic(&w, out);
     if (n_outputs > w.n_out)
         fail(&err, FRIT_INVALID, "%s: has %u outputs, room was given for %llu", w.row->name,
              w.n_out, (unsigned long long)n_outputs);
