@@ -248,7 +248,7 @@ static void finish_operands(struct call_state *w)
 
         if (w->inputs[i].kind != FRIT_OPERAND_SCALAR)
             continue;
-        operand->given = operand->scalar;
+        operand->given = call_state_in(w, i).scalar;
         operand->scalar = w->inputs[i].scalar;
         operand->dtype = w->inputs[i].type.dtype;
         /* Scalars of other roles keep their precision, and some are checked by their op. */
@@ -386,7 +386,19 @@ static frit_status run(struct call_state *w, frit_tensor **out)
     return st;
 }
 
-static void call_state_of(const struct api_call *call, struct call_state *w)
+/* The outputs that a call wants: those that the row always has, and those that the caller takes. */
+static uint32_t wanted_outputs(const struct api_call *call, const frit_op_info *row)
+{
+    uint32_t wanted = 1;
+
+    for (uint32_t i = 1; i < FRIT_OP_MAX_OUT && row->out[i].name; i++) {
+        if (call->more[i - 1] || row->out[i].role == FRIT_ROLE_OUT)
+            wanted |= 1u << i;
+    }
+    return wanted;
+}
+
+static void call_state_of(const struct api_call *call, uint32_t wanted, struct call_state *w)
 {
     *w = (struct call_state){.row = op_row(call->op),
                              .op = call->op,
@@ -396,13 +408,18 @@ static void call_state_of(const struct api_call *call, struct call_state *w)
                              .in = call->in,
                              .attrs = call->attrs,
                              .device = call->device,
-                             .wanted = 1};
+                             .wanted = wanted};
     w->n_in += (uint32_t)w->n_many;
     w->n_out = op_n_out(w->row);
-    for (uint32_t i = 1; i < w->n_out; i++) {
-        if (call->more[i - 1] || w->row->out[i].role == FRIT_ROLE_OUT)
-            w->wanted |= 1u << i;
-    }
+}
+
+/* Records the call; `out` has space for FRIT_OP_MAX_OUT. */
+static frit_status run_call(const struct api_call *call, uint32_t wanted, frit_tensor **out)
+{
+    struct call_state w;
+
+    call_state_of(call, wanted, &w);
+    return run(&w, out);
 }
 
 /* Outputs after the first go to the caller or are released. */
@@ -418,13 +435,13 @@ static void give_more(const struct api_call *call, frit_tensor **out, uint32_t n
 
 frit_tensor *api_op_long(const struct api_call *call)
 {
+    const frit_op_info *row = op_row(call->op);
+    const uint32_t wanted = wanted_outputs(call, row);
     frit_tensor *out[FRIT_OP_MAX_OUT] = {0};
-    struct call_state w;
 
-    call_state_of(call, &w);
-    if (w.n_out == 1 || !fast_outputs(call, w.wanted, out))
-        run(&w, out);
-    give_more(call, out, w.n_out);
+    if (!row->out[1].name || !fast_outputs(call, wanted, out))
+        run_call(call, wanted, out);
+    give_more(call, out, op_n_out(row));
     return out[0];
 }
 
@@ -433,28 +450,24 @@ _Thread_local const struct op_observer *op_observer __attribute__((tls_model("in
 frit_tensor *api_op_observed(const struct api_call *call)
 {
     const struct op_observer *observer = op_observer;
+    const frit_op_info *row = op_row(call->op);
+    uint32_t wanted = wanted_outputs(call, row);
     frit_tensor *out[FRIT_OP_MAX_OUT] = {0};
-    uint32_t wanted = 0;
     void *seen = observer->before(call, &wanted);
-    struct call_state w;
 
-    call_state_of(call, &w);
-    w.wanted |= wanted;
-    if (!fast_outputs(call, w.wanted, out))
-        run(&w, out);
+    if (!fast_outputs(call, wanted, out))
+        run_call(call, wanted, out);
     if (seen)
-        observer->after(seen, out, w.n_out);
-    give_more(call, out, w.n_out);
+        observer->after(seen, out, op_n_out(row));
+    give_more(call, out, op_n_out(row));
     return out[0];
 }
 
 frit_status api_op_status(const struct api_call *call)
 {
     frit_tensor *out[FRIT_OP_MAX_OUT] = {0};
-    struct call_state w;
 
-    call_state_of(call, &w);
-    return run(&w, out);
+    return run_call(call, wanted_outputs(call, op_row(call->op)), out);
 }
 
 /* ---- the generic call ---- */

@@ -274,8 +274,7 @@ static bool try_other(struct stream *stream, struct segment **tried)
 /* Inside the lock. */
 static inline __attribute__((always_inline)) bool confirm_or_not(struct binding *binding,
                                                                  const struct api_call *call,
-                                                                 uint32_t wanted,
-                                                                 struct slot **out)
+                                                                 uint32_t wanted, struct slot **out)
 {
     struct segment *tried = NULL;
     struct operands o;
