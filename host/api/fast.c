@@ -183,15 +183,18 @@ static inline bool are_predicted(struct stream *stream, struct recorded_op *know
     return known->n_in == USUAL || rest_is_predicted(stream, known, call, o, n_new);
 }
 
-static inline bool is_predicted_call(struct stream *stream, struct recorded_op *known,
+/* An op of other sections may have another key: what a composite op runs as depends on them. */
+static inline bool is_predicted_call(struct binding *binding, struct recorded_op *known,
                                      const struct api_call *call, struct operands *o,
                                      uint32_t *n_new)
 {
+    struct stream *stream = binding->stream;
+
     *n_new = 0;
     o->n_taken = 0;
     return known->op == call->op && known->n_in == call->n_in && known->simple &&
-           (!call->device || call->device == stream->device) &&
-           are_predicted(stream, known, call, o, n_new) &&
+           (!call->device || call->device == binding->device) &&
+           known->context == binding->context && are_predicted(stream, known, call, o, n_new) &&
            (!call->attrs || memcmp(known->raw, call->attrs, known->raw_bytes) == 0);
 }
 
@@ -235,7 +238,7 @@ static inline __attribute__((always_inline)) bool confirm(struct binding *bindin
 
     if (!known || watch_is_on(&stream->device->watch) ||
         (segment->n_ops == 0 && !stream->has_ordinal) || /* stream_append gives one */
-        !is_predicted_call(stream, known, call, o, &n_new))
+        !is_predicted_call(binding, known, call, o, &n_new))
         return false;
     if (known->n_out == 1 && wanted == 1)
         out[0] = binding_create_output(binding, call->op, &segment->types[known->out[0]]);
@@ -243,7 +246,7 @@ static inline __attribute__((always_inline)) bool confirm(struct binding *bindin
         return false;
     if (!out[0])
         return false;
-    segment->context |= known->context = binding->context;
+    segment->context |= known->context;
     if (known->seeded)
         stream_take_numbers(stream, &known->seed, &known->counter);
     if (n_new)
