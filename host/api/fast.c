@@ -180,14 +180,17 @@ static inline bool are_predicted(struct stream *stream, struct recorded_op *know
     return known->n_in == USUAL || rest_is_predicted(stream, known, call, o, n_new);
 }
 
-static inline bool is_predicted_call(struct stream *stream, struct recorded_op *known,
+/* An op of other sections may have another key: what a composite op runs as depends on them. */
+static inline bool is_predicted_call(struct binding *binding, struct recorded_op *known,
                                      const struct api_call *call, struct operands *o,
                                      uint32_t *n_new)
 {
+    struct stream *stream = binding->stream;
+
     *n_new = 0;
     o->n_taken = 0;
     return known->op == call->op && known->n_in == call->n_in && known->simple &&
-           are_predicted(stream, known, call, o, n_new) &&
+           known->context == binding->context && are_predicted(stream, known, call, o, n_new) &&
            (!call->attrs || memcmp(known->raw, call->attrs, known->raw_bytes) == 0);
 }
 
@@ -204,12 +207,12 @@ confirm(struct binding *binding, const struct api_call *call, struct operands *o
 
     if (!known || watch_is_on(&stream->device->watch) ||
         (segment->n_ops == 0 && !stream->has_ordinal) || /* stream_append gives one */
-        !is_predicted_call(stream, known, call, o, &n_new))
+        !is_predicted_call(binding, known, call, o, &n_new))
         return NULL;
     out = binding_create_output(binding, call->op, &segment->types[known->out[0]]);
     if (!out)
         return NULL;
-    segment->context |= known->context = binding->context;
+    segment->context |= known->context;
     if (n_new)
         predict_set_operands(segment, known, o->in);
     predict_confirm(segment, known, out, segment->on_prediction || stream_is_settled(stream));
