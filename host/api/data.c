@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/data.h"
 #include "api/report.h"
 #include "api/source.h"
 #include "api/tensor.h"
@@ -57,28 +58,46 @@ frit_tensor *frit_from_host(frit_device *device, uint32_t dtype, frit_dims dims,
     return publish(device, st, "from_host", &value, &err);
 }
 
-frit_tensor *frit_wrap_host(frit_device *device, uint32_t dtype, frit_dims dims, const void *data,
-                            uint64_t bytes, void (*release)(void *ctx), void *ctx)
+frit_tensor *data_wrap(frit_device *device, const struct op_type *type,
+                       const struct lent_bytes *lent, const char *call)
 {
-    HOLD_CANCEL;
-    const struct lent_bytes lent = {data, bytes, release, ctx};
-    struct source source = {.data = data, .bytes = bytes};
+    struct source source = {0};
     struct binding *binding = NULL;
-    struct value value = {0};
+    struct value value = {.type = *type};
     frit_err err = ERR_INIT;
-    frit_status st = begin(device, dtype, &dims, &source, &binding, &value, &err);
+    frit_status st = device ? binding_current(device, &binding, &err)
+                            : fail(&err, FRIT_INVALID, "the device is NULL");
     bool adopted = false;
 
+    if (!st)
+        st = source_begin(&source, type, lent->data, lent->bytes, &err);
     if (!st) {
-        st = source.own ? FRIT_UNSUPPORTED : transfer_adopt(device, &lent, &value, &err);
+        st = source.own ? FRIT_UNSUPPORTED : transfer_adopt(device, lent, &value, &err);
         adopted = st == FRIT_OK;
         if (st == FRIT_UNSUPPORTED)
             st = transfer_in(device, source.data, binding->persistent > 0, &value, &err);
     }
     source_end(&source);
-    if (release && !adopted)
+    if (lent->release && !adopted)
+        lent->release(lent->ctx);
+    return publish(device, st, call, &value, &err);
+}
+
+frit_tensor *frit_wrap_host(frit_device *device, uint32_t dtype, frit_dims dims, const void *data,
+                            uint64_t bytes, void (*release)(void *ctx), void *ctx)
+{
+    HOLD_CANCEL;
+    const struct lent_bytes lent = {data, bytes, release, ctx};
+    struct op_type type;
+    frit_err err = ERR_INIT;
+    frit_status st = device ? source_type(dtype, &dims, &type, &err)
+                            : fail(&err, FRIT_INVALID, "the device is NULL");
+
+    if (!st)
+        return data_wrap(device, &type, &lent, "wrap_host");
+    if (release)
         release(ctx);
-    return publish(device, st, "wrap_host", &value, &err);
+    return publish(device, st, "wrap_host", NULL, &err);
 }
 
 /* ---- reading and writing ---- */
@@ -122,8 +141,8 @@ static void mark_read_failed(const frit_read_item *item, const frit_err *err)
     slot_leave(slot);
 }
 
-static frit_status read_items(frit_read_item *items, uint64_t count, struct transfer_read *reads,
-                              frit_err *err)
+frit_status data_read(frit_read_item *items, uint64_t count, struct transfer_read *reads,
+                      frit_err *err)
 {
     frit_status first = FRIT_OK, late = FRIT_OK;
 
@@ -156,9 +175,7 @@ static frit_status read_items(frit_read_item *items, uint64_t count, struct tran
     return first ? first : late;
 }
 
-/* Releases taken tensors; one that occurs twice is released once.  An item begins with its tensor.
- */
-static void consume_items(const void *items, size_t item_bytes, uint64_t count)
+void data_consume(const void *items, size_t item_bytes, uint64_t count)
 {
     for (uint64_t i = 0; i < count; i++) {
         frit_tensor *tensor = *(frit_tensor *const *)((const char *)items + i * item_bytes);
@@ -177,7 +194,7 @@ frit_status frit_read(frit_tensor *tensor, void *data, uint64_t bytes, frit_err 
     frit_read_item item = {.tensor = tensor, .data = data, .bytes = bytes};
     struct transfer_read read;
     frit_err own = ERR_INIT;
-    frit_status st = read_items(&item, 1, &read, &own);
+    frit_status st = data_read(&item, 1, &read, &own);
 
     tensor_consume(tensor);
     return report(err, st, &own);
@@ -195,8 +212,8 @@ frit_status frit_read_many(frit_read_item *items, uint64_t count, frit_err *err)
     if (!items)
         return report_null(err, "read_many", "`items`");
     reads = calloc(count, sizeof(*reads));
-    st = reads ? read_items(items, count, reads, &own) : fail_memory(&own, count * sizeof(*reads));
-    consume_items(items, sizeof(*items), count);
+    st = reads ? data_read(items, count, reads, &own) : fail_memory(&own, count * sizeof(*reads));
+    data_consume(items, sizeof(*items), count);
     free(reads);
     return report(err, st, &own);
 }
@@ -376,7 +393,7 @@ frit_status frit_write_many(frit_write_item *items, uint64_t count, frit_err *er
     if (group->n)
         end_group(group, &first);
     free(group);
-    consume_items(items, sizeof(*items), count);
+    data_consume(items, sizeof(*items), count);
     return report(err, first.status, &first);
 }
 
@@ -458,7 +475,7 @@ static frit_status save_npy(frit_tensor *tensor, const char *path, frit_err *err
     item.data = malloc(bytes ? bytes : 1);
     if (!item.data)
         return fail_memory(err, bytes);
-    st = read_items(&item, 1, &read, err);
+    st = data_read(&item, 1, &read, err);
     if (!st)
         st = npy_write_file(path, &type, item.data, err);
     free(item.data);

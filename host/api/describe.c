@@ -25,6 +25,7 @@
 #include "memory/memory.h"
 #include "plan/automaton.h"
 #include "record/stream.h"
+#include "run/idle.h"
 
 const char *frit_version(void)
 {
@@ -381,6 +382,7 @@ frit_status frit_counter_at(frit_device *device, uint64_t index, frit_counter *o
 frit_status frit_device_time_start(frit_device *device, frit_err *err)
 {
     HOLD_CANCEL;
+    struct idle_tuner *idle;
     frit_err own = ERR_INIT;
     frit_status st;
 
@@ -388,7 +390,9 @@ frit_status frit_device_time_start(frit_device *device, frit_err *err)
         return report_barred(err, "device_time_start");
     if (!device)
         return report_null(err, "device_time_start", "the device");
+    idle = idle_stop(device);
     st = profile_start(device->profile, &own);
+    idle_go_on(idle);
     if (st)
         fail_context(&own, "device_time_start");
     return report(err, st, &own);

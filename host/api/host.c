@@ -286,6 +286,7 @@ static struct tune_config tune_config(const struct conf *conf)
         .artefacts = conf_artefacts(conf),
         .artefact_bytes = (uint64_t)options->artefact_bytes,
         .budget_ms = (uint64_t)options->tune_budget,
+        .idle_ms = (uint64_t)options->tune_idle,
         .deterministic = options->tune_deterministic,
         .force = strcmp(options->tune_force, "none") == 0 ? NULL : options->tune_force};
 }

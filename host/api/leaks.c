@@ -11,6 +11,7 @@
 #include "graph/op.h"
 #include "memory/memory.h"
 #include "record/stream.h"
+#include "run/idle.h"
 #include "tensor/failure.h"
 #include "tensor/slot.h"
 
@@ -63,6 +64,19 @@ static void find_in_stream(struct stream *stream, void *ctx)
     slot_each(&stream->home, find_tensor, leaks);
 }
 
+/* Without what the tuner measures with. */
+static void count_memory(frit_device *device, struct memory_stats *out)
+{
+    struct idle_tuner *stopped = idle_stop(device);
+    uint64_t n_buffers, n_bytes;
+
+    memory_stats(device->memory, out);
+    idle_memory(stopped, &n_buffers, &n_bytes);
+    out->buffers_now -= n_buffers;
+    out->bytes_now -= n_bytes;
+    idle_go_on(stopped);
+}
+
 uint64_t frit_leaks(frit_device *device, char **text)
 {
     HOLD_CANCEL;
@@ -77,7 +91,7 @@ uint64_t frit_leaks(frit_device *device, char **text)
     streams_each(device, find_in_stream, &leaks);
     if (leaks.tensors > MAX_LINES)
         str_addf(&out, "and %" PRIu64 " tensors more\n", leaks.tensors - MAX_LINES);
-    memory_stats(device->memory, &memory);
+    count_memory(device, &memory);
     if (memory.buffers_now)
         str_addf(&out, "%" PRIu64 " buffer%s with %" PRIu64 " bytes\n", memory.buffers_now,
                  memory.buffers_now == 1 ? "" : "s", memory.bytes_now);

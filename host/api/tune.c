@@ -22,6 +22,7 @@
 #include "load/device.h"
 #include "load/registry.h"
 #include "load/service.h"
+#include "plan/automaton.h"
 #include "tune/bundle.h"
 #include "tune/count.h"
 #include "tune/store.h"
@@ -240,6 +241,7 @@ frit_status frit_decisions_forget(frit_device *device, const char *what, uint64_
     if (!status && !what && forgetting.n)
         forgetting.kept = !tune_store_forget(forgetting.store, NULL, 0);
     device_note_decision(device);
+    automaton_renew(device->automaton);
     if (!status && forgetting.kept)
         status = fail(&own, FRIT_IO, "the file of decisions cannot be written, and still has them");
     if (n_forgotten)
@@ -401,6 +403,7 @@ static frit_status read_bundle(struct bundling *bundling, const char *path, frit
         return err->status;
     status = bundle_read(bytes, n_bytes, bundling->kind.text, &visitor, err);
     free(bytes);
+    automaton_renew(bundling->device->automaton);
     if (status)
         fail_context(err, "%s", path);
     return status;

@@ -201,28 +201,48 @@ static int create_draft(int at, const char *path, mode_t mode, char *draft)
     return fd;
 }
 
+void file_draft_begin(struct file_draft *draft, int at, const char *path, mode_t mode)
+{
+    draft->at = at;
+    draft->path = path;
+    draft->fd = create_draft(at, path, mode, draft->name);
+    draft->cause = draft->fd < 0 ? errno : 0;
+}
+
+void file_draft_write(struct file_draft *draft, const void *bytes, size_t n_bytes)
+{
+    struct file_limit limit;
+
+    if (draft->cause)
+        return;
+    file_limit_begin(&limit);
+    if (!file_write(draft->fd, bytes, n_bytes))
+        draft->cause = errno;
+    file_limit_end(&limit);
+}
+
+int file_draft_end(struct file_draft *draft, bool keep)
+{
+    if (draft->fd < 0)
+        return draft->cause;
+    if (close(draft->fd) && !draft->cause)
+        draft->cause = errno;
+    if (keep && !draft->cause && renameat(draft->at, draft->name, draft->at, draft->path))
+        draft->cause = errno;
+    if (!keep || draft->cause)
+        unlinkat(draft->at, draft->name, 0);
+    return draft->cause;
+}
+
 int file_replace(int at, const char *path, mode_t mode, const struct file_part *parts,
                  uint32_t n_parts)
 {
-    char draft[PATH_MAX];
-    struct file_limit limit;
-    int fd = create_draft(at, path, mode, draft), cause = 0;
+    struct file_draft draft;
 
-    if (fd < 0)
-        return errno;
-    file_limit_begin(&limit);
-    for (uint32_t i = 0; i < n_parts && !cause; i++) {
-        if (!file_write(fd, parts[i].bytes, parts[i].n_bytes))
-            cause = errno;
-    }
-    file_limit_end(&limit);
-    if (close(fd) && !cause)
-        cause = errno;
-    if (!cause && renameat(at, draft, at, path))
-        cause = errno;
-    if (cause)
-        unlinkat(at, draft, 0);
-    return cause;
+    file_draft_begin(&draft, at, path, mode);
+    for (uint32_t i = 0; i < n_parts; i++)
+        file_draft_write(&draft, parts[i].bytes, parts[i].n_bytes);
+    return file_draft_end(&draft, true);
 }
 
 void file_sweep(int folder, const char *name)

@@ -4,6 +4,7 @@
 #ifndef BASE_FILE_H
 #define BASE_FILE_H
 
+#include <limits.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -47,6 +48,20 @@ enum { FILE_PRIVATE = 0600, FILE_SHARED = 0666 };
  * Returns 0 or errno. */
 int file_replace(int at, const char *path, mode_t mode, const struct file_part *parts,
                  uint32_t n_parts);
+/* The same in steps, for what is not in memory as a whole.  `at` and `path` stay valid until the
+ * end.  After a failure the other steps do nothing. */
+struct file_draft {
+    int at;
+    const char *path;
+    int fd;
+    int cause; /* errno of the first failure; 0: none */
+    char name[PATH_MAX];
+};
+void file_draft_begin(struct file_draft *draft, int at, const char *path, mode_t mode);
+void file_draft_write(struct file_draft *draft, const void *bytes, size_t n_bytes);
+/* With `keep` and without a failure the draft becomes the file; otherwise it is removed.  Returns
+ * 0 or errno. */
+int file_draft_end(struct file_draft *draft, bool keep);
 /* Whether the name is that of a draft; and removing a draft whose writer has ended without it. */
 bool file_is_draft(const char *name);
 void file_sweep(int folder, const char *name);

@@ -58,3 +58,11 @@ void text_clean(const char *from, size_t length, char *out, size_t size)
     }
     out[used] = '\0';
 }
+
+size_t text_char_bytes(const char *at, size_t left)
+{
+    size_t bytes;
+
+    decode((const unsigned char *)at, left, &bytes);
+    return bytes;
+}

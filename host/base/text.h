@@ -12,4 +12,8 @@
  * text never grows. */
 void text_clean(const char *from, size_t length, char *out, size_t size);
 
+/* The length of the UTF-8 character at `at`, of which `left` >= 1 bytes are there; 0: it is none.
+ */
+size_t text_char_bytes(const char *at, size_t left);
+
 #endif

@@ -35,13 +35,15 @@ struct staging;
 struct tune_store;
 struct stream;
 struct job_queue;
+struct idle_tuner;
 
 /* [tune] */
 struct tune_config {
     enum tune_level level;
     bool measures;      /* at first launches, else only what was decided before is used */
-    uint64_t budget_ms; /* for a key */
-    bool tries;         /* also what a process may die of: candidates of other people's plugins */
+    uint64_t budget_ms; /* for a key; and as much more while the device is idle */
+    uint64_t idle_ms;
+    bool tries; /* also what a process may die of: candidates of other people's plugins */
     const char *artefacts; /* folder, NULL: none; and what it holds at most */
     uint64_t artefact_bytes;
     bool deterministic; /* choices, and results, are the same in each run */
@@ -134,6 +136,8 @@ struct frit_device {
     struct fusers *fusers;
     struct plan_saver *saver; /* NULL: plans are not kept */
     struct tune_store *tune_store;
+    _Atomic(struct idle_tuner *) idle; /* run/idle.h; NULL: nothing had to wait for it yet */
+    atomic_uint n_measuring;           /* launches whose candidates are measured before they run */
     uint64_t decisions; /* serial of what it decides, atomic: bound plans follow it */
     bool measures;      /* first launches measure candidates of its plugin */
     struct labels *labels;

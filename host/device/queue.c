@@ -97,6 +97,17 @@ uint64_t device_submits(const frit_device *device)
     return sum;
 }
 
+bool device_is_idle(frit_device *device)
+{
+    struct points all;
+
+    for (uint32_t q = 0; q < device->n_queues; q++)
+        if (atomic_load_explicit(&device->queues[q].inside, memory_order_relaxed))
+            return false;
+    device_submitted(device, &all);
+    return device_has_reached_points(device, &all);
+}
+
 /* ---- locks ---- */
 
 static void enter(struct device_queue *queue)

@@ -47,6 +47,8 @@ uint32_t queue_of_stream(const frit_device *device, uint32_t ordinal);
 /* The newest value of each queue. */
 void device_submitted(const frit_device *device, struct points *out);
 uint64_t device_submits(const frit_device *device);
+/* Whether all that was submitted has ended, and no thread is about to submit. */
+bool device_is_idle(frit_device *device);
 
 /* One call of the driver's submit: hands `cmds` over and gives the point that they reach. */
 frit_status device_submit(frit_device *device, uint32_t queue, const frit_cmd *cmds, uint32_t count,

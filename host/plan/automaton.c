@@ -277,21 +277,32 @@ static uint64_t generation_bytes(const struct automaton_generation *generation)
     return generation ? generation->bytes + generation->intern.bytes : 0;
 }
 
-/* Begins the next generation if this one is full.  If out of memory, the current one continues.
- * Requires the lock. */
-static void begin_generation_if_full(struct automaton *automaton,
-                                     struct automaton_generation *grown)
+/* If out of memory, the current one continues.  Requires the lock. */
+static void begin_generation(struct automaton *automaton)
 {
-    struct automaton_generation *current = newest(automaton), *next;
+    struct automaton_generation *current = newest(automaton);
+    struct automaton_generation *next = generation_create(current);
 
-    if (grown != current || generation_bytes(current) <= automaton->store_bytes / 2)
-        return;
-    next = generation_create(current);
     if (!next)
         return;
     next->serial = ++automaton->generations;
     atomic_store_explicit(&automaton->current, next, memory_order_release);
     drop_ref(automaton, current->before);
+}
+
+/* Begins the next generation if this one is full.  Requires the lock. */
+static void begin_generation_if_full(struct automaton *automaton,
+                                     const struct automaton_generation *grown)
+{
+    if (grown == newest(automaton) && generation_bytes(grown) > automaton->store_bytes / 2)
+        begin_generation(automaton);
+}
+
+void automaton_renew(struct automaton *automaton)
+{
+    pthread_mutex_lock(&automaton->lock);
+    begin_generation(automaton);
+    pthread_mutex_unlock(&automaton->lock);
 }
 
 frit_status automaton_create(uint64_t store_bytes, struct automaton **out, frit_err *err)

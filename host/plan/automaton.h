@@ -35,6 +35,10 @@ void automaton_destroy(struct automaton *automaton); /* no walker may be left; N
 bool automaton_has_gone(struct automaton *automaton);
 void automaton_reap(struct automaton *automaton);
 
+/* Begins a new generation: what streams predict from the one before is matched again.  Does nothing
+ * if out of memory. */
+void automaton_renew(struct automaton *automaton);
+
 struct automaton_stats {
     uint64_t nodes, plans, bytes; /* of the two newest generations; a plan counts once per node */
     uint64_t generations;         /* begun so far */

@@ -14,6 +14,7 @@
 #include "record/scope.h"
 #include "run/execution.h"
 #include "run/explore.h"
+#include "run/idle.h"
 #include "run/join.h"
 #include "run/match.h"
 #include "run/preassign.h"
@@ -493,7 +494,9 @@ static void close_streams(frit_device *device)
 
 void device_close(frit_device *device)
 {
-    if (device)
+    if (device) {
+        idle_close(device);
         close_streams(device);
+    }
     device_destroy(device);
 }

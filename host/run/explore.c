@@ -15,6 +15,7 @@
 #include "plan/program.h"
 #include "record/alias.h"
 #include "record/segment.h"
+#include "run/choice.h"
 #include "run/run.h"
 #include "search/fuser.h"
 #include "tensor/slot.h"
@@ -52,6 +53,8 @@ struct adding {
     struct explorer *explorer;
     frit_device *device;
     const struct run_op *beside;
+    bool is_trial; /* nothing is counted */
+    bool chosen;   /* they stand for an op that has a program */
 };
 
 static frit_status add_op(const struct adding *a, const struct graph_op *op, frit_err *err)
@@ -62,6 +65,7 @@ static frit_status add_op(const struct adding *a, const struct graph_op *op, fri
         return fail_memory(err, sizeof(*e->ops));
     TRY(graph_add_op(&e->graph, op, err));
     e->ops[e->graph.n_ops - 1] = *a->beside;
+    e->ops[e->graph.n_ops - 1].chosen = a->chosen;
     return FRIT_OK;
 }
 
@@ -88,11 +92,14 @@ static bool has_elements(const struct graph_op *op, const struct op_type *types)
     return false;
 }
 
-/* Whether a composite row runs as what it stands for.  One without elements stays itself: what it
- * stands for does not use its operands, and would lose their failures. */
-static frit_status wants_expansion(const struct adding *a, const struct graph_op *op,
-                                   const struct op_input *in, const struct op_type *types,
-                                   bool *yes, frit_err *err)
+/* Why a composite row runs as what it stands for. */
+enum expansion { IS_ITSELF, HAS_NO_PROGRAM, IS_SLOWER };
+
+/* One without elements stays itself: what it stands for does not use its operands, and would lose
+ * their failures. */
+static frit_status find_expansion(const struct adding *a, const struct graph_op *op,
+                                  const struct op_input *in, const struct op_type *types,
+                                  enum expansion *out, frit_err *err)
 {
     const frit_op_info *row = op_row(op->op);
     struct program_call call = {.op = op->op,
@@ -103,11 +110,12 @@ static frit_status wants_expansion(const struct adding *a, const struct graph_op
                                 .out = types};
     bool has;
 
-    *yes = decompose_has(op->op, op->n_in) && has_elements(op, types);
-    if (!*yes || row->cls == FRIT_CLASS_VIEW || a->device->config.decompose)
+    *out = decompose_has(op->op, op->n_in) && has_elements(op, types) ? HAS_NO_PROGRAM : IS_ITSELF;
+    if (*out == IS_ITSELF || row->cls == FRIT_CLASS_VIEW || a->device->config.decompose)
         return FRIT_OK;
     TRY(programs_have(a->device, &call, &has, err));
-    *yes = !has;
+    if (has)
+        *out = choice_is_decomposed(a->device, &call, a->beside->context) ? IS_SLOWER : IS_ITSELF;
     return FRIT_OK;
 }
 
@@ -227,7 +235,7 @@ static frit_status expand(const struct adding *a, const struct graph_op *op, str
     a->explorer->expanded = true;
     if (!st)
         st = add_parts(a, op, &part, err);
-    atomic_fetch_add(&a->device->count.decomposed, 1);
+    atomic_fetch_add(&a->device->count.decomposed, !a->is_trial);
     graph_fini(&part);
     free(checked.attrs);
     return st;
@@ -237,8 +245,9 @@ static frit_status expand(const struct adding *a, const struct graph_op *op, str
 static frit_status add_call(const struct adding *a, const struct graph_op *op, frit_err *err)
 {
     struct op_type types[FRIT_OP_MAX_OUT];
+    struct adding part = *a;
     struct op_input *in;
-    bool expanded;
+    enum expansion how = IS_ITSELF;
     frit_status st;
 
     if (!decompose_has(op->op, op->n_in))
@@ -247,9 +256,31 @@ static frit_status add_call(const struct adding *a, const struct graph_op *op, f
     if (!in)
         return fail_memory(err, op->n_in * sizeof(*in));
     types_of(&a->explorer->graph, op, in, types);
-    st = wants_expansion(a, op, in, types, &expanded, err);
+    st = find_expansion(a, op, in, types, &how, err);
+    part.chosen |= how == IS_SLOWER;
     if (!st)
-        st = expanded ? expand(a, op, in, err) : add_op(a, op, err);
+        st = how ? expand(&part, op, in, err) : add_op(a, op, err);
+    free(in);
+    return st;
+}
+
+frit_status explorer_add(struct explorer *e, frit_device *device, const struct graph_op *op,
+                         bool expanded, frit_err *err)
+{
+    const struct run_op beside = {0};
+    const struct adding adding = {
+        .explorer = e, .device = device, .beside = &beside, .is_trial = true};
+    struct op_type types[FRIT_OP_MAX_OUT];
+    struct op_input *in;
+    frit_status st;
+
+    if (!expanded)
+        return add_op(&adding, op, err);
+    in = calloc((size_t)op->n_in + 1, sizeof(*in));
+    if (!in)
+        return fail_memory(err, op->n_in * sizeof(*in));
+    types_of(&e->graph, op, in, types);
+    st = expand(&adding, op, in, err);
     free(in);
     return st;
 }
@@ -279,8 +310,9 @@ static frit_status add_record(struct explorer *e, frit_device *device,
                               const struct segment *segment, uint32_t number, frit_err *err)
 {
     const struct recorded_op *record = segment->ops[number];
-    struct run_op beside = {record->seed, record->counter, record->context};
-    struct adding adding = {e, device, &beside};
+    struct run_op beside = {
+        .seed = record->seed, .counter = record->counter, .context = record->context};
+    struct adding adding = {.explorer = e, .device = device, .beside = &beside};
     struct graph_op op = {
         .op = record->op, .n_in = record->n_in, .n_out = record->n_out, .attrs = record->attrs};
     frit_status st;
@@ -529,12 +561,21 @@ frit_status explorer_plan_unfused(struct explorer *e, frit_device *device,
     return st;
 }
 
+/* A plan may have been made when an op was expanded by choice (choice.h). */
+static frit_status fits_unexpanded(const struct explorer *e, const struct plan *plan, bool *fits)
+{
+    *fits = plan->n_ops == plan->n_calls;
+    for (uint32_t i = 0; i < plan->n_ops && *fits; i++)
+        *fits = plan->ops[i].id == e->graph.ops[i].op;
+    return FRIT_OK;
+}
+
 frit_status explorer_fits(struct explorer *e, frit_device *device, const struct segment *segment,
                           const struct plan *plan, bool *fits, frit_err *err)
 {
     *fits = true;
     if (!e->expanded)
-        return FRIT_OK;
+        return fits_unexpanded(e, plan, fits);
     TRY(explorer_relative(e, device, segment, plan->n_calls, err));
     *fits = plan->n_ops == e->call_end[plan->n_calls - 1];
     for (uint32_t i = 0; i < plan->n_ops && *fits; i++)

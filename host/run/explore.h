@@ -38,6 +38,10 @@ struct explorer {
 void explorer_fini(struct explorer *explorer);
 void explorer_reset(struct explorer *explorer);
 
+/* Adds an op over values that the graph has, or what it stands for, for a trial. */
+frit_status explorer_add(struct explorer *explorer, frit_device *device, const struct graph_op *op,
+                         bool expanded, frit_err *err);
+
 /* The graph of the first `n_calls` records. */
 frit_status explorer_graph(struct explorer *explorer, frit_device *device,
                            const struct segment *segment, uint32_t n_calls, frit_err *err);

@@ -465,11 +465,20 @@ static void end_step(struct frame *frame)
     frame->at = (struct cursor){.step = frame->at.step + 1};
 }
 
+/* For people who look at the run. */
+static void note_chosen(struct frame *frame, const struct frame_step *step)
+{
+    for (uint32_t i = 0; frame->notes && i < step->n_ops; i++)
+        if (frame->ops[step->ops[i]].chosen)
+            frame_note_mark(frame, RUN_DECOMPOSED);
+}
+
 void item_run(struct frame *frame)
 {
     struct frame_step step;
 
     frame_step_at(frame, frame->at.step, &step);
+    note_chosen(frame, &step);
     if (frame->idle && frame->idle[frame->at.step]) {
         atomic_fetch_add(&frame->device->count.skipped, 1);
         frame_note_mark(frame, RUN_SKIPPED);

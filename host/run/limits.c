@@ -83,8 +83,8 @@ static uint32_t list_candidates(const struct launch_trial *trial, uint32_t list[
     return n;
 }
 
-static void measure_step(frit_device *device, const struct step *step, const struct str *key,
-                         uint64_t until)
+static void measure_limit(frit_device *device, const struct step *step, const struct str *key,
+                          uint64_t until)
 {
     uint8_t digest[TUNE_DIGEST] = {0};
     uint32_t list[TUNE_CANDIDATES];
@@ -100,7 +100,7 @@ static void measure_step(frit_device *device, const struct step *step, const str
 
     if (create_trial(device, step, &trial, NULL))
         return;
-    memcpy(digest, step, sizeof(uint32_t) * 3);
+    memcpy(digest, step, sizeof(step->op) + sizeof(step->dtype)); /* whatever its size */
     params.n = list_candidates(trial, list);
     str_addf(&what, "roofline: %s ", trial->label);
     trial_print(trial, &what);
@@ -124,7 +124,7 @@ static const struct tune_record *find_step(frit_device *device, const struct ste
         record = tune_store_find(store, key.text, key.length);
     if (!key.failed && !record && clock_ns() < until &&
         tune_store_claim(store, key.text, key.length)) {
-        measure_step(device, step, &key, until);
+        measure_limit(device, step, &key, until);
         tune_store_release(store, key.text, key.length);
         record = tune_store_find(store, key.text, key.length);
     }

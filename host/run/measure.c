@@ -25,19 +25,18 @@ enum {
     MAX_REPEATS = 64
 };
 
-static bool is_over(const struct measure *m)
-{
-    return clock_ns() >= m->until;
-}
-
 static const frit_candidate *candidate_of(const struct measure *m, uint32_t i)
 {
-    static const frit_candidate parts = {.struct_size = sizeof(parts),
-                                         .numeric_class = FRIT_NUMERIC_REORDERED,
-                                         .identity = FRIT_STR_INIT(TUNE_PARTS)};
+#define OF_THE_HOST(name)                                                               \
+    {                                                                                   \
+        .struct_size = sizeof(frit_candidate), .numeric_class = FRIT_NUMERIC_REORDERED, \
+        .identity = FRIT_STR_INIT(name)                                                 \
+    }
+    static const frit_candidate of_host[] = {OF_THE_HOST(TUNE_PARTS), OF_THE_HOST(TUNE_NATIVE),
+                                             OF_THE_HOST(TUNE_DECOMPOSED)};
 
-    return m->list[i] == TRIAL_PARTS ? &parts
-                                     : prepared_cache_candidate(m->trial->cache, m->list[i]);
+    return trial_is_in_parts(m->list[i]) ? &of_host[TRIAL_PARTS - m->list[i]]
+                                         : prepared_cache_candidate(m->trial->cache, m->list[i]);
 }
 
 /* ---- checking ---- */
@@ -79,14 +78,15 @@ static void describe(struct measure *m, uint32_t i)
 
 static void leave_with(struct measure *m, uint32_t i, enum tune_state state, const char *why)
 {
-    if (tune_state_is_quarantined(state))
+    const bool bad = m->checks && (tune_state_is_quarantined(state) || state == TUNE_FAILED);
+
+    if (m->checks && tune_state_is_quarantined(state) && !trial_is_in_parts(m->list[i]))
         atomic_fetch_add(&m->device->count.quarantined, 1);
     m->found[i].state = state;
     m->found[i].evidence = arena_text(&m->trial->arena, why, strlen(why));
-    log_write(
-        tune_state_is_quarantined(state) || state == TUNE_FAILED ? FRIT_LOG_WARN : FRIT_LOG_DEBUG,
-        "tune", "%s: %s: candidate %s is %s: %s", m->device->name, m->trial->label,
-        m->found[i].identity, m->list[i] ? "not used" : "used all the same, as the first", why);
+    log_write(bad ? FRIT_LOG_WARN : FRIT_LOG_DEBUG, "tune", "%s: %s: candidate %s is %s: %s",
+              m->device->name, m->trial->label, m->found[i].identity,
+              m->list[i] ? "not used" : "used all the same, as the first", why);
 }
 
 /* Runs it for the first time; false: it does not take part. */
@@ -130,19 +130,24 @@ static bool check_candidate(struct measure *m, uint32_t i)
     place = breadcrumb_enter(name, TRIED_SLOT, BREADCRUMB_BLAMED);
     right = run_check(m, i);
     breadcrumb_leave(place);
-    if (deaths)
+    if (deaths && m->checks) /* else it has not run yet */
         tried_set_deaths(config->artefacts, config->artefact_bytes, name, 0);
     return right;
 }
 
 /* Priorities order a program's candidates where nothing was measured; here all are in one batch. */
+static void check_next(struct measure *m)
+{
+    m->contestants[m->n_checked].priority = check_candidate(m, m->n_checked) ? 0 : -1;
+    m->n_checked++;
+}
+
 bool measure_check(struct measure *m, uint64_t until)
 {
-    m->until = until;
-    for (; m->n_checked < m->n; m->n_checked++) {
-        if (m->n_checked && is_over(m))
+    while (m->n_checked < m->n) {
+        if (m->n_checked && clock_ns() >= until)
             return false;
-        m->contestants[m->n_checked].priority = check_candidate(m, m->n_checked) ? 0 : -1;
+        check_next(m);
     }
     return true;
 }
@@ -168,8 +173,24 @@ static frit_status time_candidate(struct measure *m, const struct contest_turn *
     return st;
 }
 
+/* Whether the launches that were timed last had the device for themselves, and were timed by the
+ * clock of those before. */
+static bool was_alone(struct measure *m, uint64_t n_submits, bool from_device)
+{
+    const uint64_t now = device_submits(m->device);
+    const bool first = m->contest.spent_ns == 0;
+
+    if (now - n_submits != 1 || !device_is_idle(m->device) ||
+        (!first && m->last.from_device != from_device))
+        return false;
+    m->n_submits = now;
+    return true;
+}
+
 static void take_turn(struct measure *m, const struct contest_turn *turn)
 {
+    const uint64_t n_submits = device_submits(m->device);
+    const struct trial_time before = m->last;
     frit_err err = ERR_INIT;
 
     if (time_candidate(m, turn, &err)) {
@@ -177,24 +198,40 @@ static void take_turn(struct measure *m, const struct contest_turn *turn)
         contest_failed(&m->contest, turn);
         return;
     }
+    if (m->is_shared && !was_alone(m, n_submits, before.from_device)) {
+        m->last = before;
+        return;
+    }
     contest_took(&m->contest, turn, m->last.ns);
+}
+
+bool measure_step(struct measure *m)
+{
+    struct contest_turn turn;
+
+    m->n_submits = UINT64_MAX;
+    if (m->n_checked < m->n) {
+        check_next(m);
+        return true;
+    }
+    if (!m->is_held)
+        contest_begin(&m->contest, &m->rules, m->contestants, m->n);
+    m->is_held = true;
+    if (!contest_next(&m->contest, &turn))
+        return false;
+    take_turn(m, &turn);
+    return true;
 }
 
 bool measure_run(struct measure *m, uint64_t until)
 {
-    struct contest_turn turn;
-
     if (!measure_check(m, until))
         return false;
-    if (!m->is_held)
-        contest_begin(&m->contest, &m->rules, m->contestants, m->n);
-    m->is_held = true;
-    while (contest_next(&m->contest, &turn)) {
-        if (is_over(m))
-            return false;
-        take_turn(m, &turn);
+    while (clock_ns() < until) {
+        if (!measure_step(m))
+            return true;
     }
-    return true;
+    return false;
 }
 
 /* ---- what was found ---- */
@@ -275,7 +312,8 @@ static void quarantine(const struct measure *m)
     for (uint32_t i = 0; list && i < m->n; i++) {
         const struct tune_candidate *found = &m->found[i];
 
-        if (m->list[i] && m->list[i] != TRIAL_PARTS && tune_state_is_quarantined(found->state) &&
+        if (m->list[i] && !trial_is_in_parts(m->list[i]) &&
+            tune_state_is_quarantined(found->state) &&
             !(known && tune_record_find(known, str_of(found->identity), found->version)))
             list[n++] = *found;
     }

@@ -24,15 +24,16 @@ struct measure {
     size_t key_bytes;
     const char *what;
     uint32_t n, n_checked;
-    uint32_t *list; /* of candidates, TRIAL_PARTS */
+    uint32_t *list; /* of candidates, or TRIAL_* */
     struct contest_rules rules;
     struct contest contest;
     struct contestant *contestants; /* as in `list` */
     struct tune_candidate *found;   /* likewise */
     const char **names;             /* likewise: of their trials */
     struct trial_time last;
-    bool is_held; /* the contest has begun */
-    uint64_t until;
+    bool is_held;   /* the contest has begun */
+    bool is_shared; /* others may use the device: a time that they may have changed is dropped */
+    uint64_t n_submits; /* of the device, after a step that timed and was alone; else UINT64_MAX */
 };
 
 struct measure_params {
@@ -51,6 +52,8 @@ frit_status measure_create(struct launch_trial *trial, const struct measure_para
                            struct measure **out, frit_err *err);
 void measure_destroy(struct measure *m); /* NULL does nothing */
 
+/* One step: compares a candidate, or times one.  False: the contest is over. */
+bool measure_step(struct measure *m);
 /* Compares the candidates until the clock shows `until`, but at least the first.  False: the time
  * was up. */
 bool measure_check(struct measure *m, uint64_t until);

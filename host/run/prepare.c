@@ -5,6 +5,7 @@
 #include "run/prepare.h"
 
 #include "run/bind_args.h"
+#include "run/choice.h"
 #include "run/launch_parts.h"
 
 #include <stdio.h>
@@ -258,6 +259,8 @@ static frit_status order_candidates(struct launch *l, struct candidates *out, fr
         sign(l, 0, &signature);
         launch_tune(l, &signature, out);
     }
+    if (!l->call->only && launch_may_be_measured(l))
+        choice_measure(l);
     return FRIT_OK;
 }
 

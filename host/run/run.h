@@ -39,6 +39,7 @@ struct run_value {
 struct run_op {
     uint64_t seed, counter; /* SEEDED rows */
     uint32_t context;       /* see record/context.h */
+    bool chosen;            /* it stands for a composite op that has a program, see choice.h */
 };
 
 struct plan;
@@ -56,7 +57,8 @@ enum run_mark {
     RUN_SKIPPED = 2,     /* none of its results were wanted */
     RUN_BY_OPS = 4,      /* its ops ran one by one instead of its program */
     RUN_CANDIDATE = 16,  /* another candidate of the program than the first ran */
-    RUN_DECOMPOSED = 32, /* the decomposition of a composite op ran instead of its program */
+    RUN_DECOMPOSED = 32, /* the decomposition of a composite op ran instead of its program, or is a
+                            part of the step because it is faster */
     RUN_ELSEWHERE = 64   /* it ran on another device */
 };
 

@@ -23,10 +23,8 @@
 #include "tune/sample.h"
 
 enum {
-    MAX_BYTES = 256 << 20, /* of operands and results */
-    PAGE = 4096,           /* operands lie at the same place in one as the launch's */
-    SAME_SLACK = 1 << 16,  /* more than twice what an operand has of its buffer: not the whole */
-    MAX_BELOW = 127        /* integers of every type */
+    PAGE = 4096,         /* operands lie at the same place in one as the launch's */
+    SAME_SLACK = 1 << 16 /* more than twice what an operand has of its buffer: not the whole */
 };
 
 /* ---- the ops ---- */
@@ -184,7 +182,7 @@ static frit_status place_operands(struct launch_trial *t, const struct launch *l
         place_memory(&t->memories[m]);
         bytes += t->memories[m].bytes;
     }
-    if (bytes > MAX_BYTES)
+    if (bytes > TRIAL_BYTES)
         return fail(err, FRIT_UNSUPPORTED, "a trial of %s would need %llu MiB", t->label,
                     (unsigned long long)(bytes >> 20));
     for (uint32_t i = 0; i < call->n_in; i++) {
@@ -201,7 +199,7 @@ static frit_status place_operands(struct launch_trial *t, const struct launch *l
 /* Integers may be positions in any dim. */
 static uint64_t least_extent(const struct graph *graph)
 {
-    uint64_t least = MAX_BELOW;
+    uint64_t least = TRIAL_BELOW;
 
     for (uint32_t v = 0; v < graph->n_values; v++)
         for (uint32_t d = 0; d < graph->values[v].type.rank; d++)
@@ -223,7 +221,7 @@ static frit_status make_memory(struct launch_trial *t, struct memory_pair *pair,
 
 static frit_status make_memories(struct launch_trial *t, const struct launch *l, frit_err *err)
 {
-    uint64_t random = UINT64_C(0x9e3779b97f4a7c15);
+    uint64_t random = TRIAL_RANDOM;
 
     for (uint32_t m = 0; m < t->n_memories; m++)
         TRY(make_memory(t, &t->memories[m], &random, err));
@@ -298,6 +296,7 @@ void trial_destroy(struct launch_trial *trial)
 {
     if (!trial)
         return;
+    trial_destroy(trial->decomposed);
     run_scratch_destroy(trial->scratch);
     for (uint32_t m = 0; m < trial->n_memories; m++) {
         buffer_disown(trial->memories[m].own);

@@ -26,8 +26,17 @@ void trial_destroy(struct launch_trial *trial); /* NULL does nothing */
 /* The digest of a launch's ops without their sizes, for tune_key. */
 frit_status trial_digest(const struct launch *l, uint8_t out[TUNE_DIGEST], frit_err *err);
 
-/* In the place of a candidate's number: the ops one by one, as parts.h adds them. */
-#define TRIAL_PARTS UINT32_MAX
+/* In the place of a candidate's number: the ops one by one, as parts.h adds them; of a choice
+ * (choice.h) the op by itself, and what it stands for one by one. */
+#define TRIAL_PARTS      UINT32_MAX
+#define TRIAL_NATIVE     (UINT32_MAX - 1)
+#define TRIAL_DECOMPOSED (UINT32_MAX - 2)
+
+/* Whether it is none of a program's candidates. */
+static inline bool trial_is_in_parts(uint32_t candidate)
+{
+    return candidate >= TRIAL_DECOMPOSED;
+}
 
 /* What a check found.  Other than TRIAL_RIGHT: never use the candidate. */
 enum trial_finding {

@@ -170,7 +170,8 @@ static frit_status look(struct candidate_check *c, frit_err *err)
 /* The ops' own programs are what is compared with. */
 static bool may_take_zones(const struct candidate_check *c)
 {
-    return c->candidate != TRIAL_PARTS && !(c->trial->device->info->caps & FRIT_CAP_NO_SUBALLOC);
+    return !trial_is_in_parts(c->candidate) &&
+           !(c->trial->device->info->caps & FRIT_CAP_NO_SUBALLOC);
 }
 
 static frit_status run_check(struct candidate_check *c, frit_err *err)
@@ -210,12 +211,12 @@ frit_status trial_check(struct launch_trial *trial, uint32_t candidate, uint32_t
                         enum trial_finding *finding, frit_err *why, frit_err *err)
 {
     const bool like_first = candidate && numeric_class == FRIT_NUMERIC_EXACT;
-    struct candidate_check check = {.trial = trial,
-                                    .candidate = candidate,
-                                    .numeric_class =
-                                        candidate ? numeric_class : FRIT_NUMERIC_REORDERED,
-                                    .expected = like_first ? trial->of_first : trial->of_ops,
-                                    .why = why};
+    struct candidate_check check = {
+        .trial = candidate == TRIAL_DECOMPOSED ? trial->decomposed : trial,
+        .candidate = candidate,
+        .numeric_class = candidate ? numeric_class : FRIT_NUMERIC_REORDERED,
+        .expected = like_first ? trial->of_first : trial->of_ops,
+        .why = why};
     frit_status st;
 
     *finding = TRIAL_RIGHT;

@@ -144,7 +144,7 @@ frit_status trial_add(struct launch_trial *t, struct frame *frame, uint32_t cand
                                      .strides = t->strides,
                                      .only = &candidate};
 
-    if (candidate == TRIAL_PARTS)
+    if (trial_is_in_parts(candidate))
         return parts_add(frame, err);
     return launch_add(&call, err);
 }
@@ -196,13 +196,13 @@ frit_status trial_finish(struct launch_trial *t, struct frame *frame, bool *fail
 
 /* ---- timing ---- */
 
-/* The next launch may take the memory of this one's results: it runs after it. */
+/* The next launch may take the memory of what this one has made: it runs after it. */
 static frit_status bury_results(struct launch_trial *t, struct frame *frame, frit_err *err)
 {
-    TRY(frame_reserve(frame, t->n_out, err));
-    for (uint32_t k = 0; k < t->n_out; k++)
-        if (t->out[k] != GRAPH_NO_VALUE)
-            frame_bury(frame, t->out[k]);
+    TRY(frame_reserve(frame, t->graph.n_values, err));
+    for (uint32_t v = 0; v < t->graph.n_values; v++)
+        if (!t->values[v].external && t->values[v].value.buffer)
+            frame_bury(frame, v);
     frame->n_log = frame->scratch->n_log;
     return FRIT_OK;
 }
@@ -234,6 +234,8 @@ frit_status trial_time(struct launch_trial *trial, uint32_t candidate, uint32_t 
     bool failed, measured;
     frit_status st;
 
+    if (candidate == TRIAL_DECOMPOSED && trial->decomposed)
+        return trial_time(trial->decomposed, candidate, n, out, err);
     TRY(trial_fill(trial, err));
     trial_rotate(trial);
     frame = trial_begin(trial, false);

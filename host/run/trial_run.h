@@ -50,7 +50,14 @@ struct launch_trial {
     void **of_ops;             /* by output: the ops' elements, dense; NULL: not computed */
     void **of_first;           /* candidate 0's */
     struct run_scratch *scratch;
+    struct launch_trial *decomposed; /* owned: of the same elements, see choice.h; NULL: none */
 };
+
+enum {
+    TRIAL_BYTES = 256 << 20, /* of operands and results */
+    TRIAL_BELOW = 127        /* integers of every type */
+};
+#define TRIAL_RANDOM UINT64_C(0x9e3779b97f4a7c15)
 
 /* Writes the operands' elements, unless they are there. */
 frit_status trial_fill(struct launch_trial *trial, frit_err *err);

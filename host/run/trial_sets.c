@@ -15,7 +15,7 @@ enum {
     BYTES_PER_MS = 512 << 10 /* of the budget: an eighth of it, by 4 GB/s */
 };
 
-static uint64_t bytes_of_set(const struct launch_trial *t)
+uint64_t trial_set_bytes(const struct launch_trial *t)
 {
     uint64_t bytes = 0;
 
@@ -27,7 +27,8 @@ static uint64_t bytes_of_set(const struct launch_trial *t)
 /* So many that those between two uses of a set fill the cache; 1: that cannot be, or takes long. */
 static uint32_t count_sets(const struct launch_trial *t)
 {
-    const uint64_t bytes = bytes_of_set(t), most = t->device->config.tune.budget_ms * BYTES_PER_MS;
+    const uint64_t bytes = trial_set_bytes(t),
+                   most = t->device->config.tune.budget_ms * BYTES_PER_MS;
     uint64_t cache = t->device->info->cache_bytes, n;
 
     if (!cache)

@@ -3,8 +3,12 @@
 #ifndef RUN_TRIAL_SETS_H
 #define RUN_TRIAL_SETS_H
 
+#include <stdint.h>
+
 struct launch_trial;
 
+/* Bytes of the operands of one set. */
+uint64_t trial_set_bytes(const struct launch_trial *trial);
 /* Makes further sets of operands, which launches that are timed use in turn, so that none finds its
  * own in the last level of cache: as many as that takes, up to MAX_SETS and 256 MiB.  Where these
  * are not enough, the operands are so few that a program has them in the cache, too, or so large

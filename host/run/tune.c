@@ -18,6 +18,7 @@
 #include "plan/program.h"
 #include "run/batch.h"
 #include "run/frame.h"
+#include "run/idle.h"
 #include "run/launch.h"
 #include "run/launch_parts.h"
 #include "run/limits.h"
@@ -167,8 +168,9 @@ static frit_status begin_measuring(const struct launch *l, const struct measure_
     return measure_create(trial, params, out, err);
 }
 
-/* The limits of the device are not measured at the key's expense. */
-static void measure_within(struct measure *m, uint64_t budget_ns)
+/* False: the budget was spent before.  The limits of the device are not measured at the key's
+ * expense. */
+static bool measure_within(struct measure *m, uint64_t budget_ns)
 {
     const uint64_t until = clock_ns() + budget_ns;
     uint64_t checked;
@@ -179,6 +181,7 @@ static void measure_within(struct measure *m, uint64_t budget_ns)
         limits_apply(m);
     complete = complete && measure_run(m, until + clock_ns() - checked);
     measure_keep(m, complete);
+    return complete;
 }
 
 /* For `frit tune`, which shows how far a program is. */
@@ -210,6 +213,7 @@ static void measure_once(struct launch *l, const uint8_t *digest, const struct s
     if (!list_contestants(l, order, &params) ||
         !tune_store_claim(device->tune_store, key->text, key->length))
         return;
+    atomic_fetch_add(&device->n_measuring, 1);
     begun = timeline_begin();
     log_step(l);
     str_addf(&what, "%s ", l->call->label);
@@ -221,12 +225,16 @@ static void measure_once(struct launch *l, const uint8_t *digest, const struct s
         log_write(FRIT_LOG_DEBUG, "tune", "%s: %s is not measured: %s", device->name,
                   l->call->label, err.text);
     } else {
-        measure_within(m, device->config.tune.budget_ms * 1000000);
+        const bool complete = measure_within(m, device->config.tune.budget_ms * 1000000);
+
         atomic_fetch_add(&device->count.tuned, 1);
+        if (!complete && idle_add(device, m))
+            m = NULL;
     }
     measure_destroy(m);
     str_fini(&what);
     timeline_end(begun, "tune", str_of(l->call->label));
+    atomic_fetch_sub(&device->n_measuring, 1);
     tune_store_release(device->tune_store, key->text, key->length);
 }
 
@@ -251,12 +259,12 @@ static bool force(const struct launch *l, struct candidates *order)
 }
 
 /* A launch that is made, of a program of the device's own plugin, or where all are tried. */
-static bool may_measure(const struct launch *l)
+bool launch_may_be_measured(const struct launch *l)
 {
     const frit_device *device = l->frame->device;
     const uint32_t fuser = l->call->program->fuser;
 
-    return device->measures && !l->ahead && !l->frame->is_trial &&
+    return device->measures && !l->ahead && !l->frame->is_trial && !l->copy_of &&
            (device->config.tune.tries || fuser == PROGRAM_OF_OP ||
             strcmp(device->fusers->list[fuser].plugin, device->entry->plugin->id) == 0);
 }
@@ -286,7 +294,7 @@ static const struct tune_record *find_or_measure(struct launch *l, const uint8_t
     struct tune_store *store = l->frame->device->tune_store;
     const struct tune_record *record = tune_store_find(store, key->text, key->length);
 
-    if (record || !may_measure(l))
+    if (record || !launch_may_be_measured(l))
         return record;
     measure_once(l, digest, key, sig, order);
     return tune_store_find(store, key->text, key->length);
@@ -348,7 +356,7 @@ void launch_tune(struct launch *l, const frit_signature *sig, struct candidates 
     const uint8_t *digest;
 
     if (force(l, order) || l->frame->device->config.tune.level == TUNE_OFF || l->copy_of ||
-        (!may_measure(l) && tune_store_is_empty(l->frame->device->tune_store)) ||
+        (!launch_may_be_measured(l) && tune_store_is_empty(l->frame->device->tune_store)) ||
         !(digest = digest_of(l, own)))
         return;
     bad = find_program(l, digest);

@@ -4,6 +4,8 @@
 #ifndef RUN_TUNE_H
 #define RUN_TUNE_H
 
+#include <stdbool.h>
+
 #include <frit/program.h>
 
 struct candidates;
@@ -20,5 +22,8 @@ void launch_tune(struct launch *l, const frit_signature *sig, struct candidates 
  * the record of the key that equal signatures have a key of their own from now on. */
 void launch_split(const struct launch *l, const frit_signature *sig,
                   const struct candidates *order);
+
+/* Whether the launch is one that is made, and its program may be tried in this process. */
+bool launch_may_be_measured(const struct launch *l);
 
 #endif

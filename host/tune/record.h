@@ -56,8 +56,11 @@ static inline bool tune_state_is_quarantined(enum tune_state state)
     return state >= TUNE_WRONG;
 }
 
-/* The identity, of version 0, of what no program offers but each block has: its ops one by one. */
-#define TUNE_PARTS "parts"
+/* Identities, of version 0, of what no program offers: a block's ops one by one; and the two forms
+ * of a composite op. */
+#define TUNE_PARTS      "parts"
+#define TUNE_NATIVE     "native"
+#define TUNE_DECOMPOSED "decomposed"
 
 /* Texts are clean (base/text.h). */
 struct tune_candidate {

@@ -51,6 +51,7 @@ typedef struct frit_device frit_device;
 typedef struct frit_stream frit_stream;
 typedef struct frit_tensor frit_tensor;
 typedef struct frit_graph frit_graph;
+typedef struct frit_safetensors frit_safetensors;
 
 /* Version of the library at run time, such as "0.1.0"; FRIT_VERSION is that of this header. */
 const char *frit_version(void);
@@ -342,6 +343,57 @@ frit_tensor *frit_wrap_host(frit_device *device, uint32_t dtype, frit_dims dims,
 /* Reads a NumPy file: versions 1 to 3 of the format, C or Fortran order, little endian. */
 frit_tensor *frit_load_npy(frit_device *device, const char *path);
 FRIT_NODISCARD frit_status frit_save_npy(frit_tensor *tensor, const char *path, frit_err *err);
+
+/* Opens a safetensors file: tensors with names, and texts with keys ("metadata").  The header is
+ * checked as a whole, also against the size of the file; FRIT_INVALID: it is damaged;
+ * FRIT_UNSUPPORTED: an element type or a rank that Frit does not have.
+ *
+ * The elements are mapped, not read: until the file is closed and no tensor of it uses the map any
+ * more, nobody may change or truncate it in place; that another file takes its name, as
+ * frit_save_safetensors does it, is no harm. */
+FRIT_NODISCARD frit_status frit_load_safetensors(const char *path, frit_safetensors **out,
+                                                 frit_err *err);
+/* Closes the file; its tensors stay valid.  NULL does nothing. */
+void frit_safetensors_free(frit_safetensors *file);
+
+typedef struct frit_safetensor_desc {
+    uint64_t struct_size; /* sizeof(frit_safetensor_desc) */
+    const char *name;
+    uint64_t bytes; /* of its elements */
+    uint32_t dtype;
+    uint32_t reserved;
+    frit_dims dims;
+} frit_safetensor_desc;
+
+typedef struct frit_metadata {
+    const char *key;
+    const char *value;
+} frit_metadata;
+
+uint64_t frit_safetensors_count(const frit_safetensors *file);
+/* Tensors and metadata in the order of the file's header; FRIT_INVALID beyond the last. */
+frit_status frit_safetensors_at(const frit_safetensors *file, uint64_t index,
+                                frit_safetensor_desc *out);
+frit_status frit_safetensors_metadata_at(const frit_safetensors *file, uint64_t index,
+                                         frit_metadata *out);
+/* The text of a key; NULL if there is none. */
+const char *frit_safetensors_metadata(const frit_safetensors *file, const char *key);
+/* A tensor of the file, in the mapped memory where the device can read it, else with a copy: as
+ * frit_wrap_host does it.  Tensors of f8e4m3 and f8e5m2 are packed values, for frit_dequantize. */
+frit_tensor *frit_safetensors_tensor(const frit_safetensors *file, frit_device *device,
+                                     const char *name);
+
+typedef struct frit_named_tensor {
+    frit_tensor *tensor;
+    const char *name; /* UTF-8 */
+} frit_named_tensor;
+
+/* Writes a safetensors file, in which tensors and metadata have the order of the arrays; names
+ * differ, and so do keys.  The file has either its old or its complete new contents.
+ * FRIT_UNSUPPORTED: the format has no such element type. */
+FRIT_NODISCARD frit_status frit_save_safetensors(const frit_named_tensor *tensors, uint64_t count,
+                                                 const frit_metadata *metadata, uint64_t n_metadata,
+                                                 const char *path, frit_err *err);
 
 /* Waits for the value and copies its elements, dense and row-major; `bytes` must be their size.  If
  * the value itself has failed, frit_tensor_error has the text too. */

@@ -101,8 +101,9 @@ enum {
     FRIT_STEP_VIEW = 8,     /* only a layout changed */
     FRIT_STEP_CANDIDATE =
         16, /* the first candidate of its program could not run; another one ran */
-    FRIT_STEP_DECOMPOSED = 32, /* a composite op without a program; its core ops ran */
-    FRIT_STEP_ELSEWHERE = 64   /* ran on the fallback device */
+    FRIT_STEP_DECOMPOSED =
+        32, /* core ops of a composite op whose program there is not, failed or is slower */
+    FRIT_STEP_ELSEWHERE = 64 /* ran on the fallback device */
 };
 
 /* One step of a plan: a block of ops that runs as one program, or a single op.  Values are numbered

@@ -39,7 +39,7 @@ struct options {
     int64_t cost_ns, fast_calls, sleep_ms, refuse_after, refuse_size, split;
     int64_t workspace_bytes, memory_bytes, cache_bytes;
     int64_t version, devices, mib_ns, fuses, add_refuses;
-    bool host_pointers, compiles, captures;
+    bool host_pointers, compiles, captures, means;
     enum clock_kind clock;
     frit_str fingerprint, log;
 };
@@ -66,7 +66,7 @@ struct instance {
 
 /* Reads all options into the instance, whose plug is set. */
 frit_status options_read(void *instance, const frit_host_options *options, frit_err *err);
-enum { N_OPTIONS = 21 };
+enum { N_OPTIONS = 22 };
 extern const frit_option options_list[N_OPTIONS];
 
 /* ---- programs ---- */
@@ -87,10 +87,10 @@ struct program {
     const struct offer *offers;
     uint32_t n_steps, n_in, n_args; /* fused */
     struct step steps[MAX_STEPS];
-    uint32_t args[3 * MAX_STEPS]; /* their values, operands first */
-    uint32_t n_axes;
-    bool is_reduced[FRIT_MAX_RANK]; /* of sum: the operand's dims */
-    bool keeps;                     /* of sum: reduced dims stay with extent 1 */
+    uint32_t args[3 * MAX_STEPS];   /* their values, operands first */
+    bool reduces;                   /* sum and mean */
+    bool is_reduced[FRIT_MAX_RANK]; /* of these: the operand's dims */
+    bool keeps;                     /* likewise: reduced dims stay with extent 1 */
     struct specs specs;
     atomic_uint_least32_t describes;
     /* What describe returns in turn: the same, but for what changes_identity and changes_version

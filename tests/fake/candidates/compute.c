@@ -68,6 +68,19 @@ static int64_t step_along(const frit_arg *arg, uint32_t rank, uint32_t d)
     return arg->strides[own] * (int64_t)sizeof(float);
 }
 
+/* Whether the elements lie one after the other. */
+static bool is_dense(const frit_arg *arg)
+{
+    int64_t stride = 1;
+
+    for (uint32_t d = arg->rank; d-- > 0;) {
+        if (arg->dims[d] != 1 && arg->strides[d] != stride)
+            return false;
+        stride *= arg->dims[d];
+    }
+    return true;
+}
+
 static float load(const char *at)
 {
     float value;
@@ -88,7 +101,7 @@ static void store(char *at, float value, enum kind kind, bool in_place)
     memcpy(at, &value, sizeof value);
 }
 
-/* ---- add, mul and copy ---- */
+/* ---- add, mul, div and copy ---- */
 
 float compute_scalar(const frit_launch *launch, uint32_t i)
 {
@@ -102,7 +115,34 @@ static float combine(uint32_t op, const float value[2])
 {
     if (op == FRIT_OP_add)
         return value[0] + value[1];
+    if (op == FRIT_OP_div)
+        return value[0] / value[1];
     return op == FRIT_OP_mul ? value[0] * value[1] : value[0];
+}
+
+/* The results where all arguments are dense and of one size, without a walk.  False: they are not.
+ */
+static bool map_dense(const struct program *program, const frit_launch *launch, enum kind kind)
+{
+    const uint32_t n_in = launch->n_args - 1;
+    const frit_arg *out = frit_arg_at(launch, n_in);
+    const bool in_place = compute_is_in_place(launch);
+    const int64_t n = elements(out), bytes = (int64_t)sizeof(float);
+
+    for (uint32_t k = 0; k <= n_in; k++) {
+        const frit_arg *arg = frit_arg_at(launch, k);
+
+        if (!arg->dtype || elements(arg) != n || !is_dense(arg))
+            return false;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        float value[2] = {0, 0};
+
+        for (uint32_t k = 0; k < n_in; k++)
+            value[k] = load(hosted_element(frit_arg_at(launch, k)) + i * bytes);
+        store(hosted_element(out) + i * bytes, combine(program->op, value), kind, in_place);
+    }
+    return true;
 }
 
 static void compute_map(const struct program *program, const frit_launch *launch, enum kind kind)
@@ -115,6 +155,8 @@ static void compute_map(const struct program *program, const frit_launch *launch
     uint32_t scalars = 0;
     struct walk walk;
 
+    if (map_dense(program, launch, kind))
+        return;
     walk_init(&walk, WALK_ELEMENTS, 3);
     for (uint32_t k = 0; k < n_in; k++) {
         const frit_arg *in = frit_arg_at(launch, k);
@@ -139,7 +181,7 @@ static void compute_map(const struct program *program, const frit_launch *launch
     }
 }
 
-/* ---- sum ---- */
+/* ---- sum and mean ---- */
 
 static float add_up(struct walk *terms, const char *from, bool reordered)
 {
@@ -158,14 +200,32 @@ static float add_up(struct walk *terms, const char *from, bool reordered)
     return reordered ? total : (float)sum;
 }
 
+/* The same sum, without a walk. */
+static void sum_all(const frit_arg *x, const frit_arg *y, enum kind kind)
+{
+    const char *from = hosted_element(x);
+    double sum = 0;
+
+    for (int64_t i = 0, n = elements(x); i < n; i++)
+        sum += (double)load(from + i * (int64_t)sizeof(float));
+    store(hosted_element(y), (float)sum, kind, false);
+}
+
 static void compute_sum(const struct program *program, const frit_launch *launch, enum kind kind)
 {
     const frit_arg *x = frit_arg_at(launch, 0), *y = frit_arg_at(launch, 1);
+    float count = 1;
     struct walk results, terms;
     uint32_t own = 0;
 
+    if (program->op == FRIT_OP_sum && kind != KIND_reordered && elements(y) == 1 && is_dense(x)) {
+        sum_all(x, y, kind);
+        return;
+    }
     walk_init(&results, WALK_ELEMENTS, 2);
     walk_init(&terms, WALK_ELEMENTS, 1);
+    if (program->op == FRIT_OP_mean)
+        count = (float)elements(x) / (float)elements(y);
     for (uint32_t d = 0; d < x->rank; d++) {
         int64_t step = step_along(x, x->rank, d);
 
@@ -177,8 +237,8 @@ static void compute_sum(const struct program *program, const frit_launch *launch
     }
     for (bool more = walk_first(&results); more; more = walk_next(&results))
         store(hosted_element(y) + results.at[0],
-              add_up(&terms, hosted_element(x) + results.at[1], kind == KIND_reordered), kind,
-              false);
+              add_up(&terms, hosted_element(x) + results.at[1], kind == KIND_reordered) / count,
+              kind, false);
 }
 
 /* ---- what is wrong ---- */
@@ -201,7 +261,7 @@ void compute(const struct program *program, const frit_launch *launch, enum kind
         kind = atomic_load(&program->instance->launches[kind]) % 2 ? KIND_class_lies : KIND_first;
     if (program->n_steps)
         fused_compute(program, launch);
-    else if (program->op == FRIT_OP_sum)
+    else if (program->reduces)
         compute_sum(program, launch, kind);
     else
         compute_map(program, launch, kind);

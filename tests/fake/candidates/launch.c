@@ -36,6 +36,7 @@ static bool is_fast(const struct options *options, const frit_launch *launch, ui
         return launches < (uint64_t)options->fast_calls;
     case KIND_small:
     case KIND_fused:
+    case KIND_whole:
         return compute_size(launch) <= options->split;
     case KIND_large:
         return compute_size(launch) >= options->split;

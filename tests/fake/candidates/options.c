@@ -22,11 +22,12 @@
     ROW(fuses, "0", 0, "ops of add and mul, at most 8, that are fused into one program")       \
     ROW(add_refuses, "0", 0, "elements from which add by itself is refused; 0: never")
 
-#define SWITCHES(ROW)                                                               \
-    ROW(host_pointers, "yes", "whether memory has host pointers")                   \
-    ROW(compiles, "no", "whether each candidate has to be compiled before it runs") \
-    ROW(captures, "no",                                                             \
-        "whether submits can be recorded; then the queue is none that runs inside of submit")
+#define SWITCHES(ROW)                                                                         \
+    ROW(host_pointers, "yes", "whether memory has host pointers")                             \
+    ROW(compiles, "no", "whether each candidate has to be compiled before it runs")           \
+    ROW(captures, "no",                                                                       \
+        "whether submits can be recorded; then the queue is none that runs inside of submit") \
+    ROW(means, "no", "whether there are programs of mean")
 
 #define NUMBER_OPTION(field, value, least, text) \
     {.struct_size = sizeof(frit_option),         \

@@ -10,7 +10,8 @@
 
 /* ---- which ops ---- */
 
-static const uint32_t rows[] = {FRIT_OP_add, FRIT_OP_mul, FRIT_OP_sum, FRIT_OP_copy};
+static const uint32_t rows[] = {FRIT_OP_add, FRIT_OP_mul,  FRIT_OP_div,
+                                FRIT_OP_sum, FRIT_OP_copy, FRIT_OP_mean};
 
 static bool takes_dtype(const void *ctx, uint32_t dtype)
 {
@@ -20,7 +21,10 @@ static bool takes_dtype(const void *ctx, uint32_t dtype)
 
 static bool runs(const void *ctx, const frit_op_desc *op)
 {
-    (void)ctx;
+    const struct instance *instance = ctx;
+
+    if (op->id == FRIT_OP_mean && !instance->options.means)
+        return false;
     for (uint32_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (rows[i] == op->id)
             return op_known(op) && op_dtypes_fit(op, takes_dtype, NULL);
@@ -30,9 +34,8 @@ static bool runs(const void *ctx, const frit_op_desc *op)
 frit_status program_supports(void *self, const frit_op_desc *ops, uint32_t count, uint32_t stride,
                              uint64_t *bits, frit_err *err)
 {
-    (void)self;
     (void)err;
-    op_supports(ops, count, stride, bits, runs, NULL);
+    op_supports(ops, count, stride, bits, runs, ((struct device *)self)->instance);
     return FRIT_OK;
 }
 
@@ -97,7 +100,7 @@ static frit_status program_prepare(void *self, uint32_t candidate, const frit_si
     if (is_refused(program, sig))
         return plug_fail(plug, err, FRIT_UNSUPPORTED, "an add of so many elements");
     status = prepare_kind(program, program->offers[candidate].kind, sig, out, err);
-    if (!status && program->op != FRIT_OP_sum)
+    if (!status && !program->reduces)
         status = specs_alias(&program->specs, sig, out, err);
     if (status) {
         specs_release(&program->specs, out);
@@ -210,6 +213,7 @@ static void read_axes(struct program *program, const frit_op_desc *op)
     frit_attrs_reduce attrs;
 
     op_copy_attrs(op, frit_record_info_at(frit_op_info_at(op->id)->record), &attrs);
+    program->reduces = true;
     program->keeps = attrs.keep;
     for (int64_t i = 0; i < attrs.axes.count; i++)
         program->is_reduced[attrs.axes.axis[i]] = true;
@@ -232,16 +236,21 @@ static struct program *create(struct instance *instance, uint32_t op, frit_progr
 
 frit_status program_create(void *self, const frit_op_desc *op, frit_program *out, frit_err *err)
 {
+    static const struct offer whole = {KIND_whole, 100};
     struct instance *instance = ((struct device *)self)->instance;
     struct program *program;
 
-    if (!runs(NULL, op))
+    if (!runs(instance, op))
         return plug_fail(&instance->plug, err, FRIT_UNSUPPORTED, "no program for op %u", op->id);
     program = create(instance, op->id, out, err);
     if (!program)
         return FRIT_NO_HOST_MEMORY;
-    if (op->id == FRIT_OP_sum)
+    if (op->id == FRIT_OP_sum || op->id == FRIT_OP_mean)
         read_axes(program, op);
+    if (op->id == FRIT_OP_mean) {
+        program->offers = &whole;
+        program->n_offers = 1;
+    }
     list_candidates(program);
     return FRIT_OK;
 }

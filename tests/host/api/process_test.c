@@ -68,6 +68,7 @@ static void expect_texts(const struct rig *rig, frit_tensor *live)
     frit_device *device;
     frit_host *host;
     frit_graph *graph;
+    frit_safetensors *file;
     char *text;
     float out[6];
 
@@ -83,6 +84,9 @@ static void expect_texts(const struct rig *rig, frit_tensor *live)
     expect_barred(frit_read(live, out, sizeof(out), &err), &err, "read");
     expect_barred(frit_write(live, out, sizeof(out), &err), &err, "write");
     expect_barred(frit_save_npy(live, "/dev/null", &err), &err, "read");
+    expect_barred(frit_load_safetensors("/dev/null", &file, &err), &err, "load_safetensors");
+    expect_barred(frit_save_safetensors(NULL, 0, NULL, 0, "/dev/null", &err), &err,
+                  "save_safetensors");
     expect_barred(frit_graph_parse("x", "", 0, &graph, &err), &err, "graph_parse");
     expect(frit_device_info_at(rig->host, 0, &desc) == FRIT_UNSUPPORTED, "device_info_at");
 }

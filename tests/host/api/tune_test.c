@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <frit/frit.h>
@@ -12,6 +13,7 @@
 #include <frit/tune.h>
 
 #include "api/host.h"
+#include "base/clock.h"
 #include "device/device.h"
 #include "fake/candidates/stats.h"
 #include "load/registry.h"
@@ -22,6 +24,7 @@
 
 #define RIG_CANDIDATES "fake/candidates/libfrit-fake-candidates.so"
 #define PLUGIN         "plugin.fake-candidates"
+#define LONG_MS        "600000" /* enough for every limit, with sanitizers too */
 
 enum { MOST = 5000, AGAIN = 6 };
 
@@ -57,8 +60,8 @@ static const char *const ways[][7] = {
 };
 enum { WAYS = sizeof(ways) / sizeof(*ways) };
 
-static void open_with(struct plugin_rig *rig, const char *candidates, const char *const *options,
-                      const char *when)
+static void begin_rig(struct plugin_rig *rig, const char *candidates, const char *const *options,
+                      const char *when, const char *budget)
 {
     memset(rig, 0, sizeof(*rig));
     rig_plugin(rig, PLUGIN, RIG_CANDIDATES);
@@ -67,8 +70,14 @@ static void open_with(struct plugin_rig *rig, const char *candidates, const char
         rig_set(rig, PLUGIN, options[0], options[1]);
     rig_set(rig, "fusion", "store", "none");
     rig_set(rig, "tune", "when", when);
-    rig_set(rig, "tune", "budget", "5000");
+    rig_set(rig, "tune", "budget", budget);
     rig_set(rig, "frit", "log", "off");
+}
+
+static void open_with(struct plugin_rig *rig, const char *candidates, const char *const *options,
+                      const char *when)
+{
+    begin_rig(rig, candidates, options, when, "5000");
 }
 
 static void open_rig(struct plugin_rig *rig, const char *candidates, const char *const *options)
@@ -241,14 +250,16 @@ static void a_launch_at_the_limit_ends_the_search(void **state)
     frit_decisions *list;
 
     (void)state;
-    open_rig(&rig, "slow", even);
+    begin_rig(&rig, "slow", even, "any", LONG_MS);
+    rig_open(&rig, "candidates");
     sum_up(&rig, n);
     assert_string_equal(decision_of(&rig, &list, "sum").reason, "roofline");
     frit_decisions_free(list);
     assert_string_equal(decision_of(&rig, &list, "roofline: sum").reason, "measured");
     frit_decisions_free(list);
     rig_close(&rig);
-    open_rig(&rig, "slow", cached);
+    begin_rig(&rig, "slow", cached, "any", LONG_MS);
+    rig_open(&rig, "candidates");
     sum_up(&rig, n);
     assert_string_equal(decision_of(&rig, &list, "sum").reason, "measured");
     frit_decisions_free(list);
@@ -483,6 +494,226 @@ static void parts_that_cannot_run_leave_it_to_the_program(void **state)
     rig_close(&rig);
 }
 
+/* ---- composite ops ---- */
+
+static void open_means(struct plugin_rig *rig, const char *const *options, const char *store,
+                       const char *force)
+{
+    open_with(rig, "", options, "any");
+    rig_set(rig, PLUGIN, "option.means", "yes");
+    rig_set(rig, PLUGIN, "option.split", "1000");
+    rig_set(rig, "tune", "store", store);
+    rig_set(rig, "tune", "force", force);
+    rig_open(rig, "candidates");
+}
+
+/* The mean of `n` numbers that end after a whole hundred. */
+static void mean_again(const struct plugin_rig *rig, int64_t n, int times)
+{
+    for (int i = 0; i < times; i++) {
+        frit_tensor *x = numbers(rig, n, 1), *mean = frit_mean(x, .axes = FRIT_AXES(0));
+
+        expect_sum(mean, 1, 50.5f, 0);
+        frit_release(mean);
+        frit_release(x);
+    }
+}
+
+/* Means of `n` run as what they stand for, two launches, from now on. */
+static void expect_means(const struct plugin_rig *rig, int64_t n, bool decomposed)
+{
+    const uint64_t whole = launches(rig, "whole"), first = launches(rig, "first");
+
+    mean_again(rig, n, AGAIN);
+    assert_int_equal(launches(rig, "whole") - whole, decomposed ? 0 : AGAIN);
+    assert_int_equal(launches(rig, "first") - first, decomposed ? 2 * AGAIN : 0);
+}
+
+static void slow_composites_are_decomposed(void **state)
+{
+    (void)state;
+    for (int w = 0; w < WAYS; w++) {
+        struct plugin_rig rig;
+
+        open_means(&rig, ways[w], "none", "none");
+        mean_again(&rig, SMALL, 2);
+        mean_again(&rig, LARGE, 3);
+        expect_means(&rig, SMALL, false);
+        expect_means(&rig, LARGE, true);
+        expect_means(&rig, SMALL, false);
+        assert_int_equal(rig_stats(&rig).quarantined, 0);
+        assert_true(rig_stats(&rig).decomposed > 0);
+        rig_close(&rig);
+    }
+}
+
+static void decisions_on_composites_are_kept(void **state)
+{
+    char folder[] = "/tmp/frit-forms-XXXXXX", path[64];
+    frit_err err = {.struct_size = sizeof(err)};
+
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof(path), "%s/tune.db", folder);
+    for (int i = 0; i < 2; i++) {
+        struct plugin_rig rig;
+
+        open_means(&rig, ways[0], path, "none");
+        mean_again(&rig, SMALL, i ? 0 : 2);
+        mean_again(&rig, LARGE, i ? 0 : 3);
+        expect_means(&rig, SMALL, false);
+        expect_means(&rig, LARGE, true);
+        assert_int_equal(rig_stats(&rig).tuned > 0, i == 0);
+        if (i)
+            assert_int_equal(frit_decisions_forget(rig.dev, NULL, NULL, &err), FRIT_OK);
+        mean_again(&rig, LARGE, AGAIN);
+        rig_close(&rig);
+    }
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(rmdir(folder), 0);
+}
+
+static void a_forced_form_runs(void **state)
+{
+    struct plugin_rig rig;
+
+    (void)state;
+    open_means(&rig, ways[0], "none", "decomposed");
+    expect_means(&rig, SMALL, true);
+    rig_close(&rig);
+}
+
+/* ---- while the device is idle ---- */
+
+enum { WAIT_MS = 10000, BUSY_MS = 50, CALM_MS = 9, NS_PER_MS = 1000000 };
+
+static void sleep_ms(int64_t ms)
+{
+    const struct timespec time = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
+
+    nanosleep(&time, NULL);
+}
+
+/* Copies the reason of the decision on add. */
+static void reason_of(const struct plugin_rig *rig, char out[32])
+{
+    frit_decisions *list;
+    const frit_decision_desc decision = decision_of(rig, &list, "add");
+
+    snprintf(out, 32, "%s", decision.reason);
+    frit_decisions_free(list);
+}
+
+static void open_idle(struct plugin_rig *rig, const char *const *options, const char *idle)
+{
+    begin_rig(rig, "slow,equal,fast:10", options, "any", "1");
+    rig_set(rig, "tune", "idle", idle);
+    rig_open(rig, "candidates");
+}
+
+/* The first launch has no time for all of its candidates; the best one runs all the same, once
+ * there was time, in plans that ran before. */
+static void the_rest_is_measured_when_idle(void **state)
+{
+    (void)state;
+    for (int w = 1; w < WAYS; w++) {
+        struct plugin_rig rig;
+        char reason[32];
+        uint64_t before;
+
+        open_idle(&rig, ways[w], "60000");
+        add_once(&rig, 1000, false);
+        reason_of(&rig, reason);
+        assert_string_equal(reason, "budget");
+        add_again(&rig, 1000);
+        for (int ms = 0; ms < WAIT_MS && strcmp(reason, "budget") == 0; ms += 5) {
+            sleep_ms(5);
+            reason_of(&rig, reason);
+        }
+        assert_string_equal(reason, "measured");
+        before = launches(&rig, "fast");
+        add_again(&rig, 1000);
+        assert_int_equal(launches(&rig, "fast") - before, AGAIN);
+        rig_close(&rig);
+    }
+}
+
+static uint64_t trials(const struct plugin_rig *rig)
+{
+    return launches(rig, "slow") + launches(rig, "equal") + launches(rig, "fast");
+}
+
+/* Keeps the device at work for BUSY_MS; the longest time without a launch. */
+static uint64_t be_busy(const struct plugin_rig *rig)
+{
+    const uint64_t begun = clock_ns();
+    uint64_t last = begun, longest = 0;
+
+    while (last - begun < BUSY_MS * NS_PER_MS) {
+        uint64_t now;
+
+        add_once(rig, 1000, false);
+        now = clock_ns();
+        longest = now - last > longest ? now - last : longest;
+        last = now;
+    }
+    return longest;
+}
+
+/* A contest waits when the device is closed. */
+static void a_busy_device_measures_nothing(void **state)
+{
+    struct plugin_rig rig;
+    uint64_t before, gap = UINT64_MAX;
+
+    (void)state;
+    for (int tries = 0; tries < 20 && gap >= CALM_MS * NS_PER_MS; tries++) {
+        open_idle(&rig, ways[1], "60000");
+        add_once(&rig, 1000, false);
+        before = trials(&rig);
+        gap = be_busy(&rig);
+        if (gap < CALM_MS * NS_PER_MS)
+            assert_int_equal(trials(&rig), before);
+        rig_close(&rig);
+    }
+    if (gap >= CALM_MS * NS_PER_MS)
+        skip(); /* the machine is too slow to keep a device at work */
+}
+
+static void it_can_be_switched_off(void **state)
+{
+    struct plugin_rig rig;
+    char reason[32];
+
+    (void)state;
+    open_idle(&rig, ways[1], "0");
+    add_once(&rig, 1000, false);
+    sleep_ms(5 * CALM_MS);
+    reason_of(&rig, reason);
+    assert_string_equal(reason, "budget");
+    rig_close(&rig);
+}
+
+/* The user's measurement is neither refused nor counts what trials do. */
+static void device_time_is_the_users(void **state)
+{
+    struct plugin_rig rig;
+
+    (void)state;
+    open_idle(&rig, ways[2], "60000");
+    add_once(&rig, 1000, false);
+    for (int i = 0; i < 10; i++) {
+        frit_device_time time = {.struct_size = sizeof(time)};
+
+        assert_int_equal(frit_device_time_start(rig.dev, NULL), FRIT_OK);
+        sleep_ms(3);
+        assert_int_equal(frit_device_time_stop(rig.dev, &time, NULL), FRIT_OK);
+        assert_int_equal(time.commands, 0);
+        sleep_ms(15);
+    }
+    rig_close(&rig);
+}
+
 /* ---- when ---- */
 
 /* Plans that are bound, or recorded by the driver, do not outlast what they follow. */
@@ -546,6 +777,10 @@ int main(void)
         cmocka_unit_test(operands_are_rotated),
         cmocka_unit_test(a_launch_at_the_limit_ends_the_search),
         cmocka_unit_test(bad_ones_never_run_again),
+        cmocka_unit_test(the_rest_is_measured_when_idle),
+        cmocka_unit_test(a_busy_device_measures_nothing),
+        cmocka_unit_test(it_can_be_switched_off),
+        cmocka_unit_test(device_time_is_the_users),
         cmocka_unit_test(a_refused_size_is_tuned_apart),
         cmocka_unit_test(decisions_reach_bound_plans_at_once),
         cmocka_unit_test(slow_blocks_run_in_parts),
@@ -553,6 +788,9 @@ int main(void)
         cmocka_unit_test(decisions_on_parts_are_kept),
         cmocka_unit_test(parts_choose_among_their_candidates),
         cmocka_unit_test(parts_that_cannot_run_leave_it_to_the_program),
+        cmocka_unit_test(slow_composites_are_decomposed),
+        cmocka_unit_test(decisions_on_composites_are_kept),
+        cmocka_unit_test(a_forced_form_runs),
         cmocka_unit_test(nothing_is_measured_ahead),
         cmocka_unit_test(a_forced_one_runs),
     };
