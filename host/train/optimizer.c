@@ -171,8 +171,13 @@ static void record_states(frit_optimizer *o, frit_tensor *const *params)
             cell_own(t_full(&rule, &(struct op_type){.dtype = FRIT_F32}, 0).tensor);
 }
 
-static frit_status check_states(const frit_optimizer *o, frit_err *err)
+/* Computes the states, so that the first step has something to go back to. */
+static frit_status compute_states(const frit_optimizer *o, frit_err *err)
 {
+    const frit_status st = frit_sync(o->device, err);
+
+    if (st)
+        return fail_context(err, "optimizer_create");
     for (uint32_t i = o->n_params; i < o->cells.n; i++) {
         frit_tensor *now = o->cells.cell[i].now;
 
@@ -197,7 +202,7 @@ static frit_status init(frit_optimizer *o, frit_tensor *const *params, frit_err 
     section_end(&section);
     o->cells.n = o->n_params + o->n_states;
     o->cells.keeps = !(o->config.flags & FRIT_OPTIMIZER_IN_PLACE);
-    return check_states(o, err);
+    return compute_states(o, err);
 }
 
 frit_status frit_optimizer_create(const frit_optimizer_config *config, frit_tensor *const *params,
