@@ -22,26 +22,19 @@ struct backward_pass {
 
 /* ---- gradients of values ---- */
 
-/* A reference of its own to a tensor. */
-static frit_tensor *own(frit_tensor *tensor)
-{
-    return frit_ref(handle_plain(tensor));
-}
-
 static void accumulate(struct history *history, uint32_t value, term grad)
 {
     struct history_value *v = &history->values[value];
     frit_tensor *before = v->grad;
 
-    v->grad = own(before ? t_add(t_of(before), grad).tensor : grad.tensor);
-    if (before)
-        frit_release(before);
+    v->grad = history_keep(before ? t_add(t_of(before), grad).tensor : grad.tensor);
+    history_unkeep(before);
 }
 
 static void drop_grad(struct history_value *v)
 {
     if (v->grad && !v->is_watched) {
-        frit_release(v->grad);
+        history_unkeep(v->grad);
         v->grad = NULL;
     }
 }
@@ -201,8 +194,7 @@ static frit_status run_function(struct backward_pass *p, const struct history_no
     for (uint32_t i = 0; i < node->n_in; i++) {
         if (grads[i] && !st && wanted[i])
             accumulate(p->history, node->in[i].value, t_sum_to(t_of(grads[i]), &node->in[i].type));
-        if (grads[i])
-            frit_release(grads[i]);
+        history_unkeep(grads[i]);
     }
     return st;
 }

@@ -393,10 +393,11 @@ static inline __attribute__((always_inline)) bool disown_mine(frit_tensor *tenso
         return false;
     owner_lock_enter(&home->lock);
     mine = slot_is(slot, tensor) && slot_home_of(slot) == home && !slot->aliases;
-    if (mine && scoped)
-        slot->scope = NULL;
-    if (mine)
+    if (mine && (!scoped || slot->scope)) {
+        if (scoped)
+            slot->scope = NULL;
         stream_disown_locked((struct stream *)home, slot);
+    }
     if (home->dying)
         home_drop(home);
     else
@@ -432,15 +433,18 @@ bool stream_disown(frit_tensor *tensor)
 void stream_disown_scoped(frit_tensor *tensor)
 {
     struct slot *slot;
+    bool owns;
 
     if (disown_mine(tensor, true))
         return;
     slot = slot_enter(tensor, NULL);
     if (!slot)
         return;
+    owns = slot->scope;
     slot->scope = NULL;
     slot_leave(slot);
-    stream_disown(tensor);
+    if (owns)
+        stream_disown(tensor);
 }
 
 /* ---- errors ---- */

@@ -146,8 +146,8 @@ static inline void stream_disown_locked(struct stream *stream, struct slot *slot
 }
 /* Gives an owner back, from any thread, no lock held; false for a handle that names nothing. */
 bool stream_disown(frit_tensor *tensor);
-/* Removes the tensor from its scope and gives back the scope's owner; the tensor lives on if it has
- * other owners. */
+/* Removes the tensor from its scope and gives back the scope's owner, if the program has not
+ * released it; the tensor lives on if it has other owners. */
 void stream_disown_scoped(frit_tensor *tensor);
 
 /* ---- errors ---- */
