@@ -137,6 +137,7 @@ struct frit_device {
     struct plan_saver *saver; /* NULL: plans are not kept */
     struct tune_store *tune_store;
     _Atomic(struct idle_tuner *) idle; /* run/idle.h; NULL: nothing had to wait for it yet */
+    atomic_uint n_measuring;           /* launches whose candidates are measured before they run */
     uint64_t decisions; /* serial of what it decides, atomic: bound plans follow it */
     bool measures;      /* first launches measure candidates of its plugin */
     struct labels *labels;

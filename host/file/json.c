@@ -14,7 +14,8 @@ static bool broken(struct json_reader *reader, const char *why)
 
 static void skip_blanks(struct json_reader *reader)
 {
-    while (reader->at < reader->end && memchr(" \t\n\r", *reader->at, 4))
+    while (reader->at < reader->end && (*reader->at == ' ' || *reader->at == '\t' ||
+                                        *reader->at == '\n' || *reader->at == '\r'))
         reader->at++;
 }
 
@@ -199,7 +200,8 @@ bool json_whole(struct json_reader *reader, int64_t *out)
     }
     if (reader->at == start || (*start == '0' && reader->at - start > 1))
         return broken(reader, why);
-    if (reader->at < reader->end && memchr(".eE", *reader->at, 3))
+    if (reader->at < reader->end &&
+        (*reader->at == '.' || *reader->at == 'e' || *reader->at == 'E'))
         return broken(reader, why);
     *out = number;
     return true;

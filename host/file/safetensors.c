@@ -290,12 +290,11 @@ static frit_status check_all(const struct parse *parse)
 frit_status safetensors_parse(char *header, size_t header_bytes, uint64_t data_bytes,
                               struct safetensors *out, frit_err *err)
 {
-    struct parse parse = {.reader = {.start = header, .at = header, .end = header + header_bytes},
-                          .out = out,
-                          .data_bytes = data_bytes,
-                          .err = err};
+    struct parse parse = {.out = out, .data_bytes = data_bytes, .err = err};
     frit_status st;
 
+    parse.reader.start = parse.reader.at = header;
+    parse.reader.end = header + header_bytes;
     *out = (struct safetensors){0};
     st = parse_header(&parse);
     if (!st)

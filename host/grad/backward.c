@@ -3,7 +3,6 @@
  * outputs. */
 #include "grad/backward.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "base/fail.h"
@@ -23,26 +22,19 @@ struct backward_pass {
 
 /* ---- gradients of values ---- */
 
-/* A reference of its own to a tensor. */
-static frit_tensor *own(frit_tensor *tensor)
-{
-    return frit_ref(handle_plain(tensor));
-}
-
 static void accumulate(struct history *history, uint32_t value, term grad)
 {
     struct history_value *v = &history->values[value];
     frit_tensor *before = v->grad;
 
-    v->grad = own(before ? t_add(t_of(before), grad).tensor : grad.tensor);
-    if (before)
-        frit_release(before);
+    v->grad = history_keep(before ? t_add(t_of(before), grad).tensor : grad.tensor);
+    history_unkeep(before);
 }
 
 static void drop_grad(struct history_value *v)
 {
     if (v->grad && !v->is_watched) {
-        frit_release(v->grad);
+        history_unkeep(v->grad);
         v->grad = NULL;
     }
 }
@@ -54,46 +46,43 @@ static const char *node_name(const struct history_node *node)
     return node->op == FRIT_OP_none ? "a function" : op_row(node->op)->name;
 }
 
-/* What the node held is as it was. */
+/* What the node held is as it was.  `what` NULL: of a function. */
 static frit_status check_held(const struct backward_pass *p, const struct history_node *node,
-                              const struct held *held, const char *what)
+                              const struct held *held, const frit_slot_info *what)
 {
     struct slot *slot = held->tensor ? slot_enter(held->tensor, NULL) : NULL;
+    const char *name = what && what->name ? what->name : "operand";
     bool same;
 
+    if (!held->tensor)
+        return FRIT_OK;
     if (!slot)
-        return held->tensor
-                   ? fail(p->err, FRIT_INVALID,
-                          "grad_backward: %s of %s is gone: it was released once too often", what,
-                          node_name(node))
-                   : FRIT_OK;
+        return fail(p->err, FRIT_INVALID,
+                    "grad_backward: %s of %s is gone: it was released once too often", name,
+                    node_name(node));
     same = slot_life(slot) == held->life;
     slot_leave(slot);
-    return same ? FRIT_OK
-                : fail(p->err, FRIT_INVALID,
-                       "grad_backward: the gradient of %s needs its %s, which frit_write has "
-                       "replaced since; write after the backward pass",
-                       node_name(node), what);
+    if (same)
+        return FRIT_OK;
+    return fail(p->err, FRIT_INVALID,
+                "grad_backward: the gradient of %s needs its %s, which frit_write has replaced "
+                "since; write after the backward pass",
+                node_name(node), name);
 }
 
 static frit_status check_node(const struct backward_pass *p, const struct history_node *node)
 {
     const frit_op_info *row = op_row(node->op);
-    char what[64];
 
     if (node->is_spent)
         return fail(p->err, FRIT_INVALID,
                     "grad_backward: an earlier backward pass has passed %s; let that one keep what "
                     "it needs (FRIT_GRAD_KEEP)",
                     node_name(node));
-    for (uint32_t i = 0; i < node->n_in; i++) {
-        const frit_slot_info *slot = row ? op_slot(row, node->n_in, i) : NULL;
-
-        snprintf(what, sizeof(what), "operand %s", slot && slot->name ? slot->name : "");
-        TRY(check_held(p, node, &node->in[i].held, what));
-    }
+    for (uint32_t i = 0; i < node->n_in; i++)
+        TRY(check_held(p, node, &node->in[i].held, row ? op_slot(row, node->n_in, i) : NULL));
     for (uint32_t k = 0; k < node->n_out; k++)
-        TRY(check_held(p, node, &node->out[k].held, "result"));
+        TRY(check_held(p, node, &node->out[k].held, row ? &row->out[k] : NULL));
     return FRIT_OK;
 }
 
@@ -205,8 +194,7 @@ static frit_status run_function(struct backward_pass *p, const struct history_no
     for (uint32_t i = 0; i < node->n_in; i++) {
         if (grads[i] && !st && wanted[i])
             accumulate(p->history, node->in[i].value, t_sum_to(t_of(grads[i]), &node->in[i].type));
-        if (grads[i])
-            frit_release(grads[i]);
+        history_unkeep(grads[i]);
     }
     return st;
 }

@@ -13,6 +13,7 @@
 #include "device/device.h"
 #include "grad/rule.h"
 #include "graph/decompose/decompose.h"
+#include "record/stream.h"
 #include "tensor/slot.h"
 
 static atomic_uint last_number;
@@ -71,18 +72,43 @@ struct history *history_of(const frit_device *device)
 
 /* ---- tensors ---- */
 
+frit_tensor *history_keep(frit_tensor *tensor)
+{
+    struct slot *slot = slot_enter(tensor, NULL);
+
+    if (slot) {
+        if (!slot_is_immortal(slot))
+            slot_keep(slot);
+        slot_leave(slot);
+    }
+    return handle_plain(tensor);
+}
+
+void history_unkeep(frit_tensor *tensor)
+{
+    struct slot *slot = tensor ? slot_enter(tensor, NULL) : NULL;
+    const bool kept = slot && !slot_is_immortal(slot);
+
+    if (!slot)
+        return;
+    if (kept)
+        slot_unkeep(slot);
+    slot_leave(slot);
+    if (kept)
+        stream_disown(tensor);
+}
+
 void held_release(struct held *held)
 {
-    if (held->tensor)
-        frit_release(held->tensor);
+    history_unkeep(held->tensor);
     held->tensor = NULL;
 }
 
 /* Inside the slot's lock. */
 static struct held hold(struct slot *slot, frit_tensor *tensor)
 {
-    if (!slot_is_immortal(slot) && slot->owners < UINT32_MAX)
-        slot->owners++;
+    if (!slot_is_immortal(slot))
+        slot_keep(slot);
     return (struct held){handle_plain(tensor), slot_life(slot)};
 }
 
@@ -429,10 +455,8 @@ void history_close(struct history *history)
     for (uint32_t n = 0; n < history->n_nodes; n++)
         history_spend(&history->nodes[n]);
     for (uint32_t v = 0; v < history->n_values; v++) {
-        if (history->values[v].tensor)
-            frit_release(history->values[v].tensor);
-        if (history->values[v].grad)
-            frit_release(history->values[v].grad);
+        history_unkeep(history->values[v].tensor);
+        history_unkeep(history->values[v].grad);
     }
     map_fini(&history->watched, NULL);
     arena_fini(&history->arena);

@@ -48,8 +48,8 @@ struct history_node;
 
 /* A node that is no op: its gradients come from a function. */
 struct history_function {
-    /* Returns the gradients of the operands into `grads` (NULL: none), which the caller releases.
-     */
+    /* Returns the gradients of the operands into `grads` (NULL: none), which are the caller's to
+     * history_unkeep. */
     frit_status (*backward)(void *ctx, const struct history_node *node,
                             frit_tensor *const *out_grads, frit_tensor **grads, frit_err *err);
     void (*drop)(void *ctx); /* may be NULL */
@@ -112,5 +112,8 @@ uint32_t history_slot(const struct history_node *node, uint32_t i);
 /* Releases what a node holds. */
 void history_spend(struct history_node *node);
 void held_release(struct held *held);
+/* An owner of a tensor beside the program's and its scope's; returns the handle. */
+frit_tensor *history_keep(frit_tensor *tensor);
+void history_unkeep(frit_tensor *tensor); /* may be NULL */
 
 #endif

@@ -18,7 +18,7 @@ struct replay {
     uint32_t n_in, n_out;
 };
 /* `in`: NULL where an operand is no tensor.  `grads[i]` gets the gradient of each operand that
- * `wanted[i]`, else NULL: the caller's to release. */
+ * `wanted[i]`, else NULL: the caller's to history_unkeep. */
 frit_status replay_backward(frit_device *device, const struct replay *replay,
                             frit_tensor *const *in, const bool *wanted,
                             frit_tensor *const *out_grads, frit_tensor **grads, frit_err *err);

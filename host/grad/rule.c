@@ -2,6 +2,7 @@
 /* The words of rules, and the table of them. */
 #include "grad/rule.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "grad/rules_contract.h"
@@ -71,6 +72,24 @@ term t_where(term mask, term a, term b)
 term t_share(term g, term wins, term ties)
 {
     return t_where(wins, g, t_where(ties, t_mul(g, t_num(0.5)), t_num(0)));
+}
+
+term t_over_square(term x, term y)
+{
+    return t_div(t_div(x, y), y);
+}
+
+double t_number(term t)
+{
+    double value;
+
+    memcpy(&value, &t.scalar.bits, sizeof(value)); /* a float, as op_check left it */
+    return value;
+}
+
+term t_below_zero(term x)
+{
+    return x.tensor ? t_op2(FRIT_OP_minimum, x, t_num(0)) : t_num(fmin(t_number(x), 0));
 }
 
 term t_silu_slope(term x, term s)

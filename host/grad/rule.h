@@ -63,6 +63,9 @@ static inline term t_num(double value)
     return api_f(value);
 }
 
+/* The number of a term that is one. */
+double t_number(term t);
+
 static inline bool t_has(term t)
 {
     return t.tensor != NULL || t.scalar.kind != FRIT_SCALAR_NONE;
@@ -107,6 +110,7 @@ T_BINARY(sub)
 T_BINARY(mul)
 T_BINARY(div)
 T_BINARY(pow)
+T_BINARY(hypot)
 T_BINARY(eq)
 T_BINARY(lt)
 T_BINARY(le)
@@ -118,6 +122,10 @@ T_BINARY(or)
 term t_where(term mask, term a, term b);
 /* `g` where `wins`, half of it where `ties`, else 0. */
 term t_share(term g, term wins, term ties);
+/* x / y^2, where the square could overflow. */
+term t_over_square(term x, term y);
+/* The smaller of x and 0; of a number, too. */
+term t_below_zero(term x);
 /* The slope of x * s, where s is sigmoid(x). */
 term t_silu_slope(term x, term s);
 /* `t` where the mask is true, else 0. */

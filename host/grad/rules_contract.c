@@ -36,6 +36,18 @@ term rule_conv(const struct grad_rule *r, uint32_t i)
     return t_op(FRIT_OP_conv_backward_w, 3, (term[]){r->in[0], t_shape(r, 1), r->g[0]}, &attrs);
 }
 
+/* The elements of t before the type's extents. */
+static term first_of(term t, const struct op_type *type)
+{
+    const struct op_type have = t_type(t);
+    frit_slices slices = {.count = type->rank};
+
+    for (uint32_t d = 0; d < type->rank; d++)
+        slices.dim[d] = (frit_range){0, type->dims[d], 1};
+    return op_type_equal(&have, type) ? t : t_slice(t, &slices);
+}
+
+/* By x: what padding_out adds may make conv's result larger than x. */
 term rule_conv_transpose(const struct grad_rule *r, uint32_t i)
 {
     frit_attrs_conv_transpose attrs = r->attrs->conv_transpose;
@@ -51,7 +63,8 @@ term rule_conv_transpose(const struct grad_rule *r, uint32_t i)
         conv.padding[d] = attrs.padding[d];
         conv.dilation[d] = attrs.dilation[d];
     }
-    return t_op(FRIT_OP_conv, 3, (term[]){r->g[0], r->in[1], t_none()}, &conv);
+    return first_of(t_op(FRIT_OP_conv, 3, (term[]){r->g[0], r->in[1], t_none()}, &conv),
+                    &r->types[0].type);
 }
 
 term rule_avg_pool(const struct grad_rule *r, uint32_t i)

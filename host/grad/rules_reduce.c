@@ -3,37 +3,27 @@
 #include "grad/rules_reduce.h"
 
 #include <math.h>
-#include <string.h>
-
-#include "graph/scalar.h"
 
 /* ---- powers ---- */
-
-static double number(term t)
-{
-    double value;
-
-    memcpy(&value, &t.scalar.bits, sizeof(value)); /* a float, as op_check left it */
-    return value;
-}
 
 /* By a: b * a^(b - 1), 0 for b = 0. */
 static term pow_by_base(term g, term a, term b)
 {
     if (!b.tensor)
-        return t_mul(t_mul(g, t_num(number(b))),
-                     number(b) == 0 ? t_num(0) : t_pow(a, t_num(number(b) - 1)));
+        return t_mul(t_mul(g, t_num(t_number(b))),
+                     t_number(b) == 0 ? t_num(0) : t_pow(a, t_num(t_number(b) - 1)));
     return t_where(t_eq(b, t_num(0)), t_num(0), t_mul(g, t_mul(b, t_pow(a, t_sub(b, t_num(1))))));
 }
 
 /* By b: y * log(a), 0 for a = 0 where the power has a value. */
 static term pow_by_exponent(term g, term a, term b, term y)
 {
-    const term slope = t_mul(g, t_mul(y, a.tensor ? t_log(a) : t_num(log(number(a)))));
+    const term slope = t_mul(g, t_mul(y, a.tensor ? t_log(a) : t_num(log(t_number(a)))));
 
     if (!a.tensor)
-        return number(a) == 0 ? t_where(t_le(t_num(0), b), t_num(0), t_mul(g, t_mul(y, t_num(-1))))
-                              : slope;
+        return t_number(a) == 0
+                   ? t_where(t_le(t_num(0), b), t_num(0), t_mul(g, t_mul(y, t_num(-1))))
+                   : slope;
     return t_where(t_and(t_eq(a, t_num(0)), t_le(t_num(0), b)), t_num(0), slope);
 }
 

@@ -119,6 +119,8 @@ static inline void stream_switch(struct stream *stream, struct segment *to)
     stream->segment = to;
 }
 
+/* The counter words of a random op, taken when it is recorded. */
+void stream_take_numbers(struct stream *stream, uint64_t *seed, uint64_t *counter);
 /* Inside the lock, after the last op was settled: appends an op; `out` gets a slot per wanted
  * output.  False if out of memory, and nothing changed. */
 bool stream_append(struct binding *binding, struct segment_call *call, struct slot **out);
@@ -144,8 +146,8 @@ static inline void stream_disown_locked(struct stream *stream, struct slot *slot
 }
 /* Gives an owner back, from any thread, no lock held; false for a handle that names nothing. */
 bool stream_disown(frit_tensor *tensor);
-/* Removes the tensor from its scope and gives back the scope's owner; the tensor lives on if it has
- * other owners. */
+/* Removes the tensor from its scope and gives back the scope's owner, if the program has not
+ * released it; the tensor lives on if it has other owners. */
 void stream_disown_scoped(frit_tensor *tensor);
 
 /* ---- errors ---- */

@@ -79,14 +79,15 @@ static struct idle_contest *take_first(struct idle_tuner *t)
 
 /* ---- the device is idle ---- */
 
-/* Inside the lock: whether nothing was submitted for a moment, and the user does not measure. */
+/* Inside the lock: whether nothing was submitted for a moment, and nobody else measures. */
 static bool is_calm(struct idle_tuner *t)
 {
     const uint64_t n_submits = device_submits(t->device);
     const bool calm = n_submits == t->n_submits;
 
     t->n_submits = n_submits;
-    return calm && device_is_idle(t->device) && !profile_is_on(t->device->profile);
+    return calm && !atomic_load(&t->device->n_measuring) && device_is_idle(t->device) &&
+           !profile_is_on(t->device->profile);
 }
 
 /* Inside the lock, which is released meanwhile. */

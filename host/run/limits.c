@@ -100,7 +100,7 @@ static void measure_limit(frit_device *device, const struct step *step, const st
 
     if (create_trial(device, step, &trial, NULL))
         return;
-    memcpy(digest, step, sizeof(uint32_t) * 3);
+    memcpy(digest, step, sizeof(step->op) + sizeof(step->dtype)); /* whatever its size */
     params.n = list_candidates(trial, list);
     str_addf(&what, "roofline: %s ", trial->label);
     trial_print(trial, &what);

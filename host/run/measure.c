@@ -78,14 +78,15 @@ static void describe(struct measure *m, uint32_t i)
 
 static void leave_with(struct measure *m, uint32_t i, enum tune_state state, const char *why)
 {
-    if (tune_state_is_quarantined(state) && !trial_is_in_parts(m->list[i]))
+    const bool bad = m->checks && (tune_state_is_quarantined(state) || state == TUNE_FAILED);
+
+    if (m->checks && tune_state_is_quarantined(state) && !trial_is_in_parts(m->list[i]))
         atomic_fetch_add(&m->device->count.quarantined, 1);
     m->found[i].state = state;
     m->found[i].evidence = arena_text(&m->trial->arena, why, strlen(why));
-    log_write(
-        tune_state_is_quarantined(state) || state == TUNE_FAILED ? FRIT_LOG_WARN : FRIT_LOG_DEBUG,
-        "tune", "%s: %s: candidate %s is %s: %s", m->device->name, m->trial->label,
-        m->found[i].identity, m->list[i] ? "not used" : "used all the same, as the first", why);
+    log_write(bad ? FRIT_LOG_WARN : FRIT_LOG_DEBUG, "tune", "%s: %s: candidate %s is %s: %s",
+              m->device->name, m->trial->label, m->found[i].identity,
+              m->list[i] ? "not used" : "used all the same, as the first", why);
 }
 
 /* Runs it for the first time; false: it does not take part. */
@@ -129,7 +130,7 @@ static bool check_candidate(struct measure *m, uint32_t i)
     place = breadcrumb_enter(name, TRIED_SLOT, BREADCRUMB_BLAMED);
     right = run_check(m, i);
     breadcrumb_leave(place);
-    if (deaths)
+    if (deaths && m->checks) /* else it has not run yet */
         tried_set_deaths(config->artefacts, config->artefact_bytes, name, 0);
     return right;
 }

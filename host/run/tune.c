@@ -213,6 +213,7 @@ static void measure_once(struct launch *l, const uint8_t *digest, const struct s
     if (!list_contestants(l, order, &params) ||
         !tune_store_claim(device->tune_store, key->text, key->length))
         return;
+    atomic_fetch_add(&device->n_measuring, 1);
     begun = timeline_begin();
     log_step(l);
     str_addf(&what, "%s ", l->call->label);
@@ -233,6 +234,7 @@ static void measure_once(struct launch *l, const uint8_t *digest, const struct s
     measure_destroy(m);
     str_fini(&what);
     timeline_end(begun, "tune", str_of(l->call->label));
+    atomic_fetch_sub(&device->n_measuring, 1);
     tune_store_release(device->tune_store, key->text, key->length);
 }
 

@@ -94,7 +94,8 @@ struct slot {
     _Atomic(struct slot_home *) home;         /* NULL: in no home */
     struct slot *next_free;
     uint32_t owners, holds;
-    uint32_t state;        /* enum slot_state */
+    uint32_t state : 2;    /* enum slot_state */
+    uint32_t kept : 30;    /* how many of `owners` are the library's own (slot_keep) */
     uint32_t index;        /* its number in the home's segment */
     uint64_t epoch;        /* of the segment that numbers it, 0: none */
     struct alias *aliases; /* in other streams, to be dropped with the last owner */
@@ -149,6 +150,7 @@ static inline struct slot *slot_create(struct slot_home *home, frit_device *devi
     slot->owners = 1;
     slot->holds = 0;
     slot->state = SLOT_PENDING;
+    slot->kept = 0;
     slot->epoch = 0;
     slot->grad = 0;
     slot->device = device;
@@ -168,11 +170,16 @@ static inline struct slot_home *slot_home_of(const struct slot *slot)
 }
 
 /* Gives an owner back.  True if it was the last: the handle is stale now; the caller takes
- * `aliases` off and drops them outside of the lock, then calls slot_end. */
+ * `aliases` off and drops them outside of the lock, then calls slot_end.  When the program has
+ * given its last owner back, that was the scope's, too: the scope has none to give back any more.
+ */
 static inline bool slot_disown(struct slot *slot)
 {
-    if (--slot->owners > 0)
+    if (--slot->owners > 0) {
+        if (slot->owners == slot->kept)
+            slot->scope = NULL;
         return false;
+    }
     slot_next_generation(slot);
     home_count_live(slot_home_of(slot), (uint64_t)-1);
     return true;
@@ -193,6 +200,19 @@ static inline void slot_end(struct slot *slot)
         slot->next_free = home->free;
         home->free = slot;
     }
+}
+
+/* Adds an owner that is the library's own: slot_unkeep, then slot_disown.  Not of an immortal one.
+ */
+static inline void slot_keep(struct slot *slot)
+{
+    slot->owners++;
+    slot->kept++;
+}
+
+static inline void slot_unkeep(struct slot *slot)
+{
+    slot->kept--;
 }
 
 static inline void slot_hold(struct slot *slot)

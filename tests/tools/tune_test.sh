@@ -58,6 +58,22 @@ expect 0 '' 'form: mean .* decomposed is used' "$frit" tune "${mean[@]}"
 expect 0 'sum, ran as core ops' '' "$frit" explain "${mean[@]}"
 expect 0 '\* decomposed' '' "$frit" tune show form: --device candidates
 
+# Limits of the device are measured where a candidate crashes, too, and end the search.
+cat >"$scratch/frit.ini" <<INI
+[plugin.fake-candidates]
+library = $build/tests/fake/candidates/libfrit-fake-candidates.so
+option.candidates = crashes,slow
+option.clock = simulated
+option.cost_ns = 0
+option.mib_ns = 100000
+INI
+{ printf '\x93NUMPY\x01\x00v\x00%-117s\n' "{'descr': '<f4', 'fortran_order': False, 'shape': (1310720,), }"; head -c 5242880 /dev/zero; } >"$scratch/a.npy"
+printf '%s\n' 'input a : f32[1310720]' 'output b = sum a, axes=[0]' >"$scratch/sum.frit"
+sum=("$scratch/sum.frit" --device candidates --in a="$scratch/a.npy")
+expect 0 '' '*' "$frit" tune "${sum[@]}"
+expect 0 '^sum f32\[1310720\] -> f32\[\]  \(roofline' '' "$frit" tune show --device candidates
+expect 0 'candidate first \(roofline\)' '' "$frit" explain "${sum[@]}"
+
 # On a terminal a bar with the time that is left; it was not there above.
 cat >"$scratch/frit.ini" <<INI
 [plugin.fake-candidates]

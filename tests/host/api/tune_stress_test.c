@@ -45,7 +45,7 @@ static void begin_rig(struct plugin_rig *rig, const char *candidates)
 /* Sums n elements of 1 .. n; whether the result is right. */
 static bool add_once(frit_device *device, int64_t n)
 {
-    float data[MOST], result[MOST] = {0};
+    float data[MOST] = {0}, result[MOST] = {0};
     bool right;
     frit_tensor *a, *sum;
 
@@ -119,7 +119,7 @@ static void processes_tune_each_key_once(void **state)
     (void)state;
     for (int round = 0; round < at_length(2, 40); round++) {
         char folder[] = "/tmp/frit-tune-XXXXXX", store[64];
-        char firsts[PROCESSES][8];
+        char firsts[PROCESSES][16];
         pid_t children[PROCESSES];
         uint64_t n, sum = 0;
         int ends[2];

@@ -36,6 +36,7 @@ static int open_measuring(struct session *session, const struct invocation *in)
                                      {"tune", "when", "any"},
                                      {"tune", "deterministic", "no"}, /* it would not measure */
                                      {"tune", "budget", budget ? budget : USUAL_BUDGET_MS},
+                                     {"tune", "idle", "0"},
                                      {"frit", "log", "warn,tune=debug"}};
 
     return session_open_with(session, in, settings, sizeof(settings) / sizeof(*settings));
