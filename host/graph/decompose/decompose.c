@@ -29,9 +29,11 @@ static bool is_narrow(uint32_t dtype)
     return info.cls == FRIT_DTYPE_FLOAT && info.compute != dtype;
 }
 
-/* Of rows that are no composite ones. */
 static term (*const other_forms[FRIT_OP_LIMIT])(struct build *b) = {
-    [FRIT_OP_conv] = decompose_conv_as_product};
+#define DECOMPOSE(row, mode)
+#define DECOMPOSE_OTHER(row, form) [FRIT_OP_##row] = decompose_##row##_##form,
+#include "graph/decompose/decompose.def"
+};
 
 bool decompose_has_other(uint32_t op)
 {
