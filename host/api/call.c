@@ -244,10 +244,16 @@ static frit_status resolve(struct call_state *w, frit_err *err)
 static void finish_operands(struct call_state *w)
 {
     for (uint32_t i = 0; i < w->n_in; i++) {
-        if (w->inputs[i].kind == FRIT_OPERAND_SCALAR) {
-            w->operands[i].scalar = w->inputs[i].scalar;
-            w->operands[i].dtype = w->inputs[i].type.dtype;
-        }
+        struct segment_input *operand = &w->operands[i];
+
+        if (w->inputs[i].kind != FRIT_OPERAND_SCALAR)
+            continue;
+        operand->given = call_state_in(w, i).scalar;
+        operand->scalar = w->inputs[i].scalar;
+        operand->dtype = w->inputs[i].type.dtype;
+        /* Scalars of other roles keep their precision, and some are checked by their op. */
+        operand->varies =
+            operand->scalar.kind == FRIT_SCALAR_F64 && w->row->in[i].role == FRIT_ROLE_IN;
     }
 }
 
@@ -259,16 +265,7 @@ static uint32_t sizeof_attrs(const struct call_state *w)
 /* Whether the next op of this kind can be predicted; see fast.c. */
 static bool is_simple(const struct call_state *w)
 {
-    bool tensors = false;
-
-    for (uint32_t i = 0; i < w->n_in; i++) {
-        tensors |= w->operands[i].kind == FRIT_OPERAND_TENSOR;
-        if (w->operands[i].kind == FRIT_OPERAND_SCALAR &&
-            (w->inputs[i].scalar.kind != FRIT_SCALAR_F64 || w->row->in[i].role != FRIT_ROLE_IN))
-            return false; /* scalars of other roles keep their precision */
-    }
-    return tensors && w->n_in <= PREDICT_IN && w->n_many == 0 && op_n_out(w->row) == 1 &&
-           !(w->row->traits & FRIT_OP_SEEDED) && sizeof_attrs(w) <= SIMPLE_ATTRS;
+    return w->n_in <= PREDICT_IN && w->n_out > 0 && sizeof_attrs(w) <= SIMPLE_ATTRS;
 }
 
 static frit_status record(struct call_state *w, struct slot **out, frit_err *err)
@@ -389,7 +386,19 @@ static frit_status run(struct call_state *w, frit_tensor **out)
     return st;
 }
 
-static void call_state_of(const struct api_call *call, struct call_state *w)
+/* The outputs that a call wants: those that the row always has, and those that the caller takes. */
+static uint32_t wanted_outputs(const struct api_call *call, const frit_op_info *row)
+{
+    uint32_t wanted = 1;
+
+    for (uint32_t i = 1; i < FRIT_OP_MAX_OUT && row->out[i].name; i++) {
+        if (call->more[i - 1] || row->out[i].role == FRIT_ROLE_OUT)
+            wanted |= 1u << i;
+    }
+    return wanted;
+}
+
+static void call_state_of(const struct api_call *call, uint32_t wanted, struct call_state *w)
 {
     *w = (struct call_state){.row = op_row(call->op),
                              .op = call->op,
@@ -399,13 +408,18 @@ static void call_state_of(const struct api_call *call, struct call_state *w)
                              .in = call->in,
                              .attrs = call->attrs,
                              .device = call->device,
-                             .wanted = 1};
+                             .wanted = wanted};
     w->n_in += (uint32_t)w->n_many;
     w->n_out = op_n_out(w->row);
-    for (uint32_t i = 1; i < w->n_out; i++) {
-        if (call->more[i - 1] || w->row->out[i].role == FRIT_ROLE_OUT)
-            w->wanted |= 1u << i;
-    }
+}
+
+/* Records the call; `out` has space for FRIT_OP_MAX_OUT. */
+static frit_status run_call(const struct api_call *call, uint32_t wanted, frit_tensor **out)
+{
+    struct call_state w;
+
+    call_state_of(call, wanted, &w);
+    return run(&w, out);
 }
 
 /* Outputs after the first go to the caller or are released. */
@@ -421,12 +435,13 @@ static void give_more(const struct api_call *call, frit_tensor **out, uint32_t n
 
 frit_tensor *api_op_long(const struct api_call *call)
 {
+    const frit_op_info *row = op_row(call->op);
+    const uint32_t wanted = wanted_outputs(call, row);
     frit_tensor *out[FRIT_OP_MAX_OUT] = {0};
-    struct call_state w;
 
-    call_state_of(call, &w);
-    run(&w, out);
-    give_more(call, out, w.n_out);
+    if (!row->out[1].name || !fast_outputs(call, wanted, out))
+        run_call(call, wanted, out);
+    give_more(call, out, op_n_out(row));
     return out[0];
 }
 
@@ -435,29 +450,24 @@ _Thread_local const struct op_observer *op_observer __attribute__((tls_model("in
 frit_tensor *api_op_observed(const struct api_call *call)
 {
     const struct op_observer *observer = op_observer;
+    const frit_op_info *row = op_row(call->op);
+    uint32_t wanted = wanted_outputs(call, row);
     frit_tensor *out[FRIT_OP_MAX_OUT] = {0};
-    uint32_t wanted = 0;
     void *seen = observer->before(call, &wanted);
-    struct call_state w;
 
-    out[0] = fast_op(call);
-    call_state_of(call, &w);
-    w.wanted |= wanted;
-    if (!out[0])
-        run(&w, out);
+    if (!fast_outputs(call, wanted, out))
+        run_call(call, wanted, out);
     if (seen)
-        observer->after(seen, out, w.n_out);
-    give_more(call, out, w.n_out);
+        observer->after(seen, out, op_n_out(row));
+    give_more(call, out, op_n_out(row));
     return out[0];
 }
 
 frit_status api_op_status(const struct api_call *call)
 {
     frit_tensor *out[FRIT_OP_MAX_OUT] = {0};
-    struct call_state w;
 
-    call_state_of(call, &w);
-    return run(&w, out);
+    return run_call(call, wanted_outputs(call, op_row(call->op)), out);
 }
 
 /* ---- the generic call ---- */
@@ -527,13 +537,15 @@ void api_refuse(frit_device *device, const frit_input *in, uint32_t n_in, frit_t
     give_outputs(device, none, 0, err, outputs, outputs ? n_outputs : 0);
 }
 
-static void run_observed(struct call_state *w, frit_tensor **out)
+static void run_generic(struct call_state *w, frit_tensor **out)
 {
     const struct op_observer *observer = op_observer;
-    const struct api_call call = {.op = w->op, .n_in = w->n_in, .in = w->in, .attrs = w->attrs};
-    void *seen = observer->before(&call, &w->wanted);
+    const struct api_call call = {
+        .op = w->op, .n_in = w->n_in, .device = w->device, .in = w->in, .attrs = w->attrs};
+    void *seen = observer ? observer->before(&call, &w->wanted) : NULL;
 
-    run(w, out);
+    if (!fast_outputs(&call, w->wanted, out))
+        run(w, out);
     if (seen)
         observer->after(seen, out, w->n_out);
 }
@@ -563,10 +575,7 @@ void frit_op(frit_device *device, const frit_call *call, frit_tensor **outputs, 
     w.attrs = attrs;
     for (uint32_t i = 0; i < w.n_out; i++)
         w.wanted |= (uint32_t)(i < n_outputs || w.row->out[i].role == FRIT_ROLE_OUT) << i;
-    if (op_observer)
-        run_observed(&w, out);
-    else
-        run(&w, out);
+    run_generic(&w, out);
     if (n_outputs > w.n_out)
         fail(&err, FRIT_INVALID, "%s: has %u outputs, room was given for %llu", w.row->name,
              w.n_out, (unsigned long long)n_outputs);

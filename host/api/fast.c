@@ -99,14 +99,17 @@ static bool convert(const frit_scalar *from, uint32_t dtype, struct segment_inpu
 
 /* ---- comparing with the predicted op ---- */
 
-/* Writes the scalar to the predicted op at once; if the call turns out to be another op, the
+/* Writes a new scalar to the predicted op at once; if the call turns out to be another op, the
  * predicted one is not recorded. */
 static inline bool is_predicted_scalar(struct recorded_input *known, const frit_scalar *given)
 {
     struct segment_input in;
 
-    if (!convert(given, known->dtype, &in))
+    if (given->kind == known->given.kind && given->bits == known->given.bits)
+        return true;
+    if (!known->varies || !convert(given, known->dtype, &in))
         return false;
+    known->given = *given;
     known->scalar.bits = in.scalar.bits;
     return true;
 }
@@ -190,34 +193,67 @@ static inline bool is_predicted_call(struct binding *binding, struct recorded_op
     *n_new = 0;
     o->n_taken = 0;
     return known->op == call->op && known->n_in == call->n_in && known->simple &&
+           (!call->device || call->device == binding->device) &&
            known->context == binding->context && are_predicted(stream, known, call, o, n_new) &&
            (!call->attrs || memcmp(known->raw, call->attrs, known->raw_bytes) == 0);
 }
 
-/* Inside the lock.  NULL: it is another op, memory is short, or the device is watched (inspector,
+/* Slots for the outputs; false: memory is short, or the predicted op has others. */
+static __attribute__((noinline)) bool create_outputs(struct binding *binding,
+                                                     const struct recorded_op *known,
+                                                     uint32_t wanted, struct slot **out)
+{
+    const struct segment *segment = binding->stream->segment;
+
+    for (uint32_t k = 0; k < known->n_out; k++) {
+        if ((known->out[k] != SEGMENT_EXTERNAL) != (wanted >> k & 1))
+            return false;
+    }
+    for (uint32_t k = 0; k < known->n_out; k++) {
+        out[k] = NULL;
+        if (!(wanted >> k & 1))
+            continue;
+        out[k] = binding_create_output(binding, known->op, &segment->types[known->out[k]]);
+        for (uint32_t j = 0; !out[k] && j < k; j++) {
+            if (out[j] && slot_disown(out[j]))
+                slot_end(out[j]);
+        }
+        if (!out[k])
+            return false;
+    }
+    return true;
+}
+
+/* Inside the lock.  False: it is another op, memory is short, or the device is watched (inspector,
  * trace), which needs the long path. */
-static inline __attribute__((always_inline)) struct slot *
-confirm(struct binding *binding, const struct api_call *call, struct operands *o)
+static inline __attribute__((always_inline)) bool confirm(struct binding *binding,
+                                                          const struct api_call *call,
+                                                          uint32_t wanted, struct operands *o,
+                                                          struct slot **out)
 {
     struct stream *stream = binding->stream;
     struct segment *segment = stream->segment;
     struct recorded_op *known = segment_predicted(segment);
-    struct slot *out;
     uint32_t n_new;
 
     if (!known || watch_is_on(&stream->device->watch) ||
         (segment->n_ops == 0 && !stream->has_ordinal) || /* stream_append gives one */
         !is_predicted_call(binding, known, call, o, &n_new))
-        return NULL;
-    out = binding_create_output(binding, call->op, &segment->types[known->out[0]]);
-    if (!out)
-        return NULL;
+        return false;
+    if (known->n_out == 1 && wanted == 1)
+        out[0] = binding_create_output(binding, call->op, &segment->types[known->out[0]]);
+    else if (!create_outputs(binding, known, wanted, out))
+        return false;
+    if (!out[0])
+        return false;
     segment->context |= known->context;
+    if (known->seeded)
+        stream_take_numbers(stream, &known->seed, &known->counter);
     if (n_new)
         predict_set_operands(segment, known, o->in);
     predict_confirm(segment, known, out, segment->on_prediction || stream_is_settled(stream));
     stream_count(&stream->count.ops, 1);
-    return out;
+    return true;
 }
 
 /* ---- the call ---- */
@@ -239,38 +275,87 @@ static bool try_other(struct stream *stream, struct segment **tried)
 }
 
 /* Inside the lock. */
-static inline __attribute__((always_inline)) frit_tensor *
-confirm_or_not(struct binding *binding, const struct api_call *call)
+static inline __attribute__((always_inline)) bool confirm_or_not(struct binding *binding,
+                                                                 const struct api_call *call,
+                                                                 uint32_t wanted, struct slot **out)
 {
     struct segment *tried = NULL;
     struct operands o;
-    struct slot *out;
+    bool confirmed;
 
     stream_settle(binding->stream);
     do
-        out = confirm(binding, call, &o);
-    while (!out && try_other(binding->stream, &tried));
-    if (!out)
-        return NULL;
+        confirmed = confirm(binding, call, wanted, &o, out);
+    while (!confirmed && try_other(binding->stream, &tried));
+    if (!confirmed)
+        return false;
     for (uint32_t i = 0; i < o.n_taken; i++)
         stream_disown_locked(binding->stream, o.taken[i]);
-    return slot_handle(out);
+    return true;
+}
+
+static inline void leave(struct slot_home *home)
+{
+    if (home->dying)
+        home_drop(home);
+    else
+        owner_lock_leave(&home->lock);
 }
 
 frit_tensor *fast_op(const struct api_call *call)
 {
     struct binding *binding = binding_last;
+    struct slot *out[FRIT_OP_MAX_OUT];
     struct slot_home *home;
-    frit_tensor *out;
+    frit_tensor *tensor = NULL;
 
-    if (!binding || !home_is_mine(&binding->stream->home))
+    if (!binding || call->n_many || !home_is_mine(&binding->stream->home))
         return NULL;
     home = &binding->stream->home;
     owner_lock_enter(&home->lock);
-    out = confirm_or_not(binding, call);
-    if (home->dying)
-        home_drop(home);
-    else
-        owner_lock_leave(&home->lock);
-    return out;
+    if (confirm_or_not(binding, call, 1, out))
+        tensor = slot_handle(out[0]);
+    leave(home);
+    return tensor;
+}
+
+/* The call with its MANY operands among the others; false: there are too many. */
+static bool in_one_list(const struct api_call *call, frit_input *in, struct api_call *out)
+{
+    if (call->n_many + call->n_in > PREDICT_IN || !call->many)
+        return false;
+    for (uint64_t i = 0; i < call->n_many; i++)
+        in[i] = api_tensor(call->many[i]);
+    for (uint32_t i = 0; i < call->n_in; i++)
+        in[call->n_many + i] = call->in[i];
+    *out = *call;
+    out->n_in += (uint32_t)call->n_many;
+    out->n_many = 0;
+    out->in = in;
+    return true;
+}
+
+bool fast_outputs(const struct api_call *call, uint32_t wanted, frit_tensor **out)
+{
+    struct binding *binding = binding_last;
+    struct slot *slots[FRIT_OP_MAX_OUT] = {0};
+    frit_input in[PREDICT_IN];
+    struct slot_home *home;
+    struct api_call flat;
+    bool confirmed;
+
+    if (!binding || !home_is_mine(&binding->stream->home))
+        return false;
+    if (call->n_many) {
+        if (!in_one_list(call, in, &flat))
+            return false;
+        call = &flat;
+    }
+    home = &binding->stream->home;
+    owner_lock_enter(&home->lock);
+    confirmed = confirm_or_not(binding, call, wanted, slots);
+    for (uint32_t k = 0; k < FRIT_OP_MAX_OUT && confirmed; k++)
+        out[k] = wanted >> k & 1 ? slot_handle(slots[k]) : NULL;
+    leave(home);
+    return confirmed;
 }

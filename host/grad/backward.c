@@ -3,7 +3,6 @@
  * outputs. */
 #include "grad/backward.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "base/fail.h"
@@ -47,46 +46,44 @@ static const char *node_name(const struct history_node *node)
     return node->op == FRIT_OP_none ? "a function" : op_row(node->op)->name;
 }
 
-/* What the node held is as it was. */
+/* What the node held is as it was.  `what`: "operand" or "result"; `info` NULL: of a function. */
 static frit_status check_held(const struct backward_pass *p, const struct history_node *node,
-                              const struct held *held, const char *what)
+                              const struct held *held, const char *what, const frit_slot_info *info)
 {
     struct slot *slot = held->tensor ? slot_enter(held->tensor, NULL) : NULL;
+    const char *name = info && info->name ? info->name : "";
     bool same;
 
+    if (!held->tensor)
+        return FRIT_OK;
     if (!slot)
-        return held->tensor
-                   ? fail(p->err, FRIT_INVALID,
-                          "grad_backward: %s of %s is gone: it was released once too often", what,
-                          node_name(node))
-                   : FRIT_OK;
+        return fail(p->err, FRIT_INVALID,
+                    "grad_backward: %s %s of %s is gone: it was released once too often", what,
+                    name, node_name(node));
     same = slot_life(slot) == held->life;
     slot_leave(slot);
-    return same ? FRIT_OK
-                : fail(p->err, FRIT_INVALID,
-                       "grad_backward: the gradient of %s needs its %s, which frit_write has "
-                       "replaced since; write after the backward pass",
-                       node_name(node), what);
+    if (same)
+        return FRIT_OK;
+    return fail(p->err, FRIT_INVALID,
+                "grad_backward: the gradient of %s needs its %s %s, which frit_write has replaced "
+                "since; write after the backward pass",
+                node_name(node), what, name);
 }
 
 static frit_status check_node(const struct backward_pass *p, const struct history_node *node)
 {
     const frit_op_info *row = op_row(node->op);
-    char what[64];
 
     if (node->is_spent)
         return fail(p->err, FRIT_INVALID,
                     "grad_backward: an earlier backward pass has passed %s; let that one keep what "
                     "it needs (FRIT_GRAD_KEEP)",
                     node_name(node));
-    for (uint32_t i = 0; i < node->n_in; i++) {
-        const frit_slot_info *slot = row ? op_slot(row, node->n_in, i) : NULL;
-
-        snprintf(what, sizeof(what), "operand %s", slot && slot->name ? slot->name : "");
-        TRY(check_held(p, node, &node->in[i].held, what));
-    }
+    for (uint32_t i = 0; i < node->n_in; i++)
+        TRY(check_held(p, node, &node->in[i].held, "operand",
+                       row ? op_slot(row, node->n_in, i) : NULL));
     for (uint32_t k = 0; k < node->n_out; k++)
-        TRY(check_held(p, node, &node->out[k].held, "result"));
+        TRY(check_held(p, node, &node->out[k].held, "result", row ? &row->out[k] : NULL));
     return FRIT_OK;
 }
 
@@ -137,13 +134,15 @@ static frit_status run_rules(struct backward_pass *p, const struct history_node 
 {
     const struct grad_row *row = grad_row_of(node->op);
     term *in = arena_array(&p->arena, node->n_in + 1u, sizeof(*in));
+    term shared[GRAD_SHARED] = {0};
     struct grad_rule rule = {.row = op_row(node->op),
                              .device = p->history->device,
                              .n_in = node->n_in,
                              .types = checked->call.in,
                              .out = checked->out,
                              .attrs = &checked->attrs,
-                             .in = in};
+                             .in = in,
+                             .shared = shared};
 
     if (!in)
         return fail_memory(p->err, node->n_in * sizeof(*in));

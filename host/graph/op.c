@@ -223,10 +223,10 @@ static frit_status bind_letter(struct check *c, uint32_t index)
     uint32_t letter = op_slot(c->row, c->call->n_in, index)->letter;
     char mine[128], other[128];
 
-    op_type_text(type, mine, sizeof(mine));
     if (!letter_allows(letter, type->dtype))
         return fail(c->err, FRIT_INVALID, "%s: %s is %s, it must be %s%s", c->row->name,
-                    operand_name(c, index), mine, letters[letter].text,
+                    operand_name(c, index), op_type_text(type, mine, sizeof(mine)),
+                    letters[letter].text,
                     dtype_class(type->dtype) == FRIT_DTYPE_PACKED
                         ? " (packed types only pass through quantize and dequantize)"
                         : "");
@@ -243,7 +243,7 @@ static frit_status bind_letter(struct check *c, uint32_t index)
     return fail(c->err, FRIT_INVALID,
                 "%s: %s is %s but %s is %s; they must have one element type, cast one of them",
                 c->row->name, operand_name(c, c->first[letter]), other, operand_name(c, index),
-                mine);
+                op_type_text(type, mine, sizeof(mine)));
 }
 
 static frit_status check_tensors(struct check *c)

@@ -133,6 +133,7 @@ static struct recorded_op *record_create(struct arena *arena, const struct segme
     record->raw = raw ? (char *)(record->in + call->n_in) + attrs : NULL;
     record->raw_bytes = (uint32_t)raw;
     record->simple = call->simple;
+    record->seeded = call->seeded;
     record->out = (uint32_t *)(void *)((char *)(record->in + call->n_in) + attrs + raw);
     record->op = call->op;
     record->n_in = call->n_in;
@@ -159,6 +160,8 @@ static void add_inputs(struct segment *segment, struct recorded_op *record,
         if (from->kind == FRIT_OPERAND_SCALAR) {
             in->dtype = from->dtype;
             in->scalar = from->scalar;
+            in->given = from->given;
+            in->varies = from->varies;
         } else if (from->kind == FRIT_OPERAND_TENSOR) {
             in->value = from->slot ? number_slot(segment, from->slot, from->type, SEGMENT_EXTERNAL)
                                    : number_alias(segment, from->alias);

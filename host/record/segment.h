@@ -41,7 +41,9 @@ struct recorded_input {
     uint32_t kind;  /* FRIT_OPERAND_* */
     uint32_t dtype; /* SCALAR: type it is used as */
     uint32_t value; /* TENSOR */
+    bool varies;    /* SCALAR: another number needs no check, only rounding */
     frit_scalar scalar;
+    frit_scalar given; /* before the check */
 };
 
 struct recorded_op {
@@ -54,6 +56,7 @@ struct recorded_op {
     uint32_t *dead;
     uint32_t context;          /* see context.h */
     bool simple;               /* can be predicted, see api/fast.c */
+    bool seeded;               /* takes a number of the random sequence each time */
     bool confirmed;            /* was recorded as predicted */
     bool search_continues;     /* no plan ends with this op, whenever the search comes here */
     uint32_t n_confirmed_dead; /* length of the prefix of `dead` that was predicted */
@@ -118,7 +121,8 @@ struct segment_input {
     struct slot *slot; /* TENSOR: one of the two */
     struct alias *alias;
     const struct op_type *type;
-    frit_scalar scalar;
+    frit_scalar scalar, given; /* after and before the check */
+    bool varies;               /* see recorded_input */
 };
 
 /* What to append; everything is borrowed. */
@@ -133,7 +137,8 @@ struct segment_call {
     const struct op_type *types; /* n_out */
     struct slot *const *out;     /* NULL where the type has no dtype */
     const void *raw;             /* attributes as the caller gave them; NULL: never predicted */
-    bool simple;                 /* one output, all operands tensors or rounded scalars */
+    bool simple;                 /* can be predicted */
+    bool seeded;
 };
 
 /* The op that is predicted next, or NULL. */

@@ -315,17 +315,16 @@ void stream_retire(struct stream *stream)
 
 /* ---- recording ---- */
 
-/* Counter words of a random op, taken when it is recorded. */
-static void take_numbers(struct stream *stream, struct segment_call *call)
+void stream_take_numbers(struct stream *stream, uint64_t *seed, uint64_t *counter)
 {
     uint64_t version;
 
-    call->seed = versioned_get(&stream->device->seed, &version);
+    *seed = versioned_get(&stream->device->seed, &version);
     if (stream->seed_version != version) {
         stream->seed_version = version;
         stream->op_counter = 0;
     }
-    call->counter = stream->op_counter++ | (uint64_t)stream->ordinal << 32;
+    *counter = stream->op_counter++ | (uint64_t)stream->ordinal << 32;
 }
 
 static void drop_outputs(struct slot **out, uint32_t n_out)
@@ -369,8 +368,9 @@ bool stream_append(struct binding *binding, struct segment_call *call, struct sl
     }
     call->out = out;
     call->context = binding->context;
-    if (op_row(call->op)->traits & FRIT_OP_SEEDED)
-        take_numbers(stream, call);
+    call->seeded = op_row(call->op)->traits & FRIT_OP_SEEDED;
+    if (call->seeded)
+        stream_take_numbers(stream, &call->seed, &call->counter);
     if (segment_append(stream->segment, call)) {
         stream_count(&stream->count.ops, 1);
         if (watch_is_on(&stream->device->watch))

@@ -119,6 +119,8 @@ static inline void stream_switch(struct stream *stream, struct segment *to)
     stream->segment = to;
 }
 
+/* The counter words of a random op, taken when it is recorded. */
+void stream_take_numbers(struct stream *stream, uint64_t *seed, uint64_t *counter);
 /* Inside the lock, after the last op was settled: appends an op; `out` gets a slot per wanted
  * output.  False if out of memory, and nothing changed. */
 bool stream_append(struct binding *binding, struct segment_call *call, struct slot **out);
