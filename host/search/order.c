@@ -309,6 +309,19 @@ static frit_status repair(struct search_ctx *ctx, struct chunks *chunks, uint32_
     return FRIT_OK;
 }
 
+frit_status order_items(struct search_ctx *ctx, struct plan_block *items, uint32_t count,
+                        uint32_t first, uint32_t end, bool *is_sorted, frit_err *err)
+{
+    struct sorting s = {.ctx = ctx, .items = items, .count = count, .first = first, .end = end};
+    frit_status st = sort(&s, err);
+
+    *is_sorted = !st && s.n_sorted == count;
+    if (*is_sorted)
+        memcpy(items, s.sorted, count * sizeof(*items));
+    arena_fini(&s.arena);
+    return st;
+}
+
 frit_status order_chunks(struct search_ctx *ctx, struct chunks *chunks, uint32_t begin,
                          uint32_t first, uint32_t end, frit_err *err)
 {
