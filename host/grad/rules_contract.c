@@ -93,13 +93,17 @@ term rule_interpolate(const struct grad_rule *r, uint32_t i)
     return t_op(FRIT_OP_interpolate_backward, 2, (term[]){t_shape(r, i), r->g[0]}, &attrs);
 }
 
+/* An item whose loss counts for nothing has gradient 0, also where its loss is infinite. */
 term rule_ctc_loss(const struct grad_rule *r, uint32_t i)
 {
     frit_attrs_ctc attrs = r->attrs->ctc;
+    struct op_type of_item = r->types[0].type;
+    const term grad = t_op(FRIT_OP_ctc_loss_backward, 5,
+                           (term[]){r->in[0], r->in[1], r->in[2], r->in[3], r->g[0]}, &attrs);
 
     (void)i;
-    return t_op(FRIT_OP_ctc_loss_backward, 5,
-                (term[]){r->in[0], r->in[1], r->in[2], r->in[3], r->g[0]}, &attrs);
+    of_item.dims[0] = of_item.dims[2] = 1;
+    return t_where(t_eq(t_reshape(r->g[0], &of_item), t_num(0)), t_num(0), grad);
 }
 
 /* ---- spectra ---- */

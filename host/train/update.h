@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a step computes, in ops: gradients made ready, and new parameters and states from old ones.
+ * Pure but for the ops that are recorded; errors travel in the tensors. */
+#ifndef TRAIN_UPDATE_H
+#define TRAIN_UPDATE_H
+
+#include <frit/train.h>
+
+#include "grad/rule.h"
+
+/* States of a parameter.  MASTER is the parameter itself, in f32. */
+enum state_kind { STATE_FIRST, STATE_SECOND, STATE_MAX_SECOND, STATE_MASTER, N_STATES };
+
+/* Numbers of a step: of the host, or tensors of rank 0 where the device counts the steps. */
+struct step {
+    const frit_optimizer_config *config;
+    double rate;
+    term damp;    /* SGD: weight of the gradient in the momentum */
+    term factor;  /* Adam: the rate with both bias corrections */
+    term eps;     /* Adam: with the correction of the second moment */
+    term ok;      /* all gradients are finite; absent: steps are never skipped */
+    term inverse; /* of the scale; absent: 1 */
+    term clip;    /* factor of clip_norm; absent: 1 */
+};
+
+/* 1 - beta^steps after one more step: exact where the difference would cancel. */
+term update_correction(term correction, double beta);
+/* Fills the numbers of a step from the count of steps with it, or from the corrections with it and
+ * (SGD) before it, of rank 0. */
+void update_numbers(struct step *step, uint64_t steps);
+void update_numbers_on_device(struct step *step, const term *corrections, term before);
+
+/* A gradient in the type that a step computes in, unscaled and limited by clip_value. */
+term update_gradient(const struct step *step, term grad, uint32_t dtype);
+/* The 2-norm of all, f32 or f64 of rank 0, and the factor that limits it. */
+term update_norm(const term *grads, uint32_t n);
+term update_clip(term norm, double limit);
+/* Whether all elements of all are finite: bool of rank 0. */
+term update_is_finite(const term *grads, uint32_t n);
+
+/* The number of states of a kind that the optimiser has for a parameter of this type, 0 or 1, and
+ * the type that it computes in. */
+bool update_has_state(const frit_optimizer_config *config, enum state_kind kind, uint32_t dtype);
+uint32_t update_dtype(uint32_t dtype);
+/* How many corrections the device counts: of beta1 and beta2, or the first step of SGD. */
+uint32_t update_n_corrections(const frit_optimizer_config *config);
+
+/* From the parameter, its gradient made ready, and its states (absent ones empty) to new ones. */
+void update_param(const struct step *step, term param, term grad, const term *states,
+                  term *new_param, term *new_states);
+
+#endif
