@@ -293,7 +293,7 @@ static frit_status read_grads(const frit_optimizer *o, frit_tensor *const *param
 }
 
 /* Numbers of the step; with a scaler also whether it is skipped, and new corrections. */
-static frit_status record_numbers(frit_optimizer *o, struct step *step, const term *grads,
+static frit_status record_numbers(frit_optimizer *o, struct update *step, const term *grads,
                                   frit_err *err)
 {
     const frit_optimizer_config *c = &o->config;
@@ -318,7 +318,7 @@ static frit_status record_numbers(frit_optimizer *o, struct step *step, const te
     return scaler_note(c->scaler, step->ok, err);
 }
 
-static void record_param(frit_optimizer *o, const struct step *step, uint32_t i, term grad)
+static void record_param(frit_optimizer *o, const struct update *step, uint32_t i, term grad)
 {
     struct cell *cells = o->cells.cell;
     term states[N_STATES], made[N_STATES], param;
@@ -338,7 +338,7 @@ static void record_param(frit_optimizer *o, const struct step *step, uint32_t i,
 /* Records the step; every cell has a `next` afterwards. */
 static frit_status record_step(frit_optimizer *o, term *grads, frit_err *err)
 {
-    struct step step = {.config = &o->config, .rate = o->config.rate};
+    struct update step = {.config = &o->config, .rate = o->config.rate};
 
     TRY(record_numbers(o, &step, grads, err));
     for (uint32_t i = 0; i < o->n_params; i++)

@@ -40,7 +40,7 @@ term update_correction(term correction, double beta)
     return t_add(t_mul(correction, t_num(beta)), t_num(1 - beta));
 }
 
-void update_numbers(struct step *step, uint64_t steps)
+void update_numbers(struct update *step, uint64_t steps)
 {
     const frit_optimizer_config *c = step->config;
     const double first = 1 - pow(c->beta1, (double)steps);
@@ -51,7 +51,7 @@ void update_numbers(struct step *step, uint64_t steps)
     step->eps = t_num(c->eps * root);
 }
 
-void update_numbers_on_device(struct step *step, const term *corrections, term before)
+void update_numbers_on_device(struct update *step, const term *corrections, term before)
 {
     const frit_optimizer_config *c = step->config;
     term root;
@@ -73,7 +73,7 @@ static term as(term t, uint32_t dtype)
     return t.tensor && frit_tensor_dtype(t.tensor) != dtype ? t_cast(t, dtype) : t;
 }
 
-term update_gradient(const struct step *step, term grad, uint32_t dtype)
+term update_gradient(const struct update *step, term grad, uint32_t dtype)
 {
     const double limit = step->config->clip_value;
     term g = as(grad, dtype);
@@ -125,7 +125,7 @@ static term mix(term a, term x, double b, term y)
     return t_add(t_mul(x, a), t_mul(y, t_num(b)));
 }
 
-static term sgd(const struct step *step, term p, term g, const term *states, term *out,
+static term sgd(const struct update *step, term p, term g, const term *states, term *out,
                 uint32_t dtype)
 {
     const frit_optimizer_config *c = step->config;
@@ -141,7 +141,7 @@ static term sgd(const struct step *step, term p, term g, const term *states, ter
     return t_sub(p, t_mul(g, t_num(step->rate)));
 }
 
-static term adam(const struct step *step, term p, term g, const term *states, term *out,
+static term adam(const struct update *step, term p, term g, const term *states, term *out,
                  uint32_t dtype)
 {
     const frit_optimizer_config *c = step->config;
@@ -161,7 +161,7 @@ static term adam(const struct step *step, term p, term g, const term *states, te
     return t_sub(p, t_mul(t_div(out[STATE_FIRST], second), as(step->factor, dtype)));
 }
 
-void update_param(const struct step *step, term param, term grad, const term *states,
+void update_param(const struct update *step, term param, term grad, const term *states,
                   term *new_param, term *new_states)
 {
     const uint32_t type = frit_tensor_dtype(param.tensor), dtype = update_dtype(type);

@@ -12,7 +12,7 @@
 enum state_kind { STATE_FIRST, STATE_SECOND, STATE_MAX_SECOND, STATE_MASTER, N_STATES };
 
 /* Numbers of a step: of the host, or tensors of rank 0 where the device counts the steps. */
-struct step {
+struct update {
     const frit_optimizer_config *config;
     double rate;
     term damp;    /* SGD: weight of the gradient in the momentum */
@@ -27,11 +27,11 @@ struct step {
 term update_correction(term correction, double beta);
 /* Fills the numbers of a step from the count of steps with it, or from the corrections with it and
  * (SGD) before it, of rank 0. */
-void update_numbers(struct step *step, uint64_t steps);
-void update_numbers_on_device(struct step *step, const term *corrections, term before);
+void update_numbers(struct update *step, uint64_t steps);
+void update_numbers_on_device(struct update *step, const term *corrections, term before);
 
 /* A gradient in the type that a step computes in, unscaled and limited by clip_value. */
-term update_gradient(const struct step *step, term grad, uint32_t dtype);
+term update_gradient(const struct update *step, term grad, uint32_t dtype);
 /* The 2-norm of all, f32 or f64 of rank 0, and the factor that limits it. */
 term update_norm(const term *grads, uint32_t n);
 term update_clip(term norm, double limit);
@@ -46,7 +46,7 @@ uint32_t update_dtype(uint32_t dtype);
 uint32_t update_n_corrections(const frit_optimizer_config *config);
 
 /* From the parameter, its gradient made ready, and its states (absent ones empty) to new ones. */
-void update_param(const struct step *step, term param, term grad, const term *states,
+void update_param(const struct update *step, term param, term grad, const term *states,
                   term *new_param, term *new_states);
 
 #endif

@@ -198,8 +198,7 @@ static void test_wrong_calls(void **state)
     rig_expect_error(frit_loss_mse(x, y), FRIT_INVALID,
                      "loss_mse: operand and target are floats of one type and the same dims, not "
                      "f32[3, 4] and f32[3, 1]");
-    rig_expect_error(frit_loss_bce(x, NULL), FRIT_INVALID,
-                     "loss_bce: operand 1: is NULL");
+    rig_expect_error(frit_loss_bce(x, NULL), FRIT_INVALID, "loss_bce: operand 1: is NULL");
     rig_expect_error(frit_loss_mse(x, x, .reduction = 3), FRIT_INVALID,
                      "loss_mse: there is no reduction 3");
     rig_expect_error(frit_loss_mse_with(x, x, &(frit_loss_attrs){0}), FRIT_INVALID,
