@@ -113,20 +113,22 @@ frit_status frit_grad_backward(frit_tensor *loss, frit_err *err)
     return frit_grad_backward_many(&loss, NULL, 1, 0, err);
 }
 
-/* A gradient of zeros, which the history owns. */
-static frit_status add_zeros(struct history *history, struct history_value *v, frit_err *err)
+/* NULL: no memory. */
+static frit_tensor *zeros_of(const struct history *history, const struct op_type *type)
 {
     const struct grad_rule rule = {.device = history->device};
     struct binding *binding;
+    frit_tensor *zeros;
     uint64_t depth;
 
-    TRY(binding_current(history->device, &binding, err));
+    if (binding_current(history->device, &binding, NULL))
+        return NULL;
     depth = scope_begin(binding);
     history_pause();
-    v->grad = frit_ref(handle_plain(t_full(&rule, &v->type, 0).tensor));
+    zeros = history_keep(t_full(&rule, type, 0).tensor);
     history_resume();
     scopes_close(binding, depth);
-    return FRIT_OK;
+    return zeros;
 }
 
 frit_tensor *frit_grad_of(frit_tensor *tensor)
@@ -140,14 +142,11 @@ frit_tensor *frit_grad_of(frit_tensor *tensor)
 
     if (!st && (!v || !v->is_watched))
         st = fail(&err, FRIT_INVALID, "grad_of: the tensor is not watched");
-    if (st)
-        return tensor_error(NULL, &err);
-    if (!v->grad) {
-        st = add_zeros(history, v, &err);
-        if (st)
-            return tensor_error(history->device, &err);
-    }
-    return v->grad;
+    if (!st && !v->grad)
+        v->grad = zeros_of(history, &v->type);
+    if (!st && !v->grad)
+        st = fail_memory(&err, sizeof(*v));
+    return st ? tensor_error(NULL, &err) : v->grad;
 }
 
 /* ---- functions ---- */
@@ -192,7 +191,7 @@ static frit_status custom_backward(void *ctx, const struct history_node *node,
 
     /* They belong to the node's scope; the caller releases a reference of his own. */
     for (uint32_t i = 0; i < node->n_in; i++)
-        grads[i] = grads[i] ? frit_ref(grads[i]) : NULL;
+        grads[i] = grads[i] ? history_keep(grads[i]) : NULL;
     free(in);
     return st;
 }

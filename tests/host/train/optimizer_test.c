@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Optimisers against PyTorch's over 20 steps. */
-#include "train/rig.h"
+#include "api/rig.h"
+#include "train/values.h"
 
 #include "train/expected.h"
 
@@ -67,8 +68,8 @@ static void run_begin(struct run *run, const struct optimizer_case *c, uint32_t 
 {
     *run = (struct run){.c = *c, .dtype = dtype};
     rig_open(&run->rig, NULL, 0);
-    run->params[0] = tensor_of(&run->rig, dtype, FRIT_SHAPE(2, 3), 1, 8);
-    run->params[1] = tensor_of(&run->rig, dtype, FRIT_SHAPE(2), 2, 8);
+    run->params[0] = tensor_of(run->rig.dev, dtype, FRIT_SHAPE(2, 3), 1, 8);
+    run->params[1] = tensor_of(run->rig.dev, dtype, FRIT_SHAPE(2), 2, 8);
     if (c->scales) {
         const frit_scaler_config config = {
             .struct_size = sizeof(config), .scale = 1024, .interval = 4};
@@ -96,7 +97,7 @@ static bool is_spoiled(int step)
 
 static frit_tensor *gradient(struct run *run, frit_dims dims, int seed, int step)
 {
-    frit_tensor *grad = tensor_of(&run->rig, run->dtype, dims, seed, 8);
+    frit_tensor *grad = tensor_of(run->rig.dev, run->dtype, dims, seed, 8);
     float spoil[N_SECOND] = {0, step % 2 ? INFINITY : NAN};
 
     if (!run->scaler)

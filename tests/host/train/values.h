@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Numbers that expected.py computes too, and comparisons with what it wrote. */
-#ifndef TESTS_TRAIN_RIG_H
-#define TESTS_TRAIN_RIG_H
+#ifndef TESTS_TRAIN_VALUES_H
+#define TESTS_TRAIN_VALUES_H
 
-#include "api/rig.h"
+#include "unit.h"
 
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
 
 #include <frit/grad.h>
 #include <frit/train.h>
@@ -37,14 +38,14 @@ static inline uint64_t count_of(frit_dims dims)
 }
 
 /* numbers() as a tensor of this type. */
-static inline frit_tensor *tensor_of(struct rig *rig, uint32_t dtype, frit_dims dims, int seed,
+static inline frit_tensor *tensor_of(frit_device *device, uint32_t dtype, frit_dims dims, int seed,
                                      double scale)
 {
     float data[MOST];
     frit_tensor *plain;
 
     numbers(data, (int)count_of(dims), seed, scale);
-    plain = rig_f32(rig, dims, data);
+    plain = frit_from_host(device, FRIT_F32, dims, data, count_of(dims) * sizeof(*data));
     return dtype == FRIT_F32 ? plain : frit_cast(frit_take(plain), dtype);
 }
 
