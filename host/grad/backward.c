@@ -46,28 +46,28 @@ static const char *node_name(const struct history_node *node)
     return node->op == FRIT_OP_none ? "a function" : op_row(node->op)->name;
 }
 
-/* What the node held is as it was.  `what` NULL: of a function. */
+/* What the node held is as it was.  `what`: "operand" or "result"; `info` NULL: of a function. */
 static frit_status check_held(const struct backward_pass *p, const struct history_node *node,
-                              const struct held *held, const frit_slot_info *what)
+                              const struct held *held, const char *what, const frit_slot_info *info)
 {
     struct slot *slot = held->tensor ? slot_enter(held->tensor, NULL) : NULL;
-    const char *name = what && what->name ? what->name : "operand";
+    const char *name = info && info->name ? info->name : "";
     bool same;
 
     if (!held->tensor)
         return FRIT_OK;
     if (!slot)
         return fail(p->err, FRIT_INVALID,
-                    "grad_backward: %s of %s is gone: it was released once too often", name,
-                    node_name(node));
+                    "grad_backward: %s %s of %s is gone: it was released once too often", what,
+                    name, node_name(node));
     same = slot_life(slot) == held->life;
     slot_leave(slot);
     if (same)
         return FRIT_OK;
     return fail(p->err, FRIT_INVALID,
-                "grad_backward: the gradient of %s needs its %s, which frit_write has replaced "
+                "grad_backward: the gradient of %s needs its %s %s, which frit_write has replaced "
                 "since; write after the backward pass",
-                node_name(node), name);
+                node_name(node), what, name);
 }
 
 static frit_status check_node(const struct backward_pass *p, const struct history_node *node)
@@ -80,9 +80,10 @@ static frit_status check_node(const struct backward_pass *p, const struct histor
                     "it needs (FRIT_GRAD_KEEP)",
                     node_name(node));
     for (uint32_t i = 0; i < node->n_in; i++)
-        TRY(check_held(p, node, &node->in[i].held, row ? op_slot(row, node->n_in, i) : NULL));
+        TRY(check_held(p, node, &node->in[i].held, "operand",
+                       row ? op_slot(row, node->n_in, i) : NULL));
     for (uint32_t k = 0; k < node->n_out; k++)
-        TRY(check_held(p, node, &node->out[k].held, row ? &row->out[k] : NULL));
+        TRY(check_held(p, node, &node->out[k].held, "result", row ? &row->out[k] : NULL));
     return FRIT_OK;
 }
 
@@ -133,13 +134,15 @@ static frit_status run_rules(struct backward_pass *p, const struct history_node 
 {
     const struct grad_row *row = grad_row_of(node->op);
     term *in = arena_array(&p->arena, node->n_in + 1u, sizeof(*in));
+    term shared[GRAD_SHARED] = {0};
     struct grad_rule rule = {.row = op_row(node->op),
                              .device = p->history->device,
                              .n_in = node->n_in,
                              .types = checked->call.in,
                              .out = checked->out,
                              .attrs = &checked->attrs,
-                             .in = in};
+                             .in = in,
+                             .shared = shared};
 
     if (!in)
         return fail_memory(p->err, node->n_in * sizeof(*in));

@@ -7,6 +7,7 @@
 
 #include "grad/rules_contract.h"
 #include "grad/rules_index.h"
+#include "grad/rules_norm.h"
 #include "grad/rules_reduce.h"
 #include "grad/rules_shape.h"
 

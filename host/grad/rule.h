@@ -24,7 +24,10 @@ struct grad_rule {
     const term *in;               /* operands; tensors that the rule does not need are absent */
     term y[FRIT_OP_MAX_OUT];      /* results, likewise */
     term g[FRIT_OP_MAX_OUT];      /* gradients of the results; absent: zero */
+    term *shared; /* GRAD_SHARED terms of one node that the rules of its operands share */
 };
+
+enum { GRAD_SHARED = 2 };
 
 /* What a rule needs: bit i for operand i, and these for result k. */
 #define NEEDS_OUT(k) (1u << (16 + (k)))

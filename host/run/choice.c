@@ -30,10 +30,20 @@ enum { MOST = FRIT_OP_MAX_IN + FRIT_OP_MAX_OUT, MIN_SAMPLES = 5 };
 
 /* ---- which ops ---- */
 
-/* Fusers take rows of other classes apart themselves, or nothing is to be gained. */
-static bool has_two_forms(uint32_t op, uint32_t n_in)
+static bool has_other_form(const struct program_call *call)
 {
-    const frit_op_info *row = op_row(op);
+    const struct op_call checked = {.op = call->op,
+                                    .n_in = call->n_in,
+                                    .in = (struct op_input *)(uintptr_t)call->in,
+                                    .attrs = (void *)(uintptr_t)call->attrs};
+
+    return decompose_fits_other(&checked);
+}
+
+/* Elementwise rows are taken apart by fusers, or gain nothing. */
+static bool has_two_forms(const struct program_call *call)
+{
+    const frit_op_info *row = op_row(call->op);
 
     switch (row->cls) {
     case FRIT_CLASS_VIEW:
@@ -45,8 +55,9 @@ static bool has_two_forms(uint32_t op, uint32_t n_in)
     case FRIT_CLASS_COLLECTIVE:
         return false;
     default:
-        return decompose_has(op, n_in) && n_in <= FRIT_OP_MAX_IN &&
-               !(row->traits & (FRIT_OP_ORDERED | FRIT_OP_SEEDED));
+        return call->n_in && call->n_in <= FRIT_OP_MAX_IN &&
+               !(row->traits & (FRIT_OP_ORDERED | FRIT_OP_SEEDED)) &&
+               (decompose_has(call->op, call->n_in) || has_other_form(call));
     }
 }
 
@@ -142,7 +153,7 @@ bool choice_is_decomposed(frit_device *device, const struct program_call *call, 
     struct choice_key key;
 
     if ((!forced && (config->level == TUNE_OFF || tune_store_is_empty(device->tune_store))) ||
-        numeric_class < FRIT_NUMERIC_REORDERED || !has_two_forms(call->op, call->n_in))
+        numeric_class < FRIT_NUMERIC_REORDERED || !has_two_forms(call))
         return false;
     if (forced)
         return true;
@@ -257,25 +268,33 @@ static void measure_forms(const struct launch *l, uint32_t number, const struct 
     str_fini(&what);
 }
 
-/* Once for all threads and processes.  Plans are looked for anew where the op is expanded from now
- * on. */
+/* Plans are looked for anew where the op is expanded from now on. */
+static void apply(frit_device *device, const struct tune_record *record)
+{
+    if (record && is_decomposed(record))
+        automaton_renew(device->automaton);
+}
+
+/* Once for all threads and processes; what another process has found is here after a claim. */
 static void measure_once(const struct launch *l, uint32_t number, const struct choice_key *key)
 {
     frit_device *device = l->frame->device;
+    const struct str *bytes = &key->bytes;
     const struct tune_record *record;
     uint64_t begun;
 
-    if (!tune_store_claim(device->tune_store, key->bytes.text, key->bytes.length))
+    if (!tune_store_claim(device->tune_store, bytes->text, bytes->length)) {
+        apply(device, tune_store_find(device->tune_store, bytes->text, bytes->length));
         return;
+    }
     begun = timeline_begin();
     measure_forms(l, number, key);
-    record = tune_store_find(device->tune_store, key->bytes.text, key->bytes.length);
+    record = tune_store_find(device->tune_store, bytes->text, bytes->length);
     if (record)
         atomic_fetch_add(&device->count.tuned, 1);
-    if (record && is_decomposed(record))
-        automaton_renew(device->automaton);
+    apply(device, record);
     timeline_end(begun, "tune", str_of(op_row(l->frame->graph->ops[number].op)->name));
-    tune_store_release(device->tune_store, key->bytes.text, key->bytes.length);
+    tune_store_release(device->tune_store, bytes->text, bytes->length);
 }
 
 static void measure_op(const struct launch *l, uint32_t number)
@@ -290,10 +309,10 @@ static void measure_op(const struct launch *l, uint32_t number)
     struct choice_key key;
     bool has = false;
 
-    if (numeric_class < FRIT_NUMERIC_REORDERED || !has_two_forms(op->op, op->n_in))
+    if (numeric_class < FRIT_NUMERIC_REORDERED || op->n_in > FRIT_OP_MAX_IN)
         return;
     call = program_call_of(graph, op, in, out);
-    if (programs_have(device, &call, &has, NULL) || !has)
+    if (!has_two_forms(&call) || programs_have(device, &call, &has, NULL) || !has)
         return;
     if (make_key(device, &call, numeric_class, &key) &&
         !tune_store_find(device->tune_store, key.bytes.text, key.bytes.length))

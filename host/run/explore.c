@@ -111,7 +111,7 @@ static frit_status find_expansion(const struct adding *a, const struct graph_op 
     bool has;
 
     *out = decompose_has(op->op, op->n_in) && has_elements(op, types) ? HAS_NO_PROGRAM : IS_ITSELF;
-    if (*out == IS_ITSELF || row->cls == FRIT_CLASS_VIEW || a->device->config.decompose)
+    if (!has_elements(op, types) || row->cls == FRIT_CLASS_VIEW || a->device->config.decompose)
         return FRIT_OK;
     TRY(programs_have(a->device, &call, &has, err));
     if (has)
@@ -250,7 +250,7 @@ static frit_status add_call(const struct adding *a, const struct graph_op *op, f
     enum expansion how = IS_ITSELF;
     frit_status st;
 
-    if (!decompose_has(op->op, op->n_in))
+    if (!decompose_has(op->op, op->n_in) && !decompose_has_other(op->op))
         return add_op(a, op, err);
     in = calloc((size_t)op->n_in + 1, sizeof(*in));
     if (!in)

@@ -11,6 +11,7 @@
 #include "device/queue.h"
 #include "exec/worker.h"
 #include "record/binding.h"
+#include "run/limits.h"
 #include "run/measure.h"
 #include "run/trial_run.h"
 #include "run/trial_sets.h"
@@ -116,6 +117,7 @@ static bool take_step(struct idle_tuner *t, struct idle_contest *contest)
     contest->spent_ns += clock_ns() - begun;
     if (more && contest->spent_ns < limit_ns && !takes_long(m))
         return true;
+    limits_review(m);
     measure_keep(m, !more);
     return false;
 }

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/str.h"
 #include "device/device.h"
 #include "device/prepared_cache.h"
@@ -282,6 +283,36 @@ void limits_apply(struct measure *m)
     const uint64_t budget_ms = m->device->config.tune.budget_ms;
     const uint64_t until =
         budget_ms < LEAST_BUDGET_MS ? 0 : clock_ns() + budget_ms * 1000000 / SHARE;
+    const uint64_t bytes = bytes_ns(m, until), product = product_ns(m, until);
 
-    m->rules.enough_ns = tune_limit_enough(bytes_ns(m, until), product_ns(m, until));
+    m->rules.enough_ns = tune_limit_enough(bytes, product);
+    m->rules.least_ns = tune_limit_least(bytes, product);
+}
+
+static void forget(frit_device *device, uint32_t op, uint32_t dtype)
+{
+    const uint32_t n = op == FRIT_OP_matmul ? N_SIDES : N_MOVED;
+
+    for (uint32_t i = 0; i < n; i++) {
+        struct str key = {0};
+
+        tune_key_limit(op, dtype, i, &key);
+        if (!key.failed && tune_store_find(device->tune_store, key.text, key.length))
+            (void)tune_store_forget(device->tune_store, key.text, key.length);
+        str_fini(&key);
+    }
+}
+
+void limits_review(struct measure *m)
+{
+    uint32_t dtype;
+
+    if (!m->contest.refuted)
+        return;
+    log_write(FRIT_LOG_DEBUG, "tune", "%s: %s: faster than limits that were measured: forgotten",
+              m->device->name, m->what);
+    (void)product_work(m->trial, &dtype);
+    forget(m->device, FRIT_OP_add, FRIT_F32);
+    forget(m->device, FRIT_OP_sum, FRIT_F32);
+    forget(m->device, FRIT_OP_matmul, dtype);
 }

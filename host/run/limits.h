@@ -10,5 +10,8 @@ struct measure;
  * be.  Measures limits that are not known, in a quarter of the key's budget, if that is at least 50
  * ms. */
 void limits_apply(struct measure *m);
+/* Forgets the limits where a sample of the contest was shorter: they were measured while something
+ * else loaded the device. */
+void limits_review(struct measure *m);
 
 #endif

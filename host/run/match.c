@@ -45,7 +45,7 @@ bool match_needs_form(struct segment *segment)
         op->n_dead = op->n_confirmed_dead;
     op->confirmed = op->search_continues = false;
     segment->on_prediction = false; /* nor are later ops, until this one is matched */
-    return decompose_has(op->op, op->n_in);
+    return decompose_has(op->op, op->n_in) || decompose_has_other(op->op);
 }
 
 /* Interns the attributes of ops that are not matched yet in the new generation, too. */

@@ -180,6 +180,7 @@ static bool measure_within(struct measure *m, uint64_t budget_ns)
     if (complete)
         limits_apply(m);
     complete = complete && measure_run(m, until + clock_ns() - checked);
+    limits_review(m);
     measure_keep(m, complete);
     return complete;
 }

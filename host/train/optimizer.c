@@ -366,6 +366,13 @@ static frit_status settle(frit_optimizer *o, frit_tensor **params, const char *c
     const bool could = o->cells.is_pending;
     frit_status st;
 
+    for (uint32_t i = 0; i < o->n_params; i++) {
+        struct slot *slot = slot_enter(params[i], err);
+
+        if (!slot)
+            return fail_context(err, "%s: parameter %u", call, i);
+        slot_leave(slot);
+    }
     for (uint32_t i = 0; i < o->n_params; i++)
         o->cells.cell[i].now = handle_plain(params[i]);
     st = cells_settle(&o->cells, call, err);

@@ -207,6 +207,10 @@ static void take_sample(struct contest *contest, struct contestant *one, uint64_
     if (one->n_samples > 1)
         one->calm = is_above(one->best_ns, 100 - CALM_PERCENT, before) ? one->calm + 1 : 0;
     contest->best_ns = smaller(contest->best_ns, ns);
+    if (ns < contest->rules.least_ns) {
+        contest->refuted = true;
+        contest->rules.enough_ns = 0;
+    }
     for (uint32_t i = 0; i < one->n_samples; i++)
         quick += one->samples[i] <= contest->rules.enough_ns;
     contest->enough = contest->enough || quick >= CONTEST_ENOUGH;

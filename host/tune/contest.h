@@ -30,6 +30,8 @@ enum {
 struct contest_rules {
     uint32_t min_samples, max_samples; /* 1 .. CONTEST_SAMPLES */
     uint64_t enough_ns;                /* nobody can be much faster; 0: unknown */
+    uint64_t least_ns; /* nobody can be faster: a shorter sample refutes `enough_ns`, which does not
+                          count from then on; 0: unknown */
     uint64_t candidate_ns, budget_ns; /* for all trials of one candidate, and of all; 0: no limit */
 };
 
@@ -54,6 +56,7 @@ struct contest {
     uint32_t next; /* whose turn it is in this round */
     bool first_pass, over;
     bool enough;                /* over because samples were within `enough_ns` */
+    bool refuted;               /* a sample was shorter than `least_ns` */
     uint64_t spent_ns, best_ns; /* best 0: none yet */
 };
 

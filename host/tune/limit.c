@@ -68,9 +68,19 @@ uint64_t tune_ladder_ns(const struct tune_ladder *ladder, uint64_t work)
     return (uint64_t)(before < other ? before : other);
 }
 
+static uint64_t percent_of_longer(uint64_t a, uint64_t b, uint64_t percent)
+{
+    const uint64_t longer = a > b ? a : b;
+
+    return longer / 100 * percent + longer % 100 * percent / 100;
+}
+
 uint64_t tune_limit_enough(uint64_t bytes_ns, uint64_t product_ns)
 {
-    const uint64_t least = bytes_ns > product_ns ? bytes_ns : product_ns;
+    return percent_of_longer(bytes_ns, product_ns, TUNE_LIMIT_ENOUGH);
+}
 
-    return least / 100 * TUNE_LIMIT_PERCENT + least % 100 * TUNE_LIMIT_PERCENT / 100;
+uint64_t tune_limit_least(uint64_t bytes_ns, uint64_t product_ns)
+{
+    return percent_of_longer(bytes_ns, product_ns, TUNE_LIMIT_WRONG);
 }

@@ -16,7 +16,8 @@
 enum {
     TUNE_LIMIT_STEPS = 6,
     TUNE_LIMIT_FILLED_NS = 2000000, /* a launch that takes so long fills any device */
-    TUNE_LIMIT_PERCENT = 110        /* of the least time: fast enough */
+    TUNE_LIMIT_ENOUGH = 110,        /* percent of the least time */
+    TUNE_LIMIT_WRONG = 95
 };
 
 struct tune_ladder {
@@ -32,7 +33,9 @@ bool tune_ladder_is_whole(const struct tune_ladder *ladder);
 /* The least time that so much work can take; 0: unknown. */
 uint64_t tune_ladder_ns(const struct tune_ladder *ladder, uint64_t work);
 
-/* The time within which a launch is fast enough, by the times of what it has to do, 0: unknown. */
+/* From the least times of what a launch has to do, 0: unknown, the time within which it is fast
+ * enough, and that below which the limits are wrong. */
 uint64_t tune_limit_enough(uint64_t bytes_ns, uint64_t product_ns);
+uint64_t tune_limit_least(uint64_t bytes_ns, uint64_t product_ns);
 
 #endif

@@ -105,7 +105,8 @@ term b_arange(struct build *b, int64_t n);
 term b_mean(struct build *b, term x, const frit_axes *axes, bool keep);
 
 /* decompose_<row> for every row of the list: its first result; the others go to b->results. */
-#define DECOMPOSE(row, mode) term decompose_##row(struct build *b);
+#define DECOMPOSE(row, mode)       term decompose_##row(struct build *b);
+#define DECOMPOSE_OTHER(row, form) term decompose_##row##_##form(struct build *b);
 #include "graph/decompose/decompose.def"
 
 #endif

@@ -22,6 +22,34 @@ static const struct {
 #include "graph/decompose/decompose.def"
 };
 
+static bool is_narrow(uint32_t dtype)
+{
+    const frit_dtype_info info = frit_dtype_info_of(dtype);
+
+    return info.cls == FRIT_DTYPE_FLOAT && info.compute != dtype;
+}
+
+static term (*const other_forms[FRIT_OP_LIMIT])(struct build *b) = {
+#define DECOMPOSE(row, mode)
+#define DECOMPOSE_OTHER(row, form) [FRIT_OP_##row] = decompose_##row##_##form,
+#include "graph/decompose/decompose.def"
+};
+
+bool decompose_has_other(uint32_t op)
+{
+    return op < FRIT_OP_LIMIT && other_forms[op];
+}
+
+/* In f16 and bf16 adding the bias would round a second time. */
+bool decompose_fits_other(const struct op_call *call)
+{
+    const frit_attrs_conv *conv = call->attrs;
+
+    return call->op == FRIT_OP_conv && conv && conv->groups == 1 && call->in[0].type.rank == 4 &&
+           (!is_narrow(call->in[0].type.dtype) || call->n_in < 3 ||
+            call->in[2].kind != FRIT_OPERAND_TENSOR);
+}
+
 bool decompose_has(uint32_t op, uint32_t n_in)
 {
     if (op < FRIT_OP_LIMIT)
@@ -47,13 +75,6 @@ static frit_status infer(struct build *b, struct op_type out[FRIT_OP_MAX_OUT])
     TRY(op_check(&call, out, b->err));
     b->out = out[0];
     return FRIT_OK;
-}
-
-static bool is_narrow(uint32_t dtype)
-{
-    const frit_dtype_info info = frit_dtype_info_of(dtype);
-
-    return info.cls == FRIT_DTYPE_FLOAT && info.compute != dtype;
 }
 
 /* The narrow operands as f32, the result in f32 too. */
@@ -137,7 +158,9 @@ frit_status decompose(const struct op_call *call, struct graph *graph, frit_err 
     struct op_type out[FRIT_OP_MAX_OUT];
     term result;
 
-    if (!decompose_has(call->op, call->n_in))
+    const bool is_other = decompose_fits_other(call);
+
+    if (!decompose_has(call->op, call->n_in) && !is_other)
         return fail(err, FRIT_UNSUPPORTED, "%s: there is no form of this op in core ops",
                     op_row(call->op)->name);
     TRY(infer(&b, out));
@@ -145,6 +168,8 @@ frit_status decompose(const struct op_call *call, struct graph *graph, frit_err 
     b.dtype = call->n_in ? call->in[0].type.dtype : b.out.dtype;
     if (all_empty(out)) {
         result = fill_all(&b, out);
+    } else if (is_other) {
+        result = other_forms[call->op](&b);
     } else if (call->op >= FRIT_OP_CUSTOM) {
         return decompose_custom(call, out, graph, err);
     } else if (rows[call->op].mode == WIDE && is_narrow(b.dtype)) {

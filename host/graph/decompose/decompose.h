@@ -8,6 +8,11 @@
 /* Whether there is one for the op, of this many operands. */
 bool decompose_has(uint32_t op, uint32_t n_in);
 
+/* Whether the row, which is no composite one, has a form in others all the same, that drivers may
+ * be faster with; and whether it is one for this call.  Nothing runs so because a program lacks. */
+bool decompose_has_other(uint32_t op);
+bool decompose_fits_other(const struct op_call *call);
+
 /* Fills the empty `graph`: one input value per tensor operand of the checked call, in order; the
  * outputs in the row's order, wanted ones only.  The ops may themselves be composite.
  * FRIT_UNSUPPORTED if there is no decomposition. */

@@ -144,6 +144,27 @@ term decompose_conv_backward_w(struct build *b)
     return conv_w(b, &g, b_in(b, 0), b_in(b, 2));
 }
 
+/* The windows as columns, which the weights are multiplied with: of two spatial dims, in one group.
+ */
+term decompose_conv_as_product(struct build *b)
+{
+    const frit_attrs_conv *a = b->call->attrs;
+    const int64_t *w = dims_of(b, 1);
+    const int64_t inputs = w[1] * w[2] * w[3];
+    const frit_attrs_window window = {.struct_size = sizeof(window),
+                                      .kernel = {w[2], w[3]},
+                                      .stride = {a->stride[0], a->stride[1]},
+                                      .padding = {a->padding[0], a->padding[1]},
+                                      .dilation = {a->dilation[0], a->dilation[1]}};
+    const term x = b_in(b, 0);
+    term y = b_op(b, FRIT_OP_unfold4d, 1, &x, &window);
+
+    y = b_matmul(b, b_reshape(b, b_in(b, 1), 2, (const int64_t[]){w[0], inputs}), y);
+    if (b_has(b, 2))
+        y = b_add(b, y, b_reshape(b, b_in(b, 2), 2, (const int64_t[]){w[0], 1}));
+    return b_reshape(b, y, b->out.rank, b->out.dims);
+}
+
 /* ---- conv_transpose: its x is the convolution's y, its result the convolution's x ---- */
 
 static struct geometry of_transpose(const struct build *b, const int64_t *x)

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <frit/frit.h>
@@ -21,8 +22,6 @@
 
 #define RIG_CANDIDATES "fake/candidates/libfrit-fake-candidates.so"
 #define PLUGIN         "plugin.fake-candidates"
-
-extern char **environ;
 
 enum { MOST = 4096, NS_PER_MS = 1000000 };
 
@@ -218,14 +217,24 @@ static void devices_tune_side_by_side(void **state)
 
 /* ---- threads ---- */
 
-enum { THREADS = 8, SIZES = 8 };
+enum { THREADS = 8, SIZES = 8, STEPS_PER_ROUND = 20, REST_MS = 25 };
 
 struct stress {
     frit_device *devices[DEVICES];
     atomic_uint number;
     atomic_int wrong;
+    pthread_barrier_t rest;
     int steps;
 };
+
+/* All threads rest, so that contests go on; the devices get work again in the midst of them. */
+static void rest(struct stress *s)
+{
+    const struct timespec time = {.tv_nsec = REST_MS * NS_PER_MS};
+
+    pthread_barrier_wait(&s->rest);
+    nanosleep(&time, NULL);
+}
 
 static void *run_thread(void *ctx)
 {
@@ -235,6 +244,8 @@ static void *run_thread(void *ctx)
 
     for (int i = 0; i < s->steps; i++) {
         random = random * 1664525u + 1013904223u;
+        if (i % STEPS_PER_ROUND == STEPS_PER_ROUND - 1)
+            rest(s);
         if (!add_once(s->devices[number % DEVICES], 60 + 101 * (random >> 8) % SIZES))
             atomic_fetch_add(&s->wrong, 1);
         if (random >> 24 == 0)
@@ -245,7 +256,7 @@ static void *run_thread(void *ctx)
 
 static void threads_share_tuned_devices(void **state)
 {
-    struct stress s = {.steps = at_length(60, 5000)};
+    struct stress s = {.steps = at_length(80, 4000)};
     struct plugin_rig rig;
     pthread_t threads[THREADS];
 
@@ -254,10 +265,12 @@ static void threads_share_tuned_devices(void **state)
     rig_set(&rig, PLUGIN, "option.cost_ns", "10000");
     rig_set(&rig, "tune", "budget", "1");
     open_devices(&rig, s.devices);
+    assert_int_equal(pthread_barrier_init(&s.rest, NULL, THREADS), 0);
     for (int i = 0; i < THREADS; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, run_thread, &s), 0);
     for (int i = 0; i < THREADS; i++)
         pthread_join(threads[i], NULL);
+    pthread_barrier_destroy(&s.rest);
     assert_int_equal(s.wrong, 0);
     for (int i = 0; i < DEVICES; i++)
         assert_true(tuned(s.devices[i]) >= 1);

@@ -14,6 +14,7 @@
 
 #include "api/host.h"
 #include "base/clock.h"
+#include "base/str.h"
 #include "device/device.h"
 #include "fake/candidates/stats.h"
 #include "load/registry.h"
@@ -21,6 +22,8 @@
 #include "memory/memory.h"
 #include "plugin_rig.h"
 #include "run/preassign.h"
+#include "tune/key.h"
+#include "tune/store.h"
 
 #define RIG_CANDIDATES "fake/candidates/libfrit-fake-candidates.so"
 #define PLUGIN         "plugin.fake-candidates"
@@ -262,6 +265,55 @@ static void a_launch_at_the_limit_ends_the_search(void **state)
     rig_open(&rig, "candidates");
     sum_up(&rig, n);
     assert_string_equal(decision_of(&rig, &list, "sum").reason, "measured");
+    frit_decisions_free(list);
+    rig_close(&rig);
+}
+
+/* As from a machine that was busy: twice as long as the device takes. */
+static void add_slow_limits(const struct plugin_rig *rig)
+{
+    for (uint32_t step = 0; step < 3; step++) {
+        const uint64_t ns = UINT64_C(200000) << (2 * step);
+        const struct tune_candidate one = {
+            .identity = "first", .state = TUNE_RIGHT, .n_samples = 1, .samples = &ns};
+
+        for (int sum = 0; sum < 2; sum++) {
+            struct str key = {0};
+
+            tune_key_limit(sum ? FRIT_OP_sum : FRIT_OP_add, FRIT_F32, step, &key);
+            assert_int_equal(tune_store_add(device_tune_store(rig->dev),
+                                            &(struct tune_record){.key = key.text,
+                                                                  .key_bytes = key.length,
+                                                                  .what = "roofline: slow",
+                                                                  .n_candidates = 1,
+                                                                  .candidates = &one},
+                                            NULL),
+                             FRIT_OK);
+            str_fini(&key);
+        }
+    }
+}
+
+/* The first candidate is faster than the limit, and the next one faster still. */
+static void a_wrong_limit_ends_no_search(void **state)
+{
+    static const char *const even[] = {
+        "option.clock", "simulated", "option.cost_ns", "0", "option.mib_ns", "100000", NULL};
+    frit_decision_desc decision = {.struct_size = sizeof(decision)};
+    frit_tried_desc winner = {.struct_size = sizeof(winner)};
+    struct plugin_rig rig;
+    frit_decisions *list;
+
+    (void)state;
+    open_rig(&rig, "fast", even);
+    add_slow_limits(&rig);
+    sum_up(&rig, 5 << 18);
+    assert_int_equal(frit_decisions_read(rig.dev, &list, NULL), FRIT_OK);
+    assert_int_equal(frit_decision_at(list, 0, &decision), FRIT_OK);
+    assert_string_equal(decision.reason, "measured"); /* the only one: limits are forgotten */
+    assert_int_equal(frit_decision_candidate_at(list, 0, 0, &winner), FRIT_OK);
+    assert_string_equal(winner.identity, "fast");
+    assert_int_equal(frit_decision_at(list, 1, &decision), FRIT_INVALID);
     frit_decisions_free(list);
     rig_close(&rig);
 }
@@ -776,6 +828,7 @@ int main(void)
         cmocka_unit_test(sizes_differ),
         cmocka_unit_test(operands_are_rotated),
         cmocka_unit_test(a_launch_at_the_limit_ends_the_search),
+        cmocka_unit_test(a_wrong_limit_ends_no_search),
         cmocka_unit_test(bad_ones_never_run_again),
         cmocka_unit_test(the_rest_is_measured_when_idle),
         cmocka_unit_test(a_busy_device_measures_nothing),

@@ -67,16 +67,27 @@ static inline bool is_near(double have, double want, double tolerance)
     return fabs(have - want) <= tolerance * (1 + fabs(want));
 }
 
-static inline void expect_doubles(const char *what, frit_tensor *tensor, const double *want,
-                                  double tolerance)
+/* The first element that differs; -1: none does. */
+static inline int64_t first_difference(frit_tensor *tensor, const double *want, double tolerance,
+                                       double *have)
 {
-    double have[MOST];
     const uint64_t count = read_doubles(tensor, have);
 
     for (uint64_t i = 0; i < count; i++) {
         if (!is_near(have[i], want[i], tolerance))
-            fail_msg("%s: element %d is %.9g, not %.9g", what, (int)i, have[i], want[i]);
+            return (int64_t)i;
     }
+    return -1;
+}
+
+static inline void expect_doubles(const char *what, frit_tensor *tensor, const double *want,
+                                  double tolerance)
+{
+    double have[MOST];
+    const int64_t at = first_difference(tensor, want, tolerance, have);
+
+    if (at >= 0)
+        fail_msg("%s: element %d is %.9g, not %.9g", what, (int)at, have[at], want[at]);
 }
 
 #endif

@@ -217,6 +217,21 @@ static void as_fast_as_can_be_is_enough(void **state)
     RANKING(&game, 0, 1);
 }
 
+static void what_is_faster_refutes_the_limit(void **state)
+{
+    const struct contest_rules rules = {
+        .min_samples = 3, .max_samples = 10, .enough_ns = 1100, .least_ns = 950};
+    struct game game;
+
+    (void)state;
+    PLAY(&game, &rules, {0, {800}}, {0, {400}});
+    assert_true(game.contest.refuted && !game.contest.enough);
+    RANKING(&game, 1, 0);
+    PLAY(&game, &rules, {0, {950}}, {0, {400}});
+    assert_true(!game.contest.refuted && game.contest.enough);
+    RANKING(&game, 0);
+}
+
 static void what_is_far_slower_is_cut_off(void **state)
 {
     const struct contest_rules rules = {
@@ -285,6 +300,7 @@ int main(void)
         cmocka_unit_test(the_slow_are_out_but_two),
         cmocka_unit_test(samples_have_an_end),
         cmocka_unit_test(as_fast_as_can_be_is_enough),
+        cmocka_unit_test(what_is_faster_refutes_the_limit),
         cmocka_unit_test(what_is_far_slower_is_cut_off),
         cmocka_unit_test(budgets_hold),
         cmocka_unit_test(the_fastest_wins),

@@ -111,6 +111,7 @@ static void ten_percent_above_is_enough(void **state)
     assert_int_equal(tune_limit_enough(0, 0), 0);
     assert_int_equal(tune_limit_enough(1000, 0), 1100);
     assert_int_equal(tune_limit_enough(1000, 1050), 1155);
+    assert_int_equal(tune_limit_least(1000, 900), 950);
 }
 
 int main(void)
