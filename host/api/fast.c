@@ -195,7 +195,8 @@ static inline bool is_predicted_call(struct binding *binding, struct recorded_op
     return known->op == call->op && known->n_in == call->n_in && known->simple &&
            (!call->device || call->device == binding->device) &&
            known->context == binding->context && are_predicted(stream, known, call, o, n_new) &&
-           (!call->attrs || memcmp(known->raw, call->attrs, known->raw_bytes) == 0);
+           (!call->attrs || !known->raw_bytes ||
+            memcmp(known->raw, call->attrs, known->raw_bytes) == 0);
 }
 
 /* Slots for the outputs; false: memory is short, or the predicted op has others. */
