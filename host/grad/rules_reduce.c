@@ -33,6 +33,34 @@ term rule_pow(const struct grad_rule *r, uint32_t i)
                   : pow_by_exponent(r->g[0], r->in[0], r->in[1], r->y[0]);
 }
 
+/* ---- borders ---- */
+
+/* `g` where x is at a border that is a tensor, which takes the other half; all of it where the two
+ * borders are one. */
+static term at_border(term g, term x, term low, term high)
+{
+    const term half = t_mul(g, t_num(0.5)), zero = t_num(0);
+    const term at_low = low.tensor ? t_where(t_eq(x, low), half, zero) : zero;
+    const term at_high = high.tensor ? t_where(t_eq(x, high), half, zero) : zero;
+
+    return t_keep(t_le(low, high), t_add(at_low, at_high));
+}
+
+/* PyTorch's: x at a border that is a number gets nothing, as relu at 0. */
+term rule_clamp(const struct grad_rule *r, uint32_t i)
+{
+    const term g = r->g[0], x = r->in[0], low = r->in[1], high = r->in[2];
+    const term border = r->in[i];
+
+    if (i == 0 && !low.tensor && !high.tensor)
+        return t_keep(t_and(t_lt(low, x), t_lt(x, high)), g);
+    if (i == 0)
+        return t_where(t_and(t_lt(low, x), t_lt(x, high)), g, at_border(g, x, low, high));
+    return t_where(i == 1 ? t_and(t_lt(x, low), t_le(low, high))
+                          : t_or(t_lt(high, x), t_lt(high, low)),
+                   g, t_keep(t_and(t_eq(x, border), t_lt(low, high)), t_mul(g, t_num(0.5))));
+}
+
 /* ---- reductions ---- */
 
 /* The operand's dims with 1 in place of those that were reduced. */

@@ -6,6 +6,7 @@
 
 #include "grad/rule.h"
 
+term rule_clamp(const struct grad_rule *r, uint32_t i);
 term rule_pow(const struct grad_rule *r, uint32_t i);
 term rule_sum(const struct grad_rule *r, uint32_t i);
 term rule_mean(const struct grad_rule *r, uint32_t i);

@@ -268,25 +268,33 @@ static void measure_forms(const struct launch *l, uint32_t number, const struct 
     str_fini(&what);
 }
 
-/* Once for all threads and processes.  Plans are looked for anew where the op is expanded from now
- * on. */
+/* Plans are looked for anew where the op is expanded from now on. */
+static void apply(frit_device *device, const struct tune_record *record)
+{
+    if (record && is_decomposed(record))
+        automaton_renew(device->automaton);
+}
+
+/* Once for all threads and processes; what another process has found is here after a claim. */
 static void measure_once(const struct launch *l, uint32_t number, const struct choice_key *key)
 {
     frit_device *device = l->frame->device;
+    const struct str *bytes = &key->bytes;
     const struct tune_record *record;
     uint64_t begun;
 
-    if (!tune_store_claim(device->tune_store, key->bytes.text, key->bytes.length))
+    if (!tune_store_claim(device->tune_store, bytes->text, bytes->length)) {
+        apply(device, tune_store_find(device->tune_store, bytes->text, bytes->length));
         return;
+    }
     begun = timeline_begin();
     measure_forms(l, number, key);
-    record = tune_store_find(device->tune_store, key->bytes.text, key->bytes.length);
+    record = tune_store_find(device->tune_store, bytes->text, bytes->length);
     if (record)
         atomic_fetch_add(&device->count.tuned, 1);
-    if (record && is_decomposed(record))
-        automaton_renew(device->automaton);
+    apply(device, record);
     timeline_end(begun, "tune", str_of(op_row(l->frame->graph->ops[number].op)->name));
-    tune_store_release(device->tune_store, key->bytes.text, key->bytes.length);
+    tune_store_release(device->tune_store, bytes->text, bytes->length);
 }
 
 static void measure_op(const struct launch *l, uint32_t number)

@@ -3,7 +3,11 @@
 #include "train/cell.h"
 
 #include "base/fail.h"
+#include "device/device.h"
+#include "device/lineage.h"
 #include "graph/op.h"
+#include "memory/buffer.h"
+#include "tensor/failure.h"
 #include "tensor/slot.h"
 
 frit_tensor *cell_own(frit_tensor *tensor)
@@ -22,21 +26,56 @@ void cell_release(frit_tensor **tensor)
     *tensor = NULL;
 }
 
-/* The state of a tensor's slot; SLOT_EMPTY: it is gone. */
-static enum slot_state state_of(frit_tensor *tensor)
+/* ---- what is known ---- */
+
+/* A failure of the device that was found after the tensor's value: a new reference or NULL. */
+static struct failure *late_failure(frit_tensor *tensor)
 {
     struct slot *slot = slot_enter(tensor, NULL);
-    enum slot_state state = slot ? slot->state : SLOT_EMPTY;
+    struct buffer *buffer = slot && slot->state == SLOT_READY ? slot->value.buffer : NULL;
+    frit_device *device = slot ? slot->device : NULL;
+    struct failure *failure = NULL;
 
+    if (buffer && atomic_load(&device->n_spoiled))
+        buffer_pin(buffer);
+    else
+        buffer = NULL;
     if (slot)
         slot_leave(slot);
-    return state;
+    if (!buffer)
+        return NULL;
+    failure = lineage_failure_of(device->lineage, buffer);
+    buffer_unpin(buffer);
+    return failure;
 }
 
-static bool has_failed(frit_tensor *tensor)
+enum cell_state { CELL_READY, CELL_PENDING, CELL_FAILED, CELL_GONE };
+
+/* FAILED, GONE: `err` says why.  Does not wait. */
+static enum cell_state look(frit_tensor *tensor, frit_err *err)
 {
-    return state_of(tensor) == SLOT_FAILED;
+    struct slot *slot = slot_enter(tensor, err);
+    const enum slot_state state = slot ? slot->state : SLOT_FAILED;
+    struct failure *failure = NULL;
+
+    if (!slot)
+        return CELL_GONE;
+    slot_leave(slot);
+    if (state == SLOT_PENDING)
+        return CELL_PENDING;
+    if (state == SLOT_FAILED) {
+        fail(err, frit_tensor_status(tensor), "%s", frit_tensor_error(tensor));
+        return CELL_FAILED;
+    }
+    failure = late_failure(tensor);
+    if (!failure)
+        return CELL_READY;
+    fail(err, failure->status, "%s", failure->text);
+    failure_unref(failure);
+    return CELL_FAILED;
 }
+
+/* ---- steps ---- */
 
 static void go_back(struct cells *cells)
 {
@@ -64,22 +103,15 @@ frit_status cells_settle(struct cells *cells, const char *call, frit_err *err)
     bool is_pending = false;
 
     for (uint32_t i = 0; i < cells->n; i++) {
-        frit_tensor *now = cells->cell[i].now;
-        const enum slot_state state = state_of(now);
+        const enum cell_state state = look(cells->cell[i].now, err);
 
-        if (state == SLOT_EMPTY)
-            return fail(err, FRIT_INVALID,
-                        "%s: tensor %u is gone: it was released once too often, or its device was "
-                        "closed",
-                        call, i);
-        if (state == SLOT_FAILED) {
-            fail(err, frit_tensor_status(now), "%s: an earlier step has failed: %s", call,
-                 frit_tensor_error(now));
-            if (cells->is_pending)
-                go_back(cells);
-            return err->status;
-        }
-        is_pending |= state == SLOT_PENDING;
+        if (state == CELL_FAILED && cells->is_pending)
+            go_back(cells);
+        if (state == CELL_FAILED)
+            return fail_context(err, "%s: an earlier step has failed", call);
+        if (state == CELL_GONE)
+            return fail_context(err, "%s: tensor %u", call, i);
+        is_pending |= state == CELL_PENDING;
     }
     if (!is_pending)
         forget_before(cells);
@@ -89,13 +121,12 @@ frit_status cells_settle(struct cells *cells, const char *call, frit_err *err)
 frit_status cells_commit(struct cells *cells, const char *call, frit_err *err)
 {
     for (uint32_t i = 0; i < cells->n; i++) {
-        frit_tensor *next = cells->cell[i].next;
+        const enum cell_state state = look(cells->cell[i].next, err);
 
-        if (!next || !has_failed(next))
+        if (state == CELL_READY || state == CELL_PENDING)
             continue;
-        fail(err, frit_tensor_status(next), "%s: %s", call, frit_tensor_error(next));
         cells_drop(cells);
-        return err->status;
+        return fail_context(err, "%s", call);
     }
     for (uint32_t i = 0; i < cells->n; i++) {
         struct cell *cell = &cells->cell[i];

@@ -171,8 +171,13 @@ static void record_states(frit_optimizer *o, frit_tensor *const *params)
             cell_own(t_full(&rule, &(struct op_type){.dtype = FRIT_F32}, 0).tensor);
 }
 
-static frit_status check_states(const frit_optimizer *o, frit_err *err)
+/* Computes the states, so that the first step has something to go back to. */
+static frit_status compute_states(const frit_optimizer *o, frit_err *err)
 {
+    const frit_status st = frit_sync(o->device, err);
+
+    if (st)
+        return fail_context(err, "optimizer_create");
     for (uint32_t i = o->n_params; i < o->cells.n; i++) {
         frit_tensor *now = o->cells.cell[i].now;
 
@@ -197,7 +202,7 @@ static frit_status init(frit_optimizer *o, frit_tensor *const *params, frit_err 
     section_end(&section);
     o->cells.n = o->n_params + o->n_states;
     o->cells.keeps = !(o->config.flags & FRIT_OPTIMIZER_IN_PLACE);
-    return check_states(o, err);
+    return compute_states(o, err);
 }
 
 frit_status frit_optimizer_create(const frit_optimizer_config *config, frit_tensor *const *params,
@@ -293,7 +298,7 @@ static frit_status read_grads(const frit_optimizer *o, frit_tensor *const *param
 }
 
 /* Numbers of the step; with a scaler also whether it is skipped, and new corrections. */
-static frit_status record_numbers(frit_optimizer *o, struct update *step, const term *grads,
+static frit_status record_numbers(frit_optimizer *o, struct update *update, const term *grads,
                                   frit_err *err)
 {
     const frit_optimizer_config *c = &o->config;
@@ -301,24 +306,24 @@ static frit_status record_numbers(frit_optimizer *o, struct update *step, const 
     term corrections[MOST_CORRECTIONS] = {{0}}, before = t_none();
 
     if (!c->scaler) {
-        update_numbers(step, o->steps + 1);
+        update_numbers(update, o->steps + 1);
         return FRIT_OK;
     }
-    step->inverse = scaler_inverse(c->scaler);
-    step->ok = update_is_finite(grads, o->n_params);
+    update->inverse = scaler_inverse(c->scaler);
+    update->ok = update_is_finite(grads, o->n_params);
     for (uint32_t k = 0; k < o->n_corrections; k++) {
         const double beta = c->kind == FRIT_SGD ? 0 : k ? c->beta2 : c->beta1;
 
         corrections[k] = update_correction(t_of(at[k].now), beta);
-        at[k].next = cell_own(t_where(step->ok, corrections[k], t_of(at[k].now)).tensor);
+        at[k].next = cell_own(t_where(update->ok, corrections[k], t_of(at[k].now)).tensor);
     }
     if (o->n_corrections && c->kind == FRIT_SGD)
         before = t_of(at[0].now);
-    update_numbers_on_device(step, corrections, before);
-    return scaler_note(c->scaler, step->ok, err);
+    update_numbers_on_device(update, corrections, before);
+    return scaler_note(c->scaler, update->ok, err);
 }
 
-static void record_param(frit_optimizer *o, const struct update *step, uint32_t i, term grad)
+static void record_param(frit_optimizer *o, const struct update *update, uint32_t i, term grad)
 {
     struct cell *cells = o->cells.cell;
     term states[N_STATES], made[N_STATES], param;
@@ -327,7 +332,7 @@ static void record_param(frit_optimizer *o, const struct update *step, uint32_t 
         states[k] = o->state[i][k] ? t_of(cells[o->state[i][k]].now) : t_none();
         made[k] = t_none();
     }
-    update_param(step, t_of(cells[i].now), grad, states, &param, made);
+    update_param(update, t_of(cells[i].now), grad, states, &param, made);
     cells[i].next = cell_own(param.tensor);
     for (uint32_t k = 0; k < N_STATES; k++) {
         if (o->state[i][k])
@@ -338,20 +343,20 @@ static void record_param(frit_optimizer *o, const struct update *step, uint32_t 
 /* Records the step; every cell has a `next` afterwards. */
 static frit_status record_step(frit_optimizer *o, term *grads, frit_err *err)
 {
-    struct update step = {.config = &o->config, .rate = o->config.rate};
+    struct update update = {.config = &o->config, .rate = o->config.rate};
 
-    TRY(record_numbers(o, &step, grads, err));
+    TRY(record_numbers(o, &update, grads, err));
     for (uint32_t i = 0; i < o->n_params; i++)
-        grads[i] = update_gradient(&step, grads[i], update_dtype(o->types[i].dtype));
+        grads[i] = update_gradient(&update, grads[i], update_dtype(o->types[i].dtype));
     cell_release(&o->norm);
     if (o->config.clip_norm > 0) {
         const term norm = update_norm(grads, o->n_params);
 
         o->norm = cell_own(norm.tensor);
-        step.clip = update_clip(norm, o->config.clip_norm);
+        update.clip = update_clip(norm, o->config.clip_norm);
     }
     for (uint32_t i = 0; i < o->n_params; i++)
-        record_param(o, &step, i, grads[i]);
+        record_param(o, &update, i, grads[i]);
     return FRIT_OK;
 }
 
@@ -361,6 +366,13 @@ static frit_status settle(frit_optimizer *o, frit_tensor **params, const char *c
     const bool could = o->cells.is_pending;
     frit_status st;
 
+    for (uint32_t i = 0; i < o->n_params; i++) {
+        struct slot *slot = slot_enter(params[i], err);
+
+        if (!slot)
+            return fail_context(err, "%s: parameter %u", call, i);
+        slot_leave(slot);
+    }
     for (uint32_t i = 0; i < o->n_params; i++)
         o->cells.cell[i].now = handle_plain(params[i]);
     st = cells_settle(&o->cells, call, err);

@@ -79,7 +79,8 @@ frit_status frit_scaler_create(frit_device *device, const frit_scaler_config *co
         scaler->cell[SCALE].now = cell_own(number(device, c.scale).tensor);
         scaler->cell[GOOD].now = cell_own(number(device, 0).tensor);
         section_end(&section);
-        st = cells_settle(&scaler->cells, "scaler_create", &own);
+        st = frit_sync(device, &own);
+        st = st ? st : cells_settle(&scaler->cells, "scaler_create", &own);
     }
     if (st)
         frit_scaler_destroy(scaler);

@@ -40,29 +40,93 @@ term update_correction(term correction, double beta)
     return t_add(t_mul(correction, t_num(beta)), t_num(1 - beta));
 }
 
-void update_numbers(struct update *step, uint64_t steps)
+static void sgd_numbers(struct update *update, term add)
 {
-    const frit_optimizer_config *c = step->config;
+    update->keep[0] = t_num(update->config->momentum);
+    update->add[0] = add;
+    update->factor = t_num(update->rate);
+}
+
+static void adam_numbers(struct update *update)
+{
+    const frit_optimizer_config *c = update->config;
+
+    update->keep[0] = t_num(c->beta1);
+    update->add[0] = t_num(1 - c->beta1);
+    update->keep[1] = t_num(c->beta2);
+    update->add[1] = t_num(1 - c->beta2);
+    update->decay = t_num(1 - update->rate * c->weight_decay);
+}
+
+void update_numbers(struct update *update, uint64_t steps)
+{
+    const frit_optimizer_config *c = update->config;
     const double first = 1 - pow(c->beta1, (double)steps);
     const double root = sqrt(1 - pow(c->beta2, (double)steps));
 
-    step->damp = t_num(steps == 1 ? 1 : 1 - c->dampening);
-    step->factor = t_num(step->rate * root / first);
-    step->eps = t_num(c->eps * root);
-}
-
-void update_numbers_on_device(struct update *step, const term *corrections, term before)
-{
-    const frit_optimizer_config *c = step->config;
-    term root;
-
     if (c->kind == FRIT_SGD) {
-        step->damp = t_has(before) ? t_sub(t_num(1), t_mul(before, t_num(c->dampening))) : t_num(1);
+        sgd_numbers(update, t_num(steps == 1 ? 1 : 1 - c->dampening));
         return;
     }
-    root = t_op1(FRIT_OP_sqrt, corrections[1]);
-    step->factor = t_mul(t_div(root, corrections[0]), t_num(step->rate));
-    step->eps = t_mul(root, t_num(c->eps));
+    adam_numbers(update);
+    update->factor = t_num(update->rate * root / first);
+    update->eps = t_num(c->eps * root);
+}
+
+/* ---- numbers of a step that may be skipped ---- */
+
+/* 1 if the step counts, else 0. */
+static term counts(const struct update *update)
+{
+    return t_cast(update->ok, FRIT_F32);
+}
+
+/* `number` if the step counts, else 0. */
+static term or_0(const struct update *update, term number)
+{
+    return number.tensor ? t_keep(update->ok, number) : t_mul(counts(update), number);
+}
+
+/* `number` if the step counts, else 1; exact in both cases. */
+static term or_1(const struct update *update, term number)
+{
+    if (number.tensor)
+        return t_where(update->ok, number, t_num(1));
+    return t_add(or_0(update, number), t_sub(t_num(1), counts(update)));
+}
+
+static void gate(struct update *update)
+{
+    const frit_optimizer_config *c = update->config;
+
+    for (uint32_t k = 0; k < 2; k++) {
+        if (!t_has(update->keep[k]) || (c->kind == FRIT_SGD && c->momentum == 0))
+            continue;
+        update->keep[k] = or_1(update, update->keep[k]);
+        update->add[k] = or_0(update, update->add[k]);
+    }
+    update->factor = or_0(update, update->factor);
+    if (t_has(update->eps))
+        update->eps = or_1(update, update->eps);
+    if (c->kind == FRIT_ADAMW && c->weight_decay != 0)
+        update->decay = or_1(update, update->decay);
+}
+
+void update_numbers_on_device(struct update *update, const term *corrections, term before)
+{
+    const frit_optimizer_config *c = update->config;
+
+    if (c->kind == FRIT_SGD) {
+        sgd_numbers(update,
+                    t_has(before) ? t_sub(t_num(1), t_mul(before, t_num(c->dampening))) : t_num(1));
+    } else {
+        const term root = t_op1(FRIT_OP_sqrt, corrections[1]);
+
+        adam_numbers(update);
+        update->factor = t_mul(t_div(root, corrections[0]), t_num(update->rate));
+        update->eps = t_mul(root, t_num(c->eps));
+    }
+    gate(update);
 }
 
 /* ---- gradients ---- */
@@ -73,13 +137,13 @@ static term as(term t, uint32_t dtype)
     return t.tensor && frit_tensor_dtype(t.tensor) != dtype ? t_cast(t, dtype) : t;
 }
 
-term update_gradient(const struct update *step, term grad, uint32_t dtype)
+term update_gradient(const struct update *update, term grad, uint32_t dtype)
 {
-    const double limit = step->config->clip_value;
+    const double limit = update->config->clip_value;
     term g = as(grad, dtype);
 
-    if (t_has(step->inverse))
-        g = t_mul(g, as(step->inverse, dtype));
+    if (t_has(update->ok))
+        g = t_mul(t_keep(update->ok, g), as(update->inverse, dtype));
     if (limit > 0)
         g = t_op(FRIT_OP_clamp, 3, (term[]){g, t_num(-limit), t_num(limit)}, NULL);
     return g;
@@ -119,63 +183,58 @@ term update_is_finite(const term *grads, uint32_t n)
 
 /* ---- parameters ---- */
 
-/* a * x + b * y */
-static term mix(term a, term x, double b, term y)
+/* The new moment k, from the old one and what is added. */
+static term moment(const struct update *update, uint32_t k, term old, term g, uint32_t dtype)
 {
-    return t_add(t_mul(x, a), t_mul(y, t_num(b)));
+    return t_add(t_mul(g, as(update->add[k], dtype)), t_mul(old, as(update->keep[k], dtype)));
 }
 
-static term sgd(const struct update *step, term p, term g, const term *states, term *out,
+static term sgd(const struct update *update, term p, term g, const term *states, term *out,
                 uint32_t dtype)
 {
-    const frit_optimizer_config *c = step->config;
+    const frit_optimizer_config *c = update->config;
 
     if (c->weight_decay != 0)
         g = t_add(g, t_mul(p, t_num(c->weight_decay)));
     if (c->momentum != 0) {
-        out[STATE_FIRST] = mix(as(step->damp, dtype), g, c->momentum, states[STATE_FIRST]);
+        out[STATE_FIRST] = moment(update, 0, states[STATE_FIRST], g, dtype);
         g = c->flags & FRIT_OPTIMIZER_NESTEROV
                 ? t_add(g, t_mul(out[STATE_FIRST], t_num(c->momentum)))
                 : out[STATE_FIRST];
     }
-    return t_sub(p, t_mul(g, t_num(step->rate)));
+    return t_sub(p, t_mul(g, as(update->factor, dtype)));
 }
 
-static term adam(const struct update *step, term p, term g, const term *states, term *out,
+static term adam(const struct update *update, term p, term g, const term *states, term *out,
                  uint32_t dtype)
 {
-    const frit_optimizer_config *c = step->config;
+    const frit_optimizer_config *c = update->config;
     term second;
 
     if (c->weight_decay != 0 && c->kind == FRIT_ADAMW)
-        p = t_mul(p, t_num(1 - step->rate * c->weight_decay));
+        p = t_mul(p, as(update->decay, dtype));
     else if (c->weight_decay != 0)
         g = t_add(g, t_mul(p, t_num(c->weight_decay)));
-    out[STATE_FIRST] = mix(t_num(1 - c->beta1), g, c->beta1, states[STATE_FIRST]);
-    out[STATE_SECOND] = mix(t_num(1 - c->beta2), t_square(g), c->beta2, states[STATE_SECOND]);
+    out[STATE_FIRST] = moment(update, 0, states[STATE_FIRST], g, dtype);
+    out[STATE_SECOND] = moment(update, 1, states[STATE_SECOND], t_square(g), dtype);
     second = out[STATE_SECOND];
     if (c->flags & FRIT_OPTIMIZER_AMSGRAD)
         second = out[STATE_MAX_SECOND] =
             t_op2(FRIT_OP_maximum, states[STATE_MAX_SECOND], out[STATE_SECOND]);
-    second = t_add(t_op1(FRIT_OP_sqrt, second), as(step->eps, dtype));
-    return t_sub(p, t_mul(t_div(out[STATE_FIRST], second), as(step->factor, dtype)));
+    second = t_add(t_op1(FRIT_OP_sqrt, second), as(update->eps, dtype));
+    return t_sub(p, t_mul(t_div(out[STATE_FIRST], second), as(update->factor, dtype)));
 }
 
-void update_param(const struct update *step, term param, term grad, const term *states,
+void update_param(const struct update *update, term param, term grad, const term *states,
                   term *new_param, term *new_states)
 {
     const uint32_t type = frit_tensor_dtype(param.tensor), dtype = update_dtype(type);
     const term p = t_has(states[STATE_MASTER]) ? states[STATE_MASTER] : param;
-    const term g = t_has(step->clip) ? t_mul(grad, as(step->clip, dtype)) : grad;
-    term next = step->config->kind == FRIT_SGD ? sgd(step, p, g, states, new_states, dtype)
-                                               : adam(step, p, g, states, new_states, dtype);
+    const term g = t_has(update->clip) ? t_mul(grad, as(update->clip, dtype)) : grad;
+    const term next = update->config->kind == FRIT_SGD
+                          ? sgd(update, p, g, states, new_states, dtype)
+                          : adam(update, p, g, states, new_states, dtype);
 
-    for (uint32_t k = 0; k < STATE_MASTER && t_has(step->ok); k++) {
-        if (t_has(new_states[k]))
-            new_states[k] = t_where(step->ok, new_states[k], states[k]);
-    }
-    if (t_has(step->ok))
-        next = t_where(step->ok, next, p);
     if (t_has(states[STATE_MASTER]))
         new_states[STATE_MASTER] = next;
     *new_param = as(next, type);

@@ -11,13 +11,17 @@
 /* States of a parameter.  MASTER is the parameter itself, in f32. */
 enum state_kind { STATE_FIRST, STATE_SECOND, STATE_MAX_SECOND, STATE_MASTER, N_STATES };
 
-/* Numbers of a step: of the host, or tensors of rank 0 where the device counts the steps. */
+/* What a step multiplies with: numbers of the host, or tensors of rank 0 where the device counts
+ * the steps.  A step that is skipped is one whose numbers change nothing, so that nothing has to be
+ * chosen per element but the gradient. */
 struct update {
     const frit_optimizer_config *config;
     double rate;
-    term damp;    /* SGD: weight of the gradient in the momentum */
-    term factor;  /* Adam: the rate with both bias corrections */
-    term eps;     /* Adam: with the correction of the second moment */
+    term keep[2]; /* of the old momentum, or moments */
+    term add[2];  /* of the gradient to them */
+    term factor;  /* the rate, with the bias corrections of Adam */
+    term eps;     /* with the correction of the second moment */
+    term decay;   /* AdamW: of the old parameter */
     term ok;      /* all gradients are finite; absent: steps are never skipped */
     term inverse; /* of the scale; absent: 1 */
     term clip;    /* factor of clip_norm; absent: 1 */
@@ -25,13 +29,13 @@ struct update {
 
 /* 1 - beta^steps after one more step: exact where the difference would cancel. */
 term update_correction(term correction, double beta);
-/* Fills the numbers of a step from the count of steps with it, or from the corrections with it and
- * (SGD) before it, of rank 0. */
-void update_numbers(struct update *step, uint64_t steps);
-void update_numbers_on_device(struct update *step, const term *corrections, term before);
+/* Fills the numbers from the count of steps with this one. */
+void update_numbers(struct update *update, uint64_t steps);
+/* Likewise from `ok`, the corrections with this step, and (SGD) the one before it. */
+void update_numbers_on_device(struct update *update, const term *corrections, term before);
 
 /* A gradient in the type that a step computes in, unscaled and limited by clip_value. */
-term update_gradient(const struct update *step, term grad, uint32_t dtype);
+term update_gradient(const struct update *update, term grad, uint32_t dtype);
 /* The 2-norm of all, f32 or f64 of rank 0, and the factor that limits it. */
 term update_norm(const term *grads, uint32_t n);
 term update_clip(term norm, double limit);
@@ -46,7 +50,7 @@ uint32_t update_dtype(uint32_t dtype);
 uint32_t update_n_corrections(const frit_optimizer_config *config);
 
 /* From the parameter, its gradient made ready, and its states (absent ones empty) to new ones. */
-void update_param(const struct update *step, term param, term grad, const term *states,
+void update_param(const struct update *update, term param, term grad, const term *states,
                   term *new_param, term *new_states);
 
 #endif

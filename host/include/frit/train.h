@@ -179,7 +179,8 @@ static inline frit_optimizer_config frit_adamw_config(double rate)
 }
 
 /* For `count` parameters of one device, of f16, bf16, f32 or f64.  States are of f32 for 16-bit
- * parameters, which are computed in f32 from a copy of their own ("master"). */
+ * parameters, which are computed in f32 from a copy of their own ("master").  Runs the recorded ops
+ * of the calling thread's stream and waits for them, as frit_scaler_create does. */
 FRIT_NODISCARD frit_status frit_optimizer_create(const frit_optimizer_config *config,
                                                  frit_tensor *const *params, uint64_t count,
                                                  frit_optimizer **out, frit_err *err);
@@ -193,11 +194,13 @@ void frit_optimizer_destroy(frit_optimizer *optimizer);
  *
  * On failure handles stay as they are.  A step that fails later, when its ops run, leaves failed
  * parameters; the next step, or frit_optimizer_sync, notices, replaces them by those of before and
- * returns the failure. */
+ * returns the failure.  What the device reports only after the next step began, such as a fault
+ * while it computed, is not undone; call frit_optimizer_sync for each step if that must not be. */
 FRIT_NODISCARD frit_status frit_optimizer_step(frit_optimizer *optimizer, frit_tensor **params,
                                                frit_tensor *const *grads, frit_err *err);
-/* frit_sync, and undoes the steps that have failed: `params`, states and the scaler are as after
- * the last step that has not.  Returns why.  With FRIT_OPTIMIZER_IN_PLACE nothing is undone. */
+/* frit_sync, and undoes the last step if it has failed: `params`, states, the number of steps and
+ * the scaler are as before it.  Returns the first failure, of the step or of other ops.  With
+ * FRIT_OPTIMIZER_IN_PLACE nothing is undone. */
 FRIT_NODISCARD frit_status frit_optimizer_sync(frit_optimizer *optimizer, frit_tensor **params,
                                                frit_err *err);
 

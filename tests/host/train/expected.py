@@ -83,7 +83,7 @@ optimise("adam_decay", lambda p: O.Adam(p, lr=0.02, betas=(0.8, 0.95), eps=1e-3,
 optimise("adamw", lambda p: O.AdamW(p, lr=0.02, weight_decay=0.1))
 optimise("amsgrad", lambda p: O.AdamW(p, lr=0.02, betas=(0.5, 0.6), amsgrad=True))
 optimise("clip_value", lambda p: O.SGD(p, lr=0.1, momentum=0.9), clip_value)
-optimise("clip_norm", lambda p: O.AdamW(p, lr=0.02), clip_norm)
+optimise("clip_norm", lambda p: O.SGD(p, lr=0.1, momentum=0.9), clip_norm)
 optimise("scaled_sgd", lambda p: O.SGD(p, lr=0.1, momentum=0.9, dampening=0.25), None, scaler(), SPOILED)
 optimise("scaled_adam", lambda p: O.AdamW(p, lr=0.02), clip_norm, scaler(), SPOILED)
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Losses and their gradients against PyTorch's. */
-#include "train/rig.h"
+#include "api/rig.h"
+#include "train/values.h"
 
 #include "train/expected.h"
 
@@ -26,14 +27,14 @@ static frit_tensor *classes(struct rig *rig, frit_dims dims, const int32_t *data
 
 static frit_tensor *square(struct rig *rig, frit_tensor *x, int64_t reduction)
 {
-    frit_tensor *y = tensor_of(rig, FRIT_F32, FRIT_SHAPE(3, 4), 4, 2);
+    frit_tensor *y = tensor_of(rig->dev, FRIT_F32, FRIT_SHAPE(3, 4), 4, 2);
 
     return frit_loss_mse(x, y, .reduction = reduction);
 }
 
 static frit_tensor *binary(struct rig *rig, frit_tensor *x, int64_t reduction)
 {
-    frit_tensor *y = frit_add_f(tensor_of(rig, FRIT_F32, FRIT_SHAPE(3, 4), 4, 16), 0.5);
+    frit_tensor *y = frit_add_f(tensor_of(rig->dev, FRIT_F32, FRIT_SHAPE(3, 4), 4, 16), 0.5);
 
     return frit_loss_bce(frit_mul_f(x, 10), y, .reduction = reduction);
 }
@@ -123,7 +124,7 @@ static double factor_of(const struct loss_case *c)
 static void run_case(struct rig *rig, const struct loss_case *c)
 {
     const frit_scope scope = frit_scope_begin(rig->dev);
-    frit_tensor *x = tensor_of(rig, FRIT_F32, *c->dims, c->seed, c->scale), *loss, *grad;
+    frit_tensor *x = tensor_of(rig->dev, FRIT_F32, *c->dims, c->seed, c->scale), *loss, *grad;
 
     OK(frit_grad_begin(rig->dev, err));
     OK(frit_grad_watch(x, err));
@@ -156,7 +157,7 @@ static void test_what_a_loss_leaves(void **state)
 
     (void)state;
     rig_open(&rig, NULL, 0);
-    x = tensor_of(&rig, FRIT_F32, FRIT_SHAPE(3, 4), 3, 2);
+    x = tensor_of(rig.dev, FRIT_F32, FRIT_SHAPE(3, 4), 3, 2);
     loss = frit_loss_mse(frit_take(x), frit_take(x));
     assert_int_equal(rig_stats(&rig).tensors_now, 1);
     assert_int_equal(frit_tensor_status(x), FRIT_INVALID);
@@ -192,8 +193,8 @@ static void test_wrong_calls(void **state)
 
     (void)state;
     rig_open(&rig, NULL, 0);
-    x = tensor_of(&rig, FRIT_F32, FRIT_SHAPE(3, 4), 3, 2);
-    y = tensor_of(&rig, FRIT_F32, FRIT_SHAPE(3, 1), 3, 2);
+    x = tensor_of(rig.dev, FRIT_F32, FRIT_SHAPE(3, 4), 3, 2);
+    y = tensor_of(rig.dev, FRIT_F32, FRIT_SHAPE(3, 1), 3, 2);
     at = classes(&rig, FRIT_SHAPE(3), labels);
     rig_expect_error(frit_loss_mse(x, y), FRIT_INVALID,
                      "loss_mse: operand and target are floats of one type and the same dims, not "

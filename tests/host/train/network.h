@@ -3,7 +3,7 @@
 #ifndef TESTS_TRAIN_NETWORK_H
 #define TESTS_TRAIN_NETWORK_H
 
-#include "train/rig.h"
+#include "train/values.h"
 
 enum { N_PARAMS = 4 };
 
@@ -18,24 +18,21 @@ struct network {
 
 static inline frit_tensor *network_param(struct network *n, frit_dims dims, int seed)
 {
-    struct rig rig = {.dev = n->device};
-
-    return seed ? tensor_of(&rig, FRIT_F32, dims, seed, 16) : frit_zeros(n->device, FRIT_F32, dims);
+    return seed ? tensor_of(n->device, FRIT_F32, dims, seed, 16)
+                : frit_zeros(n->device, FRIT_F32, dims);
 }
 
 static inline frit_status network_open(struct network *n, frit_device *device,
                                        const frit_optimizer_config *config)
 {
     static const int32_t classes[] = {0, 2, 1, 1, 0, 2};
-    struct rig rig = {.dev = device};
-
     *n = (struct network){.device = device, .scaler = config->scaler};
     n->err.struct_size = sizeof(n->err);
     n->params[0] = network_param(n, FRIT_SHAPE(4, 8), 1);
     n->params[1] = network_param(n, FRIT_SHAPE(8), 0);
     n->params[2] = network_param(n, FRIT_SHAPE(8, 3), 2);
     n->params[3] = network_param(n, FRIT_SHAPE(3), 0);
-    n->data = tensor_of(&rig, FRIT_F32, FRIT_SHAPE(6, 4), 5, 8);
+    n->data = tensor_of(device, FRIT_F32, FRIT_SHAPE(6, 4), 5, 8);
     n->classes = frit_from_host(device, FRIT_I32, FRIT_SHAPE(6), classes, sizeof(classes));
     return frit_optimizer_create(config, n->params, N_PARAMS, &n->optimizer, &n->err);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A network that trains: losses as PyTorch's, and what a thousand steps cost. */
+#include "api/rig.h"
 #include "train/network.h"
 
 #include "train/expected.h"

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Numbers that expected.py computes too, and comparisons with what it wrote. */
-#ifndef TESTS_TRAIN_RIG_H
-#define TESTS_TRAIN_RIG_H
+#ifndef TESTS_TRAIN_VALUES_H
+#define TESTS_TRAIN_VALUES_H
 
-#include "api/rig.h"
+#include "unit.h"
 
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
 
 #include <frit/grad.h>
 #include <frit/train.h>
@@ -37,14 +38,14 @@ static inline uint64_t count_of(frit_dims dims)
 }
 
 /* numbers() as a tensor of this type. */
-static inline frit_tensor *tensor_of(struct rig *rig, uint32_t dtype, frit_dims dims, int seed,
+static inline frit_tensor *tensor_of(frit_device *device, uint32_t dtype, frit_dims dims, int seed,
                                      double scale)
 {
     float data[MOST];
     frit_tensor *plain;
 
     numbers(data, (int)count_of(dims), seed, scale);
-    plain = rig_f32(rig, dims, data);
+    plain = frit_from_host(device, FRIT_F32, dims, data, count_of(dims) * sizeof(*data));
     return dtype == FRIT_F32 ? plain : frit_cast(frit_take(plain), dtype);
 }
 
@@ -66,16 +67,27 @@ static inline bool is_near(double have, double want, double tolerance)
     return fabs(have - want) <= tolerance * (1 + fabs(want));
 }
 
-static inline void expect_doubles(const char *what, frit_tensor *tensor, const double *want,
-                                  double tolerance)
+/* The first element that differs; -1: none does. */
+static inline int64_t first_difference(frit_tensor *tensor, const double *want, double tolerance,
+                                       double *have)
 {
-    double have[MOST];
     const uint64_t count = read_doubles(tensor, have);
 
     for (uint64_t i = 0; i < count; i++) {
         if (!is_near(have[i], want[i], tolerance))
-            fail_msg("%s: element %d is %.9g, not %.9g", what, (int)i, have[i], want[i]);
+            return (int64_t)i;
     }
+    return -1;
+}
+
+static inline void expect_doubles(const char *what, frit_tensor *tensor, const double *want,
+                                  double tolerance)
+{
+    double have[MOST];
+    const int64_t at = first_difference(tensor, want, tolerance, have);
+
+    if (at >= 0)
+        fail_msg("%s: element %d is %.9g, not %.9g", what, (int)at, have[at], want[at]);
 }
 
 #endif

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a thousand steps cost: no plan, no search and no memory after the second one, though rate
+ * and corrections change with each. */
+#include "api/plugin_rig.h"
+#include "train/network.h"
+
+enum { STEPS = 1000, WARM = 2, MOST_PLANS = 3 };
+
+struct run_case {
+    const char *name, *device;
+    const char *options[2]; /* of the plugin null, with values */
+    uint32_t flags;
+    double clip_norm;
+    bool is_scaled, fuses;
+    uint32_t most_launches; /* a step, where ops fuse */
+};
+
+/* The most launches are what was measured when this was written. */
+static const struct run_case cases[] = {
+    {"cpu", "cpu:0", {NULL}, 0, 0, false, true, 12},
+    {"cpu in place", "cpu:0", {NULL}, FRIT_OPTIMIZER_IN_PLACE, 0, false, true, 12},
+    {"cpu clipped", "cpu:0", {NULL}, 0, 1, false, true, 16},
+    {"cpu scaled", "cpu:0", {NULL}, 0, 0, true, true, 18},
+    {"reference", "reference:0", {NULL}, 0, 1, true, false, 0},
+    {"no pointers", "null:0", {"memory", "device"}, 0, 0, false, true, 0},
+    {"opaque", "null:0", {"opaque", "yes"}, FRIT_OPTIMIZER_IN_PLACE, 1, false, true, 0},
+};
+
+static void open_device(struct plugin_rig *rig, const struct run_case *c, char *key, size_t size)
+{
+    rig_set(rig, "frit", "log", "off");
+    rig_set(rig, "fusion", "compile", "wait");
+    if (!strcmp(c->device, "null:0"))
+        rig_plugin(rig, "plugin.null", RIG_NULL);
+    if (c->options[0]) {
+        snprintf(key, size, "option.%s", c->options[0]);
+        rig_set(rig, "plugin.null", key, c->options[1]);
+    }
+    rig_open(rig, c->device);
+}
+
+static void expect_warm(const struct run_case *c, int step, const frit_stats *before,
+                        const frit_stats *now)
+{
+    const struct {
+        const char *name;
+        uint64_t before, now;
+    } same[] = {
+        {"plans", before->plans_now, now->plans_now},
+        {"searches", before->explorations, now->explorations},
+        {"missed plans", before->plan_misses, now->plan_misses},
+        {"programs", before->programs, now->programs},
+        {"allocations of the driver", before->driver_allocs, now->driver_allocs},
+        {"bytes", before->bytes_now, now->bytes_now},
+        {"reserved bytes", before->reserved_now, now->reserved_now},
+        {"tensors", before->tensors_now, now->tensors_now},
+        {"buffers", before->buffers_now, now->buffers_now},
+    };
+
+    for (size_t i = 0; i < sizeof(same) / sizeof(same[0]); i++) {
+        if (same[i].before != same[i].now)
+            fail_msg("%s, step %d: %s: %llu became %llu", c->name, step, same[i].name,
+                     (unsigned long long)same[i].before, (unsigned long long)same[i].now);
+    }
+    if (now->plan_runs - before->plan_runs > MOST_PLANS)
+        fail_msg("%s, step %d: %llu plans", c->name, step,
+                 (unsigned long long)(now->plan_runs - before->plan_runs));
+    if (c->most_launches && now->launches - before->launches > c->most_launches)
+        fail_msg("%s, step %d: %llu launches", c->name, step,
+                 (unsigned long long)(now->launches - before->launches));
+}
+
+static void train(const struct run_case *c, struct plugin_rig *rig)
+{
+    frit_optimizer_config config = frit_adamw_config(0.02);
+    frit_stats before = {0}, now;
+    frit_scaler *scaler = NULL;
+    struct network n;
+
+    config.flags = c->flags;
+    config.clip_norm = c->clip_norm;
+    if (c->is_scaled)
+        OK(frit_scaler_create(rig->dev, NULL, &scaler, err));
+    config.scaler = scaler;
+    network_begin(&n, rig->dev, &config);
+    for (int step = 1; step <= STEPS; step++) {
+        frit_optimizer_set_rate(n.optimizer, 0.02 / step);
+        frit_release(network_step(&n));
+        OK(frit_sync(rig->dev, err));
+        now = rig_stats(rig);
+        if (step > WARM)
+            expect_warm(c, step, &before, &now);
+        before = now;
+    }
+    assert_int_equal(frit_optimizer_steps(n.optimizer), STEPS);
+    network_end(&n);
+    frit_scaler_destroy(scaler);
+}
+
+static void test_a_thousand_steps(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct plugin_rig rig = {0};
+        char key[64];
+
+        open_device(&rig, &cases[i], key, sizeof(key));
+        train(&cases[i], &rig);
+        rig_close(&rig);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_thousand_steps),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
