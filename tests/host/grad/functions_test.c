@@ -156,8 +156,8 @@ static void test_a_block_that_fails_later(void **state)
 static frit_status nested(void *ctx, frit_tensor *const *in, frit_tensor **out, frit_err *err)
 {
     frit_tensor *inner[2];
-    const frit_status st = frit_grad_recompute(((struct block *)ctx)->device, dropout, ctx, in, 2,
-                                               inner, 2, err);
+    const frit_status st =
+        frit_grad_recompute(((struct block *)ctx)->device, dropout, ctx, in, 2, inner, 2, err);
 
     if (st)
         return st;
@@ -384,8 +384,8 @@ static void *work(void *ctx)
     for (int step = 0; step < 50; step++) {
         if (frit_grad_begin(w->rig->dev, &err) || frit_grad_watch(w->shared, &err))
             return "begin";
-        loss = frit_sum(frit_take(
-            frit_mul_f(frit_take(frit_mul(w->shared, w->shared)), (double)w->factor)));
+        loss = frit_sum(
+            frit_take(frit_mul_f(frit_take(frit_mul(w->shared, w->shared)), (double)w->factor)));
         if (frit_grad_backward(loss, &err) ||
             frit_read(frit_grad_of(w->shared), w->grad, sizeof(w->grad), &err))
             return "backward";
