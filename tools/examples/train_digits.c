@@ -16,10 +16,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { EPOCHS = 40, WARM_UP = 10 /* per cent of the steps */, PRINTED = 10 };
-#define RATE         4e-3
-#define WEIGHT_DECAY 1e-2
-#define SHIFT        0.5 /* pixels */
+enum { EPOCHS = 60, WARM_UP = 10 /* per cent of the steps */, PRINTED = 10 };
+#define RATE         3e-3
+#define WEIGHT_DECAY 0.1
+#define SHIFT        0.25 /* pixels */
 
 struct session {
     struct options options;
@@ -96,7 +96,7 @@ static frit_status session_open(struct session *s)
         st = about_run(s);
     if (!st)
         st = data_load(&s->data, s->devices[0], s->options.root ? s->options.root : ".",
-                       (int)s->run.validate, &s->err);
+                       s->run.validate ? s->run.seed : 0, &s->err);
     if (!st && !run_init(&s->run, s->data.train.n))
         st = no_memory(s);
     if (!st)
@@ -275,6 +275,7 @@ static int draw(struct session *s)
     curves[1].values = values + n;
     curve_fit(&curves[0]);
     curve_fit(&curves[1]);
+    curves[1].high = 100;
     curves_print(curves, 2, stdout);
     snprintf(title, sizeof(title), "digits-%s, seed %" PRIu64 ", on %s", run->network->name,
              run->seed, frit_device_name(s->devices[0]));

@@ -27,8 +27,6 @@ static double height_of(const struct curve *curve, double value)
 
 void curve_fit(struct curve *curve)
 {
-    double step = 10;
-
     curve->low = curve->high = curve->n ? curve->values[0] : 1;
     for (uint32_t i = 1; i < curve->n; i++) {
         curve->low = fmin(curve->low, curve->values[i]);
@@ -39,8 +37,8 @@ void curve_fit(struct curve *curve)
         curve->high = fmax(curve->high, curve->low * 1.01);
         return;
     }
-    curve->low = floor(curve->low / step) * step;
-    curve->high = ceil(fmax(curve->high, curve->low + 1) / step) * step;
+    curve->low = floor(curve->low / 10) * 10;
+    curve->high = ceil(fmax(curve->high, curve->low + 1) / 10) * 10;
 }
 
 /* ---- text ---- */

@@ -15,7 +15,7 @@ struct curve {
     const char *unit; /* of the labels: "", "%" */
 };
 
-/* Sets the ends so that all values lie between them. */
+/* Sets the ends so that all values lie between them; those of a linear axis are multiples of 10. */
 void curve_fit(struct curve *curve);
 
 /* As text, one above the other. */

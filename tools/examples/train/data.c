@@ -58,28 +58,28 @@ static void move_image(struct images *to, const struct images *from, uint32_t i)
     to->labels[to->n++] = from->labels[i];
 }
 
-static void hold_out(struct data *data)
+static void hold_out(struct data *data, uint64_t seed)
 {
     static struct images all;
     uint32_t order[MAX_IMAGES];
 
     all = data->train;
-    data_order(order, all.n, 0, RANDOM_HOLDOUT);
+    data_order(order, all.n, seed, RANDOM_HOLDOUT);
     data->train.n = data->test.n = 0;
     for (uint32_t i = 0; i < all.n; i++)
         move_image(i < HELD_OUT ? &data->test : &data->train, &all, order[i]);
 }
 
-frit_status data_load(struct data *data, frit_device *device, const char *root, int validate,
+frit_status data_load(struct data *data, frit_device *device, const char *root, uint64_t split,
                       frit_err *err)
 {
     frit_status st = load_train(&data->train, device, root, err);
 
     if (st)
         return st;
-    if (!validate)
+    if (!split)
         return load_test(&data->test, device, root, err);
-    hold_out(data);
+    hold_out(data, split);
     return FRIT_OK;
 }
 

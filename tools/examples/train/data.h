@@ -24,10 +24,11 @@ struct data {
     struct images train, test;
 };
 
-/* Reads ROOT/tests/data/digits by the device.  `validate`: tests with HELD_OUT of the images that
- * were to be learned from, always the same ones, and the test set is not touched: for choosing how
- * to train. */
-frit_status data_load(struct data *data, frit_device *device, const char *root, int validate,
+/* Reads ROOT/tests/data/digits by the device.  `split` not 0: a seed by which HELD_OUT of the
+ * images to learn from are taken to test with, and the test set is not touched: for choosing how to
+ * train.
+ */
+frit_status data_load(struct data *data, frit_device *device, const char *root, uint64_t split,
                       frit_err *err);
 
 /* The order of the images in an epoch. */

@@ -33,7 +33,8 @@ static const struct option {
      TEXT, offsetof(struct options, resume), 0},
     {"--stop", "N", "end after step N, as if interrupted", NUMBER, offsetof(struct options, stop),
      UINT64_MAX},
-    {"--validate", "", "test with 297 of the training images, which are not learned from", FLAG,
+    {"--validate", "",
+     "test with 297 of the training images, drawn by the seed and not learned from", FLAG,
      offsetof(struct options, validate), 0},
     {"--help", "", "this text", FLAG, offsetof(struct options, help), 0},
 };
