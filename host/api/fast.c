@@ -105,11 +105,10 @@ static inline bool is_predicted_scalar(struct recorded_input *known, const frit_
 {
     struct segment_input in;
 
-    if (given->kind == known->given.kind && given->bits == known->given.bits)
-        return true;
-    if (!known->varies || !convert(given, known->dtype, &in))
+    if (!known->varies)
+        return given->kind == known->given.kind && given->bits == known->given.bits;
+    if (!convert(given, known->dtype, &in))
         return false;
-    known->given = *given;
     known->scalar.bits = in.scalar.bits;
     return true;
 }
@@ -170,8 +169,10 @@ static __attribute__((noinline)) bool rest_is_predicted(struct stream *stream,
     return true;
 }
 
-static inline bool are_predicted(struct stream *stream, struct recorded_op *known,
-                                 const struct api_call *call, struct operands *o, uint32_t *n_new)
+static inline __attribute__((always_inline)) bool are_predicted(struct stream *stream,
+                                                                struct recorded_op *known,
+                                                                const struct api_call *call,
+                                                                struct operands *o, uint32_t *n_new)
 {
 #pragma GCC unroll 3
     for (uint32_t i = 0; i < USUAL; i++) {
@@ -184,9 +185,9 @@ static inline bool are_predicted(struct stream *stream, struct recorded_op *know
 }
 
 /* An op of other sections may have another key: what a composite op runs as depends on them. */
-static inline bool is_predicted_call(struct binding *binding, struct recorded_op *known,
-                                     const struct api_call *call, struct operands *o,
-                                     uint32_t *n_new)
+static inline __attribute__((always_inline)) bool
+is_predicted_call(struct binding *binding, struct recorded_op *known, const struct api_call *call,
+                  struct operands *o, uint32_t *n_new)
 {
     struct stream *stream = binding->stream;
 
@@ -241,18 +242,24 @@ static inline __attribute__((always_inline)) bool confirm(struct binding *bindin
         (segment->n_ops == 0 && !stream->has_ordinal) || /* stream_append gives one */
         !is_predicted_call(binding, known, call, o, &n_new))
         return false;
-    if (known->n_out == 1 && wanted == 1)
+    if (__builtin_expect(known->n_out > 1, 0)) {
+        if (!create_outputs(binding, known, wanted, out))
+            return false;
+        for (uint32_t k = 1; k < known->n_out; k++) {
+            if (known->out[k] != SEGMENT_EXTERNAL)
+                predict_set(segment, out[k], known->out[k]);
+        }
+    } else {
         out[0] = binding_create_output(binding, call->op, &segment->types[known->out[0]]);
-    else if (!create_outputs(binding, known, wanted, out))
-        return false;
-    if (!out[0])
-        return false;
+        if (!out[0])
+            return false;
+    }
     segment->context |= known->context;
     if (known->seeded)
         stream_take_numbers(stream, &known->seed, &known->counter);
     if (n_new)
         predict_set_operands(segment, known, o->in);
-    predict_confirm(segment, known, out, segment->on_prediction || stream_is_settled(stream));
+    predict_confirm(segment, known, out[0], segment->on_prediction || stream_is_settled(stream));
     stream_count(&stream->count.ops, 1);
     return true;
 }

@@ -158,7 +158,7 @@ struct function {
     void (*drop)(void *ctx);
     void *ctx;
     frit_device *device;
-    uint32_t op_counter; /* of the stream's random ops before the first call */
+    struct random_place place; /* of its first random op */
 };
 
 static void drop_function(void *ctx)
@@ -200,15 +200,11 @@ static frit_status record_again(void *ctx, frit_device *device, frit_tensor *con
                                 frit_tensor **out, frit_err *err)
 {
     struct function *f = ctx;
-    struct binding *binding;
-    uint32_t counter;
-    frit_status st;
+    struct random_place place = f->place, *before = stream_draw_from(&place);
+    const frit_status st = f->fn(f->ctx, in, out, err);
 
-    TRY(binding_current(device, &binding, err));
-    counter = binding->stream->op_counter;
-    binding->stream->op_counter = f->op_counter;
-    st = f->fn(f->ctx, in, out, err);
-    binding->stream->op_counter = counter;
+    (void)device;
+    stream_draw_from(before);
     for (uint32_t k = 0; k < FRIT_OP_MAX_OUT && out[k] && !st; k++)
         frit_ref(out[k]);
     if (st)
@@ -298,7 +294,7 @@ frit_status frit_grad_recompute(frit_device *device, frit_grad_fn fn, void *ctx,
         st = binding_current(device, &binding, &own);
     if (st)
         return report(err, st, &own);
-    f.op_counter = binding->stream->op_counter;
+    f.place = stream_place(binding->stream);
     memset(out, 0, n_out * sizeof(frit_tensor *));
     history_pause();
     st = fn(ctx, in, out, &own);

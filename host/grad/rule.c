@@ -28,12 +28,12 @@ enum { A = 1 << 0, B = 1 << 1, C = 1 << 2, D = 1 << 3, Y = NEEDS_OUT(0), Y1 = NE
 #include "grad/rules.def"
 
 static const struct grad_row rows[FRIT_OP_LIMIT] = {
-#define GRAD(op, operand, needs, expression) \
-    [FRIT_OP_##op].in[operand] = {op##_##operand, needs, #expression},
-#define GRAD_WANTS(op, k)   [FRIT_OP_##op].wants = 1u << (k),
-#define GRAD_STEPS(op, why) [FRIT_OP_##op] = {.kind = GRAD_ZERO, .text = (why)},
-#define GRAD_PARTS(op, why) [FRIT_OP_##op] = {.kind = GRAD_PARTS, .text = (why)},
-#define NO_GRAD(op, why)    [FRIT_OP_##op] = {.kind = GRAD_NONE, .text = (why)},
+#define GRAD(op, k, needs, rule)         [FRIT_OP_##op].in[k] = {op##_##k, needs},
+#define GRAD_FN(op, k, needs, fn, words) [FRIT_OP_##op].in[k] = {fn, needs},
+#define GRAD_WANTS(op, k)                [FRIT_OP_##op].wants = 1u << (k),
+#define GRAD_STEPS(op, why)              [FRIT_OP_##op] = {.kind = GRAD_ZERO},
+#define GRAD_PARTS(op, why)              [FRIT_OP_##op] = {.kind = GRAD_PARTS},
+#define NO_GRAD(op, why)                 [FRIT_OP_##op] = {.kind = GRAD_NONE},
 #include "grad/rules.def"
 };
 

@@ -35,20 +35,17 @@ enum { GRAD_SHARED = 2 };
 typedef term (*rule_fn)(const struct grad_rule *r, uint32_t operand);
 
 enum grad_kind {
-    GRAD_UNKNOWN, /* no row of rules.def */
-    GRAD_RULE,    /* each float operand has a rule */
-    GRAD_ZERO,    /* constant but for steps: gradients are zero */
-    GRAD_PARTS,   /* by the core ops that it consists of, which run again */
-    GRAD_NONE     /* not differentiable: no operand gets a gradient, and none is expected */
+    GRAD_RULES, /* of the operands that have a function */
+    GRAD_ZERO,  /* constant but for steps: gradients are zero */
+    GRAD_PARTS, /* by the core ops that it consists of, which run again */
+    GRAD_NONE   /* not differentiable: no operand gets a gradient, and none is expected */
 };
 
 struct grad_row {
     enum grad_kind kind;
-    const char *text; /* of ZERO and NONE: why */
     struct {
         rule_fn fn;
         uint32_t needs;
-        const char *text;
     } in[FRIT_OP_MAX_IN];
     uint32_t wants; /* outputs that the rules need although the caller may not */
 };

@@ -50,8 +50,8 @@ frit_status binding_set_stream(frit_device *device, struct stream *stream, struc
 
 /* Inside the lock of the binding's stream: a slot for an output; it belongs to the innermost scope.
  * NULL if out of memory. */
-static inline struct slot *binding_create_output(struct binding *binding, uint32_t op,
-                                                 const struct op_type *type)
+static inline __attribute__((always_inline)) struct slot *
+binding_create_output(struct binding *binding, uint32_t op, const struct op_type *type)
 {
     struct slot *slot = slot_create(&binding->stream->home, binding->device);
 

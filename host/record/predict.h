@@ -76,14 +76,12 @@ static inline void predict_set_operands(struct segment *segment, const struct re
     }
 }
 
-/* Records the predicted op with these outputs.  `sure`: all before it were predicted, too. */
+/* Records the predicted op with this first output; further ones are set.  `sure`: all before it
+ * were predicted, too. */
 static inline void predict_confirm(struct segment *segment, struct recorded_op *record,
-                                   struct slot *const *out, bool sure)
+                                   struct slot *out, bool sure)
 {
-    for (uint32_t k = 0; k < record->n_out; k++) {
-        if (record->out[k] != SEGMENT_EXTERNAL)
-            predict_set(segment, out[k], record->out[k]);
-    }
+    predict_set(segment, out, record->out[0]);
     record->confirmed = true;
     record->n_confirmed_dead = 0;
     segment->on_prediction = sure && (record->search_continues | segment->in_scope);

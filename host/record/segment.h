@@ -43,7 +43,7 @@ struct recorded_input {
     uint32_t value; /* TENSOR */
     bool varies;    /* SCALAR: another number needs no check, only rounding */
     frit_scalar scalar;
-    frit_scalar given; /* before the check */
+    frit_scalar given; /* SCALAR that does not vary: before the check */
 };
 
 struct recorded_op {

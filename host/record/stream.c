@@ -315,16 +315,66 @@ void stream_retire(struct stream *stream)
 
 /* ---- recording ---- */
 
-void stream_take_numbers(struct stream *stream, uint64_t *seed, uint64_t *counter)
+/* Of the calling thread; NULL: the streams' own sequences. */
+static _Thread_local struct random_place *drawn_from;
+
+/* Inside the lock. */
+static struct random_place own_place(struct stream *stream)
 {
+    struct random_place place = {.device = stream->device};
     uint64_t version;
 
-    *seed = versioned_get(&stream->device->seed, &version);
+    place.seed = versioned_get(&stream->device->seed, &version);
     if (stream->seed_version != version) {
         stream->seed_version = version;
         stream->op_counter = 0;
     }
-    *counter = stream->op_counter++ | (uint64_t)stream->ordinal << 32;
+    place.counter = stream->op_counter | (uint64_t)stream->ordinal << 32;
+    return place;
+}
+
+void stream_take_numbers(struct stream *stream, uint64_t *seed, uint64_t *counter)
+{
+    struct random_place place;
+
+    if (drawn_from && drawn_from->device == stream->device) {
+        *seed = drawn_from->seed;
+        *counter = drawn_from->counter++;
+        return;
+    }
+    place = own_place(stream);
+    *seed = place.seed;
+    *counter = place.counter;
+    stream->op_counter++;
+}
+
+static void give_ordinal(struct stream *stream)
+{
+    if (stream->has_ordinal)
+        return;
+    stream->has_ordinal = true;
+    stream->ordinal = atomic_fetch_add(&stream->device->next_ordinal, 1);
+}
+
+struct random_place stream_place(struct stream *stream)
+{
+    struct random_place place;
+
+    if (drawn_from && drawn_from->device == stream->device)
+        return *drawn_from;
+    home_enter(&stream->home);
+    give_ordinal(stream);
+    place = own_place(stream);
+    home_leave(&stream->home);
+    return place;
+}
+
+struct random_place *stream_draw_from(struct random_place *place)
+{
+    struct random_place *before = drawn_from;
+
+    drawn_from = place;
+    return before;
 }
 
 static void drop_outputs(struct slot **out, uint32_t n_out)
@@ -362,10 +412,7 @@ bool stream_append(struct binding *binding, struct segment_call *call, struct sl
         stream_switch(stream, segments_blank(&stream->segments, stream->segment));
     if (!create_outputs(binding, call, out))
         return false;
-    if (!stream->has_ordinal) {
-        stream->has_ordinal = true;
-        stream->ordinal = atomic_fetch_add(&stream->device->next_ordinal, 1);
-    }
+    give_ordinal(stream);
     call->out = out;
     call->context = binding->context;
     call->seeded = op_row(call->op)->traits & FRIT_OP_SEEDED;

@@ -121,6 +121,17 @@ static inline void stream_switch(struct stream *stream, struct segment *to)
 
 /* The counter words of a random op, taken when it is recorded. */
 void stream_take_numbers(struct stream *stream, uint64_t *seed, uint64_t *counter);
+/* A place in a random sequence: the words of the next random op. */
+struct random_place {
+    const frit_device *device;
+    uint64_t seed, counter;
+};
+/* Where the calling thread's next random op in the stream is; the stream's owner, no lock held. */
+struct random_place stream_place(struct stream *stream);
+/* From now on the calling thread's random ops on the place's device are the ones from `place` on,
+ * which moves on, and the streams' own sequences stay where they are; NULL: until now.  Returns
+ * what was set before. */
+struct random_place *stream_draw_from(struct random_place *place);
 /* Inside the lock, after the last op was settled: appends an op; `out` gets a slot per wanted
  * output.  False if out of memory, and nothing changed. */
 bool stream_append(struct binding *binding, struct segment_call *call, struct slot **out);

@@ -87,6 +87,7 @@ void gen_list(FILE *out, const char *head, const struct gen_item *items, uint32_
 bool gen_ops_h(FILE *out);
 bool gen_ops_c(FILE *out);
 bool gen_ops_md(FILE *out);
+bool gen_gradients_md(FILE *out);
 bool gen_man(FILE *out);
 bool gen_frit_ini(FILE *out);
 

@@ -34,10 +34,11 @@ static const struct entries *entries_of(void)
     static struct entries entries[FRIT_OP_LIMIT];
 
     memset(entries, 0, sizeof(entries));
-#define GRAD(op, operand, needs, rule) entries[FRIT_OP_##op].rules[operand]++;
-#define GRAD_STEPS(op, why)            entries[FRIT_OP_##op].kinds++;
-#define GRAD_PARTS(op, why)            entries[FRIT_OP_##op].kinds++;
-#define NO_GRAD(op, why)               entries[FRIT_OP_##op].kinds++;
+#define GRAD(op, operand, needs, rule)               entries[FRIT_OP_##op].rules[operand]++;
+#define GRAD_FN(op, operand, needs, function, words) entries[FRIT_OP_##op].rules[operand]++;
+#define GRAD_STEPS(op, why)                          entries[FRIT_OP_##op].kinds++;
+#define GRAD_PARTS(op, why)                          entries[FRIT_OP_##op].kinds++;
+#define NO_GRAD(op, why)                             entries[FRIT_OP_##op].kinds++;
 #include "grad/rules.def"
     return entries;
 }
