@@ -37,20 +37,21 @@ struct block {
     frit_status fails; /* from the second call on */
 };
 
-/* tanh(x * w) with dropout, and a fourth of what was dropped. */
+/* tanh(x * w) with dropout, and a fourth of some of what was dropped. */
 static frit_status dropout(void *ctx, frit_tensor *const *in, frit_tensor **out, frit_err *err)
 {
     struct block *block = ctx;
-    frit_tensor *mask, *product, *rest;
+    frit_tensor *mask, *second, *product, *rest;
 
     if (block->calls++ && block->fails) {
         snprintf(err->text, sizeof(err->text), "the block has had enough");
         return block->fails;
     }
     mask = frit_random_bernoulli(block->device, FRIT_F32, FRIT_SHAPE(N), 0.5);
+    second = frit_random_bernoulli(block->device, FRIT_F32, FRIT_SHAPE(N), 0.5);
     product = frit_tanh(frit_take(frit_mul(in[0], in[1])));
     out[0] = frit_mul(product, frit_take(mask));
-    rest = frit_sub(frit_take(product), out[0]);
+    rest = frit_mul(frit_take(frit_sub(frit_take(product), out[0])), frit_take(second));
     out[1] = frit_mul_f(frit_take(frit_sum(frit_take(rest))), 0.25);
     return FRIT_OK;
 }
