@@ -13,6 +13,16 @@ static struct words numbers(struct script *s, frit_dims dims, int64_t extent)
                                 : script_index(s, dims, 0, extent - 1);
 }
 
+/* Values to write, now and then with zeros. */
+static struct words written(struct script *s, frit_dims dims)
+{
+    const struct words values = script_operand(s, dims, any);
+
+    if (script_chance(s, 30))
+        script_zeros(s);
+    return values;
+}
+
 static void select(struct script *s)
 {
     const frit_dims dims = script_filled(s, 1, 4, 4);
@@ -51,7 +61,7 @@ static void scatter(struct script *s)
     const int64_t axis = (int64_t)script_draw(s, (uint64_t)dims.rank);
     const frit_dims few = smaller(s, dims, axis);
     const struct words index = numbers(s, few, dims.dim[axis]);
-    const struct words values = script_operand(s, few, any);
+    const struct words values = written(s, few);
 
     script_line(s, "output y = scatter %s, %s, %s, axis=%lld, update=%s", x.text, index.text,
                 values.text, (long long)axis, updates[script_draw(s, 5)]);
@@ -96,7 +106,7 @@ static void scatter_nd(struct script *s)
     few.rank--;
     for (int64_t d = k; d < dims.rank; d++)
         few.dim[few.rank++] = dims.dim[d];
-    values = script_operand(s, few, any);
+    values = written(s, few);
     script_line(s, "output y = scatter_nd %s, %s, %s, update=%s", x.text, index.text, values.text,
                 updates[script_draw(s, 5)]);
 }
@@ -111,7 +121,7 @@ static void select_assign(struct script *s)
     struct words values;
 
     few.dim[axis] = n;
-    values = script_operand(s, few, any);
+    values = written(s, few);
     script_line(s, "output y = select_assign %s, %s, %s, axis=%lld, update=%s", x.text, index.text,
                 values.text, (long long)axis, updates[script_draw(s, 5)]);
 }
