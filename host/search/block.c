@@ -106,18 +106,31 @@ static bool any_open(const struct search_ctx *ctx, const struct block *block)
     return false;
 }
 
-frit_status block_create(struct search_ctx *ctx, uint32_t number, struct block **out, frit_err *err)
+/* Without clones. */
+static frit_status create(const struct search_ctx *ctx, uint32_t number, struct block **out,
+                          frit_err *err)
 {
     struct block *block = calloc(1, sizeof(*block));
-    frit_status st = FRIT_OK;
 
     *out = NULL;
     if (!block)
         return fail_memory(err, sizeof(*block));
     block->number = number;
     block->fusers = calloc((size_t)ctx->config.n_fusers + 1, sizeof(*block->fusers));
-    if (!block->fusers)
-        st = fail_memory(err, ctx->config.n_fusers * sizeof(*block->fusers));
+    if (!block->fusers) {
+        free(block);
+        return fail_memory(err, ctx->config.n_fusers * sizeof(*block->fusers));
+    }
+    *out = block;
+    return FRIT_OK;
+}
+
+frit_status block_create(struct search_ctx *ctx, uint32_t number, struct block **out, frit_err *err)
+{
+    struct block *block;
+    frit_status st = create(ctx, number, &block, err);
+
+    *out = NULL;
     for (uint32_t k = 0; k < ctx->config.n_fusers && !st; k++)
         st = acquire(ctx, k, &block->fusers[k], err);
     if (st) {
@@ -161,6 +174,24 @@ static bool reserve(struct block *block, uint32_t more)
 
     return array_grow(&block->tallies, &tallies, block->n_ops, more, sizeof(*block->tallies)) &&
            array_grow(&block->ops, &block->capacity, block->n_ops, more, sizeof(*block->ops));
+}
+
+frit_status block_create_placed(struct search_ctx *ctx, uint32_t number, const uint32_t *ops,
+                                uint32_t n_ops, struct block **out, frit_err *err)
+{
+    struct block *block;
+
+    TRY(create(ctx, number, &block, err));
+    if (!reserve(block, n_ops)) {
+        block_destroy(ctx, block);
+        *out = NULL;
+        return fail_memory(err, n_ops * sizeof(*ops));
+    }
+    memcpy(block->ops, ops, n_ops * sizeof(*ops));
+    block->n_ops = n_ops;
+    block->placed = true;
+    *out = block;
+    return FRIT_OK;
 }
 
 /* The number of the block's ops that the longest program would cover. */

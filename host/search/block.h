@@ -71,8 +71,9 @@ struct block {
     struct tally *tallies; /* per op: of all ops up to this one */
     uint32_t n_ops, capacity;
     struct block_fuser *fusers;
-    bool open;                    /* a fuser may accept more ops */
-    bool stale;                   /* a death was added to an op that was pushed already */
+    bool open;   /* a fuser may accept more ops */
+    bool stale;  /* a death was added to an op that was pushed already */
+    bool placed; /* a program that was found before; takes part in the order only */
     struct merge_refusal refused; /* the latest refusal */
     enum plan_end end;
 };
@@ -80,6 +81,9 @@ struct block {
 /* Creates a block without ops; it is open if there are fusers. */
 frit_status block_create(struct search_ctx *ctx, uint32_t number, struct block **out,
                          frit_err *err);
+/* Creates a closed block of a program's ops, which no fuser sees. */
+frit_status block_create_placed(struct search_ctx *ctx, uint32_t number, const uint32_t *ops,
+                                uint32_t n_ops, struct block **out, frit_err *err);
 void block_destroy(struct search_ctx *ctx, struct block *block); /* NULL does nothing */
 
 /* Pushes an op.  Must be called before the op's values are marked as this block's.  *taken: a fuser

@@ -231,7 +231,34 @@ static frit_status sort(struct sorting *s, frit_err *err)
 
 /* ---- cycles ---- */
 
-/* Of the unsorted programs the one with the lowest score; of several the last. */
+static bool has_waiting_successor(const struct sorting *s, uint32_t chunk)
+{
+    for (uint32_t e = s->edge_at[chunk]; e < s->edge_at[chunk + 1]; e++) {
+        if (s->n_waiting[s->edges[e]])
+            return true;
+    }
+    return false;
+}
+
+/* Leaves `n_waiting` to chunks that are part of a cycle or lie between two: what only comes after
+ * cycles is not at fault.  Chunks are nearly sorted, so that going backwards few rounds are needed.
+ */
+static void keep_cycles(struct sorting *s)
+{
+    bool changed = true;
+
+    while (changed) {
+        changed = false;
+        for (uint32_t c = s->count; c-- > 0;) {
+            if (!s->n_waiting[c] || has_waiting_successor(s, c))
+                continue;
+            s->n_waiting[c] = 0;
+            changed = true;
+        }
+    }
+}
+
+/* Of the programs in cycles the one with the lowest score; of several the last. */
 static uint32_t lowest_score(const struct sorting *s)
 {
     uint32_t lowest = s->count;
@@ -263,12 +290,14 @@ static frit_status split(struct search_ctx *ctx, struct chunks *chunks, uint32_t
     return FRIT_OK;
 }
 
-/* Splits the unsorted program with the lowest score, or with `all` every unsorted program. */
+/* Splits the program in cycles with the lowest score, or with `all` every program in cycles. */
 static frit_status repair(struct search_ctx *ctx, struct chunks *chunks, uint32_t begin,
-                          const struct sorting *s, bool all, frit_err *err)
+                          struct sorting *s, bool all, frit_err *err)
 {
-    uint32_t lowest = lowest_score(s);
+    uint32_t lowest;
 
+    keep_cycles(s);
+    lowest = lowest_score(s);
     if (lowest == s->count)
         return fail(err, FRIT_INTERNAL, "cyclic dependencies between ops");
     for (uint32_t c = 0; c < s->count; c++) {
@@ -278,6 +307,19 @@ static frit_status repair(struct search_ctx *ctx, struct chunks *chunks, uint32_
         TRY(split(ctx, chunks, begin + c, err));
     }
     return FRIT_OK;
+}
+
+frit_status order_items(struct search_ctx *ctx, struct plan_block *items, uint32_t count,
+                        uint32_t first, uint32_t end, bool *is_sorted, frit_err *err)
+{
+    struct sorting s = {.ctx = ctx, .items = items, .count = count, .first = first, .end = end};
+    frit_status st = sort(&s, err);
+
+    *is_sorted = !st && s.n_sorted == count;
+    if (*is_sorted)
+        memcpy(items, s.sorted, count * sizeof(*items));
+    arena_fini(&s.arena);
+    return st;
 }
 
 frit_status order_chunks(struct search_ctx *ctx, struct chunks *chunks, uint32_t begin,

@@ -495,3 +495,27 @@ frit_status pass_take(struct search_ctx *ctx, struct pass *pass, uint32_t op, fr
         return FRIT_OK;
     return begin_block(ctx, pass, op, needs, err);
 }
+
+frit_status pass_place(struct search_ctx *ctx, struct pass *pass, const uint32_t *ops,
+                       uint32_t n_ops, frit_err *err)
+{
+    uint64_t needs = 0, shares;
+    uint32_t block;
+
+    if (pass->stopped || !~pass->dag.live) {
+        stop(pass);
+        return FRIT_OK;
+    }
+    block = dag_first(~pass->dag.live);
+    TRY(block_create_placed(ctx, block, ops, n_ops, &pass->blocks[block], err));
+    pass->dag.live |= dag_bit(block);
+    for (uint32_t i = 0; i < n_ops; i++) {
+        const frit_op_desc *op = &ctx->ops.ops[ops[i]];
+
+        needs |= needs_of(ctx, pass, op, &shares);
+        record_op(ctx, pass, op, block);
+        pass->block_of[ops[i]] = (uint8_t)block;
+    }
+    dag_order(&pass->dag, block, needs);
+    return FRIT_OK;
+}

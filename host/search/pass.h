@@ -36,8 +36,12 @@ void pass_reset(struct search_ctx *ctx, struct pass *pass);
 /* Reserves memory for `n_ops` ops. */
 frit_status pass_reserve(struct pass *pass, uint32_t n_ops, frit_err *err);
 
-/* Takes an op, which must come after all previous ones; or stops, and then takes no more. */
+/* Takes an op, which must come after all that it needs; or stops, and then takes no more. */
 frit_status pass_take(struct search_ctx *ctx, struct pass *pass, uint32_t op, frit_err *err);
+/* Takes the ops of a program that was found before, after whatever they need.  Nothing joins them;
+ * blocks between which they run are not merged. */
+frit_status pass_place(struct search_ctx *ctx, struct pass *pass, const uint32_t *ops,
+                       uint32_t n_ops, frit_err *err);
 /* Merges open blocks as long as that saves something, after the last op. */
 frit_status pass_merge_rest(struct search_ctx *ctx, struct pass *pass, frit_err *err);
 /* Records a death in an op, if the pass has taken it. */

@@ -260,9 +260,12 @@ static frit_status close_pass(struct search *search, uint32_t *end, frit_err *er
 {
     TRY(pass_merge_rest(&search->ctx, &search->pass, err));
     for (uint64_t rest = search->pass.dag.live; rest; rest &= rest - 1) {
+        struct block *block = search->pass.blocks[dag_first(rest)];
         const struct plan_block *chunk;
 
-        TRY(close_block(search, search->pass.blocks[dag_first(rest)], err));
+        if (block->placed)
+            continue;
+        TRY(close_block(search, block, err));
         chunk = &search->chunks.items[search->chunks.count - 1];
         for (uint32_t i = 0; i < chunk->n_ops; i++) {
             if (chunk->ops[i] >= *end)
@@ -282,9 +285,68 @@ static uint32_t count_holes(const struct search *search, uint32_t first, uint32_
     return n;
 }
 
-/* Searches ops that are in no chunk yet, until all ops from `first` to `end` are. */
-static frit_status fill_holes(struct search *search, uint32_t first, uint32_t end, frit_err *err)
+/* The chunks from `begin` on and the holes, each by itself, in an order in which they can run.
+ * *n_items 0: there is none. */
+static frit_status order_holes(struct search *search, uint32_t begin, uint32_t first, uint32_t end,
+                               struct arena *arena, struct plan_block **out, uint32_t *n_items,
+                               frit_err *err)
 {
+    const uint32_t n_chunks = search->chunks.count - begin;
+    const uint32_t n = n_chunks + count_holes(search, first, end);
+    struct plan_block *items = arena_array(arena, n, sizeof(*items));
+    uint32_t *holes = arena_array(arena, n - n_chunks + 1, sizeof(*holes));
+    uint32_t count = n_chunks;
+    bool is_sorted;
+
+    if (!items || !holes)
+        return fail_memory(err, n * sizeof(*items));
+    memcpy(items, search->chunks.items + begin, n_chunks * sizeof(*items));
+    for (uint32_t i = first; i < end; i++) {
+        if (search->found[i])
+            continue;
+        *holes = i;
+        items[count++] = (struct plan_block){.n_ops = 1, .ops = holes++};
+    }
+    TRY(order_items(&search->ctx, items, n, first, end, &is_sorted, err));
+    *out = items;
+    *n_items = is_sorted ? n : 0;
+    return FRIT_OK;
+}
+
+/* One pass over the holes, which knows where programs that were found run: holes before and after
+ * one of them do not become one program. */
+static frit_status take_holes(struct search *search, uint32_t begin, uint32_t first, uint32_t end,
+                              frit_err *err)
+{
+    struct arena arena = {0};
+    struct plan_block *items;
+    uint32_t n = 0;
+    bool some = false;
+    frit_status st = order_holes(search, begin, first, end, &arena, &items, &n, err);
+
+    for (uint32_t i = 0; i < n && !st && !search->pass.stopped; i++) {
+        if (!search->found[items[i].ops[0]]) {
+            some = true;
+            st = pass_take(&search->ctx, &search->pass, items[i].ops[0], err);
+        } else if (some) {
+            st = pass_place(&search->ctx, &search->pass, items[i].ops, items[i].n_ops, err);
+        }
+    }
+    for (uint32_t i = first; i < end && !st && !n && !search->pass.stopped; i++) {
+        if (!search->found[i])
+            st = pass_take(&search->ctx, &search->pass, i, err);
+    }
+    arena_fini(&arena);
+    return st;
+}
+
+/* Searches ops that are in no chunk yet, until all ops from `first` to `end` are.  `begin`: the
+ * first chunk of the range. */
+static frit_status fill_holes(struct search *search, uint32_t begin, uint32_t first, uint32_t end,
+                              frit_err *err)
+{
+    const uint32_t start = first;
+
     search->ctx.stats.holes += count_holes(search, first, end);
     for (;;) {
         uint32_t last = 0;
@@ -293,10 +355,7 @@ static frit_status fill_holes(struct search *search, uint32_t first, uint32_t en
             first++;
         if (first == end)
             return FRIT_OK;
-        for (uint32_t i = first; i < end && !search->pass.stopped; i++) {
-            if (!search->found[i])
-                TRY(pass_take(&search->ctx, &search->pass, i, err));
-        }
+        TRY(take_holes(search, begin, start, end, err));
         TRY(close_pass(search, &last, err));
     }
 }
@@ -309,7 +368,7 @@ static frit_status close_range(struct search *search, uint32_t first, uint32_t *
 
     *end = first;
     TRY(close_pass(search, end, err));
-    TRY(fill_holes(search, first, *end, err));
+    TRY(fill_holes(search, begin, first, *end, err));
     return order_chunks(&search->ctx, &search->chunks, begin, first, *end, err);
 }
 

@@ -297,9 +297,10 @@ static frit_status read_grads(const frit_optimizer *o, frit_tensor *const *param
     return FRIT_OK;
 }
 
-/* Numbers of the step; with a scaler also whether it is skipped, and new corrections. */
-static frit_status record_numbers(frit_optimizer *o, struct update *update, const term *grads,
-                                  frit_err *err)
+/* Numbers of the step; with a scaler also whether it is skipped, and new corrections.  `flat`: the
+ * gradients for sums. */
+static frit_status record_numbers(frit_optimizer *o, struct update *update, const term *flat,
+                                  uint32_t n_flat, frit_err *err)
 {
     const frit_optimizer_config *c = &o->config;
     struct cell *at = &o->cells.cell[o->correction];
@@ -310,7 +311,7 @@ static frit_status record_numbers(frit_optimizer *o, struct update *update, cons
         return FRIT_OK;
     }
     update->inverse = scaler_inverse(c->scaler);
-    update->ok = update_is_finite(grads, o->n_params);
+    update->ok = update_is_finite(flat, n_flat);
     for (uint32_t k = 0; k < o->n_corrections; k++) {
         const double beta = c->kind == FRIT_SGD ? 0 : k ? c->beta2 : c->beta1;
 
@@ -321,6 +322,21 @@ static frit_status record_numbers(frit_optimizer *o, struct update *update, cons
         before = t_of(at[0].now);
     update_numbers_on_device(update, corrections, before);
     return scaler_note(c->scaler, update->ok, err);
+}
+
+/* The norm of the flat gradients, made ready, and the factor that limits it. */
+static void record_clip(frit_optimizer *o, struct update *update, term *flat, uint32_t n_flat)
+{
+    term norm;
+
+    cell_release(&o->norm);
+    if (o->config.clip_norm <= 0)
+        return;
+    for (uint32_t i = 0; i < n_flat; i++)
+        flat[i] = update_gradient(update, flat[i], frit_tensor_dtype(flat[i].tensor));
+    norm = update_norm(flat, n_flat);
+    o->norm = cell_own(norm.tensor);
+    update->clip = update_clip(norm, o->config.clip_norm);
 }
 
 static void record_param(frit_optimizer *o, const struct update *update, uint32_t i, term grad)
@@ -340,23 +356,22 @@ static void record_param(frit_optimizer *o, const struct update *update, uint32_
     }
 }
 
-/* Records the step; every cell has a `next` afterwards. */
-static frit_status record_step(frit_optimizer *o, term *grads, frit_err *err)
+/* Records the step; every cell has a `next` afterwards.  `terms`: the gradients, and as many after
+ * them to work with. */
+static frit_status record_step(frit_optimizer *o, term *terms, frit_err *err)
 {
     struct update update = {.config = &o->config, .rate = o->config.rate};
+    term *flat = terms + o->n_params;
+    const bool has_sums = o->config.scaler || o->config.clip_norm > 0;
+    const uint32_t n_flat = has_sums ? update_flatten(terms, o->n_params, flat) : 0;
 
-    TRY(record_numbers(o, &update, grads, err));
-    for (uint32_t i = 0; i < o->n_params; i++)
-        grads[i] = update_gradient(&update, grads[i], update_dtype(o->types[i].dtype));
-    cell_release(&o->norm);
-    if (o->config.clip_norm > 0) {
-        const term norm = update_norm(grads, o->n_params);
+    TRY(record_numbers(o, &update, flat, n_flat, err));
+    record_clip(o, &update, flat, n_flat);
+    for (uint32_t i = 0; i < o->n_params; i++) {
+        const uint32_t dtype = update_dtype(o->types[i].dtype);
 
-        o->norm = cell_own(norm.tensor);
-        update.clip = update_clip(norm, o->config.clip_norm);
+        record_param(o, &update, i, update_gradient(&update, terms[i], dtype));
     }
-    for (uint32_t i = 0; i < o->n_params; i++)
-        record_param(o, &update, i, grads[i]);
     return FRIT_OK;
 }
 
@@ -431,9 +446,9 @@ frit_status frit_optimizer_step(frit_optimizer *optimizer, frit_tensor **params,
     st = settle(optimizer, params, "optimizer_step", &own);
     if (st)
         return report(err, st, &own);
-    terms = calloc(optimizer->n_params, sizeof(*terms));
+    terms = calloc(optimizer->n_params, 2 * sizeof(*terms));
     if (!terms)
-        return fail_memory(err, optimizer->n_params * sizeof(*terms));
+        return fail_memory(err, optimizer->n_params * 2 * sizeof(*terms));
     st = run_step(optimizer, params, grads, terms, &own);
     free(terms);
     return report(err, st, &own);

@@ -149,6 +149,52 @@ term update_gradient(const struct update *update, term grad, uint32_t dtype)
     return g;
 }
 
+/* Joining costs to write and read the elements once more; a launch costs as much as some ten
+ * thousand of them. */
+enum { SMALL = 16384 };
+
+static int64_t elements(term t)
+{
+    const struct op_type type = t_type(t);
+
+    return op_elements(&type);
+}
+
+static term flat(term t, uint32_t dtype)
+{
+    return t_reshape(as(t, dtype), &(struct op_type){.rank = 1, .dims = {elements(t)}});
+}
+
+/* Joins the small ones of this type; returns how many tensors there are for them, 0 or 1. */
+static uint32_t join_small(const term *grads, uint32_t n, uint32_t dtype, term *out)
+{
+    frit_attrs_axis attrs = {.struct_size = sizeof(attrs)};
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < n; i++) {
+        if (elements(grads[i]) <= SMALL &&
+            update_dtype(frit_tensor_dtype(grads[i].tensor)) == dtype)
+            out[count++] = flat(grads[i], dtype);
+    }
+    if (count > 1)
+        out[0] = t_op(FRIT_OP_cat, count, out, &attrs);
+    return count > 0;
+}
+
+uint32_t update_flatten(const term *grads, uint32_t n, term *out)
+{
+    static const uint32_t dtypes[] = {FRIT_F32, FRIT_F64};
+    uint32_t count = 0;
+
+    for (uint32_t k = 0; k < 2; k++)
+        count += join_small(grads, n, dtypes[k], out + count);
+    for (uint32_t i = 0; i < n; i++) {
+        if (elements(grads[i]) > SMALL)
+            out[count++] = as(grads[i], update_dtype(frit_tensor_dtype(grads[i].tensor)));
+    }
+    return count;
+}
+
 static term sum_all(term x)
 {
     return t_sum(x, &(frit_axes){0}, false);
