@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The step of tests/bench/train.c in PyTorch, eager and compiled: one JSON object a line.
 
