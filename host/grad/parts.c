@@ -8,16 +8,6 @@
 #include "graph/decompose/decompose.h"
 #include "tensor/slot.h"
 
-/* An operand that occurs twice has one gradient, at its first place. */
-static bool occurs_before(frit_tensor *const *in, uint32_t i)
-{
-    for (uint32_t k = 0; k < i; k++) {
-        if (in[k] == in[i])
-            return true;
-    }
-    return false;
-}
-
 static frit_status watch_all(struct history *history, const struct replay *replay,
                              frit_tensor *const *in, const bool *wanted, frit_err *err)
 {
@@ -44,12 +34,12 @@ static frit_status go_back(struct history *history, const struct replay *replay,
     return backward(history, reached, grads, n, false, err);
 }
 
+/* An operand that occurs twice has one gradient, at its first place. */
 static void take_grads(struct history *history, const struct replay *replay, frit_tensor *const *in,
                        const bool *wanted, frit_tensor **grads)
 {
     for (uint32_t i = 0; i < replay->n_in; i++) {
-        const uint32_t value =
-            in[i] && wanted[i] && !occurs_before(in, i) ? history_value_of(history, in[i]) : 0;
+        const uint32_t value = in[i] && wanted[i] ? history_value_of(history, in[i]) : 0;
 
         grads[i] = value ? history->values[value].grad : NULL;
         if (value)

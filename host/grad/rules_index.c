@@ -58,7 +58,8 @@ static term read_rule(const struct grad_rule *r, const struct addressing *how)
 
 /* ---- writes ---- */
 
-/* Whether each value was written, with the dims of the values: 1 or 0 of their element type. */
+/* Whether each value was written, with the dims of the values: 1 or 0 of their element type.  Not
+ * one outside, and not one that a later one replaced. */
 static term was_written(const struct grad_rule *r, const struct addressing *how)
 {
     const struct op_type *x = &r->types[0].type, *v = &r->types[2].type;
@@ -99,7 +100,7 @@ static term assign_rule(const struct grad_rule *r, const struct addressing *how,
     if (i == 0)
         return write_at(how, r->g[0], r->in[1], t_full(r, &r->types[2].type, 0),
                         FRIT_CHOICE_update_assign);
-    return t_mul(t_mul(read_at(how, r->g[0], r->in[1]), was_written(r, how)), is_inside(r, how));
+    return t_mul(read_at(how, r->g[0], r->in[1]), was_written(r, how));
 }
 
 static term add_rule(const struct grad_rule *r, const struct addressing *how, uint32_t i)

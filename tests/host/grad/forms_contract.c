@@ -153,9 +153,12 @@ static void attention(struct script *s)
     const int64_t heads = script_between(s, 1, 2), size = script_between(s, 1, 4);
     const int64_t queries = script_between(s, 1, 4), keys = script_between(s, 1, 4);
     const struct words q = script_operand(s, FRIT_SHAPE(n, heads * shared, queries, size), any);
-    const struct words k = script_operand(s, FRIT_SHAPE(n, heads, keys, size), any);
+    const bool same = shared == 1 && keys == queries && script_chance(s, 50);
+    const struct words k = same ? q : script_operand(s, FRIT_SHAPE(n, heads, keys, size), any);
     const struct words v =
-        script_operand(s, FRIT_SHAPE(n, heads, keys, script_between(s, 1, 4)), any);
+        same && script_chance(s, 50)
+            ? q
+            : script_operand(s, FRIT_SHAPE(n, heads, keys, script_between(s, 1, 4)), any);
     struct words mask = {"none"}, bias = {"none"}, attrs = {""};
 
     if (script_chance(s, 40))

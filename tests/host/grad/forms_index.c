@@ -13,6 +13,21 @@ static struct words numbers(struct script *s, frit_dims dims, int64_t extent)
                                 : script_index(s, dims, 0, extent - 1);
 }
 
+static const char *some_update(struct script *s)
+{
+    return updates[script_draw(s, sizeof(updates) / sizeof(updates[0]))];
+}
+
+/* Values to write; of products some are 0. */
+static struct words written(struct script *s, frit_dims dims, const char *update)
+{
+    const struct words values = script_operand(s, dims, any);
+
+    if (strcmp(update, "mul") == 0 && script_chance(s, 50))
+        script_zeros(s);
+    return values;
+}
+
 static void select(struct script *s)
 {
     const frit_dims dims = script_filled(s, 1, 4, 4);
@@ -46,15 +61,16 @@ static void gather(struct script *s)
 
 static void scatter(struct script *s)
 {
+    const char *update = some_update(s);
     const frit_dims dims = script_filled(s, 1, 4, 4);
     const struct words x = script_operand(s, dims, any);
     const int64_t axis = (int64_t)script_draw(s, (uint64_t)dims.rank);
     const frit_dims few = smaller(s, dims, axis);
     const struct words index = numbers(s, few, dims.dim[axis]);
-    const struct words values = script_operand(s, few, any);
+    const struct words values = written(s, few, update);
 
     script_line(s, "output y = scatter %s, %s, %s, axis=%lld, update=%s", x.text, index.text,
-                values.text, (long long)axis, updates[script_draw(s, 5)]);
+                values.text, (long long)axis, update);
 }
 
 /* A last dim of 1 .. rank coordinates. */
@@ -86,6 +102,7 @@ static void gather_nd(struct script *s)
 
 static void scatter_nd(struct script *s)
 {
+    const char *update = some_update(s);
     const frit_dims dims = script_filled(s, 1, 4, 4), at = coordinates(s, dims);
     const int64_t k = at.dim[at.rank - 1];
     const struct words x = script_operand(s, dims, any);
@@ -96,13 +113,14 @@ static void scatter_nd(struct script *s)
     few.rank--;
     for (int64_t d = k; d < dims.rank; d++)
         few.dim[few.rank++] = dims.dim[d];
-    values = script_operand(s, few, any);
+    values = written(s, few, update);
     script_line(s, "output y = scatter_nd %s, %s, %s, update=%s", x.text, index.text, values.text,
-                updates[script_draw(s, 5)]);
+                update);
 }
 
 static void select_assign(struct script *s)
 {
+    const char *update = some_update(s);
     const frit_dims dims = script_filled(s, 1, 4, 4);
     const struct words x = script_operand(s, dims, any);
     const int64_t axis = (int64_t)script_draw(s, (uint64_t)dims.rank), n = script_between(s, 0, 5);
@@ -111,9 +129,9 @@ static void select_assign(struct script *s)
     struct words values;
 
     few.dim[axis] = n;
-    values = script_operand(s, few, any);
+    values = written(s, few, update);
     script_line(s, "output y = select_assign %s, %s, %s, axis=%lld, update=%s", x.text, index.text,
-                values.text, (long long)axis, updates[script_draw(s, 5)]);
+                values.text, (long long)axis, update);
 }
 
 static void slice_assign(struct script *s)

@@ -19,16 +19,10 @@ static void reduce(struct script *s)
 static void with_zeros(struct script *s)
 {
     const frit_dims dims = script_filled(s, 1, 3, 4);
-    struct words x = script_operand(s, dims, any);
+    const struct words x = script_operand(s, dims, any);
 
-    if (script_chance(s, 50)) {
-        const struct words kept = script_mask(s, dims), y = script_name(s);
-
-        script_line(s, "%s = where %s, %s, 0.0", y.text, kept.text, x.text);
-        x = script_name(s);
-        script_line(s, "%s = add %s, %s", x.text, y.text,
-                    script_plain(s, dims, (struct domain){-0.2, 0.2}).text);
-    }
+    if (script_chance(s, 70))
+        script_zeros(s);
     if (strcmp(s->row->name, "prod") == 0)
         script_line(s, "output y = prod %s%s%s", x.text, script_axes(s, dims.rank, true).text,
                     script_chance(s, 40) ? ", keep=true" : "");

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The rule of every row beside finite differences: random scripts of each row that rules.def calls
- * differentiable.  --long: hundreds of scripts a row; --row NAME: one row, --count N: scripts. */
+ * differentiable.  --long, or FRIT_TEST_LONG=1: hundreds of scripts a row; --row NAME: one row,
+ * --count N: scripts. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -184,6 +185,8 @@ int main(int argc, char **argv)
                                        cmocka_unit_test(rows_without_gradient_have_no_floats),
                                        cmocka_unit_test(rules_are_derivatives)};
 
+    if (getenv("FRIT_TEST_LONG"))
+        chosen.count = LONG;
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--long") == 0)
             chosen.count = LONG;

@@ -199,6 +199,14 @@ struct words script_plain(struct script *s, frit_dims dims, struct domain domain
     return script_format("%s", in->name);
 }
 
+void script_zeros(struct script *s)
+{
+    struct script_input *in = &s->in[s->n_in - 1];
+
+    for (uint64_t i = 0; in->floats && i < in->count; i++)
+        in->floats[i] = script_chance(s, 30) ? 0 : in->floats[i];
+}
+
 struct words script_integers(struct script *s, uint32_t dtype, frit_dims dims, int64_t low,
                              int64_t high)
 {

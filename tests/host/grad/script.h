@@ -69,6 +69,9 @@ struct words script_integers(struct script *s, uint32_t dtype, frit_dims dims, i
                              int64_t high);
 struct words script_mask(struct script *s, frit_dims dims);
 
+/* Makes some elements of the last input 0. */
+void script_zeros(struct script *s);
+
 struct words script_name(struct script *s);
 struct words script_list(const int64_t *numbers, int64_t n);
 struct words script_text(frit_dims dims);
