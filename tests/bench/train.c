@@ -4,8 +4,10 @@
  *
  *   train DEVICE cnn|mlp [STEPS] [SECTION KEY VALUE]...     default: 200
  *
- * Prints a JSON object: the median over the steps, after as many to warm up. */
+ * Prints a JSON object: the median over the steps, after as many to warm up; launches and plans are
+ * counts a step, driver_allocs and plan_misses are of all measured steps. */
 #include "train/trainer.h"
+#include <frit/inspect.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -80,25 +82,43 @@ static int by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+/* `before`: the counters at the first measured step. */
+static void print(const struct bench *b, const char *network, uint32_t steps, const double *taken,
+                  double first, const frit_stats *before)
+{
+    frit_stats after = {.struct_size = sizeof(after)};
+
+    frit_stats_get(b->device, &after);
+    printf("{\"network\": \"%s\", \"device\": \"%s\", \"first_s\": %.4f, \"warm_us\": %.1f, "
+           "\"least_us\": %.1f, \"launches\": %.2f, \"plans\": %.2f, \"plan_misses\": %llu, "
+           "\"driver_allocs\": %llu, \"loss\": %.6g}\n",
+           network, frit_device_name(b->device), first, taken[steps / 2] * 1e6, taken[0] * 1e6,
+           (double)(after.launches - before->launches) / steps,
+           (double)(after.plan_hits - before->plan_hits) / steps,
+           (unsigned long long)(after.plan_misses - before->plan_misses),
+           (unsigned long long)(after.driver_allocs - before->driver_allocs), (double)b->loss);
+}
+
 static frit_status measure(struct bench *b, const char *network, uint32_t steps, double *taken)
 {
+    frit_stats before = {.struct_size = sizeof(before)};
     const double begun = now();
     frit_status st = step(b);
     const double first = now() - begun;
 
     for (uint32_t i = 0; i < 2 * steps && !st; i++) {
-        const double start = now();
+        double start;
 
+        if (i == steps)
+            frit_stats_get(b->device, &before);
+        start = now();
         st = step(b);
         taken[i % steps] = now() - start;
     }
     if (st)
         return st;
     qsort(taken, steps, sizeof(*taken), by_size);
-    printf("{\"network\": \"%s\", \"device\": \"%s\", \"first_s\": %.4f, \"warm_us\": %.1f, "
-           "\"least_us\": %.1f, \"loss\": %.6g}\n",
-           network, frit_device_name(b->device), first, taken[steps / 2] * 1e6, taken[0] * 1e6,
-           (double)b->loss);
+    print(b, network, steps, taken, first, &before);
     return FRIT_OK;
 }
 
