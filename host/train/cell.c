@@ -28,48 +28,43 @@ void cell_release(frit_tensor **tensor)
 
 /* ---- what is known ---- */
 
-/* A failure of the device that was found after the tensor's value: a new reference or NULL. */
-static struct failure *late_failure(frit_tensor *tensor)
-{
-    struct slot *slot = slot_enter(tensor, NULL);
-    struct buffer *buffer = slot && slot->state == SLOT_READY ? slot->value.buffer : NULL;
-    frit_device *device = slot ? slot->device : NULL;
-    struct failure *failure = NULL;
-
-    if (buffer && atomic_load(&device->n_spoiled))
-        buffer_pin(buffer);
-    else
-        buffer = NULL;
-    if (slot)
-        slot_leave(slot);
-    if (!buffer)
-        return NULL;
-    failure = lineage_failure_of(device->lineage, buffer);
-    buffer_unpin(buffer);
-    return failure;
-}
-
 enum cell_state { CELL_READY, CELL_PENDING, CELL_FAILED, CELL_GONE };
+
+/* Inside the slot's lock: the buffer of a value that the device may have reported as failed since,
+ * pinned; NULL: there is none. */
+static struct buffer *pin_suspect(const struct slot *slot)
+{
+    struct buffer *buffer = slot->state == SLOT_READY ? slot->value.buffer : NULL;
+
+    if (!buffer || !atomic_load(&slot->device->n_spoiled))
+        return NULL;
+    buffer_pin(buffer);
+    return buffer;
+}
 
 /* FAILED, GONE: `err` says why.  Does not wait. */
 static enum cell_state look(frit_tensor *tensor, frit_err *err)
 {
     struct slot *slot = slot_enter(tensor, err);
-    const enum slot_state state = slot ? slot->state : SLOT_FAILED;
+    struct buffer *suspect;
     struct failure *failure = NULL;
+    enum slot_state state;
+    frit_device *device;
 
     if (!slot)
         return CELL_GONE;
+    state = slot->state;
+    device = slot->device;
+    if (state == SLOT_FAILED)
+        failure = failure_ref(slot->failure);
+    suspect = pin_suspect(slot);
     slot_leave(slot);
-    if (state == SLOT_PENDING)
-        return CELL_PENDING;
-    if (state == SLOT_FAILED) {
-        fail(err, frit_tensor_status(tensor), "%s", frit_tensor_error(tensor));
-        return CELL_FAILED;
+    if (suspect) {
+        failure = lineage_failure_of(device->lineage, suspect);
+        buffer_unpin(suspect);
     }
-    failure = late_failure(tensor);
     if (!failure)
-        return CELL_READY;
+        return state == SLOT_PENDING ? CELL_PENDING : CELL_READY;
     fail(err, failure->status, "%s", failure->text);
     failure_unref(failure);
     return CELL_FAILED;
@@ -77,7 +72,7 @@ static enum cell_state look(frit_tensor *tensor, frit_err *err)
 
 /* ---- steps ---- */
 
-static void go_back(struct cells *cells)
+void cells_go_back(struct cells *cells)
 {
     for (uint32_t i = 0; i < cells->n; i++) {
         struct cell *cell = &cells->cell[i];
@@ -106,7 +101,7 @@ frit_status cells_settle(struct cells *cells, const char *call, frit_err *err)
         const enum cell_state state = look(cells->cell[i].now, err);
 
         if (state == CELL_FAILED && cells->is_pending)
-            go_back(cells);
+            cells_go_back(cells);
         if (state == CELL_FAILED)
             return fail_context(err, "%s: an earlier step has failed", call);
         if (state == CELL_GONE)

@@ -35,6 +35,8 @@ void cell_release(frit_tensor **tensor);
 /* Looks at what is known of the steps so far, without waiting.  If a cell has failed, all go back,
  * where they can, and the failure is returned. */
 frit_status cells_settle(struct cells *cells, const char *call, frit_err *err);
+/* Undoes the steps that are not known to have run; does nothing where there are none. */
+void cells_go_back(struct cells *cells);
 /* The step was recorded: each cell becomes its `next`.  Fails, and drops the step, if one of them
  * has failed already. */
 frit_status cells_commit(struct cells *cells, const char *call, frit_err *err);

@@ -70,6 +70,19 @@ static frit_status check_config(const frit_optimizer_config *c, frit_err *err)
     return FRIT_OK;
 }
 
+/* Each parameter has a handle of its own. */
+static frit_status check_apart(const frit_optimizer *o, frit_tensor *const *params, frit_err *err)
+{
+    for (uint32_t i = 1; i < o->n_params; i++) {
+        for (uint32_t k = 0; k < i; k++) {
+            if (handle_plain(params[k]) == handle_plain(params[i]))
+                return fail(err, FRIT_INVALID,
+                            "optimizer_create: parameter %u is parameter %u, too", k, i);
+        }
+    }
+    return FRIT_OK;
+}
+
 /* Reads the types, and checks that all are of one device. */
 static frit_status read_params(frit_optimizer *o, frit_tensor *const *params, frit_err *err)
 {
@@ -194,6 +207,7 @@ static frit_status init(frit_optimizer *o, frit_tensor *const *params, frit_err 
 
     TRY(allocate(o, err));
     TRY(read_params(o, params, err));
+    TRY(check_apart(o, params, err));
     for (uint32_t i = 0; i < o->n_params; i++)
         number_states(o, i);
     number_corrections(o);
@@ -393,8 +407,11 @@ static frit_status settle(frit_optimizer *o, frit_tensor **params, const char *c
     st = cells_settle(&o->cells, call, err);
     for (uint32_t i = 0; i < o->n_params; i++)
         params[i] = o->cells.cell[i].now;
-    if (st && could && !o->cells.is_pending)
+    if (st && could && !o->cells.is_pending) {
         o->steps = o->steps_before;
+        if (o->config.scaler)
+            scaler_go_back(o->config.scaler);
+    }
     if (o->config.scaler) {
         frit_err own = ERR_INIT;
         frit_status other = scaler_settle(o->config.scaler, call, &own);

@@ -115,6 +115,12 @@ frit_status scaler_settle(frit_scaler *scaler, const char *call, frit_err *err)
     return cells_settle(&scaler->cells, call, err);
 }
 
+void scaler_go_back(frit_scaler *scaler)
+{
+    cells_go_back(&scaler->cells);
+    cell_release(&scaler->ok);
+}
+
 frit_status scaler_note(frit_scaler *scaler, term ok, frit_err *err)
 {
     const term all = scaler->ok ? t_and(t_of(scaler->ok), ok) : ok;

@@ -31,6 +31,7 @@ struct session {
     struct trainer trainer;
     frit_safetensors *resumed;
     struct progress progress;
+    uint64_t first;    /* the step that this process began after */
     double *seconds;   /* a step in each epoch, on average */
     uint64_t n_epochs; /* of them */
     double begun;
@@ -162,7 +163,7 @@ static frit_status train_epoch(struct session *s, uint64_t end)
     data_order(order, s->data.train.n, run->seed, epoch);
     for (; run->step < last && !st; run->step += !st) {
         st = train_step(s, order, &losses[run->step - first]);
-        progress_step(&s->progress, run->step);
+        progress_step(&s->progress, run->step - s->first);
     }
     if (!st)
         st = frit_optimizer_sync(s->trainer.optimizer, s->trainer.params, &s->err);
@@ -206,7 +207,8 @@ static frit_status train(struct session *s)
     const uint64_t end = s->options.stop && s->options.stop < steps ? s->options.stop : steps;
     frit_status st = FRIT_OK;
 
-    progress_begin(&s->progress, "train", end);
+    s->first = run->step;
+    progress_begin(&s->progress, "train", end - run->step);
     while (run->step < end && !st) {
         const uint64_t epoch = run->step / run->steps_an_epoch;
         uint32_t right;

@@ -85,7 +85,7 @@ optimise("amsgrad", lambda p: O.AdamW(p, lr=0.02, betas=(0.5, 0.6), amsgrad=True
 optimise("clip_value", lambda p: O.SGD(p, lr=0.1, momentum=0.9), clip_value)
 optimise("clip_norm", lambda p: O.SGD(p, lr=0.1, momentum=0.9), clip_norm)
 optimise("scaled_sgd", lambda p: O.SGD(p, lr=0.1, momentum=0.9, dampening=0.25), None, scaler(), SPOILED)
-optimise("scaled_adam", lambda p: O.AdamW(p, lr=0.02), clip_norm, scaler(), SPOILED)
+optimise("scaled_adam", lambda p: O.AdamW(p, lr=0.02, eps=1e-3), clip_norm, scaler(), SPOILED)
 
 
 # ---- losses: the value, and the gradient of 3 times its sum ----

@@ -236,7 +236,7 @@ static bool fail_nth(const char *option, const char *call, uint64_t nth, const c
         frit_host_close(rig.host);
         return true;
     }
-    if (network_open(&n, rig.dev, &config)) { /* before the first step */
+    if (network_open(&n, rig.dev, FRIT_F32, &config)) { /* before the first step */
         assert_true(n.err.text[0]);
     } else {
         for (int step = 0; step < N_CALL_STEPS; step++)

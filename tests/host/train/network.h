@@ -9,6 +9,7 @@ enum { N_PARAMS = 4 };
 
 struct network {
     frit_device *device;
+    uint32_t dtype; /* of all but the loss */
     frit_scaler *scaler;
     frit_optimizer *optimizer;
     frit_tensor *params[N_PARAMS];
@@ -16,23 +17,24 @@ struct network {
     frit_err err; /* of the last call that failed */
 };
 
-static inline frit_tensor *network_param(struct network *n, frit_dims dims, int seed)
+static inline frit_tensor *network_param(const struct network *n, frit_dims dims, int seed)
 {
-    return seed ? tensor_of(n->device, FRIT_F32, dims, seed, 16)
-                : frit_zeros(n->device, FRIT_F32, dims);
+    return seed ? tensor_of(n->device, n->dtype, dims, seed, 16)
+                : frit_zeros(n->device, n->dtype, dims);
 }
 
-static inline frit_status network_open(struct network *n, frit_device *device,
+static inline frit_status network_open(struct network *n, frit_device *device, uint32_t dtype,
                                        const frit_optimizer_config *config)
 {
     static const int32_t classes[] = {0, 2, 1, 1, 0, 2};
-    *n = (struct network){.device = device, .scaler = config->scaler};
+
+    *n = (struct network){.device = device, .dtype = dtype, .scaler = config->scaler};
     n->err.struct_size = sizeof(n->err);
     n->params[0] = network_param(n, FRIT_SHAPE(4, 8), 1);
     n->params[1] = network_param(n, FRIT_SHAPE(8), 0);
     n->params[2] = network_param(n, FRIT_SHAPE(8, 3), 2);
     n->params[3] = network_param(n, FRIT_SHAPE(3), 0);
-    n->data = tensor_of(device, FRIT_F32, FRIT_SHAPE(6, 4), 5, 8);
+    n->data = tensor_of(device, dtype, FRIT_SHAPE(6, 4), 5, 8);
     n->classes = frit_from_host(device, FRIT_I32, FRIT_SHAPE(6), classes, sizeof(classes));
     return frit_optimizer_create(config, n->params, N_PARAMS, &n->optimizer, &n->err);
 }
@@ -40,7 +42,7 @@ static inline frit_status network_open(struct network *n, frit_device *device,
 static inline void network_begin(struct network *n, frit_device *device,
                                  const frit_optimizer_config *config)
 {
-    if (network_open(n, device, config))
+    if (network_open(n, device, FRIT_F32, config))
         fail_msg("%s", n->err.text);
 }
 
@@ -58,8 +60,10 @@ static inline frit_tensor *network_loss(struct network *n)
 {
     frit_tensor *const *p = n->params;
     frit_tensor *hidden = frit_tanh(frit_add(frit_matmul(n->data, p[0]), p[1]));
+    frit_tensor *logits = frit_add(frit_matmul(hidden, p[2]), p[3]);
 
-    return frit_loss_cross_entropy(frit_add(frit_matmul(hidden, p[2]), p[3]), n->classes, 1);
+    return frit_loss_cross_entropy(n->dtype == FRIT_F32 ? logits : frit_cast(logits, FRIT_F32),
+                                   n->classes, 1);
 }
 
 static inline frit_status network_update(struct network *n, frit_tensor *loss)

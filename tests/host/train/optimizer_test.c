@@ -47,7 +47,7 @@ static const struct optimizer_case cases[] = {
      expected_scaled_sgd,
      expected_scaled_sgd_scale},
     {"scaled_adam",
-     {ADAMW, BETAS, .weight_decay = 0.01, .clip_norm = 0.5},
+     {ADAMW, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-3, .weight_decay = 0.01, .clip_norm = 0.5},
      expected_scaled_adam,
      expected_scaled_adam_scale},
 };

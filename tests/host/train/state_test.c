@@ -158,6 +158,8 @@ static void test_wrong_configs(void **state)
           "optimizer_create: the list of parameters is NULL");
     FAILS(frit_optimizer_create(&config, &gone, 1, &optimizer, err),
           "optimizer_create: parameter 0: is NULL");
+    FAILS(frit_optimizer_create(&config, (frit_tensor *const[]){x, x}, 2, &optimizer, err),
+          "optimizer_create: parameter 0 is parameter 1, too");
     FAILS(frit_optimizer_create(&config, &i, 1, &optimizer, err),
           "optimizer_create: parameter 0 is of i32, not f16, bf16, f32 or f64");
     assert_null(optimizer);
