@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The side of groups that runs on the job's thread. */
+#include "advance.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -22,7 +23,7 @@ static struct message new_message(const frit_group *group, enum message_kind kin
     return (struct message){.kind = kind, .rank = group->rank, .key = group->key};
 }
 
-void group_begin_to_join(frit_group *group)
+void advance_begin_to_join(frit_group *group)
 {
     struct message message = new_message(group, MESSAGE_JOIN), early;
     char host[100] = "?";
@@ -35,7 +36,7 @@ void group_begin_to_join(frit_group *group)
     snprintf(message.text, sizeof message.text, "host %s, pid %ld", host, (long)getpid());
     send_to_all(group, &message);
     while (job_take_early(group->job, group->key, &early))
-        group_receive(group, &early);
+        advance_receive(group, &early);
 }
 
 /* With the lock. */
@@ -63,7 +64,7 @@ static void receive_leave(frit_group *group, struct peer *peer)
     peer->has_joined = false;
 }
 
-void group_receive(frit_group *group, const struct message *message)
+void advance_receive(frit_group *group, const struct message *message)
 {
     struct peer *peer;
 
@@ -330,7 +331,7 @@ static void let_go(frit_group *group)
     pthread_mutex_unlock(&job->lock);
 }
 
-bool group_step(frit_group *group, bool *is_busy)
+bool advance_step(frit_group *group, bool *is_busy)
 {
     uint64_t issued, done;
     bool failed, leaving, moved;

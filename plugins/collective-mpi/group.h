@@ -65,7 +65,7 @@ frit_status group_begin(frit_group *group, const frit_collective_op *op, uint64_
                         frit_err *err);
 frit_status group_wait(frit_group *group, uint64_t value, uint64_t timeout_ns, frit_err *err);
 
-/* ---- on the job's thread (advance.c) ---- */
+/* ---- on the job's thread ---- */
 
 static inline uint64_t group_key(const frit_group *group)
 {
@@ -80,10 +80,6 @@ static inline void group_link(frit_group *group, frit_group **list)
     group->next = *list;
     *list = group;
 }
-void group_begin_to_join(frit_group *group);
-void group_receive(frit_group *group, const struct message *message);
-/* True: something moved.  Sets `*is_busy` where others are waited for.  The group may be gone. */
-bool group_step(frit_group *group, bool *is_busy);
 
 /* With the lock: the first failure stays. */
 void group_fail(frit_group *group, frit_status status, const char *format, ...) FRIT_PRINTF(3, 4);

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "advance.h"
 #include "group.h"
 
 enum { IDLE_NS = 2000000, BUSY_NS_LOW = 20000, BUSY_NS_HIGH = 500000, SPINS = 200 };
@@ -139,7 +140,7 @@ static bool receive_message(struct job *j)
     while (group && group_key(group) != j->received.key)
         group = group_next(group);
     if (group)
-        group_receive(group, &j->received);
+        advance_receive(group, &j->received);
     else if (j->received.kind == MESSAGE_JOIN || j->received.kind == MESSAGE_LEAVE)
         keep_early(j, &j->received);
     post_receive(j);
@@ -160,7 +161,7 @@ static void take_incoming(struct job *j)
         struct frit_group *next = group_next(group);
 
         group_link(group, &j->groups);
-        group_begin_to_join(group);
+        advance_begin_to_join(group);
         group = next;
     }
 }
@@ -206,7 +207,7 @@ static void serve(struct job *j)
             moved = true;
         for (struct frit_group *group = j->groups, *next; group; group = next) {
             next = group_next(group);
-            moved |= group_step(group, &is_busy);
+            moved |= advance_step(group, &is_busy);
         }
         sweep_outgoing(j);
         n_still = moved ? 0 : n_still + 1;
