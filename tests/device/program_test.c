@@ -235,6 +235,33 @@ static void test_slices_are_one_program(void **state)
     check_function(&(struct function){6, gated, gated_row, 2, COLS / 2});
 }
 
+/* Sums of nothing beside what has no elements, in memory that held something. */
+static void test_rows_without_elements(void **state)
+{
+    frit_tensor *x, *y, *sum;
+    float *numbers = rig_numbers(ROWS), *got;
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig);
+    x = rig_tensor(&rig, FRIT_SHAPE(ROWS), numbers);
+    y = frit_exp(x);
+    assert_int_equal(frit_sync(rig.dev, NULL), FRIT_OK);
+    frit_release(x);
+    frit_release(y);
+    x = rig_tensor(&rig, FRIT_SHAPE(ROWS, 0), numbers);
+    y = frit_mul_f(x, 0.5);
+    sum = frit_sum(frit_take(frit_add_f(x, 0.5)), .axes = FRIT_AXES(1));
+    got = rig_read(sum);
+    for (int i = 0; i < ROWS; i++)
+        assert_true(got[i] == 0);
+    frit_release(x);
+    frit_release(y);
+    free(got);
+    free(numbers);
+    rig_close(&rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -243,6 +270,7 @@ int main(void)
         cmocka_unit_test(test_gelu_is_one_program),
         cmocka_unit_test(test_100_ops_are_one_program),
         cmocka_unit_test(test_slices_are_one_program),
+        cmocka_unit_test(test_rows_without_elements),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

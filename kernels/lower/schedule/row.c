@@ -263,6 +263,14 @@ static bool any_whole_rows(const struct row_schedule *row)
     return false;
 }
 
+static bool all_whole_rows(const struct row_schedule *row)
+{
+    for (uint32_t i = 0; i < row->e.n_stores; i++)
+        if (!row->whole_rows[i])
+            return false;
+    return true;
+}
+
 uint32_t row_passes(const struct row_schedule *row)
 {
     return row->n_levels + any_whole_rows(row);
@@ -414,13 +422,14 @@ static void find_aliases(struct row_schedule *row)
 
 /* ---- building ---- */
 
+/* Nothing is stored.  Folds of nothing are. */
 static bool is_empty(const struct row_schedule *row)
 {
     int64_t dims[FRIT_MAX_RANK];
 
     expr_dims(&row->e, row->labels.root, dims);
     for (uint32_t d = 0; d < row->root.rank; d++)
-        if (dims[d] == 0 && (!(row->labels.axes >> d & 1) || any_whole_rows(row)))
+        if (dims[d] == 0 && (!(row->labels.axes >> d & 1) || all_whole_rows(row)))
             return true;
     return false;
 }

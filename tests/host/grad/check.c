@@ -295,7 +295,7 @@ static enum check_result compare(struct check *c, uint32_t i)
     error = c->s->tolerance * (size + fabs(best)) + 2e-16 * 40 * sums.size / h + 1e-12;
     if (in->count == 0 || fabs(along - best) <= error)
         return CHECK_RIGHT;
-    if (fabs(near - far) > 1e-4 * (size + fabs(best)))
+    if (fabs(near - far) > 0.01 * fabs(along - best)) /* of a smooth function: about step^2 */
         return CHECK_KINK;
     snprintf(text, sizeof(text), "by %s the gradient is %.15g, differences give %.15g", in->name,
              along, best);

@@ -86,8 +86,8 @@ static void conv(struct script *s)
 {
     const struct conv c = some_conv(s, script_between(s, 1, 3));
     const int64_t ic = script_between(s, 1, 2), oc = script_between(s, 1, 2);
-    const struct words x = script_operand(
-        s, with_spatial(script_between(s, 1, 2), ic * c.groups, c.extent, c.n), small);
+    const struct words x =
+        script_operand(s, with_spatial(script_batch(s), ic * c.groups, c.extent, c.n), small);
     const struct words w = script_operand(s, with_spatial(oc * c.groups, ic, c.kernel, c.n), small);
     struct words bias = {""};
 
@@ -113,8 +113,7 @@ static void conv_transpose(struct script *s)
                2 * c.padding[d])
             c.padding[d]--;
     }
-    x = script_operand(s, with_spatial(script_between(s, 1, 2), ic * c.groups, c.extent, c.n),
-                       small);
+    x = script_operand(s, with_spatial(script_batch(s), ic * c.groups, c.extent, c.n), small);
     w = script_operand(s, with_spatial(ic * c.groups, oc, c.kernel, c.n), small);
     if (script_chance(s, 50))
         bias = script_format(", %s", script_operand(s, FRIT_SHAPE(oc * c.groups), small).text);
@@ -126,7 +125,7 @@ static void conv_transpose(struct script *s)
 static void deform_conv(struct script *s)
 {
     const struct conv c = some_conv(s, 2);
-    const int64_t ic = 2, oc = 2, n = script_between(s, 1, 2), parts = script_between(s, 1, 2);
+    const int64_t ic = 2, oc = 2, n = script_batch(s), parts = script_between(s, 1, 2);
     int64_t out[2], k = c.kernel[0] * c.kernel[1];
     struct words x, offset, w, mask = {"none"}, bias = {"none"};
 
@@ -149,7 +148,7 @@ static void deform_conv(struct script *s)
 /* Grouped queries, masks that hide whole rows, and biases that broadcast. */
 static void attention(struct script *s)
 {
-    const int64_t n = script_between(s, 1, 2), shared = script_between(s, 1, 2);
+    const int64_t n = script_batch(s), shared = script_between(s, 1, 2);
     const int64_t heads = script_between(s, 1, 2), size = script_between(s, 1, 4);
     const int64_t queries = script_between(s, 1, 4), keys = script_between(s, 1, 4);
     const struct words q = script_operand(s, FRIT_SHAPE(n, heads * shared, queries, size), any);

@@ -7,7 +7,7 @@
 /* x [n, c, ..] of `n` spatial dims. */
 static struct words image(struct script *s, const int64_t *extent, int64_t n)
 {
-    frit_dims dims = {.rank = n + 2, .dim = {script_between(s, 1, 2), script_between(s, 1, 2)}};
+    frit_dims dims = {.rank = n + 2, .dim = {script_batch(s), script_between(s, 1, 2)}};
 
     memcpy(dims.dim + 2, extent, (size_t)n * sizeof(*extent));
     return script_operand(s, dims, any);
@@ -71,7 +71,7 @@ static void grid_sample(struct script *s)
 {
     static const char *const modes[] = {"nearest", "bilinear", "bicubic"};
     static const char *const borders[] = {"zeros", "edge", "reflection"};
-    const int64_t n = script_between(s, 1, 2), c = script_between(s, 1, 2);
+    const int64_t n = script_batch(s), c = script_between(s, 1, 2);
     const struct words x =
         script_operand(s, FRIT_SHAPE(n, c, script_between(s, 1, 4), script_between(s, 1, 4)), any);
     const struct words grid =

@@ -50,7 +50,7 @@ static void along(struct script *s)
 
 static void softmax(struct script *s)
 {
-    const frit_dims dims = script_filled(s, 1, 4, 5);
+    const frit_dims dims = script_dims(s, 1, 4, 5);
     const struct words x = script_operand(s, dims, any);
 
     script_line(s, "output y = %s %s, axis=%lld", s->row->name, x.text,
@@ -72,7 +72,7 @@ static struct words some_eps(struct script *s, uint64_t n)
 /* The dims of the axes, one or two last ones, or a single one. */
 static void norm_axes(struct script *s)
 {
-    const frit_dims dims = script_filled(s, 2, 4, 4);
+    const frit_dims dims = script_dims(s, 2, 4, 4);
     const struct words x = script_operand(s, dims, any);
     const int64_t n = script_between(s, 1, 2), first = dims.rank - n;
     frit_dims few = {.rank = n};
@@ -150,10 +150,12 @@ static struct words some_length(struct script *s, int64_t extent)
 
 static void rfft(struct script *s)
 {
-    const frit_dims dims = script_filled(s, 1, 3, 7);
-    const struct words x = script_operand(s, dims, any);
+    frit_dims dims = script_dims(s, 1, 3, 7);
     const int64_t axis = (int64_t)script_draw(s, (uint64_t)dims.rank);
+    struct words x;
 
+    dims.dim[axis] = dims.dim[axis] ? dims.dim[axis] : 1;
+    x = script_operand(s, dims, any);
     script_line(s, "output re, im = rfft %s, axis=%lld%s", x.text,
                 (long long)(script_chance(s, 20) ? axis - dims.rank : axis),
                 some_length(s, dims.dim[axis]).text);

@@ -454,6 +454,56 @@ static void test_handles_that_are_none(void **state)
     rig_close(&r.rig);
 }
 
+/* Tensors of another device are constants, and its ops are followed by themselves. */
+static void test_foreign_devices(void **state)
+{
+    struct grad_rig r;
+    frit_device *other;
+    frit_tensor *there, *loss, *both[2];
+
+    (void)state;
+    open_history(&r);
+    OK(frit_device_open(r.rig.host, "cpu:0", &other, &error));
+    there = frit_to_device(r.x, other);
+    expect_failure(frit_grad_watch(there, &error), FRIT_INVALID, "frit_grad_begin");
+    OK(frit_grad_begin(other, &error));
+    OK(frit_grad_watch(there, &error));
+    loss = sum_of(frit_mul(there, there));
+    both[0] = loss;
+    both[1] = sum_of(frit_mul(r.x, r.x));
+    expect_failure(frit_grad_backward_many(both, NULL, 2, 0, &error), FRIT_INVALID,
+                   "several devices");
+    OK(frit_grad_backward(loss, &error));
+    EXPECT(frit_grad_of(there), 2, 4, 6);
+    EXPECT(frit_grad_of(r.x), 0, 0, 0);
+    frit_release(both[1]);
+    frit_release(loss);
+    frit_release(there);
+    frit_grad_end(other);
+    frit_device_close(other);
+    close_history(&r);
+}
+
+/* What was computed before a tensor was watched does not depend on it. */
+static void test_late_watches(void **state)
+{
+    struct grad_rig r;
+    frit_tensor *w, *before, *loss;
+
+    (void)state;
+    open_history(&r);
+    w = VEC(&r.rig, 4, 5, 6);
+    before = frit_mul(w, w);
+    OK(frit_grad_watch(w, &error));
+    loss = sum_of(frit_mul(before, w));
+    OK(frit_grad_backward(loss, &error));
+    EXPECT(frit_grad_of(w), 16, 25, 36);
+    frit_release(w);
+    frit_release(before);
+    frit_release(loss);
+    close_history(&r);
+}
+
 /* A device that is closed while its ops are followed, and another one after it. */
 static void test_closed_devices(void **state)
 {
@@ -499,6 +549,8 @@ int main(void)
         cmocka_unit_test(test_losses_that_are_none),
         cmocka_unit_test(test_gradients_of_gradient_ops),
         cmocka_unit_test(test_handles_that_are_none),
+        cmocka_unit_test(test_foreign_devices),
+        cmocka_unit_test(test_late_watches),
         cmocka_unit_test(test_closed_devices),
     };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The rule of every row beside finite differences: random scripts of each row that rules.def calls
  * differentiable.  --long, or FRIT_TEST_LONG=1: hundreds of scripts a row; --row NAME: one row,
- * --count N: scripts. */
+ * --first N, --count N: scripts.  FRIT_TEST_DEVICE: the device, reference:0 by default. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,9 +18,9 @@
 enum { SHORT = 40, LONG = 500, SHOWN = 3, KINKS_PER_CENT = 10 };
 
 static struct {
-    unsigned count;  /* of scripts for a row */
-    const char *row; /* NULL: all */
-} chosen = {SHORT, NULL};
+    unsigned first, count; /* of scripts for a row */
+    const char *row;       /* NULL: all */
+} chosen = {0, SHORT, NULL};
 
 /* ---- the table ---- */
 
@@ -136,7 +136,7 @@ static void check_row(frit_device *device, const frit_op_info *row, struct total
         struct script s;
         enum check_result result;
 
-        script_init(&s, row, n);
+        script_init(&s, row, chosen.first + n);
         form(&s);
         result = check_script(device, &s);
         script_fini(&s);
@@ -158,10 +158,11 @@ static void rules_are_derivatives(void **state)
     frit_host *host;
     frit_device *device;
     frit_stats stats = {.struct_size = sizeof(stats)};
+    const char *name = getenv("FRIT_TEST_DEVICE");
 
     (void)state;
     if (frit_host_open(&params, &host, &err) ||
-        frit_device_open(host, "reference:0", &device, &err))
+        frit_device_open(host, name ? name : "reference:0", &device, &err))
         fail_msg("%s", err.text);
     for (uint32_t id = 1; id < FRIT_OP_LIMIT; id++) {
         const frit_op_info *row = frit_op_info_at(id);
@@ -192,6 +193,8 @@ int main(int argc, char **argv)
             chosen.count = LONG;
         else if (strcmp(argv[i], "--row") == 0 && i + 1 < argc)
             chosen.row = argv[++i];
+        else if (strcmp(argv[i], "--first") == 0 && i + 1 < argc)
+            chosen.first = (unsigned)strtoul(argv[++i], NULL, 10);
         else if (strcmp(argv[i], "--count") == 0 && i + 1 < argc)
             chosen.count = (unsigned)strtoul(argv[++i], NULL, 10);
         else

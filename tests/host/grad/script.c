@@ -80,6 +80,11 @@ frit_dims script_dims(struct script *s, int64_t low, int64_t high, int64_t most)
     return dims;
 }
 
+int64_t script_batch(struct script *s)
+{
+    return script_chance(s, 4) ? 0 : script_between(s, 1, 2);
+}
+
 uint64_t script_count(frit_dims dims)
 {
     uint64_t count = 1;

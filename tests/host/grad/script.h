@@ -55,6 +55,8 @@ double script_real(struct script *s, double low, double high);
 frit_dims script_dims(struct script *s, int64_t low, int64_t high, int64_t most);
 /* The same without empty extents. */
 frit_dims script_filled(struct script *s, int64_t low, int64_t high, int64_t most);
+/* The extent of a batch, now and then 0. */
+int64_t script_batch(struct script *s);
 uint64_t script_count(frit_dims dims);
 
 /* An f64 operand of these dims: an input, or a view or copy of one. */
