@@ -377,7 +377,8 @@ static frit_status record_step(frit_optimizer *o, term *terms, frit_err *err)
     struct update update = {.config = &o->config, .rate = o->config.rate};
     term *flat = terms + o->n_params;
     const bool has_sums = o->config.scaler || o->config.clip_norm > 0;
-    const uint32_t n_flat = has_sums ? update_flatten(terms, o->n_params, flat) : 0;
+    const bool joins = !(o->device->info->caps & FRIT_CAP_INLINE_QUEUE);
+    const uint32_t n_flat = has_sums ? update_flatten(terms, o->n_params, joins, flat) : 0;
 
     TRY(record_numbers(o, &update, flat, n_flat, err));
     record_clip(o, &update, flat, n_flat);
