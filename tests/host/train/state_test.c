@@ -249,6 +249,9 @@ static void test_an_unused_parameter(void **state)
         OK(frit_grad_watch(x[1], err));
         OK(frit_grad_backward(frit_sum(x[0]), err));
         OK(frit_optimizer_step(optimizer, x, NULL, err));
+        FAILS(frit_grad_backward(frit_sum(x[0]), err), /* updates are not followed */
+              "grad_backward: the tensor does not depend on a watched one, or was computed before "
+              "frit_grad_begin or between frit_no_grad_begin and frit_no_grad_end");
         frit_grad_end(rig.dev);
         frit_scope_end(scope);
         frit_scope_end(outer);
