@@ -177,7 +177,7 @@ static void rest(struct job *j, bool is_busy, uint32_t n_still)
         return;
     }
     if (is_busy)
-        ns = n_still - SPINS < 5 ? BUSY_NS_LOW << (n_still - SPINS) : BUSY_NS_HIGH;
+        ns = n_still - SPINS < 5 ? (uint64_t)BUSY_NS_LOW << (n_still - SPINS) : BUSY_NS_HIGH;
     pthread_mutex_lock(&j->lock);
     if (!j->is_woken)
         (void)job_sleep(j, &j->work, j->groups || j->outgoing ? deadline_after(ns) : UINT64_MAX);
