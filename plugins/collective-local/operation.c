@@ -24,17 +24,24 @@ static frit_collective_buffer buffer_at(const frit_collective_op *op, uint32_t i
     return buffer;
 }
 
+static bool ends_with_a_byte(const frit_collective_buffer *buffer)
+{
+    const int64_t count = (int64_t)buffer->count;
+
+    return frit_storage_bytes(buffer->dtype, 8 * count) ==
+           8 * frit_storage_bytes(buffer->dtype, count);
+}
+
 static frit_status check_buffer(const struct plug *plug, const frit_collective_op *op, uint32_t i,
                                 bool reads, frit_err *err)
 {
     const frit_collective_buffer buffer = buffer_at(op, i);
-    const uint32_t bits = frit_dtype_bits(buffer.dtype);
 
-    if (!bits || (combines(op->kind) && !combine_has(buffer.dtype)))
+    if (!frit_storage_bytes(buffer.dtype, 8) || (combines(op->kind) && !combine_has(buffer.dtype)))
         return plug_fail(plug, err, FRIT_UNSUPPORTED,
                          "buffer %u has an element type that cannot be combined: %u", i,
                          buffer.dtype);
-    if (op->kind == FRIT_COLLECTIVE_ALL_GATHER && buffer.count * bits % 8 != 0)
+    if (op->kind == FRIT_COLLECTIVE_ALL_GATHER && !ends_with_a_byte(&buffer))
         return plug_fail(plug, err, FRIT_UNSUPPORTED,
                          "buffer %u: parts of packed elements must end with a byte", i);
     if (buffer.count && (!buffer.into || (reads && !buffer.from)))

@@ -36,7 +36,7 @@ static uint64_t units(const struct agreed *op, uint32_t buffer)
 
 static uint64_t unit_bytes(const struct agreed *op, uint32_t buffer)
 {
-    return copies(op) ? 1 : frit_dtype_bits(op->buffers[0][buffer].dtype) / 8;
+    return copies(op) ? 1 : frit_storage_bytes(op->buffers[0][buffer].dtype, 1);
 }
 
 struct portion portion_next(const struct agreed *op, struct portion from)
