@@ -103,8 +103,9 @@ term rule_mean(const struct grad_rule *r, uint32_t i)
 
 term rule_var(const struct grad_rule *r, uint32_t i)
 {
-    const frit_axes *axes = &r->attrs->reduce.axes;
-    const term x = r->in[0], mean = t_mul(t_sum(x, axes, true), t_num(1 / reduced_count(r)));
+    frit_attrs_reduce attrs = {
+        .struct_size = sizeof(attrs), .axes = r->attrs->reduce.axes, .keep = true};
+    const term x = r->in[0], mean = t_op(FRIT_OP_mean, 1, &x, &attrs);
 
     (void)i;
     return t_mul(t_mul(kept(r, r->g[0]), t_num(2 / reduced_count(r))), t_sub(x, mean));

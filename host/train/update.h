@@ -36,9 +36,9 @@ void update_numbers_on_device(struct update *update, const term *corrections, te
 
 /* A gradient in the type that a step computes in, unscaled and limited by clip_value. */
 term update_gradient(const struct update *update, term grad, uint32_t dtype);
-/* Gradients of one dimension for sums over all elements: small ones stand one after another in one
+/* Gradients for sums over all elements.  With `joins` small ones stand one after another in one
  * tensor, so that each sum is not a launch of its own.  Writes at most `n` and returns how many. */
-uint32_t update_flatten(const term *grads, uint32_t n, term *out);
+uint32_t update_flatten(const term *grads, uint32_t n, bool joins, term *out);
 /* The 2-norm of all, f32 or f64 of rank 0, and the factor that limits it. */
 term update_norm(const term *grads, uint32_t n);
 term update_clip(term norm, double limit);

@@ -179,7 +179,8 @@ static inline frit_optimizer_config frit_adamw_config(double rate)
 }
 
 /* For `count` parameters of one device, of f16, bf16, f32 or f64.  States are of f32 for 16-bit
- * parameters, which are computed in f32 from a copy of their own ("master").  Runs the recorded ops
+ * parameters, which are computed in f32 from a copy of their own ("master"; a program that gives
+ * such a parameter another value sets both).  Runs the recorded ops
  * of the calling thread's stream and waits for them, as frit_scaler_create does. */
 FRIT_NODISCARD frit_status frit_optimizer_create(const frit_optimizer_config *config,
                                                  frit_tensor *const *params, uint64_t count,

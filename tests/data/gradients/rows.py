@@ -60,7 +60,7 @@ def binary(add):
         ["output y = clamp x, low, high"], lambda x, low, high: torch.clamp(x, low, high))
     add("leaky_relu", dict(x=real(9, **FOURTHS)), ["output y = leaky_relu x, 0.1"], lambda x: F.leaky_relu(x, 0.1))
     add("leaky_relu", dict(x=real(2, 3, 2), s=real(3)), ["t = reshape s, dims=[3, 1]", "output y = leaky_relu x, t"], F.prelu)
-    add("hard_sigmoid", dict(x=real(12, low=-6, high=6, parts=1)), ["output y = hard_sigmoid x, 0.16666666666666666, 0.5"],
+    add("hard_sigmoid", dict(x=real(12, low=-6, high=6)), ["output y = hard_sigmoid x, 0.16666666666666666, 0.5"],
         lambda x: torch.clamp(x * 0.16666666666666666 + 0.5, 0, 1))
 
 

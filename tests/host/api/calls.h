@@ -4,6 +4,7 @@
 #define TESTS_API_CALLS_H
 
 #include <frit/frit.h>
+#include <frit/grad.h>
 #include <frit/inspect.h>
 
 /* What the words of calls.def stand for in one round. */

@@ -28,7 +28,6 @@ struct check {
     frit_err err;
 };
 
-/* `format` with a text of its own. */
 static enum check_result complain(const struct check *c, const char *what)
 {
     print_error("%s: %s\n%s", c->s->row->name, what, c->s->text);
@@ -163,7 +162,7 @@ static frit_status read_gradient(struct check *c, uint32_t i, frit_tensor *grad)
         (dims.rank != in->dims.rank ||
          memcmp(dims.dim, in->dims.dim, (size_t)dims.rank * sizeof(*dims.dim)) != 0 ||
          frit_tensor_dtype(grad) != in->dtype)) {
-        complain(c, "a gradient has another type than its input");
+        snprintf(c->err.text, sizeof(c->err.text), "the gradient by %s has another type", in->name);
         return FRIT_INVALID;
     }
     return frit_read(grad, c->gradients[i], in->count * sizeof(double), &c->err);

@@ -72,21 +72,40 @@ static double load(uint32_t dtype, const void *data, uint64_t i)
     return wide;
 }
 
+static bool is_narrow(uint32_t dtype)
+{
+    return dtype == FRIT_F16 || dtype == FRIT_BF16;
+}
+
+/* A tensor of these numbers. */
+static frit_tensor *make(const struct run *run, uint32_t dtype, frit_dims dims, uint64_t count,
+                         const double *numbers)
+{
+    static double data[ELEMENTS];
+    const uint32_t made = is_narrow(dtype) ? FRIT_F32 : dtype;
+    frit_tensor *tensor;
+
+    for (uint64_t i = 0; i < count; i++)
+        store(made, numbers[i], data, i);
+    tensor =
+        frit_from_host(run->device, made, dims, data, frit_storage_bytes(made, (int64_t)count));
+    return made == dtype ? tensor : frit_cast(frit_take(tensor), dtype);
+}
+
 static frit_tensor *make_input(const struct run *run, const struct stored_input *in)
 {
-    static double numbers[ELEMENTS], data[ELEMENTS];
+    static double numbers[ELEMENTS];
 
     assert_true(in->count <= ELEMENTS);
     stored_draw(in->seed, in->count, numbers);
     for (uint64_t i = 0; i < in->count; i++)
-        store(in->dtype, value_of(in, numbers[i]), data, i);
-    return frit_from_host(run->device, in->dtype, in->dims, data,
-                          frit_storage_bytes(in->dtype, (int64_t)in->count));
+        numbers[i] = value_of(in, numbers[i]);
+    return make(run, in->dtype, in->dims, in->count, numbers);
 }
 
 static frit_tensor *make_factors(const struct run *run, const frit_port *port, uint32_t k)
 {
-    static double numbers[ELEMENTS], data[ELEMENTS];
+    static double numbers[ELEMENTS];
     uint64_t count = 1;
 
     for (int64_t d = 0; d < port->dims.rank; d++)
@@ -94,41 +113,49 @@ static frit_tensor *make_factors(const struct run *run, const frit_port *port, u
     assert_true(count <= ELEMENTS);
     stored_draw(FACTORS + k, count, numbers);
     for (uint64_t i = 0; i < count; i++)
-        store(port->dtype, 2 * numbers[i] - 1, data, i);
-    return frit_from_host(run->device, port->dtype, port->dims, data,
-                          frit_storage_bytes(port->dtype, (int64_t)count));
+        numbers[i] = 2 * numbers[i] - 1;
+    return make(run, port->dtype, port->dims, count, numbers);
 }
 
 /* ---- a case ---- */
 
-/* Within a rounding error of the tensor's largest element. */
+static double tolerance_of(uint32_t dtype)
+{
+    return dtype == FRIT_F64 ? 1e-11 : dtype == FRIT_F32 ? 2e-5 : dtype == FRIT_F16 ? 0.01 : 0.08;
+}
+
+/* Within a few roundings of the tensor's largest element. */
 static bool is_near(uint32_t dtype, double got, double want, double scale)
 {
     if (isnan(want) || isinf(want))
         return isnan(want) ? isnan(got) : got == want;
-    return fabs(got - want) <= (dtype == FRIT_F64 ? 1e-11 : 2e-5) * fmax(scale, 1);
+    return fabs(got - want) <= tolerance_of(dtype) * fmax(scale, 1);
 }
 
 static void compare(struct run *run, const struct stored_case *one, const struct stored_input *in,
                     frit_tensor *grad)
 {
     static double data[ELEMENTS];
-    const uint64_t bytes = frit_storage_bytes(in->dtype, (int64_t)in->count);
+    const uint32_t stored = is_narrow(in->dtype) ? FRIT_F32 : in->dtype;
+    const uint64_t bytes = frit_storage_bytes(stored, (int64_t)in->count);
+    frit_tensor *wide = is_narrow(in->dtype) ? frit_cast(grad, FRIT_F32) : frit_ref(grad);
+    const frit_status st = frit_read(wide, data, bytes, &run->err);
     double scale = 0;
     char text[160];
 
     run->gradients++;
-    if (frit_read(grad, data, bytes, &run->err)) {
-        complain(run, one, run->err.text);
+    frit_release(wide);
+    if (st || frit_tensor_dtype(grad) != in->dtype) {
+        complain(run, one, st ? run->err.text : "a gradient of another element type");
         return;
     }
     for (uint64_t i = 0; i < in->count; i++) {
-        const double want = load(in->dtype, in->grad, i);
+        const double want = load(stored, in->grad, i);
 
         scale = isfinite(want) ? fmax(scale, fabs(want)) : scale;
     }
     for (uint64_t i = 0; i < in->count; i++) {
-        const double got = load(in->dtype, data, i), want = load(in->dtype, in->grad, i);
+        const double got = load(stored, data, i), want = load(stored, in->grad, i);
 
         if (is_near(in->dtype, got, want, scale))
             continue;
@@ -223,6 +250,26 @@ static void run_case(const struct stored_case *one, void *ctx)
     frit_graph_free(graph);
 }
 
+/* The f32 case with inputs of another float type. */
+static void run_narrow(const struct stored_case *one, uint32_t dtype, struct run *run)
+{
+    static struct stored_case narrow;
+    const char *name = frit_dtype_name(dtype), *at = one->program, *next;
+    size_t length = 0;
+
+    narrow = *one;
+    narrow.dtype = dtype;
+    for (uint32_t i = 0; i < narrow.n_in; i++) {
+        if (narrow.in[i].dtype == FRIT_F32)
+            narrow.in[i].dtype = dtype;
+    }
+    for (; (next = strstr(at, " : f32[")); at = next + strlen(" : f32["))
+        length += (size_t)snprintf(narrow.program + length, sizeof(narrow.program) - length,
+                                   "%.*s : %s[", (int)(next - at), at, name);
+    snprintf(narrow.program + length, sizeof(narrow.program) - length, "%s", at);
+    run_case(&narrow, run);
+}
+
 static void run_row(const struct stored_case *one, void *ctx)
 {
     struct run *run = ctx;
@@ -234,6 +281,10 @@ static void run_row(const struct stored_case *one, void *ctx)
             run->seen[id] = true;
     }
     run_case(one, ctx);
+    if (one->dtype == FRIT_F32) {
+        run_narrow(one, FRIT_F16, run);
+        run_narrow(one, FRIT_BF16, run);
+    }
 }
 
 /* ---- the tests ---- */

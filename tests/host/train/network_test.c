@@ -48,7 +48,7 @@ static void train_16_bits(uint32_t dtype, double tolerance)
         frit_release(loss);
     }
     assert_int_equal(frit_scaler_state_at(config.scaler, 0, &state), FRIT_OK);
-    expect_doubles("scale", state.tensor, (const double[]){1024 * 16}, 0);
+    EXPECT_DOUBLES("scale", state.tensor, 1024 * 16);
     network_end(&n);
     frit_scaler_destroy(config.scaler);
     rig_close(&rig);

@@ -188,7 +188,7 @@ static void test_16_bits(void **state)
 
 static bool differs(const struct optimizer_case *c)
 {
-    double have[MOST];
+    double have[MOST] = {0};
     bool seen = false;
     struct run run;
 

@@ -21,7 +21,7 @@ static void expect_scale(frit_scaler *scaler, double want)
     frit_state_desc state = {.struct_size = sizeof(state)};
 
     assert_int_equal(frit_scaler_state_at(scaler, 0, &state), FRIT_OK);
-    expect_doubles("scale", state.tensor, &want, 0);
+    EXPECT_DOUBLES("scale", state.tensor, want);
 }
 
 /* Each optimiser skips its own steps; the scale shrinks if any had to. */
@@ -54,7 +54,7 @@ static void test_two_optimisers(void **state)
         expect_scale(config.scaler, scales[step]);
     }
     for (int i = 0; i < 2; i++) {
-        expect_doubles("a parameter", params[i], (const double[]){want[i], 2 * want[i] - 1}, 0);
+        EXPECT_DOUBLES("a parameter", params[i], want[i], 2 * want[i] - 1);
         frit_optimizer_destroy(optimizers[i]);
         frit_release(params[i]);
     }
@@ -78,7 +78,7 @@ static void test_a_skipped_first_step(void **state)
     grad = pair_of(&rig, spoiled);
     OK(frit_optimizer_create(&config, &param, 1, &optimizer, err));
     OK(frit_optimizer_step(optimizer, &param, &grad, err));
-    expect_doubles("the parameter", param, (const double[]){1, 2}, 0);
+    EXPECT_DOUBLES("the parameter", param, 1, 2);
     frit_optimizer_destroy(optimizer);
     frit_scaler_destroy(config.scaler);
     frit_release(param);

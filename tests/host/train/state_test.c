@@ -256,8 +256,8 @@ static void test_an_unused_parameter(void **state)
         frit_scope_end(scope);
         frit_scope_end(outer);
     }
-    expect_doubles("used", x[0], (const double[]){0, 0}, 0);
-    expect_doubles("unused", x[1], (const double[]){1, 1}, 0);
+    EXPECT_DOUBLES("used", x[0], 0, 0);
+    EXPECT_DOUBLES("unused", x[1], 1, 1);
     frit_optimizer_destroy(optimizer);
     frit_release(x[0]);
     frit_release(x[1]);

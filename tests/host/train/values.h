@@ -83,11 +83,18 @@ static inline int64_t first_difference(frit_tensor *tensor, const double *want, 
 static inline void expect_doubles(const char *what, frit_tensor *tensor, const double *want,
                                   double tolerance)
 {
-    double have[MOST];
+    double have[MOST] = {0};
     const int64_t at = first_difference(tensor, want, tolerance, have);
 
     if (at >= 0)
         fail_msg("%s: element %d is %.9g, not %.9g", what, (int)at, have[at], want[at]);
 }
+
+/* Exactly these. */
+#define EXPECT_DOUBLES(what, tensor, ...)            \
+    do {                                             \
+        const double rig_want[MOST] = {__VA_ARGS__}; \
+        expect_doubles(what, tensor, rig_want, 0);   \
+    } while (0)
 
 #endif
