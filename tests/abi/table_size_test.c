@@ -101,7 +101,7 @@ static const struct resized plugins[] = {
     {"cpu", CPU, "cpu:0", DRIVER | FUSERS | CLOCK, false, true},
     {"org.frit.blocks", BLOCKS, "reference:0", FUSERS, false, true},
     {"fake-ops", CUSTOM_OPS, "reference:0", OPS, false, true},
-    {"fake-collective", COLLECTIVE, "reference:0", ENGINE, false, true},
+    {"collective-local", COLLECTIVE, "reference:0", ENGINE, false, true},
 };
 
 static void set_resized(const struct resized *plugin, const char *table, uint32_t bytes)

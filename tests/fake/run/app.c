@@ -202,7 +202,7 @@ static void use(frit_host *host)
     measure(device);
     if (strcmp(plugin_id, "fake-ops") == 0)
         call_custom(device);
-    if (strcmp(plugin_id, "fake-collective") == 0)
+    if (strcmp(plugin_id, "collective-local") == 0)
         reduce(host, device);
     compute_often(device);
     report("last sync", frit_sync(device, &err), err.text);

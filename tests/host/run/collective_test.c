@@ -398,6 +398,25 @@ static void test_what_the_engine_does_wrong(void **state)
     }
 }
 
+/* Each rank finds out by itself, so that the group goes on. */
+static void test_what_the_engine_cannot_do_ends_nothing(void **state)
+{
+    struct world w = {.f.most = 0};
+    frit_tensor *x, *y;
+
+    (void)state;
+    open_world(&w);
+    x = make(w.f.device, 2);
+    w.engine.begin_status = FRIT_UNSUPPORTED;
+    y = negated_twice(w.f.device, x);
+    assert_int_equal(frit_sync(w.f.device, NULL), FRIT_UNSUPPORTED);
+    expect_failure(y, FRIT_UNSUPPORTED, "all_reduce: the wire is cut");
+    assert_int_equal(w.engine.n_aborts, 0);
+    expect(negated_twice(w.f.device, x), 2);
+    frit_release(x);
+    fusing_close(&w.f);
+}
+
 /* The driver reports the failure when the host waits for the operand. */
 static void test_an_operand_that_failed_late(void **state)
 {
@@ -494,6 +513,7 @@ int main(void)
         cmocka_unit_test(test_a_ranks_stream_is_not_taken_over),
         cmocka_unit_test(test_without_a_group),
         cmocka_unit_test(test_what_the_engine_does_wrong),
+        cmocka_unit_test(test_what_the_engine_cannot_do_ends_nothing),
         cmocka_unit_test(test_an_operand_that_failed_late),
         cmocka_unit_test(test_a_replay_that_breaks_off),
         cmocka_unit_test(test_without_host_memory),

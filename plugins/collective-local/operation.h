@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One operation as a rank began it. */
+#ifndef LOCAL_OPERATION_H
+#define LOCAL_OPERATION_H
+
+#include <stdbool.h>
+
+#include <frit/collective.h>
+
+#include "util/plug.h"
+
+struct operation {
+    uint32_t kind, combine, root;
+    uint32_t n_buffers, capacity; /* of `buffers`, which is kept for later operations */
+    frit_collective_buffer *buffers;
+};
+
+/* FRIT_INVALID or FRIT_UNSUPPORTED, as it depends on the operation and `size` alone. */
+frit_status operation_check(const struct plug *plug, const frit_collective_op *op, uint32_t rank,
+                            uint32_t size, frit_err *err);
+/* Copies the operation, which was checked.  Allocates only for more buffers than ever before. */
+frit_status operation_copy(const struct plug *plug, const frit_collective_op *op,
+                           struct operation *out, frit_err *err);
+void operation_free(const struct plug *plug, struct operation *operation);
+
+/* Whether both are the same but for addresses; else `*buffer` is the first that differs. */
+bool operation_equal(const struct operation *a, const struct operation *b, uint32_t *buffer);
+/* "all_reduce(sum, 6 f32)"; of several buffers it shows this one. */
+void operation_print(const struct operation *operation, uint32_t buffer, char *text, size_t size);
+
+#endif
