@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A group of as many ranks as the job has, of which this process is the one of its number.
+ *
+ * To join, every rank sends a message to every other one.  To begin an operation it sends a header;
+ * data moves when the headers of all ranks are there and equal, so a header is also what a barrier
+ * is made of.  An operation is done in pieces (piece.h), two at a time.  Data is copied to and from
+ * memory of the engine: requests of MPI cannot be withdrawn, but the buffers of a group that has
+ * ended must not be touched. */
+#ifndef MPI_GROUP_H
+#define MPI_GROUP_H
+
+#include <frit/collective.h>
+
+#include "util/plug.h"
+
+#include "job.h"
+#include "piece.h"
+
+enum { MAX_PENDING = 64, N_HEADERS = 2 * MAX_PENDING, N_PIECES = 2 };
+
+/* One operation that this rank has begun. */
+struct begun {
+    struct header header;
+    frit_collective_buffer *buffers;
+};
+
+struct peer {
+    bool has_joined, has_left;
+    uint64_t n_headers;       /* operations begun */
+    struct header *headers;   /* number n at n modulo N_HEADERS */
+    char where[MESSAGE_TEXT]; /* host and process */
+};
+
+struct frit_group {
+    const struct plug *plug;
+    struct job *job; /* NULL: the only rank */
+    uint64_t key;
+    uint32_t rank, size;
+    /* Under the job's lock. */
+    uint64_t issued, done;
+    uint32_t n_joined;
+    bool is_leaving, is_gone;
+    bool is_quiet;                   /* after a failure: no buffer is touched any more */
+    frit_err error;                  /* status 0: all is well */
+    struct begun begun[MAX_PENDING]; /* number n at n modulo MAX_PENDING */
+    /* Of the thread. */
+    struct frit_group *next;
+    uint32_t channel;
+    uint64_t announced;
+    struct peer *peers;
+    struct progress_of_op {
+        bool is_running;
+        uint32_t buffer; /* where the next piece begins */
+        uint64_t at;
+        uint64_t started, finished; /* pieces */
+    } op;
+    struct piece *pieces[N_PIECES];
+};
+
+frit_status group_create(void *instance, const frit_group_params *params, frit_group **out,
+                         frit_err *err);
+void group_destroy(frit_group *group);
+void group_abort(frit_group *group, const frit_err *why);
+frit_status group_begin(frit_group *group, const frit_collective_op *op, uint64_t *value,
+                        frit_err *err);
+frit_status group_wait(frit_group *group, uint64_t value, uint64_t timeout_ns, frit_err *err);
+
+/* ---- on the job's thread ---- */
+
+static inline uint64_t group_key(const frit_group *group)
+{
+    return group->key;
+}
+static inline frit_group *group_next(const frit_group *group)
+{
+    return group->next;
+}
+static inline void group_link(frit_group *group, frit_group **list)
+{
+    group->next = *list;
+    *list = group;
+}
+
+/* With the lock: the first failure stays. */
+void group_fail(frit_group *group, frit_status status, const char *format, ...) FRIT_PRINTF(3, 4);
+
+#endif

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A piece of an operation under way: some elements of one buffer.
+ *
+ * Each rank owns a part.  In the first phase it gets its part from all ranks and combines it; in
+ * the second it sends it to all.  An all_reduce has both phases, a reduce_scatter the first alone,
+ * an all_gather and a broadcast the second.  Every element is so combined on one rank, in the order
+ * of ranks, whatever the pieces are. */
+#ifndef MPI_PIECE_H
+#define MPI_PIECE_H
+
+#include <frit/collective.h>
+
+#include "job.h"
+
+enum piece_phase { PIECE_FREE, PIECE_SCATTER, PIECE_GATHER };
+
+enum piece_result { PIECE_STILL, PIECE_MOVED, PIECE_DONE, PIECE_FAILED };
+
+struct piece {
+    enum piece_phase phase;
+    struct job *job;
+    uint32_t rank, size;
+    int tag; /* the first of two */
+    uint32_t kind, combine, root;
+    frit_collective_buffer buffer;
+    uint64_t at, count;   /* elements of the buffer, or of a rank's part of it */
+    uint64_t part_bytes;  /* room for a part */
+    char *send, *receive; /* room for a part of each rank */
+    int n_requests;
+    mpi_handle requests[]; /* 2 * size */
+};
+
+/* NULL: no memory. */
+struct piece *piece_create(struct job *job, uint32_t rank, uint32_t size, int tag);
+/* Frees it when its requests have ended, or keeps it until the process ends if they do not. */
+void piece_drop(struct piece *piece);
+
+/* Elements from `at` on that a piece of this kind takes. */
+uint64_t piece_count(const struct piece *piece, uint32_t kind, const frit_collective_buffer *buffer,
+                     uint64_t at);
+/* Kind, combine, root, buffer, at and count are set. */
+enum piece_result piece_start(struct piece *piece);
+enum piece_result piece_step(struct piece *piece);
+
+#endif

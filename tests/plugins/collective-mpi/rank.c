@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One rank of an MPI job, which mpi_test.sh starts several times:  rank SCENARIO
+ *
+ * Exits with 0 if what it saw is right.  Results are compared with sums in the order of ranks, bit
+ * for bit. */
+#include "unit.h"
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <frit/collective.h>
+#include <frit/op.h>
+
+#include "plugins/rig.h"
+
+static const uint64_t patience = 30000000000u;
+
+static struct rig rig;
+static const frit_collective_table *table;
+static frit_group *group;
+static uint32_t rank, size;
+static frit_err err = {.struct_size = sizeof err};
+
+#define CHECK(condition)                                                                          \
+    do {                                                                                          \
+        if (!(condition)) {                                                                       \
+            fprintf(stderr, "rank %u: line %d: %s [%s]\n", rank, __LINE__, #condition, err.text); \
+            exit(1);                                                                              \
+        }                                                                                         \
+    } while (0)
+
+static uint32_t number_of(const char *variable)
+{
+    const char *text = getenv(variable);
+
+    return text ? (uint32_t)strtoul(text, NULL, 10) : 0;
+}
+
+static frit_status join(uint8_t number, uint64_t timeout_ns, uint32_t of)
+{
+    const frit_group_id id = {{number, 77}};
+    const frit_group_params params = {.struct_size = sizeof params,
+                                      .rank = rank,
+                                      .size = of,
+                                      .id = &id,
+                                      .timeout_ns = timeout_ns,
+                                      .space = FRIT_STR("host.ptr"),
+                                      .name = FRIT_STR("test")};
+
+    return table->group_create(rig.instance, &params, &group, &err);
+}
+
+static void leave(void)
+{
+    table->group_destroy(group);
+    group = NULL;
+}
+
+static frit_status begin(uint32_t kind, uint32_t combine, const frit_collective_buffer *buffers,
+                         uint32_t n, uint64_t *value)
+{
+    const frit_collective_op op = {.struct_size = sizeof op,
+                                   .kind = kind,
+                                   .combine = combine,
+                                   .root = kind == FRIT_COLLECTIVE_BROADCAST ? size - 1 : 0,
+                                   .n_buffers = n,
+                                   .buffer_stride = sizeof *buffers,
+                                   .buffers = buffers};
+
+    return table->begin(group, &op, value, &err);
+}
+
+static void run(uint32_t kind, uint32_t combine, const void *from, void *into, uint64_t count,
+                uint32_t dtype)
+{
+    const frit_collective_buffer buffer = {from, into, count, dtype, 0};
+    uint64_t value = 0;
+
+    CHECK(begin(kind, combine, &buffer, 1, &value) == FRIT_OK);
+    CHECK(table->wait(group, value, patience, &err) == FRIT_OK);
+}
+
+/* ---- results ---- */
+
+/* Values whose sums depend on their order. */
+static float value_of(uint32_t r, uint64_t i)
+{
+    const uint32_t bits = (uint32_t)(i * 2654435761u + r * 40503u * 65537u);
+
+    return (float)(int32_t)bits * (r % 2 ? 1e-9f : 1e-3f);
+}
+
+static float *values(uint32_t r, uint64_t n)
+{
+    float *out = malloc((n + 1) * sizeof *out);
+
+    CHECK(out);
+    for (uint64_t i = 0; i < n; i++)
+        out[i] = value_of(r, i);
+    return out;
+}
+
+static float sum_at(uint64_t i, bool is_mean)
+{
+    float sum = value_of(0, i);
+
+    for (uint32_t r = 1; r < size; r++)
+        sum += value_of(r, i);
+    return is_mean ? sum / (float)size : sum;
+}
+
+static void all_kinds_of(uint64_t n)
+{
+    float *in = values(rank, n * size), *out = values(9, n * size);
+
+    run(FRIT_COLLECTIVE_ALL_REDUCE, FRIT_CHOICE_combine_sum, in, out, n, FRIT_F32);
+    for (uint64_t i = 0; i < n; i++)
+        CHECK(out[i] == sum_at(i, false));
+    run(FRIT_COLLECTIVE_ALL_REDUCE, FRIT_CHOICE_combine_mean, in, out, n, FRIT_F32);
+    for (uint64_t i = 0; i < n; i++)
+        CHECK(out[i] == sum_at(i, true));
+    run(FRIT_COLLECTIVE_REDUCE_SCATTER, FRIT_CHOICE_combine_sum, in, out, n, FRIT_F32);
+    for (uint64_t i = 0; i < n; i++)
+        CHECK(out[i] == sum_at(rank * n + i, false));
+    run(FRIT_COLLECTIVE_ALL_GATHER, 0, in, out, n, FRIT_F32);
+    for (uint64_t i = 0; i < n * size; i++)
+        CHECK(out[i] == value_of((uint32_t)(i / n), i % n));
+    run(FRIT_COLLECTIVE_BROADCAST, 0, rank == size - 1 ? in : NULL, out, n, FRIT_F32);
+    for (uint64_t i = 0; i < n; i++)
+        CHECK(out[i] == value_of(size - 1, i));
+    run(FRIT_COLLECTIVE_ALL_REDUCE, FRIT_CHOICE_combine_sum, in, in, n, FRIT_F32);
+    for (uint64_t i = 0; i < n; i++)
+        CHECK(in[i] == sum_at(i, false));
+    free(in);
+    free(out);
+}
+
+/* In many buffers of one operation as in one. */
+static void layouts(void)
+{
+    enum { N = 300007, PARTS = 7 };
+    float *one = values(rank, N), *many = values(rank, N);
+    frit_collective_buffer buffers[PARTS];
+    uint64_t value, at = 0;
+
+    for (uint32_t i = 0; i < PARTS; i++) {
+        const uint64_t count = i == PARTS - 1 ? N - at : i * 1001;
+
+        buffers[i] = (frit_collective_buffer){many + at, many + at, count, FRIT_F32, 0};
+        at += count;
+    }
+    run(FRIT_COLLECTIVE_ALL_REDUCE, FRIT_CHOICE_combine_mean, one, one, N, FRIT_F32);
+    CHECK(begin(FRIT_COLLECTIVE_ALL_REDUCE, FRIT_CHOICE_combine_mean, buffers, PARTS, &value) ==
+          FRIT_OK);
+    CHECK(table->wait(group, value, patience, &err) == FRIT_OK);
+    CHECK(memcmp(one, many, N * sizeof *one) == 0);
+    free(one);
+    free(many);
+}
+
+/* Sums of f16 and bf16 are made in f32: 60000 of each rank has a mean, and small values count. */
+static void narrow_floats(void)
+{
+    const uint16_t big = 0x7b53, tiny = 0x0001, one_bf16 = 0x3f80, small_bf16 = 0x3b80; /* 2^-8 */
+    uint16_t out;
+
+    run(FRIT_COLLECTIVE_ALL_REDUCE, FRIT_CHOICE_combine_mean, &big, &out, 1, FRIT_F16);
+    CHECK(out == big);
+    run(FRIT_COLLECTIVE_ALL_REDUCE, FRIT_CHOICE_combine_sum, &big, &out, 1, FRIT_F16);
+    CHECK(out == 0x7c00);
+    run(FRIT_COLLECTIVE_ALL_REDUCE, FRIT_CHOICE_combine_sum, &tiny, &out, 1, FRIT_F16);
+    CHECK(out == size);
+    out = rank == 0 ? one_bf16 : small_bf16;
+    run(FRIT_COLLECTIVE_ALL_REDUCE, FRIT_CHOICE_combine_sum, &out, &out, 1, FRIT_BF16);
+    CHECK(out == (size == 2 ? 0x3f80 : 0x3f82)); /* 1 + 1/256 rounds to even; 1 + 3/256 does, too */
+}
+
+static void integers(void)
+{
+    const int64_t in = INT64_MAX - (int64_t)rank;
+    const int8_t byte = (int8_t)(100 + rank);
+    int64_t out;
+    int8_t sum;
+    uint8_t bits = (uint8_t)(rank + 1), all[64];
+    uint64_t expected = 0;
+    uint32_t bytes = 0;
+
+    for (uint32_t r = 0; r < size; r++) {
+        expected += (uint64_t)(INT64_MAX - (int64_t)r);
+        bytes += 100 + r;
+    }
+    run(FRIT_COLLECTIVE_ALL_REDUCE, FRIT_CHOICE_combine_sum, &in, &out, 1, FRIT_I64);
+    CHECK((uint64_t)out == expected);
+    run(FRIT_COLLECTIVE_ALL_REDUCE, FRIT_CHOICE_combine_sum, &byte, &sum, 1, FRIT_I8);
+    CHECK(sum == (int8_t)(uint8_t)bytes);
+    run(FRIT_COLLECTIVE_ALL_GATHER, 0, &bits, all, 1, FRIT_BOOL);
+    for (uint32_t r = 0; r < size; r++)
+        CHECK(all[r] == r + 1);
+}
+
+/* The group goes on. */
+static void what_it_cannot(void)
+{
+    frit_collective_buffer buffer = {&rank, &rank, 1, FRIT_BOOL, 0};
+    uint64_t value;
+
+    CHECK(begin(FRIT_COLLECTIVE_ALL_REDUCE, 0, &buffer, 1, &value) == FRIT_UNSUPPORTED);
+    CHECK(begin(99, 0, &buffer, 1, &value) == FRIT_UNSUPPORTED);
+    CHECK(table->wait(group, 1000000, 0, &err) == FRIT_INVALID);
+}
+
+/* Many at once, each on what the one before made. */
+static void order(void)
+{
+    float x = (float)(rank + 1), expected = (float)(size * (size + 1)) / 2;
+    const frit_collective_buffer buffer = {&x, &x, 1, FRIT_F32, 0};
+    uint64_t value = 0;
+
+    for (int i = 0; i < 40; i++)
+        CHECK(begin(FRIT_COLLECTIVE_ALL_REDUCE,
+                    i % 2 ? FRIT_CHOICE_combine_mean : FRIT_CHOICE_combine_sum, &buffer, 1,
+                    &value) == FRIT_OK);
+    CHECK(begin(FRIT_COLLECTIVE_BARRIER, 0, NULL, 0, &value) == FRIT_OK);
+    CHECK(table->wait(group, value, patience, &err) == FRIT_OK);
+    for (int i = 2; i < 40; i += 2)
+        expected *= (float)size;
+    CHECK(x == expected);
+}
+
+static void results(void)
+{
+    const uint64_t counts[] = {0, 1, size - 1, size, size + 1, 600003};
+
+    CHECK(join(1, patience, size) == FRIT_OK);
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
+        all_kinds_of(counts[i]);
+    layouts();
+    narrow_floats();
+    integers();
+    what_it_cannot();
+    if (size <= 4)
+        order();
+    leave();
+    CHECK(join(2, patience, size) == FRIT_OK); /* another group of the same ranks */
+    all_kinds_of(5);
+    leave();
+}
+
+/* ---- failures ---- */
+
+static void mismatch(void)
+{
+    float x = 1, y = 7;
+    const frit_collective_buffer first = {&x, &x, 1, FRIT_F32, 0};
+    const frit_collective_buffer second = {&y, &y, 1, rank == 1 ? FRIT_I32 : FRIT_F32, 0};
+    uint64_t value;
+
+    CHECK(join(1, patience, size) == FRIT_OK);
+    CHECK(begin(FRIT_COLLECTIVE_ALL_REDUCE, 0, &first, 1, &value) == FRIT_OK);
+    if (begin(FRIT_COLLECTIVE_ALL_REDUCE, 0, &second, 1, &value) == FRIT_OK)
+        CHECK(table->wait(group, value, patience, &err) == FRIT_MISMATCH);
+    CHECK(err.status == FRIT_MISMATCH && y == 7);
+    CHECK(strcmp(err.text,
+                 "operation 2 is all_reduce of 1 f32 on rank 0, all_reduce of 1 i32 on rank 1") ==
+          0);
+    CHECK(table->wait(group, 1, patience, &err) == FRIT_OK && x == (float)size);
+    leave();
+    CHECK(join(2, patience, size) == FRIT_OK); /* the processes go on */
+    all_kinds_of(3);
+    leave();
+}
+
+static void aborted(void)
+{
+    const frit_err why = {.struct_size = sizeof why, .text = "the step took too long"};
+    uint64_t value;
+
+    CHECK(join(1, patience, size) == FRIT_OK);
+    if (rank == 0)
+        table->group_abort(group, &why);
+    if (begin(FRIT_COLLECTIVE_BARRIER, 0, NULL, 0, &value) == FRIT_OK)
+        (void)table->wait(group, value, patience, &err);
+    CHECK(err.status == FRIT_ABORTED && strcmp(err.text, "the step took too long") == 0);
+    leave();
+}
+
+static void left(void)
+{
+    float x = 1;
+    const frit_collective_buffer buffer = {&x, &x, 1, FRIT_F32, 0};
+    uint64_t value;
+
+    CHECK(join(1, patience, size) == FRIT_OK);
+    if (rank != 1) {
+        CHECK(begin(FRIT_COLLECTIVE_ALL_REDUCE, 0, &buffer, 1, &value) == FRIT_OK);
+        CHECK(table->wait(group, value, patience, &err) == FRIT_PEER_LOST);
+        CHECK(strstr(err.text, "rank 1 (host ") && strstr(err.text, "has left the group"));
+    }
+    leave();
+}
+
+/* Rank 1 does not come in time. */
+static void late(void)
+{
+    uint64_t value;
+
+    CHECK(join(1, patience, size) == FRIT_OK);
+    if (rank != 1) {
+        frit_group *first = group;
+
+        CHECK(join(2, 200000000, size) == FRIT_TIMEOUT);
+        CHECK(!group && strstr(err.text, "no word from rank 1"));
+        group = first;
+    }
+    CHECK(begin(FRIT_COLLECTIVE_BARRIER, 0, NULL, 0, &value) == FRIT_OK);
+    CHECK(table->wait(group, value, patience, &err) == FRIT_OK);
+    if (rank == 0) {
+        CHECK(begin(FRIT_COLLECTIVE_BARRIER, 0, NULL, 0, &value) == FRIT_OK);
+        CHECK(table->wait(group, value, 0, &err) == FRIT_TIMEOUT);
+        CHECK(table->wait(group, value, 50000000, &err) == FRIT_TIMEOUT);
+    } else {
+        (void)usleep(300000);
+        CHECK(begin(FRIT_COLLECTIVE_BARRIER, 0, NULL, 0, &value) == FRIT_OK);
+    }
+    CHECK(table->wait(group, value, patience, &err) == FRIT_OK);
+    leave();
+    CHECK(join(3, patience, size + 1) == FRIT_UNSUPPORTED);
+    CHECK(strstr(err.text, "a group's ranks are those of the job"));
+}
+
+/* Rank 1 dies in the midst of operations; whoever ends this process is outside of it. */
+static void killed(void)
+{
+    float *x = values(rank, 100000);
+
+    CHECK(join(1, patience, size) == FRIT_OK);
+    for (int i = 0;; i++) {
+        if (rank == 1 && i == 20)
+            (void)kill(getpid(), SIGKILL);
+        run(FRIT_COLLECTIVE_ALL_REDUCE, FRIT_CHOICE_combine_mean, x, x, 100000, FRIT_F32);
+    }
+}
+
+/* Without a launcher. */
+static void alone(void)
+{
+    float x = 3, y = 0;
+
+    CHECK(join(1, patience, 1) == FRIT_OK);
+    size = 1;
+    run(FRIT_COLLECTIVE_ALL_REDUCE, FRIT_CHOICE_combine_mean, &x, &y, 1, FRIT_F32);
+    CHECK(y == 3);
+    leave();
+    CHECK(join(2, patience, 2) == FRIT_UNSUPPORTED);
+    CHECK(strstr(err.text, "was not started as a rank of an MPI job"));
+}
+
+/* The default of each. */
+static frit_status get_text(void *self, frit_str name, frit_str *out, frit_err *error)
+{
+    (void)self;
+    (void)name;
+    (void)error;
+    *out = FRIT_STR("");
+    return FRIT_OK;
+}
+
+static const void *own_table(frit_str id)
+{
+    static const frit_host_options options = {.struct_size = sizeof options, .get_str = get_text};
+
+    return id.len == sizeof FRIT_HOST_OPTIONS - 1 && memcmp(id.ptr, FRIT_HOST_OPTIONS, id.len) == 0
+               ? &options
+               : NULL;
+}
+
+int main(int argc, char **argv)
+{
+    static const struct {
+        const char *name;
+        void (*run)(void);
+    } scenarios[] = {{"results", results}, {"mismatch", mismatch}, {"aborted", aborted},
+                     {"left", left},       {"late", late},         {"killed", killed},
+                     {"alone", alone}};
+
+    rank = number_of("OMPI_COMM_WORLD_RANK");
+    size = number_of("OMPI_COMM_WORLD_SIZE");
+    rig.own_table = own_table;
+    CHECK(rig_load(&rig) == FRIT_OK);
+    table = rig.plugin->get_interface(rig.instance, FRIT_STR(FRIT_COLLECTIVE_TABLE));
+    CHECK(table && argc == 2);
+    for (size_t i = 0; i < sizeof scenarios / sizeof *scenarios; i++) {
+        if (strcmp(scenarios[i].name, argv[1]) != 0)
+            continue;
+        scenarios[i].run();
+        rig.plugin->close(rig.instance);
+        CHECK(rig.live == 0);
+        return 0;
+    }
+    return 2;
+}
