@@ -7,15 +7,16 @@
 
 #include <frit/types.h>
 
-#include "ir/half.h"
+#include "half.h"
 
-/* Elements that are summed at a time: the sums stay in the first-level cache. */
-enum { BLOCK = 2048 };
+/* Elements that are combined at a time: their sums stay in the first-level cache. */
+enum { BLOCK = 1024 };
 
-union sums {
+union block {
+    uint16_t u16[BLOCK];
     float f32[BLOCK];
     double f64[BLOCK];
-    uint64_t u64[BLOCK];
+    int64_t i64[BLOCK];
 };
 
 /* The loops of one element type.  `sums` holds `count` sums of the type that values are summed in.
@@ -23,96 +24,136 @@ union sums {
 struct combiner {
     uint32_t dtype;
     uint32_t bytes; /* of an element */
-    void (*start)(void *restrict sums, const char *restrict from, size_t count);
+    void (*start)(void *restrict sums, const char *restrict a, const char *restrict b,
+                  size_t count);
     void (*add)(void *restrict sums, const char *restrict from, size_t count);
     void (*divide)(void *sums, size_t count, uint32_t by);
-    void (*store)(char *restrict into, const void *restrict sums, size_t count);
+    /* To elements; NULL: sums are elements. */
+    void (*convert)(void *restrict into, const void *restrict sums, size_t count);
+    /* The sums of two arrays to two, each of which may be an operand; NULL unless sums are
+     * elements.
+     */
+    void (*exchange)(char *const into[2], const char *a, const char *b, size_t count);
 };
 
 /* ---- loops ---- */
 
-#define SAME(value)     (value)
-#define FROM_F16(value) half_load(value, 10)
-#define TO_F16(value)   half_store(value, 10)
-#define FROM_BF16(x)    half_load(x, 7)
-#define TO_BF16(value)  half_store(value, 7)
-#define PLUS(a, b)      ((a) + (b))
-#define WRAP_I64(a, b)  (int64_t)((uint64_t)(a) + (uint64_t)(b))
+#define SAME(value)    (value)
+#define PLUS(a, b)     ((a) + (b))
+#define WRAP_I64(a, b) (int64_t)((uint64_t)(a) + (uint64_t)(b))
 
-/* Elements are moved by memcpy, so no alignment is assumed. */
-#define COMBINER(NAME, element, sum, LOAD, STORE, ADD)                                     \
-    static void start_##NAME(void *restrict sums, const char *restrict from, size_t count) \
-    {                                                                                      \
-        sum *restrict to = sums;                                                           \
-                                                                                           \
-        for (size_t i = 0; i < count; i++) {                                               \
-            element value;                                                                 \
-                                                                                           \
-            memcpy(&value, from + i * sizeof(value), sizeof(value));                       \
-            to[i] = (sum)LOAD(value);                                                      \
-        }                                                                                  \
-    }                                                                                      \
-    static void add_##NAME(void *restrict sums, const char *restrict from, size_t count)   \
-    {                                                                                      \
-        sum *restrict to = sums;                                                           \
-                                                                                           \
-        for (size_t i = 0; i < count; i++) {                                               \
-            element value;                                                                 \
-                                                                                           \
-            memcpy(&value, from + i * sizeof(value), sizeof(value));                       \
-            to[i] = (sum)ADD(to[i], (sum)LOAD(value));                                     \
-        }                                                                                  \
-    }                                                                                      \
-    static void divide_##NAME(void *sums, size_t count, uint32_t by)                       \
-    {                                                                                      \
-        sum *to = sums;                                                                    \
-                                                                                           \
-        for (size_t i = 0; i < count; i++)                                                 \
-            to[i] = (sum)(to[i] / (sum)by);                                                \
-    }                                                                                      \
-    static void store_##NAME(char *restrict into, const void *restrict sums, size_t count) \
-    {                                                                                      \
-        const sum *restrict of = sums;                                                     \
-                                                                                           \
-        for (size_t i = 0; i < count; i++) {                                               \
-            const element value = (element)STORE(of[i]);                                   \
-                                                                                           \
-            memcpy(into + i * sizeof(value), &value, sizeof(value));                       \
-        }                                                                                  \
+/* Operands are read by memcpy, so no alignment is assumed. */
+#define COMBINER(NAME, element, sum, LOAD, ADD)                                                   \
+    static inline sum load_##NAME(const char *from, size_t i)                                     \
+    {                                                                                             \
+        element value;                                                                            \
+                                                                                                  \
+        memcpy(&value, from + i * sizeof(value), sizeof(value));                                  \
+        return (sum)LOAD(value);                                                                  \
+    }                                                                                             \
+    static void start_##NAME(void *restrict sums, const char *restrict a, const char *restrict b, \
+                             size_t count)                                                        \
+    {                                                                                             \
+        sum *restrict to = sums;                                                                  \
+                                                                                                  \
+        for (size_t i = 0; i < count; i++)                                                        \
+            to[i] = (sum)ADD(load_##NAME(a, i), load_##NAME(b, i));                               \
+    }                                                                                             \
+    static void add_##NAME(void *restrict sums, const char *restrict from, size_t count)          \
+    {                                                                                             \
+        sum *restrict to = sums;                                                                  \
+                                                                                                  \
+        for (size_t i = 0; i < count; i++)                                                        \
+            to[i] = (sum)ADD(to[i], load_##NAME(from, i));                                        \
+    }                                                                                             \
+    static void divide_##NAME(void *sums, size_t count, uint32_t by)                              \
+    {                                                                                             \
+        sum *to = sums;                                                                           \
+                                                                                                  \
+        for (size_t i = 0; i < count; i++)                                                        \
+            to[i] = (sum)(to[i] / (sum)by);                                                       \
     }
 
-COMBINER(f64, double, double, SAME, SAME, PLUS)
-COMBINER(f32, float, float, SAME, SAME, PLUS)
-COMBINER(f16, uint16_t, float, FROM_F16, TO_F16, PLUS)
-COMBINER(bf16, uint16_t, float, FROM_BF16, TO_BF16, PLUS)
-COMBINER(u64, uint64_t, uint64_t, SAME, SAME, PLUS)
-COMBINER(u32, uint32_t, uint32_t, SAME, SAME, PLUS)
-COMBINER(u16, uint16_t, uint16_t, SAME, SAME, PLUS)
-COMBINER(u8, uint8_t, uint8_t, SAME, SAME, PLUS)
-COMBINER(wide_i64, int64_t, int64_t, SAME, SAME, WRAP_I64)
-COMBINER(wide_i32, int32_t, int64_t, SAME, SAME, PLUS)
-COMBINER(wide_i16, int16_t, int64_t, SAME, SAME, PLUS)
-COMBINER(wide_i8, int8_t, int64_t, SAME, SAME, PLUS)
-COMBINER(wide_u32, uint32_t, uint64_t, SAME, SAME, PLUS)
-COMBINER(wide_u16, uint16_t, uint64_t, SAME, SAME, PLUS)
-COMBINER(wide_u8, uint8_t, uint64_t, SAME, SAME, PLUS)
+/* No iteration needs what another one writes: an `into` is an operand or overlaps none. */
+#ifdef __clang__
+#define INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define INDEPENDENT _Pragma("GCC ivdep")
+#endif
+
+#define EXCHANGE(NAME, element)                                                                  \
+    static void exchange_##NAME(char *const into[2], const char *a, const char *b, size_t count) \
+    {                                                                                            \
+        char *first = into[0], *second = into[1];                                                \
+                                                                                                 \
+        INDEPENDENT                                                                              \
+        for (size_t i = 0; i < count; i++) {                                                     \
+            const element sum = (element)(load_##NAME(a, i) + load_##NAME(b, i));                \
+                                                                                                 \
+            memcpy(first + i * sizeof(sum), &sum, sizeof(sum));                                  \
+            memcpy(second + i * sizeof(sum), &sum, sizeof(sum));                                 \
+        }                                                                                        \
+    }
+
+#define CONVERSION(NAME, element, sum, CONVERT)                                              \
+    static void convert_##NAME(void *restrict into, const void *restrict sums, size_t count) \
+    {                                                                                        \
+        element *restrict to = into;                                                         \
+        const sum *restrict of = sums;                                                       \
+                                                                                             \
+        for (size_t i = 0; i < count; i++)                                                   \
+            to[i] = (element)CONVERT(of[i]);                                                 \
+    }
+
+COMBINER(f64, double, double, SAME, PLUS)
+EXCHANGE(f64, double)
+COMBINER(f32, float, float, SAME, PLUS)
+EXCHANGE(f32, float)
+COMBINER(f16, uint16_t, float, half_from_f16, PLUS)
+CONVERSION(f16, uint16_t, float, half_to_f16)
+COMBINER(bf16, uint16_t, float, half_from_bf16, PLUS)
+CONVERSION(bf16, uint16_t, float, half_to_bf16)
+COMBINER(u64, uint64_t, uint64_t, SAME, PLUS)
+EXCHANGE(u64, uint64_t)
+COMBINER(u32, uint32_t, uint32_t, SAME, PLUS)
+EXCHANGE(u32, uint32_t)
+COMBINER(u16, uint16_t, uint16_t, SAME, PLUS)
+EXCHANGE(u16, uint16_t)
+COMBINER(u8, uint8_t, uint8_t, SAME, PLUS)
+EXCHANGE(u8, uint8_t)
+
+/* Integers in 64 bits, for means. */
+#define WIDE(NAME, element, sum, ADD)              \
+    COMBINER(wide_##NAME, element, sum, SAME, ADD) \
+    CONVERSION(wide_##NAME, element, sum, SAME)
+
+WIDE(i64, int64_t, int64_t, WRAP_I64)
+WIDE(i32, int32_t, int64_t, PLUS)
+WIDE(i16, int16_t, int64_t, PLUS)
+WIDE(i8, int8_t, int64_t, PLUS)
+WIDE(u32, uint32_t, uint64_t, PLUS)
+WIDE(u16, uint16_t, uint64_t, PLUS)
+WIDE(u8, uint8_t, uint64_t, PLUS)
 
 /* ---- the tables ---- */
 
-#define LOOPS(NAME) start_##NAME, add_##NAME, divide_##NAME, store_##NAME
+#define LOOPS(NAME)     start_##NAME, add_##NAME, divide_##NAME, NULL, exchange_##NAME
+#define CONVERTED(NAME) start_##NAME, add_##NAME, divide_##NAME, convert_##NAME, NULL
 
 static const struct combiner sums[] = {
-    {FRIT_F64, 8, LOOPS(f64)},   {FRIT_F32, 4, LOOPS(f32)}, {FRIT_F16, 2, LOOPS(f16)},
-    {FRIT_BF16, 2, LOOPS(bf16)}, {FRIT_I64, 8, LOOPS(u64)}, {FRIT_U64, 8, LOOPS(u64)},
-    {FRIT_I32, 4, LOOPS(u32)},   {FRIT_U32, 4, LOOPS(u32)}, {FRIT_I16, 2, LOOPS(u16)},
-    {FRIT_U16, 2, LOOPS(u16)},   {FRIT_I8, 1, LOOPS(u8)},   {FRIT_U8, 1, LOOPS(u8)},
+    {FRIT_F64, 8, LOOPS(f64)},       {FRIT_F32, 4, LOOPS(f32)}, {FRIT_F16, 2, CONVERTED(f16)},
+    {FRIT_BF16, 2, CONVERTED(bf16)}, {FRIT_I64, 8, LOOPS(u64)}, {FRIT_U64, 8, LOOPS(u64)},
+    {FRIT_I32, 4, LOOPS(u32)},       {FRIT_U32, 4, LOOPS(u32)}, {FRIT_I16, 2, LOOPS(u16)},
+    {FRIT_U16, 2, LOOPS(u16)},       {FRIT_I8, 1, LOOPS(u8)},   {FRIT_U8, 1, LOOPS(u8)},
 };
 
 static const struct combiner means[] = {
-    {FRIT_F64, 8, LOOPS(f64)},      {FRIT_F32, 4, LOOPS(f32)},      {FRIT_F16, 2, LOOPS(f16)},
-    {FRIT_BF16, 2, LOOPS(bf16)},    {FRIT_I64, 8, LOOPS(wide_i64)}, {FRIT_U64, 8, LOOPS(u64)},
-    {FRIT_I32, 4, LOOPS(wide_i32)}, {FRIT_U32, 4, LOOPS(wide_u32)}, {FRIT_I16, 2, LOOPS(wide_i16)},
-    {FRIT_U16, 2, LOOPS(wide_u16)}, {FRIT_I8, 1, LOOPS(wide_i8)},   {FRIT_U8, 1, LOOPS(wide_u8)},
+    {FRIT_F64, 8, LOOPS(f64)},          {FRIT_F32, 4, LOOPS(f32)},
+    {FRIT_F16, 2, CONVERTED(f16)},      {FRIT_BF16, 2, CONVERTED(bf16)},
+    {FRIT_I64, 8, CONVERTED(wide_i64)}, {FRIT_U64, 8, LOOPS(u64)},
+    {FRIT_I32, 4, CONVERTED(wide_i32)}, {FRIT_U32, 4, CONVERTED(wide_u32)},
+    {FRIT_I16, 2, CONVERTED(wide_i16)}, {FRIT_U16, 2, CONVERTED(wide_u16)},
+    {FRIT_I8, 1, CONVERTED(wide_i8)},   {FRIT_U8, 1, CONVERTED(wide_u8)},
 };
 
 static_assert(sizeof(sums) == sizeof(means), "the same types");
@@ -133,22 +174,49 @@ bool combine_has(uint32_t dtype)
     return find(dtype, false);
 }
 
+static void copy_to_all(const struct combine *c, const void *elements, uint64_t at, size_t bytes)
+{
+    for (uint32_t r = 0; r < c->n_into; r++) {
+        char *into = (char *)c->into[r] + at;
+
+        if (into != elements)
+            memcpy(into, elements, bytes);
+    }
+}
+
+/* Elements `done` and on, of at most a block. */
+static void combine_block(const struct combine *c, const struct combiner *loops, uint64_t done,
+                          size_t count)
+{
+    const uint64_t from = (c->from_at + done) * loops->bytes;
+    union block block, converted;
+
+    loops->start(&block, (const char *)c->from[0] + from, (const char *)c->from[1] + from, count);
+    for (uint32_t r = 2; r < c->n_from; r++)
+        loops->add(&block, (const char *)c->from[r] + from, count);
+    if (c->mean)
+        loops->divide(&block, count, c->n_from);
+    if (loops->convert)
+        loops->convert(&converted, &block, count);
+    copy_to_all(c, loops->convert ? &converted : &block, (c->into_at + done) * loops->bytes,
+                count * loops->bytes);
+}
+
 void combine_run(const struct combine *c)
 {
     const struct combiner *loops = find(c->dtype, c->mean);
-    union sums block;
+    const uint64_t from = c->from_at * loops->bytes, into = c->into_at * loops->bytes;
+    const char *first = (const char *)c->from[0] + from;
 
-    for (uint64_t done = 0; done < c->count; done += BLOCK) {
-        const size_t n = c->count - done < BLOCK ? (size_t)(c->count - done) : BLOCK;
-        const uint64_t from = (c->from_at + done) * loops->bytes;
-        const uint64_t into = (c->into_at + done) * loops->bytes;
-
-        loops->start(&block, (const char *)c->from[0] + from, n);
-        for (uint32_t r = 1; r < c->n_from; r++)
-            loops->add(&block, (const char *)c->from[r] + from, n);
-        if (c->mean)
-            loops->divide(&block, n, c->n_from);
-        for (uint32_t r = 0; r < c->n_into; r++)
-            loops->store((char *)c->into[r] + into, &block, n);
+    if (c->n_from == 1) {
+        copy_to_all(c, first, into, (size_t)(c->count * loops->bytes));
+        return;
     }
+    if (c->n_from == 2 && c->n_into == 2 && !c->mean && loops->exchange) {
+        loops->exchange((char *[]){(char *)c->into[0] + into, (char *)c->into[1] + into}, first,
+                        (const char *)c->from[1] + from, (size_t)c->count);
+        return;
+    }
+    for (uint64_t done = 0; done < c->count; done += BLOCK)
+        combine_block(c, loops, done, c->count - done < BLOCK ? (size_t)(c->count - done) : BLOCK);
 }
