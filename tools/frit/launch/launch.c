@@ -12,8 +12,6 @@
 
 enum { MAX_RANKS = 65536, MAX_WORDS = 64 };
 
-extern char **environ;
-
 static int parse_count(const struct invocation *in, uint32_t *out)
 {
     const char *text = invocation_value(in, "--ranks");

@@ -208,7 +208,7 @@ static void reap(struct job *job)
         child->pid = 0;
         job->n_running--;
     }
-    if (!job->n_running && !job->stop_at)
+    if (!job->n_running && job->stop_at <= 0)
         job->stop_at = term_clock() + DRAIN_SECONDS;
 }
 
