@@ -42,6 +42,9 @@ struct combiner {
 #define PLUS(a, b)     ((a) + (b))
 #define WRAP_I64(a, b) (int64_t)((uint64_t)(a) + (uint64_t)(b))
 
+/* The macros take types, which are not in parentheses. */
+/* NOLINTBEGIN(bugprone-macro-parentheses) */
+
 /* Operands are read by memcpy, so no alignment is assumed. */
 #define COMBINER(NAME, element, sum, LOAD, ADD)                                                   \
     static inline sum load_##NAME(const char *from, size_t i)                                     \
@@ -104,6 +107,8 @@ struct combiner {
         for (size_t i = 0; i < count; i++)                                                   \
             to[i] = (element)CONVERT(of[i]);                                                 \
     }
+
+/* NOLINTEND(bugprone-macro-parentheses) */
 
 COMBINER(f64, double, double, SAME, PLUS)
 EXCHANGE(f64, double)

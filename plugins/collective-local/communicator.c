@@ -135,6 +135,9 @@ static frit_status enter(struct communicator *c, const frit_group_params *params
 {
     struct frit_group *rank;
 
+    if (c->size != params->size && c->n_came == c->size) /* the others have nothing to do with it */
+        return plug_fail(&c->local->plug, err, FRIT_MISMATCH, "the group has %u ranks, not %u",
+                         c->size, params->size);
     if (c->size != params->size)
         communicator_fail(c, FRIT_MISMATCH, "the group has %u ranks, but rank %u says %u", c->size,
                           params->rank, params->size);
