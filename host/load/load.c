@@ -3,6 +3,7 @@
  * file that was mapped stays mapped whatever it answers. */
 #include <dlfcn.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -271,7 +272,21 @@ static frit_status take_driver(struct registry *registry, struct plugin *plugin,
     return FRIT_OK;
 }
 
-static frit_status take_tables(struct registry *registry, struct plugin *plugin)
+/* Adds the first of the runtimes that it opens, by its note, which is not installed.  Its table
+ * does not say: an engine opens its library when the first group is made. */
+static void add_missing_runtime(struct plugin *plugin, const struct elf_facts *facts)
+{
+    const size_t used = strlen(plugin->driver_detail);
+    char name[sizeof(facts->note.runtimes)], path[PATH_MAX];
+
+    if (sscanf(facts->note.runtimes, "%95s", name) == 1 &&
+        !library_find(name, facts->runpath, plugin->path, path, sizeof(path)))
+        snprintf(plugin->driver_detail + used, sizeof(plugin->driver_detail) - used,
+                 ", but %s is not installed", name);
+}
+
+static frit_status take_tables(struct registry *registry, struct plugin *plugin,
+                               const struct elf_facts *facts)
 {
     const void *backend = table_of(plugin, FRIT_BACKEND);
     const void *fusers = table_of(plugin, FRIT_FUSER_TABLE);
@@ -293,6 +308,8 @@ static frit_status take_tables(struct registry *registry, struct plugin *plugin)
                  : ops         ? "offers ops"
                  : collective  ? "offers a collective engine"
                                : "offers neither driver nor fusers nor ops");
+    if (collective && !backend)
+        add_missing_runtime(plugin, facts);
     return ops ? ops_take(&registry->arena, plugin, ops) : FRIT_OK;
 }
 
@@ -355,7 +372,7 @@ static frit_status load_stages(struct registry *registry, const struct candidate
     TRY(check_root(plugin));
     TRY(check_place(registry, candidate, plugin));
     TRY(open_instance(registry, plugin));
-    return take_tables(registry, plugin);
+    return take_tables(registry, plugin, facts);
 }
 
 frit_status plugin_load(struct registry *registry, const struct candidate *candidate,

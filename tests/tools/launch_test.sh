@@ -28,6 +28,13 @@ expect 127 '' 'no-such-program: No such file' "$frit" launch -n 1 --plain ./no-s
 expect 1 '*' 'not started as a rank of an MPI job' env -u OMPI_COMM_WORLD_SIZE -u PMIX_RANK -u PMI_RANK \
   "$frit" launch -n 2 --plain "$program" collective-mpi
 
+# Without the library it is named, before and when it is needed.
+mkdir "$scratch/plugins"
+sed 's/libmpi\.so\.40/libmpi.so.99/g' "$build/lib/frit/plugins/libfrit-collective-mpi.so" >"$scratch/plugins/libfrit-collective-mpi.so"
+expect 0 'collective-mpi .*offers a collective engine, but libmpi.so.99 is not installed' '*' env FRIT_PLUGIN_PATH="$scratch/plugins" "$frit" devices
+printf '[plugin.collective-mpi]\noption.library = libnowhere.so\n' >"$scratch/frit.ini"
+expect 1 '' 'libnowhere.so: cannot open .*install Open MPI' env FRIT_CONFIG="$scratch/frit.ini" OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=2 "$program" collective-mpi
+
 command -v mpirun >/dev/null && mpirun --version 2>/dev/null | grep -q 'Open MPI' || finish
 export ASAN_OPTIONS=detect_leaks=0 # what Open MPI keeps is its own
 export OMPI_MCA_btl=vader,self
