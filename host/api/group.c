@@ -2,10 +2,12 @@
 /* Entry points of groups. */
 #include <string.h>
 
+#include "api/copy_sized.h"
 #include "api/host.h"
 #include "api/open.h"
 #include "api/report.h"
 #include "base/fail.h"
+#include "conf/conf.h"
 #include "device/device.h"
 #include "load/registry.h"
 #include "record/binding.h"
@@ -54,6 +56,75 @@ frit_status frit_group_id_create(frit_host *host, const char *engine, frit_group
     return report(err, st, &own);
 }
 
+/* ---- jobs ---- */
+
+static frit_status job_of(const frit_host *host, frit_job_desc *out, frit_err *err)
+{
+    const struct conf_options *options = conf_options(host->conf);
+
+    *out = (frit_job_desc){
+        .rank = (uint32_t)options->dist_rank,
+        .size = (uint32_t)options->dist_size,
+        .store = strcmp(options->dist_store, "none") == 0 ? NULL : options->dist_store,
+    };
+    return out->rank < out->size ? FRIT_OK
+                                 : fail(err, FRIT_INVALID,
+                                        "[dist] rank %u of size %u; ranks are 0..size-1; `frit "
+                                        "doctor config` says where they are from",
+                                        out->rank, out->size);
+}
+
+frit_status frit_job_info(frit_host *host, frit_job_desc *out, frit_err *err)
+{
+    HOLD_CANCEL;
+    frit_err own = ERR_INIT;
+    frit_job_desc desc;
+    frit_status st;
+
+    if (process_is_barred())
+        return report_barred(err, "job_info");
+    if (!host || !out)
+        return report_null(err, "job_info", host ? "`out`" : "the host");
+    st = job_of(host, &desc, &own);
+    if (!st && copy_sized(out, &desc, sizeof(desc)))
+        st = fail(&own, FRIT_INVALID, "no struct_size");
+    return report(err, st, &own);
+}
+
+/* The same on all processes of the job, where each joins its groups in the same order. */
+static void make_job_id(frit_host *host, const frit_group_config *config, frit_group_id *out)
+{
+    uint64_t words[3] = {config->number, config->size};
+
+    pthread_mutex_lock(&host->lock);
+    words[2] = ++host->n_job_groups;
+    pthread_mutex_unlock(&host->lock);
+    *out = (frit_group_id){"frit job"};
+    memcpy(out->bytes + 16, words, sizeof(words));
+}
+
+static bool is_whole_job(const frit_host *host, const frit_group_config *config)
+{
+    frit_job_desc job;
+
+    return job_of(host, &job, NULL) == FRIT_OK && config->rank == job.rank &&
+           config->size == job.size;
+}
+
+/* ---- joining ---- */
+
+static frit_status make_id(frit_host *host, const struct plugin *plugin,
+                           const frit_group_config *config, frit_group_id *out, frit_err *err)
+{
+    if (config->size == 1)
+        return fail_from(err, plugin->collective.group_id(plugin->instance, out, err), "group_id");
+    if (!is_whole_job(host, config))
+        return fail(err, FRIT_INVALID,
+                    "no id; frit_group_id_create makes one, which all ranks are given");
+    make_job_id(host, config, out);
+    return FRIT_OK;
+}
+
 static frit_status check_config(const frit_group_config *config, frit_err *err)
 {
     if (!config || config->struct_size < FRIT_END_OF(frit_group_config, op_ns))
@@ -62,9 +133,6 @@ static frit_status check_config(const frit_group_config *config, frit_err *err)
     if (config->size < 1 || config->rank >= config->size)
         return fail(err, FRIT_INVALID, "rank %u of %u; ranks are 0..size-1", config->rank,
                     config->size);
-    if (!config->id && config->size > 1)
-        return fail(err, FRIT_INVALID,
-                    "no id; frit_group_id_create makes one, which all ranks are given");
     if (config->number > INT64_MAX)
         return fail(err, FRIT_INVALID, "a group's number is below 2^63");
     return FRIT_OK;
@@ -85,7 +153,7 @@ static frit_status join(frit_device *device, const frit_group_config *config, fr
     TRY(find_engine(device->config.host, config->engine, &plugin, err));
     TRY(binding_current(device, &binding, err));
     if (!config->id)
-        TRY(fail_from(err, plugin->collective.group_id(plugin->instance, &own, err), "group_id"));
+        TRY(make_id(device->config.host, plugin, config, &own, err));
     rank =
         (struct rank_config){.table = &plugin->collective,
                              .instance = plugin->instance,

@@ -17,7 +17,8 @@ struct frit_host {
     uint64_t seed;        /* of devices that are opened; under the lock */
     pthread_mutex_t lock; /* of the rest */
     frit_device *devices;
-    bool has_timeline; /* it records; constant once open */
+    uint64_t n_job_groups; /* joined without an id */
+    bool has_timeline;     /* it records; constant once open */
 };
 
 #endif

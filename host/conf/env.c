@@ -3,6 +3,7 @@
 #include "conf/env.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
 #include <unistd.h>
@@ -50,6 +51,68 @@ static frit_status put_variable(struct conf *conf, const char *const *environmen
 
     snprintf(origin, sizeof(origin), "environment %s", name);
     return item.value ? conf_put(conf, &item, err) : FRIT_OK;
+}
+
+/* ---- launchers ---- */
+
+/* The variables by which launchers say which process this is.  All of a row are set, or it is not
+ * that launcher; the first row counts. */
+static const struct launcher {
+    const char *rank, *size;
+    const char *address, *port; /* NULL: it has none */
+} launchers[] = {
+    {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", NULL, NULL}, /* mpirun of Open MPI */
+    {"PMI_RANK", "PMI_SIZE", NULL, NULL},                         /* of MPICH */
+    {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"},         /* torchrun */
+    {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", NULL, NULL},         /* srun */
+};
+
+/* Other programs may use such names for something else. */
+static bool is_number(const char *text)
+{
+    return text && strlen(text) < 6 && text[strspn(text, "0123456789")] == '\0';
+}
+
+static bool is_launched_by(const char *const *environment, const struct launcher *launcher)
+{
+    const char *rank = env_get(environment, launcher->rank);
+    const char *size = env_get(environment, launcher->size);
+
+    return is_number(rank) && is_number(size) && atoi(rank) < atoi(size);
+}
+
+static frit_status put_store(struct conf *conf, const char *const *environment,
+                             const struct launcher *launcher, frit_err *err)
+{
+    const struct rule *rule = &rule_options[RULE_dist_store];
+    const char *address = launcher->address ? env_get(environment, launcher->address) : NULL;
+    const char *port = launcher->port ? env_get(environment, launcher->port) : NULL;
+    char store[320], origin[RULE_ENV_NAME_BYTES + 16];
+    const struct conf_item item = {.section = rule->section,
+                                   .key = rule->key,
+                                   .value = store,
+                                   .origin = origin,
+                                   .layer = conf->layer};
+
+    if (!address || !is_number(port))
+        return FRIT_OK;
+    snprintf(store, sizeof(store), "tcp://%.255s:%s", address, port);
+    snprintf(origin, sizeof(origin), "environment %s", launcher->address);
+    return conf_put(conf, &item, err);
+}
+
+static frit_status put_launcher(struct conf *conf, const char *const *environment, frit_err *err)
+{
+    for (size_t i = 0; i < sizeof(launchers) / sizeof(launchers[0]); i++) {
+        const struct launcher *launcher = &launchers[i];
+
+        if (!is_launched_by(environment, launcher))
+            continue;
+        TRY(put_variable(conf, environment, launcher->rank, &rule_options[RULE_dist_rank], err));
+        TRY(put_variable(conf, environment, launcher->size, &rule_options[RULE_dist_size], err));
+        return put_store(conf, environment, launcher, err);
+    }
+    return FRIT_OK;
 }
 
 /* ---- unknown variables ---- */
@@ -120,6 +183,8 @@ frit_status env_read(struct conf *conf, const char *const *environment, frit_err
         rule_env_name(&rule_options[i], name);
         TRY(put_variable(conf, environment, name, &rule_options[i], err));
     }
+    conf->layer++;
+    TRY(put_launcher(conf, environment, err));
     conf->layer++;
     return find_unknown(conf, environment, err);
 }

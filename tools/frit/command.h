@@ -29,12 +29,13 @@ struct command {
     const char *const *examples; /* without the leading "frit "; NULL after the last */
     int min_args;
     int max_args;
+    bool passes_on; /* what follows the first argument are arguments, too */
     int (*run)(const struct invocation *in);
 };
 
 extern const struct command devices_command, run_command, check_command, explain_command,
     trace_command, replay_command, ops_command, bench_command, conform_command, new_plugin_command,
-    doctor_command, tune_command, help_command;
+    doctor_command, tune_command, launch_command, help_command;
 
 /* ---- a parsed command line ---- */
 

@@ -121,6 +121,7 @@ int invocation_parse(struct invocation *in, const struct command *command, int a
             status = take_option(in, argc, argv, &i);
         else
             in->args[in->n_args++] = argv[i];
+        options = options && !(command->passes_on && in->n_args);
     }
     *helped = invocation_has(in, help_option.name);
     return status || *helped ? status : check_args(in);

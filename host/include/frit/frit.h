@@ -299,12 +299,24 @@ typedef struct frit_group_config {
     uint64_t struct_size;    /* sizeof(frit_group_config) */
     const char *engine;      /* id of the plugin; NULL: the first one that has an engine */
     const char *name;        /* for error texts, at most 47 bytes; NULL: "group" */
-    const frit_group_id *id; /* the same on all ranks; may be NULL if size is 1 */
+    const frit_group_id *id; /* the same on all ranks; NULL: size is 1, or the ranks are the
+                              * processes of the job, which join such groups in the same order */
     uint64_t number;         /* attribute `group` of the ops; unique in the stream */
     uint32_t rank, size;     /* rank 0..size-1, each used once; size is the same on all ranks */
     uint64_t join_ns;        /* time limit of frit_group_join; 0: 30 s */
     uint64_t op_ns;          /* time limit of an op; 0: 60 s, UINT64_MAX: none */
 } frit_group_config;
+
+/* This process among those that a launcher started together: [dist] rank, size and store of the
+ * configuration, which mpirun, srun, torchrun and `frit launch` set by variables of theirs. */
+typedef struct frit_job_desc {
+    uint64_t struct_size;
+    uint32_t rank, size; /* 0 of 1: it was started by itself */
+    const char *store;   /* "tcp://HOST:PORT"; NULL: none.  Lives as long as the host */
+} frit_job_desc;
+
+/* FRIT_INVALID for a rank that is not below the size. */
+frit_status frit_job_info(frit_host *host, frit_job_desc *out, frit_err *err);
 
 /* Makes a unique id.  The program makes it once and passes it to all ranks. */
 frit_status frit_group_id_create(frit_host *host, const char *engine, frit_group_id *out,

@@ -21,17 +21,17 @@ static void refuses_with_line_and_reason(void **state)
 {
     static const struct row rows[] = {
         {"[strem]\n", ":1: there is no section [strem]; allowed: [frit] [search] [stream] [fusion] "
-                      "[tune] [memory] "
+                      "[tune] [memory] [dist] "
                       "[plugin.ID]; did you mean "
                       "[stream]?"},
         {"[elsewhere]\n", ":1: there is no section [elsewhere]; allowed: [frit] [search] [stream] "
-                          "[fusion] [tune] [memory] [plugin.ID]"},
+                          "[fusion] [tune] [memory] [dist] [plugin.ID]"},
         {"[Frit]\n", ":1: there is no section [Frit]; allowed: [frit] [search] [stream] [fusion] "
-                     "[tune] [memory] "
+                     "[tune] [memory] [dist] "
                      "[plugin.ID]; did you mean "
                      "[frit]?"},
         {"[ frit ]\n", ":1: there is no section [ frit ]; allowed: [frit] [search] [stream] "
-                       "[fusion] [tune] [memory] [plugin.ID]; "
+                       "[fusion] [tune] [memory] [dist] [plugin.ID]; "
                        "did you mean [frit]?"},
         {"[frit]\n\ndevise = cpu\n",
          ":3: [frit] has no key 'devise'; allowed: config_version device log seed threads "

@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# `frit launch`: without mpirun, and with it where it is installed.
+. "$(dirname "$0")/expect.sh"
+program=$build/tests/bin/launch_rank
+
+# The words of a command line.
+expect 2 '' '-n N is missing' "$frit" launch true
+expect 2 '' 'must be a number from 1' "$frit" launch -n 0 true
+expect 2 '' 'on this machine alone' "$frit" launch --plain --hosts x -n 2 true
+expect 2 '' 'is for mpirun' env -u OMPI_COMM_WORLD_RANK "$frit" launch --rank true
+
+# Ranks, lines and options.
+expect 0 '^\[1\] 1 of 2 -v$' '^\[0\] to stderr$' "$frit" launch -n 2 --plain sh -c 'echo $RANK of $WORLD_SIZE $1; echo to stderr >&2' sh -v
+[ "$(wc -l <"$scratch/out")" = 2 ] || complain "two lines are expected" plain
+expect 0 '^\[0\] no end$' '' "$frit" launch -n 1 --plain printf 'no end'
+expect 0 'rank .*= 1 .*environment RANK' '' env RANK=1 WORLD_SIZE=3 MASTER_ADDR=here MASTER_PORT=29500 "$frit" doctor config
+matches "$out" 'store .*= tcp://here:29500 .*environment MASTER_ADDR' || complain "no store" "doctor config"
+expect 0 'rank .*= 0 .*built in' '' env RANK=3 WORLD_SIZE=3 "$frit" doctor config
+expect 0 'rank .*= 2 .*environment FRIT_DIST_RANK' '' env FRIT_DIST_RANK=2 RANK=1 WORLD_SIZE=3 "$frit" doctor config
+
+# One fails: it is named, the others end.
+expect 3 '*' 'rank 1 \(host .*, pid [0-9]+\) failed with exit code 3' "$frit" launch -n 3 --plain sh -c '[ $RANK != 1 ] || exit 3; exec sleep 100'
+expect 137 '*' 'rank 0 \(host .*\) was ended by signal 9' "$frit" launch -n 2 --plain sh -c '[ $RANK != 0 ] || kill -9 $$; trap "" TERM; sleep 100 & wait; wait'
+expect 127 '' 'no-such-program: No such file' "$frit" launch -n 1 --plain ./no-such-program
+
+# No engine without a job of MPI.
+expect 1 '*' 'not started as a rank of an MPI job' env -u OMPI_COMM_WORLD_SIZE -u PMIX_RANK -u PMI_RANK \
+  "$frit" launch -n 2 --plain "$program" collective-mpi
+
+command -v mpirun >/dev/null && mpirun --version 2>/dev/null | grep -q 'Open MPI' || finish
+export ASAN_OPTIONS=detect_leaks=0 # what Open MPI keeps is its own
+export OMPI_MCA_btl=vader,self
+for n in 2 4; do
+  expect 0 "rank 1 of $n is right" '*' "$frit" launch -n $n "$program" collective-mpi
+  [ "$(grep -c 'is right' "$scratch/out")" = $n ] || complain "not all ranks are right" "$n ranks"
+done
+begun=$(date +%s%N)
+expect 137 '*' 'rank 1 \(host .*, pid [0-9]+\) was ended by signal 9' "$frit" launch -n 2 "$program" collective-mpi killed
+took=$((($(date +%s%N) - begun) / 1000000))
+[ $took -lt 6000 ] || complain "the job ended $took ms after it began" killed
+finish
