@@ -491,7 +491,7 @@ static void *race_main(void *arg)
     if (!x)
         return "no memory";
     for (int i = 0; i < 3 && !rank->err.status && !(ends && i == race->round % 4); i++)
-        value = rank_begin(rank, FRIT_COLLECTIVE_ALL_REDUCE, 0, FRIT_F32, x, x, LARGE);
+        value += rank_begin(rank, FRIT_COLLECTIVE_ALL_REDUCE, 0, FRIT_F32, x, x, LARGE) != 0;
     if (ends && !leaves)
         rank->world->table->group_abort(rank->group, &why);
     if (leaves)
