@@ -10,7 +10,13 @@
 #include "advance.h"
 #include "group.h"
 
-enum { IDLE_NS = 2000000, BUSY_NS_LOW = 20000, BUSY_NS_HIGH = 500000, SPINS = 200 };
+enum {
+    IDLE_NS = 2000000,
+    BUSY_NS_LOW = 20000,
+    BUSY_NS_HIGH = 500000,
+    SPINS = 200,
+    SHORT_PAUSES = 400
+};
 
 /* MPI starts and ends once in a process. */
 static struct job job = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -166,21 +172,26 @@ static void take_incoming(struct job *j)
     }
 }
 
-/* Until there is work, or for as long as others may be left waiting.  `n_still`: rounds in which
- * nothing moved. */
+/* How long to sleep after that many rounds in which nothing moved. */
+static uint64_t pause_ns(bool is_busy, uint32_t n_still)
+{
+    if (!is_busy || n_still > SPINS + SHORT_PAUSES)
+        return IDLE_NS;
+    return n_still - SPINS < 5 ? (uint64_t)BUSY_NS_LOW << (n_still - SPINS) : BUSY_NS_HIGH;
+}
+
+/* Until there is work, or for as long as others may be left waiting. */
 static void rest(struct job *j, bool is_busy, uint32_t n_still)
 {
-    uint64_t ns = IDLE_NS;
-
     if (is_busy && n_still < SPINS) {
         (void)sched_yield();
         return;
     }
-    if (is_busy)
-        ns = n_still - SPINS < 5 ? (uint64_t)BUSY_NS_LOW << (n_still - SPINS) : BUSY_NS_HIGH;
     pthread_mutex_lock(&j->lock);
     if (!j->is_woken)
-        (void)job_sleep(j, &j->work, j->groups || j->outgoing ? deadline_after(ns) : UINT64_MAX);
+        (void)job_sleep(j, &j->work,
+                        j->groups || j->outgoing ? deadline_after(pause_ns(is_busy, n_still))
+                                                 : UINT64_MAX);
     j->is_woken = false;
     pthread_mutex_unlock(&j->lock);
 }
@@ -210,7 +221,7 @@ static void serve(struct job *j)
             moved |= advance_step(group, &is_busy);
         }
         sweep_outgoing(j);
-        n_still = moved ? 0 : n_still + 1;
+        n_still = moved || !is_busy ? 0 : n_still + (n_still < UINT32_MAX);
         if (!moved)
             rest(j, is_busy, n_still);
     }
