@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <frit/frit.h>
@@ -21,6 +22,15 @@ static int failed(const char *what, const frit_err *err)
 {
     fprintf(stderr, "%s: %s\n", what, err->text);
     return 1;
+}
+
+static void die(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    fprintf(stderr, "killed at %lld ms\n", (long long)now.tv_sec * 1000 + now.tv_nsec / 1000000);
+    (void)kill(getpid(), SIGKILL);
 }
 
 /* 0: as a plain loop. */
@@ -64,7 +74,7 @@ static int run(frit_host *host, frit_device *device, const char *engine, bool is
         return failed("join", &err);
     for (int i = 0; i < ROUNDS && !status; i++) {
         if (is_killed && job.rank == 1 && i == ROUNDS / 2)
-            (void)kill(getpid(), SIGKILL);
+            die();
         status = reduce(device, &job, &err);
     }
     if (frit_group_leave(rank, &err))

@@ -333,6 +333,15 @@ static void late(void)
     CHECK(strstr(err.text, "a group's ranks are those of the job"));
 }
 
+static void die(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    fprintf(stderr, "killed at %lld ms\n", (long long)now.tv_sec * 1000 + now.tv_nsec / 1000000);
+    (void)kill(getpid(), SIGKILL);
+}
+
 /* Rank 1 dies in the midst of operations; whoever ends this process is outside of it. */
 static void killed(void)
 {
@@ -341,7 +350,7 @@ static void killed(void)
     CHECK(join(1, patience, size) == FRIT_OK);
     for (int i = 0;; i++) {
         if (rank == 1 && i == 20)
-            (void)kill(getpid(), SIGKILL);
+            die();
         run(FRIT_COLLECTIVE_ALL_REDUCE, FRIT_CHOICE_combine_mean, x, x, 100000, FRIT_F32);
     }
 }
