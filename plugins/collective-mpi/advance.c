@@ -44,9 +44,11 @@ static void receive_join(frit_group *group, const struct message *message)
 {
     struct peer *peer = &group->peers[message->rank];
 
-    if (message->header.size != group->size)
+    if (message->header.size != group->size) {
         group_fail(group, FRIT_MISMATCH, "rank %u joins a group of %u ranks, rank %u one of %u",
                    message->rank, message->header.size, group->rank, group->size);
+        return;
+    }
     if (message->rank == 0)
         group->channel = message->channel;
     memcpy(peer->where, message->text, sizeof peer->where);
@@ -55,12 +57,12 @@ static void receive_join(frit_group *group, const struct message *message)
     peer->has_left = false;
 }
 
-static void receive_leave(frit_group *group, struct peer *peer)
+static void receive_leave(frit_group *group, struct peer *peer, const struct message *message)
 {
     peer->has_left = true;
-    if (group->n_joined == group->size - 1)
+    if (message->header.size == group->size)
         return;
-    group->n_joined -= peer->has_joined; /* it gave up waiting for the others */
+    group->n_joined -= peer->has_joined; /* it gave up waiting for others */
     peer->has_joined = false;
 }
 
@@ -80,7 +82,7 @@ void advance_receive(frit_group *group, const struct message *message)
     } else if (message->kind == MESSAGE_ABORT) {
         group_fail(group, message->status, "%s", message->text);
     } else if (message->kind == MESSAGE_LEAVE) {
-        receive_leave(group, peer);
+        receive_leave(group, peer, message);
     }
     pthread_cond_broadcast(&group->job->change);
     pthread_mutex_unlock(&group->job->lock);
@@ -321,6 +323,7 @@ static void let_go(frit_group *group)
 
     drop_pieces(group);
     message.number = group->announced;
+    message.header.size = group->n_joined + 1; /* that it has seen */
     send_to_all(group, &message);
     while (*at != group)
         at = &(*at)->next;

@@ -126,7 +126,8 @@ static frit_status join(frit_group *group, uint64_t deadline, frit_err *err)
     while (group->n_joined < group->size - 1 && !group->error.status &&
            job_sleep(job, &job->change, deadline))
         ;
-    if (group->error.status) {
+    /* A group that has ended since all have come is one that was made. */
+    if (group->n_joined < group->size - 1 && group->error.status) {
         status = group->error.status;
         plug_copy_err(group->plug, err, &group->error);
     } else if (group->n_joined < group->size - 1) {

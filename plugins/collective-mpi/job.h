@@ -25,7 +25,7 @@ enum message_kind {
 /* What all ranks must agree on before data moves. */
 struct header {
     uint32_t kind, combine, root, n_buffers, dtype;
-    uint32_t size;        /* of the group, in JOIN */
+    uint32_t size;        /* of the group in JOIN; ranks that had joined in LEAVE */
     uint64_t count, hash; /* of the first buffer; of all */
 };
 
