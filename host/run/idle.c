@@ -32,7 +32,7 @@ struct idle_contest {
 struct idle_tuner {
     frit_device *device;
     struct worker *worker;
-    pthread_mutex_t step;  /* held during a step; outside of `lock` */
+    pthread_mutex_t step;  /* held during a step and the end of its contest; outside of `lock` */
     pthread_mutex_t lock;  /* of the rest */
     pthread_cond_t change; /* of `ending` */
     struct idle_contest *first, **last;
@@ -131,11 +131,11 @@ static void go_on(struct idle_tuner *t)
     pthread_mutex_unlock(&t->lock);
     pthread_mutex_lock(&t->step);
     more = take_step(t, contest);
-    t->n_submits = contest->measure->n_submits;
-    pthread_mutex_unlock(&t->step);
     pthread_mutex_lock(&t->lock);
+    t->n_submits = contest->measure->n_submits;
     if (!more)
         end_contest(take_first(t));
+    pthread_mutex_unlock(&t->step);
 }
 
 static void work(void *ctx)
