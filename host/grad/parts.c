@@ -2,6 +2,7 @@
 /* Gradients by running the forward ops again under a history of their own. */
 #include "grad/parts.h"
 
+#include "api/record_op.h"
 #include "base/fail.h"
 #include "grad/backward.h"
 #include "grad/rule.h"
@@ -76,32 +77,6 @@ frit_status replay_backward(frit_device *device, const struct replay *replay,
 }
 
 /* ---- the core ops that a composite op consists of ---- */
-
-static void record_op(frit_device *device, const struct graph_op *op, frit_input *in,
-                      frit_tensor **tensors)
-{
-    frit_call call = {
-        .struct_size = sizeof(call), .op = op->op, .n_in = op->n_in, .in = in, .attrs = op->attrs};
-    frit_tensor *out[FRIT_OP_MAX_OUT];
-    uint32_t n_out = 0;
-
-    for (uint32_t i = 0; i < op->n_in; i++) {
-        in[i] = (frit_input){0};
-        if (op->in[i].kind == FRIT_OPERAND_TENSOR)
-            in[i].tensor = tensors[op->in[i].value];
-        else if (op->in[i].kind == FRIT_OPERAND_SCALAR)
-            in[i].scalar = op->in[i].scalar;
-    }
-    for (uint32_t k = 0; k < op->n_out; k++)
-        n_out = op->out[k] != GRAPH_NO_VALUE ? k + 1 : n_out;
-    frit_op(device, &call, out, n_out);
-    for (uint32_t k = 0; k < n_out; k++) {
-        if (op->out[k] != GRAPH_NO_VALUE)
-            tensors[op->out[k]] = out[k];
-        else
-            frit_release(out[k]);
-    }
-}
 
 struct op_parts {
     const struct op_call *call;
