@@ -439,7 +439,8 @@ frit_tensor *api_op_long(const struct api_call *call)
     const uint32_t wanted = wanted_outputs(call, row);
     frit_tensor *out[FRIT_OP_MAX_OUT] = {0};
 
-    if (!row->out[1].name || !fast_outputs(call, wanted, out))
+    /* Others were tried by fast_op. */
+    if ((!row->out[1].name && !call->n_many) || !fast_outputs(call, wanted, out))
         run_call(call, wanted, out);
     give_more(call, out, op_n_out(row));
     return out[0];

@@ -226,6 +226,9 @@ static __attribute__((noinline)) bool create_outputs(struct binding *binding,
     return true;
 }
 
+/* As a mask of outputs: the op has one, whatever the call takes. */
+enum { ONLY_OUTPUT = 0 };
+
 /* Inside the lock.  False: it is another op, memory is short, or the device is watched (inspector,
  * trace), which needs the long path. */
 static inline __attribute__((always_inline)) bool confirm(struct binding *binding,
@@ -243,7 +246,7 @@ static inline __attribute__((always_inline)) bool confirm(struct binding *bindin
         !is_predicted_call(binding, known, call, o, &n_new))
         return false;
     if (__builtin_expect(known->n_out > 1, 0)) {
-        if (!create_outputs(binding, known, wanted, out))
+        if (wanted == ONLY_OUTPUT || !create_outputs(binding, known, wanted, out))
             return false;
         for (uint32_t k = 1; k < known->n_out; k++) {
             if (known->out[k] != SEGMENT_EXTERNAL)
@@ -321,7 +324,7 @@ frit_tensor *fast_op(const struct api_call *call)
         return NULL;
     home = &binding->stream->home;
     owner_lock_enter(&home->lock);
-    if (confirm_or_not(binding, call, 1, out))
+    if (confirm_or_not(binding, call, ONLY_OUTPUT, out))
         tensor = slot_handle(out[0]);
     leave(home);
     return tensor;
