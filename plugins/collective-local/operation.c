@@ -6,7 +6,7 @@
 
 #include <frit/op.h>
 
-#include "combine.h"
+#include "collective/combine.h"
 
 /* ---- checks ---- */
 

@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "collective-local/half.h"
 #include "reference/value.h"
 
 enum { GUARD = 16 };
@@ -251,52 +250,6 @@ static void test_means_of_f16_do_not_overflow(void **state)
     run_alone(4, no_overflow, NULL);
 }
 
-/* ---- 16-bit floats ---- */
-
-static void expect_loaded(uint16_t bits, uint32_t dtype, float loaded)
-{
-    const float expected = (float)value_get(dtype, (const char *)&bits).real;
-
-    if (half_bits(loaded) != half_bits(expected) && !(loaded != loaded && expected != expected))
-        fail_msg("%#x is %g, not %g", bits, (double)loaded, (double)expected);
-}
-
-static void expect_stored(float real, uint32_t dtype, uint16_t stored)
-{
-    const union value value = {.real = (double)real};
-    uint16_t expected;
-
-    value_put(dtype, (char *)&expected, value);
-    if (stored != expected)
-        fail_msg("%a gives %#x, not %#x", (double)real, stored, expected);
-}
-
-static void test_conversions(void **state)
-{
-    (void)state;
-    for (uint32_t bits = 0; bits < 0x10000; bits++) {
-        expect_loaded((uint16_t)bits, FRIT_F16, half_from_f16((uint16_t)bits));
-        expect_loaded((uint16_t)bits, FRIT_BF16, half_from_bf16((uint16_t)bits));
-    }
-    for (uint64_t bits = 0; bits <= UINT32_MAX; bits += 8191) {
-        const float real = half_real((int32_t)(uint32_t)bits);
-
-        expect_stored(real, FRIT_F16, half_to_f16(real));
-        expect_stored(real, FRIT_BF16, half_to_bf16(real));
-    }
-    /* Halves between neighbours, which go to even, and what is just beside. */
-    for (uint32_t half = 0; half < 0x7c00; half++) {
-        const float middle =
-            (half_from_f16((uint16_t)half) + half_from_f16((uint16_t)(half + 1))) / 2;
-
-        for (int32_t d = -1; d <= 1 && half < 0x7bff; d++)
-            expect_stored(half_real(half_bits(middle) + d), FRIT_F16,
-                          half_to_f16(half_real(half_bits(middle) + d)));
-    }
-    expect_stored(65519.996f, FRIT_F16, half_to_f16(65519.996f));
-    expect_stored(65520, FRIT_F16, half_to_f16(65520));
-}
-
 /* ---- buckets ---- */
 
 enum { TOTAL = 10007, TOTAL_BYTES = 4 * TOTAL };
@@ -362,7 +315,6 @@ int main(void)
         cmocka_unit_test(test_many_portions),
         cmocka_unit_test(test_the_order_of_ranks),
         cmocka_unit_test(test_means_of_f16_do_not_overflow),
-        cmocka_unit_test(test_conversions),
         cmocka_unit_test(test_any_division_gives_the_same_bits),
     };
 

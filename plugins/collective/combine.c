@@ -7,7 +7,7 @@
 
 #include <frit/types.h>
 
-#include "half.h"
+#include "narrow.h"
 
 /* Elements that are combined at a time: their sums stay in the first-level cache. */
 enum { BLOCK = 1024 };
@@ -30,10 +30,9 @@ struct combiner {
     void (*divide)(void *sums, size_t count, uint32_t by);
     /* To elements; NULL: sums are elements. */
     void (*convert)(void *restrict into, const void *restrict sums, size_t count);
-    /* The sums of two arrays to two, each of which may be an operand; NULL unless sums are
-     * elements.
-     */
-    void (*exchange)(char *const into[2], const char *a, const char *b, size_t count);
+    /* The sums of two arrays, or half of them, to two, each of which may be an operand; NULL: not
+     * of this type. */
+    void (*exchange)(char *const into[2], const char *a, const char *b, size_t count, bool halved);
 };
 
 /* ---- loops ---- */
@@ -68,13 +67,31 @@ struct combiner {
                                                                                                   \
         for (size_t i = 0; i < count; i++)                                                        \
             to[i] = (sum)ADD(to[i], load_##NAME(from, i));                                        \
-    }                                                                                             \
-    static void divide_##NAME(void *sums, size_t count, uint32_t by)                              \
-    {                                                                                             \
-        sum *to = sums;                                                                           \
-                                                                                                  \
-        for (size_t i = 0; i < count; i++)                                                        \
-            to[i] = (sum)(to[i] / (sum)by);                                                       \
+    }
+
+#define DIVISION(NAME, sum)                                          \
+    static void divide_##NAME(void *sums, size_t count, uint32_t by) \
+    {                                                                \
+        sum *to = sums;                                              \
+                                                                     \
+        for (size_t i = 0; i < count; i++)                           \
+            to[i] = (sum)(to[i] / (sum)by);                          \
+    }
+
+/* The product with the inverse of a power of two has the same bits, and is faster. */
+#define FLOAT_DIVISION(NAME, sum)                                    \
+    static void divide_##NAME(void *sums, size_t count, uint32_t by) \
+    {                                                                \
+        const sum inverse = 1 / (sum)by;                             \
+        sum *to = sums;                                              \
+                                                                     \
+        if (by & (by - 1)) {                                         \
+            for (size_t i = 0; i < count; i++)                       \
+                to[i] /= (sum)by;                                    \
+        } else {                                                     \
+            for (size_t i = 0; i < count; i++)                       \
+                to[i] *= inverse;                                    \
+        }                                                            \
     }
 
 /* No iteration needs what another one writes: an `into` is an operand or overlaps none. */
@@ -84,18 +101,30 @@ struct combiner {
 #define INDEPENDENT _Pragma("GCC ivdep")
 #endif
 
+#define EXCHANGE_LOOP(NAME, element, SUM)                     \
+    INDEPENDENT                                               \
+    for (size_t i = 0; i < count; i++) {                      \
+        const element sum = (element)(SUM);                   \
+                                                              \
+        memcpy(into[0] + i * sizeof(sum), &sum, sizeof(sum)); \
+        memcpy(into[1] + i * sizeof(sum), &sum, sizeof(sum)); \
+    }
+
 #define EXCHANGE(NAME, element)                                                                  \
-    static void exchange_##NAME(char *const into[2], const char *a, const char *b, size_t count) \
+    static void exchange_##NAME(char *const into[2], const char *a, const char *b, size_t count, \
+                                bool halved)                                                     \
     {                                                                                            \
-        char *first = into[0], *second = into[1];                                                \
+        (void)halved;                                                                            \
+        EXCHANGE_LOOP(NAME, element, load_##NAME(a, i) + load_##NAME(b, i))                      \
+    }
+
+#define FLOAT_EXCHANGE(NAME, element)                                                            \
+    static void exchange_##NAME(char *const into[2], const char *a, const char *b, size_t count, \
+                                bool halved)                                                     \
+    {                                                                                            \
+        const element scale = halved ? (element)0.5 : 1;                                         \
                                                                                                  \
-        INDEPENDENT                                                                              \
-        for (size_t i = 0; i < count; i++) {                                                     \
-            const element sum = (element)(load_##NAME(a, i) + load_##NAME(b, i));                \
-                                                                                                 \
-            memcpy(first + i * sizeof(sum), &sum, sizeof(sum));                                  \
-            memcpy(second + i * sizeof(sum), &sum, sizeof(sum));                                 \
-        }                                                                                        \
+        EXCHANGE_LOOP(NAME, element, (load_##NAME(a, i) + load_##NAME(b, i)) * scale)            \
     }
 
 #define CONVERSION(NAME, element, sum, CONVERT)                                              \
@@ -110,55 +139,81 @@ struct combiner {
 
 /* NOLINTEND(bugprone-macro-parentheses) */
 
-COMBINER(f64, double, double, SAME, PLUS)
-EXCHANGE(f64, double)
-COMBINER(f32, float, float, SAME, PLUS)
-EXCHANGE(f32, float)
-COMBINER(f16, uint16_t, float, half_from_f16, PLUS)
-CONVERSION(f16, uint16_t, float, half_to_f16)
-COMBINER(bf16, uint16_t, float, half_from_bf16, PLUS)
-CONVERSION(bf16, uint16_t, float, half_to_bf16)
-COMBINER(u64, uint64_t, uint64_t, SAME, PLUS)
-EXCHANGE(u64, uint64_t)
-COMBINER(u32, uint32_t, uint32_t, SAME, PLUS)
-EXCHANGE(u32, uint32_t)
-COMBINER(u16, uint16_t, uint16_t, SAME, PLUS)
-EXCHANGE(u16, uint16_t)
-COMBINER(u8, uint8_t, uint8_t, SAME, PLUS)
-EXCHANGE(u8, uint8_t)
+#define FLOATS(NAME, element)                    \
+    COMBINER(NAME, element, element, SAME, PLUS) \
+    FLOAT_DIVISION(NAME, element)                \
+    FLOAT_EXCHANGE(NAME, element)
+
+#define INTEGERS(NAME, element)                  \
+    COMBINER(NAME, element, element, SAME, PLUS) \
+    EXCHANGE(NAME, element)
+
+FLOATS(f64, double)
+FLOATS(f32, float)
+INTEGERS(u64, uint64_t)
+INTEGERS(u32, uint32_t)
+INTEGERS(u16, uint16_t)
+INTEGERS(u8, uint8_t)
+
+/* Of 16 bits, in f32. */
+#define NARROW(NAME, dtype)                                                                       \
+    static void add_##NAME(void *restrict sums, const char *restrict from, size_t count)          \
+    {                                                                                             \
+        float *restrict to = sums, terms[BLOCK];                                                  \
+                                                                                                  \
+        narrow_best(dtype)->load(terms, from, count);                                             \
+        for (size_t i = 0; i < count; i++)                                                        \
+            to[i] += terms[i];                                                                    \
+    }                                                                                             \
+    static void start_##NAME(void *restrict sums, const char *restrict a, const char *restrict b, \
+                             size_t count)                                                        \
+    {                                                                                             \
+        narrow_best(dtype)->load(sums, a, count);                                                 \
+        add_##NAME(sums, b, count);                                                               \
+    }                                                                                             \
+    static void convert_##NAME(void *restrict into, const void *restrict sums, size_t count)      \
+    {                                                                                             \
+        narrow_best(dtype)->store(into, sums, count);                                             \
+    }
+
+NARROW(f16, FRIT_F16)
+NARROW(bf16, FRIT_BF16)
 
 /* Integers in 64 bits, for means. */
 #define WIDE(NAME, element, sum, ADD)              \
     COMBINER(wide_##NAME, element, sum, SAME, ADD) \
+    DIVISION(wide_##NAME, sum)                     \
     CONVERSION(wide_##NAME, element, sum, SAME)
 
 WIDE(i64, int64_t, int64_t, WRAP_I64)
 WIDE(i32, int32_t, int64_t, PLUS)
 WIDE(i16, int16_t, int64_t, PLUS)
 WIDE(i8, int8_t, int64_t, PLUS)
+WIDE(u64, uint64_t, uint64_t, PLUS)
 WIDE(u32, uint32_t, uint64_t, PLUS)
 WIDE(u16, uint16_t, uint64_t, PLUS)
 WIDE(u8, uint8_t, uint64_t, PLUS)
 
 /* ---- the tables ---- */
 
-#define LOOPS(NAME)     start_##NAME, add_##NAME, divide_##NAME, NULL, exchange_##NAME
-#define CONVERTED(NAME) start_##NAME, add_##NAME, divide_##NAME, convert_##NAME, NULL
+#define FLOAT(NAME) start_##NAME, add_##NAME, divide_##NAME, NULL, exchange_##NAME
+#define SHORT(NAME) start_##NAME, add_##NAME, divide_f32, convert_##NAME, NULL
+#define WRAPS(NAME) start_##NAME, add_##NAME, NULL, NULL, exchange_##NAME
+#define WIDENS(NAME) \
+    start_wide_##NAME, add_wide_##NAME, divide_wide_##NAME, convert_wide_##NAME, NULL
 
 static const struct combiner sums[] = {
-    {FRIT_F64, 8, LOOPS(f64)},       {FRIT_F32, 4, LOOPS(f32)}, {FRIT_F16, 2, CONVERTED(f16)},
-    {FRIT_BF16, 2, CONVERTED(bf16)}, {FRIT_I64, 8, LOOPS(u64)}, {FRIT_U64, 8, LOOPS(u64)},
-    {FRIT_I32, 4, LOOPS(u32)},       {FRIT_U32, 4, LOOPS(u32)}, {FRIT_I16, 2, LOOPS(u16)},
-    {FRIT_U16, 2, LOOPS(u16)},       {FRIT_I8, 1, LOOPS(u8)},   {FRIT_U8, 1, LOOPS(u8)},
+    {FRIT_F64, 8, FLOAT(f64)},   {FRIT_F32, 4, FLOAT(f32)}, {FRIT_F16, 2, SHORT(f16)},
+    {FRIT_BF16, 2, SHORT(bf16)}, {FRIT_I64, 8, WRAPS(u64)}, {FRIT_U64, 8, WRAPS(u64)},
+    {FRIT_I32, 4, WRAPS(u32)},   {FRIT_U32, 4, WRAPS(u32)}, {FRIT_I16, 2, WRAPS(u16)},
+    {FRIT_U16, 2, WRAPS(u16)},   {FRIT_I8, 1, WRAPS(u8)},   {FRIT_U8, 1, WRAPS(u8)},
 };
 
 static const struct combiner means[] = {
-    {FRIT_F64, 8, LOOPS(f64)},          {FRIT_F32, 4, LOOPS(f32)},
-    {FRIT_F16, 2, CONVERTED(f16)},      {FRIT_BF16, 2, CONVERTED(bf16)},
-    {FRIT_I64, 8, CONVERTED(wide_i64)}, {FRIT_U64, 8, LOOPS(u64)},
-    {FRIT_I32, 4, CONVERTED(wide_i32)}, {FRIT_U32, 4, CONVERTED(wide_u32)},
-    {FRIT_I16, 2, CONVERTED(wide_i16)}, {FRIT_U16, 2, CONVERTED(wide_u16)},
-    {FRIT_I8, 1, CONVERTED(wide_i8)},   {FRIT_U8, 1, CONVERTED(wide_u8)},
+    {FRIT_F64, 8, FLOAT(f64)},   {FRIT_F32, 4, FLOAT(f32)},  {FRIT_F16, 2, SHORT(f16)},
+    {FRIT_BF16, 2, SHORT(bf16)}, {FRIT_I64, 8, WIDENS(i64)}, {FRIT_U64, 8, WIDENS(u64)},
+    {FRIT_I32, 4, WIDENS(i32)},  {FRIT_U32, 4, WIDENS(u32)}, {FRIT_I16, 2, WIDENS(i16)},
+    {FRIT_U16, 2, WIDENS(u16)},  {FRIT_I8, 1, WIDENS(i8)},   {FRIT_U8, 1, WIDENS(u8)},
 };
 
 static_assert(sizeof(sums) == sizeof(means), "the same types");
@@ -217,9 +272,9 @@ void combine_run(const struct combine *c)
         copy_to_all(c, first, into, (size_t)(c->count * loops->bytes));
         return;
     }
-    if (c->n_from == 2 && c->n_into == 2 && !c->mean && loops->exchange) {
+    if (c->n_from == 2 && c->n_into == 2 && loops->exchange) {
         loops->exchange((char *[]){(char *)c->into[0] + into, (char *)c->into[1] + into}, first,
-                        (const char *)c->from[1] + from, (size_t)c->count);
+                        (const char *)c->from[1] + from, (size_t)c->count, c->mean);
         return;
     }
     for (uint64_t done = 0; done < c->count; done += BLOCK)

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Many floats of 16 bits to f32 and back, by what the processor has for that. */
+#ifndef COLLECTIVE_NARROW_H
+#define COLLECTIVE_NARROW_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Elements in memory may lie at any address.  `into` and `from` do not overlap. */
+struct narrow {
+    void (*load)(float *restrict into, const char *restrict from, size_t count);
+    void (*store)(char *restrict into, const float *restrict from, size_t count);
+};
+
+/* The fastest for F16 or BF16 that this processor can run. */
+const struct narrow *narrow_best(uint32_t dtype);
+
+/* ---- what it chooses from ---- */
+
+extern const struct narrow narrow_f16, narrow_bf16;
+extern const struct narrow narrow_f16_avx2, narrow_bf16_avx2; /* with AVX2 and F16C */
+
+#endif
