@@ -101,21 +101,23 @@ struct combiner {
 #define INDEPENDENT _Pragma("GCC ivdep")
 #endif
 
-#define EXCHANGE_LOOP(NAME, element, SUM)                     \
-    INDEPENDENT                                               \
-    for (size_t i = 0; i < count; i++) {                      \
-        const element sum = (element)(SUM);                   \
-                                                              \
-        memcpy(into[0] + i * sizeof(sum), &sum, sizeof(sum)); \
-        memcpy(into[1] + i * sizeof(sum), &sum, sizeof(sum)); \
+#define EXCHANGE_LOOP(element, SUM)                          \
+    char *first = into[0], *second = into[1];                \
+                                                             \
+    INDEPENDENT                                              \
+    for (size_t i = 0; i < count; i++) {                     \
+        const element sum = (element)(SUM);                  \
+                                                             \
+        memcpy(first + i * sizeof(sum), &sum, sizeof(sum));  \
+        memcpy(second + i * sizeof(sum), &sum, sizeof(sum)); \
     }
 
 #define EXCHANGE(NAME, element)                                                                  \
     static void exchange_##NAME(char *const into[2], const char *a, const char *b, size_t count, \
                                 bool halved)                                                     \
     {                                                                                            \
+        EXCHANGE_LOOP(element, load_##NAME(a, i) + load_##NAME(b, i))                            \
         (void)halved;                                                                            \
-        EXCHANGE_LOOP(NAME, element, load_##NAME(a, i) + load_##NAME(b, i))                      \
     }
 
 #define FLOAT_EXCHANGE(NAME, element)                                                            \
@@ -123,8 +125,7 @@ struct combiner {
                                 bool halved)                                                     \
     {                                                                                            \
         const element scale = halved ? (element)0.5 : 1;                                         \
-                                                                                                 \
-        EXCHANGE_LOOP(NAME, element, (load_##NAME(a, i) + load_##NAME(b, i)) * scale)            \
+        EXCHANGE_LOOP(element, (load_##NAME(a, i) + load_##NAME(b, i)) * scale)                  \
     }
 
 #define CONVERSION(NAME, element, sum, CONVERT)                                              \
@@ -174,6 +175,11 @@ INTEGERS(u8, uint8_t)
     static void convert_##NAME(void *restrict into, const void *restrict sums, size_t count)      \
     {                                                                                             \
         narrow_best(dtype)->store(into, sums, count);                                             \
+    }                                                                                             \
+    static void exchange_##NAME(char *const into[2], const char *a, const char *b, size_t count,  \
+                                bool halved)                                                      \
+    {                                                                                             \
+        narrow_best(dtype)->exchange(into, a, b, count, halved);                                  \
     }
 
 NARROW(f16, FRIT_F16)
@@ -197,7 +203,7 @@ WIDE(u8, uint8_t, uint64_t, PLUS)
 /* ---- the tables ---- */
 
 #define FLOAT(NAME) start_##NAME, add_##NAME, divide_##NAME, NULL, exchange_##NAME
-#define SHORT(NAME) start_##NAME, add_##NAME, divide_f32, convert_##NAME, NULL
+#define SHORT(NAME) start_##NAME, add_##NAME, divide_f32, convert_##NAME, exchange_##NAME
 #define WRAPS(NAME) start_##NAME, add_##NAME, NULL, NULL, exchange_##NAME
 #define WIDENS(NAME) \
     start_wide_##NAME, add_wide_##NAME, divide_wide_##NAME, convert_wide_##NAME, NULL

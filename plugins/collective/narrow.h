@@ -3,13 +3,17 @@
 #ifndef COLLECTIVE_NARROW_H
 #define COLLECTIVE_NARROW_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-/* Elements in memory may lie at any address.  `into` and `from` do not overlap. */
+/* Elements in memory may lie at any address. */
 struct narrow {
     void (*load)(float *restrict into, const char *restrict from, size_t count);
     void (*store)(char *restrict into, const float *restrict from, size_t count);
+    /* The sums of `a` and `b`, or half of them, to two arrays.  Each of these is one of the
+     * operands, or overlaps none. */
+    void (*exchange)(char *const into[2], const char *a, const char *b, size_t count, bool halved);
 };
 
 /* The fastest for F16 or BF16 that this processor can run. */
