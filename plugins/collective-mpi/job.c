@@ -10,12 +10,15 @@
 #include "advance.h"
 #include "group.h"
 
+/* How a thread waits: it yields the processor to others, then sleeps for longer and longer times.
+ * Data that is under way comes soon; another rank may compute for seconds. */
 enum {
-    IDLE_NS = 2000000,
-    BUSY_NS_LOW = 20000,
-    BUSY_NS_HIGH = 500000,
-    SPINS = 200,
-    SHORT_PAUSES = 400
+    YIELD_NS_RANKS = 100000,
+    YIELD_NS_DATA = 2000000,
+    SLEEP_NS_LOW = 20000,
+    SLEEP_NS_HIGH = 500000,
+    SLEEP_NS_IDLE = 2000000,
+    IDLE_AFTER_NS = 200000000
 };
 
 /* MPI starts and ends once in a process. */
@@ -55,7 +58,8 @@ void job_wake(struct job *j)
     pthread_cond_signal(&j->work);
 }
 
-bool job_sleep(struct job *j, pthread_cond_t *condition, uint64_t deadline_ns)
+/* With the lock: until the condition or the deadline.  False after the deadline. */
+static bool sleep_until(struct job *j, pthread_cond_t *condition, uint64_t deadline_ns)
 {
     const struct timespec at = {.tv_sec = (time_t)(deadline_ns / 1000000000),
                                 .tv_nsec = (long)(deadline_ns % 1000000000)};
@@ -153,7 +157,7 @@ static bool receive_message(struct job *j)
     return true;
 }
 
-/* ---- the thread ---- */
+/* ---- driving ---- */
 
 static void take_incoming(struct job *j)
 {
@@ -172,59 +176,136 @@ static void take_incoming(struct job *j)
     }
 }
 
-/* How long to sleep after that many rounds in which nothing moved. */
-static uint64_t pause_ns(bool is_busy, uint32_t n_still)
+/* Looks at everything once.  True: something moved. */
+static bool run_once(struct job *j)
 {
-    if (!is_busy || n_still > SPINS + SHORT_PAUSES)
-        return IDLE_NS;
-    return n_still - SPINS < 5 ? (uint64_t)BUSY_NS_LOW << (n_still - SPINS) : BUSY_NS_HIGH;
+    bool moved = false;
+
+    take_incoming(j);
+    while (receive_message(j))
+        moved = true;
+    j->expected = EXPECTED_NOTHING;
+    for (struct frit_group *group = j->groups, *next; group; group = next) {
+        enum expected expected = EXPECTED_NOTHING;
+
+        next = group_next(group);
+        moved |= advance_step(group, &expected);
+        if (expected > j->expected)
+            j->expected = expected;
+    }
+    sweep_outgoing(j);
+    return moved;
 }
 
-/* Until there is work, or for as long as others may be left waiting. */
-static void rest(struct job *j, bool is_busy, uint32_t n_still)
+/* With the lock: waits a little, after `still_ns` in which nothing moved. */
+static void rest(struct job *j, uint64_t still_ns, uint64_t deadline_ns)
 {
-    if (is_busy && n_still < SPINS) {
+    const uint64_t yield_ns = j->expected == EXPECTED_DATA    ? YIELD_NS_DATA
+                              : j->expected == EXPECTED_RANKS ? YIELD_NS_RANKS
+                                                              : 0;
+    uint64_t ns = still_ns / 4, until;
+
+    if (still_ns < yield_ns) {
+        pthread_mutex_unlock(&j->lock);
         (void)sched_yield();
+        pthread_mutex_lock(&j->lock);
         return;
     }
-    pthread_mutex_lock(&j->lock);
+    ns = ns < SLEEP_NS_LOW ? SLEEP_NS_LOW : ns > SLEEP_NS_HIGH ? SLEEP_NS_HIGH : ns;
+    until = deadline_after(yield_ns && still_ns < IDLE_AFTER_NS ? ns : SLEEP_NS_IDLE);
     if (!j->is_woken)
-        (void)job_sleep(j, &j->work,
-                        j->groups || j->outgoing ? deadline_after(pause_ns(is_busy, n_still))
-                                                 : UINT64_MAX);
+        (void)sleep_until(j, &j->work, until < deadline_ns ? until : deadline_ns);
     j->is_woken = false;
-    pthread_mutex_unlock(&j->lock);
 }
 
-static bool is_ending(struct job *j)
+/* With the lock, on the thread that drives. */
+static void drive(struct job *j, bool (*is_over)(const void *what), const void *what,
+                  uint64_t deadline_ns)
 {
-    bool ending;
+    uint64_t still_since = 0, now;
+    bool moved;
 
-    pthread_mutex_lock(&j->lock);
-    ending = j->state == JOB_ENDING;
-    pthread_mutex_unlock(&j->lock);
-    return ending;
+    do {
+        pthread_mutex_unlock(&j->lock);
+        moved = run_once(j);
+        pthread_mutex_lock(&j->lock);
+        if (moved) {
+            still_since = 0;
+            continue;
+        }
+        now = now_ns();
+        if (now >= deadline_ns)
+            return;
+        still_since = still_since ? still_since : now;
+        if (!is_over(what))
+            rest(j, now - still_since, deadline_ns);
+    } while (!is_over(what));
+}
+
+bool job_try_drive(struct job *j)
+{
+    if (j->is_driven)
+        return false;
+    j->is_driven = true;
+    return true;
+}
+
+void job_stop_driving(struct job *j)
+{
+    j->is_driven = false;
+    if (j->n_waiting)
+        pthread_cond_broadcast(&j->change);
+    if (j->is_parked && (j->groups || j->outgoing))
+        pthread_cond_signal(&j->idle);
+}
+
+bool job_await(struct job *j, bool (*is_over)(const void *what), const void *what,
+               uint64_t deadline_ns)
+{
+    bool in_time = true;
+
+    while (!is_over(what) && in_time) {
+        if (job_try_drive(j)) {
+            drive(j, is_over, what, deadline_ns);
+            job_stop_driving(j);
+            in_time = deadline_ns == UINT64_MAX || now_ns() < deadline_ns;
+            continue;
+        }
+        j->n_waiting++;
+        if (j->is_driven_by_own)
+            job_wake(j); /* which makes room */
+        in_time = sleep_until(j, &j->change, deadline_ns);
+        j->n_waiting--;
+    }
+    return is_over(what);
+}
+
+/* ---- the job's own thread ---- */
+
+static bool is_relieved(const void *what)
+{
+    const struct job *j = what;
+
+    return j->expected == EXPECTED_NOTHING || j->n_waiting || j->state == JOB_ENDING;
 }
 
 static void serve(struct job *j)
 {
-    uint32_t n_still = 0;
-
-    while (!is_ending(j)) {
-        bool moved = false, is_busy = false;
-
-        take_incoming(j);
-        while (receive_message(j))
-            moved = true;
-        for (struct frit_group *group = j->groups, *next; group; group = next) {
-            next = group_next(group);
-            moved |= advance_step(group, &is_busy);
+    pthread_mutex_lock(&j->lock);
+    while (j->state != JOB_ENDING) {
+        if (!j->n_waiting && job_try_drive(j)) {
+            j->is_driven_by_own = true;
+            drive(j, is_relieved, j, UINT64_MAX);
+            j->is_driven_by_own = false;
+            job_stop_driving(j);
         }
-        sweep_outgoing(j);
-        n_still = moved || !is_busy ? 0 : n_still + (n_still < UINT32_MAX);
-        if (!moved)
-            rest(j, is_busy, n_still);
+        if (j->state == JOB_ENDING)
+            break;
+        j->is_parked = !j->groups && !j->outgoing && !j->is_driven;
+        (void)sleep_until(j, &j->idle, j->is_parked ? UINT64_MAX : deadline_after(SLEEP_NS_IDLE));
+        j->is_parked = false;
     }
+    pthread_mutex_unlock(&j->lock);
 }
 
 /* ---- start and end ---- */
@@ -307,8 +388,8 @@ static void end_at_exit(void)
     pthread_mutex_lock(&job.lock);
     if (job.state == JOB_READY && !job.n_groups) {
         job.state = JOB_ENDING;
-        job_wake(&job);
-        while (job.state == JOB_ENDING && job_sleep(&job, &job.change, deadline))
+        pthread_cond_signal(&job.idle);
+        while (job.state == JOB_ENDING && sleep_until(&job, &job.change, deadline))
             ;
     }
     pthread_mutex_unlock(&job.lock);
@@ -333,6 +414,7 @@ static void launch(struct job *j, const char *library)
     pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
     pthread_cond_init(&j->change, &clock);
     pthread_cond_init(&j->work, &clock);
+    pthread_cond_init(&j->idle, &clock);
     pthread_condattr_destroy(&clock);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -354,7 +436,7 @@ struct job *job_start(const char *library, uint64_t deadline_ns, bool *is_late, 
     pthread_mutex_lock(&job.lock);
     if (job.state == JOB_NEW)
         launch(&job, library);
-    while (job.state == JOB_STARTING && job_sleep(&job, &job.change, deadline_ns))
+    while (job.state == JOB_STARTING && sleep_until(&job, &job.change, deadline_ns))
         ;
     *is_late = job.state == JOB_STARTING;
     if (job.state == JOB_READY)

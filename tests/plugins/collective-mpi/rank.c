@@ -379,9 +379,20 @@ static frit_status get_text(void *self, frit_str name, frit_str *out, frit_err *
     return FRIT_OK;
 }
 
+/* FRIT_TEST_MESSAGES: also between ranks on the same host. */
+static frit_status get_bool(void *self, frit_str name, uint32_t *out, frit_err *error)
+{
+    (void)self;
+    (void)name;
+    (void)error;
+    *out = !getenv("FRIT_TEST_MESSAGES");
+    return FRIT_OK;
+}
+
 static const void *own_table(frit_str id)
 {
-    static const frit_host_options options = {.struct_size = sizeof options, .get_str = get_text};
+    static const frit_host_options options = {
+        .struct_size = sizeof options, .get_str = get_text, .get_bool = get_bool};
 
     return id.len == sizeof FRIT_HOST_OPTIONS - 1 && memcmp(id.ptr, FRIT_HOST_OPTIONS, id.len) == 0
                ? &options
