@@ -35,7 +35,8 @@ void advance_begin_to_join(frit_group *group)
         group->channel = group->job->n_channels++;
     message.channel = group->channel;
     message.header.size = group->size;
-    message.header.hash = group->segment->token;
+    message.header.hash = group->segment_number;
+    message.header.count = group->job->bell_number;
     (void)gethostname(host, sizeof host - 1);
     snprintf(message.text, sizeof message.text, "host %s, pid %ld", host, (long)getpid());
     send_to_all(group, &message);
@@ -43,11 +44,11 @@ void advance_begin_to_join(frit_group *group)
         advance_receive(group, &early);
 }
 
-static void answer(frit_group *group, uint32_t to, uint64_t token, bool opened)
+static void answer(frit_group *group, uint32_t to, uint64_t number, bool opened)
 {
     struct message message = new_message(group, MESSAGE_NEAR);
 
-    message.header.hash = token;
+    message.header.hash = number;
     message.header.size = opened;
     job_send(group->job, to, &message);
 }
@@ -92,6 +93,7 @@ static void receive_join(frit_group *group, const struct message *message)
     memcpy(peer->where, message->text, sizeof peer->where);
     if (!peer->has_come) {
         peer->has_come = true;
+        job_open_bell(group->job, rank, message->header.count);
         group->near[rank] = segment_open(message->header.hash, group->size);
         answer(group, rank, message->header.hash, group->near[rank]);
         complete_join(group, rank);
@@ -104,7 +106,7 @@ static void receive_near(frit_group *group, const struct message *message)
 {
     struct peer *peer = &group->peers[message->rank];
 
-    if (peer->has_answered || message->header.hash != group->segment->token)
+    if (peer->has_answered || message->header.hash != group->segment_number)
         return;
     peer->has_answered = true;
     peer->has_opened = message->header.size;

@@ -12,6 +12,7 @@
 #include "advance.h"
 #include "collective/combine.h"
 #include "plugin.h"
+#include "shared.h"
 
 static const uint64_t leave_ns = 10000000000u; /* that others have for what was begun */
 
@@ -64,11 +65,9 @@ static void free_group(frit_group *group)
     for (uint32_t r = 0; group->near && r < group->size; r++)
         segment_close(group->near[r], group->size);
     plug_free(plug, group->near);
-    if (group->segment) {
-        segment_unlink(group->segment);
-        if (!group->is_kept)
-            segment_close(group->segment, group->size);
-    }
+    shared_unlink(group->segment_number);
+    if (!group->is_kept)
+        segment_close(group->segment, group->size);
     plug_free(plug, group);
 }
 
@@ -102,7 +101,8 @@ static frit_group *new_group(const struct instance *instance, const frit_group_p
     if (params->size == 1)
         return group;
     if (add_peers(group, err)) {
-        group->segment = segment_create(group->size, instance->shares_memory);
+        group->segment =
+            segment_create(group->size, instance->shares_memory, &group->segment_number);
         if (group->segment)
             return group;
         (void)plug_fail(plug, err, FRIT_NO_HOST_MEMORY, "no memory for a group's messages");
@@ -170,7 +170,10 @@ static frit_status join(frit_group *group, uint64_t deadline, frit_err *err)
     if (status)
         leave(group);
     pthread_mutex_unlock(&job->lock);
-    segment_unlink(group->segment); /* who opens it has done so */
+    if (!status) { /* all have opened what they can */
+        shared_unlink(group->segment_number);
+        shared_unlink(job->bell_number);
+    }
     return status;
 }
 
@@ -180,7 +183,8 @@ static frit_status find_job(struct instance *instance, const frit_group_params *
     char why[300];
     bool is_late;
 
-    *out = job_start(instance->library, deadline, &is_late, why, sizeof why);
+    *out =
+        job_start(instance->library, instance->shares_memory, deadline, &is_late, why, sizeof why);
     if (!*out)
         return plug_fail(&instance->plug, err, is_late ? FRIT_TIMEOUT : FRIT_UNSUPPORTED, "%s",
                          why);

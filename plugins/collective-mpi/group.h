@@ -60,8 +60,9 @@ struct frit_group {
     uint64_t announced;
     struct peer *peers; /* this rank, too */
     struct segment *segment;
-    struct segment **near; /* of each rank; NULL: this one, or one of another host */
-    bool is_kept;          /* the segment, by requests of MPI */
+    uint64_t segment_number; /* shared.h */
+    struct segment **near;   /* of each rank; NULL: this one, or one of another host */
+    bool is_kept;            /* the segment, by requests of MPI */
     struct progress_of_op {
         bool is_running;
         uint32_t buffer; /* where the next piece begins */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "job.h"
 
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,15 +10,20 @@
 
 #include "advance.h"
 #include "group.h"
+#include "shared.h"
 
-/* How a thread waits: it yields the processor to others, then sleeps for longer and longer times.
+/* How a thread waits.  It keeps the processor for a moment where there is one for each rank.  Then,
+ * if all ranks are on this host, it sleeps until one of them rings.  Else it must look itself
+ * whether there are messages: it yields the processor, then sleeps for longer and longer times.
  * Data that is under way comes soon; another rank may compute for seconds. */
 enum {
+    SPIN_NS = 50000,
     YIELD_NS_RANKS = 100000,
     YIELD_NS_DATA = 2000000,
     SLEEP_NS_LOW = 20000,
     SLEEP_NS_HIGH = 500000,
     SLEEP_NS_IDLE = 2000000,
+    SLEEP_NS_BELL = 10000000,
     IDLE_AFTER_NS = 200000000
 };
 
@@ -54,8 +60,7 @@ uint64_t deadline_after(uint64_t ns)
 
 void job_wake(struct job *j)
 {
-    j->is_woken = true;
-    pthread_cond_signal(&j->work);
+    bell_ring(j->bell);
 }
 
 /* With the lock: until the condition or the deadline.  False after the deadline. */
@@ -71,6 +76,15 @@ static bool sleep_until(struct job *j, pthread_cond_t *condition, uint64_t deadl
 
 /* ---- messages ---- */
 
+void job_open_bell(struct job *j, uint32_t rank, uint64_t number)
+{
+    if (!j->bells[rank])
+        j->bells[rank] = shared_open(number, sizeof *j->bell);
+    else
+        return;
+    j->n_bells += j->bells[rank] != NULL;
+}
+
 void job_send(struct job *j, uint32_t to, const struct message *message)
 {
     struct outgoing *out = malloc(sizeof *out);
@@ -85,6 +99,7 @@ void job_send(struct job *j, uint32_t to, const struct message *message)
     }
     out->next = j->outgoing;
     j->outgoing = out;
+    bell_ring(j->bells[to]);
 }
 
 /* Frees what has been sent. */
@@ -197,49 +212,53 @@ static bool run_once(struct job *j)
     return moved;
 }
 
-/* With the lock: waits a little, after `still_ns` in which nothing moved. */
-static void rest(struct job *j, uint64_t still_ns, uint64_t deadline_ns)
+/* How long to sleep after `still_ns` in which nothing moved; 0: not at all. */
+static uint64_t sleep_ns(const struct job *j, uint64_t still_ns)
 {
-    const uint64_t yield_ns = j->expected == EXPECTED_DATA    ? YIELD_NS_DATA
-                              : j->expected == EXPECTED_RANKS ? YIELD_NS_RANKS
-                                                              : 0;
-    uint64_t ns = still_ns / 4, until;
+    const bool all_ring = j->n_bells == j->size - 1 && !j->outgoing;
+    const uint64_t yield_ns = j->expected == EXPECTED_DATA ? YIELD_NS_DATA : YIELD_NS_RANKS;
+    const uint64_t ns = still_ns / 4;
 
-    if (still_ns < yield_ns) {
-        pthread_mutex_unlock(&j->lock);
+    if (j->expected == EXPECTED_NOTHING)
+        return all_ring ? SLEEP_NS_BELL : SLEEP_NS_IDLE;
+    if (all_ring)
+        return j->spins && still_ns < SPIN_NS ? 0 : SLEEP_NS_BELL;
+    if (still_ns < yield_ns)
+        return 0;
+    if (still_ns > IDLE_AFTER_NS)
+        return SLEEP_NS_IDLE;
+    return ns < SLEEP_NS_LOW ? SLEEP_NS_LOW : ns > SLEEP_NS_HIGH ? SLEEP_NS_HIGH : ns;
+}
+
+/* Waits a little. */
+static void rest(struct job *j, uint64_t still_ns, uint64_t left_ns)
+{
+    const uint64_t ns = sleep_ns(j, still_ns);
+
+    if (ns)
+        bell_sleep(j->bell, j->seen, ns < left_ns ? ns : left_ns);
+    else if (!j->spins || still_ns > SPIN_NS)
         (void)sched_yield();
-        pthread_mutex_lock(&j->lock);
-        return;
-    }
-    ns = ns < SLEEP_NS_LOW ? SLEEP_NS_LOW : ns > SLEEP_NS_HIGH ? SLEEP_NS_HIGH : ns;
-    until = deadline_after(yield_ns && still_ns < IDLE_AFTER_NS ? ns : SLEEP_NS_IDLE);
-    if (!j->is_woken)
-        (void)sleep_until(j, &j->work, until < deadline_ns ? until : deadline_ns);
-    j->is_woken = false;
 }
 
 /* With the lock, on the thread that drives. */
 static void drive(struct job *j, bool (*is_over)(const void *what), const void *what,
                   uint64_t deadline_ns)
 {
-    uint64_t still_since = 0, now;
-    bool moved;
+    uint64_t still_since = 0, now = now_ns();
 
-    do {
+    while (!is_over(what) && now < deadline_ns) {
+        j->seen = bell_rings(j->bell);
         pthread_mutex_unlock(&j->lock);
-        moved = run_once(j);
-        pthread_mutex_lock(&j->lock);
-        if (moved) {
+        if (run_once(j)) {
             still_since = 0;
-            continue;
+        } else {
+            still_since = still_since ? still_since : now;
+            rest(j, now - still_since, deadline_ns - now);
         }
         now = now_ns();
-        if (now >= deadline_ns)
-            return;
-        still_since = still_since ? still_since : now;
-        if (!is_over(what))
-            rest(j, now - still_since, deadline_ns);
-    } while (!is_over(what));
+        pthread_mutex_lock(&j->lock);
+    }
 }
 
 bool job_try_drive(struct job *j)
@@ -268,6 +287,7 @@ bool job_await(struct job *j, bool (*is_over)(const void *what), const void *wha
         if (job_try_drive(j)) {
             drive(j, is_over, what, deadline_ns);
             job_stop_driving(j);
+            j->n_driven_by_others++;
             in_time = deadline_ns == UINT64_MAX || now_ns() < deadline_ns;
             continue;
         }
@@ -286,24 +306,41 @@ static bool is_relieved(const void *what)
 {
     const struct job *j = what;
 
-    return j->expected == EXPECTED_NOTHING || j->n_waiting || j->state == JOB_ENDING;
+    return j->n_waiting || j->state == JOB_ENDING ||
+           (j->expected == EXPECTED_NOTHING && !j->incoming);
+}
+
+/* With the lock, which it lets go of: sleeps until there may be something to do.  Where others
+ * drive from time to time a ring is for them, and this thread looks only whether they have gone. */
+static void idle(struct job *j)
+{
+    const bool others_drive = j->is_driven || j->n_waiting || j->n_driven_by_others;
+
+    j->n_driven_by_others = 0;
+    j->is_parked = !j->groups && !j->outgoing && !j->incoming && !others_drive;
+    if (j->is_parked || others_drive) {
+        (void)sleep_until(j, &j->idle, j->is_parked ? UINT64_MAX : deadline_after(SLEEP_NS_IDLE));
+        j->is_parked = false;
+        return;
+    }
+    pthread_mutex_unlock(&j->lock);
+    bell_sleep(j->bell, j->seen, sleep_ns(j, 0));
+    pthread_mutex_lock(&j->lock);
 }
 
 static void serve(struct job *j)
 {
     pthread_mutex_lock(&j->lock);
     while (j->state != JOB_ENDING) {
-        if (!j->n_waiting && job_try_drive(j)) {
+        if (!j->n_waiting && !j->n_driven_by_others && job_try_drive(j)) {
             j->is_driven_by_own = true;
+            j->expected = EXPECTED_RANKS; /* looks at least once */
             drive(j, is_relieved, j, UINT64_MAX);
             j->is_driven_by_own = false;
             job_stop_driving(j);
         }
-        if (j->state == JOB_ENDING)
-            break;
-        j->is_parked = !j->groups && !j->outgoing && !j->is_driven;
-        (void)sleep_until(j, &j->idle, j->is_parked ? UINT64_MAX : deadline_after(SLEEP_NS_IDLE));
-        j->is_parked = false;
+        if (j->state != JOB_ENDING)
+            idle(j);
     }
     pthread_mutex_unlock(&j->lock);
 }
@@ -318,6 +355,17 @@ static bool is_launched(void)
         if (getenv(*name))
             return true;
     return false;
+}
+
+/* Whether each rank of this host has a processor. */
+static bool have_processors(uint32_t n_ranks)
+{
+    const char *local = getenv("OMPI_COMM_WORLD_LOCAL_SIZE");
+    cpu_set_t set;
+
+    if (local)
+        n_ranks = (uint32_t)strtoul(local, NULL, 10);
+    return !sched_getaffinity(0, sizeof set, &set) && n_ranks <= (uint32_t)CPU_COUNT(&set);
 }
 
 /* False: `why` is set. */
@@ -368,11 +416,13 @@ static void *job_main(void *arg)
         set_state(j, JOB_FAILED);
         return NULL;
     }
+    j->spins = have_processors((uint32_t)j->size);
     post_receive(j);
     set_state(j, JOB_READY);
     serve(j);
     while (j->outgoing)
         sweep_outgoing(j);
+    shared_unlink(j->bell_number);
     (void)j->mpi.Cancel(&j->receive);
     (void)j->mpi.Finalize();
     set_state(j, JOB_ENDED);
@@ -389,6 +439,7 @@ static void end_at_exit(void)
     if (job.state == JOB_READY && !job.n_groups) {
         job.state = JOB_ENDING;
         pthread_cond_signal(&job.idle);
+        job_wake(&job);
         while (job.state == JOB_ENDING && sleep_until(&job, &job.change, deadline))
             ;
     }
@@ -396,7 +447,7 @@ static void end_at_exit(void)
 }
 
 /* With the lock. */
-static void launch(struct job *j, const char *library)
+static void launch(struct job *j, const char *library, bool shares_memory)
 {
     pthread_condattr_t clock;
     pthread_t thread;
@@ -410,10 +461,14 @@ static void launch(struct job *j, const char *library)
     }
     if (!mpi_load(&j->mpi, library, j->why, sizeof j->why))
         return;
+    j->bell = shared_create(sizeof *j->bell, shares_memory, &j->bell_number);
+    if (!j->bell) {
+        snprintf(j->why, sizeof j->why, "no memory");
+        return;
+    }
     pthread_condattr_init(&clock);
     pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
     pthread_cond_init(&j->change, &clock);
-    pthread_cond_init(&j->work, &clock);
     pthread_cond_init(&j->idle, &clock);
     pthread_condattr_destroy(&clock);
     sigfillset(&all);
@@ -428,14 +483,14 @@ static void launch(struct job *j, const char *library)
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
-struct job *job_start(const char *library, uint64_t deadline_ns, bool *is_late, char *why,
-                      size_t why_bytes)
+struct job *job_start(const char *library, bool shares_memory, uint64_t deadline_ns, bool *is_late,
+                      char *why, size_t why_bytes)
 {
     struct job *result = NULL;
 
     pthread_mutex_lock(&job.lock);
     if (job.state == JOB_NEW)
-        launch(&job, library);
+        launch(&job, library, shares_memory);
     while (job.state == JOB_STARTING && sleep_until(&job, &job.change, deadline_ns))
         ;
     *is_late = job.state == JOB_STARTING;

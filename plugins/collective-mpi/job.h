@@ -12,12 +12,14 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
+#include "bell.h"
 #include "mpi.h"
 
 enum { TAG_MESSAGE = 1, TAG_DATA = 16, MESSAGE_TEXT = 240, JOB_RANKS = 256 };
 
 enum message_kind {
-    MESSAGE_JOIN = 1, /* text: the sender's host and process; hash: of its segment, see segment.h */
+    MESSAGE_JOIN = 1,   /* text: the sender's host and process; hash: the number of its segment,
+                         * count:   of its bell, see shared.h */
     MESSAGE_HEADER = 2, /* the sender begins operation `number`; text: a small one's elements */
     MESSAGE_ABORT = 3,  /* the group has ended: status and text */
     MESSAGE_LEAVE = 4,  /* the sender begins nothing after operation `number` */
@@ -53,18 +55,22 @@ enum expected { EXPECTED_NOTHING, EXPECTED_RANKS, EXPECTED_DATA };
 struct job {
     pthread_mutex_t lock; /* of what other threads see: here, and in groups */
     pthread_cond_t change;
-    pthread_cond_t work; /* for the thread that drives */
     pthread_cond_t idle; /* for the job's own thread while it does not */
     enum job_state state;
     struct frit_group *incoming; /* groups that the driving thread takes over */
     bool is_driven, is_driven_by_own;
-    bool is_woken;
-    bool is_parked;     /* the job's own thread sleeps until it is woken */
-    uint32_t n_waiting; /* threads that wait for something while another one drives */
-    uint32_t n_groups;  /* that have not left */
-    char why[300];      /* JOB_FAILED */
+    bool is_parked;              /* the job's own thread sleeps until it is woken */
+    uint32_t n_driven_by_others; /* times since the job's own thread looked */
+    uint32_t n_waiting;          /* threads that wait for something while another one drives */
+    uint32_t n_groups;           /* that have not left */
+    char why[300];               /* JOB_FAILED */
     int rank, size;
-    uint32_t n_channels; /* given, by rank 0 */
+    bool spins;                    /* waits without giving up its processor at first */
+    uint32_t n_channels;           /* given, by rank 0 */
+    struct bell *bell;             /* on which the thread that drives sleeps */
+    uint64_t bell_number;          /* shared.h */
+    struct bell *bells[JOB_RANKS]; /* of the ranks on the same host */
+    int n_bells;
     /* Of the thread that drives. */
     struct mpi mpi;
     mpi_handle comm;
@@ -74,12 +80,13 @@ struct job {
     struct message received;
     mpi_handle receive;
     enum expected expected;
+    uint32_t seen; /* rings before the last look */
 };
 
 /* The job, once it has started: waits until `deadline_ns` for that, which takes all its processes.
  * NULL: `why` says what is wrong, and `*is_late` whether it may still start. */
-struct job *job_start(const char *library, uint64_t deadline_ns, bool *is_late, char *why,
-                      size_t why_bytes);
+struct job *job_start(const char *library, bool shares_memory, uint64_t deadline_ns, bool *is_late,
+                      char *why, size_t why_bytes);
 /* With the lock: something changed that the driving thread looks at. */
 void job_wake(struct job *job);
 /* With the lock: drives the job, or sleeps while another thread does, until `is_over` says so,
@@ -92,6 +99,8 @@ void job_stop_driving(struct job *job);
 
 /* ---- on the thread that drives ---- */
 
+/* That of another rank, by what it sent. */
+void job_open_bell(struct job *job, uint32_t rank, uint64_t number);
 /* Takes a copy. */
 void job_send(struct job *job, uint32_t to, const struct message *message);
 /* What others sent to a group before this rank made it: the oldest, which the caller frees. */

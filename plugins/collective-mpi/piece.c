@@ -7,6 +7,7 @@
 #include <frit/op.h>
 
 #include "collective/combine.h"
+#include "stream.h"
 
 struct piece *piece_create(struct job *job, uint32_t rank, uint32_t size, uint32_t slot, int tag,
                            struct segment *mine, struct segment *const *near)
@@ -89,6 +90,12 @@ static char *room(const struct piece *p, uint32_t r)
     return segment_room(p->mine, p->slot, r, p->size);
 }
 
+static void fill(const struct piece *p, uint32_t r, const char *from, uint64_t count)
+{
+    if (count)
+        stream_copy(room(p, r), from, bytes_of(p, count));
+}
+
 /* What has come from rank `r`: in the first phase for this rank, in the second for all. */
 static const char *received(const struct piece *p, uint32_t r)
 {
@@ -121,11 +128,20 @@ static enum piece_result post(struct piece *p, bool is_send, uint32_t other, cha
     return PIECE_MOVED;
 }
 
+static void ring_near(const struct piece *p)
+{
+    for (uint32_t r = 0; r < p->size; r++) {
+        if (p->near[r])
+            bell_ring(p->job->bells[r]);
+    }
+}
+
 /* The rooms of this phase are filled. */
 static void publish(struct piece *p)
 {
     atomic_store_explicit(&p->mine->slots[p->slot].published[p->phase == PIECE_GATHER], p->number,
                           memory_order_release);
+    ring_near(p);
 }
 
 static bool have_published(const struct piece *p)
@@ -153,6 +169,7 @@ static bool have_consumed(const struct piece *p)
 static void set_consumed(struct piece *p)
 {
     atomic_store_explicit(&p->mine->slots[p->slot].consumed, p->number, memory_order_release);
+    ring_near(p);
 }
 
 /* ---- phases ---- */
@@ -173,8 +190,7 @@ static enum piece_result start_scatter(struct piece *p)
         const uint32_t r = (p->rank + k) % p->size;
 
         at = part(p, r, &theirs);
-        if (theirs)
-            memcpy(room(p, r), (const char *)p->buffer.from + bytes_of(p, at), bytes_of(p, theirs));
+        fill(p, r, (const char *)p->buffer.from + bytes_of(p, at), theirs);
         if (!p->near[r])
             result = post(p, true, r, room(p, r), bytes_of(p, theirs));
     }
@@ -188,14 +204,13 @@ static void combine_mine(struct piece *p)
     const bool is_sent = p->kind == FRIT_COLLECTIVE_ALL_REDUCE;
     const void *from[JOB_RANKS];
     uint64_t count, at = part(p, p->rank, &count);
-    void *const into[2] = {(char *)p->buffer.into + bytes_of(p, is_sent ? at : p->at),
-                           room(p, p->rank)};
+    void *const into = (char *)p->buffer.into + bytes_of(p, is_sent ? at : p->at);
     const struct combine combine = {.dtype = p->buffer.dtype,
                                     .mean = p->combine == FRIT_CHOICE_combine_mean,
                                     .n_from = p->size,
-                                    .n_into = is_sent ? 2 : 1,
+                                    .n_into = 1,
                                     .from = from,
-                                    .into = into,
+                                    .into = &into,
                                     .count = count};
 
     for (uint32_t r = 0; r < p->size; r++)
@@ -203,6 +218,8 @@ static void combine_mine(struct piece *p)
     from[p->rank] = (const char *)p->buffer.from + bytes_of(p, at);
     if (count)
         combine_run(&combine);
+    if (is_sent)
+        fill(p, p->rank, into, count);
 }
 
 /* This rank's part lies in its room. */
@@ -249,8 +266,8 @@ static void fill_mine(struct piece *p)
 
     if (p->kind == FRIT_COLLECTIVE_BROADCAST && p->rank != p->root)
         return;
-    memcpy(room(p, p->rank), from, bytes_of(p, count));
-    if (into != from)
+    fill(p, p->rank, from, count);
+    if (into != from && count)
         memcpy(into, from, bytes_of(p, count));
 }
 

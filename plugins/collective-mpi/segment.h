@@ -21,7 +21,6 @@ struct segment_slot {
 };
 
 struct segment {
-    uint64_t token;
     struct segment_slot slots[N_PIECES];
     alignas(4096) char rooms[]; /* of each piece a part for each rank */
 };
@@ -30,13 +29,10 @@ struct segment {
 uint64_t segment_part_bytes(uint32_t n_ranks);
 uint64_t segment_bytes(uint32_t n_ranks);
 
-/* NULL: no memory.  Its token is 0 if it cannot be shared. */
-struct segment *segment_create(uint32_t n_ranks, bool shared);
-/* That of another process; NULL: it is on another host, or cannot be opened. */
-struct segment *segment_open(uint64_t token, uint32_t n_ranks);
-/* Takes the name away, so that nothing is left when the processes end. */
-void segment_unlink(const struct segment *segment);
-void segment_close(struct segment *segment, uint32_t n_ranks); /* NULL does nothing */
+/* shared.h, for as many ranks. */
+struct segment *segment_create(uint32_t n_ranks, bool shared, uint64_t *number);
+struct segment *segment_open(uint64_t number, uint32_t n_ranks);
+void segment_close(struct segment *segment, uint32_t n_ranks);
 
 static inline char *segment_room(struct segment *segment, uint32_t piece, uint32_t rank,
                                  uint32_t n_ranks)

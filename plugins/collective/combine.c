@@ -278,9 +278,10 @@ void combine_run(const struct combine *c)
         copy_to_all(c, first, into, (size_t)(c->count * loops->bytes));
         return;
     }
-    if (c->n_from == 2 && c->n_into == 2 && loops->exchange) {
-        loops->exchange((char *[]){(char *)c->into[0] + into, (char *)c->into[1] + into}, first,
-                        (const char *)c->from[1] + from, (size_t)c->count, c->mean);
+    if (c->n_from == 2 && c->n_into <= 2 && loops->exchange) {
+        loops->exchange(
+            (char *[]){(char *)c->into[0] + into, (char *)c->into[c->n_into - 1] + into}, first,
+            (const char *)c->from[1] + from, (size_t)c->count, c->mean);
         return;
     }
     for (uint64_t done = 0; done < c->count; done += BLOCK)
