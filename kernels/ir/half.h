@@ -82,8 +82,7 @@ static inline uint16_t half_store(float real, uint32_t fraction)
     const uint32_t bits = half_bits_of(real), rest = bits & 0x7fffffff;
     const uint32_t kept = rest >> half.shift, below_half = (1u << (half.shift - 1)) - 1;
     /* A carry goes into the exponent. */
-    const uint32_t normal =
-        (rest - (half.rebias << 23) + below_half + (kept & 1)) >> half.shift;
+    const uint32_t normal = (rest - (half.rebias << 23) + below_half + (kept & 1)) >> half.shift;
     /* The sum has a subnormal's last bit at the end of its fraction. */
     const uint32_t small =
         half_bits_of(half_real_of(rest) + half_real_of(half.aligner)) - half.aligner;

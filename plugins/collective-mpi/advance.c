@@ -325,12 +325,24 @@ static bool create_pieces(frit_group *group)
     return true;
 }
 
+/* Of the operations that have about as many elements in the first buffer. */
+static struct trial *trial_of(frit_group *group, uint64_t number)
+{
+    const uint64_t count = group->begun[number % MAX_PENDING].header.count;
+    uint32_t i = 0;
+
+    while (i < N_TRIALS - 1 && count >> i > 1)
+        i++;
+    return &group->trials[i];
+}
+
 static bool start_op(frit_group *group, uint64_t number)
 {
     if (group->announced < number || !is_begun_by_all(group, number) || !agree(group, number) ||
         !create_pieces(group))
         return false;
-    group->op = (struct progress_of_op){.is_running = true};
+    group->op = (struct progress_of_op){.is_running = true, .begun_ns = now_ns()};
+    group->op.is_streamed = trial_next(trial_of(group, number));
     return true;
 }
 
@@ -363,6 +375,7 @@ static bool start_piece(frit_group *group, const struct begun *begun)
     piece->root = begun->header.root;
     piece->buffer = *buffer;
     piece->at = op->at;
+    piece->is_streamed = op->is_streamed;
     piece->count = piece_count(piece, piece->kind, buffer, op->at);
     op->at += piece->count;
     op->started++;
@@ -417,7 +430,7 @@ static void run_small(frit_group *group, const struct begun *begun, uint64_t num
     set_done(group);
 }
 
-static bool run_op(frit_group *group, const struct begun *begun)
+static bool run_op(frit_group *group, const struct begun *begun, uint64_t number)
 {
     bool moved = false;
     enum piece_result result;
@@ -430,6 +443,8 @@ static bool run_op(frit_group *group, const struct begun *begun)
         return true;
     }
     if (group->op.buffer == begun->header.n_buffers && group->op.started == group->op.finished) {
+        trial_report(trial_of(group, number), group->op.is_streamed,
+                     (double)(now_ns() - group->op.begun_ns) / (double)(begun->header.count + 1));
         set_done(group);
         moved = true;
     }
@@ -488,5 +503,5 @@ bool advance_step(frit_group *group, enum expected *expected)
         run_small(group, begun, number);
         return true;
     }
-    return run_op(group, begun) || moved;
+    return run_op(group, begun, number) || moved;
 }

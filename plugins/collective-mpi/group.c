@@ -272,6 +272,13 @@ static bool combines(uint32_t kind)
     return kind == FRIT_COLLECTIVE_ALL_REDUCE || kind == FRIT_COLLECTIVE_REDUCE_SCATTER;
 }
 
+static bool has_whole_bytes(uint32_t dtype)
+{
+    const uint64_t eight = frit_storage_bytes(dtype, 8);
+
+    return eight && eight % 8 == 0;
+}
+
 static frit_status check_op(const frit_group *group, const frit_collective_op *op, frit_err *err)
 {
     if (op->kind < FRIT_COLLECTIVE_BARRIER || op->kind > FRIT_COLLECTIVE_REDUCE_SCATTER)
@@ -282,7 +289,7 @@ static frit_status check_op(const frit_group *group, const frit_collective_op *o
     for (uint32_t i = 0; i < op->n_buffers; i++) {
         const uint32_t dtype = buffer_at(op, i)->dtype;
 
-        if (combines(op->kind) ? !combine_has(dtype) : frit_dtype_bits(dtype) % 8)
+        if (combines(op->kind) ? !combine_has(dtype) : !has_whole_bytes(dtype))
             return plug_fail(group->plug, err, FRIT_UNSUPPORTED,
                              "an element type that this engine cannot %s (number %u)",
                              combines(op->kind) ? "combine so" : "move", dtype);

@@ -16,8 +16,9 @@
 
 #include "job.h"
 #include "piece.h"
+#include "trial.h"
 
-enum { MAX_PENDING = 64, N_HEADERS = 2 * MAX_PENDING, N_SMALL = 2 };
+enum { MAX_PENDING = 64, N_HEADERS = 2 * MAX_PENDING, N_SMALL = 2, N_TRIALS = 64 };
 
 /* One operation that this rank has begun. */
 struct begun {
@@ -68,7 +69,10 @@ struct frit_group {
         uint32_t buffer; /* where the next piece begins */
         uint64_t at;
         uint64_t started, finished; /* pieces */
+        bool is_streamed;           /* piece.h */
+        uint64_t begun_ns;
     } op;
+    struct trial trials[N_TRIALS]; /* of operations of a size: is it better to stream? */
     struct piece *pieces[N_PIECES];
 };
 

@@ -92,8 +92,10 @@ static char *room(const struct piece *p, uint32_t r)
 
 static void fill(const struct piece *p, uint32_t r, const char *from, uint64_t count)
 {
-    if (count)
+    if (count && p->is_streamed)
         stream_copy(room(p, r), from, bytes_of(p, count));
+    else if (count)
+        memcpy(room(p, r), from, bytes_of(p, count));
 }
 
 /* What has come from rank `r`: in the first phase for this rank, in the second for all. */

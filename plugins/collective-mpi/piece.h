@@ -31,6 +31,7 @@ struct piece {
     frit_collective_buffer buffer;
     uint64_t at, count; /* elements of the buffer, or of a rank's part of it */
     uint64_t number;    /* of pieces in this slot */
+    bool is_streamed;   /* stores to the segment go past the caches */
     struct segment *mine;
     struct segment *const *near; /* of each rank; NULL: this rank, or one of another host */
     uint64_t part_bytes;         /* room for a part */
@@ -49,7 +50,7 @@ bool piece_drop(struct piece *piece);
 /* Elements from `at` on that a piece of this kind takes. */
 uint64_t piece_count(const struct piece *piece, uint32_t kind, const frit_collective_buffer *buffer,
                      uint64_t at);
-/* Kind, combine, root, buffer, at and count are set. */
+/* Kind, combine, root, buffer, at, count and is_streamed are set. */
 void piece_start(struct piece *piece);
 enum piece_result piece_step(struct piece *piece);
 
