@@ -234,9 +234,9 @@ static frit_status complete_dirs(struct conf *conf, frit_err *err)
 }
 
 /* What was set is used, but not shown. */
-static void hide(struct conf_slot *slot)
+static void hide(struct conf_slot *slot, const struct rule *rule)
 {
-    if (strcmp(slot->value.origin, built_in) != 0)
+    if (strcmp(slot->value.value, rule->default_text) != 0)
         slot->value.value = "(not shown)";
 }
 
@@ -257,7 +257,7 @@ static frit_status complete_values(struct conf *conf, frit_err *err)
         return fail_memory(err, capacity * sizeof(*conf->values));
     for (size_t i = 0; i < RULE_N_OPTIONS; i++) {
         if (rule_options[i].type == RULE_SECRET)
-            hide(&conf->option[i]);
+            hide(&conf->option[i], &rule_options[i]);
         show(conf, rule_options[i].section, &conf->option[i]);
     }
     for (uint32_t i = 0; i < conf->n_sections; i++) {

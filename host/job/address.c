@@ -17,7 +17,7 @@ enum { HOST_TEXT = 256, PORT_TEXT = 8, BACKLOG = 4096, RETRY_MS = 50 };
 
 static const char scheme[] = "tcp://";
 
-struct parts {
+struct address_parts {
     char host[HOST_TEXT], port[PORT_TEXT];
 };
 
@@ -30,7 +30,7 @@ static bool is_port(const char *text)
 }
 
 /* An address of IPv6 stands in brackets, as in URLs. */
-static bool split(const char *store, struct parts *out)
+static bool split(const char *store, struct address_parts *out)
 {
     const char *host = store + sizeof(scheme) - 1, *colon = strrchr(store, ':');
     size_t n;
@@ -50,7 +50,7 @@ static bool split(const char *store, struct parts *out)
     return true;
 }
 
-static frit_status parse(const char *store, struct parts *out, frit_err *err)
+static frit_status parse(const char *store, struct address_parts *out, frit_err *err)
 {
     return split(store, out) ? FRIT_OK
                              : fail(err, FRIT_INVALID,
@@ -61,7 +61,7 @@ static frit_status parse(const char *store, struct parts *out, frit_err *err)
 
 frit_status address_check(const char *store, frit_err *err)
 {
-    struct parts parts;
+    struct address_parts parts;
 
     return parse(store, &parts, err);
 }
@@ -126,7 +126,7 @@ static int listen_any(const char *host, const char *port)
 
 frit_status address_listen(const char *store, int *out, frit_err *err)
 {
-    struct parts parts;
+    struct address_parts parts;
     bool is_here;
 
     TRY(parse(store, &parts, err));
@@ -197,7 +197,7 @@ static int connect_at(const struct addrinfo *at, uint64_t deadline, int *out)
 }
 
 /* NULL, or why not. */
-static const char *connect_once(const struct parts *parts, uint64_t deadline, int *out)
+static const char *connect_once(const struct address_parts *parts, uint64_t deadline, int *out)
 {
     const struct addrinfo hints = {
         .ai_flags = AI_NUMERICSERV, .ai_socktype = SOCK_STREAM, .ai_family = AF_UNSPEC};
@@ -216,7 +216,7 @@ static const char *connect_once(const struct parts *parts, uint64_t deadline, in
 frit_status address_connect(const char *store, uint64_t deadline, int *out, frit_err *err)
 {
     const uint64_t begin = clock_ns();
-    struct parts parts;
+    struct address_parts parts;
     const char *why;
 
     TRY(parse(store, &parts, err));

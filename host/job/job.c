@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "base/fail.h"
 #include "base/thread.h"
-#include "job/job_parts.h"
+#include "job/job_thread.h"
 
 enum { KEY_MAX = 200 };
 static const uint64_t slack_ns = 1000000000u, /* rank 0 reports who is missing a little later */
@@ -348,7 +348,9 @@ frit_status job_set(struct job_member *job, const char *key, const void *bytes, 
     st = set(job, &request, key, bytes, n, err);
     pthread_mutex_unlock(&job->lock);
     str_fini(&request.reply);
-    return st ? fail_context(err, "value '%s' of the job", key) : FRIT_OK;
+    if (st)
+        (void)fail_context(err, "value '%s' of the job", key);
+    return st;
 }
 
 static frit_status get(struct job_member *job, struct job_request *request, const char *key,
@@ -384,7 +386,9 @@ frit_status job_get(struct job_member *job, const char *key, uint64_t timeout_ns
     if (!st && *n)
         memcpy(out, request.reply.text, *n);
     str_fini(&request.reply);
-    return st ? fail_context(err, "value '%s' of the job", key) : FRIT_OK;
+    if (st)
+        (void)fail_context(err, "value '%s' of the job", key);
+    return st;
 }
 
 /* ---- failures ---- */
@@ -483,7 +487,9 @@ frit_status job_rebuild(struct job_member *job, uint64_t timeout_ns, frit_err *e
     st = rebuild(job, &request, timeout_ns, err);
     pthread_mutex_unlock(&job->lock);
     str_fini(&request.reply);
-    return st ? fail_context(err, "the job is not rebuilt") : FRIT_OK;
+    if (st)
+        (void)fail_context(err, "the job is not rebuilt");
+    return st;
 }
 
 void job_where(struct job_member *job, uint32_t *rank, uint32_t *size, uint32_t *generation)

@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "base/fail.h"
 #include "base/log.h"
-#include "job/job_parts.h"
+#include "job/job_thread.h"
 
 enum { WARN_REQUEST = 0, SILENT_BEATS = 60, LONGEST_MS = 1000 };
 static const uint64_t reply_ns = 1000000000u, /* rank 0 answers a question of warn */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What job.c and job_thread.c share. */
-#ifndef JOB_JOB_PARTS_H
-#define JOB_JOB_PARTS_H
+/* The state of a member, which the calls of job.h share with its thread. */
+#ifndef JOB_JOB_THREAD_H
+#define JOB_JOB_THREAD_H
 
 #include <pthread.h>
 
