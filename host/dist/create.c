@@ -43,14 +43,14 @@ static frit_status read_param(const frit_replica *r, uint32_t i, frit_tensor *pa
     return FRIT_OK;
 }
 
-struct place {
+struct param_place {
     frit_tensor *tensor;
     uint32_t param;
 };
 
 static int by_tensor(const void *a, const void *b)
 {
-    const struct place *x = a, *y = b;
+    const struct param_place *x = a, *y = b;
 
     return (x->tensor > y->tensor) - (x->tensor < y->tensor);
 }
@@ -58,13 +58,13 @@ static int by_tensor(const void *a, const void *b)
 /* Each parameter has a handle of its own. */
 static frit_status check_apart(frit_tensor *const *params, uint32_t n, frit_err *err)
 {
-    struct place *places = calloc(n, sizeof(*places));
+    struct param_place *places = calloc(n, sizeof(*places));
     frit_status st = FRIT_OK;
 
     if (!places)
         return fail_memory(err, n * sizeof(*places));
     for (uint32_t i = 0; i < n; i++)
-        places[i] = (struct place){handle_plain(params[i]), i};
+        places[i] = (struct param_place){handle_plain(params[i]), i};
     qsort(places, n, sizeof(*places), by_tensor);
     for (uint32_t i = 1; i < n && !st; i++) {
         if (places[i].tensor == places[i - 1].tensor)

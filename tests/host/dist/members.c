@@ -28,16 +28,35 @@ bool member_failed_so(struct member *member, const char *call, frit_status have,
                        have ? member->err.text : "", want, part);
 }
 
-void stage_open(struct stage *stage, const char *const *names, uint32_t n)
+static frit_host *open_host(void)
 {
     static const frit_setting settings[] = {{"frit", "log", "off"}};
     const frit_host_params params = {
         .struct_size = sizeof(params), .settings = settings, .n_settings = 1};
     frit_err err = {.struct_size = sizeof(err)};
+    frit_host *host;
 
-    *stage = (struct stage){.n_devices = n};
-    if (frit_host_open(&params, &stage->host, &err))
+    if (frit_host_open(&params, &host, &err))
         fail_msg("%s", err.text);
+    return host;
+}
+
+bool stage_has(const char *name)
+{
+    frit_host *host = open_host();
+    frit_device *device = NULL;
+    const bool has = !frit_device_open(host, name, &device, NULL);
+
+    frit_device_close(device);
+    frit_host_close(host);
+    return has;
+}
+
+void stage_open(struct stage *stage, const char *const *names, uint32_t n)
+{
+    frit_err err = {.struct_size = sizeof(err)};
+
+    *stage = (struct stage){.host = open_host(), .n_devices = n};
     for (uint32_t i = 0; i < n; i++) {
         if (frit_device_open(stage->host, names[i], &stage->devices[i], &err))
             fail_msg("%s", err.text);

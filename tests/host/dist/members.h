@@ -64,6 +64,7 @@ struct stage {
 };
 
 void stage_open(struct stage *stage, const char *const *names, uint32_t n);
+bool stage_has(const char *name);      /* whether there is such a device */
 void stage_close(struct stage *stage); /* nothing is left over */
 
 /* Runs `body` in `size` threads, rank i on device i modulo their number, in a new group; then fails

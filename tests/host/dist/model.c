@@ -74,27 +74,40 @@ bool model_watch(struct model *model)
     return true;
 }
 
-static bool run_step(struct model *model, uint32_t first, uint32_t n)
+/* The gradients of the mean of the parts' losses. */
+static bool backward_parts(struct model *model, uint32_t first, uint32_t n, uint32_t parts)
 {
     struct member *m = model->member;
-    frit_tensor *loss;
+    const float share = 1.0f / (float)parts;
+    frit_tensor *losses[MOST_MEMBERS], *shares[MOST_MEMBERS];
+
+    for (uint32_t i = 0; i < parts; i++) {
+        losses[i] = model_loss(model, first + i * (n / parts), n / parts);
+        shares[i] = frit_full(m->device, FRIT_F32, FRIT_RANK0, (double)share);
+    }
+    MUST(m, frit_grad_backward_many(losses, shares, parts, 0, &m->err));
+    return true;
+}
+
+static bool run_step(struct model *model, uint32_t first, uint32_t n, uint32_t parts)
+{
+    struct member *m = model->member;
 
     if (!model_watch(model))
         return false;
-    loss = model_loss(model, first, n);
     if (model->replica)
-        MUST(m, frit_replica_backward(model->replica, model->params, loss, FRIT_REPLICA_SYNC,
-                                      &m->err));
-    else
-        MUST(m, frit_grad_backward(loss, &m->err));
+        MUST(m, frit_replica_backward(model->replica, model->params, model_loss(model, first, n),
+                                      FRIT_REPLICA_SYNC, &m->err));
+    else if (!backward_parts(model, first, n, parts))
+        return false;
     MUST(m, frit_optimizer_step(model->optimizer, model->params, NULL, &m->err));
     return true;
 }
 
-bool model_step(struct model *model, uint32_t first, uint32_t n)
+bool model_step(struct model *model, uint32_t first, uint32_t n, uint32_t parts)
 {
     const frit_scope scope = frit_scope_begin(model->member->device);
-    const bool good = run_step(model, first, n);
+    const bool good = run_step(model, first, n, parts);
 
     frit_grad_end(model->member->device);
     frit_scope_end(scope);

@@ -27,8 +27,9 @@ void model_fini(struct model *model);
 frit_tensor *model_loss(struct model *model, uint32_t first, uint32_t n);
 /* frit_grad_begin, and watches the parameters. */
 bool model_watch(struct model *model);
-/* A step of the optimiser with these rows. */
-bool model_step(struct model *model, uint32_t first, uint32_t n);
+/* A step of the optimiser with these rows, by the replica if there is one.  `parts`: so many losses
+ * of parts of the rows, whose mean is the loss. */
+bool model_step(struct model *model, uint32_t first, uint32_t n, uint32_t parts);
 /* All parameters, one after the other, as f32. */
 bool model_read(struct model *model, float out[MODEL_FLOATS]);
 
