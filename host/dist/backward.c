@@ -90,7 +90,10 @@ static frit_status run_sync(struct reduced_pass *pass, frit_tensor *loss, frit_e
     const struct completion_watch watch = {
         .values = pass->values, .n = s->n_params, .complete = complete, .ctx = pass};
 
-    TRY(backward(pass->history, &loss, NULL, 1, false, &watch, err));
+    if (loss)
+        TRY(backward(pass->history, &loss, NULL, 1, false, &watch, err));
+    for (uint32_t i = s->n_params; i-- > 0 && !loss;)
+        TRY(complete(pass, i, err));
     for (uint32_t b = 0; b < s->n_buckets; b++)
         install(pass, b, true);
     return FRIT_OK;
@@ -137,6 +140,8 @@ frit_status frit_replica_backward(frit_replica *replica, frit_tensor *const *par
     if (!replica || !params)
         return report_null(err, "replica_backward",
                            !replica ? "the replica" : "the list of parameters");
+    if (!loss && mode != FRIT_REPLICA_SYNC)
+        return report_null(err, "replica_backward", "the loss");
     if (mode < FRIT_REPLICA_SYNC || mode > FRIT_REPLICA_LOCAL)
         return fail(err, FRIT_INVALID, "replica_backward: there is no mode %u", mode);
     st = replica_check(replica, "replica_backward", &own);

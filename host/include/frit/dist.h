@@ -85,6 +85,7 @@ enum {
 
 /* frit_grad_backward for a model whose parameters now are `params`, which are watched.  After a
  * pass with SYNC frit_grad_of gives their reduced gradients, which are the same on all ranks.
+ * `loss` may be NULL with SYNC: this rank adds nothing but what was accumulated.
  *
  * All ranks make the same passes: if they differ in `mode`, the next one with SYNC fails with
  * FRIT_MISMATCH.  A pass of one rank alone is frit_grad_backward.  Between frit_grad_begin and
