@@ -30,6 +30,7 @@ struct frit_rank {
     const struct rank_hooks *hooks;
     void *hooks_ctx;
     char name[RANK_NAME];
+    const void *user; /* what needs the rank, which cannot leave before; of the stream's thread */
 };
 
 /* What follows a rank.  The functions are called by the threads that run its operations, and must
