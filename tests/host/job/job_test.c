@@ -226,8 +226,8 @@ static void test_a_silent_rank_is_named_once(void **state)
     fake_greet(&rig, &fake, "sesame");
     fake_hello(&fake, 1, 2, NULL, 0);
     rig_join_all(&rig, 1);
-    assert_true(rig_wait_logged("but its kernel still answers: stopped, swapping or in a debugger",
-                                1000));
+    assert_true(
+        rig_wait_logged("but its kernel still answers: stopped, swapping or in a debugger", 1000));
     assert_int_equal(rig_logged("no heartbeat from rank 1 (host fake, pid 1001) for "), 1);
     poll(NULL, 0, 150);
     assert_int_equal(rig_logged("no heartbeat"), 1);
