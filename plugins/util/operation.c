@@ -1,16 +1,14 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-#include "operation.h"
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include "util/operation.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include <frit/op.h>
 
-#include "combine.h"
-
 /* ---- checks ---- */
 
-static bool combines(uint32_t kind)
+bool operation_combines(uint32_t kind)
 {
     return kind == FRIT_COLLECTIVE_ALL_REDUCE || kind == FRIT_COLLECTIVE_REDUCE_SCATTER;
 }
@@ -33,11 +31,13 @@ static bool ends_with_a_byte(const frit_collective_buffer *buffer)
 }
 
 static frit_status check_buffer(const struct plug *plug, const frit_collective_op *op, uint32_t i,
-                                bool reads, frit_err *err)
+                                const struct operation_limits *limits, frit_err *err)
 {
     const frit_collective_buffer buffer = buffer_at(op, i);
+    const bool reads = op->kind != FRIT_COLLECTIVE_BROADCAST || op->root == limits->rank;
 
-    if (!frit_storage_bytes(buffer.dtype, 8) || (combines(op->kind) && !combine_has(buffer.dtype)))
+    if (!frit_storage_bytes(buffer.dtype, 8) ||
+        (operation_combines(op->kind) && !limits->can_combine(buffer.dtype)))
         return plug_fail(plug, err, FRIT_UNSUPPORTED,
                          "buffer %u has an element type that cannot be combined: %u", i,
                          buffer.dtype);
@@ -50,24 +50,22 @@ static frit_status check_buffer(const struct plug *plug, const frit_collective_o
     return FRIT_OK;
 }
 
-frit_status operation_check(const struct plug *plug, const frit_collective_op *op, uint32_t rank,
-                            uint32_t size, frit_err *err)
+frit_status operation_check(const struct plug *plug, const frit_collective_op *op,
+                            const struct operation_limits *limits, frit_err *err)
 {
-    const bool broadcast = op->kind == FRIT_COLLECTIVE_BROADCAST;
-
     if (op->struct_size < FRIT_END_OF(frit_collective_op, buffers))
         return plug_fail(plug, err, FRIT_INCOMPATIBLE, "an operation of %u bytes", op->struct_size);
     if (op->kind < FRIT_COLLECTIVE_BARRIER || op->kind > FRIT_COLLECTIVE_REDUCE_SCATTER)
         return plug_fail(plug, err, FRIT_UNSUPPORTED, "an operation of kind %u", op->kind);
-    if (combines(op->kind) && op->combine != FRIT_CHOICE_combine_sum &&
+    if (operation_combines(op->kind) && op->combine != FRIT_CHOICE_combine_sum &&
         op->combine != FRIT_CHOICE_combine_mean)
         return plug_fail(plug, err, FRIT_UNSUPPORTED, "values combined by %u", op->combine);
-    if (broadcast && op->root >= size)
-        return plug_fail(plug, err, FRIT_INVALID, "root %u of %u ranks", op->root, size);
+    if (op->kind == FRIT_COLLECTIVE_BROADCAST && op->root >= limits->size)
+        return plug_fail(plug, err, FRIT_INVALID, "root %u of %u ranks", op->root, limits->size);
     if (op->kind == FRIT_COLLECTIVE_BARRIER && op->n_buffers)
         return plug_fail(plug, err, FRIT_INVALID, "a barrier has no buffers");
     for (uint32_t i = 0; i < op->n_buffers; i++) {
-        const frit_status status = check_buffer(plug, op, i, !broadcast || op->root == rank, err);
+        const frit_status status = check_buffer(plug, op, i, limits, err);
 
         if (status)
             return status;
@@ -101,7 +99,7 @@ frit_status operation_copy(const struct plug *plug, const frit_collective_op *op
     if (status)
         return status;
     out->kind = op->kind;
-    out->combine = combines(op->kind) ? op->combine : 0;
+    out->combine = operation_combines(op->kind) ? op->combine : 0;
     out->root = op->kind == FRIT_COLLECTIVE_BROADCAST ? op->root : 0;
     out->n_buffers = op->n_buffers;
     for (uint32_t i = 0; i < op->n_buffers; i++)
@@ -153,7 +151,7 @@ void operation_print(const struct operation *op, uint32_t buffer, char *text, si
                                         [FRIT_COLLECTIVE_REDUCE_SCATTER] = "reduce_scatter"};
     char first[32] = "", which[48] = "", elements[48] = "no buffers";
 
-    if (combines(op->kind))
+    if (operation_combines(op->kind))
         snprintf(first, sizeof(first), "%s, ",
                  op->combine == FRIT_CHOICE_combine_mean ? "mean" : "sum");
     else if (op->kind == FRIT_COLLECTIVE_BROADCAST)

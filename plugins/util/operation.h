@@ -1,7 +1,7 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-/* One operation as a rank began it. */
-#ifndef LOCAL_OPERATION_H
-#define LOCAL_OPERATION_H
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* For engines: one operation as a rank began it. */
+#ifndef UTIL_OPERATION_H
+#define UTIL_OPERATION_H
 
 #include <stdbool.h>
 
@@ -15,9 +15,17 @@ struct operation {
     frit_collective_buffer *buffers;
 };
 
-/* FRIT_INVALID or FRIT_UNSUPPORTED, as it depends on the operation and `size` alone. */
-frit_status operation_check(const struct plug *plug, const frit_collective_op *op, uint32_t rank,
-                            uint32_t size, frit_err *err);
+/* What an operation is checked against. */
+struct operation_limits {
+    uint32_t rank, size;                 /* of the group */
+    bool (*can_combine)(uint32_t dtype); /* elements of which types the engine can combine */
+};
+
+/* FRIT_INVALID or FRIT_UNSUPPORTED, as it depends on the operation and the limits alone. */
+frit_status operation_check(const struct plug *plug, const frit_collective_op *op,
+                            const struct operation_limits *limits, frit_err *err);
+/* Whether operations of this kind combine elements. */
+bool operation_combines(uint32_t kind);
 /* Copies the operation, which was checked.  Allocates only for more buffers than ever before. */
 frit_status operation_copy(const struct plug *plug, const frit_collective_op *op,
                            struct operation *out, frit_err *err);
