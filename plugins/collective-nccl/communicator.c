@@ -83,6 +83,15 @@ struct pending *communicator_pending(const frit_group *group, uint64_t number)
     return group->pending[number & (group->capacity - 1)];
 }
 
+bool communicator_is_made(const struct communicator *c)
+{
+    for (uint32_t r = 0; r < c->size; r++) {
+        if (c->ranks[r] && c->ranks[r]->is_ready)
+            return true;
+    }
+    return c->n_came == c->size;
+}
+
 bool communicator_all_began(const struct communicator *c, uint64_t number)
 {
     for (uint32_t r = 0; r < c->size; r++) {
@@ -92,46 +101,86 @@ bool communicator_all_began(const struct communicator *c, uint64_t number)
     return true;
 }
 
-void communicator_check_present(struct communicator *c, uint64_t number)
+static bool all_done(const struct communicator *c)
 {
     for (uint32_t r = 0; r < c->size; r++) {
-        if (c->ranks[r] && c->ranks[r]->has_left && c->ranks[r]->begun < number)
-            communicator_fail(c, FRIT_PEER_LOST, "rank %u has left the group", r);
-    }
-}
-
-static bool check_equal(struct communicator *c, uint64_t number)
-{
-    const struct operation *first = NULL, *other;
-    uint32_t buffer, first_rank = 0;
-    char text[2][120];
-
-    for (uint32_t r = 0; r < c->size; r++) {
-        if (!c->ranks[r])
-            continue;
-        other = &communicator_pending(c->ranks[r], number)->operation;
-        if (!first) {
-            first = other;
-            first_rank = r;
-        }
-        if (operation_equal(first, other, &buffer))
-            continue;
-        operation_print(first, buffer, text[0], sizeof text[0]);
-        operation_print(other, buffer, text[1], sizeof text[1]);
-        communicator_fail(c, FRIT_MISMATCH, "operation %llu is %s on rank %u, %s on rank %u",
-                          (unsigned long long)number, text[0], first_rank, text[1], r);
-        return false;
+        if (c->ranks[r] && !c->ranks[r]->has_left && c->ranks[r]->done < c->agreed)
+            return false;
     }
     return true;
 }
 
-void communicator_compare(struct communicator *c)
+/* Two ranks of this process that began different operations, and the first buffer that differs;
+ * false: there are none. */
+static bool find_difference(const struct communicator *c, uint64_t number, uint32_t pair[2],
+                            uint32_t *buffer)
 {
-    while (!c->error.status && communicator_all_began(c, c->agreed + 1) &&
-           check_equal(c, c->agreed + 1)) {
-        c->agreed++;
-        pthread_cond_broadcast(&c->change);
+    const struct operation *first = NULL, *other;
+
+    for (uint32_t r = 0; r < c->size; r++) {
+        if (!c->ranks[r])
+            continue;
+        pair[first ? 1 : 0] = r;
+        other = &communicator_pending(c->ranks[r], number)->operation;
+        if (!first)
+            first = other;
+        else if (!operation_equal(first, other, buffer))
+            return true;
     }
+    return false;
+}
+
+static void fail_difference(struct communicator *c, uint64_t number, const uint32_t pair[2],
+                            uint32_t buffer)
+{
+    char text[2][120];
+
+    for (int i = 0; i < 2; i++)
+        operation_print(&communicator_pending(c->ranks[pair[i]], number)->operation, buffer,
+                        text[i], sizeof text[i]);
+    communicator_fail(c, FRIT_MISMATCH, "operation %llu is %s on rank %u, %s on rank %u",
+                      (unsigned long long)number, text[0], pair[0], text[1], pair[1]);
+}
+
+/* The rank that has left and that others wait for; false: there is none. */
+static bool find_lost(const struct communicator *c, uint64_t number, uint32_t *lost)
+{
+    bool is_needed = false, is_lost = false;
+
+    for (uint32_t r = 0; r < c->size; r++) {
+        const frit_group *rank = c->ranks[r];
+
+        if (!rank)
+            continue;
+        is_needed |= rank->begun >= number;
+        if (rank->has_left && rank->begun < number) {
+            is_lost = true;
+            *lost = r;
+        }
+    }
+    return is_needed && is_lost;
+}
+
+void communicator_advance(struct communicator *c)
+{
+    uint32_t pair[2] = {0}, buffer = 0, lost = 0;
+    bool differ = false;
+
+    if (c->error.status)
+        return;
+    while (communicator_all_began(c, c->agreed + 1) && !differ) {
+        differ = find_difference(c, c->agreed + 1, pair, &buffer);
+        if (!differ) {
+            c->agreed++;
+            pthread_cond_broadcast(&c->change);
+        }
+    }
+    if (!all_done(c))
+        return;
+    if (differ)
+        fail_difference(c, c->agreed + 1, pair, buffer);
+    else if (find_lost(c, c->agreed + 1, &lost))
+        communicator_fail(c, FRIT_PEER_LOST, "rank %u has left the group", lost);
 }
 
 /* ---- making and freeing ---- */
@@ -212,11 +261,9 @@ static frit_status enter(struct communicator *c, const frit_group_params *params
                          frit_err *err)
 {
     const struct plug *plug = &c->instance->plug;
-    bool is_complete = c->n_came == c->size;
 
-    for (uint32_t r = 0; r < c->size && !is_complete; r++)
-        is_complete = c->ranks[r] && c->ranks[r]->is_ready;
-    if (c->size != params->size && is_complete) /* the others have nothing to do with it */
+    if (c->size != params->size &&
+        communicator_is_made(c)) /* the others have nothing to do with it */
         return plug_fail(plug, err, FRIT_MISMATCH, "the group has %u ranks, not %u", c->size,
                          params->size);
     if (c->size != params->size)

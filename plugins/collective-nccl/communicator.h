@@ -82,10 +82,12 @@ void communicator_fail(struct communicator *c, frit_status status, const char *f
 /* Copies the group's failure to `err`. */
 frit_status communicator_error(const struct communicator *c, frit_err *err);
 
-/* Agrees on what all ranks of this process have begun; ends the group where they differ. */
-void communicator_compare(struct communicator *c);
-/* Ends the group if a rank has left that operation `number` needs. */
-void communicator_check_present(struct communicator *c, uint64_t number);
+/* Whether all ranks have come, those of other processes, too. */
+bool communicator_is_made(const struct communicator *c);
+/* Agrees on what all ranks of this process have begun.  Where they differ, or one has left that an
+ * operation needs, the group ends, as soon as what they had agreed on is done.  To be called
+ * whenever a rank begins an operation, finds one done or leaves. */
+void communicator_advance(struct communicator *c);
 bool communicator_all_began(const struct communicator *c, uint64_t number);
 struct pending *communicator_pending(const frit_group *group, uint64_t number);
 

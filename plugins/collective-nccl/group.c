@@ -160,7 +160,7 @@ static frit_status await_ready(frit_group *group, const struct deadline *deadlin
                                    : " of this process, which have all come");
     }
     /* A group that has ended since is one that was made. */
-    if (!group->is_ready) {
+    if (!communicator_is_made(c)) {
         status = communicator_error(c, err);
         (void)rank_await_end(group, grace_ns);
     }
@@ -201,19 +201,21 @@ frit_status group_create(void *opened, const frit_group_params *params, frit_gro
 
 /* ---- ending ---- */
 
-/* With the lock.  What all ranks of this process have begun is done first, if the others let it. */
+/* With the lock.  What all ranks of this process have begun is done first, if those of others let
+ * it; the rest this rank never began. */
 static void end_operations(frit_group *group)
 {
     const struct deadline deadline = deadline_after(leave_ns);
     struct communicator *c = group->communicator;
 
-    while (!c->error.status && group->done < group->begun && group->done < c->agreed &&
-           communicator_sleep(c, &deadline))
+    while (!c->error.status && group->done < c->agreed && communicator_sleep(c, &deadline))
         ;
-    if (group->done < group->begun)
+    if (group->done < c->agreed)
         communicator_fail(c, FRIT_PEER_LOST,
-                          "rank %u has left the group before all ranks began operation %llu",
-                          group->rank, (unsigned long long)group->done + 1);
+                          "rank %u has left the group before operation %llu was done", group->rank,
+                          (unsigned long long)group->done + 1);
+    if (group->begun > c->agreed)
+        group->begun = c->agreed;
 }
 
 void group_destroy(frit_group *group)
@@ -327,13 +329,12 @@ frit_status group_begin(frit_group *group, const frit_collective_op *op, uint64_
     if (status)
         return status;
     pthread_mutex_lock(&c->lock);
-    communicator_check_present(c, group->begun + 1);
     status = c->error.status ? communicator_error(c, err) : reserve(group, &pending, err);
     if (!status)
         status = prepare(group, pending, op, err);
     if (!status) {
         *value = ++group->begun;
-        communicator_compare(c);
+        communicator_advance(c);
     }
     pthread_mutex_unlock(&c->lock);
     return status;

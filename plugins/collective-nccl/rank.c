@@ -207,6 +207,7 @@ static bool collect(frit_group *group)
         return false;
     group->done++;
     group->idle_since = plug_now_ns(plug_of(group));
+    communicator_advance(c);
     pthread_cond_broadcast(&c->change);
     return true;
 }
@@ -286,19 +287,6 @@ static void close_device(frit_group *group)
         (void)gpu->MemFree(group->barrier);
 }
 
-/* With the lock: others do not wait for this rank any more.  What was begun and not launched is not
- * done. */
-static void leave(frit_group *group)
-{
-    struct communicator *c = group->communicator;
-
-    group->has_left = true;
-    for (uint32_t r = 0; r < c->size; r++) {
-        if (c->ranks[r])
-            communicator_check_present(c, c->ranks[r]->begun);
-    }
-}
-
 static void run(frit_group *group, const struct nccl_id *id)
 {
     struct communicator *c = group->communicator;
@@ -309,7 +297,8 @@ static void run(frit_group *group, const struct nccl_id *id)
         group->is_ready = true;
         pthread_cond_broadcast(&c->change);
         serve(group);
-        leave(group);
+        group->has_left = true;
+        communicator_advance(c);
     }
     pthread_mutex_unlock(&c->lock);
     close_comm(group);

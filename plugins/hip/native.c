@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "adapter.h"
 #include "device.h"
 #include "plugin.h"
 #include "vendor.h"
