@@ -80,9 +80,9 @@ static void pause_since(struct communicator *c, uint64_t since)
     pthread_mutex_lock(&c->lock);
 }
 
-/* Waits until the library has done what it does on threads of its own.  False: the group has ended,
- * or `timeout_ns` is over. */
-static bool settle(frit_group *group, int result, const char *call, uint64_t timeout_ns)
+/* Waits until the library has done what it does on threads of its own.  NCCL_IN_PROGRESS: the group
+ * has ended, or `timeout_ns` is over. */
+static int await(frit_group *group, int result, uint64_t timeout_ns)
 {
     struct communicator *c = group->communicator;
     const uint64_t begun = plug_now_ns(plug_of(group));
@@ -93,18 +93,23 @@ static bool settle(frit_group *group, int result, const char *call, uint64_t tim
         result = c->library->nccl.CommGetAsyncError(group->comm, &state);
         if (result == NCCL_SUCCESS)
             result = state;
-        if (result != NCCL_IN_PROGRESS)
+        if (result != NCCL_IN_PROGRESS || has_ended(group) ||
+            plug_now_ns(plug_of(group)) - begun > timeout_ns)
             break;
-        if (has_ended(group) || plug_now_ns(plug_of(group)) - begun > timeout_ns)
-            return false;
         pthread_mutex_lock(&c->lock);
         pause_since(c, begun);
         pthread_mutex_unlock(&c->lock);
     }
-    if (result == NCCL_SUCCESS)
-        return true;
-    fail_call(group, result, call);
-    return false;
+    return result;
+}
+
+/* The same without a limit; an error ends the group.  False: it has ended. */
+static bool settle(frit_group *group, int result, const char *call)
+{
+    result = await(group, result, UINT64_MAX);
+    if (result != NCCL_SUCCESS && result != NCCL_IN_PROGRESS)
+        fail_call(group, result, call);
+    return result == NCCL_SUCCESS;
 }
 
 /* ---- beginning ---- */
@@ -129,7 +134,7 @@ static bool open_comm(frit_group *group, const struct nccl_id *id)
     const int result = c->library->nccl.CommInitRankConfig(&group->comm, (int)c->size, *id,
                                                            (int)group->rank, &config);
 
-    return settle(group, result, "ncclCommInitRankConfig", UINT64_MAX);
+    return settle(group, result, "ncclCommInitRankConfig");
 }
 
 /* ---- operations ---- */
@@ -147,7 +152,7 @@ static bool enqueue(frit_group *group, const struct pending *pending)
     }
     do {
         result = launch_operation(group, &pending->operation, &next, &call);
-        if (!settle(group, result, call, UINT64_MAX))
+        if (!settle(group, result, call))
             return false;
     } while (next < pending->operation.n_buffers);
     result = gpu->EventRecord(pending->end, group->stream);
@@ -263,7 +268,7 @@ static void close_comm(frit_group *group)
     if (!group->comm)
         return;
     if (is_well && nccl->CommFinalize)
-        is_well = settle(group, nccl->CommFinalize(group->comm), "ncclCommFinalize", finalize_ns);
+        is_well = !await(group, nccl->CommFinalize(group->comm), finalize_ns);
     (void)(is_well ? nccl->CommDestroy : nccl->CommAbort)(group->comm);
     group->comm = NULL;
     await_quiet(group);

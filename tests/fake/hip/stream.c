@@ -4,6 +4,7 @@
 
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <time.h>
 
 enum { THREADS = 2 /* that run what waits for nothing */, MAX_CHOICES = 64 };
@@ -199,6 +200,7 @@ static void sleep_until(uint64_t due)
 static _Noreturn void *serve(void *none)
 {
     (void)none;
+    (void)prctl(PR_SET_NAME, "fake gpu");
     pthread_mutex_lock(&lock);
     for (;;) {
         uint64_t due;

@@ -20,6 +20,20 @@ static frit_status set_error(void *self, frit_err *err, frit_status status, int6
     return status;
 }
 
+char world_log[512];
+
+static void write_log(void *self, uint32_t level, frit_str topic, frit_str text)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+    (void)self;
+    (void)level;
+    (void)topic;
+    pthread_mutex_lock(&lock);
+    snprintf(world_log, sizeof(world_log), "%.*s", (int)text.len, text.ptr);
+    pthread_mutex_unlock(&lock);
+}
+
 static void *take_memory(void *self, uint64_t bytes, uint64_t align)
 {
     struct world *world = self;
@@ -70,6 +84,7 @@ static bool is(frit_str id, const char *name)
 static const void *get_interface(void *self, frit_str id)
 {
     static const frit_host_core core = {.struct_size = sizeof(core),
+                                        .log = write_log,
                                         .err_set = set_error,
                                         .mem_alloc = take_memory,
                                         .mem_free = give_memory,
@@ -83,7 +98,7 @@ static const void *get_interface(void *self, frit_str id)
     return is(id, FRIT_HOST_CORE) ? &core : NULL;
 }
 
-void world_open(struct world *world)
+void world_open_without_id(struct world *world)
 {
     frit_err err = {.struct_size = sizeof(err)};
 
@@ -95,7 +110,15 @@ void world_open(struct world *world)
     assert_int_equal(world->plugin->open(&world->root, &world->instance, &err), FRIT_OK);
     world->table = world->plugin->get_interface(world->instance, FRIT_STR(FRIT_COLLECTIVE_TABLE));
     assert_non_null(world->table);
-    assert_int_equal(world->table->group_id(world->instance, &world->id, &err), FRIT_OK);
+}
+
+void world_open(struct world *world)
+{
+    frit_err err = {.struct_size = sizeof(err)};
+
+    world_open_without_id(world);
+    if (world->table->group_id(world->instance, &world->id, &err))
+        fail_msg("%s", err.text);
 }
 
 void world_close(struct world *world)

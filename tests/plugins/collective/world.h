@@ -70,7 +70,12 @@ struct rank {
         }                                     \
     } while (0)
 
+/* The last message that an engine has logged. */
+extern char world_log[512];
+
 void world_open(struct world *world);
+/* The same for an engine that may have no id to give. */
+void world_open_without_id(struct world *world);
 /* All memory must be back. */
 void world_close(struct world *world);
 
