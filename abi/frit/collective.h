@@ -64,6 +64,8 @@ typedef struct frit_collective_buffer {
     uint32_t reserved;
 } frit_collective_buffer;
 
+enum { FRIT_COLLECTIVE_NOTE = 32 };
+
 typedef struct frit_collective_op {
     uint32_t struct_size;
     uint32_t kind;      /* FRIT_COLLECTIVE_* */
@@ -74,6 +76,9 @@ typedef struct frit_collective_op {
     const frit_collective_buffer *buffers;
     void *stream; /* native stream of the device after which the operation runs; NULL: what it
                    * reads is there */
+    /* What the operation is for, terminated: "step 12".  Ranks with different notes have begun
+     * different operations, and the text has both.  An engine that cannot compare leaves it out. */
+    char note[FRIT_COLLECTIVE_NOTE];
 } frit_collective_op;
 
 typedef struct frit_collective_table {
@@ -110,6 +115,7 @@ FRIT_STATIC_ASSERT(FRIT_END_OF(frit_group_params, name) == 72, "0.2");
 FRIT_STATIC_ASSERT(FRIT_END_OF(frit_group_params, get) == 96, "0.2");
 FRIT_STATIC_ASSERT(sizeof(frit_collective_buffer) == 32, "0.2");
 FRIT_STATIC_ASSERT(FRIT_END_OF(frit_collective_op, stream) == 40, "0.2");
+FRIT_STATIC_ASSERT(FRIT_END_OF(frit_collective_op, note) == 72, "0.2");
 FRIT_STATIC_ASSERT(FRIT_END_OF(frit_collective_table, wait) == 56, "0.2");
 
 #endif

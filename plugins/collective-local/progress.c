@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "progress.h"
 
+#include <string.h>
+
 #include "combine.h"
 #include "communicator.h"
 
@@ -35,15 +37,17 @@ static void check_present(struct communicator *c, uint64_t number)
 static bool check_equal(struct communicator *c, uint64_t number)
 {
     const struct operation *first = operation_of(&c->ranks[0], number), *other;
-    char text[2][120];
+    char text[2][160];
     uint32_t buffer;
+    bool with_note;
 
     for (uint32_t r = 1; r < c->size; r++) {
         other = operation_of(&c->ranks[r], number);
         if (operation_equal(first, other, &buffer))
             continue;
-        operation_print(first, buffer, text[0], sizeof(text[0]));
-        operation_print(other, buffer, text[1], sizeof(text[1]));
+        with_note = strcmp(first->note, other->note) != 0;
+        operation_print(first, buffer, with_note, text[0], sizeof(text[0]));
+        operation_print(other, buffer, with_note, text[1], sizeof(text[1]));
         communicator_fail(c, FRIT_MISMATCH, "operation %llu is %s on rank 0, %s on rank %u",
                           (unsigned long long)number, text[0], text[1], r);
         return false;

@@ -102,6 +102,9 @@ frit_status operation_copy(const struct plug *plug, const frit_collective_op *op
     out->combine = operation_combines(op->kind) ? op->combine : 0;
     out->root = op->kind == FRIT_COLLECTIVE_BROADCAST ? op->root : 0;
     out->n_buffers = op->n_buffers;
+    memset(out->note, 0, sizeof(out->note));
+    if (op->struct_size >= FRIT_END_OF(frit_collective_op, note))
+        snprintf(out->note, sizeof(out->note), "%.*s", (int)sizeof(op->note), op->note);
     for (uint32_t i = 0; i < op->n_buffers; i++)
         out->buffers[i] = buffer_at(op, i);
     return FRIT_OK;
@@ -119,7 +122,7 @@ bool operation_equal(const struct operation *a, const struct operation *b, uint3
 {
     *buffer = 0;
     if (a->kind != b->kind || a->combine != b->combine || a->root != b->root ||
-        a->n_buffers != b->n_buffers)
+        a->n_buffers != b->n_buffers || strcmp(a->note, b->note) != 0)
         return false;
     for (uint32_t i = 0; i < a->n_buffers; i++) {
         if (a->buffers[i].count == b->buffers[i].count &&
@@ -142,7 +145,8 @@ static const char *dtype_name(uint32_t dtype)
     return dtype < sizeof(names) / sizeof(*names) && names[dtype] ? names[dtype] : "?";
 }
 
-void operation_print(const struct operation *op, uint32_t buffer, char *text, size_t size)
+void operation_print(const struct operation *op, uint32_t buffer, bool with_note, char *text,
+                     size_t size)
 {
     static const char *const names[] = {[FRIT_COLLECTIVE_BARRIER] = "barrier",
                                         [FRIT_COLLECTIVE_ALL_REDUCE] = "all_reduce",
@@ -150,6 +154,7 @@ void operation_print(const struct operation *op, uint32_t buffer, char *text, si
                                         [FRIT_COLLECTIVE_ALL_GATHER] = "all_gather",
                                         [FRIT_COLLECTIVE_REDUCE_SCATTER] = "reduce_scatter"};
     char first[32] = "", which[48] = "", elements[48] = "no buffers";
+    char note[FRIT_COLLECTIVE_NOTE + 4] = "";
 
     if (operation_combines(op->kind))
         snprintf(first, sizeof(first), "%s, ",
@@ -162,8 +167,10 @@ void operation_print(const struct operation *op, uint32_t buffer, char *text, si
         snprintf(elements, sizeof(elements), "%llu %s",
                  (unsigned long long)op->buffers[buffer].count,
                  dtype_name(op->buffers[buffer].dtype));
+    if (with_note && *op->note)
+        snprintf(note, sizeof(note), " (%s)", op->note);
     if (op->kind == FRIT_COLLECTIVE_BARRIER)
-        snprintf(text, size, "%s", names[op->kind]);
+        snprintf(text, size, "%s%s", names[op->kind], note);
     else
-        snprintf(text, size, "%s(%s%s%s)", names[op->kind], first, which, elements);
+        snprintf(text, size, "%s(%s%s%s)%s", names[op->kind], first, which, elements, note);
 }

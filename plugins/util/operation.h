@@ -11,6 +11,7 @@
 
 struct operation {
     uint32_t kind, combine, root;
+    char note[FRIT_COLLECTIVE_NOTE];
     uint32_t n_buffers, capacity; /* of `buffers`, which is kept for later operations */
     frit_collective_buffer *buffers;
 };
@@ -33,7 +34,8 @@ void operation_free(const struct plug *plug, struct operation *operation);
 
 /* Whether both are the same but for addresses; else `*buffer` is the first that differs. */
 bool operation_equal(const struct operation *a, const struct operation *b, uint32_t *buffer);
-/* "all_reduce(sum, 6 f32)"; of several buffers it shows this one. */
-void operation_print(const struct operation *operation, uint32_t buffer, char *text, size_t size);
+/* "all_reduce(sum, 6 f32)", with its note if `with_note`; of several buffers it shows this one. */
+void operation_print(const struct operation *operation, uint32_t buffer, bool with_note, char *text,
+                     size_t size);
 
 #endif

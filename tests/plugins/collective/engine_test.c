@@ -150,11 +150,35 @@ static void buffers_differ(struct rank *rank)
                        "broadcast(root 1, buffer 1 of 2: 1 i32) on rank 1"));
 }
 
+static void notes_differ(struct rank *rank)
+{
+    float x = 7;
+    const frit_collective_buffer buffer = {&x, &x, 1, FRIT_F32, 0};
+    frit_collective_op op = {.struct_size = sizeof(op),
+                             .kind = FRIT_COLLECTIVE_ALL_REDUCE,
+                             .n_buffers = 1,
+                             .buffer_stride = sizeof(buffer),
+                             .buffers = &buffer,
+                             .note = "step 1"};
+    uint64_t value = 0;
+
+    CHECK(rank, rank->world->table->begin(rank->group, &op, &value, &rank->err) == FRIT_OK);
+    CHECK(rank, rank_wait(rank, value) == FRIT_OK && x == 14);
+    op.note[5] = rank->number ? '2' : '3';
+    if (!rank->world->table->begin(rank->group, &op, &value, &rank->err))
+        (void)rank_wait(rank, value);
+    CHECK(rank, failed(rank, FRIT_MISMATCH,
+                       "operation 2 is all_reduce(sum, 1 f32) (step 3) on rank 0, "
+                       "all_reduce(sum, 1 f32) (step 2) on rank 1") &&
+                    x == 14);
+}
+
 static void test_a_mismatch_has_both_operations(void **state)
 {
     (void)state;
     run_alone(3, differ, NULL);
     run_alone(2, buffers_differ, NULL);
+    run_alone(2, notes_differ, NULL);
 }
 
 static void one_aborts(struct rank *rank)
