@@ -133,11 +133,15 @@ static bool find_difference(const struct communicator *c, uint64_t number, uint3
 static void fail_difference(struct communicator *c, uint64_t number, const uint32_t pair[2],
                             uint32_t buffer)
 {
-    char text[2][120];
+    const struct operation *operations[2];
+    char text[2][160];
 
     for (int i = 0; i < 2; i++)
-        operation_print(&communicator_pending(c->ranks[pair[i]], number)->operation, buffer,
-                        text[i], sizeof text[i]);
+        operations[i] = &communicator_pending(c->ranks[pair[i]], number)->operation;
+    for (int i = 0; i < 2; i++)
+        operation_print(operations[i], buffer,
+                        strcmp(operations[0]->note, operations[1]->note) != 0, text[i],
+                        sizeof text[i]);
     communicator_fail(c, FRIT_MISMATCH, "operation %llu is %s on rank %u, %s on rank %u",
                       (unsigned long long)number, text[0], pair[0], text[1], pair[1]);
 }

@@ -185,7 +185,7 @@ static void trace(frit_group *group, const struct pending *pending)
 
     if (group->span == 0)
         return;
-    operation_print(&pending->operation, 0, text, sizeof text);
+    operation_print(&pending->operation, 0, true, text, sizeof text);
     plug_end(plug, group->span, (frit_str){text, strlen(text)});
     group->span = group->done + 1 < group->launched ? plug_begin(plug) : 0;
 }
@@ -241,7 +241,7 @@ static void serve(frit_group *group)
 
 /* ---- the end ---- */
 
-/* The library has no other way than to wait for kernels that it told to end. */
+/* The library has no other way than to wait until the kernels have ended. */
 static void await_quiet(frit_group *group)
 {
     const struct gpu *gpu = &group->communicator->library->gpu;

@@ -8,12 +8,12 @@ static void set_device(uint32_t rank, frit_group_params *params)
     params->space = FRIT_STR("host.ptr");
 }
 
-const struct engine engine = {.plugin = "collective-local",
-                              .max_ranks = MAX_RANKS,
-                              .too_many_ranks = 65,
-                              .foreign_space = "cuda.ptr",
-                              .refuses_foreign_ids = true,
-                              .combines_16_bit_integers = true,
-                              .works_for_all = true,
-                              .scale = 1,
-                              .set_device = set_device};
+const struct engine world_engine = {.plugin = "collective-local",
+                                    .max_ranks = MAX_RANKS,
+                                    .too_many_ranks = 65,
+                                    .foreign_space = "cuda.ptr",
+                                    .refuses_foreign_ids = true,
+                                    .combines_16_bit_integers = true,
+                                    .works_for_all = true,
+                                    .scale = 1,
+                                    .set_device = set_device};

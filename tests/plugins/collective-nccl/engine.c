@@ -180,11 +180,11 @@ static const char *option(frit_str name)
     return is(name, PICK("hip", "cuda")) ? driver : "/nowhere/none.so";
 }
 
-const struct engine engine = {.plugin = "collective-nccl",
-                              .max_ranks = FAKE_MAX_DEVICES,
-                              .too_many_ranks = 1025,
-                              .foreign_space = "host.ptr",
-                              .scale = 6,
-                              .start = start,
-                              .set_device = set_device,
-                              .option = option};
+const struct engine world_engine = {.plugin = "collective-nccl",
+                                    .max_ranks = FAKE_MAX_DEVICES,
+                                    .too_many_ranks = 1025,
+                                    .foreign_space = "host.ptr",
+                                    .scale = 6,
+                                    .start = start,
+                                    .set_device = set_device,
+                                    .option = option};

@@ -101,7 +101,7 @@ static frit_status join(struct process *process, const frit_group_id *id)
                                 .put = put,
                                 .get = get};
 
-    engine.set_device(process->device, &params);
+    world_engine.set_device(process->device, &params);
     return process->world.table->group_create(process->world.instance, &params, &rank->group,
                                               &rank->err);
 }

@@ -55,7 +55,7 @@ static void one_waits(struct rank *rank)
         sleep_ms(10);
     for (int i = 0; i < 3; i++)
         value = sum(rank, &x);
-    if (rank->number == 1 || !engine.works_for_all)
+    if (rank->number == 1 || !world_engine.works_for_all)
         CHECK(rank, rank_wait(rank, value) == FRIT_OK);
     pthread_barrier_wait(&rank->world->all);
     CHECK(rank, x == 27);
@@ -70,7 +70,7 @@ static void test_one_waiter_is_enough(void **state)
 
 static void polls(struct rank *rank)
 {
-    const uint64_t n = 200000 / (uint64_t)engine.scale;
+    const uint64_t n = 200000 / (uint64_t)world_engine.scale;
     float *x = calloc(n, sizeof(*x));
     uint64_t value = rank_begin(rank, FRIT_COLLECTIVE_ALL_REDUCE, 0, FRIT_F32, x, x, x ? n : 0);
     frit_status status = FRIT_TIMEOUT;
@@ -105,7 +105,7 @@ static void many(struct rank *rank)
 static void test_many_ranks(void **state)
 {
     (void)state;
-    run_alone(engine.max_ranks, many, NULL);
+    run_alone(world_engine.max_ranks, many, NULL);
 }
 
 /* ---- the five failures ---- */
@@ -375,18 +375,18 @@ static void test_joining_refuses(void **state)
 
     (void)state;
     world_open(&world);
-    rank = rank_of(&world, 0, engine.too_many_ranks);
+    rank = rank_of(&world, 0, world_engine.too_many_ranks);
     assert_int_equal(rank_join(&rank, 0), FRIT_UNSUPPORTED);
     rank = rank_of(&world, 2, 2);
     assert_int_equal(rank_join(&rank, 0), FRIT_INVALID);
     params = (frit_group_params){.struct_size = sizeof(params), .size = 1, .id = &world.id};
-    engine.set_device(0, &params);
-    params.space = (frit_str){engine.foreign_space, strlen(engine.foreign_space)};
+    world_engine.set_device(0, &params);
+    params.space = (frit_str){world_engine.foreign_space, strlen(world_engine.foreign_space)};
     assert_int_equal(world.table->group_create(world.instance, &params, &rank.group, &rank.err),
                      FRIT_UNSUPPORTED);
-    engine.set_device(0, &params);
+    world_engine.set_device(0, &params);
     world.id.bytes[0] ^= 1; /* the id of another process */
-    if (engine.refuses_foreign_ids)
+    if (world_engine.refuses_foreign_ids)
         assert_int_equal(world.table->group_create(world.instance, &params, &rank.group, &rank.err),
                          FRIT_UNSUPPORTED);
     assert_null(rank.group);
@@ -487,7 +487,7 @@ static void test_who_waits_sleeps(void **state)
     const double before = cpu_seconds();
 
     (void)state;
-    run_alone(engine.max_ranks < 8 ? engine.max_ranks : 8, wait_long, NULL);
+    run_alone(world_engine.max_ranks < 8 ? world_engine.max_ranks : 8, wait_long, NULL);
     assert_true(cpu_seconds() - before < 0.1);
 }
 
@@ -518,7 +518,7 @@ static void *race_main(void *arg)
         return "no memory";
     for (int i = 0; i < 3 && !rank->err.status && !(ends && i == race->round % 4); i++)
         value += rank_begin(rank, FRIT_COLLECTIVE_ALL_REDUCE, 0, FRIT_F32, x, x,
-                            (uint64_t)(LARGE / engine.scale)) != 0;
+                            (uint64_t)(LARGE / world_engine.scale)) != 0;
     if (ends && !leaves)
         rank->world->table->group_abort(rank->group, &why);
     if (leaves)
@@ -540,7 +540,7 @@ static void test_ends_beside_data(void **state)
 
     (void)state;
     world_open(&world);
-    for (int round = 0; round < 24 / engine.scale; round++) {
+    for (int round = 0; round < 24 / world_engine.scale; round++) {
         assert_int_equal(world.table->group_id(world.instance, &world.id, NULL), FRIT_OK);
         for (uint32_t r = 0; r < 3; r++) {
             races[r] = (struct race){rank_of(&world, r, 3), round};

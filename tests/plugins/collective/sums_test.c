@@ -189,9 +189,9 @@ static void test_each_kind_type_and_size(void **state)
     world_open(&world);
     for (size_t d = 0; d < sizeof(dtypes) / sizeof(*dtypes); d++) {
         if (value_size(dtypes[d]) == 2 && value_kind(dtypes[d]) != VALUE_REAL &&
-            !engine.combines_16_bit_integers)
+            !world_engine.combines_16_bit_integers)
             continue;
-        for (size_t s = engine.scale > 1; s < (engine.scale > 1 ? 3 : 4); s++) {
+        for (size_t s = world_engine.scale > 1; s < (world_engine.scale > 1 ? 3 : 4); s++) {
             for (size_t c = 0; c < 4; c++)
                 run_task(&world, dtypes[d], sizes[s], counts[c]);
         }
@@ -207,7 +207,7 @@ static void test_many_portions(void **state)
     (void)state;
     world_open(&world);
     run_task(&world, FRIT_F32, 2, 200003);
-    if (engine.scale == 1) {
+    if (world_engine.scale == 1) {
         run_task(&world, FRIT_F32, 3, 100003);
         run_task(&world, FRIT_BF16, 2, 300001);
         run_task(&world, FRIT_U8, 3, 300001);
@@ -301,7 +301,7 @@ static void each_division(struct rank *rank)
     CHECK(rank, in && expected);
     for (uint64_t i = 0; i < TOTAL && !rank->fault; i++)
         put_expected(expected + 4 * i, FRIT_F32, false, rank->size, i);
-    for (size_t s = engine.scale > 1; s < 4 && !rank->fault; s++)
+    for (size_t s = world_engine.scale > 1; s < 4 && !rank->fault; s++)
         in_buffers(rank, in, expected, steps[s]);
     free(in);
     free(expected);

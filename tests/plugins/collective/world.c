@@ -68,7 +68,7 @@ static uint64_t now_ns(void *self)
 
 static frit_status get_text(void *self, frit_str name, frit_str *out, frit_err *err)
 {
-    const char *text = engine.option(name);
+    const char *text = world_engine.option(name);
 
     (void)self;
     (void)err;
@@ -93,7 +93,7 @@ static const void *get_interface(void *self, frit_str id)
     static const frit_host_options options = {.struct_size = sizeof(options), .get_str = get_text};
 
     (void)self;
-    if (is(id, FRIT_HOST_OPTIONS) && engine.option)
+    if (is(id, FRIT_HOST_OPTIONS) && world_engine.option)
         return &options;
     return is(id, FRIT_HOST_CORE) ? &core : NULL;
 }
@@ -102,9 +102,9 @@ void world_open_without_id(struct world *world)
 {
     frit_err err = {.struct_size = sizeof(err)};
 
-    if (engine.start)
-        engine.start();
-    *world = (struct world){.plugin = load_plugin(engine.plugin)};
+    if (world_engine.start)
+        world_engine.start();
+    *world = (struct world){.plugin = load_plugin(world_engine.plugin)};
     world->root = (frit_host_root){
         .struct_size = sizeof(world->root), .self = world, .get_interface = get_interface};
     assert_int_equal(world->plugin->open(&world->root, &world->instance, &err), FRIT_OK);
@@ -138,7 +138,7 @@ frit_status rank_join(struct rank *rank, uint64_t timeout_ns)
                                 .timeout_ns = timeout_ns,
                                 .name = FRIT_STR("test")};
 
-    engine.set_device(rank->number, &params);
+    world_engine.set_device(rank->number, &params);
     return rank->world->table->group_create(rank->world->instance, &params, &rank->group,
                                             &rank->err);
 }

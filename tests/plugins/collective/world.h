@@ -36,7 +36,7 @@ struct engine {
     const char *(*option)(frit_str name);
 };
 
-extern const struct engine engine;
+extern const struct engine world_engine;
 
 struct world {
     frit_host_root root;

@@ -140,7 +140,7 @@ static void versions_that_do_not_match(void **state)
 static frit_device_info info_of(struct rig *rig, uint32_t index)
 {
     frit_device_info infos[FAKE_DEVICES] = {{.struct_size = sizeof *infos},
-                                                {.struct_size = sizeof *infos}};
+                                            {.struct_size = sizeof *infos}};
     frit_driver_info driver = {.struct_size = sizeof driver};
     uint32_t count = 0;
 
