@@ -23,6 +23,7 @@ enum {
     PACK_LANES = 64,
     PACK_LEAST = 1 << 17, /* elements */
     PACK_MAX = 1 << 29,
+    KEPT_READERS = 16, /* of a copy that is kept, at least */
     LEAST_DOT = 32,    /* a sum of that many is worth lanes of its own */
     LEAST_ROUNDS = 32, /* of lanes along k, which pay for adding them up */
     GATHER_COST = 8,   /* of an access whose lanes lie apart, in accesses of neighbours */
@@ -184,16 +185,20 @@ static int64_t line_of(const struct contract *c, const struct contract_side *sid
  * steps of k so far apart that caches suffer. */
 static bool is_packed(const struct contract *c, const struct contract_side *side)
 {
-    const uint32_t least = sched_tuning(c->e.s).pack_readers;
     const struct space *space = &c->e.space;
     uint32_t dim = contract_last_dim(space, side->tag), k = contract_last_dim(space, CONTRACT_K);
+    uint32_t least = sched_tuning(c->e.s).pack_readers;
     int64_t line = line_of(c, side), size, readers = contract_points(space, CONTRACT_M);
 
     if (side == &c->a)
         readers = contract_points(space, CONTRACT_N);
     if ((c->pad.used && side == &c->b) || dim == SPACE_DIMS || k == SPACE_DIMS ||
-        (space->extent[k] != c->n_k && !c->pack.is_numbered) ||
-        line != space->extent[dim] || readers < least || c->n_k < LEAST_DOT)
+        (space->extent[k] != c->n_k && !c->pack.is_numbered) || line != space->extent[dim] ||
+        c->n_k < LEAST_DOT)
+        return false;
+    if (contract_line_cost(c, side, dim) > 1 && pack_can_keep(c, side))
+        least = KEPT_READERS;
+    if (readers < least)
         return false;
     size = c->n_k * tiles_of(line, PACK_LANES) * PACK_LANES;
     return (size >= PACK_LEAST || contract_line_cost(c, side, dim) > 1) &&
@@ -432,6 +437,7 @@ static frit_status build(struct contract *c, frit_err *err)
         return fail(err, FRIT_UNSUPPORTED, "kernels: %s needs too many groups", s->module->name);
     TRY(sched_check_rounds(s, 2 * c->k.count / (c->form == CONTRACT_SLICES ? c->slices.deep : 1),
                            err));
+    pack_keep(c);
     pad_reserve(c);
     pack_reserve(c);
     if (c->pack.used)

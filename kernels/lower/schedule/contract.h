@@ -45,6 +45,7 @@ struct contract_slices {
 /* A copy of side `across`, in the order in which the sums read it; see contract_pack.c. */
 struct contract_pack {
     bool used;
+    bool is_kept;     /* in memory derived from the operand; else in the workspace */
     bool is_numbered; /* `number` is planned; else k has one dim at most */
     uint32_t number;  /* coordinate of the contraction's expr: the row-major number of k */
     uint32_t arg;     /* argument: the copy */

@@ -4,9 +4,15 @@
  * lanes beyond the end. */
 #include "lower/schedule/contract_pack.h"
 
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
 #include "lower/schedule/contract_emit.h"
 
-enum { DEPTH = 32 /* of k, of a group */ };
+enum {
+    DEPTH = 32, /* of k, of a group */
+    TAG = 1     /* of this order; raised when it changes */
+};
 
 uint32_t pack_first(const struct contract_emitter *w, uint32_t panel)
 {
@@ -42,13 +48,69 @@ static void emit_depth(const struct contract_emitter *w, uint32_t begin, uint32_
     kir_next(w->m, NULL, 0);
 }
 
+/* The operand, if the side is its elements without anything done to them; NULL: it is not. */
+static const struct expr_node *operand_of(const struct contract *c,
+                                          const struct contract_side *side)
+{
+    const struct expr_node *node = &c->e.nodes[side->node];
+
+    if (node->kind != EXPR_LOAD || c->e.s->block->values[node->value].maker != BLOCK_NONE)
+        return NULL;
+    for (uint32_t i = 0; i < SPACE_LEAVES; i++)
+        if (node->at.k[SPACE_DIMS + i])
+            return NULL;
+    return node;
+}
+
+bool pack_can_keep(const struct contract *c, const struct contract_side *side)
+{
+    return c->e.s->target->keeps_derived && operand_of(c, side) != NULL;
+}
+
+/* Identifies the order of the copy among all those of operands with equal dims and strides. */
+static uint64_t tag_of(const struct contract *c, const struct expr_node *operand)
+{
+    const struct space *space = &c->e.space;
+    int64_t numbers[4 + 3 * SPACE_DIMS] = {TAG, c->lanes, contract_type(c), operand->at.c};
+    uint32_t n = 4;
+
+    for (uint32_t d = 0; d < space->n_dims; d++) {
+        if (space->tag[d] != CONTRACT_BOTH && space->tag[d] != CONTRACT_K &&
+            space->tag[d] != c->across->tag)
+            continue;
+        numbers[n++] = space->tag[d] == c->across->tag ? CONTRACT_TAGS : space->tag[d];
+        numbers[n++] = space->extent[d];
+        numbers[n++] = operand->at.k[d];
+    }
+    return XXH3_64bits(numbers, n * sizeof(*numbers));
+}
+
+static int64_t count_of(const struct contract *c)
+{
+    return c->both.count * tiles_of(c->across->points.count, c->lanes) * c->n_k * c->lanes;
+}
+
+void pack_keep(struct contract *c)
+{
+    const struct expr_node *operand;
+
+    if (!c->pack.used || !pack_can_keep(c, c->across))
+        return;
+    operand = operand_of(c, c->across);
+    c->pack.is_kept = true;
+    c->pack.arg = kir_arg(c->e.s->module, contract_dtype(c), KIR_READ | KIR_WRITE);
+    c->e.s->numbers->derived = (struct sched_derived){
+        .bytes = frit_storage_bytes(contract_dtype(c), count_of(c)),
+        .tag = tag_of(c, operand),
+        .input = c->e.s->block->values[operand->value].input,
+        .phase = 0,
+    };
+}
+
 void pack_reserve(struct contract *c)
 {
-    int64_t panels = tiles_of(c->across->points.count, c->lanes);
-
-    if (c->pack.used)
-        c->pack.first =
-            contract_reserve(c, c->both.count * panels * c->n_k * c->lanes, &c->pack.arg);
+    if (c->pack.used && !c->pack.is_kept)
+        c->pack.first = contract_reserve(c, count_of(c), &c->pack.arg);
 }
 
 void pack_emit(struct contract *c)

@@ -3,12 +3,18 @@
 #ifndef SCHEDULE_CONTRACT_PACK_H
 #define SCHEDULE_CONTRACT_PACK_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct contract;
+struct contract_side;
 struct contract_emitter;
 
-/* Reserves memory for the copy; once the form is chosen. */
+/* Whether the copy of a side can be kept with its operand. */
+bool pack_can_keep(const struct contract *c, const struct contract_side *side);
+/* Reserves memory for the copy, once the form is chosen: such that is kept, or else, after that of
+ * the padded copy, in the workspace. */
+void pack_keep(struct contract *c);
 void pack_reserve(struct contract *c);
 /* Emits the phase that packs, with its grid. */
 void pack_emit(struct contract *c);
