@@ -14,7 +14,7 @@
 
 /* Arguments that are no operands or outputs: the workspace, and the launch's derived memory. */
 #define KERNELS_WORKSPACE UINT32_MAX
-#define KERNELS_DERIVED (UINT32_MAX - 1)
+#define KERNELS_DERIVED   (UINT32_MAX - 1)
 
 /* ---- products by a library of the vendor ---- */
 

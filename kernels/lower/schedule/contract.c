@@ -21,13 +21,13 @@ enum {
     DOT_PLACES = 4,
     TILE_PLACES = 4, /* of a lane at most */
     PACK_LANES = 64,
-    PACK_LEAST = 1 << 17, /* elements */
+    PACK_LEAST = 1 << 15, /* elements */
     PACK_MAX = 1 << 29,
     KEPT_READERS = 16, /* of a copy that is kept, at least */
     LEAST_DOT = 32,    /* a sum of that many is worth lanes of its own */
     LEAST_ROUNDS = 32, /* of lanes along k, which pay for adding them up */
     GATHER_COST = 8,   /* of an access whose lanes lie apart, in accesses of neighbours */
-    APART_COST = 24    /* of storing a result whose lanes lie apart, in products */
+    APART_COST = 12    /* of storing a result whose lanes lie apart, in products */
 };
 
 /* ---- matching ---- */
@@ -290,6 +290,8 @@ static void choose_lines(struct contract *c)
     contract_cut_line(c, line);
     c->lanes =
         lanes_for(c->pack.used && target->lanes > PACK_LANES ? PACK_LANES : target->lanes, line);
+    while (c->lanes > FEW_LANES && !c->pack.used && c->lanes * c->n_k > 8192)
+        c->lanes /= 2;
     c->n_down = places_for(target->registers > 16 ? MANY_ROWS : FEW_ROWS,
                            contract_points(&c->e.space, c->down->tag));
     c->n_across = 1;

@@ -81,8 +81,8 @@ struct contract {
     uint32_t lanes;
     uint32_t n_down, n_across; /* places of a lane along each side; LINES: 1 across; SLICES: a power
                                   of two across */
-    struct contract_pack pack;           /* LINES */
-    struct contract_pad pad;             /* b.node is BLOCK_NONE then */
+    struct contract_pack pack; /* LINES */
+    struct contract_pad pad;   /* b.node is BLOCK_NONE then */
     struct contract_workspace workspace; /* of copies */
     struct contract_slices slices;
 };
