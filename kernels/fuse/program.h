@@ -14,7 +14,7 @@
 
 /* Version of saved programs and of the code that schedules make.  Increment it when saved bytes or
  * measured times of candidates become invalid. */
-enum { PROGRAM_VERSION = 2 };
+enum { PROGRAM_VERSION = 3 };
 
 /* One kernel of a launch, over one space or, if its module has `spaces`, several; or a product of
  * the vendor's library. */
@@ -27,7 +27,7 @@ struct body {
     uint32_t n_args, n_words; /* per space */
     uint32_t first_word;      /* index of its first word among the launch's */
     uint32_t *args;           /* argument numbers of the launch, space after space */
-    uint32_t *first; /* n_spaces + 1: number of groups before each space; NULL: one space */
+    uint32_t *first;      /* n_spaces + 1: number of groups before each space; NULL: one space */
     uint32_t fill_phases; /* bits of phases that fill derived memory */
 };
 

@@ -397,6 +397,7 @@ static frit_status plan(struct contract *c, frit_err *err)
 {
     const struct block_op *op = &c->e.s->block->ops[c->anchor.op];
 
+    c->weights = op->id == FRIT_OP_conv ? &c->a : &c->b;
     if (!contract_row_of(op->id)->plan(c, op))
         expr_fail(&c->e, FRIT_UNSUPPORTED);
     if (!c->e.status)

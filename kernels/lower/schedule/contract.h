@@ -72,9 +72,10 @@ struct contract {
     struct anchor anchor;
     struct space_map root; /* of the result */
     struct contract_side a, b;
-    uint32_t bias;   /* node: what a sum begins with; BLOCK_NONE: 0 */
-    uint32_t result; /* node */
-    int64_t n_k;     /* 0 too */
+    const struct contract_side *weights; /* the side that is likely to be multiplied again */
+    uint32_t bias;                       /* node: what a sum begins with; BLOCK_NONE: 0 */
+    uint32_t result;                     /* node */
+    int64_t n_k;                         /* 0 too */
     enum contract_form form;
     struct contract_side *across, *down;
     struct delinearizer both, k;

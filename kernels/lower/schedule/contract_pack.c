@@ -64,7 +64,7 @@ static const struct expr_node *operand_of(const struct contract *c,
 
 bool pack_can_keep(const struct contract *c, const struct contract_side *side)
 {
-    return c->e.s->target->keeps_derived && operand_of(c, side) != NULL;
+    return c->e.s->target->keeps_derived && side == c->weights && operand_of(c, side) != NULL;
 }
 
 /* Identifies the order of the copy among all those of operands with equal dims and strides. */
