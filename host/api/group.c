@@ -204,6 +204,8 @@ frit_status frit_group_leave(frit_rank *rank, frit_err *err)
     if (!open_find(rank, NULL))
         return fail(err, FRIT_INVALID,
                     "group_leave: not a rank: it left before, or its device is closed");
+    if (rank->user)
+        return fail(err, FRIT_BUSY, "group_leave: the rank has a replica; destroy that first");
     st = rank_leave(rank, &own);
     if (!st)
         (void)open_remove(rank);

@@ -28,6 +28,7 @@ struct frit_rank {
     uint64_t number;     /* that ops name the group by */
     uint32_t rank, size;
     char name[RANK_NAME];
+    const void *user; /* what needs the rank, which cannot leave before; of the stream's thread */
 };
 
 struct rank_config {
