@@ -196,17 +196,17 @@ static bool collect(frit_group *group)
 {
     struct communicator *c = group->communicator;
     const struct pending *pending = communicator_pending(group, group->done + 1);
-    int result, state = NCCL_SUCCESS, asked;
+    int result, state = NCCL_SUCCESS, queried;
 
     pthread_mutex_unlock(&c->lock);
     result = c->library->gpu.EventQuery(pending->end);
-    asked = c->library->nccl.CommGetAsyncError(group->comm, &state);
+    queried = c->library->nccl.CommGetAsyncError(group->comm, &state);
     if (result == GPU_SUCCESS)
         trace(group, pending);
     else if (result != GPU_NOT_READY)
         fail_gpu(group, result, "an operation");
-    else if (asked || (state && state != NCCL_IN_PROGRESS))
-        fail_call(group, asked ? asked : state, "an operation");
+    else if (queried || (state && state != NCCL_IN_PROGRESS))
+        fail_call(group, queried ? queried : state, "an operation");
     pthread_mutex_lock(&c->lock);
     if (result != GPU_SUCCESS)
         return false;

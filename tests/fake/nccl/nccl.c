@@ -278,7 +278,7 @@ static int enqueue(struct nccl_comm_object *comm)
     return result ? NCCL_UNHANDLED_GPU_ERROR : NCCL_SUCCESS;
 }
 
-/* What a thread of the real library does is done by the calls that ask for it. */
+/* What a thread of the real library does is done by the calls that query it. */
 int ncclCommGetAsyncError(nccl_comm comm, int *state)
 {
     const int result = begin(__func__);

@@ -215,7 +215,7 @@ static void test_one_device_in_two_processes(void **state)
     assert_int_equal(processes[1].joined, FRIT_TIMEOUT);
 }
 
-/* A library is asked for its version when an instance opens it. */
+/* An instance reads the version of a library when it opens it. */
 static void test_another_version(void **state)
 {
     struct process processes[N_RANKS];
