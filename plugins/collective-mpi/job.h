@@ -11,6 +11,8 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
+#include <frit/collective.h>
+
 #include "mpi.h"
 
 enum { TAG_MESSAGE = 1, TAG_DATA = 16, MESSAGE_TEXT = 240, JOB_RANKS = 256 };
@@ -27,6 +29,7 @@ struct header {
     uint32_t kind, combine, root, n_buffers, dtype;
     uint32_t size;        /* of the group in JOIN; ranks that had joined in LEAVE */
     uint64_t count, hash; /* of the first buffer; of all */
+    char note[FRIT_COLLECTIVE_NOTE];
 };
 
 struct message {

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the operations compute: every kind in every element type, compared bit for bit with a plain
  * loop over the ranks in their order. */
-#include "world.h"
+#include "plugins/collective/world.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "collective-local/half.h"
 #include "reference/value.h"
 
 enum { GUARD = 16 };
@@ -189,7 +188,10 @@ static void test_each_kind_type_and_size(void **state)
     (void)state;
     world_open(&world);
     for (size_t d = 0; d < sizeof(dtypes) / sizeof(*dtypes); d++) {
-        for (size_t s = 0; s < 4; s++) {
+        if (value_size(dtypes[d]) == 2 && value_kind(dtypes[d]) != VALUE_REAL &&
+            !world_engine.combines_16_bit_integers)
+            continue;
+        for (size_t s = world_engine.scale > 1; s < (world_engine.scale > 1 ? 3 : 4); s++) {
             for (size_t c = 0; c < 4; c++)
                 run_task(&world, dtypes[d], sizes[s], counts[c]);
         }
@@ -205,9 +207,11 @@ static void test_many_portions(void **state)
     (void)state;
     world_open(&world);
     run_task(&world, FRIT_F32, 2, 200003);
-    run_task(&world, FRIT_F32, 3, 100003);
-    run_task(&world, FRIT_BF16, 2, 300001);
-    run_task(&world, FRIT_U8, 3, 300001);
+    if (world_engine.scale == 1) {
+        run_task(&world, FRIT_F32, 3, 100003);
+        run_task(&world, FRIT_BF16, 2, 300001);
+        run_task(&world, FRIT_U8, 3, 300001);
+    }
     world_close(&world);
 }
 
@@ -249,52 +253,6 @@ static void test_means_of_f16_do_not_overflow(void **state)
 {
     (void)state;
     run_alone(4, no_overflow, NULL);
-}
-
-/* ---- 16-bit floats ---- */
-
-static void expect_loaded(uint16_t bits, uint32_t dtype, float loaded)
-{
-    const float expected = (float)value_get(dtype, (const char *)&bits).real;
-
-    if (half_bits(loaded) != half_bits(expected) && !(loaded != loaded && expected != expected))
-        fail_msg("%#x is %g, not %g", bits, (double)loaded, (double)expected);
-}
-
-static void expect_stored(float real, uint32_t dtype, uint16_t stored)
-{
-    const union value value = {.real = (double)real};
-    uint16_t expected;
-
-    value_put(dtype, (char *)&expected, value);
-    if (stored != expected)
-        fail_msg("%a gives %#x, not %#x", (double)real, stored, expected);
-}
-
-static void test_conversions(void **state)
-{
-    (void)state;
-    for (uint32_t bits = 0; bits < 0x10000; bits++) {
-        expect_loaded((uint16_t)bits, FRIT_F16, half_from_f16((uint16_t)bits));
-        expect_loaded((uint16_t)bits, FRIT_BF16, half_from_bf16((uint16_t)bits));
-    }
-    for (uint64_t bits = 0; bits <= UINT32_MAX; bits += 8191) {
-        const float real = half_real((int32_t)(uint32_t)bits);
-
-        expect_stored(real, FRIT_F16, half_to_f16(real));
-        expect_stored(real, FRIT_BF16, half_to_bf16(real));
-    }
-    /* Halves between neighbours, which go to even, and what is just beside. */
-    for (uint32_t half = 0; half < 0x7c00; half++) {
-        const float middle =
-            (half_from_f16((uint16_t)half) + half_from_f16((uint16_t)(half + 1))) / 2;
-
-        for (int32_t d = -1; d <= 1 && half < 0x7bff; d++)
-            expect_stored(half_real(half_bits(middle) + d), FRIT_F16,
-                          half_to_f16(half_real(half_bits(middle) + d)));
-    }
-    expect_stored(65519.996f, FRIT_F16, half_to_f16(65519.996f));
-    expect_stored(65520, FRIT_F16, half_to_f16(65520));
 }
 
 /* ---- buckets ---- */
@@ -343,7 +301,7 @@ static void each_division(struct rank *rank)
     CHECK(rank, in && expected);
     for (uint64_t i = 0; i < TOTAL && !rank->fault; i++)
         put_expected(expected + 4 * i, FRIT_F32, false, rank->size, i);
-    for (size_t s = 0; s < 4 && !rank->fault; s++)
+    for (size_t s = world_engine.scale > 1; s < 4 && !rank->fault; s++)
         in_buffers(rank, in, expected, steps[s]);
     free(in);
     free(expected);
@@ -362,7 +320,6 @@ int main(void)
         cmocka_unit_test(test_many_portions),
         cmocka_unit_test(test_the_order_of_ranks),
         cmocka_unit_test(test_means_of_f16_do_not_overflow),
-        cmocka_unit_test(test_conversions),
         cmocka_unit_test(test_any_division_gives_the_same_bits),
     };
 
