@@ -245,18 +245,20 @@ static const char *dtype_name(uint32_t dtype)
     }
 }
 
-static void print_header(const struct header *header, char *text, size_t bytes)
+static void print_header(const struct header *header, bool with_note, char *text, size_t bytes)
 {
-    int used = snprintf(text, bytes, "%s", kind_name(header->kind));
+    char elements[64] = "", more[40] = "", root[24] = "", note[FRIT_COLLECTIVE_NOTE + 4] = "";
 
     if (header->n_buffers)
-        used += snprintf(text + used, bytes - (size_t)used, " of %" PRIu64 " %s", header->count,
-                         dtype_name(header->dtype));
+        snprintf(elements, sizeof elements, " of %" PRIu64 " %.20s", header->count,
+                 dtype_name(header->dtype));
     if (header->n_buffers > 1)
-        used += snprintf(text + used, bytes - (size_t)used, " and %u buffers more",
-                         header->n_buffers - 1);
+        snprintf(more, sizeof more, " and %u buffers more", header->n_buffers - 1);
     if (header->kind == FRIT_COLLECTIVE_BROADCAST)
-        snprintf(text + used, bytes - (size_t)used, " from rank %u", header->root);
+        snprintf(root, sizeof root, " from rank %u", header->root);
+    if (with_note && *header->note)
+        snprintf(note, sizeof note, " (%.31s)", header->note);
+    snprintf(text, bytes, "%.20s%s%s%s%s", kind_name(header->kind), elements, more, root, note);
 }
 
 static const struct header *header_of(const frit_group *group, uint32_t rank, uint64_t number)
@@ -269,17 +271,19 @@ static const struct header *header_of(const frit_group *group, uint32_t rank, ui
 static bool agree(frit_group *group, uint64_t number)
 {
     const struct header *first = header_of(group, 0, number);
-    char mine[80], theirs[80], text[MESSAGE_TEXT];
+    char mine[192], theirs[192], text[MESSAGE_TEXT];
+    bool with_note;
 
     for (uint32_t r = 1; r < group->size; r++) {
         const struct header *other = header_of(group, r, number);
 
         if (memcmp(first, other, sizeof *first) == 0)
             continue;
-        print_header(first, mine, sizeof mine);
-        print_header(other, theirs, sizeof theirs);
-        snprintf(text, sizeof text, "operation %" PRIu64 " is %s on rank 0, %s on rank %u", number,
-                 mine, theirs, r);
+        with_note = strcmp(first->note, other->note) != 0;
+        print_header(first, with_note, mine, sizeof mine);
+        print_header(other, with_note, theirs, sizeof theirs);
+        snprintf(text, sizeof text, "operation %" PRIu64 " is %.84s on rank 0, %.84s on rank %u",
+                 number, mine, theirs, r);
         fail_now(group, FRIT_MISMATCH, text);
         return false;
     }

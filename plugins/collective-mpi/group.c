@@ -320,6 +320,8 @@ static frit_status take(const frit_group *group, const frit_collective_op *op, s
                                      .root = op->kind == FRIT_COLLECTIVE_BROADCAST ? op->root : 0,
                                      .n_buffers = n,
                                      .hash = hash_begin}};
+    if (op->struct_size >= FRIT_END_OF(frit_collective_op, note))
+        snprintf(out->header.note, sizeof out->header.note, "%.*s", (int)sizeof op->note, op->note);
     if (n == 0)
         return FRIT_OK;
     out->buffers = plug_new(group->plug, n * sizeof *out->buffers, "an operation", err);

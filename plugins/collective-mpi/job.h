@@ -12,6 +12,8 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
+#include <frit/collective.h>
+
 #include "bell.h"
 #include "mpi.h"
 
@@ -33,6 +35,7 @@ struct header {
     uint32_t small_bytes; /* of all elements, if they travel with the header; else 0 */
     uint32_t reserved;
     uint64_t count, hash; /* of the first buffer; of all */
+    char note[FRIT_COLLECTIVE_NOTE];
 };
 
 struct message {

@@ -22,7 +22,7 @@ job() { # RANKS SCENARIO
 for n in 2 4; do
   job $n results || fail "results of $n ranks"
 done
-for scenario in mismatch aborted left late background together quiet; do
+for scenario in mismatch mismatched_notes aborted left late background together quiet; do
   job 2 $scenario || fail "$scenario"
 done
 # Between hosts, where no memory is shared.

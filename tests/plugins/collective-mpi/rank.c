@@ -276,6 +276,28 @@ static void mismatch(void)
     leave();
 }
 
+static void mismatched_notes(void)
+{
+    float x = 7;
+    const frit_collective_buffer buffer = {&x, &x, 1, FRIT_F32, 0};
+    frit_collective_op op = {.struct_size = sizeof op,
+                             .kind = FRIT_COLLECTIVE_ALL_REDUCE,
+                             .n_buffers = 1,
+                             .buffer_stride = sizeof buffer,
+                             .buffers = &buffer,
+                             .note = "step 1"};
+    uint64_t value;
+
+    op.note[5] = rank == 1 ? '2' : '1';
+    CHECK(join(1, patience, size) == FRIT_OK);
+    if (table->begin(group, &op, &value, &err) == FRIT_OK)
+        CHECK(table->wait(group, value, patience, &err) == FRIT_MISMATCH);
+    CHECK(strcmp(err.text, "operation 1 is all_reduce of 1 f32 (step 1) on rank 0, all_reduce of "
+                           "1 f32 (step 2) on rank 1") == 0);
+    CHECK(x == 7);
+    leave();
+}
+
 static void aborted(void)
 {
     const frit_err why = {.struct_size = sizeof why, .text = "the step took too long"};
@@ -509,11 +531,11 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         void (*run)(void);
-    } scenarios[] = {{"results", results}, {"mismatch", mismatch},
-                     {"aborted", aborted}, {"left", left},
-                     {"late", late},       {"killed", killed},
-                     {"alone", alone},     {"background", background},
-                     {"quiet", quiet},     {"together", together}};
+    } scenarios[] = {
+        {"results", results}, {"mismatch", mismatch}, {"mismatched_notes", mismatched_notes},
+        {"aborted", aborted}, {"left", left},         {"late", late},
+        {"killed", killed},   {"alone", alone},       {"background", background},
+        {"quiet", quiet},     {"together", together}};
 
     rank = number_of("OMPI_COMM_WORLD_RANK");
     size = number_of("OMPI_COMM_WORLD_SIZE");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "world.h"
+#include "plugins/collective/world.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -18,6 +18,20 @@ static frit_status set_error(void *self, frit_err *err, frit_status status, int6
         snprintf(err->text, sizeof(err->text), "%.*s", (int)text.len, text.ptr);
     }
     return status;
+}
+
+char world_log[512];
+
+static void write_log(void *self, uint32_t level, frit_str topic, frit_str text)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+    (void)self;
+    (void)level;
+    (void)topic;
+    pthread_mutex_lock(&lock);
+    snprintf(world_log, sizeof(world_log), "%.*s", (int)text.len, text.ptr);
+    pthread_mutex_unlock(&lock);
 }
 
 static void *take_memory(void *self, uint64_t bytes, uint64_t align)
@@ -52,30 +66,59 @@ static uint64_t now_ns(void *self)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
+static frit_status get_text(void *self, frit_str name, frit_str *out, frit_err *err)
+{
+    const char *text = world_engine.option(name);
+
+    (void)self;
+    (void)err;
+    *out = (frit_str){text, strlen(text)};
+    return FRIT_OK;
+}
+
+static bool is(frit_str id, const char *name)
+{
+    return id.len == strlen(name) && memcmp(id.ptr, name, id.len) == 0;
+}
+
 static const void *get_interface(void *self, frit_str id)
 {
     static const frit_host_core core = {.struct_size = sizeof(core),
+                                        .log = write_log,
                                         .err_set = set_error,
                                         .mem_alloc = take_memory,
                                         .mem_free = give_memory,
                                         .now_ns = now_ns};
 
+    static const frit_host_options options = {.struct_size = sizeof(options), .get_str = get_text};
+
     (void)self;
-    return id.len == strlen(FRIT_HOST_CORE) && memcmp(id.ptr, FRIT_HOST_CORE, id.len) == 0 ? &core
-                                                                                           : NULL;
+    if (is(id, FRIT_HOST_OPTIONS) && world_engine.option)
+        return &options;
+    return is(id, FRIT_HOST_CORE) ? &core : NULL;
+}
+
+void world_open_without_id(struct world *world)
+{
+    frit_err err = {.struct_size = sizeof(err)};
+
+    if (world_engine.start)
+        world_engine.start();
+    *world = (struct world){.plugin = load_plugin(world_engine.plugin)};
+    world->root = (frit_host_root){
+        .struct_size = sizeof(world->root), .self = world, .get_interface = get_interface};
+    assert_int_equal(world->plugin->open(&world->root, &world->instance, &err), FRIT_OK);
+    world->table = world->plugin->get_interface(world->instance, FRIT_STR(FRIT_COLLECTIVE_TABLE));
+    assert_non_null(world->table);
 }
 
 void world_open(struct world *world)
 {
     frit_err err = {.struct_size = sizeof(err)};
 
-    *world = (struct world){.plugin = load_plugin("collective-local")};
-    world->root = (frit_host_root){
-        .struct_size = sizeof(world->root), .self = world, .get_interface = get_interface};
-    assert_int_equal(world->plugin->open(&world->root, &world->instance, &err), FRIT_OK);
-    world->table = world->plugin->get_interface(world->instance, FRIT_STR(FRIT_COLLECTIVE_TABLE));
-    assert_non_null(world->table);
-    assert_int_equal(world->table->group_id(world->instance, &world->id, &err), FRIT_OK);
+    world_open_without_id(world);
+    if (world->table->group_id(world->instance, &world->id, &err))
+        fail_msg("%s", err.text);
 }
 
 void world_close(struct world *world)
@@ -88,14 +131,14 @@ void world_close(struct world *world)
 
 frit_status rank_join(struct rank *rank, uint64_t timeout_ns)
 {
-    const frit_group_params params = {.struct_size = sizeof(params),
-                                      .rank = rank->number,
-                                      .size = rank->size,
-                                      .id = &rank->world->id,
-                                      .timeout_ns = timeout_ns,
-                                      .space = FRIT_STR("host.ptr"),
-                                      .name = FRIT_STR("test")};
+    frit_group_params params = {.struct_size = sizeof(params),
+                                .rank = rank->number,
+                                .size = rank->size,
+                                .id = &rank->world->id,
+                                .timeout_ns = timeout_ns,
+                                .name = FRIT_STR("test")};
 
+    world_engine.set_device(rank->number, &params);
     return rank->world->table->group_create(rank->world->instance, &params, &rank->group,
                                             &rank->err);
 }

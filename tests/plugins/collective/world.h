@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The built engine in the smallest host, and groups whose ranks are threads of the test. */
-#ifndef PLUGINS_LOCAL_WORLD_H
-#define PLUGINS_LOCAL_WORLD_H
+/* A built engine in the smallest host, and groups whose ranks are threads of the test. */
+#ifndef PLUGINS_COLLECTIVE_WORLD_H
+#define PLUGINS_COLLECTIVE_WORLD_H
 
 #include "unit.h"
 
@@ -17,6 +17,26 @@
 enum { MAX_RANKS = 64 };
 
 static const uint64_t patience = 20000000000u;
+
+/* What differs between engines.  A program has one, in a file of its own. */
+struct engine {
+    const char *plugin;
+    uint32_t max_ranks;        /* that a test can have, at most MAX_RANKS */
+    uint32_t too_many_ranks;   /* that the engine refuses */
+    const char *foreign_space; /* that it cannot reach */
+    bool refuses_foreign_ids;
+    bool combines_16_bit_integers;
+    bool works_for_all; /* who waits completes the operation for all ranks */
+    int scale;          /* tests with much data do 1 / scale of it */
+    /* Before the plugin is opened; NULL: nothing. */
+    void (*start)(void);
+    /* Sets what the rank's memory is. */
+    void (*set_device)(uint32_t rank, frit_group_params *params);
+    /* The value of an option; NULL: the engine has none. */
+    const char *(*option)(frit_str name);
+};
+
+extern const struct engine world_engine;
 
 struct world {
     frit_host_root root;
@@ -50,7 +70,12 @@ struct rank {
         }                                     \
     } while (0)
 
+/* The last message that an engine has logged. */
+extern char world_log[512];
+
 void world_open(struct world *world);
+/* The same for an engine that may have no id to give. */
+void world_open_without_id(struct world *world);
 /* All memory must be back. */
 void world_close(struct world *world);
 

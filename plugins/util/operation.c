@@ -1,16 +1,14 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-#include "operation.h"
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include "util/operation.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include <frit/op.h>
 
-#include "collective/combine.h"
-
 /* ---- checks ---- */
 
-static bool combines(uint32_t kind)
+bool operation_combines(uint32_t kind)
 {
     return kind == FRIT_COLLECTIVE_ALL_REDUCE || kind == FRIT_COLLECTIVE_REDUCE_SCATTER;
 }
@@ -33,11 +31,13 @@ static bool ends_with_a_byte(const frit_collective_buffer *buffer)
 }
 
 static frit_status check_buffer(const struct plug *plug, const frit_collective_op *op, uint32_t i,
-                                bool reads, frit_err *err)
+                                const struct operation_limits *limits, frit_err *err)
 {
     const frit_collective_buffer buffer = buffer_at(op, i);
+    const bool reads = op->kind != FRIT_COLLECTIVE_BROADCAST || op->root == limits->rank;
 
-    if (!frit_storage_bytes(buffer.dtype, 8) || (combines(op->kind) && !combine_has(buffer.dtype)))
+    if (!frit_storage_bytes(buffer.dtype, 8) ||
+        (operation_combines(op->kind) && !limits->can_combine(buffer.dtype)))
         return plug_fail(plug, err, FRIT_UNSUPPORTED,
                          "buffer %u has an element type that cannot be combined: %u", i,
                          buffer.dtype);
@@ -50,24 +50,22 @@ static frit_status check_buffer(const struct plug *plug, const frit_collective_o
     return FRIT_OK;
 }
 
-frit_status operation_check(const struct plug *plug, const frit_collective_op *op, uint32_t rank,
-                            uint32_t size, frit_err *err)
+frit_status operation_check(const struct plug *plug, const frit_collective_op *op,
+                            const struct operation_limits *limits, frit_err *err)
 {
-    const bool broadcast = op->kind == FRIT_COLLECTIVE_BROADCAST;
-
     if (op->struct_size < FRIT_END_OF(frit_collective_op, buffers))
         return plug_fail(plug, err, FRIT_INCOMPATIBLE, "an operation of %u bytes", op->struct_size);
     if (op->kind < FRIT_COLLECTIVE_BARRIER || op->kind > FRIT_COLLECTIVE_REDUCE_SCATTER)
         return plug_fail(plug, err, FRIT_UNSUPPORTED, "an operation of kind %u", op->kind);
-    if (combines(op->kind) && op->combine != FRIT_CHOICE_combine_sum &&
+    if (operation_combines(op->kind) && op->combine != FRIT_CHOICE_combine_sum &&
         op->combine != FRIT_CHOICE_combine_mean)
         return plug_fail(plug, err, FRIT_UNSUPPORTED, "values combined by %u", op->combine);
-    if (broadcast && op->root >= size)
-        return plug_fail(plug, err, FRIT_INVALID, "root %u of %u ranks", op->root, size);
+    if (op->kind == FRIT_COLLECTIVE_BROADCAST && op->root >= limits->size)
+        return plug_fail(plug, err, FRIT_INVALID, "root %u of %u ranks", op->root, limits->size);
     if (op->kind == FRIT_COLLECTIVE_BARRIER && op->n_buffers)
         return plug_fail(plug, err, FRIT_INVALID, "a barrier has no buffers");
     for (uint32_t i = 0; i < op->n_buffers; i++) {
-        const frit_status status = check_buffer(plug, op, i, !broadcast || op->root == rank, err);
+        const frit_status status = check_buffer(plug, op, i, limits, err);
 
         if (status)
             return status;
@@ -101,9 +99,12 @@ frit_status operation_copy(const struct plug *plug, const frit_collective_op *op
     if (status)
         return status;
     out->kind = op->kind;
-    out->combine = combines(op->kind) ? op->combine : 0;
+    out->combine = operation_combines(op->kind) ? op->combine : 0;
     out->root = op->kind == FRIT_COLLECTIVE_BROADCAST ? op->root : 0;
     out->n_buffers = op->n_buffers;
+    memset(out->note, 0, sizeof(out->note));
+    if (op->struct_size >= FRIT_END_OF(frit_collective_op, note))
+        snprintf(out->note, sizeof(out->note), "%.*s", (int)sizeof(op->note), op->note);
     for (uint32_t i = 0; i < op->n_buffers; i++)
         out->buffers[i] = buffer_at(op, i);
     return FRIT_OK;
@@ -121,7 +122,7 @@ bool operation_equal(const struct operation *a, const struct operation *b, uint3
 {
     *buffer = 0;
     if (a->kind != b->kind || a->combine != b->combine || a->root != b->root ||
-        a->n_buffers != b->n_buffers)
+        a->n_buffers != b->n_buffers || strcmp(a->note, b->note) != 0)
         return false;
     for (uint32_t i = 0; i < a->n_buffers; i++) {
         if (a->buffers[i].count == b->buffers[i].count &&
@@ -144,7 +145,8 @@ static const char *dtype_name(uint32_t dtype)
     return dtype < sizeof(names) / sizeof(*names) && names[dtype] ? names[dtype] : "?";
 }
 
-void operation_print(const struct operation *op, uint32_t buffer, char *text, size_t size)
+void operation_print(const struct operation *op, uint32_t buffer, bool with_note, char *text,
+                     size_t size)
 {
     static const char *const names[] = {[FRIT_COLLECTIVE_BARRIER] = "barrier",
                                         [FRIT_COLLECTIVE_ALL_REDUCE] = "all_reduce",
@@ -152,8 +154,9 @@ void operation_print(const struct operation *op, uint32_t buffer, char *text, si
                                         [FRIT_COLLECTIVE_ALL_GATHER] = "all_gather",
                                         [FRIT_COLLECTIVE_REDUCE_SCATTER] = "reduce_scatter"};
     char first[32] = "", which[48] = "", elements[48] = "no buffers";
+    char note[FRIT_COLLECTIVE_NOTE + 4] = "";
 
-    if (combines(op->kind))
+    if (operation_combines(op->kind))
         snprintf(first, sizeof(first), "%s, ",
                  op->combine == FRIT_CHOICE_combine_mean ? "mean" : "sum");
     else if (op->kind == FRIT_COLLECTIVE_BROADCAST)
@@ -164,8 +167,10 @@ void operation_print(const struct operation *op, uint32_t buffer, char *text, si
         snprintf(elements, sizeof(elements), "%llu %s",
                  (unsigned long long)op->buffers[buffer].count,
                  dtype_name(op->buffers[buffer].dtype));
+    if (with_note && *op->note)
+        snprintf(note, sizeof(note), " (%s)", op->note);
     if (op->kind == FRIT_COLLECTIVE_BARRIER)
-        snprintf(text, size, "%s", names[op->kind]);
+        snprintf(text, size, "%s%s", names[op->kind], note);
     else
-        snprintf(text, size, "%s(%s%s%s)", names[op->kind], first, which, elements);
+        snprintf(text, size, "%s(%s%s%s)%s", names[op->kind], first, which, elements, note);
 }

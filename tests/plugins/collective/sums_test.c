@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the operations compute: every kind in every element type, compared bit for bit with a plain
  * loop over the ranks in their order. */
-#include "world.h"
+#include "plugins/collective/world.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -188,7 +188,10 @@ static void test_each_kind_type_and_size(void **state)
     (void)state;
     world_open(&world);
     for (size_t d = 0; d < sizeof(dtypes) / sizeof(*dtypes); d++) {
-        for (size_t s = 0; s < 4; s++) {
+        if (value_size(dtypes[d]) == 2 && value_kind(dtypes[d]) != VALUE_REAL &&
+            !world_engine.combines_16_bit_integers)
+            continue;
+        for (size_t s = world_engine.scale > 1; s < (world_engine.scale > 1 ? 3 : 4); s++) {
             for (size_t c = 0; c < 4; c++)
                 run_task(&world, dtypes[d], sizes[s], counts[c]);
         }
@@ -204,9 +207,11 @@ static void test_many_portions(void **state)
     (void)state;
     world_open(&world);
     run_task(&world, FRIT_F32, 2, 200003);
-    run_task(&world, FRIT_F32, 3, 100003);
-    run_task(&world, FRIT_BF16, 2, 300001);
-    run_task(&world, FRIT_U8, 3, 300001);
+    if (world_engine.scale == 1) {
+        run_task(&world, FRIT_F32, 3, 100003);
+        run_task(&world, FRIT_BF16, 2, 300001);
+        run_task(&world, FRIT_U8, 3, 300001);
+    }
     world_close(&world);
 }
 
@@ -296,7 +301,7 @@ static void each_division(struct rank *rank)
     CHECK(rank, in && expected);
     for (uint64_t i = 0; i < TOTAL && !rank->fault; i++)
         put_expected(expected + 4 * i, FRIT_F32, false, rank->size, i);
-    for (size_t s = 0; s < 4 && !rank->fault; s++)
+    for (size_t s = world_engine.scale > 1; s < 4 && !rank->fault; s++)
         in_buffers(rank, in, expected, steps[s]);
     free(in);
     free(expected);
