@@ -8,6 +8,9 @@
 
 enum { HOST = 96, KEY = 64 };
 
+/* How long a rank waits for another one before it looks whether the group has ended. */
+static const uint64_t slice_ns = 50000000;
+
 /* What a rank says of itself.  All of it is text or bytes. */
 struct presence {
     char vendor[8], version[32];
@@ -122,6 +125,35 @@ static frit_status make_presence(const frit_group *group, struct presence *own, 
                   : FRIT_OK;
 }
 
+/* The failure of the group, which another rank of this process may have ended. */
+static frit_status find_failure(const frit_group *group, frit_err *err)
+{
+    struct communicator *c = group->communicator;
+    frit_status status;
+
+    pthread_mutex_lock(&c->lock);
+    status = c->error.status ? communicator_error(c, err) : FRIT_OK;
+    pthread_mutex_unlock(&c->lock);
+    return status;
+}
+
+static frit_status await_presence(const frit_group *group, const frit_group_params *params,
+                                  uint32_t rank, const struct deadline *deadline,
+                                  struct presence *out, frit_err *err)
+{
+    frit_status status, failure;
+    uint64_t left;
+
+    do {
+        left = deadline_left(deadline);
+        status = read_presence(params, rank, left < slice_ns ? left : slice_ns, out, err);
+        failure = find_failure(group, err);
+        if (failure)
+            return failure;
+    } while (status == FRIT_TIMEOUT && left);
+    return status == FRIT_TIMEOUT ? report_missing(group, params, err) : status;
+}
+
 frit_status exchange_run(const frit_group *group, const frit_group_params *params,
                          const struct deadline *deadline, struct nccl_id *out, frit_err *err)
 {
@@ -137,9 +169,7 @@ frit_status exchange_run(const frit_group *group, const frit_group_params *param
     for (uint32_t r = 0; r < params->size && !status; r++) {
         if (r == group->rank)
             continue;
-        status = read_presence(params, r, deadline_left(deadline), &other, err);
-        if (status == FRIT_TIMEOUT)
-            return report_missing(group, params, err);
+        status = await_presence(group, params, r, deadline, &other, err);
         if (!status)
             status = check(group, r, &own, &other, err);
         if (!status && r == 0)
