@@ -76,21 +76,25 @@ static frit_status check(const frit_group *group, uint32_t rank, const struct pr
     return FRIT_OK;
 }
 
-static frit_status read_presence(const frit_group_params *params, uint32_t rank,
-                                 uint64_t timeout_ns, struct presence *out, frit_err *err)
+static frit_status read_presence(const frit_group *group, const frit_group_params *params,
+                                 uint32_t rank, uint64_t timeout_ns, struct presence *out,
+                                 frit_err *err)
 {
     uint64_t bytes = 0;
     char key[KEY];
     frit_status status = params->get(params->store, key_of(params, rank, key), out, sizeof *out,
                                      &bytes, timeout_ns, err);
 
-    if (!status && bytes != sizeof *out)
-        return FRIT_MISMATCH;
+    if (status)
+        return status;
+    if (bytes != sizeof *out)
+        return plug_fail(&group->communicator->instance->plug, err, FRIT_MISMATCH,
+                         "rank %u has another version of the engine", rank);
     clean(out->vendor, sizeof out->vendor);
     clean(out->version, sizeof out->version);
     clean(out->host, sizeof out->host);
     clean(out->bus_id, sizeof out->bus_id);
-    return status;
+    return FRIT_OK;
 }
 
 static frit_status report_missing(const frit_group *group, const frit_group_params *params,
@@ -103,7 +107,7 @@ static frit_status report_missing(const frit_group *group, const frit_group_para
     for (uint32_t r = 0; r < params->size && used < sizeof text; r++) {
         struct presence presence;
 
-        if (read_presence(params, r, 0, &presence, NULL))
+        if (read_presence(group, params, r, 0, &presence, NULL))
             used += (size_t)snprintf(text + used, sizeof text - used, used ? ", %u" : " %u", r);
     }
     return plug_fail(plug, err, FRIT_TIMEOUT, "no word from rank%s", text);
@@ -146,7 +150,7 @@ static frit_status await_presence(const frit_group *group, const frit_group_para
 
     do {
         left = deadline_left(deadline);
-        status = read_presence(params, rank, left < slice_ns ? left : slice_ns, out, err);
+        status = read_presence(group, params, rank, left < slice_ns ? left : slice_ns, out, err);
         failure = find_failure(group, err);
         if (failure)
             return failure;
