@@ -359,6 +359,13 @@ static bool is_launched(void)
     return false;
 }
 
+/* By what the launcher has set: mpirun of Open MPI has variables of its own, that of MPICH those of
+ * PMI, which srun sets for both. */
+static const struct mpi_abi *launcher_abi(void)
+{
+    return getenv("OMPI_COMM_WORLD_SIZE") || !getenv("PMI_RANK") ? &mpi_openmpi : &mpi_mpich;
+}
+
 /* Whether each rank of this host has a processor. */
 static bool have_processors(uint32_t n_ranks)
 {
@@ -446,7 +453,7 @@ static void launch(struct job *j, const char *library, bool shares_memory)
                  "this process was not started as a rank of an MPI job; use frit launch or mpirun");
         return;
     }
-    if (!mpi_load(&j->mpi, library, j->why, sizeof j->why))
+    if (!mpi_load(&j->mpi, library, launcher_abi(), j->why, sizeof j->why))
         return;
     j->bell = shared_create(sizeof *j->bell, shares_memory, &j->bell_number);
     if (!j->bell) {

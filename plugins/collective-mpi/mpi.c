@@ -3,7 +3,6 @@
 
 #include <dlfcn.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 static void *open_library(const struct mpi_abi *abi, int mode)
 {
@@ -12,15 +11,6 @@ static void *open_library(const struct mpi_abi *abi, int mode)
     for (const char *const *name = abi->libraries; *name && !found; name++)
         found = dlopen(*name, mode | RTLD_NOW | RTLD_LOCAL);
     return found;
-}
-
-/* By what the launcher has set: mpirun of Open MPI its own variables, that of MPICH those of PMI.
- */
-static const struct mpi_abi *launcher_abi(void)
-{
-    if (getenv("OMPI_COMM_WORLD_SIZE") || !getenv("PMI_RANK"))
-        return &mpi_openmpi;
-    return &mpi_mpich;
 }
 
 /* One that the program itself uses, else that of the launcher, else the other one: srun sets the
@@ -71,10 +61,11 @@ static const char *find_symbols(struct mpi *out, void *library)
     return !missing && !out->abi->find_objects(out, library) ? "the objects of its name" : missing;
 }
 
-bool mpi_load(struct mpi *out, const char *library, char *why, size_t why_bytes)
+bool mpi_load(struct mpi *out, const char *library, const struct mpi_abi *first, char *why,
+              size_t why_bytes)
 {
     void *opened = *library ? open_named(library, &out->abi, why, why_bytes)
-                            : open_any(&out->abi, why, why_bytes);
+                            : open_any(first, &out->abi, why, why_bytes);
     const char *missing = opened ? find_symbols(out, opened) : NULL;
 
     if (missing)

@@ -65,8 +65,9 @@ struct mpi_abi {
 
 extern const struct mpi_abi mpi_openmpi, mpi_mpich;
 
-/* Opens `library`, or if it is empty that of the launcher that has started this process, which then
- * stays in the process.  False: `why` says what is missing. */
-bool mpi_load(struct mpi *out, const char *library, char *why, size_t why_bytes);
+/* Opens `library`, which then stays in the process; if it is empty, the one that the program itself
+ * uses, else that of `first`, else the other one.  False: `why` says what is missing. */
+bool mpi_load(struct mpi *out, const char *library, const struct mpi_abi *first, char *why,
+              size_t why_bytes);
 
 #endif
