@@ -246,10 +246,10 @@ static frit_status train(struct session *s)
         progress_begin(&s->progress, "train", end - run->step);
     while (run->step < end && !st) {
         const uint64_t epoch = run->step / run->steps_an_epoch;
-        uint32_t right;
+        uint32_t right = 0;
 
         st = train_epoch(s, end);
-        if (!st && run->step % run->steps_an_epoch == 0) {
+        if (!st && is_first(s) && run->step % run->steps_an_epoch == 0) {
             st = trainer_test(&s->trainer, &s->data.test, &right, &s->err);
             run->right[epoch] = (float)right;
             if (!st)
