@@ -92,7 +92,7 @@ static frit_status close_job(struct replica *r)
 static void *serve(void *ctx)
 {
     struct replica *r = ctx;
-    frit_status (*job)(struct replica *replica);
+    frit_status (*job)(struct replica * replica);
 
     do {
         while (sem_wait(&r->start))
