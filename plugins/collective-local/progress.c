@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "combine.h"
+#include "collective/combine.h"
 #include "communicator.h"
 
 enum { FIRST_CAPACITY = 8 };

@@ -8,6 +8,9 @@
 
 enum { HOST = 96, KEY = 64 };
 
+/* How long a rank waits for another one before it looks whether the group has ended. */
+static const uint64_t slice_ns = 50000000;
+
 /* What a rank says of itself.  All of it is text or bytes. */
 struct presence {
     char vendor[8], version[32];
@@ -73,21 +76,25 @@ static frit_status check(const frit_group *group, uint32_t rank, const struct pr
     return FRIT_OK;
 }
 
-static frit_status read_presence(const frit_group_params *params, uint32_t rank,
-                                 uint64_t timeout_ns, struct presence *out, frit_err *err)
+static frit_status read_presence(const frit_group *group, const frit_group_params *params,
+                                 uint32_t rank, uint64_t timeout_ns, struct presence *out,
+                                 frit_err *err)
 {
     uint64_t bytes = 0;
     char key[KEY];
     frit_status status = params->get(params->store, key_of(params, rank, key), out, sizeof *out,
                                      &bytes, timeout_ns, err);
 
-    if (!status && bytes != sizeof *out)
-        return FRIT_MISMATCH;
+    if (status)
+        return status;
+    if (bytes != sizeof *out)
+        return plug_fail(&group->communicator->instance->plug, err, FRIT_MISMATCH,
+                         "rank %u has another version of the engine", rank);
     clean(out->vendor, sizeof out->vendor);
     clean(out->version, sizeof out->version);
     clean(out->host, sizeof out->host);
     clean(out->bus_id, sizeof out->bus_id);
-    return status;
+    return FRIT_OK;
 }
 
 static frit_status report_missing(const frit_group *group, const frit_group_params *params,
@@ -100,7 +107,7 @@ static frit_status report_missing(const frit_group *group, const frit_group_para
     for (uint32_t r = 0; r < params->size && used < sizeof text; r++) {
         struct presence presence;
 
-        if (read_presence(params, r, 0, &presence, NULL))
+        if (read_presence(group, params, r, 0, &presence, NULL))
             used += (size_t)snprintf(text + used, sizeof text - used, used ? ", %u" : " %u", r);
     }
     return plug_fail(plug, err, FRIT_TIMEOUT, "no word from rank%s", text);
@@ -122,6 +129,35 @@ static frit_status make_presence(const frit_group *group, struct presence *own, 
                   : FRIT_OK;
 }
 
+/* The failure of the group, which another rank of this process may have ended. */
+static frit_status find_failure(const frit_group *group, frit_err *err)
+{
+    struct communicator *c = group->communicator;
+    frit_status status;
+
+    pthread_mutex_lock(&c->lock);
+    status = c->error.status ? communicator_error(c, err) : FRIT_OK;
+    pthread_mutex_unlock(&c->lock);
+    return status;
+}
+
+static frit_status await_presence(const frit_group *group, const frit_group_params *params,
+                                  uint32_t rank, const struct deadline *deadline,
+                                  struct presence *out, frit_err *err)
+{
+    frit_status status, failure;
+    uint64_t left;
+
+    do {
+        left = deadline_left(deadline);
+        status = read_presence(group, params, rank, left < slice_ns ? left : slice_ns, out, err);
+        failure = find_failure(group, err);
+        if (failure)
+            return failure;
+    } while (status == FRIT_TIMEOUT && left);
+    return status == FRIT_TIMEOUT ? report_missing(group, params, err) : status;
+}
+
 frit_status exchange_run(const frit_group *group, const frit_group_params *params,
                          const struct deadline *deadline, struct nccl_id *out, frit_err *err)
 {
@@ -137,9 +173,7 @@ frit_status exchange_run(const frit_group *group, const frit_group_params *param
     for (uint32_t r = 0; r < params->size && !status; r++) {
         if (r == group->rank)
             continue;
-        status = read_presence(params, r, deadline_left(deadline), &other, err);
-        if (status == FRIT_TIMEOUT)
-            return report_missing(group, params, err);
+        status = await_presence(group, params, r, deadline, &other, err);
         if (!status)
             status = check(group, r, &own, &other, err);
         if (!status && r == 0)

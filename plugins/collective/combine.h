@@ -4,8 +4,8 @@
  *
  * f16 and bf16 are summed in f32 and rounded once.  Sums of integers wrap.  A mean divides the sum
  * once; that of integers is summed in 64 bits and truncated. */
-#ifndef LOCAL_COMBINE_H
-#define LOCAL_COMBINE_H
+#ifndef COLLECTIVE_COMBINE_H
+#define COLLECTIVE_COMBINE_H
 
 #include <stdbool.h>
 #include <stdint.h>
