@@ -41,7 +41,10 @@ static frit_status create_group(struct frit_rank *rank, const struct rank_config
                                       .id = config->id,
                                       .timeout_ns = config->join_timeout_ns,
                                       .space = FRIT_STR("host.ptr"),
-                                      .name = {rank->name, strlen(rank->name)}};
+                                      .name = {rank->name, strlen(rank->name)},
+                                      .store = config->store_ctx,
+                                      .put = config->store ? config->store->put : NULL,
+                                      .get = config->store ? config->store->get : NULL};
 
     TRY(fail_from(err, config->table->group_create(config->instance, &params, &rank->group, err),
                   "group_create"));
@@ -236,7 +239,7 @@ frit_status rank_run(struct frit_rank *rank, const frit_collective_op *op, frit_
     if (rank->failure.status)
         return pass_on(&rank->failure, err);
     if (rank->hooks)
-        rank->hooks->begins(rank->hooks_ctx);
+        rank->hooks->begins(rank->hooks_ctx, op->n_buffers ? op->buffers->count : 0);
     st = begin(rank, op, &why);
     if (st == FRIT_UNSUPPORTED) /* on each rank, as it depends on the operation alone */
         return pass_on(&why, err);
