@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/fail.h"
+#include "grad/completion.h"
 #include "grad/parts.h"
 #include "grad/rule.h"
 #include "graph/decompose/decompose.h"
@@ -284,32 +285,46 @@ static frit_status seed(struct backward_pass *p, frit_tensor *out, frit_tensor *
     return FRIT_OK;
 }
 
-static frit_status run_pass(struct backward_pass *p, frit_tensor *const *out,
-                            frit_tensor *const *grads, uint32_t n)
+/* All nodes, after the losses have their gradients. */
+static frit_status pass_nodes(struct backward_pass *p, const struct completion_watch *watch)
 {
     struct history *history = p->history;
+    struct completion completion;
+    frit_status st = completion_begin(&completion, watch, history, p->err);
+
+    for (uint32_t k = history->n_nodes; k-- > 0 && !st;) {
+        if (is_reached(history, &history->nodes[k]))
+            st = pass_node(p, &history->nodes[k]);
+        if (!st)
+            st = completion_passed(&completion, history, k, p->err);
+    }
+    completion_end(&completion);
+    return st;
+}
+
+static frit_status run_pass(struct backward_pass *p, frit_tensor *const *out,
+                            frit_tensor *const *grads, uint32_t n,
+                            const struct completion_watch *watch)
+{
+    const struct history *history = p->history;
 
     if (history->is_short_of_memory)
         return fail(p->err, FRIT_NO_HOST_MEMORY,
                     "grad_backward: memory was short while ops were recorded");
     for (uint32_t i = 0; i < n; i++)
         TRY(seed(p, out[i], grads ? grads[i] : NULL));
-    for (uint32_t k = history->n_nodes; k-- > 0;) {
-        if (is_reached(history, &history->nodes[k]))
-            TRY(pass_node(p, &history->nodes[k]));
-    }
-    return FRIT_OK;
+    return pass_nodes(p, watch);
 }
 
 frit_status backward(struct history *history, frit_tensor *const *out, frit_tensor *const *grads,
-                     uint32_t n, bool keep, frit_err *err)
+                     uint32_t n, bool keep, const struct completion_watch *watch, frit_err *err)
 {
     struct backward_pass p = {.history = history, .keep = keep, .err = err};
     frit_status st = binding_current(history->device, &p.binding, err);
 
     history_pause();
     if (!st)
-        st = run_pass(&p, out, grads, n);
+        st = run_pass(&p, out, grads, n, watch);
     for (uint32_t v = 0; v < history->n_values; v++) /* what a failed pass left */
         drop_grad(&history->values[v]);
     history_resume();

@@ -104,7 +104,7 @@ frit_status frit_grad_backward_many(frit_tensor *const *tensors, frit_tensor *co
             st = fail(&own, FRIT_INVALID, "grad_backward: the tensors are of several devices");
     }
     if (!st)
-        st = backward(history, tensors, grads, (uint32_t)count, flags & FRIT_GRAD_KEEP, &own);
+        st = backward(history, tensors, grads, (uint32_t)count, flags & FRIT_GRAD_KEEP, NULL, &own);
     return report(err, st, &own);
 }
 

@@ -145,6 +145,14 @@ uint32_t history_value_of(struct history *history, frit_tensor *tensor)
     return value;
 }
 
+void history_set_grad(struct history *history, uint32_t value, frit_tensor *grad)
+{
+    frit_tensor *before = history->values[value].grad;
+
+    history->values[value].grad = history_keep(grad);
+    history_unkeep(before);
+}
+
 /* HISTORY_NONE: no memory. */
 static uint32_t add_value(struct history *history, const struct op_type *type)
 {

@@ -98,6 +98,8 @@ void history_repause(uint32_t before);
 
 /* The number of a tensor's value, HISTORY_NONE for a constant. */
 uint32_t history_value_of(struct history *history, frit_tensor *tensor);
+/* Replaces the gradient of a value; `grad` stays the caller's. */
+void history_set_grad(struct history *history, uint32_t value, frit_tensor *grad);
 /* Makes the tensor a watched value. */
 frit_status history_watch(struct history *history, frit_tensor *tensor, frit_err *err);
 

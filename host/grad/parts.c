@@ -32,7 +32,7 @@ static frit_status go_back(struct history *history, const struct replay *replay,
         reached[n] = out[k];
         grads[n++] = out_grads[k];
     }
-    return backward(history, reached, grads, n, false, err);
+    return backward(history, reached, grads, n, false, NULL, err);
 }
 
 /* An operand that occurs twice has one gradient, at its first place. */

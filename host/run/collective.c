@@ -4,11 +4,11 @@
 #include <frit/collective.h>
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/fail.h"
 #include "device/device.h"
 #include "device/pending.h"
-#include "graph/attrs.h"
 #include "memory/buffer.h"
 #include "memory/memory.h"
 #include "run/drain.h"
@@ -31,45 +31,44 @@ static struct operation_bytes dense_bytes(const struct value *value)
                                     .bytes = bytes_of(value)};
 }
 
+static int64_t field_of(uint32_t op, const void *record, const char *name)
+{
+    const frit_record_info *info = op_record(op_row(op));
+    int64_t value = 0;
+
+    for (uint32_t i = 0; i < info->n_fields; i++) {
+        if (strcmp(info->field[i].name, name) == 0)
+            memcpy(&value, (const char *)record + info->field[i].offset, sizeof(value));
+    }
+    return value;
+}
+
 struct collective_attrs collective_attrs_of(uint32_t op, const void *record)
 {
-    const frit_attrs_all_gather *gather = record;
-    const frit_attrs_reduce_scatter *scatter = record;
-    const frit_attrs_broadcast_from *broadcast = record;
-    const frit_attrs_collective *reduce = record;
-
     if (!record)
         return (struct collective_attrs){0};
-    switch (op) {
-    case FRIT_OP_all_gather:
-        return (struct collective_attrs){.group = gather->group, .ranks = gather->ranks};
-    case FRIT_OP_reduce_scatter:
-        return (struct collective_attrs){.combine = (uint32_t)scatter->combine,
-                                         .group = scatter->group,
-                                         .ranks = scatter->ranks};
-    case FRIT_OP_broadcast_from:
-        return (struct collective_attrs){.group = broadcast->group, .root = broadcast->root};
-    case FRIT_OP_all_reduce:
-    case FRIT_OP_all_reduce_coalesced:
-        return (struct collective_attrs){.combine = (uint32_t)reduce->combine,
-                                         .group = reduce->group};
-    default:
-        return (struct collective_attrs){0};
-    }
+    return (struct collective_attrs){.combine = (uint32_t)field_of(op, record, "combine"),
+                                     .group = field_of(op, record, "group"),
+                                     .root = field_of(op, record, "root"),
+                                     .ranks = field_of(op, record, "ranks")};
 }
+
+/* What the engine does for each row. */
+static const struct {
+    uint32_t row, kind;
+} kinds[] = {{FRIT_OP_all_reduce, FRIT_COLLECTIVE_ALL_REDUCE},
+             {FRIT_OP_all_reduce_coalesced, FRIT_COLLECTIVE_ALL_REDUCE},
+             {FRIT_OP_all_gather, FRIT_COLLECTIVE_ALL_GATHER},
+             {FRIT_OP_reduce_scatter, FRIT_COLLECTIVE_REDUCE_SCATTER},
+             {FRIT_OP_broadcast_from, FRIT_COLLECTIVE_BROADCAST}};
 
 static uint32_t kind_of(uint32_t op)
 {
-    switch (op) {
-    case FRIT_OP_all_gather:
-        return FRIT_COLLECTIVE_ALL_GATHER;
-    case FRIT_OP_reduce_scatter:
-        return FRIT_COLLECTIVE_REDUCE_SCATTER;
-    case FRIT_OP_broadcast_from:
-        return FRIT_COLLECTIVE_BROADCAST;
-    default:
-        return FRIT_COLLECTIVE_ALL_REDUCE;
-    }
+    uint32_t i = 0;
+
+    while (kinds[i].row != op)
+        i++;
+    return kinds[i].kind;
 }
 
 static frit_status check_attrs(const struct collective_call *call, const struct frit_rank *rank,

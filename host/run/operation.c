@@ -14,7 +14,6 @@
 #include "load/registry.h"
 #include "memory/buffer.h"
 #include "memory/memory.h"
-#include "record/stream.h"
 #include "run/rank.h"
 #include "tensor/failure.h"
 
@@ -286,7 +285,7 @@ static void fail_result(struct operation *o, struct frit_rank *rank, frit_err *e
     (void)fail_context(err, "%s", op_row(o->row)->name);
     failure = failure_create(err);
     lineage_spoil(o->device->lineage, o->into.buffer, failure);
-    stream_note_error(rank->stream, failure);
+    rank_note_error(rank, failure);
     failure_unref(failure);
 }
 

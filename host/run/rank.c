@@ -86,7 +86,11 @@ static void *run_operations(void *ctx)
     struct operation *operation;
 
     while ((operation = next_operation(rank))) {
+        if (rank->hooks)
+            rank->hooks->begins(rank->hooks_ctx);
         operation_run(operation, rank);
+        if (rank->hooks)
+            rank->hooks->ended(rank->hooks_ctx);
         remove_first(rank);
         operation_end(operation);
     }
@@ -112,6 +116,8 @@ static void end(struct frit_rank *rank)
     pthread_cond_broadcast(&rank->changed);
     pthread_mutex_unlock(&rank->lock);
     pthread_join(rank->thread, NULL);
+    if (rank->hooks)
+        rank->hooks->leaves(rank->hooks_ctx);
     rank->table->group_destroy(rank->group);
     pthread_cond_destroy(&rank->changed);
     pthread_mutex_destroy(&rank->lock);
@@ -148,7 +154,9 @@ frit_status rank_join(struct stream *stream, const struct rank_config *config,
                                .failure = ERR_INIT,
                                .number = config->number,
                                .rank = config->rank,
-                               .size = config->size};
+                               .size = config->size,
+                               .hooks = config->hooks,
+                               .hooks_ctx = config->hooks_ctx};
     snprintf(rank->name, sizeof(rank->name), "%s", config->name);
     st = create_group(rank, config, err);
     if (!st)
@@ -188,12 +196,22 @@ void rank_abort(struct frit_rank *rank, frit_status status, const char *why)
     rank->table->group_abort(rank->group, &err);
 }
 
+void rank_fail(struct frit_rank *rank, frit_status status, const char *why)
+{
+    frit_err err = ERR_INIT;
+
+    (void)fail(&err, status, "%s", why);
+    if (rank->hooks)
+        rank->hooks->failed(rank->hooks_ctx, &err);
+    rank->table->group_abort(rank->group, &err);
+}
+
 void ranks_abort(struct stream *stream, const char *why)
 {
     pthread_mutex_lock(&stream->baton);
     for (struct frit_rank *rank = stream->ranks; rank; rank = rank->next) {
         if (rank->size > 1)
-            rank_abort(rank, FRIT_ABORTED, why);
+            rank_fail(rank, FRIT_ABORTED, why);
     }
     pthread_mutex_unlock(&stream->baton);
 }
@@ -293,6 +311,11 @@ frit_status rank_check(struct frit_rank *rank, frit_err *err)
     return st;
 }
 
+void rank_note_error(struct frit_rank *rank, struct failure *failure)
+{
+    stream_note_error(rank->stream, failure);
+}
+
 /* Keeps the reason unless there is one; true: there was none. */
 static bool keep_failure(struct frit_rank *rank, const frit_err *why)
 {
@@ -311,9 +334,12 @@ static bool keep_failure(struct frit_rank *rank, const frit_err *why)
 
 frit_status rank_give_up(struct frit_rank *rank, frit_err *err)
 {
-    const frit_err why = *err;
-    frit_err kept = ERR_INIT;
+    frit_err why = *err, kept = ERR_INIT;
 
+    if (rank_check(rank, NULL))
+        return why.status;
+    if (rank->hooks)
+        rank->hooks->failed(rank->hooks_ctx, &why);
     if (!keep_failure(rank, &why))
         return why.status;
     (void)rank_check(rank, &kept);

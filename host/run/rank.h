@@ -16,6 +16,7 @@
 
 #include <frit/collective.h>
 
+struct failure;
 struct operation;
 struct stream;
 
@@ -29,6 +30,8 @@ struct frit_rank {
     uint64_t timeout_ns; /* of one operation */
     uint64_t number;     /* that ops name the group by */
     uint32_t rank, size;
+    const struct rank_hooks *hooks;
+    void *hooks_ctx;
     char name[RANK_NAME];
     uint64_t begun, reached; /* values of the engine; of the thread */
     pthread_t thread;
@@ -39,6 +42,17 @@ struct frit_rank {
     uint64_t n_ended;
     bool ends;
     frit_err failure; /* that ended the group; status FRIT_OK: it goes on */
+    const void *user; /* what needs the rank, which cannot leave before; of the stream's thread */
+};
+
+/* What follows a rank.  The functions are called by the threads that run its operations, and must
+ * call no function of this header. */
+struct rank_hooks {
+    void (*begins)(void *ctx); /* an operation, which waits for the other ranks */
+    void (*ended)(void *ctx);  /* the same, well or not */
+    /* The group has ended on this rank for this reason, which may be replaced by a better one. */
+    void (*failed)(void *ctx, frit_err *why);
+    void (*leaves)(void *ctx); /* the last call: the rank ends */
 };
 
 struct rank_config {
@@ -49,6 +63,8 @@ struct rank_config {
     uint32_t rank, size;
     uint64_t join_timeout_ns, timeout_ns;
     const char *name;
+    const struct rank_hooks *hooks; /* NULL: none */
+    void *hooks_ctx;
 };
 
 /* Makes the stream a rank; waits for the others.  No lock is held. */
@@ -59,8 +75,10 @@ frit_status rank_join(struct stream *stream, const struct rank_config *config,
 frit_status rank_leave(struct frit_rank *rank, frit_err *err);
 /* Runs what is queued in the stream and waits until all ranks have come here; likewise. */
 frit_status rank_barrier(struct frit_rank *rank, frit_err *err);
-/* Ends the group for all ranks.  From any thread, beside any call but rank_leave. */
+/* Ends the group for all ranks that the engine reaches; rank_fail: because of this one, which its
+ * hooks get to know.  From any thread, beside any call but rank_leave. */
 void rank_abort(struct frit_rank *rank, frit_status status, const char *why);
+void rank_fail(struct frit_rank *rank, frit_status status, const char *why);
 
 /* ---- with the baton ---- */
 
@@ -74,6 +92,8 @@ frit_status ranks_wait(struct frit_rank *ranks, frit_err *err);
 
 /* What ended the group, FRIT_OK: it goes on.  Any thread. */
 frit_status rank_check(struct frit_rank *rank, frit_err *err);
+/* An operation has failed: an error of the stream.  Any thread. */
+void rank_note_error(struct frit_rank *rank, struct failure *failure);
 /* An operation cannot begin on this rank: `err` says why, and then of which rank.  Any thread. */
 frit_status rank_give_up(struct frit_rank *rank, frit_err *err);
 

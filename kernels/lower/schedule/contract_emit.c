@@ -14,14 +14,6 @@
 #include "lower/schedule/contract_slices_emit.h"
 #include "lower/schedule/contract_tile.h"
 
-uint32_t work_dtype(const struct contract_emitter *w)
-{
-    static const uint32_t dtypes[KIR_TYPES] = {
-        [KIR_I32] = FRIT_I32, [KIR_I64] = FRIT_I64, [KIR_F32] = FRIT_F32, [KIR_F64] = FRIT_F64};
-
-    return dtypes[w->type];
-}
-
 /* ---- products ---- */
 
 uint32_t work_element(const struct contract_emitter *w, uint32_t side, uint32_t place,
@@ -46,7 +38,7 @@ static void emit_products(const struct contract_emitter *w, uint32_t k, uint32_t
     uint32_t across[CONTRACT_SUMS], n = w->n_places[ACROSS];
 
     for (uint32_t j = 0; j < n; j++) {
-        if (w->c->packed) {
+        if (w->c->pack.used) {
             across[j] = pack_element(w, k);
             continue;
         }
@@ -345,6 +337,35 @@ enum kir_type contract_type(const struct contract *c)
     return kir_type_of(c->e.s->block->values[c->e.nodes[c->result].value].dtype);
 }
 
+uint32_t contract_dtype(const struct contract *c)
+{
+    static const uint32_t dtypes[KIR_TYPES] = {
+        [KIR_I32] = FRIT_I32, [KIR_I64] = FRIT_I64, [KIR_F32] = FRIT_F32, [KIR_F64] = FRIT_F64};
+
+    return dtypes[contract_type(c)];
+}
+
+void contract_set_grid(const struct contract *c, int64_t groups)
+{
+    uint32_t *grid = c->e.s->numbers->grid[c->e.s->module->n_phases];
+
+    grid[0] = (uint32_t)groups;
+    grid[1] = grid[2] = 1;
+}
+
+int64_t contract_reserve(struct contract *c, int64_t count, uint32_t *arg)
+{
+    struct contract_workspace *workspace = &c->workspace;
+    int64_t first = workspace->count;
+
+    if (!first)
+        workspace->arg = kir_arg(c->e.s->module, contract_dtype(c), KIR_READ | KIR_WRITE);
+    workspace->count += count;
+    c->e.s->numbers->workspace_bytes = frit_storage_bytes(contract_dtype(c), workspace->count);
+    *arg = workspace->arg;
+    return first;
+}
+
 /* Parameters of the dims of k. */
 static void begin_k(struct contract_emitter *w)
 {
@@ -375,7 +396,7 @@ void contract_emit(struct contract *c)
     delinearize_phase(&c->down->points, w.e);
     begin_k(&w);
     down = work_part(&w, &group, tiles_of(c->down->points.count, contract_height(c)));
-    if (c->packed)
+    if (c->pack.used)
         w.panel = pack_first(&w, group);
     across = work_part(&w, &group, tiles_of(c->across->points.count, contract_width(c)));
     if (c->form == CONTRACT_SLICES && c->slices.n_splits > 1) {

@@ -177,11 +177,30 @@ static void conv_window(struct conv *conv, struct contract *c)
     }
 }
 
+/* Whether lanes are parts of a processor's vectors, which read neighbours alone well. */
+static bool has_vectors(const struct contract *c)
+{
+    const struct kir_target *target = c->e.s->target;
+
+    return target->lanes_interleaved && !target->stages_tiles;
+}
+
+/* Plans the number of a product of a sum, by which packed weights are read. */
+static void plan_number(const struct conv *conv, struct contract *c)
+{
+    struct space_expr number = {0};
+    int64_t stride = 1;
+
+    for (uint32_t d = conv->rank; d-- > 1; stride *= conv->w[d])
+        space_add(&number, &conv->of_w.at[d], stride);
+    c->pack.is_numbered = true;
+    c->pack.number = expr_coord(&c->e, &number);
+}
+
 /* Whether x is better copied with zeros around it: many read it, each in several windows, on lanes
  * that are parts of vectors. */
 static bool wants_pad(const struct conv *conv, const struct contract *c)
 {
-    const struct kir_target *target = c->e.s->target;
     int64_t window = c->n_k / conv->w[1], count = conv->x[0] * conv->x[1];
     bool padded = false;
 
@@ -193,7 +212,7 @@ static bool wants_pad(const struct conv *conv, const struct contract *c)
         count *= last < PAD_MAX && count < PAD_MAX ? last + 1 : 1;
     }
     return padded && window > 1 && conv->y[1] / conv->groups >= PAD_READERS && count < PAD_MAX &&
-           target->lanes_interleaved && !target->stages_tiles;
+           has_vectors(c);
 }
 
 static void plan_pad(struct conv *conv, struct contract *c, uint32_t x)
@@ -221,6 +240,8 @@ static bool plan_conv(struct contract *c, const struct block_op *op)
     if (c->n_k == 0)
         return true;
     c->a.node = expr_node(&c->e, op->in[1].value, &conv.of_w);
+    if (has_vectors(c))
+        plan_number(&conv, c);
     if (wants_pad(&conv, c))
         plan_pad(&conv, c, op->in[0].value);
     else
