@@ -9,11 +9,12 @@
 #include "base/fail.h"
 #include "conf/conf.h"
 #include "job/job.h"
+#include "job/place.h"
 #include "job/program.h"
 #include "load/registry.h"
 #include "run/rank.h"
 
-enum { MAX_FACTS = 64, FACT_NAME = 80 };
+enum { MAX_FACTS = 64, FACT_NAME = 80, MAX_ANNOUNCED = 256 };
 static const uint64_t ms = 1000000,
                       news_ns = 300000000u; /* an engine may notice a loss before the job does */
 
@@ -24,6 +25,11 @@ struct host_rank {
     struct job_member *member;
     struct frit_rank *rank; /* NULL: it is joined just now */
     struct job_wait wait;
+    uint32_t first, n_announced; /* a ring */
+    struct announced {
+        uint64_t elements;
+        struct job_place place;
+    } announced[MAX_ANNOUNCED];
 };
 
 void host_job_init(struct host_job *job)
@@ -39,7 +45,7 @@ void host_job_fini(struct host_job *job)
     pthread_mutex_destroy(&job->lock);
 }
 
-struct job_member *host_job_member(frit_host *host)
+static struct job_member *member_of(frit_host *host)
 {
     struct job_member *member;
 
@@ -52,7 +58,7 @@ struct job_member *host_job_member(frit_host *host)
 frit_status host_job_desc(frit_host *host, frit_job_desc *out, frit_err *err)
 {
     const struct conf_options *options = conf_options(host->conf);
-    struct job_member *member = host_job_member(host);
+    struct job_member *member = member_of(host);
     uint32_t generation;
 
     *out = (frit_job_desc){
@@ -179,7 +185,7 @@ static frit_status enter(frit_host *host, uint64_t timeout_ns, frit_err *err)
 static void make_id(frit_host *host, const frit_group_config *config, frit_group_id *out)
 {
     uint64_t words[4] = {config->number, config->size};
-    struct job_member *member = host_job_member(host);
+    struct job_member *member = member_of(host);
     uint32_t rank, size, generation = 0;
 
     pthread_mutex_lock(&host->job.lock);
@@ -213,10 +219,28 @@ frit_status host_job_join(frit_host *host, const frit_group_config *config, uint
 
 /* ---- ranks ---- */
 
-static void begins(void *ctx)
+/* Operations run in the order in which they are recorded; those that were not announced are the
+ * program's own. */
+static void take_announced(struct host_rank *rank, uint64_t elements, struct job_place *out)
+{
+    const struct announced *first = &rank->announced[rank->first];
+
+    pthread_mutex_lock(&rank->job->lock);
+    if (rank->n_announced && first->elements == elements) {
+        *out = first->place;
+        rank->first = (rank->first + 1) % MAX_ANNOUNCED;
+        rank->n_announced--;
+    }
+    pthread_mutex_unlock(&rank->job->lock);
+}
+
+static void begins(void *ctx, uint64_t elements)
 {
     struct host_rank *rank = ctx;
+    struct job_place place = {0};
 
+    take_announced(rank, elements, &place);
+    job_progress(rank->member, place.step, place.bucket, place.n_buckets, place.span);
     job_wait_begin(rank->member, &rank->wait);
 }
 
@@ -264,6 +288,22 @@ static void leaves(void *ctx)
     forget(ctx);
 }
 
+static frit_status put(void *ctx, frit_str key, const void *value, uint64_t bytes, frit_err *err)
+{
+    return job_set(ctx, key, value, bytes, err);
+}
+
+static frit_status get(void *ctx, frit_str key, void *value, uint64_t capacity, uint64_t *bytes,
+                       uint64_t timeout_ns, frit_err *err)
+{
+    size_t n = 0;
+    const frit_status st = job_get(ctx, key, timeout_ns, value, capacity, &n, err);
+
+    *bytes = n;
+    return st;
+}
+
+static const struct rank_store store = {put, get};
 static const struct rank_hooks hooks = {begins, ended, failed, leaves};
 
 frit_status host_job_follow(frit_host *host, struct rank_config *config, struct host_rank **out,
@@ -282,6 +322,8 @@ frit_status host_job_follow(frit_host *host, struct rank_config *config, struct 
     rank->member = job->member;
     config->hooks = &hooks;
     config->hooks_ctx = rank;
+    config->store = &store;
+    config->store_ctx = rank->member;
     pthread_mutex_lock(&job->lock);
     rank->next = job->ranks;
     job->ranks = rank;
@@ -307,11 +349,15 @@ void host_job_joined(struct host_rank *rank, frit_rank *joined)
     pthread_mutex_unlock(&rank->job->lock);
 }
 
-void host_job_progress(frit_host *host, uint64_t step, uint32_t bucket, uint32_t n_buckets,
-                       const char *span)
+void host_job_announce(frit_rank *rank, uint64_t elements, const struct job_place *place)
 {
-    struct job_member *member = host_job_member(host);
+    struct host_rank *followed = rank->hooks == &hooks ? rank->hooks_ctx : NULL;
 
-    if (member)
-        job_progress(member, step, bucket, n_buckets, span);
+    if (!followed)
+        return;
+    pthread_mutex_lock(&followed->job->lock);
+    if (followed->n_announced < MAX_ANNOUNCED)
+        followed->announced[(followed->first + followed->n_announced++) % MAX_ANNOUNCED] =
+            (struct announced){elements, *place};
+    pthread_mutex_unlock(&followed->job->lock);
 }

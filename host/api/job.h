@@ -11,6 +11,7 @@
 
 struct host_rank;
 struct job_member;
+struct job_place;
 struct rank_config;
 
 struct host_job {
@@ -40,10 +41,8 @@ frit_status host_job_follow(frit_host *host, struct rank_config *config, struct 
 /* It was joined (NULL: it was not, and is not followed any more). */
 void host_job_joined(struct host_rank *rank, frit_rank *joined);
 
-/* What this rank does now, for texts (job_progress); nothing without a store. */
-void host_job_progress(frit_host *host, uint64_t step, uint32_t bucket, uint32_t n_buckets,
-                       const char *span);
-/* The job's values, for engines' ids; NULL: no store. */
-struct job_member *host_job_member(frit_host *host);
+/* The next operation of so many elements that the rank runs is at this place of a step, for texts;
+ * before it is recorded.  `operation` is not read.  Without a store nothing happens. */
+void host_job_announce(frit_rank *rank, uint64_t elements, const struct job_place *place);
 
 #endif

@@ -14,7 +14,7 @@
 #include "base/thread.h"
 #include "job/job_thread.h"
 
-enum { KEY_MAX = 200 };
+enum { KEY_MAX = 255 };
 static const uint64_t slack_ns = 1000000000u, /* rank 0 reports who is missing a little later */
     behind_ns = 500000000u;                   /* for job_behind */
 
@@ -311,24 +311,25 @@ static frit_status check_live(const struct job_member *job, bool outlives_failur
 }
 
 /* A generation has values of its own. */
-static void write_key(struct job_member *job, const char *key)
+static void write_key(struct job_member *job, frit_str key)
 {
-    char text[WIRE_KEY + 1];
+    char text[WIRE_KEY];
+    const int n = snprintf(text, sizeof(text), "%u/", job->generation);
 
-    snprintf(text, sizeof(text), "%u/%s", job->generation, key);
-    wire_text(&job->channel.out, text);
+    memcpy(text + n, key.ptr, key.len);
+    wire_bytes(&job->channel.out, text, (size_t)n + key.len);
 }
 
-static frit_status set(struct job_member *job, struct job_request *request, const char *key,
+static frit_status set(struct job_member *job, struct job_request *request, frit_str key,
                        const void *bytes, size_t n, frit_err *err)
 {
     struct str *out = &job->channel.out;
     size_t begin;
 
     TRY(check_live(job, false, err));
-    if (n > WIRE_VALUE || strlen(key) > KEY_MAX)
+    if (n > WIRE_VALUE || key.len > KEY_MAX)
         return fail(err, FRIT_INVALID, "a value of %zu bytes with a key of %zu is too long", n,
-                    strlen(key));
+                    (size_t)key.len);
     begin = wire_begin(out, WIRE_SET);
     add_request(job, request);
     wire_u32(out, request->id);
@@ -338,7 +339,7 @@ static frit_status set(struct job_member *job, struct job_request *request, cons
     return wait_reply(job, request, add_ns(clock_ns(), job->config.connect_ns), err);
 }
 
-frit_status job_set(struct job_member *job, const char *key, const void *bytes, size_t n,
+frit_status job_set(struct job_member *job, frit_str key, const void *bytes, size_t n,
                     frit_err *err)
 {
     struct job_request request = {0};
@@ -349,19 +350,19 @@ frit_status job_set(struct job_member *job, const char *key, const void *bytes, 
     pthread_mutex_unlock(&job->lock);
     str_fini(&request.reply);
     if (st)
-        (void)fail_context(err, "value '%s' of the job", key);
+        (void)fail_context(err, "value '%.*s' of the job", (int)key.len, key.ptr);
     return st;
 }
 
-static frit_status get(struct job_member *job, struct job_request *request, const char *key,
+static frit_status get(struct job_member *job, struct job_request *request, frit_str key,
                        uint64_t timeout_ns, frit_err *err)
 {
     struct str *out = &job->channel.out;
     size_t begin;
 
     TRY(check_live(job, false, err));
-    if (strlen(key) > KEY_MAX)
-        return fail(err, FRIT_INVALID, "a key of %zu bytes is too long", strlen(key));
+    if (key.len > KEY_MAX)
+        return fail(err, FRIT_INVALID, "a key of %zu bytes is too long", (size_t)key.len);
     begin = wire_begin(out, WIRE_GET);
     add_request(job, request);
     wire_u32(out, request->id);
@@ -371,7 +372,7 @@ static frit_status get(struct job_member *job, struct job_request *request, cons
     return wait_reply(job, request, add_ns(add_ns(clock_ns(), timeout_ns), slack_ns), err);
 }
 
-frit_status job_get(struct job_member *job, const char *key, uint64_t timeout_ns, void *out,
+frit_status job_get(struct job_member *job, frit_str key, uint64_t timeout_ns, void *out,
                     size_t capacity, size_t *n, frit_err *err)
 {
     struct job_request request = {0};
@@ -387,7 +388,7 @@ frit_status job_get(struct job_member *job, const char *key, uint64_t timeout_ns
         memcpy(out, request.reply.text, *n);
     str_fini(&request.reply);
     if (st)
-        (void)fail_context(err, "value '%s' of the job", key);
+        (void)fail_context(err, "value '%.*s' of the job", (int)key.len, key.ptr);
     return st;
 }
 

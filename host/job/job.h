@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 #include <frit/status.h>
+#include <frit/types.h>
 
 struct job_member;
 
@@ -51,13 +52,13 @@ void job_close(struct job_member *job);
 
 /* ---- values ---- */
 
-/* A key has one value in a generation.  Keys are of at most 200 bytes, values of at most 1 MiB less
+/* A key has one value in a generation.  Keys are of at most 255 bytes, values of at most 1 MiB less
  * 1 KiB.  Returns when rank 0 has it. */
-frit_status job_set(struct job_member *job, const char *key, const void *bytes, size_t n,
+frit_status job_set(struct job_member *job, frit_str key, const void *bytes, size_t n,
                     frit_err *err);
 /* Waits until a rank has set it; FRIT_INVALID: it is longer than `capacity`.  Ends with the failure
  * of the job, too. */
-frit_status job_get(struct job_member *job, const char *key, uint64_t timeout_ns, void *out,
+frit_status job_get(struct job_member *job, frit_str key, uint64_t timeout_ns, void *out,
                     size_t capacity, size_t *n, frit_err *err);
 
 /* ---- failures ---- */

@@ -18,7 +18,7 @@
 
 #define WIRE_MAGIC "FRITJOB1"
 enum { WIRE_TOKEN = 32, WIRE_GREETING = 8 + WIRE_TOKEN };
-enum { WIRE_MAX = 1 << 20, WIRE_VALUE = WIRE_MAX - 1024, WIRE_KEY = 255, WIRE_TEXT = 480 };
+enum { WIRE_MAX = 1 << 20, WIRE_VALUE = WIRE_MAX - 1024, WIRE_KEY = 272, WIRE_TEXT = 480 };
 
 enum wire_kind {
     /* To rank 0. */

@@ -45,7 +45,10 @@ static frit_status create_group(struct frit_rank *rank, const struct rank_config
                                       .id = config->id,
                                       .timeout_ns = config->join_timeout_ns,
                                       .space = FRIT_STR("host.ptr"),
-                                      .name = {rank->name, strlen(rank->name)}};
+                                      .name = {rank->name, strlen(rank->name)},
+                                      .store = config->store_ctx,
+                                      .put = config->store ? config->store->put : NULL,
+                                      .get = config->store ? config->store->get : NULL};
 
     TRY(fail_from(err, config->table->group_create(config->instance, &params, &rank->group, err),
                   "group_create"));
@@ -87,7 +90,7 @@ static void *run_operations(void *ctx)
 
     while ((operation = next_operation(rank))) {
         if (rank->hooks)
-            rank->hooks->begins(rank->hooks_ctx);
+            rank->hooks->begins(rank->hooks_ctx, operation->count);
         operation_run(operation, rank);
         if (rank->hooks)
             rank->hooks->ended(rank->hooks_ctx);

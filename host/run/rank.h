@@ -48,8 +48,9 @@ struct frit_rank {
 /* What follows a rank.  The functions are called by the threads that run its operations, and must
  * call no function of this header. */
 struct rank_hooks {
-    void (*begins)(void *ctx); /* an operation, which waits for the other ranks */
-    void (*ended)(void *ctx);  /* the same, well or not */
+    /* An operation, which waits for the other ranks; of its first buffer. */
+    void (*begins)(void *ctx, uint64_t elements);
+    void (*ended)(void *ctx); /* the same, well or not */
     /* The group has ended on this rank for this reason, which may be replaced by a better one. */
     void (*failed)(void *ctx, frit_err *why);
     void (*leaves)(void *ctx); /* the last call: the rank ends */
@@ -65,6 +66,15 @@ struct rank_config {
     const char *name;
     const struct rank_hooks *hooks; /* NULL: none */
     void *hooks_ctx;
+    const struct rank_store *store; /* that all ranks see; NULL: none */
+    void *store_ctx;
+};
+
+/* As in frit_group_params. */
+struct rank_store {
+    frit_status (*put)(void *ctx, frit_str key, const void *value, uint64_t bytes, frit_err *err);
+    frit_status (*get)(void *ctx, frit_str key, void *value, uint64_t capacity, uint64_t *bytes,
+                       uint64_t timeout_ns, frit_err *err);
 };
 
 /* Makes the stream a rank; waits for the others.  No lock is held. */

@@ -30,7 +30,7 @@ static void *get_late(void *ctx)
 {
     struct getter *getter = ctx;
 
-    getter->status = job_get(getter->job, "late", 5000 * rig_ms, getter->value,
+    getter->status = job_get(getter->job, FRIT_STR("late"), 5000 * rig_ms, getter->value,
                              sizeof(getter->value), &getter->n, NULL);
     return NULL;
 }
@@ -49,29 +49,31 @@ static void test_values(void **state)
     rig_start_all(&rig, 2, 2);
     rig_join_all(&rig, 2);
     memset(big, 'x', sizeof(big));
-    assert_int_equal(job_set(rig.jobs[1], "a", "one", 3, NULL), FRIT_OK);
-    assert_int_equal(job_get(rig.jobs[0], "a", 0, out, sizeof(out), &n, NULL), FRIT_OK);
+    assert_int_equal(job_set(rig.jobs[1], FRIT_STR("a"), "one", 3, NULL), FRIT_OK);
+    assert_int_equal(job_get(rig.jobs[0], FRIT_STR("a"), 0, out, sizeof(out), &n, NULL), FRIT_OK);
     assert_int_equal(n, 3);
     assert_memory_equal(out, "one", 3);
-    assert_int_equal(job_get(rig.jobs[0], "a", 0, out, 2, &n, &err), FRIT_INVALID);
+    assert_int_equal(job_get(rig.jobs[0], FRIT_STR("a"), 0, out, 2, &n, &err), FRIT_INVALID);
     assert_has(err.text, "'a' of the job: it has 3 bytes, more than 2");
-    assert_int_equal(job_set(rig.jobs[0], "a", "two", 3, &err), FRIT_INVALID);
+    assert_int_equal(job_set(rig.jobs[0], FRIT_STR("a"), "two", 3, &err), FRIT_INVALID);
     assert_has(err.text, "has a value already");
-    assert_int_equal(job_get(rig.jobs[0], "b", 30 * rig_ms, out, 1, &n, &err), FRIT_TIMEOUT);
+    assert_int_equal(job_get(rig.jobs[0], FRIT_STR("b"), 30 * rig_ms, out, 1, &n, &err),
+                     FRIT_TIMEOUT);
     assert_has(err.text, "no rank has set it");
-    assert_int_equal(job_set(rig.jobs[1], "big", big, WIRE_VALUE, NULL), FRIT_OK);
-    assert_int_equal(job_get(rig.jobs[0], "big", 0, out, sizeof(out), &n, NULL), FRIT_OK);
+    assert_int_equal(job_set(rig.jobs[1], FRIT_STR("big"), big, WIRE_VALUE, NULL), FRIT_OK);
+    assert_int_equal(job_get(rig.jobs[0], FRIT_STR("big"), 0, out, sizeof(out), &n, NULL), FRIT_OK);
     assert_int_equal(n, WIRE_VALUE);
     assert_memory_equal(out, big, n);
-    assert_int_equal(job_set(rig.jobs[1], "bigger", big, WIRE_VALUE + 1, NULL), FRIT_INVALID);
-    assert_int_equal(job_set(rig.jobs[1], "empty", NULL, 0, NULL), FRIT_OK);
-    assert_int_equal(job_get(rig.jobs[1], "empty", 0, NULL, 0, &n, NULL), FRIT_OK);
+    assert_int_equal(job_set(rig.jobs[1], FRIT_STR("bigger"), big, WIRE_VALUE + 1, NULL),
+                     FRIT_INVALID);
+    assert_int_equal(job_set(rig.jobs[1], FRIT_STR("empty"), NULL, 0, NULL), FRIT_OK);
+    assert_int_equal(job_get(rig.jobs[1], FRIT_STR("empty"), 0, NULL, 0, &n, NULL), FRIT_OK);
     assert_int_equal(n, 0);
 
     getter = (struct getter){.job = rig.jobs[0]};
     pthread_create(&thread, NULL, get_late, &getter);
     poll(NULL, 0, 20);
-    assert_int_equal(job_set(rig.jobs[1], "late", "now", 3, NULL), FRIT_OK);
+    assert_int_equal(job_set(rig.jobs[1], FRIT_STR("late"), "now", 3, NULL), FRIT_OK);
     pthread_join(thread, NULL);
     assert_int_equal(getter.status, FRIT_OK);
     assert_memory_equal(getter.value, "now", 3);
@@ -108,7 +110,7 @@ static void test_a_lost_rank_is_named(void **state)
     }
     pthread_join(thread, NULL);
     assert_int_equal(getter.status, FRIT_PEER_LOST); /* it does not wait any more */
-    assert_int_equal(job_set(rig.jobs[1], "x", "", 0, &err), FRIT_PEER_LOST);
+    assert_int_equal(job_set(rig.jobs[1], FRIT_STR("x"), "", 0, &err), FRIT_PEER_LOST);
     assert_has(err.text, "rank 2 (host fake, pid 1002) died");
     assert_int_equal(job_failure(rig.jobs[0], 0, &err), FRIT_PEER_LOST);
     assert_int_equal(rig_logged("rank 2 (host fake, pid 1002) died"), 2); /* by each rank */
@@ -153,10 +155,11 @@ static void test_leaving_is_no_failure(void **state)
     rig_join_all(&rig, 3);
     job_close(rig.jobs[1]);
     rig.jobs[1] = NULL;
-    assert_int_equal(job_set(rig.jobs[2], "a", "b", 1, NULL), FRIT_OK);
+    assert_int_equal(job_set(rig.jobs[2], FRIT_STR("a"), "b", 1, NULL), FRIT_OK);
     job_close(rig.jobs[0]);
     rig.jobs[0] = NULL;
-    for (int i = 0; i < 200 && job_set(rig.jobs[2], "c", "d", 1, &err) != FRIT_PEER_LOST; i++)
+    for (int i = 0; i < 200 && job_set(rig.jobs[2], FRIT_STR("c"), "d", 1, &err) != FRIT_PEER_LOST;
+         i++)
         poll(NULL, 0, 5);
     assert_has(err.text, "rank 0 has left the job");
     assert_int_equal(job_failure(rig.jobs[2], 0, &err), FRIT_OK);
@@ -234,7 +237,7 @@ static void test_a_silent_rank_is_named_once(void **state)
     assert_int_equal(rig.n_failed, 0);
     fake_beat(&fake, &place);
     assert_true(fake_receive(&fake, WIRE_PULSE, &in));
-    assert_int_equal(job_set(rig.jobs[0], "a", "b", 1, NULL), FRIT_OK); /* all is well */
+    assert_int_equal(job_set(rig.jobs[0], FRIT_STR("a"), "b", 1, NULL), FRIT_OK); /* all is well */
     rig_fini(&rig);
     channel_fini(&fake);
 }
@@ -320,7 +323,7 @@ static void test_survivors_go_on(void **state)
     fake_greet(&rig, &fake, "sesame");
     fake_hello(&fake, 2, 3, NULL, 0);
     rig_join_all(&rig, 1);
-    assert_int_equal(job_set(rig.jobs[0], "id", "old", 3, NULL), FRIT_OK);
+    assert_int_equal(job_set(rig.jobs[0], FRIT_STR("id"), "old", 3, NULL), FRIT_OK);
     assert_int_equal(job_rebuild(rig.jobs[0], rig_ms, &err), FRIT_INVALID);
     assert_has(err.text, "has not failed");
     channel_fini(&lost);
@@ -345,8 +348,9 @@ static void test_survivors_go_on(void **state)
     assert_int_equal(wire_read_u32(&in), 2);
 
     write_fail(&fake, 0); /* was under way */
-    assert_int_equal(job_get(rig.jobs[0], "id", 30 * rig_ms, value, 8, &n, NULL), FRIT_TIMEOUT);
-    assert_int_equal(job_set(rig.jobs[0], "id", "new", 3, NULL), FRIT_OK);
+    assert_int_equal(job_get(rig.jobs[0], FRIT_STR("id"), 30 * rig_ms, value, 8, &n, NULL),
+                     FRIT_TIMEOUT);
+    assert_int_equal(job_set(rig.jobs[0], FRIT_STR("id"), "new", 3, NULL), FRIT_OK);
     assert_int_equal(job_failure(rig.jobs[0], 0, NULL), FRIT_OK);
     write_fail(&fake, 1);
     assert_true(rig_wait_failed(&rig, 2, 1000)); /* once for each generation */
