@@ -6,7 +6,8 @@
 #   hosts_down            removes them
 #   on_host I COMMAND...  runs it there; needs hosts_up
 #   hosts_limit ARG...    a queue discipline of tc for what each host sends; without ARG none
-#   hosts_file            writes them as a file for frit launch --hosts and mpirun
+#   hosts_file N          writes them as a file for frit launch --hosts and mpirun, with N ranks on each
+#   hosts_agent           writes a script that mpirun can call in the place of ssh
 
 hosts_net=fh$$ hosts_n=0
 
@@ -31,7 +32,7 @@ hosts_down() {
   ip netns delete "$hosts_net" 2>/dev/null
 }
 
-on_host() { # for a background process: its own process group is the caller's
+on_host() {
   local i=$1
   shift
   ip netns exec "$hosts_net-$i" unshare -m -u -i sh -c 'hostname "host$0"; mount -t tmpfs tmpfs /dev/shm; exec "$@"' "$i" "$@"
@@ -47,11 +48,10 @@ hosts_limit() {
 
 hosts_file() {
   local i
-  for ((i = 1; i <= hosts_n; i++)); do echo "$(hosts_address "$i") slots=1"; done
+  for ((i = 1; i <= hosts_n; i++)); do echo "$(hosts_address "$i") slots=$1"; done
 }
 
-# What mpirun calls in the place of ssh: AGENT ADDRESS COMMAND...
-hosts_agent() {
+hosts_agent() { # AGENT ADDRESS COMMAND...
   cat <<END
 #!/usr/bin/env bash
 hosts_net=$hosts_net
