@@ -6,6 +6,8 @@
 #   hosts_down            removes them
 #   on_host I COMMAND...  runs it there; needs hosts_up
 #   hosts_limit ARG...    a queue discipline of tc for what each host sends; without ARG none
+#   hosts_join_poorly COMMAND...   hosts 1 and 2 by that program of poor_link.c: 50 ms to and fro, and 1 % of what is sent is lost
+#   hosts_join_well       as before
 #   hosts_file N          writes them as a file for frit launch --hosts and mpirun, with N ranks on each
 #   hosts_agent           writes a script that mpirun can call in the place of ssh
 
@@ -44,6 +46,18 @@ hosts_limit() {
     ip netns exec "$hosts_net-$i" tc qdisc del dev eth0 root 2>/dev/null
     [ $# = 0 ] || ip netns exec "$hosts_net-$i" tc qdisc add dev eth0 root "$@" || return
   done
+}
+
+hosts_join_poorly() {
+  ip -n "$hosts_net" link set port1 nomaster && ip -n "$hosts_net" link set port2 nomaster || return
+  ip netns exec "$hosts_net" "$@" port1 port2 25 10 &
+  hosts_link=$!
+}
+
+hosts_join_well() {
+  kill "$hosts_link"
+  wait "$hosts_link" 2>/dev/null
+  ip -n "$hosts_net" link set port1 master bridge && ip -n "$hosts_net" link set port2 master bridge
 }
 
 hosts_file() {
