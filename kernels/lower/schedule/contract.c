@@ -21,6 +21,7 @@ enum {
     DOT_PLACES = 4,
     TILE_PLACES = 4, /* of a lane at most */
     PACK_LANES = 64,
+    LEAST_PACKED = 32,    /* lanes that fill the vectors of a lane's sums */
     PACK_LEAST = 1 << 15, /* elements */
     PACK_MAX = 1 << 29,
     KEPT_READERS = 16, /* of a copy that is kept, at least */
@@ -281,6 +282,18 @@ void contract_cut_line(struct contract *c, int64_t line)
             space->tag[d] = CONTRACT_BOTH;
 }
 
+/* Reduces lanes while what a group reads again and again along them does not fit a cache: the first
+ * one, or if it is packed, and so read in order, the second one. */
+static void limit_lanes(struct contract *c)
+{
+    const struct kir_tuning tuning = sched_tuning(c->e.s);
+    const uint32_t least = c->pack.used ? LEAST_PACKED : FEW_LANES;
+    const int64_t most = c->pack.used ? tuning.pack_panel : tuning.line_panel;
+
+    while (c->lanes > least && c->lanes * c->n_k > most)
+        c->lanes /= 2;
+}
+
 static void choose_lines(struct contract *c)
 {
     const struct kir_target *target = c->e.s->target;
@@ -290,8 +303,7 @@ static void choose_lines(struct contract *c)
     contract_cut_line(c, line);
     c->lanes =
         lanes_for(c->pack.used && target->lanes > PACK_LANES ? PACK_LANES : target->lanes, line);
-    while (c->lanes > FEW_LANES && !c->pack.used && c->lanes * c->n_k > 8192)
-        c->lanes /= 2;
+    limit_lanes(c);
     c->n_down = places_for(target->registers > 16 ? MANY_ROWS : FEW_ROWS,
                            contract_points(&c->e.space, c->down->tag));
     c->n_across = 1;
