@@ -24,11 +24,12 @@ enum {
     LEAST_PACKED = 32,    /* lanes that fill the vectors of a lane's sums */
     PACK_LEAST = 1 << 15, /* elements */
     PACK_MAX = 1 << 29,
-    KEPT_READERS = 16, /* of a copy that is kept, at least */
-    LEAST_DOT = 32,    /* a sum of that many is worth lanes of its own */
-    LEAST_ROUNDS = 32, /* of lanes along k, which pay for adding them up */
-    GATHER_COST = 8,   /* of an access whose lanes lie apart, in accesses of neighbours */
-    APART_COST = 12    /* of storing a result whose lanes lie apart, in products */
+    KEPT_READERS = 16,  /* of a copy that is kept, at least */
+    KEPT_PRODUCTS = 16, /* likewise, of a sum */
+    LEAST_DOT = 32,     /* a sum of that many is worth lanes of its own */
+    LEAST_ROUNDS = 32,  /* of lanes along k, which pay for adding them up */
+    GATHER_COST = 8,    /* of an access whose lanes lie apart, in accesses of neighbours */
+    APART_COST = 12     /* of storing a result whose lanes lie apart, in products */
 };
 
 /* ---- matching ---- */
@@ -188,18 +189,16 @@ static bool is_packed(const struct contract *c, const struct contract_side *side
 {
     const struct space *space = &c->e.space;
     uint32_t dim = contract_last_dim(space, side->tag), k = contract_last_dim(space, CONTRACT_K);
-    uint32_t least = sched_tuning(c->e.s).pack_readers;
+    bool is_kept =
+        dim != SPACE_DIMS && contract_line_cost(c, side, dim) > 1 && pack_can_keep(c, side);
+    uint32_t least = is_kept ? KEPT_READERS : sched_tuning(c->e.s).pack_readers;
     int64_t line = line_of(c, side), size, readers = contract_points(space, CONTRACT_M);
 
     if (side == &c->a)
         readers = contract_points(space, CONTRACT_N);
     if ((c->pad.used && side == &c->b) || dim == SPACE_DIMS || k == SPACE_DIMS ||
         (space->extent[k] != c->n_k && !c->pack.is_numbered) || line != space->extent[dim] ||
-        c->n_k < LEAST_DOT)
-        return false;
-    if (contract_line_cost(c, side, dim) > 1 && pack_can_keep(c, side))
-        least = KEPT_READERS;
-    if (readers < least)
+        c->n_k < (is_kept ? KEPT_PRODUCTS : LEAST_DOT) || readers < least)
         return false;
     size = c->n_k * tiles_of(line, PACK_LANES) * PACK_LANES;
     return (size >= PACK_LEAST || contract_line_cost(c, side, dim) > 1) &&
