@@ -29,8 +29,19 @@ typedef struct frit_group_params {
     const frit_group_id *id;
     uint64_t timeout_ns; /* until all ranks have come */
     frit_str space;      /* what pointers of buffers are, by a name of native.h: "host.ptr" */
-    void *device;        /* native object of the device whose memory that is, NULL for the host's */
+    void *device;        /* native object of the device whose memory that is, what its driver gives
+                          * for that name (native.h); NULL for the host's */
     frit_str name;       /* for texts */
+    /* A store that all ranks see, where they are processes of one job; all NULL: there is none, and
+     * the ranks have nothing in common but `id`.  Keys have at most 255 bytes, a value is set once.
+     */
+    void *store;
+    /* [any] +mayblock */
+    frit_status (*put)(void *store, frit_str key, const void *value, uint64_t bytes, frit_err *err);
+    /* [any] +mayblock  Waits until the value is there; FRIT_TIMEOUT.  FRIT_INVALID with the size in
+     * *bytes for a value of more than `capacity` bytes. */
+    frit_status (*get)(void *store, frit_str key, void *value, uint64_t capacity, uint64_t *bytes,
+                       uint64_t timeout_ns, frit_err *err);
 } frit_group_params;
 
 enum {
@@ -53,6 +64,8 @@ typedef struct frit_collective_buffer {
     uint32_t reserved;
 } frit_collective_buffer;
 
+enum { FRIT_COLLECTIVE_NOTE = 32 };
+
 typedef struct frit_collective_op {
     uint32_t struct_size;
     uint32_t kind;      /* FRIT_COLLECTIVE_* */
@@ -63,6 +76,9 @@ typedef struct frit_collective_op {
     const frit_collective_buffer *buffers;
     void *stream; /* native stream of the device after which the operation runs; NULL: what it
                    * reads is there */
+    /* What the operation is for, terminated: "step 12".  Ranks with different notes have begun
+     * different operations, and the text has both.  An engine that cannot compare leaves it out. */
+    char note[FRIT_COLLECTIVE_NOTE];
 } frit_collective_op;
 
 typedef struct frit_collective_table {
@@ -96,8 +112,10 @@ typedef struct frit_collective_table {
 } frit_collective_table;
 
 FRIT_STATIC_ASSERT(FRIT_END_OF(frit_group_params, name) == 72, "0.2");
+FRIT_STATIC_ASSERT(FRIT_END_OF(frit_group_params, get) == 96, "0.2");
 FRIT_STATIC_ASSERT(sizeof(frit_collective_buffer) == 32, "0.2");
 FRIT_STATIC_ASSERT(FRIT_END_OF(frit_collective_op, stream) == 40, "0.2");
+FRIT_STATIC_ASSERT(FRIT_END_OF(frit_collective_op, note) == 72, "0.2");
 FRIT_STATIC_ASSERT(FRIT_END_OF(frit_collective_table, wait) == 56, "0.2");
 
 #endif

@@ -20,6 +20,7 @@
 #include "device/device.h"
 #include "device/wait.h"
 #include "device/watch.h"
+#include "job/job.h"
 #include "load/device.h"
 #include "load/pick.h"
 #include "load/registry.h"
@@ -169,6 +170,7 @@ static void host_destroy(frit_host *host)
         end_device(host->devices);
         host->devices = next;
     }
+    host_job_fini(&host->job);
     if (host->has_timeline)
         timeline_close(host);
     registry_close(host->registry);
@@ -191,6 +193,7 @@ static void bar(void)
 {
     slots_bar();
     bindings_bar();
+    job_bar();
 }
 
 frit_status frit_host_open(const frit_host_params *params, frit_host **out, frit_err *err)
@@ -210,6 +213,7 @@ frit_status frit_host_open(const frit_host_params *params, frit_host **out, frit
         return fail_memory(err, sizeof(*host));
     process_host_opens(bar);
     pthread_mutex_init(&host->lock, NULL);
+    host_job_init(&host->job);
     /* A child has error tensors without a lock if there are some before. */
     st = handle_immortal(FRIT_INTERNAL) ? host_init(host, params, &own)
                                         : fail_memory(&own, sizeof(struct slot));

@@ -142,16 +142,26 @@ const char *schedule_line(const struct schedule *schedule, uint32_t line, char *
     return text;
 }
 
-const char *schedule_bucket_text(const struct schedule *schedule, uint32_t number, char *text,
+const char *schedule_bucket_span(const struct schedule *schedule, uint32_t number, char *text,
                                  size_t size)
 {
     const struct schedule_bucket *bucket = &schedule->buckets[number];
     char bytes[32];
 
-    snprintf(text, size, "bucket %u of %u (%s %s, %s to %s)", number + 1, schedule->n_buckets,
+    snprintf(text, size, "%s %s, %s to %s",
              bytes_text(schedule_bytes(bucket), bytes, sizeof(bytes)), dtype_name(bucket->dtype),
              schedule->params[bucket->params[0]].name,
              schedule->params[bucket->params[bucket->n - 1]].name);
+    return text;
+}
+
+const char *schedule_bucket_text(const struct schedule *schedule, uint32_t number, char *text,
+                                 size_t size)
+{
+    char span[LINE];
+
+    snprintf(text, size, "bucket %u of %u (%s)", number + 1, schedule->n_buckets,
+             schedule_bucket_span(schedule, number, span, sizeof(span)));
     return text;
 }
 

@@ -41,7 +41,10 @@ static frit_status create_group(struct frit_rank *rank, const struct rank_config
                                       .id = config->id,
                                       .timeout_ns = config->join_timeout_ns,
                                       .space = FRIT_STR("host.ptr"),
-                                      .name = {rank->name, strlen(rank->name)}};
+                                      .name = {rank->name, strlen(rank->name)},
+                                      .store = config->store_ctx,
+                                      .put = config->store ? config->store->put : NULL,
+                                      .get = config->store ? config->store->get : NULL};
 
     TRY(fail_from(err, config->table->group_create(config->instance, &params, &rank->group, err),
                   "group_create"));
@@ -77,7 +80,9 @@ frit_status rank_join(struct stream *stream, const struct rank_config *config,
                                .failure = ERR_INIT,
                                .number = config->number,
                                .rank = config->rank,
-                               .size = config->size};
+                               .size = config->size,
+                               .hooks = config->hooks,
+                               .hooks_ctx = config->hooks_ctx};
     snprintf(rank->name, sizeof(rank->name), "%s", config->name);
     st = create_group(rank, config, err);
     if (st) {
@@ -92,6 +97,8 @@ frit_status rank_join(struct stream *stream, const struct rank_config *config,
 
 static void end(struct frit_rank *rank)
 {
+    if (rank->hooks)
+        rank->hooks->leaves(rank->hooks_ctx);
     rank->table->group_destroy(rank->group);
     free(rank);
 }
@@ -121,12 +128,22 @@ void rank_abort(struct frit_rank *rank, frit_status status, const char *why)
     rank->table->group_abort(rank->group, &err);
 }
 
+void rank_fail(struct frit_rank *rank, frit_status status, const char *why)
+{
+    frit_err err = ERR_INIT;
+
+    (void)fail(&err, status, "%s", why);
+    if (rank->hooks)
+        rank->hooks->failed(rank->hooks_ctx, &err);
+    rank->table->group_abort(rank->group, &err);
+}
+
 void ranks_abort(struct stream *stream, const char *why)
 {
     pthread_mutex_lock(&stream->baton);
     for (struct frit_rank *rank = stream->ranks; rank; rank = rank->next) {
         if (rank->size > 1)
-            rank_abort(rank, FRIT_ABORTED, why);
+            rank_fail(rank, FRIT_ABORTED, why);
     }
     pthread_mutex_unlock(&stream->baton);
 }
@@ -172,10 +189,12 @@ static frit_status end_group(struct frit_rank *rank, const frit_err *why, frit_e
 
 frit_status rank_give_up(struct frit_rank *rank, frit_err *err)
 {
-    const frit_err why = *err;
+    frit_err why = *err;
 
     if (rank->failure.status)
         return why.status;
+    if (rank->hooks)
+        rank->hooks->failed(rank->hooks_ctx, &why);
     end_group(rank, &why, err);
     rank_abort(rank, FRIT_ABORTED, rank->failure.text);
     return err->status;
@@ -219,11 +238,15 @@ frit_status rank_run(struct frit_rank *rank, const frit_collective_op *op, frit_
 
     if (rank->failure.status)
         return pass_on(&rank->failure, err);
+    if (rank->hooks)
+        rank->hooks->begins(rank->hooks_ctx, op->n_buffers ? op->buffers->count : 0);
     st = begin(rank, op, &why);
     if (st == FRIT_UNSUPPORTED) /* on each rank, as it depends on the operation alone */
         return pass_on(&why, err);
     if (!st)
         st = wait(rank, rank->begun + 1, &why);
+    if (rank->hooks)
+        rank->hooks->ended(rank->hooks_ctx);
     if (st) {
         *err = why;
         (void)rank_give_up(rank, err);

@@ -27,8 +27,21 @@ struct frit_rank {
     frit_err failure;    /* that ended the group; status FRIT_OK: it goes on */
     uint64_t number;     /* that ops name the group by */
     uint32_t rank, size;
+    const struct rank_hooks *hooks;
+    void *hooks_ctx;
     char name[RANK_NAME];
     const void *user; /* what needs the rank, which cannot leave before; of the stream's thread */
+};
+
+/* What follows a rank.  The functions are called by the threads that run its operations, and must
+ * call no function of this header. */
+struct rank_hooks {
+    /* An operation, which waits for the other ranks; of its first buffer. */
+    void (*begins)(void *ctx, uint64_t elements);
+    void (*ended)(void *ctx); /* the same, well or not */
+    /* The group has ended on this rank for this reason, which may be replaced by a better one. */
+    void (*failed)(void *ctx, frit_err *why);
+    void (*leaves)(void *ctx); /* the last call: the rank ends */
 };
 
 struct rank_config {
@@ -39,6 +52,17 @@ struct rank_config {
     uint32_t rank, size;
     uint64_t join_timeout_ns, timeout_ns;
     const char *name;
+    const struct rank_hooks *hooks; /* NULL: none */
+    void *hooks_ctx;
+    const struct rank_store *store; /* that all ranks see; NULL: none */
+    void *store_ctx;
+};
+
+/* As in frit_group_params. */
+struct rank_store {
+    frit_status (*put)(void *ctx, frit_str key, const void *value, uint64_t bytes, frit_err *err);
+    frit_status (*get)(void *ctx, frit_str key, void *value, uint64_t capacity, uint64_t *bytes,
+                       uint64_t timeout_ns, frit_err *err);
 };
 
 /* Makes the stream a rank; waits for the others.  No lock is held. */
@@ -47,8 +71,10 @@ frit_status rank_join(struct stream *stream, const struct rank_config *config,
 /* Runs what is queued in the stream, then leaves the group and ends the rank.  FRIT_BUSY inside of
  * a driver's or engine's call. */
 frit_status rank_leave(struct frit_rank *rank, frit_err *err);
-/* Ends the group for all ranks.  From any thread, beside any call but rank_leave. */
+/* Ends the group for all ranks that the engine reaches; rank_fail: because of this one, which its
+ * hooks get to know.  From any thread, beside any call but rank_leave. */
 void rank_abort(struct frit_rank *rank, frit_status status, const char *why);
+void rank_fail(struct frit_rank *rank, frit_status status, const char *why);
 
 /* ---- with the baton ---- */
 

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "progress.h"
 
+#include <string.h>
+
+#include "collective/combine.h"
 #include "communicator.h"
 
 enum { FIRST_CAPACITY = 8 };
@@ -34,15 +37,17 @@ static void check_present(struct communicator *c, uint64_t number)
 static bool check_equal(struct communicator *c, uint64_t number)
 {
     const struct operation *first = operation_of(&c->ranks[0], number), *other;
-    char text[2][120];
+    char text[2][160];
     uint32_t buffer;
+    bool with_note;
 
     for (uint32_t r = 1; r < c->size; r++) {
         other = operation_of(&c->ranks[r], number);
         if (operation_equal(first, other, &buffer))
             continue;
-        operation_print(first, buffer, text[0], sizeof(text[0]));
-        operation_print(other, buffer, text[1], sizeof(text[1]));
+        with_note = strcmp(first->note, other->note) != 0;
+        operation_print(first, buffer, with_note, text[0], sizeof(text[0]));
+        operation_print(other, buffer, with_note, text[1], sizeof(text[1]));
         communicator_fail(c, FRIT_MISMATCH, "operation %llu is %s on rank 0, %s on rank %u",
                           (unsigned long long)number, text[0], text[1], r);
         return false;
@@ -236,7 +241,8 @@ frit_status progress_begin(frit_group *group, const frit_collective_op *op, uint
                            frit_err *err)
 {
     struct communicator *c = group->communicator;
-    frit_status status = operation_check(&c->local->plug, op, group->rank, c->size, err);
+    const struct operation_limits limits = {group->rank, c->size, combine_has};
+    frit_status status = operation_check(&c->local->plug, op, &limits, err);
 
     if (status)
         return status;

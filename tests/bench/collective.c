@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "plugins/collective-local/world.h"
+#include "plugins/collective/world.h"
 
 enum { RANKS = 2, WARM = 3, MAX_ROUNDS = 1000 };
 

@@ -308,7 +308,15 @@ typedef struct frit_group_config {
 } frit_group_config;
 
 /* This process among those that a launcher started together: [dist] rank, size and store of the
- * configuration, which mpirun, srun, torchrun and `frit launch` set by variables of theirs. */
+ * configuration, which mpirun, srun, torchrun and `frit launch` set by variables of theirs.
+ *
+ * If there is a store, the first group without an id makes the process a member of the job:
+ * frit_group_join waits until all ranks have come, and fails with FRIT_TIMEOUT (the text lists the
+ * missing ones), FRIT_MISMATCH (they run different programs) or FRIT_INVALID (the token is wrong).
+ * From then on the loss of a rank ends such groups on all others with FRIT_PEER_LOST; the text
+ * names the rank, its host and process, and what it was doing.  The next frit_group_join waits
+ * until all ranks that are left have called it.  If ranks were lost it fails with FRIT_PEER_LOST
+ * once, and frit_job_info gives the new rank and size, with which it can be called again. */
 typedef struct frit_job_desc {
     uint64_t struct_size;
     uint32_t rank, size; /* 0 of 1: it was started by itself */

@@ -22,8 +22,12 @@ job() { # RANKS SCENARIO
 for n in 2 4; do
   job $n results || fail "results of $n ranks"
 done
-for scenario in mismatch aborted left late; do
+for scenario in mismatch mismatched_notes aborted left late background together quiet; do
   job 2 $scenario || fail "$scenario"
+done
+# Between hosts, where no memory is shared.
+for scenario in results together quiet; do
+  FRIT_TEST_MESSAGES=1 job 2 $scenario || fail "$scenario, by messages"
 done
 
 text=$(job 2 killed 2>&1) && fail "a job of which a rank was killed ends well"
