@@ -3,7 +3,7 @@
 
 #include "shared.h"
 
-/* Messages that MPI sends at once, without asking for a place first, also over TCP, where those of
+/* Messages that MPI sends at once, without a request for room first, also over TCP, where those of
  * 64 KiB are too long with their headers.  More ranks have shorter ones, so that a segment has no
  * more than 16 MiB. */
 enum { PART_BYTES = 61440, PIECE_BYTES = 1048576 };
