@@ -12,7 +12,9 @@
 #include "ir/kir.h"
 #include "ir/target.h"
 
+/* Arguments that are no operands or outputs: the workspace, and the launch's derived memory. */
 #define KERNELS_WORKSPACE UINT32_MAX
+#define KERNELS_DERIVED   (UINT32_MAX - 1)
 
 /* ---- products by a library of the vendor ---- */
 
@@ -122,7 +124,8 @@ struct kernels_launch {
     uint32_t n_spaces;
     uint32_t n_words, n_args;  /* per space */
     const uint32_t *args;      /* per argument of the code, space after space: its index in
-                                  frit_launch.args, or KERNELS_WORKSPACE */
+                                  frit_launch.args, KERNELS_WORKSPACE or KERNELS_DERIVED */
+    uint32_t fill_phases;      /* bits of phases that do nothing but fill derived memory */
     const uint64_t *words;     /* values of the code's parameters, space after space */
     const uint32_t (*grid)[3]; /* per phase: number of groups, over all spaces */
     const uint32_t *first; /* n_spaces + 1: number of groups before each space; NULL if the module's

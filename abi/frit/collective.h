@@ -29,8 +29,19 @@ typedef struct frit_group_params {
     const frit_group_id *id;
     uint64_t timeout_ns; /* until all ranks have come */
     frit_str space;      /* what pointers of buffers are, by a name of native.h: "host.ptr" */
-    void *device;        /* native object of the device whose memory that is, NULL for the host's */
+    void *device;        /* native object of the device whose memory that is, what its driver gives
+                          * for that name (native.h); NULL for the host's */
     frit_str name;       /* for texts */
+    /* A store that all ranks see, where they are processes of one job; all NULL: there is none, and
+     * the ranks have nothing in common but `id`.  Keys have at most 255 bytes, a value is set once.
+     */
+    void *store;
+    /* [any] +mayblock */
+    frit_status (*put)(void *store, frit_str key, const void *value, uint64_t bytes, frit_err *err);
+    /* [any] +mayblock  Waits until the value is there; FRIT_TIMEOUT.  FRIT_INVALID with the size in
+     * *bytes for a value of more than `capacity` bytes. */
+    frit_status (*get)(void *store, frit_str key, void *value, uint64_t capacity, uint64_t *bytes,
+                       uint64_t timeout_ns, frit_err *err);
 } frit_group_params;
 
 enum {
@@ -101,6 +112,7 @@ typedef struct frit_collective_table {
 } frit_collective_table;
 
 FRIT_STATIC_ASSERT(FRIT_END_OF(frit_group_params, name) == 72, "0.2");
+FRIT_STATIC_ASSERT(FRIT_END_OF(frit_group_params, get) == 96, "0.2");
 FRIT_STATIC_ASSERT(sizeof(frit_collective_buffer) == 32, "0.2");
 FRIT_STATIC_ASSERT(FRIT_END_OF(frit_collective_op, stream) == 40, "0.2");
 FRIT_STATIC_ASSERT(FRIT_END_OF(frit_collective_op, note) == 72, "0.2");

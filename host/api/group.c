@@ -4,6 +4,7 @@
 
 #include "api/copy_sized.h"
 #include "api/host.h"
+#include "api/job.h"
 #include "api/open.h"
 #include "api/report.h"
 #include "base/fail.h"
@@ -14,8 +15,7 @@
 #include "run/drain.h"
 #include "run/rank.h"
 
-static const uint64_t default_join_ns = 30000000000u;
-static const uint64_t default_op_ns = 60000000000u;
+static const uint64_t ms = 1000000;
 
 /* The plugin with a collective engine; `id` NULL: the first one. */
 static frit_status find_engine(const frit_host *host, const char *id, const struct plugin **out,
@@ -58,22 +58,6 @@ frit_status frit_group_id_create(frit_host *host, const char *engine, frit_group
 
 /* ---- jobs ---- */
 
-static frit_status job_of(const frit_host *host, frit_job_desc *out, frit_err *err)
-{
-    const struct conf_options *options = conf_options(host->conf);
-
-    *out = (frit_job_desc){
-        .rank = (uint32_t)options->dist_rank,
-        .size = (uint32_t)options->dist_size,
-        .store = strcmp(options->dist_store, "none") == 0 ? NULL : options->dist_store,
-    };
-    return out->rank < out->size ? FRIT_OK
-                                 : fail(err, FRIT_INVALID,
-                                        "[dist] rank %u of size %u; ranks are 0..size-1; `frit "
-                                        "doctor config` says where they are from",
-                                        out->rank, out->size);
-}
-
 frit_status frit_job_info(frit_host *host, frit_job_desc *out, frit_err *err)
 {
     HOLD_CANCEL;
@@ -85,45 +69,13 @@ frit_status frit_job_info(frit_host *host, frit_job_desc *out, frit_err *err)
         return report_barred(err, "job_info");
     if (!host || !out)
         return report_null(err, "job_info", host ? "`out`" : "the host");
-    st = job_of(host, &desc, &own);
+    st = host_job_desc(host, &desc, &own);
     if (!st && copy_sized(out, &desc, sizeof(desc)))
         st = fail(&own, FRIT_INVALID, "no struct_size");
     return report(err, st, &own);
 }
 
-/* The same on all processes of the job, where each joins its groups in the same order. */
-static void make_job_id(frit_host *host, const frit_group_config *config, frit_group_id *out)
-{
-    uint64_t words[3] = {config->number, config->size};
-
-    pthread_mutex_lock(&host->lock);
-    words[2] = ++host->n_job_groups;
-    pthread_mutex_unlock(&host->lock);
-    *out = (frit_group_id){"frit job"};
-    memcpy(out->bytes + 16, words, sizeof(words));
-}
-
-static bool is_whole_job(const frit_host *host, const frit_group_config *config)
-{
-    frit_job_desc job;
-
-    return job_of(host, &job, NULL) == FRIT_OK && config->rank == job.rank &&
-           config->size == job.size;
-}
-
 /* ---- joining ---- */
-
-static frit_status make_id(frit_host *host, const struct plugin *plugin,
-                           const frit_group_config *config, frit_group_id *out, frit_err *err)
-{
-    if (config->size == 1)
-        return fail_from(err, plugin->collective.group_id(plugin->instance, out, err), "group_id");
-    if (!is_whole_job(host, config))
-        return fail(err, FRIT_INVALID,
-                    "no id; frit_group_id_create makes one, which all ranks are given");
-    make_job_id(host, config, out);
-    return FRIT_OK;
-}
 
 static frit_status check_config(const frit_group_config *config, frit_err *err)
 {
@@ -138,11 +90,38 @@ static frit_status check_config(const frit_group_config *config, frit_err *err)
     return FRIT_OK;
 }
 
+/* `own` gets an id where the program gives none. */
+static frit_status find_id(frit_device *device, const struct plugin *plugin,
+                           const frit_group_config *config, struct rank_config *rank,
+                           frit_group_id *own, frit_err *err)
+{
+    rank->id = config->id ? config->id : own;
+    if (config->id)
+        return FRIT_OK;
+    if (config->size > 1)
+        return host_job_join(device->config.host, config, rank->join_timeout_ns, own, err);
+    return fail_from(err, plugin->collective.group_id(plugin->instance, own, err), "group_id");
+}
+
+static frit_status join_followed(struct binding *binding, frit_host *host, struct rank_config *rank,
+                                 frit_rank **out, frit_err *err)
+{
+    struct host_rank *follower;
+    frit_status st;
+
+    TRY(host_job_follow(host, rank, &follower, err));
+    st = rank_join(binding->stream, rank, out, err);
+    host_job_joined(follower, *out);
+    return st;
+}
+
 /* Joins with the calling thread's stream. */
 static frit_status join(frit_device *device, const frit_group_config *config, frit_rank **out,
                         frit_err *err)
 {
-    struct rank_config rank = {0};
+    frit_host *host = device->config.host;
+    const struct conf_options *options = conf_options(host->conf);
+    struct rank_config rank;
     const struct plugin *plugin;
     struct binding *binding;
     frit_group_id own;
@@ -150,21 +129,21 @@ static frit_status join(frit_device *device, const frit_group_config *config, fr
     TRY(check_config(config, err));
     if (thread_is_executing())
         return stream_refuse_driver(err);
-    TRY(find_engine(device->config.host, config->engine, &plugin, err));
+    TRY(find_engine(host, config->engine, &plugin, err));
     TRY(binding_current(device, &binding, err));
-    if (!config->id)
-        TRY(make_id(device->config.host, plugin, config, &own, err));
-    rank =
-        (struct rank_config){.table = &plugin->collective,
-                             .instance = plugin->instance,
-                             .id = config->id ? config->id : &own,
-                             .number = config->number,
-                             .rank = config->rank,
-                             .size = config->size,
-                             .join_timeout_ns = config->join_ns ? config->join_ns : default_join_ns,
-                             .timeout_ns = config->op_ns ? config->op_ns : default_op_ns,
-                             .name = config->name ? config->name : "group"};
-    return rank_join(binding->stream, &rank, out, err);
+    rank = (struct rank_config){
+        .table = &plugin->collective,
+        .instance = plugin->instance,
+        .number = config->number,
+        .rank = config->rank,
+        .size = config->size,
+        .join_timeout_ns = config->join_ns ? config->join_ns : (uint64_t)options->dist_connect * ms,
+        .timeout_ns = config->op_ns ? config->op_ns : (uint64_t)options->dist_limit * ms,
+        .name = config->name ? config->name : "group"};
+    TRY(find_id(device, plugin, config, &rank, &own, err));
+    if (config->id || config->size == 1)
+        return rank_join(binding->stream, &rank, out, err);
+    return join_followed(binding, host, &rank, out, err);
 }
 
 frit_status frit_group_join(frit_device *device, const frit_group_config *config, frit_rank **out,
@@ -212,6 +191,25 @@ frit_status frit_group_leave(frit_rank *rank, frit_err *err)
     return report(err, st, &own);
 }
 
+frit_status frit_group_barrier(frit_rank *rank, frit_err *err)
+{
+    HOLD_CANCEL;
+    frit_err own = ERR_INIT;
+    frit_status st;
+
+    if (process_is_barred())
+        return report_barred(err, "group_barrier");
+    if (!rank)
+        return report_null(err, "group_barrier", "the rank");
+    if (!open_find(rank, NULL))
+        return fail(err, FRIT_INVALID,
+                    "group_barrier: not a rank: it left before, or its device is closed");
+    st = rank_barrier(rank, &own);
+    if (st)
+        (void)fail_context(&own, "group_barrier");
+    return report(err, st, &own);
+}
+
 frit_status frit_group_abort(frit_rank *rank, const char *why)
 {
     HOLD_CANCEL;
@@ -220,6 +218,6 @@ frit_status frit_group_abort(frit_rank *rank, const char *why)
         return FRIT_UNSUPPORTED;
     if (!rank || !open_find(rank, NULL))
         return FRIT_INVALID;
-    rank_abort(rank, FRIT_ABORTED, why ? why : "the program aborted the group");
+    rank_fail(rank, FRIT_ABORTED, why ? why : "the program aborted the group");
     return FRIT_OK;
 }

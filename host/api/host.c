@@ -20,6 +20,7 @@
 #include "device/device.h"
 #include "device/wait.h"
 #include "device/watch.h"
+#include "job/job.h"
 #include "load/device.h"
 #include "load/pick.h"
 #include "load/registry.h"
@@ -27,6 +28,7 @@
 #include "record/stream.h"
 #include "run/drain.h"
 #include "run/mirror.h"
+#include "run/rank.h"
 #include "search/fuser.h"
 #include "tensor/failure.h"
 #include "tensor/slot.h"
@@ -169,6 +171,7 @@ static void host_destroy(frit_host *host)
         end_device(host->devices);
         host->devices = next;
     }
+    host_job_fini(&host->job);
     if (host->has_timeline)
         timeline_close(host);
     registry_close(host->registry);
@@ -191,6 +194,7 @@ static void bar(void)
 {
     slots_bar();
     bindings_bar();
+    job_bar();
 }
 
 frit_status frit_host_open(const frit_host_params *params, frit_host **out, frit_err *err)
@@ -210,6 +214,7 @@ frit_status frit_host_open(const frit_host_params *params, frit_host **out, frit
         return fail_memory(err, sizeof(*host));
     process_host_opens(bar);
     pthread_mutex_init(&host->lock, NULL);
+    host_job_init(&host->job);
     /* A child has error tensors without a lock if there are some before. */
     st = handle_immortal(FRIT_INTERNAL) ? host_init(host, params, &own)
                                         : fail_memory(&own, sizeof(struct slot));
@@ -557,6 +562,17 @@ static void drain_for_sync(struct stream *stream, void *unused)
     stream_drain(stream, DRAIN_SYNC);
 }
 
+/* Their failures are errors of the stream. */
+static void await_collectives(struct stream *stream, void *unused)
+{
+    (void)unused;
+    if (!atomic_load(&stream->n_ranks))
+        return;
+    pthread_mutex_lock(&stream->baton);
+    (void)ranks_wait(stream->ranks, NULL);
+    pthread_mutex_unlock(&stream->baton);
+}
+
 /* Runs a stream (`only` NULL: all of them), waits, and reports the first error. */
 static frit_status sync_streams(frit_device *device, struct stream *only, frit_err *err)
 {
@@ -569,6 +585,10 @@ static frit_status sync_streams(frit_device *device, struct stream *only, frit_e
         drain_for_sync(only, NULL);
     else
         streams_each(device, drain_for_sync, NULL);
+    if (only)
+        await_collectives(only, NULL);
+    else
+        streams_each(device, await_collectives, NULL);
     st = device_wait_all(device, err);
     if (!st)
         st = mirror_wait(device, err);

@@ -8,6 +8,8 @@
 
 #include <frit/frit.h>
 
+#include "api/job.h"
+
 struct conf;
 struct registry;
 
@@ -17,8 +19,8 @@ struct frit_host {
     uint64_t seed;        /* of devices that are opened; under the lock */
     pthread_mutex_t lock; /* of the rest */
     frit_device *devices;
-    uint64_t n_job_groups; /* joined without an id */
-    bool has_timeline;     /* it records; constant once open */
+    bool has_timeline; /* it records; constant once open */
+    struct host_job job;
 };
 
 #endif

@@ -13,6 +13,7 @@
 struct conf_options {
 #define CONF_OPTION(section, key, TYPE, field, default_text, low, high, meaning) CONF_##TYPE field;
 #define CONF_STR                                                                 const char *
+#define CONF_SECRET                                                              const char *
 #define CONF_LOG                                                                 const char *
 #define CONF_DIRS                                                                const char *
 #define CONF_PROBE                                                               const char *
@@ -20,6 +21,7 @@ struct conf_options {
 #define CONF_BOOL                                                                bool
 #include "conf/options.def"
 #undef CONF_STR
+#undef CONF_SECRET
 #undef CONF_LOG
 #undef CONF_DIRS
 #undef CONF_PROBE

@@ -233,6 +233,13 @@ static frit_status complete_dirs(struct conf *conf, frit_err *err)
     return FRIT_OK;
 }
 
+/* What was set is used, but not shown. */
+static void hide(struct conf_slot *slot, const struct rule *rule)
+{
+    if (strcmp(slot->value.value, rule->default_text) != 0)
+        slot->value.value = "(not shown)";
+}
+
 static void show(struct conf *conf, const char *section, const struct conf_slot *slot)
 {
     if (slot->value.value)
@@ -248,8 +255,11 @@ static frit_status complete_values(struct conf *conf, frit_err *err)
     conf->values = arena_array(&conf->arena, capacity, sizeof(*conf->values));
     if (!conf->values)
         return fail_memory(err, capacity * sizeof(*conf->values));
-    for (size_t i = 0; i < RULE_N_OPTIONS; i++)
+    for (size_t i = 0; i < RULE_N_OPTIONS; i++) {
+        if (rule_options[i].type == RULE_SECRET)
+            hide(&conf->option[i], &rule_options[i]);
         show(conf, rule_options[i].section, &conf->option[i]);
+    }
     for (uint32_t i = 0; i < conf->n_sections; i++) {
         const struct conf_section *section = conf->section[i];
 

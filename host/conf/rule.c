@@ -12,7 +12,7 @@
 #include "base/log.h"
 #include "base/str.h"
 
-enum { MAX_ID = 40 };
+enum { MAX_ID = 40, MAX_SECRET = 32 };
 
 const struct rule rule_options[RULE_N_OPTIONS] = {
 #define CONF_OPTION(section_, key_, TYPE, field, default_, low_, high_, meaning) \
@@ -227,6 +227,16 @@ static frit_status check_dirs(const struct conf_item *item, frit_err *err)
     return FRIT_OK;
 }
 
+static frit_status check_secret(const struct conf_item *item, frit_err *err)
+{
+    const size_t n = strlen(item->value);
+
+    return n <= MAX_SECRET
+               ? FRIT_OK
+               : fail(err, FRIT_INVALID, "%s: [%s] %s: %zu bytes; it must have at most %d",
+                      item->origin, item->section, item->key, n, MAX_SECRET);
+}
+
 /* Rejects an empty value, except for a list of directories that is empty by default. */
 static frit_status check_empty(const struct rule *rule, const struct conf_item *item, frit_err *err)
 {
@@ -287,6 +297,9 @@ frit_status rule_store(const struct rule *rule, const struct conf_item *item, st
         break;
     case RULE_DIRS:
         TRY(check_dirs(item, err));
+        break;
+    case RULE_SECRET:
+        TRY(check_secret(item, err));
         break;
     case RULE_STR:
         break;

@@ -9,6 +9,7 @@
 
 enum rule_type {
     RULE_STR,
+    RULE_SECRET,
     RULE_I64,
     RULE_BOOL,
     RULE_PROBE,

@@ -3,8 +3,10 @@
 
 #include <stdlib.h>
 
+#include "api/job.h"
 #include "base/fail.h"
 #include "grad/rule.h"
+#include "job/place.h"
 #include "run/rank.h"
 #include "train/cell.h"
 #include "train/section.h"
@@ -89,16 +91,29 @@ static frit_tensor *unflatten(const struct reduction *reduction, frit_tensor *fl
     return frit_reshape(grad, dims_of(&param->type));
 }
 
+/* The job is to know where the rank is when it runs the operation. */
+static void announce(const struct reduction *reduction, const struct schedule_bucket *bucket)
+{
+    const frit_replica *r = reduction->replica;
+    struct job_place place = {
+        .step = r->step, .bucket = reduction->n_recorded + 1, .n_buckets = r->schedule.n_buckets};
+
+    schedule_bucket_span(&r->schedule, reduction->n_recorded, place.span, sizeof(place.span));
+    host_job_announce(r->rank, bucket->elements + (has_flags(reduction) ? r->rank->size : 0),
+                      &place);
+}
+
 static frit_status record(struct reduction *reduction, const struct schedule_bucket *bucket,
                           frit_tensor **parts, frit_err *err)
 {
     frit_replica *r = reduction->replica;
     const bool is_sum = r->schedule.config.flags & FRIT_REPLICA_SUM;
-    frit_tensor *flat =
-        frit_all_reduce(flatten(reduction, bucket, parts),
-                        .combine = is_sum ? FRIT_CHOICE_combine_sum : FRIT_CHOICE_combine_mean,
-                        .group = (int64_t)r->rank->number);
+    frit_tensor *flat;
 
+    announce(reduction, bucket);
+    flat = frit_all_reduce(flatten(reduction, bucket, parts),
+                           .combine = is_sum ? FRIT_CHOICE_combine_sum : FRIT_CHOICE_combine_mean,
+                           .group = (int64_t)r->rank->number);
     if (frit_tensor_status(flat))
         return fail(err, frit_tensor_status(flat), "%s", frit_tensor_error(flat));
     if (has_flags(reduction))

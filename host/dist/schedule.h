@@ -11,13 +11,16 @@
 #ifndef DIST_SCHEDULE_H
 #define DIST_SCHEDULE_H
 
+#include <stdbool.h>
+
 #include <frit/dist.h>
 
 #include "base/arena.h"
 #include "graph/op.h"
 
 struct schedule_param {
-    const char *name; /* "'head.w'", or "17" where the program gives no names */
+    const char *name; /* "'head.w'", or "17" where the program gives none */
+    bool is_named;
     struct op_type type;
     uint32_t bucket;
     uint64_t at; /* element of the bucket */
@@ -47,7 +50,10 @@ uint64_t schedule_bytes(const struct schedule_bucket *bucket);
 /* What ranks compare, a line for the configuration and one for each parameter: "mean, ...",
  * "'head.w' f32[512, 10]".  `line` 0 is the configuration. */
 const char *schedule_line(const struct schedule *schedule, uint32_t line, char *text, size_t size);
-/* "bucket 2 of 7 (25.0 MiB f32, 'enc.6.b' to 'enc.4.w')"; `number` counts from 0. */
+/* "25.0 MiB f32, 'enc.6.b' to 'enc.4.w'"; `number` counts from 0. */
+const char *schedule_bucket_span(const struct schedule *schedule, uint32_t number, char *text,
+                                 size_t size);
+/* "bucket 2 of 7 (25.0 MiB f32, 'enc.6.b' to 'enc.4.w')" */
 const char *schedule_bucket_text(const struct schedule *schedule, uint32_t number, char *text,
                                  size_t size);
 /* The whole schedule, a line for each bucket and parameter; NULL: no memory. */

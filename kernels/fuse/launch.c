@@ -123,6 +123,7 @@ static bool fill_body(struct kernels_launch *out, uint32_t number)
     out->n_words = body->n_words;
     out->n_args = body->n_args;
     out->args = body->args;
+    out->fill_phases = body->fill_phases;
     out->grid = body->grid;
     out->first = body->first;
     return out->code;

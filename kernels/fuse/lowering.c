@@ -26,8 +26,9 @@ enum { NAME_CAPACITY = 64, NAME_BYTES = NAME_CAPACITY + 12 };
 static frit_status check_module(const struct sched *s, const char *name, frit_err *err)
 {
     const struct kir_module *m = s->module;
-    uint32_t n = s->block->n_inputs + s->block->n_outputs + (s->numbers->workspace_bytes != 0);
-    bool valid = !s->shared || (m->n_phases == 1 && !s->numbers->workspace_bytes);
+    bool works = s->numbers->workspace_bytes != 0, derives = s->numbers->derived.bytes != 0;
+    uint32_t n = s->block->n_inputs + s->block->n_outputs + derives + works;
+    bool valid = !s->shared || (m->n_phases == 1 && !works && !derives);
 
     if (m->failed)
         return fail_memory(err, sizeof(*m));
@@ -201,6 +202,33 @@ static frit_status copy_words(struct lowering *l, const struct sched_numbers *n,
     return FRIT_OK;
 }
 
+static frit_status add_args(struct lowering *l, const struct sched *s, struct body *body,
+                            frit_err *err)
+{
+    uint32_t n = s->block->n_inputs + s->block->n_outputs;
+
+    body->args = arena_array(&l->out->arena, n + 2u, sizeof(*body->args));
+    if (!body->args)
+        return fail_memory(err, n * sizeof(*body->args));
+    memcpy(body->args, l->program->arg_numbers, n * sizeof(*body->args));
+    if (s->numbers->derived.bytes)
+        body->args[n++] = KERNELS_DERIVED;
+    body->args[n] = KERNELS_WORKSPACE;
+    return FRIT_OK;
+}
+
+static void add_derived(struct lowering *l, const struct sched_derived *derived, struct body *body)
+{
+    if (!derived->bytes)
+        return;
+    body->fill_phases = 1u << derived->phase;
+    l->out->derived = (frit_derived_spec){
+        .tag = derived->tag,
+        .bytes = derived->bytes,
+        .arg = l->program->arg_numbers[derived->input],
+    };
+}
+
 static frit_status finish_whole(struct lowering *l, const struct sched *s, frit_err *err)
 {
     const struct sched_numbers *n = s->numbers;
@@ -213,7 +241,8 @@ static frit_status finish_whole(struct lowering *l, const struct sched *s, frit_
         return fail_memory(err, s->block->n_inputs * sizeof(*numbers));
     }
     TRY(lowering_add_body(l, s, &body, err));
-    body->args = l->program->arg_numbers;
+    TRY(add_args(l, s, body, err));
+    add_derived(l, &n->derived, body);
     body->n_spaces = 1;
     memcpy(body->grid, n->grid, sizeof(body->grid));
     p->workspace_bytes = n->workspace_bytes;

@@ -223,6 +223,9 @@ static frit_status fill_spec(const struct program *p, const struct prepared *pre
     out->n_outputs = p->n_out;
     out->output_stride = sizeof(*prepared->outputs);
     out->outputs = prepared->outputs;
+    out->n_derived = prepared->derived.bytes != 0;
+    out->derived_stride = sizeof(prepared->derived);
+    out->derived = &prepared->derived;
     out->workspace_bytes = prepared->workspace_bytes;
     out->driver[0] = (uint64_t)(uintptr_t)prepared;
     variant->n_bytes = KIR_DIGEST;

@@ -42,7 +42,9 @@ static bool same_grids(const struct body *a, const struct body *b)
 bool prepared_equals(const struct prepared *a, const struct prepared *b)
 {
     bool equal = memcmp(a->digest, b->digest, KIR_DIGEST) == 0 && a->n_bodies == b->n_bodies &&
-                 a->workspace_bytes == b->workspace_bytes && a->n_words == b->n_words &&
+                 a->workspace_bytes == b->workspace_bytes &&
+                 memcmp(&a->derived, &b->derived, sizeof(a->derived)) == 0 &&
+                 a->n_words == b->n_words &&
                  (!a->n_words || memcmp(a->words, b->words, a->n_words * sizeof(*a->words)) == 0);
 
     for (uint32_t i = 0; i < a->n_bodies && equal; i++)

@@ -158,7 +158,6 @@ static frit_status number_args(struct program *p, frit_err *err)
         return fail_memory(err, n * sizeof(*p->arg_numbers));
     for (uint32_t i = 0; i < n; i++)
         p->arg_numbers[i] = i;
-    p->arg_numbers[n] = KERNELS_WORKSPACE;
     return FRIT_OK;
 }
 

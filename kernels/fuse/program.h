@@ -14,7 +14,7 @@
 
 /* Version of saved programs and of the code that schedules make.  Increment it when saved bytes or
  * measured times of candidates become invalid. */
-enum { PROGRAM_VERSION = 2 };
+enum { PROGRAM_VERSION = 4 };
 
 /* One kernel of a launch, over one space or, if its module has `spaces`, several; or a product of
  * the vendor's library. */
@@ -27,7 +27,8 @@ struct body {
     uint32_t n_args, n_words; /* per space */
     uint32_t first_word;      /* index of its first word among the launch's */
     uint32_t *args;           /* argument numbers of the launch, space after space */
-    uint32_t *first; /* n_spaces + 1: number of groups before each space; NULL: one space */
+    uint32_t *first;      /* n_spaces + 1: number of groups before each space; NULL: one space */
+    uint32_t fill_phases; /* bits of phases that fill derived memory */
 };
 
 /* The result of prepare: a launch without the values in `late`.  Constant except the fields that
@@ -43,6 +44,7 @@ struct prepared {
     uint32_t n_phases; /* of all bodies in order */
     frit_phase *phases;
     frit_output_spec *outputs; /* per output of the launch */
+    frit_derived_spec derived; /* bytes 0: there is none */
     uint32_t n_late, n_words;
     struct sched_late *late; /* `word` is an index into the whole launch's words */
     uint64_t *words;
@@ -62,8 +64,8 @@ struct program {
     const char *name;
     struct block block;
     uint32_t n_in, n_out; /* arguments of a launch */
-    /* Per input, then output, of the block: its argument number; then KERNELS_WORKSPACE.  All
-     * arrays are allocated in the block's arena. */
+    /* Per input, then output, of the block: its argument number.  All arrays are allocated in the
+     * block's arena. */
     uint32_t *arg_numbers;
     uint32_t n_candidates;
     frit_candidate *candidates;

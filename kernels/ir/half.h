@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Floats of 16 bits as memory holds them.  To memory they round to nearest even, NaN stays NaN and
- * quiet. */
+ * quiet.  Both conversions are without branches, so that loops over them become vectors. */
 #ifndef KIR_HALF_H
 #define KIR_HALF_H
 
@@ -58,36 +58,40 @@ static inline struct half_layout half_layout(uint32_t fraction)
     };
 }
 
+/* Comparisons are of signed integers, which every vector unit has. */
 static inline float half_load(uint16_t bits, uint32_t fraction)
 {
     const struct half_layout half = half_layout(fraction);
-    uint32_t sign = (uint32_t)(bits >> 15) << 31, rest = bits & 0x7fffu;
+    const uint32_t sign = (uint32_t)(bits & 0x8000) << 16;
+    const int32_t rest = bits & 0x7fff;
+    const uint32_t shifted = (uint32_t)rest << half.shift;
+    const uint32_t normal = shifted + (half.rebias << 23);
+    const uint32_t infinite = shifted + (2 * half.rebias << 23); /* or NaN: the greatest exponent */
+    const uint32_t small =
+        half_bits_of((float)rest * half_real_of((half.rebias + 1 - fraction) << 23));
+    const uint32_t finite = rest < 1 << fraction ? small : normal;
 
     if (!half.rebias)
         return half_real_of((uint32_t)bits << 16);
-    if (rest >= half.infinity) /* or NaN */
-        return half_real_of(sign | 0x7f800000 | (rest - half.infinity) << half.shift);
-    if (rest >= 1u << fraction)
-        return half_real_of(sign | ((rest << half.shift) + (half.rebias << 23)));
-    return (sign ? -(float)rest : (float)rest) * half_real_of((half.rebias + 1 - fraction) << 23);
+    return half_real_of(sign | (rest < (int32_t)half.infinity ? finite : infinite));
 }
 
 static inline uint16_t half_store(float real, uint32_t fraction)
 {
     const struct half_layout half = half_layout(fraction);
-    uint32_t bits = half_bits_of(real), sign = bits >> 16 & 0x8000, rest = bits & 0x7fffffff;
-    uint32_t kept = rest >> half.shift, below_half = (1u << (half.shift - 1)) - 1;
-
-    if (rest > 0x7f800000)
-        return (uint16_t)(sign | half.infinity | half.quiet | (kept & ((1u << fraction) - 1)));
-    if (rest >= half.overflow)
-        return (uint16_t)(sign | half.infinity);
-    if (rest >= half.normal || !half.rebias) /* a carry goes into the exponent */
-        return (uint16_t)(sign |
-                          ((rest - (half.rebias << 23) + below_half + (kept & 1)) >> half.shift));
+    const uint32_t bits = half_bits_of(real), rest = bits & 0x7fffffff;
+    const uint32_t kept = rest >> half.shift, below_half = (1u << (half.shift - 1)) - 1;
+    /* A carry goes into the exponent. */
+    const uint32_t normal = (rest - (half.rebias << 23) + below_half + (kept & 1)) >> half.shift;
     /* The sum has a subnormal's last bit at the end of its fraction. */
-    return (uint16_t)(sign | (half_bits_of(half_real_of(rest) + half_real_of(half.aligner)) -
-                              half.aligner));
+    const uint32_t small =
+        half_bits_of(half_real_of(rest) + half_real_of(half.aligner)) - half.aligner;
+    const uint32_t finite = half.rebias && (int32_t)rest < (int32_t)half.normal ? small : normal;
+    const uint32_t nan = half.infinity | half.quiet | (kept & ((1u << fraction) - 1));
+    const uint32_t large = (int32_t)rest > 0x7f800000 ? nan : half.infinity;
+
+    return (uint16_t)((bits >> 16 & 0x8000) |
+                      ((int32_t)rest < (int32_t)half.overflow ? finite : large));
 }
 
 #endif

@@ -27,6 +27,8 @@ struct kir_target {
     bool rereads_are_cached; /* reading a row again right away costs little */
     bool
         lanes_interleaved; /* lanes run a few at a time up to the next barrier, then the next few */
+    bool keeps_derived;    /* what is made from one operand alone is kept while that is the same, so
+                              that it is made once */
     bool stages_tiles;     /* what many lanes read again and again belongs into a group's tile */
     bool fma;              /* fused in one rounding */
     bool scale;            /* by a power of 2, as one instruction */

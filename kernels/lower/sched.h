@@ -28,6 +28,14 @@ struct sched_late {
     int64_t min, max, offset;
 };
 
+/* Memory that holds what is made from one operand alone, see frit_derived_spec. */
+struct sched_derived {
+    uint64_t bytes; /* 0: there is none */
+    uint64_t tag;
+    uint32_t input; /* of the block */
+    uint32_t phase; /* that fills it and does nothing else */
+};
+
 /* What the launch needs besides the module.  Allocated in `arena`. */
 struct sched_numbers {
     struct arena arena;
@@ -36,6 +44,7 @@ struct sched_numbers {
     uint64_t *words; /* values of the module's parameters, in order; 0 for those in `late` */
     uint32_t n_late, late_capacity;
     struct sched_late *late;
+    struct sched_derived derived; /* the module's argument after the outputs */
     uint64_t workspace_bytes; /* the workspace is the module's last argument; 0: there is none */
     uint64_t bytes, flops;    /* estimates */
     uint64_t alias[SCHED_OUTPUTS]; /* per output: bit i is set if it may overwrite input i */

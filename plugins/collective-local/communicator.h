@@ -6,8 +6,9 @@
 
 #include <time.h>
 
+#include "util/operation.h"
+
 #include "local.h"
-#include "operation.h"
 #include "portion.h"
 
 /* A rank's end.  All fields under the communicator's lock. */

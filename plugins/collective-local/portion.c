@@ -5,7 +5,7 @@
 
 #include <frit/op.h>
 
-#include "combine.h"
+#include "collective/combine.h"
 
 /* Of a rank's data.  Large enough that taking a portion costs nothing beside it, and small enough
  * that 25 MiB are divided evenly and that an abort does not wait. */

@@ -4,7 +4,7 @@
 #define LOCAL_PORTION_H
 
 #include "local.h"
-#include "operation.h"
+#include "util/operation.h"
 
 /* What all ranks agreed on, with the buffers of each. */
 struct agreed {

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "collective/combine.h"
 #include "communicator.h"
 
 enum { FIRST_CAPACITY = 8 };
@@ -240,7 +241,8 @@ frit_status progress_begin(frit_group *group, const frit_collective_op *op, uint
                            frit_err *err)
 {
     struct communicator *c = group->communicator;
-    frit_status status = operation_check(&c->local->plug, op, group->rank, c->size, err);
+    const struct operation_limits limits = {group->rank, c->size, combine_has};
+    frit_status status = operation_check(&c->local->plug, op, &limits, err);
 
     if (status)
         return status;

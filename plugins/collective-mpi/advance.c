@@ -6,6 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <frit/op.h>
+
+#include "collective/combine.h"
 #include "group.h"
 
 /* ---- messages ---- */
@@ -32,6 +35,8 @@ void advance_begin_to_join(frit_group *group)
         group->channel = group->job->n_channels++;
     message.channel = group->channel;
     message.header.size = group->size;
+    message.header.hash = group->segment_number;
+    message.header.count = group->job->bell_number;
     (void)gethostname(host, sizeof host - 1);
     snprintf(message.text, sizeof message.text, "host %s, pid %ld", host, (long)getpid());
     send_to_all(group, &message);
@@ -39,52 +44,107 @@ void advance_begin_to_join(frit_group *group)
         advance_receive(group, &early);
 }
 
+static void answer(frit_group *group, uint32_t to, uint64_t number, bool opened)
+{
+    struct message message = new_message(group, MESSAGE_NEAR);
+
+    message.header.hash = number;
+    message.header.size = opened;
+    job_send(group->job, to, &message);
+}
+
+/* Both ranks know of each other, and whether they share memory: only if both can. */
+static void complete_join(frit_group *group, uint32_t rank)
+{
+    const struct peer *peer = &group->peers[rank];
+
+    if (!peer_has_joined(peer))
+        return;
+    group->n_joined++;
+    if (!peer->has_opened) {
+        segment_close(group->near[rank], group->size);
+        group->near[rank] = NULL;
+    }
+}
+
+static void undo_join(frit_group *group, uint32_t rank)
+{
+    struct peer *peer = &group->peers[rank];
+
+    group->n_joined -= peer_has_joined(peer);
+    peer->has_come = peer->has_answered = false;
+    segment_close(group->near[rank], group->size);
+    group->near[rank] = NULL;
+}
+
 /* With the lock. */
 static void receive_join(frit_group *group, const struct message *message)
 {
-    struct peer *peer = &group->peers[message->rank];
+    const uint32_t rank = message->rank;
+    struct peer *peer = &group->peers[rank];
 
     if (message->header.size != group->size) {
         group_fail(group, FRIT_MISMATCH, "rank %u joins a group of %u ranks, rank %u one of %u",
-                   message->rank, message->header.size, group->rank, group->size);
+                   rank, message->header.size, group->rank, group->size);
         return;
     }
-    if (message->rank == 0)
+    if (rank == 0)
         group->channel = message->channel;
     memcpy(peer->where, message->text, sizeof peer->where);
-    group->n_joined += !peer->has_joined;
-    peer->has_joined = true;
+    if (!peer->has_come) {
+        peer->has_come = true;
+        job_open_bell(group->job, rank, message->header.count);
+        group->near[rank] = segment_open(message->header.hash, group->size);
+        answer(group, rank, message->header.hash, group->near[rank]);
+        complete_join(group, rank);
+    }
     peer->has_left = false;
 }
 
-static void receive_leave(frit_group *group, struct peer *peer, const struct message *message)
+/* With the lock.  Another hash: the answer to a group of this key that is gone. */
+static void receive_near(frit_group *group, const struct message *message)
 {
-    peer->has_left = true;
-    if (message->header.size == group->size)
+    struct peer *peer = &group->peers[message->rank];
+
+    if (peer->has_answered || message->header.hash != group->segment_number)
         return;
-    group->n_joined -= peer->has_joined; /* it gave up waiting for others */
-    peer->has_joined = false;
+    peer->has_answered = true;
+    peer->has_opened = message->header.size;
+    complete_join(group, message->rank);
+}
+
+/* With the lock. */
+static void receive_header(struct peer *peer, const struct message *message)
+{
+    peer->headers[message->number % N_HEADERS] = message->header;
+    peer->n_headers = message->number;
+    if (message->header.small_bytes)
+        memcpy(peer->small[message->number % N_SMALL], message->text, MESSAGE_TEXT);
+}
+
+/* With the lock. */
+static void receive_leave(frit_group *group, const struct message *message)
+{
+    group->peers[message->rank].has_left = true;
+    if (message->header.size != group->size) /* it gave up waiting for others */
+        undo_join(group, message->rank);
 }
 
 void advance_receive(frit_group *group, const struct message *message)
 {
-    struct peer *peer;
-
     if (message->rank >= group->size || message->rank == group->rank)
         return;
-    peer = &group->peers[message->rank];
     pthread_mutex_lock(&group->job->lock);
-    if (message->kind == MESSAGE_JOIN) {
+    if (message->kind == MESSAGE_JOIN)
         receive_join(group, message);
-    } else if (message->kind == MESSAGE_HEADER) {
-        peer->headers[message->number % N_HEADERS] = message->header;
-        peer->n_headers = message->number;
-    } else if (message->kind == MESSAGE_ABORT) {
+    else if (message->kind == MESSAGE_NEAR)
+        receive_near(group, message);
+    else if (message->kind == MESSAGE_HEADER)
+        receive_header(&group->peers[message->rank], message);
+    else if (message->kind == MESSAGE_ABORT)
         group_fail(group, message->status, "%s", message->text);
-    } else if (message->kind == MESSAGE_LEAVE) {
-        receive_leave(group, peer, message);
-    }
-    pthread_cond_broadcast(&group->job->change);
+    else if (message->kind == MESSAGE_LEAVE)
+        receive_leave(group, message);
     pthread_mutex_unlock(&group->job->lock);
 }
 
@@ -93,7 +153,7 @@ void advance_receive(frit_group *group, const struct message *message)
 static void drop_pieces(frit_group *group)
 {
     for (uint32_t i = 0; i < N_PIECES; i++) {
-        piece_drop(group->pieces[i]);
+        group->is_kept |= !piece_drop(group->pieces[i]);
         group->pieces[i] = NULL;
     }
 }
@@ -122,15 +182,45 @@ static void fail_now(frit_group *group, frit_status status, const char *text)
 
 /* ---- headers ---- */
 
-static bool announce(frit_group *group, uint64_t issued)
+/* The elements of a small operation, of all its buffers. */
+static void copy_small(const struct begun *begun, char *into)
+{
+    for (uint32_t i = 0; i < begun->header.n_buffers; i++) {
+        const frit_collective_buffer *buffer = &begun->buffers[i];
+        const uint64_t bytes = frit_storage_bytes(buffer->dtype, (int64_t)buffer->count);
+
+        if (bytes)
+            memcpy(into, buffer->from, bytes);
+        into += bytes;
+    }
+}
+
+/* A small operation is not announced before those before it are done, which may make what it
+ * reads. */
+bool advance_announce(frit_group *group)
 {
     struct message message = new_message(group, MESSAGE_HEADER);
-    const bool moved = group->announced < issued;
+    uint64_t issued, done;
+    bool moved = false;
 
+    pthread_mutex_lock(&group->job->lock);
+    issued = group->error.status ? 0 : group->issued;
+    done = group->done;
+    pthread_mutex_unlock(&group->job->lock);
     while (group->announced < issued) {
-        message.number = ++group->announced;
-        message.header = group->begun[message.number % MAX_PENDING].header;
+        const uint64_t number = group->announced + 1;
+        const struct begun *begun = &group->begun[number % MAX_PENDING];
+
+        if (begun->header.small_bytes && done < group->announced)
+            break;
+        if (begun->header.small_bytes) {
+            copy_small(begun, message.text);
+            memcpy(group->peers[group->rank].small[number % N_SMALL], message.text, MESSAGE_TEXT);
+        }
+        message.number = group->announced = number;
+        message.header = begun->header;
         send_to_all(group, &message);
+        moved = true;
     }
     return moved;
 }
@@ -229,7 +319,8 @@ static bool create_pieces(frit_group *group)
         const int tag = TAG_DATA + (int)(group->channel % N_CHANNELS) * TAGS_PER_GROUP + 2 * i;
 
         if (!group->pieces[i])
-            group->pieces[i] = piece_create(group->job, group->rank, group->size, tag);
+            group->pieces[i] = piece_create(group->job, group->rank, group->size, (uint32_t)i, tag,
+                                            group->segment, group->near);
         if (!group->pieces[i]) {
             fail_now(group, FRIT_NO_HOST_MEMORY, "no memory for messages");
             return false;
@@ -238,11 +329,24 @@ static bool create_pieces(frit_group *group)
     return true;
 }
 
+/* Of the operations that have about as many elements in the first buffer. */
+static struct trial *trial_of(frit_group *group, uint64_t number)
+{
+    const uint64_t count = group->begun[number % MAX_PENDING].header.count;
+    uint32_t i = 0;
+
+    while (i < N_TRIALS - 1 && count >> i > 1)
+        i++;
+    return &group->trials[i];
+}
+
 static bool start_op(frit_group *group, uint64_t number)
 {
-    if (!is_begun_by_all(group, number) || !agree(group, number) || !create_pieces(group))
+    if (group->announced < number || !is_begun_by_all(group, number) || !agree(group, number) ||
+        !create_pieces(group))
         return false;
-    group->op = (struct progress_of_op){.is_running = true};
+    group->op = (struct progress_of_op){.is_running = true, .begun_ns = now_ns()};
+    group->op.is_streamed = trial_next(trial_of(group, number));
     return true;
 }
 
@@ -251,12 +355,13 @@ static void set_done(frit_group *group)
     group->op.is_running = false;
     pthread_mutex_lock(&group->job->lock);
     group->done++;
-    pthread_cond_broadcast(&group->job->change);
+    if (group->job->n_waiting)
+        pthread_cond_broadcast(&group->job->change);
     pthread_mutex_unlock(&group->job->lock);
 }
 
 /* Gives the free piece whose turn it is the next elements; false: there are none. */
-static bool start_piece(frit_group *group, const struct begun *begun, enum piece_result *result)
+static bool start_piece(frit_group *group, const struct begun *begun)
 {
     struct progress_of_op *op = &group->op;
     struct piece *piece = group->pieces[op->started % N_PIECES];
@@ -274,10 +379,11 @@ static bool start_piece(frit_group *group, const struct begun *begun, enum piece
     piece->root = begun->header.root;
     piece->buffer = *buffer;
     piece->at = op->at;
+    piece->is_streamed = op->is_streamed;
     piece->count = piece_count(piece, piece->kind, buffer, op->at);
     op->at += piece->count;
     op->started++;
-    *result = piece_start(piece);
+    piece_start(piece);
     return true;
 }
 
@@ -299,22 +405,54 @@ static enum piece_result step_pieces(frit_group *group)
     return moved;
 }
 
-static bool run_op(frit_group *group, const struct begun *begun)
+/* Every rank has the elements of all. */
+static void run_small(frit_group *group, const struct begun *begun, uint64_t number)
 {
-    enum piece_result started = PIECE_STILL, result = step_pieces(group);
-    bool moved = result == PIECE_MOVED;
+    char result[MESSAGE_TEXT];
+    void *const into = result;
+    const void *from[JOB_RANKS];
+    uint64_t at = 0;
 
-    while (result != PIECE_FAILED && started != PIECE_FAILED && start_piece(group, begun, &started))
+    for (uint32_t i = 0; i < begun->header.n_buffers; i++) {
+        const frit_collective_buffer *buffer = &begun->buffers[i];
+        struct combine combine = {.dtype = buffer->dtype,
+                                  .mean = begun->header.combine == FRIT_CHOICE_combine_mean,
+                                  .n_from = group->size,
+                                  .n_into = 1,
+                                  .from = from,
+                                  .into = &into,
+                                  .count = buffer->count};
+
+        for (uint32_t r = 0; r < group->size; r++)
+            from[r] = group->peers[r].small[number % N_SMALL] + at;
+        if (buffer->count)
+            combine_run(&combine);
+        if (buffer->count)
+            memcpy(buffer->into, result, frit_storage_bytes(buffer->dtype, (int64_t)buffer->count));
+        at += frit_storage_bytes(buffer->dtype, (int64_t)buffer->count);
+    }
+    set_done(group);
+}
+
+static bool run_op(frit_group *group, const struct begun *begun, uint64_t number)
+{
+    bool moved = false;
+    enum piece_result result;
+
+    while (start_piece(group, begun))
         moved = true;
-    if (result == PIECE_FAILED || started == PIECE_FAILED) {
+    result = step_pieces(group);
+    if (result == PIECE_FAILED) {
         fail_now(group, FRIT_PEER_LOST, "MPI reports an error of a transfer: a rank is lost");
         return true;
     }
-    if (group->op.started == group->op.finished) {
+    if (group->op.buffer == begun->header.n_buffers && group->op.started == group->op.finished) {
+        trial_report(trial_of(group, number), group->op.is_streamed,
+                     (double)(now_ns() - group->op.begun_ns) / (double)(begun->header.count + 1));
         set_done(group);
         moved = true;
     }
-    return moved;
+    return moved || result == PIECE_MOVED;
 }
 
 /* ---- leaving ---- */
@@ -338,29 +476,36 @@ static void let_go(frit_group *group)
     pthread_mutex_unlock(&job->lock);
 }
 
-bool advance_step(frit_group *group, bool *is_busy)
+bool advance_step(frit_group *group, enum expected *expected)
 {
-    uint64_t issued, done;
-    bool failed, leaving, moved;
+    const struct begun *begun;
+    uint64_t issued, number;
+    bool failed, leaving, ended, moved;
 
     pthread_mutex_lock(&group->job->lock);
     issued = group->issued;
-    done = group->done;
+    number = group->done + 1;
     failed = group->error.status && !group->is_quiet;
     leaving = group->is_leaving;
-    moved = group->is_quiet;
+    ended = group->is_quiet;
     pthread_mutex_unlock(&group->job->lock);
     if (failed)
         end_group(group);
     if (leaving)
         let_go(group);
-    if (failed || leaving || moved) /* it has ended */
+    if (failed || leaving || ended)
         return failed || leaving;
-    moved = announce(group, issued);
-    if (done == issued)
+    moved = advance_announce(group);
+    if (number > issued)
         return moved;
-    *is_busy = true;
-    if (!group->op.is_running && !start_op(group, done + 1))
+    begun = &group->begun[number % MAX_PENDING];
+    *expected = EXPECTED_RANKS;
+    if (!group->op.is_running && !start_op(group, number))
         return moved;
-    return run_op(group, &group->begun[(done + 1) % MAX_PENDING]) || moved;
+    *expected = EXPECTED_DATA;
+    if (begun->header.small_bytes) {
+        run_small(group, begun, number);
+        return true;
+    }
+    return run_op(group, begun, number) || moved;
 }

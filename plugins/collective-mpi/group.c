@@ -9,8 +9,10 @@
 
 #include <frit/op.h>
 
-#include "combine.h"
+#include "advance.h"
+#include "collective/combine.h"
 #include "plugin.h"
+#include "shared.h"
 
 static const uint64_t leave_ns = 10000000000u; /* that others have for what was begun */
 
@@ -60,12 +62,34 @@ static void free_group(frit_group *group)
     for (uint32_t r = 0; group->peers && r < group->size; r++)
         plug_free(plug, group->peers[r].headers);
     plug_free(plug, group->peers);
+    for (uint32_t r = 0; group->near && r < group->size; r++)
+        segment_close(group->near[r], group->size);
+    plug_free(plug, group->near);
+    shared_unlink(group->segment_number);
+    if (!group->is_kept)
+        segment_close(group->segment, group->size);
     plug_free(plug, group);
 }
 
-static frit_group *new_group(const struct plug *plug, const frit_group_params *params,
+static bool add_peers(frit_group *group, frit_err *err)
+{
+    const struct plug *plug = group->plug;
+
+    group->peers = plug_new(plug, group->size * sizeof *group->peers, "a group's ranks", err);
+    group->near = plug_new(plug, group->size * sizeof *group->near, "a group's ranks", err);
+    for (uint32_t r = 0; group->peers && r < group->size; r++) {
+        group->peers[r].headers =
+            plug_new(plug, N_HEADERS * sizeof(struct header), "a rank's operations", err);
+        if (!group->peers[r].headers)
+            return false;
+    }
+    return group->peers && group->near;
+}
+
+static frit_group *new_group(const struct instance *instance, const frit_group_params *params,
                              frit_err *err)
 {
+    const struct plug *plug = &instance->plug;
     frit_group *group = plug_new(plug, sizeof *group, "a group", err);
 
     if (!group)
@@ -76,15 +100,13 @@ static frit_group *new_group(const struct plug *plug, const frit_group_params *p
     group->size = params->size;
     if (params->size == 1)
         return group;
-    group->peers = plug_new(plug, params->size * sizeof *group->peers, "a group's ranks", err);
-    for (uint32_t r = 0; group->peers && r < params->size; r++) {
-        group->peers[r].headers =
-            plug_new(plug, N_HEADERS * sizeof(struct header), "a rank's operations", err);
-        if (!group->peers[r].headers)
-            break;
+    if (add_peers(group, err)) {
+        group->segment =
+            segment_create(group->size, instance->shares_memory, &group->segment_number);
+        if (group->segment)
+            return group;
+        (void)plug_fail(plug, err, FRIT_NO_HOST_MEMORY, "no memory for a group's messages");
     }
-    if (group->peers && group->peers[params->size - 1].headers)
-        return group;
     free_group(group);
     return NULL;
 }
@@ -95,21 +117,34 @@ static void name_missing(const frit_group *group, char *text, size_t bytes)
     int used = snprintf(text, bytes, "no word from rank");
 
     for (uint32_t r = 0; r < group->size && (size_t)used < bytes; r++) {
-        if (r != group->rank && !group->peers[r].has_joined)
+        if (r != group->rank && !peer_has_joined(&group->peers[r]))
             used += snprintf(text + used, bytes - (size_t)used, " %u", r);
     }
 }
 
-/* With the lock, to which it returns: the thread has let go of the group. */
+static bool is_gone(const void *what)
+{
+    const frit_group *group = what;
+
+    return group->is_gone;
+}
+
+/* With the lock, to which it returns: the thread that drives has let go of the group. */
 static void leave(frit_group *group)
 {
     struct job *job = group->job;
 
     group->is_leaving = true;
     job_wake(job);
-    while (!group->is_gone)
-        (void)job_sleep(job, &job->change, UINT64_MAX);
+    (void)job_await(job, is_gone, group, UINT64_MAX);
     job->n_groups--;
+}
+
+static bool is_joined(const void *what)
+{
+    const frit_group *group = what;
+
+    return group->n_joined == group->size - 1 || group->error.status;
 }
 
 static frit_status join(frit_group *group, uint64_t deadline, frit_err *err)
@@ -123,9 +158,7 @@ static frit_status join(frit_group *group, uint64_t deadline, frit_err *err)
     group->next = job->incoming;
     job->incoming = group;
     job_wake(job);
-    while (group->n_joined < group->size - 1 && !group->error.status &&
-           job_sleep(job, &job->change, deadline))
-        ;
+    (void)job_await(job, is_joined, group, deadline);
     /* A group that has ended since all have come is one that was made. */
     if (group->n_joined < group->size - 1 && group->error.status) {
         status = group->error.status;
@@ -137,6 +170,10 @@ static frit_status join(frit_group *group, uint64_t deadline, frit_err *err)
     if (status)
         leave(group);
     pthread_mutex_unlock(&job->lock);
+    if (!status) { /* all have opened what they can */
+        shared_unlink(group->segment_number);
+        shared_unlink(job->bell_number);
+    }
     return status;
 }
 
@@ -146,7 +183,8 @@ static frit_status find_job(struct instance *instance, const frit_group_params *
     char why[300];
     bool is_late;
 
-    *out = job_start(instance->library, deadline, &is_late, why, sizeof why);
+    *out =
+        job_start(instance->library, instance->shares_memory, deadline, &is_late, why, sizeof why);
     if (!*out)
         return plug_fail(&instance->plug, err, is_late ? FRIT_TIMEOUT : FRIT_UNSUPPORTED, "%s",
                          why);
@@ -172,7 +210,7 @@ frit_status group_create(void *opened, const frit_group_params *params, frit_gro
         status = find_job(instance, params, deadline, &job, err);
     if (status)
         return status;
-    group = new_group(&instance->plug, params, err);
+    group = new_group(instance, params, err);
     if (!group)
         return FRIT_NO_HOST_MEMORY;
     group->job = job;
@@ -184,6 +222,14 @@ frit_status group_create(void *opened, const frit_group_params *params, frit_gro
     return status;
 }
 
+/* What has been begun is done, or will not be. */
+static bool is_settled(const void *what)
+{
+    const frit_group *group = what;
+
+    return group->done == group->issued || group->is_quiet;
+}
+
 void group_destroy(frit_group *group)
 {
     const uint64_t deadline = deadline_after(leave_ns);
@@ -192,10 +238,7 @@ void group_destroy(frit_group *group)
         return;
     if (group->job) {
         pthread_mutex_lock(&group->job->lock);
-        while (group->done < group->issued && !group->is_quiet &&
-               job_sleep(group->job, &group->job->change, deadline))
-            ;
-        if (group->done < group->issued)
+        if (!job_await(group->job, is_settled, group, deadline))
             group_fail(group, FRIT_ABORTED, "rank %u left before operation %" PRIu64 " was done",
                        group->rank, group->done + 1);
         leave(group);
@@ -229,6 +272,13 @@ static bool combines(uint32_t kind)
     return kind == FRIT_COLLECTIVE_ALL_REDUCE || kind == FRIT_COLLECTIVE_REDUCE_SCATTER;
 }
 
+static bool has_whole_bytes(uint32_t dtype)
+{
+    const uint64_t eight = frit_storage_bytes(dtype, 8);
+
+    return eight && eight % 8 == 0;
+}
+
 static frit_status check_op(const frit_group *group, const frit_collective_op *op, frit_err *err)
 {
     if (op->kind < FRIT_COLLECTIVE_BARRIER || op->kind > FRIT_COLLECTIVE_REDUCE_SCATTER)
@@ -239,12 +289,25 @@ static frit_status check_op(const frit_group *group, const frit_collective_op *o
     for (uint32_t i = 0; i < op->n_buffers; i++) {
         const uint32_t dtype = buffer_at(op, i)->dtype;
 
-        if (combines(op->kind) ? !combine_can(dtype, op->combine) : !combine_element_bytes(dtype))
+        if (combines(op->kind) ? !combine_has(dtype) : !has_whole_bytes(dtype))
             return plug_fail(group->plug, err, FRIT_UNSUPPORTED,
                              "an element type that this engine cannot %s (number %u)",
                              combines(op->kind) ? "combine so" : "move", dtype);
     }
     return FRIT_OK;
+}
+
+/* Of all elements, if they fit in a message; else 0. */
+static uint32_t small_bytes(const struct begun *begun)
+{
+    uint64_t bytes = 0;
+
+    for (uint32_t i = 0; i < begun->header.n_buffers && bytes <= MESSAGE_TEXT; i++) {
+        if (begun->buffers[i].count > MESSAGE_TEXT)
+            return 0;
+        bytes += frit_storage_bytes(begun->buffers[i].dtype, (int64_t)begun->buffers[i].count);
+    }
+    return bytes <= MESSAGE_TEXT ? (uint32_t)bytes : 0;
 }
 
 static frit_status take(const frit_group *group, const frit_collective_op *op, struct begun *out,
@@ -273,6 +336,8 @@ static frit_status take(const frit_group *group, const frit_collective_op *op, s
     }
     out->header.dtype = out->buffers[0].dtype;
     out->header.count = out->buffers[0].count;
+    if (op->kind == FRIT_COLLECTIVE_ALL_REDUCE)
+        out->header.small_bytes = small_bytes(out);
     return FRIT_OK;
 }
 
@@ -283,7 +348,7 @@ static void run_alone(const struct begun *begun)
         const frit_collective_buffer *b = &begun->buffers[i];
 
         if (b->into != b->from && b->count)
-            memcpy(b->into, b->from, b->count * combine_element_bytes(b->dtype));
+            memcpy(b->into, b->from, frit_storage_bytes(b->dtype, (int64_t)b->count));
     }
 }
 
@@ -298,6 +363,21 @@ static frit_status begin_alone(frit_group *group, struct begun *begun, uint64_t 
     }
     plug_free(group->plug, begun->buffers);
     return group->error.status;
+}
+
+/* With the lock: others hear of it at once, also if nobody waits for it yet. */
+static void announce_now(frit_group *group)
+{
+    struct job *job = group->job;
+
+    if (!job_try_drive(job)) {
+        job_wake(job);
+        return;
+    }
+    pthread_mutex_unlock(&job->lock);
+    advance_announce(group);
+    pthread_mutex_lock(&job->lock);
+    job_stop_driving(job);
 }
 
 frit_status group_begin(frit_group *group, const frit_collective_op *op, uint64_t *value,
@@ -324,7 +404,7 @@ frit_status group_begin(frit_group *group, const frit_collective_op *op, uint64_
         plug_free(group->plug, slot->buffers);
         *slot = begun;
         *value = ++group->issued;
-        job_wake(group->job);
+        announce_now(group);
     }
     pthread_mutex_unlock(&group->job->lock);
     if (status)
@@ -343,9 +423,22 @@ static frit_status state_of(const frit_group *group, uint64_t value, frit_err *e
     return group->error.status;
 }
 
+struct awaited {
+    const frit_group *group;
+    uint64_t value;
+};
+
+static bool is_reached(const void *what)
+{
+    const struct awaited *awaited = what;
+
+    return awaited->group->done >= awaited->value || awaited->group->is_quiet;
+}
+
 frit_status group_wait(frit_group *group, uint64_t value, uint64_t timeout_ns, frit_err *err)
 {
     const uint64_t deadline = deadline_after(timeout_ns);
+    const struct awaited awaited = {group, value};
     struct job *job = group->job;
     frit_status status;
 
@@ -357,12 +450,11 @@ frit_status group_wait(frit_group *group, uint64_t value, uint64_t timeout_ns, f
     if (value > group->issued) {
         status = plug_fail(group->plug, err, FRIT_INVALID, "a value that was never begun");
     } else {
-        while (group->done < value && !group->is_quiet && timeout_ns &&
-               job_sleep(job, &job->change, deadline))
-            ;
+        if (timeout_ns)
+            (void)job_await(job, is_reached, &awaited, deadline);
         /* A failure is reported once no buffer is touched. */
-        while (group->done < value && group->error.status && !group->is_quiet)
-            (void)job_sleep(job, &job->change, UINT64_MAX);
+        if (group->error.status)
+            (void)job_await(job, is_reached, &awaited, UINT64_MAX);
         status = state_of(group, value, err);
     }
     pthread_mutex_unlock(&job->lock);

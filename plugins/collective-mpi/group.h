@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A group of as many ranks as the job has, of which this process is the one of its number.
  *
- * To join, every rank sends a message to every other one.  To begin an operation it sends a header;
- * data moves when the headers of all ranks are there and equal, so a header is also what a barrier
- * is made of.  An operation is done in pieces (piece.h), two at a time.  Data is copied to and from
- * memory of the engine: requests of MPI cannot be withdrawn, but the buffers of a group that has
- * ended must not be touched. */
+ * To join, every rank sends a message to every other one, which answers whether it has opened the
+ * sender's segment.  To begin an operation a rank sends a header; data moves when the headers of
+ * all ranks are there and equal, so a header is also what a barrier is made of.  The elements of a
+ * small all_reduce travel with the header, and every rank combines them.  Other operations are done
+ * in pieces (piece.h), a few at a time.  Data is copied to and from memory of the engine: requests
+ * of MPI cannot be withdrawn, but the buffers of a group that has ended must not be touched. */
 #ifndef MPI_GROUP_H
 #define MPI_GROUP_H
 
@@ -15,8 +16,9 @@
 
 #include "job.h"
 #include "piece.h"
+#include "trial.h"
 
-enum { MAX_PENDING = 64, N_HEADERS = 2 * MAX_PENDING, N_PIECES = 2 };
+enum { MAX_PENDING = 64, N_HEADERS = 2 * MAX_PENDING, N_SMALL = 2, N_TRIALS = 64 };
 
 /* One operation that this rank has begun. */
 struct begun {
@@ -25,11 +27,21 @@ struct begun {
 };
 
 struct peer {
-    bool has_joined, has_left;
-    uint64_t n_headers;       /* operations begun */
-    struct header *headers;   /* number n at n modulo N_HEADERS */
+    bool has_come, has_answered; /* its JOIN and its NEAR are there */
+    bool has_opened;             /* this rank's segment */
+    bool has_left;
+    uint64_t n_headers;     /* operations begun */
+    struct header *headers; /* number n at n modulo N_HEADERS */
+    /* Elements of small operations, number n at n modulo N_SMALL: a rank begins one when those
+     * before it are done, so that no other rank is further ahead. */
+    char small[N_SMALL][MESSAGE_TEXT];
     char where[MESSAGE_TEXT]; /* host and process */
 };
+
+static inline bool peer_has_joined(const struct peer *peer)
+{
+    return peer->has_come && peer->has_answered;
+}
 
 struct frit_group {
     const struct plug *plug;
@@ -43,17 +55,24 @@ struct frit_group {
     bool is_quiet;                   /* after a failure: no buffer is touched any more */
     frit_err error;                  /* status 0: all is well */
     struct begun begun[MAX_PENDING]; /* number n at n modulo MAX_PENDING */
-    /* Of the thread. */
+    /* Of the thread that drives. */
     struct frit_group *next;
     uint32_t channel;
     uint64_t announced;
-    struct peer *peers;
+    struct peer *peers; /* this rank, too */
+    struct segment *segment;
+    uint64_t segment_number; /* shared.h */
+    struct segment **near;   /* of each rank; NULL: this one, or one of another host */
+    bool is_kept;            /* the segment, by requests of MPI */
     struct progress_of_op {
         bool is_running;
         uint32_t buffer; /* where the next piece begins */
         uint64_t at;
         uint64_t started, finished; /* pieces */
+        bool is_streamed;           /* piece.h */
+        uint64_t begun_ns;
     } op;
+    struct trial trials[N_TRIALS]; /* of operations of a size: is it better to stream? */
     struct piece *pieces[N_PIECES];
 };
 
@@ -65,7 +84,7 @@ frit_status group_begin(frit_group *group, const frit_collective_op *op, uint64_
                         frit_err *err);
 frit_status group_wait(frit_group *group, uint64_t value, uint64_t timeout_ns, frit_err *err);
 
-/* ---- on the job's thread ---- */
+/* ---- on the thread that drives ---- */
 
 static inline uint64_t group_key(const frit_group *group)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "job.h"
 
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,13 +10,21 @@
 
 #include "advance.h"
 #include "group.h"
+#include "shared.h"
 
+/* How a thread waits.  It keeps the processor for a moment where there is one for each rank.  Then,
+ * if all ranks are on this host, it sleeps until one of them rings.  Else it must look itself
+ * whether there are messages: it yields the processor, then sleeps for longer and longer times.
+ * Data that is under way comes soon; another rank may compute for seconds. */
 enum {
-    IDLE_NS = 2000000,
-    BUSY_NS_LOW = 20000,
-    BUSY_NS_HIGH = 500000,
-    SPINS = 200,
-    SHORT_PAUSES = 400
+    SPIN_NS = 50000,
+    YIELD_NS_RANKS = 100000,
+    YIELD_NS_DATA = 2000000,
+    SLEEP_NS_LOW = 20000,
+    SLEEP_NS_HIGH = 500000,
+    SLEEP_NS_IDLE = 2000000,
+    SLEEP_NS_BELL = 10000000,
+    IDLE_AFTER_NS = 200000000
 };
 
 /* MPI starts and ends once in a process. */
@@ -24,7 +33,7 @@ static struct job job = {.lock = PTHREAD_MUTEX_INITIALIZER};
 /* A message under way. */
 struct outgoing {
     struct outgoing *next;
-    mpi_handle request;
+    union mpi_handle request;
     struct message message;
 };
 
@@ -51,11 +60,11 @@ uint64_t deadline_after(uint64_t ns)
 
 void job_wake(struct job *j)
 {
-    j->is_woken = true;
-    pthread_cond_signal(&j->work);
+    bell_ring(j->bell);
 }
 
-bool job_sleep(struct job *j, pthread_cond_t *condition, uint64_t deadline_ns)
+/* With the lock: until the condition or the deadline.  False after the deadline. */
+static bool sleep_until(struct job *j, pthread_cond_t *condition, uint64_t deadline_ns)
 {
     const struct timespec at = {.tv_sec = (time_t)(deadline_ns / 1000000000),
                                 .tv_nsec = (long)(deadline_ns % 1000000000)};
@@ -67,6 +76,15 @@ bool job_sleep(struct job *j, pthread_cond_t *condition, uint64_t deadline_ns)
 
 /* ---- messages ---- */
 
+void job_open_bell(struct job *j, uint32_t rank, uint64_t number)
+{
+    if (!j->bells[rank])
+        j->bells[rank] = shared_open(number, sizeof *j->bell);
+    else
+        return;
+    j->n_bells += j->bells[rank] != NULL;
+}
+
 void job_send(struct job *j, uint32_t to, const struct message *message)
 {
     struct outgoing *out = malloc(sizeof *out);
@@ -74,13 +92,14 @@ void job_send(struct job *j, uint32_t to, const struct message *message)
     if (!out)
         return; /* the others run into their time limits */
     out->message = *message;
-    if (j->mpi.Isend(&out->message, sizeof out->message, j->mpi.byte, (int)to, TAG_MESSAGE, j->comm,
-                     &out->request)) {
+    if (j->mpi.abi->send(&j->mpi, &out->message, sizeof out->message, (int)to, TAG_MESSAGE,
+                         &out->request)) {
         free(out);
         return;
     }
     out->next = j->outgoing;
     j->outgoing = out;
+    bell_ring(j->bells[to]);
 }
 
 /* Frees what has been sent. */
@@ -90,9 +109,9 @@ static void sweep_outgoing(struct job *j)
 
     while (*at) {
         struct outgoing *out = *at;
-        int done = 0;
+        bool done;
 
-        if (!j->mpi.Testall(1, &out->request, &done, NULL) && !done) {
+        if (!j->mpi.abi->test(&j->mpi, &out->request, 1, &done) && !done) {
             at = &out->next;
             continue;
         }
@@ -130,22 +149,24 @@ bool job_take_early(struct job *j, uint64_t key, struct message *out)
 
 static void post_receive(struct job *j)
 {
-    (void)j->mpi.Irecv(&j->received, sizeof j->received, j->mpi.byte, MPI_ANY_SOURCE, TAG_MESSAGE,
-                       j->comm, &j->receive);
+    (void)j->mpi.abi->receive_from_any(&j->mpi, &j->received, sizeof j->received, TAG_MESSAGE,
+                                       &j->receive);
 }
 
 /* True: there was one. */
 static bool receive_message(struct job *j)
 {
     struct frit_group *group = j->groups;
-    int done = 0;
+    bool done;
 
-    if (j->mpi.Testall(1, &j->receive, &done, NULL) || !done)
+    if (j->mpi.abi->test(&j->mpi, &j->receive, 1, &done) || !done)
         return false;
     j->received.text[MESSAGE_TEXT - 1] = '\0';
     while (group && group_key(group) != j->received.key)
         group = group_next(group);
-    if (group)
+    if (j->received.kind == MESSAGE_END)
+        j->n_ended++;
+    else if (group)
         advance_receive(group, &j->received);
     else if (j->received.kind == MESSAGE_JOIN || j->received.kind == MESSAGE_LEAVE)
         keep_early(j, &j->received);
@@ -153,7 +174,7 @@ static bool receive_message(struct job *j)
     return true;
 }
 
-/* ---- the thread ---- */
+/* ---- driving ---- */
 
 static void take_incoming(struct job *j)
 {
@@ -172,59 +193,158 @@ static void take_incoming(struct job *j)
     }
 }
 
-/* How long to sleep after that many rounds in which nothing moved. */
-static uint64_t pause_ns(bool is_busy, uint32_t n_still)
+/* Looks at everything once.  True: something moved. */
+static bool run_once(struct job *j)
 {
-    if (!is_busy || n_still > SPINS + SHORT_PAUSES)
-        return IDLE_NS;
-    return n_still - SPINS < 5 ? (uint64_t)BUSY_NS_LOW << (n_still - SPINS) : BUSY_NS_HIGH;
+    bool moved = false;
+
+    take_incoming(j);
+    while (receive_message(j))
+        moved = true;
+    j->expected = EXPECTED_NOTHING;
+    for (struct frit_group *group = j->groups, *next; group; group = next) {
+        enum expected expected = EXPECTED_NOTHING;
+
+        next = group_next(group);
+        moved |= advance_step(group, &expected);
+        if (expected > j->expected)
+            j->expected = expected;
+    }
+    sweep_outgoing(j);
+    return moved;
 }
 
-/* Until there is work, or for as long as others may be left waiting. */
-static void rest(struct job *j, bool is_busy, uint32_t n_still)
+/* How long to sleep after `still_ns` in which nothing moved; 0: not at all. */
+static uint64_t sleep_ns(const struct job *j, uint64_t still_ns)
 {
-    if (is_busy && n_still < SPINS) {
+    const bool all_ring = j->n_bells == j->size - 1 && !j->outgoing;
+    const uint64_t yield_ns = j->expected == EXPECTED_DATA ? YIELD_NS_DATA : YIELD_NS_RANKS;
+    const uint64_t ns = still_ns / 4;
+
+    if (j->expected == EXPECTED_NOTHING)
+        return all_ring ? SLEEP_NS_BELL : SLEEP_NS_IDLE;
+    if (all_ring)
+        return j->spins && still_ns < SPIN_NS ? 0 : SLEEP_NS_BELL;
+    if (still_ns < yield_ns)
+        return 0;
+    if (still_ns > IDLE_AFTER_NS)
+        return SLEEP_NS_IDLE;
+    return ns < SLEEP_NS_LOW ? SLEEP_NS_LOW : ns > SLEEP_NS_HIGH ? SLEEP_NS_HIGH : ns;
+}
+
+/* Waits a little. */
+static void rest(struct job *j, uint64_t still_ns, uint64_t left_ns)
+{
+    const uint64_t ns = sleep_ns(j, still_ns);
+
+    if (ns)
+        bell_sleep(j->bell, j->seen, ns < left_ns ? ns : left_ns);
+    else if (!j->spins || still_ns > SPIN_NS)
         (void)sched_yield();
+}
+
+/* With the lock, on the thread that drives. */
+static void drive(struct job *j, bool (*is_over)(const void *what), const void *what,
+                  uint64_t deadline_ns)
+{
+    uint64_t still_since = 0, now = now_ns();
+
+    while (!is_over(what) && now < deadline_ns) {
+        j->seen = bell_rings(j->bell);
+        pthread_mutex_unlock(&j->lock);
+        if (run_once(j)) {
+            still_since = 0;
+        } else {
+            still_since = still_since ? still_since : now;
+            rest(j, now - still_since, deadline_ns - now);
+        }
+        now = now_ns();
+        pthread_mutex_lock(&j->lock);
+    }
+}
+
+bool job_try_drive(struct job *j)
+{
+    if (j->is_driven)
+        return false;
+    j->is_driven = true;
+    return true;
+}
+
+void job_stop_driving(struct job *j)
+{
+    j->is_driven = false;
+    if (j->n_waiting)
+        pthread_cond_broadcast(&j->change);
+    if (j->is_parked && (j->groups || j->outgoing))
+        pthread_cond_signal(&j->idle);
+}
+
+bool job_await(struct job *j, bool (*is_over)(const void *what), const void *what,
+               uint64_t deadline_ns)
+{
+    bool in_time = true;
+
+    while (!is_over(what) && in_time) {
+        if (job_try_drive(j)) {
+            drive(j, is_over, what, deadline_ns);
+            job_stop_driving(j);
+            j->n_driven_by_others++;
+            in_time = deadline_ns == UINT64_MAX || now_ns() < deadline_ns;
+            continue;
+        }
+        j->n_waiting++;
+        if (j->is_driven_by_own)
+            job_wake(j); /* which makes room */
+        in_time = sleep_until(j, &j->change, deadline_ns);
+        j->n_waiting--;
+    }
+    return is_over(what);
+}
+
+/* ---- the job's own thread ---- */
+
+static bool is_relieved(const void *what)
+{
+    const struct job *j = what;
+
+    return j->n_waiting || j->state == JOB_ENDING ||
+           (j->expected == EXPECTED_NOTHING && !j->incoming);
+}
+
+/* With the lock, which it lets go of: sleeps until there may be something to do.  Where others
+ * drive from time to time a ring is for them, and this thread looks only whether they have gone. */
+static void idle(struct job *j)
+{
+    const bool others_drive = j->is_driven || j->n_waiting || j->n_driven_by_others;
+
+    j->n_driven_by_others = 0;
+    j->is_parked = !j->groups && !j->outgoing && !j->incoming && !others_drive;
+    if (j->is_parked || others_drive) {
+        (void)sleep_until(j, &j->idle, j->is_parked ? UINT64_MAX : deadline_after(SLEEP_NS_IDLE));
+        j->is_parked = false;
         return;
     }
-    pthread_mutex_lock(&j->lock);
-    if (!j->is_woken)
-        (void)job_sleep(j, &j->work,
-                        j->groups || j->outgoing ? deadline_after(pause_ns(is_busy, n_still))
-                                                 : UINT64_MAX);
-    j->is_woken = false;
     pthread_mutex_unlock(&j->lock);
-}
-
-static bool is_ending(struct job *j)
-{
-    bool ending;
-
+    bell_sleep(j->bell, j->seen, sleep_ns(j, 0));
     pthread_mutex_lock(&j->lock);
-    ending = j->state == JOB_ENDING;
-    pthread_mutex_unlock(&j->lock);
-    return ending;
 }
 
 static void serve(struct job *j)
 {
-    uint32_t n_still = 0;
-
-    while (!is_ending(j)) {
-        bool moved = false, is_busy = false;
-
-        take_incoming(j);
-        while (receive_message(j))
-            moved = true;
-        for (struct frit_group *group = j->groups, *next; group; group = next) {
-            next = group_next(group);
-            moved |= advance_step(group, &is_busy);
+    pthread_mutex_lock(&j->lock);
+    while (j->state != JOB_ENDING) {
+        if (!j->n_waiting && !j->n_driven_by_others && job_try_drive(j)) {
+            j->is_driven_by_own = true;
+            j->expected = EXPECTED_RANKS; /* looks at least once */
+            drive(j, is_relieved, j, UINT64_MAX);
+            j->is_driven_by_own = false;
+            job_stop_driving(j);
         }
-        sweep_outgoing(j);
-        n_still = moved || !is_busy ? 0 : n_still + (n_still < UINT32_MAX);
-        if (!moved)
-            rest(j, is_busy, n_still);
+        if (j->state != JOB_ENDING)
+            idle(j);
     }
+    pthread_mutex_unlock(&j->lock);
 }
 
 /* ---- start and end ---- */
@@ -239,36 +359,23 @@ static bool is_launched(void)
     return false;
 }
 
-/* False: `why` is set. */
-static bool start_mpi(struct job *j)
+/* By what the launcher has set: mpirun of Open MPI has variables of its own, that of MPICH those of
+ * PMI, which srun sets for both. */
+static const struct mpi_abi *launcher_abi(void)
 {
-    struct mpi *mpi = &j->mpi;
-    int is_there = 0, level = 0, result;
-    char text[MPI_ERROR_BYTES];
-    int length;
+    return getenv("OMPI_COMM_WORLD_SIZE") || !getenv("PMI_RANK") ? &mpi_openmpi : &mpi_mpich;
+}
 
-    result = mpi->Initialized(&is_there);
-    if (!result)
-        result = is_there ? mpi->Query_thread(&level)
-                          : mpi->Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &level);
-    if (!result && level < MPI_THREAD_MULTIPLE) {
-        snprintf(j->why, sizeof j->why, "MPI was started without MPI_THREAD_MULTIPLE");
-        return false;
-    }
-    if (!result)
-        result = mpi->Comm_dup(mpi->world, &j->comm);
-    if (!result)
-        result = mpi->Comm_set_errhandler(j->comm, mpi->errors_return);
-    if (!result)
-        result = mpi->Comm_rank(j->comm, &j->rank);
-    if (!result)
-        result = mpi->Comm_size(j->comm, &j->size);
-    if (result) {
-        if (mpi->Error_string(result, text, &length))
-            text[0] = '\0';
-        snprintf(j->why, sizeof j->why, "MPI does not start: %s", text);
-    }
-    return !result;
+/* Whether each rank of this host has a processor. */
+static bool have_processors(uint32_t n_ranks)
+{
+    const char *of_openmpi = getenv("OMPI_COMM_WORLD_LOCAL_SIZE");
+    const char *local = of_openmpi ? of_openmpi : getenv("MPI_LOCALNRANKS");
+    cpu_set_t set;
+
+    if (local)
+        n_ranks = (uint32_t)strtoul(local, NULL, 10);
+    return !sched_getaffinity(0, sizeof set, &set) && n_ranks <= (uint32_t)CPU_COUNT(&set);
 }
 
 static void set_state(struct job *j, enum job_state state)
@@ -279,43 +386,62 @@ static void set_state(struct job *j, enum job_state state)
     pthread_mutex_unlock(&j->lock);
 }
 
+/* All messages that others have sent are received.  MPI, too, ends when all processes do. */
+static void drain(struct job *j)
+{
+    const struct message last = {.kind = MESSAGE_END};
+
+    for (int r = 0; r < j->size; r++) {
+        if (r != j->rank)
+            job_send(j, (uint32_t)r, &last);
+    }
+    while (j->n_ended < j->size - 1 || j->outgoing) {
+        const uint32_t seen = bell_rings(j->bell);
+
+        if (!receive_message(j))
+            bell_sleep(j->bell, seen, SLEEP_NS_IDLE);
+        sweep_outgoing(j);
+    }
+}
+
 static void *job_main(void *arg)
 {
     struct job *j = arg;
 
-    if (!start_mpi(j)) {
+    if (!j->mpi.abi->start(&j->mpi, &j->rank, &j->size, j->why, sizeof j->why)) {
         set_state(j, JOB_FAILED);
         return NULL;
     }
+    j->spins = have_processors((uint32_t)j->size);
     post_receive(j);
     set_state(j, JOB_READY);
     serve(j);
-    while (j->outgoing)
-        sweep_outgoing(j);
-    (void)j->mpi.Cancel(&j->receive);
-    (void)j->mpi.Finalize();
+    drain(j);
+    shared_unlink(j->bell_number);
+    j->mpi.abi->cancel(&j->mpi, &j->receive);
+    j->mpi.abi->finish(&j->mpi);
     set_state(j, JOB_ENDED);
     return NULL;
 }
 
 /* A process that ends while it is in a group ends without MPI_Finalize, so that its launcher ends
- * the job. */
+ * the job.  Else it waits for the others, which may still be at work; if one of them fails, the
+ * launcher ends this process, too. */
 static void end_at_exit(void)
 {
-    const uint64_t deadline = deadline_after(10000000000u);
-
     pthread_mutex_lock(&job.lock);
     if (job.state == JOB_READY && !job.n_groups) {
         job.state = JOB_ENDING;
+        pthread_cond_signal(&job.idle);
         job_wake(&job);
-        while (job.state == JOB_ENDING && job_sleep(&job, &job.change, deadline))
+        while (job.state == JOB_ENDING && sleep_until(&job, &job.change, UINT64_MAX))
             ;
     }
     pthread_mutex_unlock(&job.lock);
 }
 
 /* With the lock. */
-static void launch(struct job *j, const char *library)
+static void launch(struct job *j, const char *library, bool shares_memory)
 {
     pthread_condattr_t clock;
     pthread_t thread;
@@ -327,12 +453,17 @@ static void launch(struct job *j, const char *library)
                  "this process was not started as a rank of an MPI job; use frit launch or mpirun");
         return;
     }
-    if (!mpi_load(&j->mpi, library, j->why, sizeof j->why))
+    if (!mpi_load(&j->mpi, library, launcher_abi(), j->why, sizeof j->why))
         return;
+    j->bell = shared_create(sizeof *j->bell, shares_memory, &j->bell_number);
+    if (!j->bell) {
+        snprintf(j->why, sizeof j->why, "no memory");
+        return;
+    }
     pthread_condattr_init(&clock);
     pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
     pthread_cond_init(&j->change, &clock);
-    pthread_cond_init(&j->work, &clock);
+    pthread_cond_init(&j->idle, &clock);
     pthread_condattr_destroy(&clock);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -346,15 +477,15 @@ static void launch(struct job *j, const char *library)
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
-struct job *job_start(const char *library, uint64_t deadline_ns, bool *is_late, char *why,
-                      size_t why_bytes)
+struct job *job_start(const char *library, bool shares_memory, uint64_t deadline_ns, bool *is_late,
+                      char *why, size_t why_bytes)
 {
     struct job *result = NULL;
 
     pthread_mutex_lock(&job.lock);
     if (job.state == JOB_NEW)
-        launch(&job, library);
-    while (job.state == JOB_STARTING && job_sleep(&job, &job.change, deadline_ns))
+        launch(&job, library, shares_memory);
+    while (job.state == JOB_STARTING && sleep_until(&job, &job.change, deadline_ns))
         ;
     *is_late = job.state == JOB_STARTING;
     if (job.state == JOB_READY)

@@ -15,14 +15,20 @@
 static frit_status configure(void *opened, const frit_host_options *table, frit_err *err)
 {
     struct instance *instance = opened;
+    uint32_t shares_memory;
     frit_str library;
     frit_status status =
         table->get_str(instance->plug.host->self, FRIT_STR("library"), &library, err);
 
     if (!status)
-        snprintf(instance->library, sizeof instance->library, "%.*s", (int)library.len,
-                 library.ptr ? library.ptr : "");
-    return status;
+        status = table->get_bool(instance->plug.host->self, FRIT_STR("shared_memory"),
+                                 &shares_memory, err);
+    if (status)
+        return status;
+    snprintf(instance->library, sizeof instance->library, "%.*s", (int)library.len,
+             library.ptr ? library.ptr : "");
+    instance->shares_memory = shares_memory;
+    return FRIT_OK;
 }
 
 static frit_status plugin_open(const frit_host_root *host, void **out, frit_err *err)
@@ -73,7 +79,15 @@ static const frit_option options[] = {
         .type = FRIT_OPTION_STR,
         .name = FRIT_STR_INIT("library"),
         .default_value = FRIT_STR_INIT(""),
-        .meaning = FRIT_STR_INIT("file name of Open MPI's library; empty: the system's"),
+        .meaning = FRIT_STR_INIT(
+            "file name of the library of Open MPI or MPICH; empty: that of the launcher"),
+    },
+    {
+        .struct_size = sizeof(frit_option),
+        .type = FRIT_OPTION_BOOL,
+        .name = FRIT_STR_INIT("shared_memory"),
+        .default_value = FRIT_STR_INIT("yes"),
+        .meaning = FRIT_STR_INIT("ranks on the same host pass data through /dev/shm"),
     },
 };
 
@@ -90,4 +104,4 @@ static const frit_plugin plugin = {
     .get_interface = plugin_interface,
 };
 
-FRIT_DEFINE_PLUGIN(PLUGIN_NAME, PLUGIN_VERSION, "libmpi.so.40", &plugin)
+FRIT_DEFINE_PLUGIN(PLUGIN_NAME, PLUGIN_VERSION, "libmpi.so.40 libmpich.so.12", &plugin)

@@ -7,6 +7,7 @@
 struct instance {
     struct plug plug; /* first: util/plug.h */
     char library[256];
+    bool shares_memory; /* with ranks on the same host */
 };
 
 #endif

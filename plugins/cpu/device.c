@@ -58,6 +58,7 @@ static struct kir_target target_of(const struct instance *instance)
         .registers = instance->level >= TILE_AVX512 ? 32 : 16,
         .rereads_are_cached = true,
         .lanes_interleaved = true,
+        .keeps_derived = true,
         .fma = instance->level >= TILE_AVX2,
         .scale = instance->level >= TILE_AVX512,
         .f64 = true,

@@ -229,7 +229,7 @@ static bool is_non_temporal(const struct launcher *launcher, const frit_launch *
     for (uint32_t i = 0; i < made->n_args; i++) {
         if (i >= 64 || !(code->writes >> i & 1))
             continue;
-        if (made->args[i] == KERNELS_WORKSPACE)
+        if (made->args[i] == KERNELS_WORKSPACE || made->args[i] == KERNELS_DERIVED)
             return false;
         bytes += frit_arg_at(launch, made->args[i])->extent;
         for (uint32_t k = 0; k < made->n_args; k++)
@@ -265,6 +265,8 @@ static uint64_t run_phases(const struct launcher *launcher, const frit_launch *l
         uint64_t groups = groups_of(run.grid);
 
         assert(run.tile || run.code);
+        if (made->fill_phases >> i & 1 && !launch->derived[0].fill)
+            continue;
         for (uint32_t t = 0; run.non_temporal && t < instance->threads; t++)
             object_begin(run.code, run.scratch[t]);
         if (groups > 0)
@@ -305,12 +307,20 @@ static void *workspace_of(const frit_launch *launch)
     return launch->workspace->data + launch->workspace_offset;
 }
 
+static void *derived_of(const frit_launch *launch)
+{
+    return launch->derived[0].memory->data + launch->derived[0].offset;
+}
+
 static struct tile_bounds bounds_of(const frit_launch *launch, uint32_t arg)
 {
-    const frit_arg *given = arg == KERNELS_WORKSPACE ? NULL : frit_arg_at(launch, arg);
+    const frit_arg *given;
 
-    if (!given)
+    if (arg == KERNELS_WORKSPACE)
         return (struct tile_bounds){0, (int64_t)launch->spec->workspace_bytes};
+    if (arg == KERNELS_DERIVED)
+        return (struct tile_bounds){0, (int64_t)launch->spec->derived[0].bytes};
+    given = frit_arg_at(launch, arg);
     return (struct tile_bounds){-(int64_t)given->origin,
                                 (int64_t)(given->extent + given->tail - given->origin)};
 }
@@ -320,8 +330,9 @@ static void set_args(struct launch_memory *memory, const frit_launch *launch,
 {
     for (uint32_t i = 0; i < made->n_spaces * made->n_args; i++) {
         memory->bounds[i] = bounds_of(launch, made->args[i]);
-        memory->args[i] = made->args[i] == KERNELS_WORKSPACE
-                              ? workspace_of(launch)
+        memory->args[i] = made->args[i] == KERNELS_WORKSPACE ? workspace_of(launch)
+                          : made->args[i] == KERNELS_DERIVED
+                              ? derived_of(launch)
                               : hosted_element(frit_arg_at(launch, made->args[i]));
     }
 }

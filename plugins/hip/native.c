@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "adapter.h"
 #include "device.h"
 #include "plugin.h"
 #include "vendor.h"
@@ -39,6 +40,9 @@ void *native_get(void *self, frit_memory *memory, frit_str name)
 
     if (memory)
         return is_name(name, vendor.native_pointer) ? (void *)(uintptr_t)memory->address : NULL;
+    if (is_name(name, vendor.native_pointer))
+        return vendor.native_context ? (void *)device->context
+                                     : (void *)(uintptr_t)&device->adapter->handle;
     if (is_name(name, vendor.native_stream))
         return device->queues[0]->stream;
     return is_name(name, vendor.native_context) ? device->context : NULL;

@@ -181,7 +181,8 @@ static const void *plugin_interface(void *instance, frit_str id)
     static const frit_profile_table profile = {.struct_size = sizeof(frit_profile_table),
                                                .clock = timestamp_clock};
     static const frit_native_table native = {.struct_size = sizeof(frit_native_table),
-                                             .get = native_get};
+                                             .get = native_get,
+                                             .space = FRIT_STR_INIT(DRIVER_NAME ".ptr")};
 
     static const struct plug_interface offered[] = {
         {FRIT_STR_INIT(FRIT_BACKEND), &backend},

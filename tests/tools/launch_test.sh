@@ -30,10 +30,20 @@ expect 1 '*' 'not started as a rank of an MPI job' env -u OMPI_COMM_WORLD_SIZE -
 
 # Without the library it is named, before and when it is needed.
 mkdir "$scratch/plugins"
-sed 's/libmpi\.so\.40/libmpi.so.99/g' "$build/lib/frit/plugins/libfrit-collective-mpi.so" >"$scratch/plugins/libfrit-collective-mpi.so"
-expect 0 'collective-mpi .*offers a collective engine, but libmpi.so.99 is not installed' '*' env FRIT_PLUGIN_PATH="$scratch/plugins" "$frit" devices
+sed 's/libmpi\.so\.40/libmpi.so.99/g; s/libmpich\.so\.12/libmpich.so.99/g' "$build/lib/frit/plugins/libfrit-collective-mpi.so" >"$scratch/plugins/libfrit-collective-mpi.so"
+expect 0 'collective-mpi .*offers a collective engine, but libmpi.so.99 or libmpich.so.99 is not installed' '*' env FRIT_PLUGIN_PATH="$scratch/plugins" "$frit" devices
 printf '[plugin.collective-mpi]\noption.library = libnowhere.so\n' >"$scratch/frit.ini"
 expect 1 '' 'libnowhere.so: cannot open .*install Open MPI' env FRIT_CONFIG="$scratch/frit.ini" OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=2 "$program" collective-mpi
+
+# GPUs, which the fakes of CUDA and NCCL stand for: rank 0 passes the library's id on by the job's store.
+if [ -f "$build/tests/fake/nccl.ini" ]; then
+  gpus() { # ARGS...
+    env FRIT_CONFIG="$build/tests/fake/nccl.ini" FAKE_NCCL_CHECKS_MEMORY=1 "$frit" launch --plain -n 2 \
+      sh -c 'FRIT_DEVICE=cuda:$RANK exec "$0" collective-nccl "$@"' "$program" "$@"
+  }
+  expect 0 'rank 1 of 2 is right' '*' gpus
+  expect 137 '*' 'rank 1 \(host .*, pid [0-9]+\) died: connection closed' gpus killed
+fi
 
 command -v mpirun >/dev/null && mpirun --version 2>/dev/null | grep -q 'Open MPI' || finish
 export ASAN_OPTIONS=detect_leaks=0 # what Open MPI keeps is its own

@@ -6,7 +6,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum type { STR, I64, BOOL, LOG, DIRS, PATH, PROBE };
+enum type { STR, I64, BOOL, LOG, DIRS, PATH, PROBE, SECRET };
 
 struct option {
     const char *section;

@@ -7,6 +7,7 @@
 
 #include "base/fail.h"
 #include "lower/rows/rows.h"
+#include "lower/schedule/contract_pack.h"
 #include "lower/schedule/contract_pad.h"
 
 enum {
@@ -20,11 +21,15 @@ enum {
     DOT_PLACES = 4,
     TILE_PLACES = 4, /* of a lane at most */
     PACK_LANES = 64,
-    PACK_LEAST = 1 << 17, /* elements */
+    LEAST_PACKED = 32,    /* lanes that fill the vectors of a lane's sums */
+    PACK_LEAST = 1 << 15, /* elements */
     PACK_MAX = 1 << 29,
-    LEAST_DOT = 32,    /* a sum of that many is worth lanes of its own */
-    LEAST_ROUNDS = 32, /* of lanes along k, which pay for adding them up */
-    GATHER_COST = 8    /* of an access whose lanes lie apart, in accesses of neighbours */
+    KEPT_READERS = 16,  /* of a copy that is kept, at least */
+    KEPT_PRODUCTS = 16, /* likewise, of a sum */
+    LEAST_DOT = 32,     /* a sum of that many is worth lanes of its own */
+    LEAST_ROUNDS = 32,  /* of lanes along k, which pay for adding them up */
+    GATHER_COST = 8,    /* of an access whose lanes lie apart, in accesses of neighbours */
+    APART_COST = 12     /* of storing a result whose lanes lie apart, in products */
 };
 
 /* ---- matching ---- */
@@ -182,20 +187,37 @@ static int64_t line_of(const struct contract *c, const struct contract_side *sid
  * steps of k so far apart that caches suffer. */
 static bool is_packed(const struct contract *c, const struct contract_side *side)
 {
-    const uint32_t least = sched_tuning(c->e.s).pack_readers;
     const struct space *space = &c->e.space;
     uint32_t dim = contract_last_dim(space, side->tag), k = contract_last_dim(space, CONTRACT_K);
+    bool is_kept =
+        dim != SPACE_DIMS && contract_line_cost(c, side, dim) > 1 && pack_can_keep(c, side);
+    uint32_t least = is_kept ? KEPT_READERS : sched_tuning(c->e.s).pack_readers;
     int64_t line = line_of(c, side), size, readers = contract_points(space, CONTRACT_M);
 
     if (side == &c->a)
         readers = contract_points(space, CONTRACT_N);
-    if (c->pad.used || dim == SPACE_DIMS || k == SPACE_DIMS || space->extent[k] != c->n_k ||
-        line != space->extent[dim] || readers < least || c->n_k < LEAST_DOT)
+    if ((c->pad.used && side == &c->b) || dim == SPACE_DIMS || k == SPACE_DIMS ||
+        (space->extent[k] != c->n_k && !c->pack.is_numbered) || line != space->extent[dim] ||
+        c->n_k < (is_kept ? KEPT_PRODUCTS : LEAST_DOT) || readers < least)
         return false;
     size = c->n_k * tiles_of(line, PACK_LANES) * PACK_LANES;
     return (size >= PACK_LEAST || contract_line_cost(c, side, dim) > 1) &&
            size <= PACK_MAX / contract_points(space, CONTRACT_BOTH) /
                        (contract_points(space, side->tag) / line);
+}
+
+/* Storing the results with lanes along a side whose neighbours lie apart, likewise. */
+static uint64_t store_cost(const struct contract *c, uint32_t dim)
+{
+    uint64_t cost = 0;
+
+    for (uint32_t i = 0; i < c->e.n_stores; i++) {
+        int64_t k = c->e.stores[i].at.k[dim];
+
+        if (k < -1 || k > 1)
+            cost += 1024 * (uint64_t)APART_COST / (uint64_t)c->n_k;
+    }
+    return cost;
 }
 
 /* What a product costs with lanes along a side, in 1024ths of one where all lanes work and load
@@ -206,11 +228,13 @@ static uint64_t side_cost(const struct contract *c, const struct contract_side *
     uint32_t dim = contract_last_dim(&c->e.space, side->tag);
     uint64_t cost = 1024 * (uint64_t)lanes / (uint64_t)n;
 
-    if (dim == SPACE_DIMS || !c->n_k || is_packed(c, side))
+    if (dim == SPACE_DIMS || !c->n_k)
         return cost;
+    if (is_packed(c, side))
+        return cost + store_cost(c, dim);
     if (n != c->e.space.extent[dim])
         return cost * GATHER_COST;
-    return cost * contract_line_cost(c, side, dim);
+    return cost * contract_line_cost(c, side, dim) + store_cost(c, dim);
 }
 
 /* Likewise with lanes along k: their sums are added up at the end. */
@@ -257,21 +281,34 @@ void contract_cut_line(struct contract *c, int64_t line)
             space->tag[d] = CONTRACT_BOTH;
 }
 
+/* Reduces lanes while what a group reads again and again along them does not fit a cache: the first
+ * one, or if it is packed, and so read in order, the second one. */
+static void limit_lanes(struct contract *c)
+{
+    const struct kir_tuning tuning = sched_tuning(c->e.s);
+    const uint32_t least = c->pack.used ? LEAST_PACKED : FEW_LANES;
+    const int64_t most = c->pack.used ? tuning.pack_panel : tuning.line_panel;
+
+    while (c->lanes > least && c->lanes * c->n_k > most)
+        c->lanes /= 2;
+}
+
 static void choose_lines(struct contract *c)
 {
     const struct kir_target *target = c->e.s->target;
     int64_t line = line_of(c, c->across), others;
 
-    c->packed = c->n_k && is_packed(c, c->across);
+    c->pack.used = c->n_k && is_packed(c, c->across);
     contract_cut_line(c, line);
     c->lanes =
-        lanes_for(c->packed && target->lanes > PACK_LANES ? PACK_LANES : target->lanes, line);
+        lanes_for(c->pack.used && target->lanes > PACK_LANES ? PACK_LANES : target->lanes, line);
+    limit_lanes(c);
     c->n_down = places_for(target->registers > 16 ? MANY_ROWS : FEW_ROWS,
                            contract_points(&c->e.space, c->down->tag));
     c->n_across = 1;
     others = contract_points(&c->e.space, CONTRACT_BOTH) *
              tiles_of(contract_points(&c->e.space, c->down->tag), c->n_down);
-    while (c->lanes > FEW_LANES && !c->packed &&
+    while (c->lanes > FEW_LANES && !c->pack.used &&
            tiles_of(line, c->lanes) * others < (int64_t)GROUPS_PER_UNIT * target->units)
         c->lanes /= 2;
 }
@@ -371,6 +408,7 @@ static frit_status plan(struct contract *c, frit_err *err)
 {
     const struct block_op *op = &c->e.s->block->ops[c->anchor.op];
 
+    c->weights = op->id == FRIT_OP_conv ? &c->a : &c->b;
     if (!contract_row_of(op->id)->plan(c, op))
         expr_fail(&c->e, FRIT_UNSUPPORTED);
     if (!c->e.status)
@@ -413,14 +451,16 @@ static frit_status build(struct contract *c, frit_err *err)
         return fail(err, FRIT_UNSUPPORTED, "kernels: %s needs too many groups", s->module->name);
     TRY(sched_check_rounds(s, 2 * c->k.count / (c->form == CONTRACT_SLICES ? c->slices.deep : 1),
                            err));
-    if (c->packed)
-        contract_pack(c);
+    pack_keep(c);
+    pad_reserve(c);
+    pack_reserve(c);
+    if (c->pack.used)
+        pack_emit(c);
     if (c->pad.used)
         pad_emit(c);
+    contract_set_grid(c, groups);
     contract_emit(c);
     TRY(expr_status(&c->e, err));
-    memcpy(numbers->grid[c->packed || c->pad.used], (const uint32_t[3]){(uint32_t)groups, 1, 1},
-           sizeof(numbers->grid[0]));
     find_aliases(c);
     numbers->bytes = sched_bytes(s);
     numbers->flops = 2 * (uint64_t)(c->both.count * c->a.points.count * c->b.points.count * c->n_k);

@@ -42,6 +42,16 @@ struct contract_slices {
     uint32_t partial;    /* argument: their sums */
 };
 
+/* A copy of side `across`, in the order in which the sums read it; see contract_pack.c. */
+struct contract_pack {
+    bool used;
+    bool is_kept;     /* in memory derived from the operand; else in the workspace */
+    bool is_numbered; /* `number` is planned; else k has one dim at most */
+    uint32_t number;  /* coordinate of the contraction's expr: the row-major number of k */
+    uint32_t arg;     /* argument: the copy */
+    int64_t first;    /* element of the argument where it begins */
+};
+
 /* A copy of what side b is made of, with zeros around. */
 struct contract_pad {
     bool used;
@@ -52,23 +62,30 @@ struct contract_pad {
     uint32_t arg;  /* argument: the copy */
 };
 
+struct contract_workspace {
+    uint32_t arg;  /* where count > 0 */
+    int64_t count; /* elements of the sums' type */
+};
+
 struct contract {
     struct expr e;
     struct anchor anchor;
     struct space_map root; /* of the result */
     struct contract_side a, b;
-    uint32_t bias;   /* node: what a sum begins with; BLOCK_NONE: 0 */
-    uint32_t result; /* node */
-    int64_t n_k;     /* 0 too */
+    const struct contract_side *weights; /* the side that is likely to be multiplied again */
+    uint32_t bias;                       /* node: what a sum begins with; BLOCK_NONE: 0 */
+    uint32_t result;                     /* node */
+    int64_t n_k;                         /* 0 too */
+    bool sums_inside;                    /* LINES: blocks of products lie along the last dim of k */
     enum contract_form form;
     struct contract_side *across, *down;
     struct delinearizer both, k;
     uint32_t lanes;
     uint32_t n_down, n_across; /* places of a lane along each side; LINES: 1 across; SLICES: a power
                                   of two across */
-    bool packed;               /* LINES: `across` is put in order by a phase of its own */
-    uint32_t pack;             /* argument: where */
+    struct contract_pack pack; /* LINES */
     struct contract_pad pad;   /* b.node is BLOCK_NONE then */
+    struct contract_workspace workspace; /* of copies */
     struct contract_slices slices;
 };
 
@@ -105,8 +122,13 @@ enum kir_type contract_type(const struct contract *c);
 /* Places of a group along each side. */
 uint32_t contract_height(const struct contract *c);
 uint32_t contract_width(const struct contract *c);
-/* Emits the phase that packs, with its grid and workspace. */
-void contract_pack(struct contract *c);
+/* The dtype that sums have in memory. */
+uint32_t contract_dtype(const struct contract *c);
+/* Reserves elements of the sums' type in the workspace, of which *arg is the argument; returns the
+ * number of the first one. */
+int64_t contract_reserve(struct contract *c, int64_t count, uint32_t *arg);
+/* Sets the grid of the phase that is begun next. */
+void contract_set_grid(const struct contract *c, int64_t groups);
 /* Emits the phase that sums. */
 void contract_emit(struct contract *c);
 

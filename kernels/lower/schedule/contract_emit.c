@@ -14,14 +14,6 @@
 #include "lower/schedule/contract_slices_emit.h"
 #include "lower/schedule/contract_tile.h"
 
-uint32_t work_dtype(const struct contract_emitter *w)
-{
-    static const uint32_t dtypes[KIR_TYPES] = {
-        [KIR_I32] = FRIT_I32, [KIR_I64] = FRIT_I64, [KIR_F32] = FRIT_F32, [KIR_F64] = FRIT_F64};
-
-    return dtypes[w->type];
-}
-
 /* ---- products ---- */
 
 uint32_t work_element(const struct contract_emitter *w, uint32_t side, uint32_t place,
@@ -46,7 +38,7 @@ static void emit_products(const struct contract_emitter *w, uint32_t k, uint32_t
     uint32_t across[CONTRACT_SUMS], n = w->n_places[ACROSS];
 
     for (uint32_t j = 0; j < n; j++) {
-        if (w->c->packed) {
+        if (w->c->pack.used) {
             across[j] = pack_element(w, k);
             continue;
         }
@@ -112,6 +104,11 @@ static void sum_lanes(const struct contract_emitter *w, uint32_t begin, uint32_t
     kir_next(w->m, next, w->n);
 }
 
+static bool is_inside(const struct contract_emitter *w)
+{
+    return w->c->sums_inside && w->c->form == CONTRACT_LINES && w->c->k.n > 1;
+}
+
 static void sum_range(const struct contract_emitter *w, uint32_t begin, uint32_t end,
                       uint32_t *sums)
 {
@@ -122,7 +119,7 @@ static void sum_range(const struct contract_emitter *w, uint32_t begin, uint32_t
     else if (w->c->form == CONTRACT_SLICES)
         slices_sum(w, begin, end, sums);
     else
-        sum_dims(w, 0, begin, end, sums);
+        sum_dims(w, is_inside(w) ? w->c->k.n - 1 : 0, begin, end, sums);
 }
 
 /* What sum_range counts, and how much of that makes a block. */
@@ -153,6 +150,27 @@ static void sum_blocks(const struct contract_emitter *w, int64_t rounds, uint32_
     for (uint32_t i = 0; i < w->n; i++)
         parts[i] = op2(w, KIR_add, sums[i], parts[i]);
     kir_next(w->m, parts, w->n);
+}
+
+/* All of k from dim number `level` on: blocks lie along the innermost dim. */
+static void sum_inside(const struct contract_emitter *w, uint32_t level, uint32_t *sums)
+{
+    const struct delinearizer *k = &w->c->k;
+    uint32_t end =
+        level ? k->extent[level] : sched_add_index(w->e->s, w->e->space.extent[k->dim[0]]);
+    uint32_t mark = expr_mark(w->e), next[CONTRACT_SUMS];
+
+    if (level + 1 == k->n) {
+        sum_blocks(w, SUM_BLOCK_CONTRACT, index_const(w, 0), end, sums);
+        return;
+    }
+    expr_set(w->e, k->dim[level], work_loop(w, index_const(w, 0), end, 1, sums));
+    expr_hoist(w->e);
+    for (uint32_t i = 0; i < w->n; i++)
+        next[i] = sums[i];
+    sum_inside(w, level + 1, next);
+    expr_release(w->e, mark);
+    kir_next(w->m, next, w->n);
 }
 
 void work_range(const struct contract_emitter *w, uint32_t begin, uint32_t end, bool long_sum,
@@ -196,6 +214,10 @@ static void emit_sums(const struct contract_emitter *w, uint32_t *sums)
         return;
     if (c->k.n == 0 && c->form != CONTRACT_TILES) {
         emit_products(w, KIR_NONE, KIR_NONE, sums);
+        return;
+    }
+    if (is_inside(w)) {
+        sum_inside(w, 0, sums);
         return;
     }
     outer = range_of(w);
@@ -345,6 +367,35 @@ enum kir_type contract_type(const struct contract *c)
     return kir_type_of(c->e.s->block->values[c->e.nodes[c->result].value].dtype);
 }
 
+uint32_t contract_dtype(const struct contract *c)
+{
+    static const uint32_t dtypes[KIR_TYPES] = {
+        [KIR_I32] = FRIT_I32, [KIR_I64] = FRIT_I64, [KIR_F32] = FRIT_F32, [KIR_F64] = FRIT_F64};
+
+    return dtypes[contract_type(c)];
+}
+
+void contract_set_grid(const struct contract *c, int64_t groups)
+{
+    uint32_t *grid = c->e.s->numbers->grid[c->e.s->module->n_phases];
+
+    grid[0] = (uint32_t)groups;
+    grid[1] = grid[2] = 1;
+}
+
+int64_t contract_reserve(struct contract *c, int64_t count, uint32_t *arg)
+{
+    struct contract_workspace *workspace = &c->workspace;
+    int64_t first = workspace->count;
+
+    if (!first)
+        workspace->arg = kir_arg(c->e.s->module, contract_dtype(c), KIR_READ | KIR_WRITE);
+    workspace->count += count;
+    c->e.s->numbers->workspace_bytes = frit_storage_bytes(contract_dtype(c), workspace->count);
+    *arg = workspace->arg;
+    return first;
+}
+
 /* Parameters of the dims of k. */
 static void begin_k(struct contract_emitter *w)
 {
@@ -375,7 +426,7 @@ void contract_emit(struct contract *c)
     delinearize_phase(&c->down->points, w.e);
     begin_k(&w);
     down = work_part(&w, &group, tiles_of(c->down->points.count, contract_height(c)));
-    if (c->packed)
+    if (c->pack.used)
         w.panel = pack_first(&w, group);
     across = work_part(&w, &group, tiles_of(c->across->points.count, contract_width(c)));
     if (c->form == CONTRACT_SLICES && c->slices.n_splits > 1) {

@@ -62,8 +62,6 @@ static inline uint32_t add_product(const struct contract_emitter *w, uint32_t su
     return op2(w, KIR_add, sum, op2(w, KIR_mul, a, b));
 }
 
-/* The dtype that sums have in memory. */
-uint32_t work_dtype(const struct contract_emitter *w);
 /* A side's element at a place and the k that is set, where the mask is; KIR_NONE: the place that is
  * set, everywhere. */
 uint32_t work_element(const struct contract_emitter *w, uint32_t side, uint32_t place,

@@ -4,17 +4,23 @@
  * lanes beyond the end. */
 #include "lower/schedule/contract_pack.h"
 
-#include <string.h>
+#define XXH_INLINE_ALL
+#include <xxhash.h>
 
 #include "lower/schedule/contract_emit.h"
 
-enum { DEPTH = 32 /* of k, of a group */ };
+enum {
+    DEPTH = 32, /* of k, of a group */
+    TAG = 1     /* of this order; raised when it changes */
+};
 
 uint32_t pack_first(const struct contract_emitter *w, uint32_t panel)
 {
-    uint32_t each = sched_add_index(w->e->s, w->c->n_k * w->c->lanes);
+    uint32_t each = sched_add_index(w->e->s, w->c->n_k * w->c->lanes), first;
 
-    return op2(w, KIR_add, op2(w, KIR_mul, panel, each), w->lane);
+    first = op2(w, KIR_add, op2(w, KIR_mul, panel, each), w->lane);
+    return w->c->pack.first ? op2(w, KIR_add, first, sched_add_index(w->e->s, w->c->pack.first))
+                            : first;
 }
 
 static uint32_t place_of(const struct contract_emitter *w, uint32_t k)
@@ -24,36 +30,100 @@ static uint32_t place_of(const struct contract_emitter *w, uint32_t k)
 
 uint32_t pack_element(const struct contract_emitter *w, uint32_t k)
 {
-    return kir_emit_as(w->m, KIR_load, w->type, w->c->pack, place_of(w, k), KIR_NONE, KIR_NONE);
+    uint32_t number = w->c->pack.is_numbered ? expr_coord_value(w->e, w->c->pack.number) : k;
+
+    return kir_emit_as(w->m, KIR_load, w->type, w->c->pack.arg, place_of(w, number), KIR_NONE,
+                       KIR_NONE);
 }
 
 static void emit_depth(const struct contract_emitter *w, uint32_t begin, uint32_t end)
 {
     uint32_t k = kir_for(w->m, begin, end, 1), value;
 
-    expr_set(w->e, w->c->k.dim[0], k);
+    delinearize_set(&w->c->k, w->e, k);
     value = expr_value(w->e, w->c->across->node);
     if (w->mask != KIR_NONE)
         value = kir_emit(w->m, KIR_select, value, zero(w), w->mask);
-    kir_emit_imm(w->m, KIR_store, w->c->pack, place_of(w, k), value, KIR_NONE);
+    kir_emit_imm(w->m, KIR_store, w->c->pack.arg, place_of(w, k), value, KIR_NONE);
     kir_next(w->m, NULL, 0);
 }
 
-void contract_pack(struct contract *c)
+/* The operand, if the side is its elements without anything done to them; NULL: it is not. */
+static const struct expr_node *operand_of(const struct contract *c,
+                                          const struct contract_side *side)
+{
+    const struct expr_node *node = &c->e.nodes[side->node];
+
+    if (node->kind != EXPR_LOAD || c->e.s->block->values[node->value].maker != BLOCK_NONE)
+        return NULL;
+    for (uint32_t i = 0; i < SPACE_LEAVES; i++)
+        if (node->at.k[SPACE_DIMS + i])
+            return NULL;
+    return node;
+}
+
+bool pack_can_keep(const struct contract *c, const struct contract_side *side)
+{
+    return c->e.s->target->keeps_derived && side == c->weights && operand_of(c, side) != NULL;
+}
+
+/* Identifies the order of the copy among all those of operands with equal dims and strides. */
+static uint64_t tag_of(const struct contract *c, const struct expr_node *operand)
+{
+    const struct space *space = &c->e.space;
+    int64_t numbers[4 + 3 * SPACE_DIMS] = {TAG, c->lanes, contract_type(c), operand->at.c};
+    uint32_t n = 4;
+
+    for (uint32_t d = 0; d < space->n_dims; d++) {
+        if (space->tag[d] != CONTRACT_BOTH && space->tag[d] != CONTRACT_K &&
+            space->tag[d] != c->across->tag)
+            continue;
+        numbers[n++] = space->tag[d] == c->across->tag ? CONTRACT_TAGS : space->tag[d];
+        numbers[n++] = space->extent[d];
+        numbers[n++] = operand->at.k[d];
+    }
+    return XXH3_64bits(numbers, n * sizeof(*numbers));
+}
+
+static int64_t count_of(const struct contract *c)
+{
+    return c->both.count * tiles_of(c->across->points.count, c->lanes) * c->n_k * c->lanes;
+}
+
+void pack_keep(struct contract *c)
+{
+    const struct expr_node *operand;
+
+    if (!c->pack.used || !pack_can_keep(c, c->across))
+        return;
+    operand = operand_of(c, c->across);
+    c->pack.is_kept = true;
+    c->pack.arg = kir_arg(c->e.s->module, contract_dtype(c), KIR_READ | KIR_WRITE);
+    c->e.s->numbers->derived = (struct sched_derived){
+        .bytes = frit_storage_bytes(contract_dtype(c), count_of(c)),
+        .tag = tag_of(c, operand),
+        .input = c->e.s->block->values[operand->value].input,
+        .phase = 0,
+    };
+}
+
+void pack_reserve(struct contract *c)
+{
+    if (c->pack.used && !c->pack.is_kept)
+        c->pack.first = contract_reserve(c, count_of(c), &c->pack.arg);
+}
+
+void pack_emit(struct contract *c)
 {
     struct contract_emitter w = {
         .c = c, .e = &c->e, .m = c->e.s->module, .type = contract_type(c), .mask = KIR_NONE};
     const struct delinearizer *line = &c->across->points;
-    struct sched_numbers *numbers = c->e.s->numbers;
     int64_t panels = tiles_of(line->count, c->lanes), depths = tiles_of(c->n_k, DEPTH);
     uint32_t group, begin, end, panel, place;
 
-    c->pack = kir_arg(w.m, work_dtype(&w), KIR_READ | KIR_WRITE);
-    numbers->workspace_bytes = (uint64_t)(c->both.count * panels * c->n_k) * c->lanes *
-                               frit_storage_bytes(work_dtype(&w), 1);
-    memcpy(numbers->grid[0], (const uint32_t[3]){(uint32_t)(c->both.count * panels * depths), 1, 1},
-           sizeof(numbers->grid[0]));
+    contract_set_grid(c, c->both.count * panels * depths);
     group = work_begin(&w, c->lanes);
+    delinearize_phase(&c->k, w.e);
     begin = work_part(&w, &group, depths);
     begin = op2(&w, KIR_mul, begin, index_const(&w, DEPTH));
     end = op2(&w, KIR_add, begin, index_const(&w, DEPTH));

@@ -7,8 +7,6 @@
  * Behind the copy there is memory for the lanes of a line that reach beyond its end. */
 #include "lower/schedule/contract_pad.h"
 
-#include <string.h>
-
 #include "lower/schedule/contract_emit.h"
 
 enum { MATRIX = CONTRACT_BOTH, ROW = CONTRACT_M, COLUMN = CONTRACT_N };
@@ -75,15 +73,15 @@ uint32_t pad_element(const struct contract_emitter *w, uint32_t mask)
     return kir_emit_as(w->m, KIR_load_if, w->type, arg, at, mask, zero(w));
 }
 
-static void add_copy(struct contract *c, const struct contract_emitter *w)
+void pad_reserve(struct contract *c)
 {
     int64_t beyond = 0;
 
+    if (!c->pad.used)
+        return;
     if (reads_beyond(c))
         beyond = c->lanes * c->e.coords[c->pad.at].k[c->b.points.dim[0]];
-    c->pad.arg = kir_arg(w->m, work_dtype(w), KIR_READ | KIR_WRITE);
-    w->e->s->numbers->workspace_bytes =
-        frit_storage_bytes(work_dtype(w), c->pad.count + (beyond < 0 ? 0 : beyond));
+    contract_reserve(c, c->pad.count + (beyond < 0 ? 0 : beyond), &c->pad.arg);
 }
 
 /* The lines of a matrix from number `first` of the copy on. */
@@ -109,14 +107,12 @@ void pad_emit(struct contract *c)
     uint32_t lanes, group, column, width, first;
     int64_t tiles;
 
-    add_copy(c, &w);
     delinearize_init(&matrices, w.e, MATRIX);
     delinearize_init(&rows, w.e, ROW);
     delinearize_init(&columns, w.e, COLUMN);
     lanes = sched_lanes(s->target->lanes, columns.count);
     tiles = tiles_of(columns.count, lanes);
-    memcpy(s->numbers->grid[0], (const uint32_t[3]){(uint32_t)(matrices.count * tiles), 1, 1},
-           sizeof(s->numbers->grid[0]));
+    contract_set_grid(c, matrices.count * tiles);
     kir_phase(w.m, lanes);
     expr_phase(w.e);
     delinearize_phase(&matrices, w.e);

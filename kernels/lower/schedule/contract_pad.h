@@ -20,7 +20,9 @@ void pad_settle(struct contract *c);
 void pad_fini(struct contract *c);
 /* Whether neighbours along a dim are neighbours in the copy, or the same element. */
 bool pad_is_line(const struct contract *c, uint32_t dim);
-/* Emits the phase that copies, with its grid and workspace. */
+/* Reserves the copy's memory, at the begin of the workspace; once the form is chosen. */
+void pad_reserve(struct contract *c);
+/* Emits the phase that copies, with its grid. */
 void pad_emit(struct contract *c);
 /* The element of side b at the dims that are set, where the mask is; elsewhere any number. */
 uint32_t pad_element(const struct contract_emitter *w, uint32_t mask);

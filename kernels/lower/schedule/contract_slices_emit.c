@@ -326,7 +326,7 @@ static void add_workspace(struct contract_emitter *w)
 {
     struct contract *c = w->c;
     int64_t total = c->both.count * c->down->points.count * c->across->points.count;
-    uint32_t dtype = work_dtype(w);
+    uint32_t dtype = contract_dtype(w->c);
 
     c->slices.partial = kir_arg(w->m, dtype, KIR_READ | KIR_WRITE);
     w->e->s->numbers->workspace_bytes = frit_storage_bytes(dtype, total * c->slices.n_splits);

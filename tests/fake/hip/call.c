@@ -29,7 +29,7 @@ static uint64_t setting(const char *name, uint64_t usual)
 
 static void reset(void)
 {
-    fake_gpu.n_devices = (uint32_t)setting("DEVICES", FAKE_MAX_DEVICES);
+    fake_gpu.n_devices = (uint32_t)setting("DEVICES", FAKE_DEVICES);
     fake_gpu.seed = setting("SEED", 1);
     fake_gpu.late_ns = setting("LATE_NS", DEFAULT_LATE_NS);
     fake_gpu.device_bytes = setting("BYTES", DEFAULT_BYTES);
@@ -60,6 +60,7 @@ __attribute__((constructor)) static void setup(void)
     fake_gpu.reset = reset;
     fake_gpu.hold = stream_hold;
     fake_gpu.enqueue = operation_enqueue;
+    fake_gpu.enqueue_waiting = operation_enqueue_waiting;
     fake_gpu.has_memory = memory_is_device;
     context_setup(&fake_gpu);
 }

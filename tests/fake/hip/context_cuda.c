@@ -6,7 +6,9 @@
 
 enum { MAX_DEPTH = 64 };
 
-struct gpu_context_object contexts[FAKE_MAX_DEVICES] = {{.device = 0}, {.device = 1}};
+struct gpu_context_object contexts[FAKE_MAX_DEVICES] = {{.device = 0}, {.device = 1}, {.device = 2},
+                                                        {.device = 3}, {.device = 4}, {.device = 5},
+                                                        {.device = 6}, {.device = 7}};
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static _Thread_local gpu_context stack[MAX_DEPTH];
@@ -43,6 +45,20 @@ gpu_result fake_ContextPop(gpu_context *context)
         return FAKE_INVALID_CONTEXT;
     *context = stack[--depth];
     return result;
+}
+
+/* For engines of collectives; the driver has no use for it. */
+gpu_result fake_context_get_device(int *device) __asm__("cuCtxGetDevice")
+    __attribute__((visibility("default")));
+
+gpu_result fake_context_get_device(int *device)
+{
+    gpu_result result = call_begin("ContextGetDevice");
+
+    if (result || !depth)
+        return result ? result : FAKE_INVALID_CONTEXT;
+    *device = stack[depth - 1]->device;
+    return GPU_SUCCESS;
 }
 
 gpu_result fake_PrimaryContextRetain(gpu_context *context, int device)

@@ -5,7 +5,9 @@
 
 #include "runtime.h"
 
-struct gpu_context_object contexts[FAKE_MAX_DEVICES] = {{.device = 0}, {.device = 1}};
+struct gpu_context_object contexts[FAKE_MAX_DEVICES] = {{.device = 0}, {.device = 1}, {.device = 2},
+                                                        {.device = 3}, {.device = 4}, {.device = 5},
+                                                        {.device = 6}, {.device = 7}};
 
 static _Thread_local int current_device;
 

@@ -10,7 +10,7 @@
 
 #define FAKE_GPU "fake_gpu"
 
-enum { FAKE_MAX_DEVICES = 2 };
+enum { FAKE_MAX_DEVICES = 8, FAKE_DEVICES = 2 /* unless a setting says otherwise */ };
 /* rocBLAS: a result that is not a failure of the product. */
 enum { FAKE_PRODUCT_SLOW = 7 };
 
@@ -76,6 +76,9 @@ struct fake_gpu {
     /* For the library for products: enqueues a call of `run` with a copy of the data; whether
      * memory of the device has this range. */
     int (*enqueue)(void *stream, void (*run)(const void *data), const void *data, uint64_t bytes);
+    /* The same for a call that may wait for what other streams run, as collectives do. */
+    int (*enqueue_waiting)(void *stream, void (*run)(const void *data), const void *data,
+                           uint64_t bytes);
     bool (*has_memory)(uint64_t address, uint64_t bytes);
     void (*hold)(bool held); /* while held, streams do not run */
     void *(*current)(void);  /* the calling thread's: CUDA: context; HIP: device + 1 */

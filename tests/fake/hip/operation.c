@@ -311,7 +311,8 @@ gpu_result fake_LaunchKernel(gpu_function function, unsigned grid_x, unsigned gr
 
 /* ---- calls ---- */
 
-int operation_enqueue(void *stream, void (*run)(const void *data), const void *data, uint64_t bytes)
+static int enqueue(void *stream, void (*run)(const void *data), const void *data, uint64_t bytes,
+                   bool waits)
 {
     gpu_result result = stream_begin("a call of another library", stream);
 
@@ -319,5 +320,17 @@ int operation_enqueue(void *stream, void (*run)(const void *data), const void *d
                   : stream_push(stream, &(struct operation){.kind = OPERATION_CALL,
                                                             .call = {.run = run,
                                                                      .data = copy_of(data, bytes),
-                                                                     .bytes = bytes}});
+                                                                     .bytes = bytes,
+                                                                     .waits = waits}});
+}
+
+int operation_enqueue(void *stream, void (*run)(const void *data), const void *data, uint64_t bytes)
+{
+    return enqueue(stream, run, data, bytes, false);
+}
+
+int operation_enqueue_waiting(void *stream, void (*run)(const void *data), const void *data,
+                              uint64_t bytes)
+{
+    return enqueue(stream, run, data, bytes, true);
 }

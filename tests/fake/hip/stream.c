@@ -4,15 +4,17 @@
 
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <time.h>
 
-enum { THREADS = 2, MAX_CHOICES = 64 };
+enum { THREADS = 2 /* that run what waits for nothing */, MAX_CHOICES = 64 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t operation_is_queued, operation_is_done;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static struct gpu_stream_object *streams; /* all of them */
 static uint32_t n_waiting;                /* threads that wait for a stream or an event */
+static uint32_t n_threads, n_blocked;     /* of the fake; those in calls that may wait for others */
 static bool is_held;
 static uint64_t random_state;
 
@@ -151,16 +153,32 @@ static void lose_locked(gpu_context context, gpu_result result)
     pthread_cond_broadcast(&operation_is_done);
 }
 
+static _Noreturn void *serve(void *none);
+
+static void start_thread(void)
+{
+    pthread_t thread;
+
+    if (pthread_create(&thread, NULL, serve, NULL) || pthread_detach(thread))
+        abort_wrong_call("cannot start a thread");
+    n_threads++;
+}
+
 /* Runs the first operation of a stream. */
 static void advance(struct gpu_stream_object *stream)
 {
+    const bool waits = stream->first->kind == OPERATION_CALL && stream->first->call.waits;
     gpu_result result;
 
+    n_blocked += waits;
+    if (n_threads - n_blocked < THREADS)
+        start_thread();
     stream->is_running = true;
     pthread_mutex_unlock(&lock);
     result = run(stream->first);
     pthread_mutex_lock(&lock);
     stream->is_running = false;
+    n_blocked -= waits;
     if (result) {
         lose_locked(stream->context, result);
         return;
@@ -182,6 +200,7 @@ static void sleep_until(uint64_t due)
 static _Noreturn void *serve(void *none)
 {
     (void)none;
+    (void)prctl(PR_SET_NAME, "fake gpu");
     pthread_mutex_lock(&lock);
     for (;;) {
         uint64_t due;
@@ -202,7 +221,6 @@ static void start_threads(void)
 {
     pthread_condattr_t attributes;
     sigset_t faults, before;
-    pthread_t thread;
 
     sigemptyset(&faults);
     sigaddset(&faults, SIGSEGV);
@@ -214,9 +232,10 @@ static void start_threads(void)
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_cond_init(&operation_is_queued, &attributes);
     pthread_cond_init(&operation_is_done, &attributes);
+    pthread_mutex_lock(&lock);
     for (int i = 0; i < THREADS; i++)
-        if (pthread_create(&thread, NULL, serve, NULL) || pthread_detach(thread))
-            abort_wrong_call("cannot start a thread");
+        start_thread();
+    pthread_mutex_unlock(&lock);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 

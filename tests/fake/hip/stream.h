@@ -41,6 +41,7 @@ struct operation {
             void (*run)(const void *data);
             void *data; /* owned */
             size_t bytes;
+            bool waits; /* for what other streams run */
         } call;
         struct {
             gpu_event event;
@@ -104,9 +105,11 @@ void event_unref_locked(gpu_event event);
 gpu_result operation_run(const struct operation *op);
 /* Enqueues a copy. */
 gpu_result operation_copy(gpu_stream stream, void *to, const void *from, size_t bytes);
-/* The slot of struct fake_gpu. */
+/* Slots of struct fake_gpu. */
 int operation_enqueue(void *stream, void (*run)(const void *data), const void *data,
                       uint64_t bytes);
+int operation_enqueue_waiting(void *stream, void (*run)(const void *data), const void *data,
+                              uint64_t bytes);
 /* Frees what it owns. */
 void operation_fini(struct operation *op);
 /* A deep copy of a list. */

@@ -326,21 +326,28 @@ static void fill_words(struct rig *rig)
     }
 }
 
+/* Memory that holds nothing yet. */
+static struct eval_arg memory_of(uint64_t bytes)
+{
+    struct eval_arg arg = {malloc(bytes), 0, bytes};
+
+    assert_non_null(arg.base);
+    memset(arg.base, 0x5a, bytes);
+    return arg;
+}
+
 static void run(struct rig *rig)
 {
-    uint32_t n_args = rig->block.n_inputs + rig->block.n_outputs;
+    uint32_t n_args = rig->block.n_inputs + rig->block.n_outputs, n = n_args;
     struct eval_arg args[RIG_VALUES];
-    void *workspace = NULL;
     frit_err err = ERR_INIT;
     frit_status status;
 
-    assert_int_equal(rig->module.n_args, n_args + (rig->numbers.workspace_bytes > 0));
-    if (rig->numbers.workspace_bytes) {
-        workspace = malloc(rig->numbers.workspace_bytes);
-        assert_non_null(workspace);
-        memset(workspace, 0x5a, rig->numbers.workspace_bytes);
-        args[n_args] = (struct eval_arg){workspace, 0, rig->numbers.workspace_bytes};
-    }
+    if (rig->numbers.derived.bytes)
+        args[n++] = memory_of(rig->numbers.derived.bytes);
+    if (rig->numbers.workspace_bytes)
+        args[n++] = memory_of(rig->numbers.workspace_bytes);
+    assert_int_equal(rig->module.n_args, n);
     for (uint32_t i = 0; i < n_args; i++) {
         struct rig_value *v = &rig->values[arg_value(rig, i)];
         uint64_t before = frit_storage_bytes(v->dtype, v->origin);
@@ -352,7 +359,8 @@ static void run(struct rig *rig)
     }
     status = eval_run(&rig->module, rig->numbers.words, args,
                       (const uint32_t(*)[3])rig->numbers.grid, &err);
-    free(workspace);
+    while (n > n_args)
+        free(args[--n].base);
     if (status)
         fail_msg("%s", err.text);
 }

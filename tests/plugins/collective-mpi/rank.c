@@ -5,6 +5,7 @@
  * for bit. */
 #include "unit.h"
 
+#include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -34,9 +35,10 @@ static frit_err err = {.struct_size = sizeof err};
         }                                                                                         \
     } while (0)
 
-static uint32_t number_of(const char *variable)
+/* From the launcher of Open MPI, or that of MPICH. */
+static uint32_t number_of(const char *variable, const char *other)
 {
-    const char *text = getenv(variable);
+    const char *text = getenv(variable) ? getenv(variable) : getenv(other);
 
     return text ? (uint32_t)strtoul(text, NULL, 10) : 0;
 }
@@ -355,6 +357,110 @@ static void late(void)
     CHECK(strstr(err.text, "a group's ranks are those of the job"));
 }
 
+/* Rank 1 begins and does something else; rank 0 needs it meanwhile. */
+static void background(void)
+{
+    enum { N = 1000003 };
+    float *x = values(rank, N);
+    const frit_collective_buffer buffer = {x, x, N, FRIT_F32, 0};
+    uint64_t value;
+
+    CHECK(join(1, patience, size) == FRIT_OK);
+    for (int i = 0; i < 2; i++) {
+        CHECK(begin(FRIT_COLLECTIVE_ALL_REDUCE, FRIT_CHOICE_combine_mean, &buffer, 1, &value) ==
+              FRIT_OK);
+        if (rank == 1)
+            (void)usleep(400000);
+        CHECK(table->wait(group, value, rank == 1 ? 0 : patience, &err) == FRIT_OK);
+    }
+    leave();
+    free(x);
+}
+
+static void *abort_soon(void *arg)
+{
+    const frit_err why = {.struct_size = sizeof why, .text = "enough"};
+
+    (void)usleep(*(const unsigned *)arg);
+    table->group_abort(group, &why);
+    return NULL;
+}
+
+/* A group that is aborted in the midst of an operation touches no buffer after wait has returned.
+ */
+static void quiet(void)
+{
+    enum { N = 8000000 };
+    float *x = calloc(N, sizeof *x);
+    const frit_collective_buffer buffer = {x, x, N, FRIT_F32, 0};
+    uint64_t value;
+
+    CHECK(x);
+    for (unsigned i = 0; i < 8; i++) {
+        unsigned delay = i * 700;
+        pthread_t other;
+
+        CHECK(join((uint8_t)(10 + i), patience, size) == FRIT_OK);
+        if (rank == i % size)
+            CHECK(pthread_create(&other, NULL, abort_soon, &delay) == 0);
+        if (begin(FRIT_COLLECTIVE_ALL_REDUCE, 0, &buffer, 1, &value) == FRIT_OK)
+            (void)table->wait(group, value, patience, &err);
+        memset(x, 1, N * sizeof *x);
+        (void)usleep(20000);
+        for (uint64_t at = 0; at < N; at++)
+            CHECK(((const uint32_t *)(const void *)x)[at] == 0x01010101);
+        if (rank == i % size)
+            (void)pthread_join(other, NULL);
+        leave();
+    }
+    free(x);
+}
+
+static void *run_other(void *arg)
+{
+    frit_group *other = arg;
+    uint32_t x[2] = {rank, 1};
+    const frit_collective_buffer buffer = {x, x, 2, FRIT_U32, 0};
+    const frit_collective_op op = {.struct_size = sizeof op,
+                                   .kind = FRIT_COLLECTIVE_ALL_REDUCE,
+                                   .n_buffers = 1,
+                                   .buffer_stride = sizeof buffer,
+                                   .buffers = &buffer};
+    frit_err error = {.struct_size = sizeof error};
+    uint64_t value;
+
+    for (int i = 0; i < 300; i++) {
+        if (table->begin(other, &op, &value, &error) || table->wait(other, value, patience, &error))
+            return other;
+        x[0] /= size;
+        x[1] /= size;
+    }
+    return x[1] == 1 ? NULL : other;
+}
+
+/* Two groups, each with a thread that waits. */
+static void together(void)
+{
+    enum { N = 200000 };
+    float *x = values(rank, N);
+    frit_group *other;
+    pthread_t thread;
+    void *failed;
+
+    CHECK(join(2, patience, size) == FRIT_OK);
+    other = group;
+    CHECK(join(1, patience, size) == FRIT_OK);
+    CHECK(pthread_create(&thread, NULL, run_other, other) == 0);
+    for (int i = 0; i < 100; i++)
+        run(FRIT_COLLECTIVE_ALL_REDUCE, FRIT_CHOICE_combine_mean, x, x, N, FRIT_F32);
+    (void)pthread_join(thread, &failed);
+    CHECK(!failed);
+    leave();
+    group = other;
+    leave();
+    free(x);
+}
+
 static void die(void)
 {
     struct timespec now;
@@ -401,9 +507,20 @@ static frit_status get_text(void *self, frit_str name, frit_str *out, frit_err *
     return FRIT_OK;
 }
 
+/* FRIT_TEST_MESSAGES: also between ranks on the same host. */
+static frit_status get_bool(void *self, frit_str name, uint32_t *out, frit_err *error)
+{
+    (void)self;
+    (void)name;
+    (void)error;
+    *out = !getenv("FRIT_TEST_MESSAGES");
+    return FRIT_OK;
+}
+
 static const void *own_table(frit_str id)
 {
-    static const frit_host_options options = {.struct_size = sizeof options, .get_str = get_text};
+    static const frit_host_options options = {
+        .struct_size = sizeof options, .get_str = get_text, .get_bool = get_bool};
 
     return id.len == sizeof FRIT_HOST_OPTIONS - 1 && memcmp(id.ptr, FRIT_HOST_OPTIONS, id.len) == 0
                ? &options
@@ -418,10 +535,11 @@ int main(int argc, char **argv)
     } scenarios[] = {
         {"results", results}, {"mismatch", mismatch}, {"mismatched_notes", mismatched_notes},
         {"aborted", aborted}, {"left", left},         {"late", late},
-        {"killed", killed},   {"alone", alone}};
+        {"killed", killed},   {"alone", alone},       {"background", background},
+        {"quiet", quiet},     {"together", together}};
 
-    rank = number_of("OMPI_COMM_WORLD_RANK");
-    size = number_of("OMPI_COMM_WORLD_SIZE");
+    rank = number_of("OMPI_COMM_WORLD_RANK", "PMI_RANK");
+    size = number_of("OMPI_COMM_WORLD_SIZE", "PMI_SIZE");
     rig.own_table = own_table;
     CHECK(rig_load(&rig) == FRIT_OK);
     table = rig.plugin->get_interface(rig.instance, FRIT_STR(FRIT_COLLECTIVE_TABLE));

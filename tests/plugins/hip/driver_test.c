@@ -139,15 +139,15 @@ static void versions_that_do_not_match(void **state)
 
 static frit_device_info info_of(struct rig *rig, uint32_t index)
 {
-    frit_device_info infos[FAKE_MAX_DEVICES] = {{.struct_size = sizeof *infos},
-                                                {.struct_size = sizeof *infos}};
+    frit_device_info infos[FAKE_DEVICES] = {{.struct_size = sizeof *infos},
+                                            {.struct_size = sizeof *infos}};
     frit_driver_info driver = {.struct_size = sizeof driver};
     uint32_t count = 0;
 
-    assert_int_equal(rig->backend->enumerate(rig->instance, infos, sizeof *infos, FAKE_MAX_DEVICES,
+    assert_int_equal(rig->backend->enumerate(rig->instance, infos, sizeof *infos, FAKE_DEVICES,
                                              &count, &driver, &rig->err),
                      FRIT_OK);
-    assert_int_equal(count, FAKE_MAX_DEVICES);
+    assert_int_equal(count, FAKE_DEVICES);
     return infos[index];
 }
 

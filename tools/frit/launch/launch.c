@@ -8,6 +8,7 @@
 
 #include "command.h"
 #include "invocation.h"
+#include "launch/meet.h"
 #include "launch/supervise.h"
 
 enum { MAX_RANKS = 65536, MAX_WORDS = 64 };
@@ -39,28 +40,35 @@ static void add(struct words *words, const char *word)
     words->at[words->n++] = word;
 }
 
-/* Ranks on other hosts see the configuration of this process. */
-static void add_variables(struct words *words)
+/* Ranks on other hosts see the configuration of this process.  By names alone: a command line can
+ * be read by all users. */
+static void add_variables(struct words *words, char *names)
 {
     for (char **variable = environ; *variable; variable++) {
+        const size_t n = strcspn(*variable, "=");
+
         if (strncmp(*variable, "FRIT_", 5) != 0)
             continue;
+        memcpy(names, *variable, n);
+        names[n] = '\0';
         add(words, "-x");
-        add(words, *variable);
+        add(words, names);
+        names += n + 1;
     }
 }
 
-static size_t count_variables(void)
+static size_t count_variables(size_t *n_bytes)
 {
     size_t n = 0;
 
-    while (environ[n])
-        n++;
+    for (*n_bytes = 0; environ[n]; n++)
+        *n_bytes += strlen(environ[n]) + 1;
     return n;
 }
 
 /* Ranks may outnumber the processors, and so must neither spin nor be bound to one of them. */
-static void fill_words(const struct invocation *in, const char *self, struct words *words)
+static void fill_words(const struct invocation *in, const char *self, struct words *words,
+                       char *names)
 {
     static const char *const fixed[] = {
         "--bind-to", "none", "--oversubscribe", "--mca", "mpi_yield_when_idle", "1", NULL};
@@ -76,7 +84,7 @@ static void fill_words(const struct invocation *in, const char *self, struct wor
     if (hosts) {
         add(words, "--hostfile");
         add(words, hosts);
-        add_variables(words);
+        add_variables(words, names);
     }
     add(words, self);
     add(words, "launch");
@@ -88,21 +96,25 @@ static void fill_words(const struct invocation *in, const char *self, struct wor
 /* Returns only after a failure. */
 static int exec_mpirun(const struct invocation *in)
 {
-    const size_t n = MAX_WORDS + (size_t)in->n_args + 2 * count_variables();
+    size_t n_bytes;
+    const size_t n = MAX_WORDS + (size_t)in->n_args + 2 * count_variables(&n_bytes);
     struct words words = {.at = calloc(n, sizeof(*words.at))};
+    char *names = malloc(n_bytes + 1);
     char self[4096];
     const ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);
     int error;
 
-    if (!words.at || length < 0) {
+    if (!words.at || !names || length < 0) {
         free(words.at);
+        free(names);
         return fail_command(in, "%s", strerror(errno));
     }
     self[length] = '\0';
-    fill_words(in, self, &words);
+    fill_words(in, self, &words, names);
     execvp(words.at[0], (char *const *)words.at);
     error = errno;
     free(words.at);
+    free(names);
     if (error == ENOENT)
         return fail_command(in, "mpirun is not installed (Debian: openmpi-bin); --plain does "
                                 "without it, on this machine and without an engine of MPI");
@@ -124,6 +136,7 @@ static int run_rank(const struct invocation *in)
 static int run(const struct invocation *in)
 {
     struct ranks ranks = {.words = in->args};
+    const char *why;
     int status;
 
     if (invocation_has(in, "--rank"))
@@ -133,6 +146,9 @@ static int run(const struct invocation *in)
         return status;
     if (invocation_has(in, "--plain") && invocation_has(in, "--hosts"))
         return fail_usage(in, "--plain starts ranks on this machine alone");
+    why = meet_prepare(invocation_value(in, "--hosts"));
+    if (why)
+        return fail_command(in, "%s", why);
     if (!invocation_has(in, "--plain"))
         return exec_mpirun(in);
     ranks.n = ranks.size;
@@ -148,7 +164,10 @@ const struct command launch_command = {
         "(a host a line, as mpirun takes it).  Each line that a rank prints has its number in\n"
         "front.  When a rank fails it is named, with its host, process and exit code or signal,\n"
         "and all others end.  The exit code is then not 0.\n"
-        "A program finds its rank by frit_job_info; `frit doctor config` shows it as [dist].\n"
+        "A program finds its rank by frit_job_info; `frit doctor config` shows it as [dist], with\n"
+        "the store where the ranks meet, unless it is set already: a free port of this machine, "
+        "or\n"
+        "one of the first host of the file.\n"
         "Options after PROGRAM are the program's.",
     .options =
         (const struct option[]){

@@ -18,7 +18,7 @@
 #ifdef __SANITIZE_ADDRESS__
 #define CASES 1 /* what is slow is the compiler, and it is not sanitized */
 #else
-#define CASES 3
+#define CASES 2
 #endif
 
 enum { LONG_CASES = 20, MAX_CASES = 1000, SPACES = 3, PARAMS_BYTES = 4096, MAX_EACH = 8 };

@@ -1,0 +1,558 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "job/job.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fail.h"
+#include "base/thread.h"
+#include "job/job_thread.h"
+
+enum { KEY_MAX = 255 };
+static const uint64_t slack_ns = 1000000000u, /* rank 0 reports who is missing a little later */
+    behind_ns = 500000000u;                   /* for job_behind */
+
+/* ---- all of the process ---- */
+
+/* Changed by single stores, so that the child of a fork finds a whole list. */
+static struct {
+    pthread_mutex_t lock;
+    struct job_member *first;
+} jobs = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void link_job(struct job_member *job)
+{
+    pthread_mutex_lock(&jobs.lock);
+    job->next = jobs.first;
+    jobs.first = job;
+    pthread_mutex_unlock(&jobs.lock);
+}
+
+static void unlink_job(struct job_member *job)
+{
+    struct job_member **at = &jobs.first;
+
+    pthread_mutex_lock(&jobs.lock);
+    while (*at != job)
+        at = &(*at)->next;
+    *at = job->next;
+    pthread_mutex_unlock(&jobs.lock);
+}
+
+void job_bar(void)
+{
+    for (const struct job_member *job = jobs.first; job; job = job->next) {
+        if (job->channel.fd >= 0)
+            close(job->channel.fd);
+        if (job->server)
+            server_close_inherited(job->server);
+    }
+    jobs.first = NULL;
+}
+
+/* ---- opening ---- */
+
+frit_status job_check(const struct job_config *config, frit_err *err)
+{
+    if (config->size < 1 || config->rank >= config->size)
+        return fail(err, FRIT_INVALID, "rank %u of %u; ranks are 0..size-1", config->rank,
+                    config->size);
+    if (strlen(config->token) > WIRE_TOKEN)
+        return fail(err, FRIT_INVALID, "[dist] token has %zu bytes; it must have at most %d",
+                    strlen(config->token), WIRE_TOKEN);
+    return address_check(config->store, err);
+}
+
+static void own_place(void *ctx, struct job_place *out)
+{
+    struct job_member *job = ctx;
+
+    pthread_mutex_lock(&job->lock);
+    *out = job->place;
+    pthread_mutex_unlock(&job->lock);
+}
+
+static frit_status start_server(struct job_member *job, const struct job_config *config, int *fd,
+                                frit_err *err)
+{
+    struct server_config server = {.roster = {.size = config->size,
+                                              .deadline = clock_ns() + config->connect_ns,
+                                              .heartbeat_ns = config->heartbeat_ns,
+                                              .suspect_ns = config->suspect_ns,
+                                              .dead_ns = config->dead_ns,
+                                              .own_place = own_place,
+                                              .ctx = job},
+                                   .store = config->store};
+
+    memcpy(server.token, config->token, strlen(config->token));
+    return server_start(&server, &job->server, fd, err);
+}
+
+static void write_greeting(struct str *out, const char *token)
+{
+    char bytes[WIRE_TOKEN] = {0};
+
+    memcpy(bytes, token, strlen(token));
+    str_add(out, WIRE_MAGIC, strlen(WIRE_MAGIC));
+    str_add(out, bytes, sizeof(bytes));
+}
+
+static void write_hello(struct str *out, const struct job_config *config, uint64_t limit_ns)
+{
+    char host[65] = "?";
+    const size_t begin = wire_begin(out, WIRE_HELLO);
+
+    (void)gethostname(host, sizeof(host) - 1);
+    wire_u32(out, config->rank);
+    wire_u32(out, config->size);
+    wire_u32(out, (uint32_t)getpid());
+    wire_u64(out, limit_ns);
+    wire_text(out, host);
+    wire_u32(out, config->n_facts);
+    for (uint32_t i = 0; i < config->n_facts; i++) {
+        wire_text(out, config->facts[i].name);
+        wire_text(out, config->facts[i].value);
+    }
+    wire_end(out, begin);
+}
+
+static frit_status connect_to_first(struct job_member *job, const struct job_config *config,
+                                    uint64_t deadline, frit_err *err)
+{
+    uint64_t now;
+    int fd = -1;
+
+    if (config->rank == 0)
+        TRY(start_server(job, config, &fd, err));
+    else
+        TRY(address_connect(config->store, deadline, &fd, err));
+    channel_init(&job->channel, fd, config->dead_ns);
+    now = clock_ns();
+    if (config->rank != 0)
+        write_greeting(&job->channel.out, config->token);
+    write_hello(&job->channel.out, config, now < deadline ? deadline - now : 0);
+    return job->channel.out.failed ? fail_memory(err, WIRE_MAX) : FRIT_OK;
+}
+
+static struct timespec time_at(uint64_t ns)
+{
+    return (struct timespec){.tv_sec = (time_t)(ns / 1000000000u),
+                             .tv_nsec = (long)(ns % 1000000000u)};
+}
+
+static uint64_t add_ns(uint64_t a, uint64_t b)
+{
+    /* No clock reads more than a signed number of seconds, which is what waits take. */
+    const uint64_t most = (uint64_t)INT64_MAX;
+
+    return a > most || b > most - a ? most : a + b;
+}
+
+/* With the lock.  False: the time is over. */
+static bool wait_change(struct job_member *job, uint64_t deadline)
+{
+    const struct timespec until = time_at(deadline);
+
+    return pthread_cond_timedwait(&job->changed, &job->lock, &until) != ETIMEDOUT;
+}
+
+static frit_status wait_joined(struct job_member *job, uint64_t deadline, frit_err *err)
+{
+    frit_status st = FRIT_OK;
+    bool is_time = true;
+
+    pthread_mutex_lock(&job->lock);
+    while (!job->is_joined && !job->failure.status && is_time)
+        is_time = wait_change(job, deadline);
+    if (job->failure.status)
+        st = fail(err, job->failure.status, "%s", job->failure.text);
+    else if (!job->is_joined)
+        st = fail(err, FRIT_TIMEOUT, "rank 0 at %s does not answer", job->store);
+    pthread_mutex_unlock(&job->lock);
+    return st;
+}
+
+static frit_status start(struct job_member *job, const struct job_config *config, frit_err *err)
+{
+    const uint64_t deadline = add_ns(clock_ns(), config->connect_ns);
+    int error;
+
+    TRY(connect_to_first(job, config, deadline, err));
+    job->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (job->wake < 0)
+        return fail(err, FRIT_IO, "no event: %s", strerror(errno));
+    error = thread_start(&job->thread, job_run, job);
+    if (error) {
+        close(job->wake);
+        job->wake = -1;
+        return fail(err, FRIT_NO_HOST_MEMORY, "the thread of the job cannot be started: %s",
+                    strerror(error));
+    }
+    return wait_joined(job, add_ns(deadline, slack_ns), err);
+}
+
+static struct job_member *create(const struct job_config *config)
+{
+    struct job_member *job = calloc(1, sizeof(*job));
+    pthread_condattr_t attributes;
+
+    if (!job)
+        return NULL;
+    job->config = *config;
+    job->config.store = job->config.token = NULL;
+    job->config.facts = NULL;
+    snprintf(job->store, sizeof(job->store), "%s", config->store);
+    job->rank = config->rank;
+    job->size = config->size;
+    job->failure = (frit_err)ERR_INIT;
+    job->channel.fd = job->wake = -1;
+    job->heard = clock_ns();
+    pthread_mutex_init(&job->lock, NULL);
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&job->changed, &attributes);
+    pthread_condattr_destroy(&attributes);
+    link_job(job);
+    return job;
+}
+
+frit_status job_open(const struct job_config *config, struct job_member **out, frit_err *err)
+{
+    struct job_member *job;
+    frit_status st;
+
+    *out = NULL;
+    TRY(job_check(config, err));
+    job = create(config);
+    if (!job)
+        return fail_memory(err, sizeof(*job));
+    st = start(job, config, err);
+    if (st)
+        job_close(job);
+    else
+        *out = job;
+    return st;
+}
+
+void job_close(struct job_member *job)
+{
+    if (!job)
+        return;
+    if (job->wake >= 0) {
+        pthread_mutex_lock(&job->lock);
+        job->stops = true;
+        pthread_mutex_unlock(&job->lock);
+        job_wake(job);
+        pthread_join(job->thread, NULL);
+        close(job->wake);
+    }
+    server_stop(job->server);
+    unlink_job(job);
+    channel_fini(&job->channel);
+    pthread_cond_destroy(&job->changed);
+    pthread_mutex_destroy(&job->lock);
+    free(job);
+}
+
+/* ---- requests ---- */
+
+static void add_request(struct job_member *job, struct job_request *request)
+{
+    request->id = ++job->last_request;
+    request->next = job->requests;
+    job->requests = request;
+}
+
+static void remove_request(struct job_member *job, const struct job_request *request)
+{
+    struct job_request **at = &job->requests;
+
+    while (*at != request)
+        at = &(*at)->next;
+    *at = request->next;
+}
+
+/* With the lock, after the request was written. */
+static frit_status wait_reply(struct job_member *job, struct job_request *request,
+                              uint64_t deadline, frit_err *err)
+{
+    bool is_time = true;
+
+    job_wake(job);
+    while (!request->is_done && is_time)
+        is_time = wait_change(job, deadline);
+    remove_request(job, request);
+    if (!request->is_done)
+        return fail(err, FRIT_TIMEOUT, "rank 0 does not answer");
+    if (request->reply.failed)
+        return fail_memory(err, WIRE_MAX);
+    return request->status
+               ? fail(err, request->status, "%.*s", (int)request->reply.length, request->reply.text)
+               : FRIT_OK;
+}
+
+/* Whether rank 0 can be called; the failure of the job ends all but `outlives_failure`. */
+static frit_status check_live(const struct job_member *job, bool outlives_failure, frit_err *err)
+{
+    if (job->failure.status && !outlives_failure)
+        return fail(err, job->failure.status, "%s", job->failure.text);
+    if (job->has_ended)
+        return fail(err, FRIT_PEER_LOST, "rank 0 has left the job, and with it the store");
+    if (job->is_lost)
+        return fail(err, FRIT_PEER_LOST,
+                    "rank 0, which held the store, is lost; start the job again");
+    return FRIT_OK;
+}
+
+/* A generation has values of its own. */
+static void write_key(struct job_member *job, frit_str key)
+{
+    char text[WIRE_KEY];
+    const int n = snprintf(text, sizeof(text), "%u/", job->generation);
+
+    memcpy(text + n, key.ptr, key.len);
+    wire_bytes(&job->channel.out, text, (size_t)n + key.len);
+}
+
+static frit_status set(struct job_member *job, struct job_request *request, frit_str key,
+                       const void *bytes, size_t n, frit_err *err)
+{
+    struct str *out = &job->channel.out;
+    size_t begin;
+
+    TRY(check_live(job, false, err));
+    if (n > WIRE_VALUE || key.len > KEY_MAX)
+        return fail(err, FRIT_INVALID, "a value of %zu bytes with a key of %zu is too long", n,
+                    (size_t)key.len);
+    begin = wire_begin(out, WIRE_SET);
+    add_request(job, request);
+    wire_u32(out, request->id);
+    write_key(job, key);
+    wire_bytes(out, bytes, n);
+    wire_end(out, begin);
+    return wait_reply(job, request, add_ns(clock_ns(), job->config.connect_ns), err);
+}
+
+frit_status job_set(struct job_member *job, frit_str key, const void *bytes, size_t n,
+                    frit_err *err)
+{
+    struct job_request request = {0};
+    frit_status st;
+
+    pthread_mutex_lock(&job->lock);
+    st = set(job, &request, key, bytes, n, err);
+    pthread_mutex_unlock(&job->lock);
+    str_fini(&request.reply);
+    if (st)
+        (void)fail_context(err, "value '%.*s' of the job", (int)key.len, key.ptr);
+    return st;
+}
+
+static frit_status get(struct job_member *job, struct job_request *request, frit_str key,
+                       uint64_t timeout_ns, frit_err *err)
+{
+    struct str *out = &job->channel.out;
+    size_t begin;
+
+    TRY(check_live(job, false, err));
+    if (key.len > KEY_MAX)
+        return fail(err, FRIT_INVALID, "a key of %zu bytes is too long", (size_t)key.len);
+    begin = wire_begin(out, WIRE_GET);
+    add_request(job, request);
+    wire_u32(out, request->id);
+    wire_u64(out, timeout_ns);
+    write_key(job, key);
+    wire_end(out, begin);
+    return wait_reply(job, request, add_ns(add_ns(clock_ns(), timeout_ns), slack_ns), err);
+}
+
+frit_status job_get(struct job_member *job, frit_str key, uint64_t timeout_ns, void *out,
+                    size_t capacity, size_t *n, frit_err *err)
+{
+    struct job_request request = {0};
+    frit_status st;
+
+    pthread_mutex_lock(&job->lock);
+    st = get(job, &request, key, timeout_ns, err);
+    pthread_mutex_unlock(&job->lock);
+    *n = request.reply.length;
+    if (!st && *n > capacity)
+        st = fail(err, FRIT_INVALID, "it has %zu bytes, more than %zu", *n, capacity);
+    if (!st && *n)
+        memcpy(out, request.reply.text, *n);
+    str_fini(&request.reply);
+    if (st)
+        (void)fail_context(err, "value '%.*s' of the job", (int)key.len, key.ptr);
+    return st;
+}
+
+/* ---- failures ---- */
+
+static void write_failure(struct job_member *job, const frit_err *why)
+{
+    struct str *out = &job->channel.out;
+    const size_t begin = wire_begin(out, WIRE_FAIL);
+
+    wire_u32(out, job->generation);
+    wire_u32(out, (uint32_t)why->status);
+    wire_text(out, why->text);
+    wire_end(out, begin);
+}
+
+void job_fail(struct job_member *job, const frit_err *why)
+{
+    pthread_mutex_lock(&job->lock);
+    if (job->is_lost)
+        job_set_failure(job, why);
+    else if (!job->failure.status)
+        write_failure(job, why);
+    pthread_mutex_unlock(&job->lock);
+    job_wake(job);
+}
+
+frit_status job_failure(struct job_member *job, uint64_t timeout_ns, frit_err *err)
+{
+    const uint64_t deadline = add_ns(clock_ns(), timeout_ns);
+    frit_status st = FRIT_OK;
+
+    pthread_mutex_lock(&job->lock);
+    while (!job->failure.status && !job->is_lost && timeout_ns && wait_change(job, deadline))
+        ;
+    if (job->failure.status)
+        st = fail(err, job->failure.status, "%s", job->failure.text);
+    pthread_mutex_unlock(&job->lock);
+    return st;
+}
+
+void job_watch(struct job_member *job, void (*fn)(void *ctx, const frit_err *why), void *ctx)
+{
+    pthread_mutex_lock(&job->lock);
+    job->watch = fn;
+    job->watch_ctx = ctx;
+    pthread_mutex_unlock(&job->lock);
+    job_wake(job);
+}
+
+static frit_status take_rebuilt(struct job_member *job, const struct job_request *request,
+                                frit_err *err)
+{
+    struct wire_reader in = {.at = (const uint8_t *)request->reply.text,
+                             .end = (const uint8_t *)request->reply.text + request->reply.length};
+    const uint32_t generation = wire_read_u32(&in), rank = wire_read_u32(&in),
+                   size = wire_read_u32(&in);
+
+    wire_read_text(&in, job->first_host, sizeof(job->first_host));
+    job->first_pid = wire_read_u32(&in);
+    if (in.failed || rank >= size)
+        return fail(err, FRIT_INTERNAL, "rank 0 replies something else");
+    job->generation = generation;
+    job->rank = rank;
+    job->size = size;
+    job->place = (struct job_place){0};
+    job->failure = (frit_err)ERR_INIT;
+    job->is_watched = false;
+    return FRIT_OK;
+}
+
+static frit_status rebuild(struct job_member *job, struct job_request *request, uint64_t timeout_ns,
+                           frit_err *err)
+{
+    struct str *out = &job->channel.out;
+    size_t begin;
+
+    if (!job->failure.status)
+        return fail(err, FRIT_INVALID, "the job has not failed");
+    TRY(check_live(job, true, err));
+    begin = wire_begin(out, WIRE_REBUILD);
+    add_request(job, request);
+    wire_u32(out, request->id);
+    wire_u32(out, job->generation);
+    wire_u64(out, timeout_ns);
+    wire_end(out, begin);
+    TRY(wait_reply(job, request, add_ns(add_ns(clock_ns(), timeout_ns), slack_ns), err));
+    return take_rebuilt(job, request, err);
+}
+
+frit_status job_rebuild(struct job_member *job, uint64_t timeout_ns, frit_err *err)
+{
+    struct job_request request = {.outlives_failure = true};
+    frit_status st;
+
+    pthread_mutex_lock(&job->lock);
+    st = rebuild(job, &request, timeout_ns, err);
+    pthread_mutex_unlock(&job->lock);
+    str_fini(&request.reply);
+    if (st)
+        (void)fail_context(err, "the job is not rebuilt");
+    return st;
+}
+
+void job_where(struct job_member *job, uint32_t *rank, uint32_t *size, uint32_t *generation)
+{
+    pthread_mutex_lock(&job->lock);
+    *rank = job->rank;
+    *size = job->size;
+    *generation = job->generation;
+    pthread_mutex_unlock(&job->lock);
+}
+
+/* ---- progress ---- */
+
+void job_progress(struct job_member *job, uint64_t step, uint32_t bucket, uint32_t n_buckets,
+                  const char *span)
+{
+    pthread_mutex_lock(&job->lock);
+    job->place.step = step;
+    job->place.bucket = bucket;
+    job->place.n_buckets = n_buckets;
+    snprintf(job->place.span, sizeof(job->place.span), "%s", span);
+    pthread_mutex_unlock(&job->lock);
+}
+
+void job_wait_begin(struct job_member *job, struct job_wait *wait)
+{
+    pthread_mutex_lock(&job->lock);
+    job->place.operation++;
+    *wait = (struct job_wait){.next = job->waits, .since = clock_ns()};
+    job->waits = wait;
+    pthread_mutex_unlock(&job->lock);
+}
+
+void job_wait_end(struct job_member *job, struct job_wait *wait)
+{
+    struct job_wait **at = &job->waits;
+
+    pthread_mutex_lock(&job->lock);
+    while (*at && *at != wait)
+        at = &(*at)->next;
+    if (*at)
+        *at = wait->next;
+    pthread_mutex_unlock(&job->lock);
+}
+
+void job_behind(struct job_member *job, char *out, size_t size)
+{
+    struct job_request request = {.outlives_failure = true};
+    frit_status st = FRIT_TIMEOUT;
+
+    out[0] = '\0';
+    pthread_mutex_lock(&job->lock);
+    if (!job->is_lost && !job->has_ended) {
+        add_request(job, &request);
+        job_write_behind(job, request.id, true);
+        st = wait_reply(job, &request, add_ns(clock_ns(), behind_ns), NULL);
+    }
+    if (!st && request.reply.length)
+        snprintf(out, size, "%s", request.reply.text);
+    else if (st == FRIT_TIMEOUT && job->rank != 0)
+        snprintf(out, size, "rank 0 (host %s, pid %u): it does not answer for %.1f s",
+                 job->first_host, job->first_pid, (double)(clock_ns() - job->heard) * 1e-9);
+    pthread_mutex_unlock(&job->lock);
+    str_fini(&request.reply);
+}
