@@ -203,8 +203,8 @@ static bool run_unused(struct member *m, struct model *model)
             FRIT_INVALID, "parameter 'head.b' has no gradient on rank 1");
         CHECK(m, strstr(m->err.text, "step 1"));
     } else {
-        (void)frit_replica_backward(model->replica, model->params, loss, FRIT_REPLICA_SYNC,
-                                    &m->err);
+        MUST(m, frit_replica_backward(model->replica, model->params, loss, FRIT_REPLICA_SYNC,
+                                      &m->err));
     }
     frit_grad_end(m->device);
     frit_scope_end(scope);
