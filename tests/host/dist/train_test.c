@@ -112,7 +112,7 @@ static void test_on_the_given_device(void **state)
     check(&mixed);
 }
 
-/* ---- memory ---- */
+/* ---- what steps cost ---- */
 
 enum { MANY = 500, WARM = 100 };
 
@@ -121,10 +121,11 @@ struct steady {
     frit_stats before, after; /* of the device, which no other rank has */
 };
 
+/* A bucket for each parameter: one operation each, and no gradient is copied. */
 static bool run_many(struct member *m, struct model *model)
 {
     const frit_replica_config replica = {
-        .struct_size = sizeof(replica), .bucket_bytes = 64, .first_bucket_bytes = 64};
+        .struct_size = sizeof(replica), .bucket_bytes = 1, .first_bucket_bytes = 1};
     const frit_optimizer_config config = frit_adam_config(0.01);
     struct steady *s = m->ctx;
 
@@ -153,7 +154,7 @@ static bool run_steady(struct member *m)
     return good;
 }
 
-static void test_steps_cost_no_memory(void **state)
+static void test_steps_cost_no_memory_and_no_copies(void **state)
 {
     static const char *const devices[] = {"cpu:0", "reference:0"};
     const uint32_t steps = getenv("FRIT_TEST_LONG") ? 20 * MANY : MANY;
@@ -173,6 +174,8 @@ static void test_steps_cost_no_memory(void **state)
         assert_in_range(after->bytes_peak, before->bytes_peak, 2 * before->bytes_peak);
         assert_int_equal(after->reserved_peak, before->reserved_peak);
         assert_int_equal(after->plans_now, before->plans_now);
+        assert_int_equal(after->collectives - before->collectives, N_PARAMS * (steps - WARM));
+        assert_int_equal(after->bytes_coalesced, before->bytes_coalesced);
     }
     stage_close(&stage);
 }
@@ -181,7 +184,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_replicas_learn_as_one),
-        cmocka_unit_test(test_steps_cost_no_memory),
+        cmocka_unit_test(test_steps_cost_no_memory_and_no_copies),
     };
     const struct CMUnitTest given[] = {cmocka_unit_test(test_on_the_given_device)};
     const char *name = getenv("FRIT_TEST_DEVICE");
