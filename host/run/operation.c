@@ -155,7 +155,7 @@ static frit_status run_on_device(const struct operation *o, struct frit_rank *ra
 
     if (!from || !into) {
         (void)fail(err, FRIT_INTERNAL, "the driver has no address of its memory");
-        return rank_give_up(rank, err);
+        return rank_give_up(rank, o->what, err);
     }
     TRY(begin_piece(o, rank, &piece, from, into, err));
     return rank_wait_for(rank, piece.value, err);
