@@ -351,8 +351,8 @@ static void publish_error(struct call_state *w, const frit_err *err, frit_tensor
         out[i] = w->wanted >> i & 1 ? tensor_failed(w->device, failure) : NULL;
     if (w->n_out == 0 && w->binding)
         stream_note_error(w->binding->stream, failure);
-    if (w->op == FRIT_OP_all_reduce && w->binding)
-        collective_refuse(w->binding->stream, w->attrs, failure);
+    if (w->row && w->row->cls == FRIT_CLASS_COLLECTIVE && w->n_out && w->binding)
+        collective_refuse(w->binding->stream, w->op, w->attrs, failure);
     failure_unref(failure);
 }
 

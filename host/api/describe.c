@@ -347,6 +347,8 @@ void frit_stats_get(frit_device *device, frit_stats *out)
                         .bytes_adopted = memory.adopted,
                         .adopted_now = memory.adopted_now,
                         .bytes_direct = atomic_load(&count->bytes_direct),
+                        .collectives = atomic_load(&count->collectives),
+                        .bytes_coalesced = atomic_load(&count->bytes_coalesced),
                         .tuned = atomic_load(&count->tuned),
                         .quarantined = atomic_load(&count->quarantined),
                         .in_parts = atomic_load(&count->in_parts) + streams.in_parts};

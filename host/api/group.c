@@ -191,6 +191,25 @@ frit_status frit_group_leave(frit_rank *rank, frit_err *err)
     return report(err, st, &own);
 }
 
+frit_status frit_group_barrier(frit_rank *rank, frit_err *err)
+{
+    HOLD_CANCEL;
+    frit_err own = ERR_INIT;
+    frit_status st;
+
+    if (process_is_barred())
+        return report_barred(err, "group_barrier");
+    if (!rank)
+        return report_null(err, "group_barrier", "the rank");
+    if (!open_find(rank, NULL))
+        return fail(err, FRIT_INVALID,
+                    "group_barrier: not a rank: it left before, or its device is closed");
+    st = rank_barrier(rank, &own);
+    if (st)
+        (void)fail_context(&own, "group_barrier");
+    return report(err, st, &own);
+}
+
 frit_status frit_group_abort(frit_rank *rank, const char *why)
 {
     HOLD_CANCEL;

@@ -28,6 +28,7 @@
 #include "record/stream.h"
 #include "run/drain.h"
 #include "run/mirror.h"
+#include "run/rank.h"
 #include "search/fuser.h"
 #include "tensor/failure.h"
 #include "tensor/slot.h"
@@ -561,6 +562,17 @@ static void drain_for_sync(struct stream *stream, void *unused)
     stream_drain(stream, DRAIN_SYNC);
 }
 
+/* Their failures are errors of the stream. */
+static void await_collectives(struct stream *stream, void *unused)
+{
+    (void)unused;
+    if (!atomic_load(&stream->n_ranks))
+        return;
+    pthread_mutex_lock(&stream->baton);
+    (void)ranks_wait(stream->ranks, NULL);
+    pthread_mutex_unlock(&stream->baton);
+}
+
 /* Runs a stream (`only` NULL: all of them), waits, and reports the first error. */
 static frit_status sync_streams(frit_device *device, struct stream *only, frit_err *err)
 {
@@ -573,6 +585,10 @@ static frit_status sync_streams(frit_device *device, struct stream *only, frit_e
         drain_for_sync(only, NULL);
     else
         streams_each(device, drain_for_sync, NULL);
+    if (only)
+        await_collectives(only, NULL);
+    else
+        streams_each(device, await_collectives, NULL);
     st = device_wait_all(device, err);
     if (!st)
         st = mirror_wait(device, err);

@@ -6,7 +6,10 @@
 #include "api/tensor.h"
 #include "base/fail.h"
 #include "base/process.h"
+#include "device/device.h"
+#include "device/lineage.h"
 #include "graph/op.h"
+#include "memory/memory.h"
 #include "record/binding.h"
 #include "record/scope.h"
 #include "record/stream.h"
@@ -103,9 +106,23 @@ frit_status frit_numeric_end(frit_err *err)
 
 /* ---- properties ---- */
 
-frit_status frit_tensor_status(frit_tensor *tensor)
+/* As slot_enter; a tensor whose elements are known to be invalid fails. */
+static struct slot *enter_known(frit_tensor *tensor)
 {
     struct slot *slot = slot_enter(tensor, NULL);
+    struct failure *failure = NULL;
+
+    if (slot && slot->state == SLOT_READY && slot->value.buffer &&
+        atomic_load(&slot->value.buffer->failure))
+        failure = lineage_failure_of(slot->device->lineage, slot->value.buffer);
+    if (failure)
+        slot_set_failed(slot, failure);
+    return slot;
+}
+
+frit_status frit_tensor_status(frit_tensor *tensor)
+{
+    struct slot *slot = enter_known(tensor);
     frit_status st = process_is_barred() ? FRIT_UNSUPPORTED : FRIT_INVALID;
 
     if (slot) {
@@ -117,7 +134,7 @@ frit_status frit_tensor_status(frit_tensor *tensor)
 
 const char *frit_tensor_error(frit_tensor *tensor)
 {
-    struct slot *slot = slot_enter(tensor, NULL);
+    struct slot *slot = enter_known(tensor);
     const char *text = process_is_barred() ? PROCESS_BARRED_TEXT
                                            : "not a tensor: NULL, or released or taken before";
 

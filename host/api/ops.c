@@ -1610,6 +1610,54 @@ frit_tensor *frit_dequantize_with(frit_tensor *x, frit_tensor *scales, frit_tens
                                      .attrs = &record});
 }
 
+frit_tensor *frit_all_reduce_coalesced_with(frit_tensor *const *xs, uint64_t n_xs,
+                                            const frit_all_reduce_coalesced_attrs *attrs)
+{
+    frit_attrs_collective record = {.struct_size = RECORD_SIZE(record, attrs)};
+
+    TAKE(record, attrs, frit_all_reduce_coalesced_attrs, combine);
+    TAKE(record, attrs, frit_all_reduce_coalesced_attrs, group);
+
+    return api_op(&(struct api_call){.op = FRIT_OP_all_reduce_coalesced, .many = xs, .n_many = n_xs,
+                                     .attrs = &record});
+}
+
+frit_tensor *frit_all_gather_with(frit_tensor *x, int64_t ranks, const frit_all_gather_attrs *attrs)
+{
+    const frit_input in[] = {api_tensor(x)};
+    frit_attrs_all_gather record = {.struct_size = RECORD_SIZE(record, attrs), .ranks = ranks};
+
+    TAKE(record, attrs, frit_all_gather_attrs, group);
+
+    return api_op(&(struct api_call){.op = FRIT_OP_all_gather, .n_in = 1, .in = in,
+                                     .attrs = &record});
+}
+
+frit_tensor *frit_reduce_scatter_with(frit_tensor *x, int64_t ranks,
+                                      const frit_reduce_scatter_attrs *attrs)
+{
+    const frit_input in[] = {api_tensor(x)};
+    frit_attrs_reduce_scatter record = {.struct_size = RECORD_SIZE(record, attrs), .ranks = ranks};
+
+    TAKE(record, attrs, frit_reduce_scatter_attrs, combine);
+    TAKE(record, attrs, frit_reduce_scatter_attrs, group);
+
+    return api_op(&(struct api_call){.op = FRIT_OP_reduce_scatter, .n_in = 1, .in = in,
+                                     .attrs = &record});
+}
+
+frit_tensor *frit_broadcast_from_with(frit_tensor *x, int64_t root,
+                                      const frit_broadcast_from_attrs *attrs)
+{
+    const frit_input in[] = {api_tensor(x)};
+    frit_attrs_broadcast_from record = {.struct_size = RECORD_SIZE(record, attrs), .root = root};
+
+    TAKE(record, attrs, frit_broadcast_from_attrs, group);
+
+    return api_op(&(struct api_call){.op = FRIT_OP_broadcast_from, .n_in = 1, .in = in,
+                                     .attrs = &record});
+}
+
 frit_tensor *frit_all_reduce_with(frit_tensor *x, const frit_all_reduce_attrs *attrs)
 {
     const frit_input in[] = {api_tensor(x)};

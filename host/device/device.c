@@ -9,6 +9,7 @@
 #include "device/decisions.h"
 #include "device/label.h"
 #include "device/lineage.h"
+#include "device/pending.h"
 #include "device/plan_saver.h"
 #include "device/profile.h"
 #include "device/programs.h"
@@ -196,6 +197,8 @@ frit_status device_create(const struct device_entry *entry, const struct device_
     if (!st)
         st = lineage_create(device, &device->lineage, err);
     if (!st)
+        st = pending_create(&device->pending, err);
+    if (!st)
         st = profile_create(device, &device->profile, err);
     if (!st)
         st = staging_create(device, &device->staging, err);
@@ -246,6 +249,7 @@ void device_destroy(frit_device *device)
     failure_unref(device->loss);
     failure_unref(device->error);
     effects_fini(&device->effects);
+    pending_destroy(device->pending);
     pthread_mutex_destroy(&device->lock);
     free(device);
 }

@@ -109,6 +109,8 @@ struct device_counters {
     atomic_uint_least64_t tuned, quarantined; /* keys measured here; bad candidates found here */
     atomic_uint_least64_t in_parts;           /* blocks, see run/parts.h */
     atomic_uint_least64_t bytes_direct;       /* from other devices of the driver */
+    atomic_uint_least64_t collectives;        /* operations of ranks that were begun */
+    atomic_uint_least64_t bytes_coalesced;    /* operands copied into the result of their op */
 };
 
 /* In the place of a stream's ordinal: of a device that works for another one, and where the stream
@@ -156,6 +158,7 @@ struct frit_device {
     frit_device *next; /* in the host's list */
     pthread_mutex_t lock;
     struct effects effects;
+    struct pending_ends *pending;
     uint32_t n_queues; /* constant once it is open */
     struct device_queue queues[QUEUES_MAX];
 };

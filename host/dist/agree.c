@@ -67,11 +67,15 @@ static uint32_t differing(const struct texts *t, uint32_t number)
 
 static frit_status fail_count(const struct texts *t, uint32_t rank, uint32_t number, frit_err *err)
 {
-    const char *first = line_of(t, 0, number), *other = line_of(t, rank, number);
+    const char *first = line_of(t, 0, number);
 
+    if (first)
+        return fail(err, FRIT_MISMATCH,
+                    "rank %u has fewer parameters than rank 0, whose parameter %u is %s", rank,
+                    number - 1, first);
     return fail(err, FRIT_MISMATCH,
-                "rank %u has %s parameters than rank 0, whose parameter %u is %s", rank,
-                first ? "fewer" : "more", number - 1, first ? first : other);
+                "rank %u has more parameters than rank 0: its parameter %u is %s", rank, number - 1,
+                line_of(t, rank, number));
 }
 
 static frit_status explain(const struct texts *t, frit_err *err)

@@ -44,7 +44,7 @@ frit_status replica_give_up(frit_replica *replica, frit_err *err)
 
     (void)fail_context(err, "step %llu", (unsigned long long)replica->step);
     why = failure_create(err);
-    collective_refuse(replica->stream, &attrs, why);
+    collective_refuse(replica->stream, FRIT_OP_all_reduce, &attrs, why);
     failure_unref(why);
     return err->status;
 }

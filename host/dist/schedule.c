@@ -123,22 +123,28 @@ static const char *bytes_text(uint64_t bytes, char *text, size_t size)
     return text;
 }
 
+static const char *param_text(const struct schedule_param *param, char *text, size_t size)
+{
+    char type[128];
+
+    snprintf(text, size, "%s%s%s", param->is_named ? param->name : "", param->is_named ? " " : "",
+             op_type_text(&param->type, type, sizeof(type)));
+    return text;
+}
+
 const char *schedule_line(const struct schedule *schedule, uint32_t line, char *text, size_t size)
 {
     const frit_replica_config *c = &schedule->config;
-    char type[128];
 
     if (line)
-        snprintf(text, size, "%s %s", schedule->params[line - 1].name,
-                 op_type_text(&schedule->params[line - 1].type, type, sizeof(type)));
+        (void)param_text(&schedule->params[line - 1], text, size);
     else
-        snprintf(text, size,
-                 "%s%s%s%s, buckets of %" PRIu64 " bytes, the first of %" PRIu64 ", %u parameters",
+        snprintf(text, size, "%s%s%s%s, buckets of %" PRIu64 " bytes, the first of %" PRIu64,
                  c->flags & FRIT_REPLICA_SUM ? "sum" : "mean",
                  c->flags & FRIT_REPLICA_UNEVEN ? ", uneven" : "",
                  c->flags & FRIT_REPLICA_ALL_USED ? ", all used" : "",
                  c->flags & FRIT_REPLICA_KEEP ? ", keep" : "", c->bucket_bytes,
-                 c->first_bucket_bytes, schedule->n_params);
+                 c->first_bucket_bytes);
     return text;
 }
 
@@ -168,7 +174,7 @@ const char *schedule_bucket_text(const struct schedule *schedule, uint32_t numbe
 char *schedule_text(const struct schedule *schedule)
 {
     struct str out = {0};
-    char line[LINE], type[128];
+    char line[LINE];
 
     str_addf(&out, "%s, digest %016" PRIx64 "\n", schedule_line(schedule, 0, line, sizeof(line)),
              schedule->digest);
@@ -179,8 +185,8 @@ char *schedule_text(const struct schedule *schedule)
         for (uint32_t k = 0; k < bucket->n; k++) {
             const struct schedule_param *param = &schedule->params[bucket->params[k]];
 
-            str_addf(&out, "  parameter %u %s %s at %" PRIu64 "\n", bucket->params[k], param->name,
-                     op_type_text(&param->type, type, sizeof(type)), param->at);
+            str_addf(&out, "  parameter %u %s at %" PRIu64 "\n", bucket->params[k],
+                     param_text(param, line, sizeof(line)), param->at);
         }
     }
     if (!out.failed)
@@ -234,6 +240,7 @@ frit_status schedule_init(struct schedule *schedule, const frit_replica_config *
     for (uint32_t i = 0; i < n_params; i++) {
         s->params[i].type = types[i];
         s->params[i].name = name_of(s, config, i);
+        s->params[i].is_named = config->names && config->names[i];
         if (!s->params[i].name)
             return fail_memory(err, n_params * sizeof(*s->params));
     }

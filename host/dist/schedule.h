@@ -11,13 +11,16 @@
 #ifndef DIST_SCHEDULE_H
 #define DIST_SCHEDULE_H
 
+#include <stdbool.h>
+
 #include <frit/dist.h>
 
 #include "base/arena.h"
 #include "graph/op.h"
 
 struct schedule_param {
-    const char *name; /* "'head.w'", or "17" where the program gives no names */
+    const char *name; /* "'head.w'", or "17" where the program gives none */
+    bool is_named;
     struct op_type type;
     uint32_t bucket;
     uint64_t at; /* element of the bucket */

@@ -173,3 +173,36 @@ term rule_all_reduce(const struct grad_rule *r, uint32_t i)
     (void)i;
     return t_op(FRIT_OP_all_reduce, 1, &r->g[0], &attrs);
 }
+
+term rule_all_reduce_coalesced(const struct grad_rule *r, uint32_t i)
+{
+    int64_t start = 0;
+
+    if (!t_has(r->shared[0]))
+        r->shared[0] = rule_all_reduce(r, 0);
+    for (uint32_t k = 0; k < i; k++)
+        start += op_elements(&r->types[k].type);
+    return t_reshape(part(r->shared[0], 0, start, start + op_elements(&r->types[i].type)),
+                     &r->types[i].type);
+}
+
+term rule_all_gather(const struct grad_rule *r, uint32_t i)
+{
+    const frit_attrs_all_gather *a = &r->attrs->all_gather;
+    frit_attrs_reduce_scatter attrs = {
+        .struct_size = sizeof(attrs), .ranks = a->ranks, .group = a->group};
+
+    (void)i;
+    return t_op(FRIT_OP_reduce_scatter, 1, &r->g[0], &attrs);
+}
+
+term rule_reduce_scatter(const struct grad_rule *r, uint32_t i)
+{
+    const frit_attrs_reduce_scatter *a = &r->attrs->reduce_scatter;
+    frit_attrs_all_gather attrs = {
+        .struct_size = sizeof(attrs), .ranks = a->ranks, .group = a->group};
+    const term sum = t_op(FRIT_OP_all_gather, 1, &r->g[0], &attrs);
+
+    (void)i;
+    return a->combine == FRIT_CHOICE_combine_mean ? t_mul(sum, t_num(1.0 / (double)a->ranks)) : sum;
+}

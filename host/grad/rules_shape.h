@@ -18,5 +18,8 @@ term rule_stack(const struct grad_rule *r, uint32_t i);
 term rule_repeat(const struct grad_rule *r, uint32_t i);
 term rule_pad(const struct grad_rule *r, uint32_t i);
 term rule_all_reduce(const struct grad_rule *r, uint32_t i);
+term rule_all_reduce_coalesced(const struct grad_rule *r, uint32_t i);
+term rule_all_gather(const struct grad_rule *r, uint32_t i);
+term rule_reduce_scatter(const struct grad_rule *r, uint32_t i);
 
 #endif

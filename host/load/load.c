@@ -272,17 +272,24 @@ static frit_status take_driver(struct registry *registry, struct plugin *plugin,
     return FRIT_OK;
 }
 
-/* Adds the first of the runtimes that it opens, by its note, which is not installed.  Its table
- * does not say: an engine opens its library when the first group is made. */
-static void add_missing_runtime(struct plugin *plugin, const struct elf_facts *facts)
+/* Adds the runtimes that its note names if none of them is installed: it opens the one that is
+ * there. Its table does not say: an engine opens its library when the first group is made. */
+static void add_missing_runtimes(struct plugin *plugin, const struct elf_facts *facts)
 {
     const size_t used = strlen(plugin->driver_detail);
-    char name[sizeof(facts->note.runtimes)], path[PATH_MAX];
+    char name[sizeof(facts->note.runtimes)], names[2 * sizeof(name)], path[PATH_MAX];
+    const char *left = facts->note.runtimes;
+    size_t length = 0;
 
-    if (sscanf(facts->note.runtimes, "%95s", name) == 1 &&
-        !library_find(name, facts->runpath, plugin->path, path, sizeof(path)))
+    for (int read; sscanf(left, "%95s%n", name, &read) == 1; left += read) {
+        if (library_find(name, facts->runpath, plugin->path, path, sizeof(path)))
+            return;
+        length += (size_t)snprintf(names + length, sizeof(names) - length, "%s%s",
+                                   length ? " or " : "", name);
+    }
+    if (length)
         snprintf(plugin->driver_detail + used, sizeof(plugin->driver_detail) - used,
-                 ", but %s is not installed", name);
+                 ", but %s is not installed", names);
 }
 
 static frit_status take_tables(struct registry *registry, struct plugin *plugin,
@@ -309,7 +316,7 @@ static frit_status take_tables(struct registry *registry, struct plugin *plugin,
                  : collective  ? "offers a collective engine"
                                : "offers neither driver nor fusers nor ops");
     if (collective && !backend)
-        add_missing_runtime(plugin, facts);
+        add_missing_runtimes(plugin, facts);
     return ops ? ops_take(&registry->arena, plugin, ops) : FRIT_OK;
 }
 

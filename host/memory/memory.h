@@ -60,7 +60,9 @@ struct buffer {
     _Atomic(struct buffer *) mirror;
     _Atomic(struct contents *) contents; /* since the last write, see derived.h; NULL: unnumbered */
     atomic_bool is_away;                 /* only the mirror has the bytes yet */
-    struct buffer *prev, *next;          /* on the shelf; among the parts */
+    atomic_uint
+        pending; /* collective operations that use it, see device/pending.h; not of a part */
+    struct buffer *prev, *next; /* on the shelf; among the parts */
 };
 
 struct memory_limits {
@@ -128,6 +130,20 @@ static inline void buffer_changed(struct buffer *buffer)
     if (atomic_load_explicit(&buffer->mirror, memory_order_relaxed) ||
         atomic_load_explicit(&buffer->contents, memory_order_relaxed))
         buffer_drop_copies(buffer);
+}
+
+/* The buffer that it is a part of, however many levels up; itself if it is none. */
+static inline const struct buffer *buffer_whole(const struct buffer *buffer)
+{
+    while (buffer->whole)
+        buffer = buffer->whole;
+    return buffer;
+}
+
+/* Whether a collective operation uses it. */
+static inline bool buffer_is_pending(const struct buffer *buffer)
+{
+    return atomic_load_explicit(&buffer_whole(buffer)->pending, memory_order_acquire);
 }
 
 static inline bool buffer_is_away(const struct buffer *buffer)

@@ -37,14 +37,16 @@ static bool overlaps(const struct value *value, const struct buffer *memory)
            memory->offset < begin + extent.bytes;
 }
 
-/* Whether `memory` holds no value of the frame that is needed after this launch.  Whether the
+/* Whether `memory` holds no value of the frame that is needed after this launch; the result that it
+ * is a part of is none yet.  Whether the
  * launch may overwrite its own operands is checked by may_overwrite. */
 static bool is_unused(const struct frame *frame, const struct buffer *memory)
 {
     for (uint32_t v = 0; v < frame->n_values; v++) {
         const struct run_value *value = &frame->values[v];
 
-        if (!value->value.buffer || !overlaps(&value->value, memory))
+        if (!value->value.buffer || value->value.buffer == memory->whole ||
+            !overlaps(&value->value, memory))
             continue;
         if (value->external ? frame_is_used_later(frame, v) : !frame_dies(frame, v))
             return false;
@@ -54,7 +56,9 @@ static bool is_unused(const struct frame *frame, const struct buffer *memory)
 
 void launch_assign(struct launch *l)
 {
-    for (uint32_t k = 0; k < l->call->n_out && l->frame->n_assigned && !l->copy_of; k++) {
+    if (!l->frame->n_assigned && !l->frame->has_buckets)
+        return;
+    for (uint32_t k = 0; k < l->call->n_out && !l->copy_of; k++) {
         struct buffer *memory =
             l->call->out[k] == GRAPH_NO_VALUE ? NULL : l->frame->values[l->call->out[k]].assigned;
 

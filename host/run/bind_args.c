@@ -223,7 +223,8 @@ static frit_status place_assigned(struct launch *l, uint32_t k, frit_err *err)
         TRY(poison(l, memory, err));
     atomic_store(&memory->last_write, 0);
     bind(l, l->call->n_in + k, FRIT_ARG_WRITE | FRIT_ARG_PREASSIGNED);
-    bound_plan_add_assigned(l->frame->bound, l->call->out[k], &l->args[l->call->n_in + k], memory);
+    bound_plan_add_assigned(l->frame->bound, l->call->out[k], &l->args[l->call->n_in + k], memory,
+                            l->frame->values[l->call->out[k]].in_bucket);
     return batch_writes(l->batch, memory, err);
 }
 

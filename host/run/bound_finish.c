@@ -259,6 +259,7 @@ static bool learn_lists(struct bound_plan *bound)
 {
     if (!list_create(bound, &bound->external, bound->n_values) ||
         !list_create(bound, &bound->assigned, bound->n_values) ||
+        !list_create(bound, &bound->in_buckets, bound->n_values) ||
         !list_create(bound, &bound->wanted, bound->n_values) ||
         !list_create(bound, &bound->made, bound->n_buffers) ||
         !list_create(bound, &bound->dying, bound->n_buffers))
@@ -274,7 +275,8 @@ static bool learn_lists(struct bound_plan *bound)
         bool made = !value->external && value->at.place != BOUND_ABSENT;
 
         add_if(&bound->external, value->external, v);
-        add_if(&bound->assigned, value->at.place == BOUND_ASSIGNED && value->at.index == v, v);
+        add_if(value->in_bucket ? &bound->in_buckets : &bound->assigned,
+               value->at.place == BOUND_ASSIGNED && value->at.index == v, v);
         add_if(&bound->wanted, made && value->wanted, v);
         if (!value->external && value->segment_value != SEGMENT_EXTERNAL && !value->buried)
             bound->required_wanted[bound->n_required_wanted++] =

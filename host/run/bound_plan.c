@@ -132,8 +132,9 @@ void bound_plan_add_made(struct bound_plan *bound, uint32_t value, const struct 
 }
 
 void bound_plan_add_assigned(struct bound_plan *bound, uint32_t value, const frit_arg *arg,
-                             const struct buffer *memory)
+                             const struct buffer *memory, bool in_bucket)
 {
+    struct bound_ref whole;
     struct bound_value *v;
 
     if (!bound)
@@ -144,6 +145,13 @@ void bound_plan_add_assigned(struct bound_plan *bound, uint32_t value, const fri
     v->align_log2 = arg->align_log2;
     v->bytes = memory->bytes;
     v->tail = memory->tail;
+    v->in_bucket = in_bucket;
+    if (!in_bucket)
+        return;
+    whole = find_buffer(bound, memory->whole);
+    v->bucket = whole.index;
+    v->bucket_first = memory->offset - memory->whole->offset;
+    bound->spoiled |= whole.place == BOUND_ABSENT;
 }
 
 static uint64_t first_of(const struct value *value)
@@ -293,7 +301,7 @@ void bound_plan_add_launch(struct bound_plan *bound, const struct bind_launch *f
 }
 
 void bound_plan_add_collective(struct bound_plan *bound, const struct collective_call *call,
-                               uint32_t in)
+                               const uint32_t *values, uint32_t n_values)
 {
     struct bound_launch *to = add_launch(bound);
 
@@ -301,13 +309,13 @@ void bound_plan_add_collective(struct bound_plan *bound, const struct collective
         return;
     *to = (struct bound_launch){.submit_after = true,
                                 .collective = bound_plan_copy(bound, call, 1, sizeof(*call)),
-                                .n_workspaces = in == GRAPH_NO_VALUE ? 0 : 2};
-    to->workspaces = arena_array(&bound->arena, 2, sizeof(*to->workspaces));
+                                .n_workspaces = n_values};
+    if (to->collective)
+        to->collective->in = bound_plan_copy(bound, call->in, call->n_in, sizeof(*call->in));
+    to->workspaces = arena_array(&bound->arena, n_values + 1, sizeof(*to->workspaces));
     bound->spoiled |= !to->workspaces;
-    if (to->workspaces && to->n_workspaces) {
-        to->workspaces[0] = place_of(bound, in);
-        to->workspaces[1] = find_buffer(bound, call->out);
-    }
+    for (uint32_t i = 0; to->workspaces && i < n_values; i++)
+        to->workspaces[i] = place_of(bound, values[i]);
     bound->n_collectives++;
     bound->n_submits++;
 }

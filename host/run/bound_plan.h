@@ -51,6 +51,9 @@ struct bound_value {
     uint64_t bytes, tail; /* external, assigned: of the buffer */
     struct op_type type;
     struct layout layout;
+    bool in_bucket; /* assigned: by the run, to a part of a buffer of the plan: */
+    uint32_t bucket;
+    uint64_t bucket_first;
     uint64_t writer;       /* external, overwritten: that of the buffer before the replay */
     struct buffer *buffer; /* external, assigned: while it is replayed */
 };
@@ -115,7 +118,7 @@ struct bound_launch {
     bool submit_after;
     bool effects; /* of an ORDERED op */
     /* Usually NULL.  Else the host runs this op between two submits, and of all other members
-     * only `workspaces` (its operand, its result) and `submit_after` are used. */
+     * only `workspaces` (its operands, then its result) and `submit_after` are used. */
     struct collective_call *collective;
 };
 
@@ -158,6 +161,7 @@ struct bound_plan {
     struct bound_value *values;
     struct bound_buffer *buffers;
     struct bound_list external, assigned, wanted;
+    struct bound_list in_buckets; /* values assigned by the run */
     struct required_wanted *required_wanted;
     struct bound_list made;  /* buffers that do not share another's memory */
     struct bound_list dying; /* those of `made` that no value takes, in the order of their deaths */
@@ -200,9 +204,10 @@ void bound_plan_add_buffer(struct bound_plan *bound, const struct buffer *buffer
 /* A value has a buffer now: one that was added, or that of the value `of`. */
 void bound_plan_add_made(struct bound_plan *bound, uint32_t value, const struct buffer *buffer,
                          uint32_t of);
-/* A launch will write a value where it is assigned to. */
+/* A launch will write a value where it is assigned to; `in_bucket`: to a part of a buffer that was
+ * added. */
 void bound_plan_add_assigned(struct bound_plan *bound, uint32_t value, const frit_arg *arg,
-                             const struct buffer *memory);
+                             const struct buffer *memory, bool in_bucket);
 /* A launch as it is added to the batch. */
 struct bind_launch {
     const frit_launch *launch;
@@ -221,9 +226,9 @@ struct bind_launch {
     uint64_t decisions; /* serial of the device's, when the candidate was chosen */
 };
 void bound_plan_add_launch(struct bound_plan *bound, const struct bind_launch *launch);
-/* A collective row ran; `in` is its operand's value, GRAPH_NO_VALUE: it has none. */
+/* The host did this; `values` are its operands and its result in the plan. */
 void bound_plan_add_collective(struct bound_plan *bound, const struct collective_call *call,
-                               uint32_t in);
+                               const uint32_t *values, uint32_t n_values);
 /* The launches added last are those of a block in parts. */
 void bound_plan_add_parts(struct bound_plan *bound);
 /* A submit went through. */

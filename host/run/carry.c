@@ -6,6 +6,7 @@
 #include "base/fail.h"
 #include "device/device.h"
 #include "device/lineage.h"
+#include "device/pending.h"
 #include "device/programs.h"
 #include "device/queue.h"
 #include "device/wait.h"
@@ -78,6 +79,7 @@ static frit_status start_read(struct carry *carry)
 static frit_status start(struct carry *carry, const struct value *pinned,
                          const struct carry_how *how)
 {
+    pending_wait(carry->read.device->pending, pinned->buffer);
     TRY(prepare(carry, pinned, how->whole_buffer));
     if (!carry->read.bytes)
         return FRIT_OK;

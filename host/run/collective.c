@@ -4,171 +4,249 @@
 #include <frit/collective.h>
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/fail.h"
 #include "device/device.h"
-#include "device/effects.h"
-#include "device/lineage.h"
+#include "device/pending.h"
 #include "memory/buffer.h"
 #include "memory/memory.h"
 #include "run/drain.h"
 #include "run/mirror.h"
+#include "run/operation.h"
 #include "run/rank.h"
 #include "run/run.h"
-#include "run/transfer.h"
 #include "tensor/failure.h"
 
-/* An all_reduce under way. */
-struct reducing {
-    const struct collective_call *call;
-    uint64_t bytes;
-    struct value from; /* dense; owned if `copied` */
-    bool copied;
-    void *staging; /* NULL: the device's memory itself */
-    const void *source;
-    void *into;
-};
-
-static frit_status operand_failure(const struct reducing *r, frit_err *err)
+static uint64_t bytes_of(const struct value *value)
 {
-    struct failure *failure = lineage_failure_of(r->call->device->lineage, r->call->in.buffer);
-    frit_status st = FRIT_OK;
-
-    if (failure)
-        st = fail(err, failure->status, "%s", failure->text);
-    failure_unref(failure);
-    return st;
+    return frit_storage_bytes(value->type.dtype, op_elements(&value->type));
 }
 
-/* Finds the elements of both where the host sees them; false: it does not. */
-static frit_status find_bytes(struct reducing *r, bool *seen, frit_err *err)
+static struct operation_bytes dense_bytes(const struct value *value)
 {
-    const struct collective_call *c = r->call;
-    const struct value *in = &c->in;
-    char *from;
+    return (struct operation_bytes){.buffer = value->buffer,
+                                    .first =
+                                        frit_storage_bytes(value->type.dtype, value->layout.offset),
+                                    .bytes = bytes_of(value)};
+}
 
-    *seen = false;
-    r->into = transfer_host_bytes(c->device, c->out);
-    if (!r->into)
-        return FRIT_OK;
-    r->from = *in;
-    if (!layout_is_dense(&in->type, &in->layout)) {
-        TRY(run_relayout(c->device, in, NULL, &r->from, err));
-        r->copied = true;
+static int64_t field_of(uint32_t op, const void *record, const char *name)
+{
+    const frit_record_info *info = op_record(op_row(op));
+    int64_t value = 0;
+
+    for (uint32_t i = 0; i < info->n_fields; i++) {
+        if (strcmp(info->field[i].name, name) == 0)
+            memcpy(&value, (const char *)record + info->field[i].offset, sizeof(value));
     }
-    from = transfer_host_bytes(c->device, r->from.buffer);
-    *seen = from;
-    if (*seen)
-        r->source = from + frit_storage_bytes(in->type.dtype, r->from.layout.offset);
-    return operand_failure(r, err);
+    return value;
 }
 
-/* Copies the operand to host memory; waits for it, and fails if it failed. */
-static frit_status stage(struct reducing *r, frit_err *err)
+struct collective_attrs collective_attrs_of(uint32_t op, const void *record)
 {
-    const struct collective_call *c = r->call;
-    struct transfer_read read;
-    frit_status st;
-
-    r->source = r->into = r->staging = malloc(r->bytes);
-    if (!r->staging)
-        return fail_memory(err, r->bytes);
-    buffer_pin(c->in.buffer);
-    st = transfer_start(c->device, &c->in, r->staging, &read, err);
-    return transfer_finish(&read, st, err);
+    if (!record)
+        return (struct collective_attrs){0};
+    return (struct collective_attrs){.combine = (uint32_t)field_of(op, record, "combine"),
+                                     .group = field_of(op, record, "group"),
+                                     .root = field_of(op, record, "root"),
+                                     .ranks = field_of(op, record, "ranks")};
 }
 
-static frit_status prepare(struct reducing *r, frit_err *err)
-{
-    const struct collective_call *c = r->call;
-    bool seen;
+/* What the engine does for each row. */
+static const struct {
+    uint32_t row, kind;
+} kinds[] = {{FRIT_OP_all_reduce, FRIT_COLLECTIVE_ALL_REDUCE},
+             {FRIT_OP_all_reduce_coalesced, FRIT_COLLECTIVE_ALL_REDUCE},
+             {FRIT_OP_all_gather, FRIT_COLLECTIVE_ALL_GATHER},
+             {FRIT_OP_reduce_scatter, FRIT_COLLECTIVE_REDUCE_SCATTER},
+             {FRIT_OP_broadcast_from, FRIT_COLLECTIVE_BROADCAST}};
 
-    TRY(effects_await(c->device, err));
-    if (r->bytes == 0)
-        return FRIT_OK;
-    if (buffer_is_away(c->in.buffer))
-        TRY(mirror_fetch(c->device, c->in.buffer, err));
-    TRY(find_bytes(r, &seen, err));
-    return seen ? FRIT_OK : stage(r, err);
+static uint32_t kind_of(uint32_t op)
+{
+    uint32_t i = 0;
+
+    while (kinds[i].row != op)
+        i++;
+    return kinds[i].kind;
 }
 
-/* The result is in the output's memory, which holds nothing of before. */
-static frit_status finish(const struct reducing *r, frit_err *err)
+static frit_status check_attrs(const struct collective_call *call, const struct frit_rank *rank,
+                               frit_err *err)
 {
-    const struct collective_call *c = r->call;
-
-    if (r->bytes == 0)
-        return FRIT_OK;
-    if (r->staging)
-        return transfer_fill(c->device, c->out, r->staging, err);
-    lineage_transferred(c->device->lineage, c->out, 0);
-    buffer_changed(c->out);
+    if (call->attrs.ranks && call->attrs.ranks != rank->size)
+        return fail(err, FRIT_INVALID, "ranks is %lld, the group has %u",
+                    (long long)call->attrs.ranks, rank->size);
+    if (call->attrs.root < 0 || call->attrs.root >= rank->size)
+        return fail(err, FRIT_INVALID, "root is %lld, the group has ranks 0..%u",
+                    (long long)call->attrs.root, rank->size - 1);
     return FRIT_OK;
 }
 
-static frit_status reduce(struct reducing *r, struct frit_rank *rank, frit_err *err)
-{
-    const struct op_type *type = &r->call->in.type;
-    frit_collective_buffer buffer = {.count = (uint64_t)op_elements(type), .dtype = type->dtype};
-    const frit_collective_op op = {.struct_size = sizeof(op),
-                                   .kind = FRIT_COLLECTIVE_ALL_REDUCE,
-                                   .combine = (uint32_t)r->call->attrs.combine,
-                                   .n_buffers = 1,
-                                   .buffer_stride = sizeof(buffer),
-                                   .buffers = &buffer};
+/* ---- operands ---- */
 
-    if (prepare(r, err)) {
-        (void)fail_context(err, "it cannot begin");
-        return rank_give_up(rank, err);
-    }
-    buffer.from = r->source;
-    buffer.into = r->into;
-    return rank_run(rank, &op, err);
+/* No operation uses it, and its bytes are on the device. */
+static frit_status await(const struct collective_call *call, const struct value *in, frit_err *err)
+{
+    pending_wait(call->device->pending, in->buffer);
+    return mirror_fetch(call->device, in->buffer, err);
 }
 
-static frit_status all_reduce(const struct collective_call *call, frit_err *err)
+/* The operand's elements, densely. */
+static frit_status find_operand(const struct collective_call *call, struct operation *o,
+                                frit_err *err)
+{
+    const struct value *in = &call->in[0];
+    struct value copy;
+
+    o->sources[0] = in->buffer;
+    o->from = dense_bytes(in);
+    if (o->from.bytes == 0)
+        return FRIT_OK;
+    TRY(await(call, in, err));
+    if (layout_is_dense(&in->type, &in->layout))
+        return FRIT_OK;
+    TRY(run_relayout(call->device, in, NULL, &copy, err));
+    o->copy = copy.buffer;
+    o->from = dense_bytes(&copy);
+    return FRIT_OK;
+}
+
+static bool is_at(const struct value *value, const struct buffer *buffer, uint64_t first)
+{
+    const struct operation_bytes at = dense_bytes(value);
+
+    return layout_is_dense(&value->type, &value->layout) && at.buffer->handle == buffer->handle &&
+           at.buffer->offset + at.first == buffer->offset + first;
+}
+
+/* Copies an operand to its place in the result. */
+static frit_status place(const struct collective_call *call, const struct value *in, uint64_t first,
+                         frit_err *err)
+{
+    struct buffer *part;
+    frit_status st;
+
+    TRY(await(call, in, err));
+    TRY(buffer_part(call->out.buffer, first, bytes_of(in), &part, err));
+    st = run_write_into(call->device, in, part, err);
+    buffer_disown(part);
+    if (!st)
+        atomic_fetch_add(&call->device->count.bytes_coalesced, bytes_of(in));
+    return st;
+}
+
+static frit_status place_operands(const struct collective_call *call, struct operation *o,
+                                  frit_err *err)
+{
+    uint64_t first = dense_bytes(&call->out).first;
+
+    for (uint32_t i = 0; i < call->n_in; i++) {
+        const struct value *in = &call->in[i];
+
+        o->sources[i] = in->buffer;
+        if (bytes_of(in) && !is_at(in, call->out.buffer, first))
+            TRY(place(call, in, first, err));
+        first += bytes_of(in);
+    }
+    o->from = dense_bytes(&call->out);
+    return FRIT_OK;
+}
+
+/* ---- beginning ---- */
+
+static uint64_t count_of(const struct collective_call *call)
+{
+    const uint64_t in = (uint64_t)op_elements(&call->in[0].type);
+    const uint64_t out = (uint64_t)op_elements(&call->out.type);
+
+    return call->n_in > 1 || out < in ? out : in;
+}
+
+static frit_status make_operation(const struct collective_call *call, const struct frit_rank *rank,
+                                  struct operation **out, frit_err *err)
+{
+    struct operation *o = operation_create(call->n_in);
+
+    *out = o;
+    if (!o)
+        return fail_memory(err, sizeof(*o));
+    o->device = call->device;
+    o->row = call->op;
+    o->kind = kind_of(call->op);
+    o->combine = call->attrs.combine;
+    o->root = (uint32_t)call->attrs.root;
+    o->dtype = call->out.type.dtype;
+    o->count = count_of(call);
+    TRY(check_attrs(call, rank, err));
+    TRY(call->op == FRIT_OP_all_reduce_coalesced ? place_operands(call, o, err)
+                                                 : find_operand(call, o, err));
+    o->into = dense_bytes(&call->out);
+    return FRIT_OK;
+}
+
+static frit_status begin(const struct collective_call *call, frit_err *err)
 {
     struct frit_rank *rank = rank_find(call->ranks, call->attrs.group, err);
-    struct reducing r = {.call = call,
-                         .bytes =
-                             frit_storage_bytes(call->in.type.dtype, op_elements(&call->in.type))};
-    frit_err why = ERR_INIT;
+    struct operation *operation = NULL;
     frit_status st;
 
     if (!rank)
         return FRIT_INVALID;
-    st = rank->failure.status ? rank_run(rank, NULL, &why) : reduce(&r, rank, &why);
-    if (!st)
-        st = finish(&r, &why);
-    if (r.copied)
-        buffer_disown(r.from.buffer);
-    free(r.staging);
-    return st ? fail(err, st, "%s", why.text) : FRIT_OK;
+    TRY(rank_check(rank, err));
+    st = make_operation(call, rank, &operation, err);
+    if (st) {
+        (void)fail_context(err, "it cannot begin");
+        (void)rank_give_up(rank, err);
+        if (operation)
+            operation_end(operation);
+        return st;
+    }
+    operation_start(operation);
+    atomic_fetch_add(&call->device->count.collectives, 1);
+    rank_add(rank, operation);
+    return FRIT_OK;
 }
 
-frit_status collective_run(const struct collective_call *call, frit_err *err)
+frit_status collective_begin(const struct collective_call *call, frit_err *err)
 {
-    return call->op == FRIT_OP_all_reduce ? all_reduce(call, err) : ranks_wait(call->ranks, err);
+    if (call->op && collective_is_awaited(call->op))
+        return begin(call, err);
+    if (call->op)
+        return ranks_wait(call->ranks, err);
+    pending_wait(call->device->pending, call->out.buffer);
+    return FRIT_OK;
 }
 
-void collective_give_up(struct frit_rank *ranks, const frit_attrs_collective *attrs,
-                        frit_status status, const char *why)
+/* After what the rank has to run before it. */
+void collective_give_up(struct frit_rank *ranks, uint32_t op, int64_t group, frit_status status,
+                        const char *why)
 {
-    struct frit_rank *rank = rank_find(ranks, attrs ? attrs->group : 0, NULL);
+    struct frit_rank *rank = rank_find(ranks, group, NULL);
+    struct operation *operation;
     frit_err err = ERR_INIT;
 
     if (!rank)
         return;
-    (void)fail(&err, status, "it cannot begin: %s", why);
-    (void)rank_give_up(rank, &err);
+    operation = operation_create(0);
+    (void)fail(&err, status, "%s", why);
+    if (!operation || !(operation->failure = failure_create(&err))) {
+        (void)fail_context(&err, "it cannot begin");
+        (void)rank_give_up(rank, &err);
+        free(operation);
+        return;
+    }
+    operation->row = op;
+    rank_add(rank, operation);
 }
 
-void collective_refuse(struct stream *stream, const frit_attrs_collective *attrs,
+void collective_refuse(struct stream *stream, uint32_t op, const void *record,
                        const struct failure *why)
 {
     if (!atomic_load(&stream->n_ranks) || !stream_drain(stream, DRAIN_SYNC))
         return;
     pthread_mutex_lock(&stream->baton);
-    collective_give_up(stream->ranks, attrs, why->status, why->text);
+    collective_give_up(stream->ranks, op, collective_attrs_of(op, record).group, why->status,
+                       why->text);
     pthread_mutex_unlock(&stream->baton);
 }

@@ -482,12 +482,13 @@ static void close_streams(frit_device *device)
         stream_stop(stream);
         preassign_forget(stream);
     }
+    for (struct stream *stream = device->streams; stream; stream = stream->next)
+        ranks_leave(stream);
     device_wait_all(device, NULL); /* programs end with executors */
     while (device->streams) {
         struct stream *stream = device->streams;
 
         device->streams = stream->next;
-        ranks_leave(stream);
         retire(stream);
     }
 }

@@ -7,6 +7,7 @@
 #include "base/timeline.h"
 #include "device/device.h"
 #include "device/lineage.h"
+#include "device/pending.h"
 #include "device/watch.h"
 #include "graph/graph.h"
 #include "plan/automaton.h"
@@ -89,6 +90,15 @@ static void bind(struct execution *f)
             bind_made(value, from->slot);
     }
     preassign_bind(f->assigned, segment, explorer, f->values);
+}
+
+/* That collective operations of earlier runs use. */
+static void await_operands(struct execution *f)
+{
+    for (uint32_t i = 0; i < f->executor->explorer.graph.n_values; i++) {
+        if (f->values[i].external)
+            pending_wait(f->stream->device->pending, f->values[i].value.buffer);
+    }
 }
 
 /* Values that are spoiled are failures too; these references are ours. */
@@ -224,6 +234,7 @@ static void execute_plan(struct execution *f, struct plan *plan)
     home_enter(&stream->home);
     bind(f);
     home_leave(&stream->home);
+    await_operands(f);
     take_failures(f);
     f->run = (struct run){.device = stream->device,
                           .plan = plan,
@@ -251,8 +262,10 @@ static void give_up_collectives(const struct execution *f, const struct failure 
     for (uint32_t r = 0; r < f->n_calls; r++) {
         const struct recorded_op *record = f->segment->ops[r];
 
-        if (record->op == FRIT_OP_all_reduce)
-            collective_give_up(f->stream->ranks, record->attrs, why->status, why->text);
+        if (collective_is_awaited(record->op))
+            collective_give_up(f->stream->ranks, record->op,
+                               collective_attrs_of(record->op, record->attrs).group, why->status,
+                               why->text);
     }
 }
 
@@ -296,6 +309,8 @@ static bool replay_one(struct execution *f, struct bound_entry *entry)
     home_enter(&stream->home);
     fits = replay_matches(bound, f->segment, f->assigned);
     home_leave(&stream->home);
+    if (fits)
+        replay_await(bound, device);
     if (!fits || !replay_is_sound(bound, device) || !replay_fetch(bound, device))
         return false;
     bound->ranks = stream->ranks;

@@ -17,6 +17,14 @@ struct graph;
 
 #define NO_CHANGE UINT32_MAX
 
+enum { FRAME_PENDING = 32 };
+
+/* A collective operation that the frame began and has not waited for. */
+struct frame_pending {
+    const struct buffer *from, *into; /* whole */
+    uint32_t value;                   /* its result */
+};
+
 enum change_kind { CHANGE_MADE, CHANGE_DIED, CHANGE_WORKSPACE, CHANGE_FAILED };
 
 /* One change of a frame's values. */
@@ -63,6 +71,7 @@ struct frame {
     struct run_note *note;       /* of the step that this frame stands for, NULL: none is taken */
     const uint32_t *assigned;    /* values with memory assigned, in the order of their making */
     uint32_t n_steps, n_values;
+    bool has_buckets;    /* values have memory assigned by bucket.h */
     uint32_t n_assigned; /* items after the steps: each sees that one of these lies there */
     uint32_t stream;
     struct frit_rank *ranks;  /* of the stream */
@@ -77,6 +86,8 @@ struct frame {
     struct buffer **zones; /* memory with its zones, owned */
     uint32_t n_zones, zones_capacity;
     struct failure *first;
+    struct frame_pending pending[FRAME_PENDING];
+    uint32_t n_pending;
 
     struct cursor at;    /* what runs next */
     struct cursor begun; /* where the batch began */

@@ -473,11 +473,35 @@ static void note_chosen(struct frame *frame, const struct frame_step *step)
             frame_note_mark(frame, RUN_DECOMPOSED);
 }
 
+/* Operands of the item that collective operations use.  False: the frame went back. */
+static bool await_operands(struct frame *frame, const struct frame_step *step)
+{
+    const struct graph_op *op;
+
+    if (is_block(frame, &frame->at)) {
+        for (uint32_t i = 0; i < step->n_in; i++) {
+            if (!item_await(frame, step->in[i]))
+                return false;
+        }
+        return true;
+    }
+    op = op_at(frame, &frame->at);
+    if (collective_is(op->op) || !moves_bytes(frame, op))
+        return true;
+    for (uint32_t i = 0; i < op->n_in; i++) {
+        if (op->in[i].kind == FRIT_OPERAND_TENSOR && !item_await(frame, op->in[i].value))
+            return false;
+    }
+    return true;
+}
+
 void item_run(struct frame *frame)
 {
     struct frame_step step;
 
     frame_step_at(frame, frame->at.step, &step);
+    if (frame->n_pending && !await_operands(frame, &step))
+        return;
     note_chosen(frame, &step);
     if (frame->idle && frame->idle[frame->at.step]) {
         atomic_fetch_add(&frame->device->count.skipped, 1);

@@ -6,10 +6,14 @@
 #include <string.h>
 
 #include "base/fail.h"
+#include "base/thread.h"
 #include "device/device.h"
 #include "run/drain.h"
+#include "run/operation.h"
 
-/* ---- joining and leaving ---- */
+enum { MAX_OPERATIONS = 256 }; /* that wait for the thread, and keep their buffers */
+
+/* ---- groups ---- */
 
 static struct frit_rank *find(struct frit_rank *ranks, uint64_t number)
 {
@@ -52,6 +56,79 @@ static frit_status create_group(struct frit_rank *rank, const struct rank_config
                        : fail(err, FRIT_INTERNAL, "group_create gave no group and no error");
 }
 
+/* ---- the thread ---- */
+
+/* The next operation, which stays in the list while it runs; NULL: the rank ends. */
+static struct operation *next_operation(struct frit_rank *rank)
+{
+    struct operation *operation;
+
+    pthread_mutex_lock(&rank->lock);
+    while (!rank->first && !rank->ends)
+        pthread_cond_wait(&rank->changed, &rank->lock);
+    operation = rank->first;
+    pthread_mutex_unlock(&rank->lock);
+    return operation;
+}
+
+static void remove_first(struct frit_rank *rank)
+{
+    pthread_mutex_lock(&rank->lock);
+    rank->first = rank->first->next;
+    if (!rank->first)
+        rank->last = &rank->first;
+    rank->n_operations--;
+    rank->n_ended++;
+    pthread_cond_broadcast(&rank->changed);
+    pthread_mutex_unlock(&rank->lock);
+}
+
+static void *run_operations(void *ctx)
+{
+    struct frit_rank *rank = ctx;
+    struct operation *operation;
+
+    while ((operation = next_operation(rank))) {
+        if (rank->hooks)
+            rank->hooks->begins(rank->hooks_ctx, operation->count);
+        operation_run(operation, rank);
+        if (rank->hooks)
+            rank->hooks->ended(rank->hooks_ctx);
+        remove_first(rank);
+        operation_end(operation);
+    }
+    return NULL;
+}
+
+static frit_status start_thread(struct frit_rank *rank, frit_err *err)
+{
+    pthread_mutex_init(&rank->lock, NULL);
+    pthread_cond_init(&rank->changed, NULL);
+    rank->last = &rank->first;
+    if (thread_start(&rank->thread, run_operations, rank) == 0)
+        return FRIT_OK;
+    rank->table->group_destroy(rank->group);
+    return fail(err, FRIT_NO_HOST_MEMORY, "no thread for its operations");
+}
+
+/* After the operations that it has. */
+static void end(struct frit_rank *rank)
+{
+    pthread_mutex_lock(&rank->lock);
+    rank->ends = true;
+    pthread_cond_broadcast(&rank->changed);
+    pthread_mutex_unlock(&rank->lock);
+    pthread_join(rank->thread, NULL);
+    if (rank->hooks)
+        rank->hooks->leaves(rank->hooks_ctx);
+    rank->table->group_destroy(rank->group);
+    pthread_cond_destroy(&rank->changed);
+    pthread_mutex_destroy(&rank->lock);
+    free(rank);
+}
+
+/* ---- joining and leaving ---- */
+
 static void link_rank(struct frit_rank *rank)
 {
     struct stream *stream = rank->stream;
@@ -85,6 +162,8 @@ frit_status rank_join(struct stream *stream, const struct rank_config *config,
                                .hooks_ctx = config->hooks_ctx};
     snprintf(rank->name, sizeof(rank->name), "%s", config->name);
     st = create_group(rank, config, err);
+    if (!st)
+        st = start_thread(rank, err);
     if (st) {
         free(rank);
         return fail_context(err, "group %s, rank %u of %u", config->name, config->rank,
@@ -93,14 +172,6 @@ frit_status rank_join(struct stream *stream, const struct rank_config *config,
     link_rank(rank);
     *out = rank;
     return FRIT_OK;
-}
-
-static void end(struct frit_rank *rank)
-{
-    if (rank->hooks)
-        rank->hooks->leaves(rank->hooks_ctx);
-    rank->table->group_destroy(rank->group);
-    free(rank);
 }
 
 frit_status rank_leave(struct frit_rank *rank, frit_err *err)
@@ -178,49 +249,109 @@ static frit_status pass_on(const frit_err *from, frit_err *err)
     return fail(err, from->status, "%s", from->text);
 }
 
-/* The group has ended, for this reason. */
-static frit_status end_group(struct frit_rank *rank, const frit_err *why, frit_err *err)
+/* Inside the lock. */
+static void make_room(struct frit_rank *rank)
 {
-    rank->failure = *why;
-    (void)fail_context(&rank->failure, "group %s, rank %u of %u, operation %llu", rank->name,
-                       rank->rank, rank->size, (unsigned long long)rank->begun + 1);
-    return pass_on(&rank->failure, err);
+    while (rank->n_operations >= MAX_OPERATIONS)
+        pthread_cond_wait(&rank->changed, &rank->lock);
+}
+
+void rank_add(struct frit_rank *rank, struct operation *operation)
+{
+    pthread_mutex_lock(&rank->lock);
+    make_room(rank);
+    *rank->last = operation;
+    rank->last = &operation->next;
+    rank->n_operations++;
+    pthread_cond_broadcast(&rank->changed);
+    pthread_mutex_unlock(&rank->lock);
+}
+
+static void wait_until_idle(struct frit_rank *rank)
+{
+    pthread_mutex_lock(&rank->lock);
+    while (rank->n_operations)
+        pthread_cond_wait(&rank->changed, &rank->lock);
+    pthread_mutex_unlock(&rank->lock);
+}
+
+frit_status rank_barrier(struct frit_rank *rank, frit_err *err)
+{
+    struct operation *operation;
+
+    if (!stream_drain(rank->stream, DRAIN_SYNC))
+        return stream_refuse_driver(err);
+    operation = operation_create(0);
+    if (!operation)
+        return fail_memory(err, sizeof(*operation));
+    operation->kind = FRIT_COLLECTIVE_BARRIER;
+    pthread_mutex_lock(&rank->stream->baton);
+    rank_add(rank, operation);
+    pthread_mutex_unlock(&rank->stream->baton);
+    wait_until_idle(rank);
+    return rank_check(rank, err);
+}
+
+frit_status ranks_wait(struct frit_rank *ranks, frit_err *err)
+{
+    frit_status st = FRIT_OK;
+
+    for (struct frit_rank *rank = ranks; rank; rank = rank->next) {
+        wait_until_idle(rank);
+        if (!st)
+            st = rank_check(rank, err);
+    }
+    return st;
+}
+
+frit_status rank_check(struct frit_rank *rank, frit_err *err)
+{
+    frit_status st;
+
+    pthread_mutex_lock(&rank->lock);
+    st = rank->failure.status ? pass_on(&rank->failure, err) : FRIT_OK;
+    pthread_mutex_unlock(&rank->lock);
+    return st;
+}
+
+void rank_note_error(struct frit_rank *rank, struct failure *failure)
+{
+    stream_note_error(rank->stream, failure);
+}
+
+/* Keeps the reason unless there is one; true: there was none. */
+static bool keep_failure(struct frit_rank *rank, const frit_err *why)
+{
+    frit_err own = *why;
+    bool is_first;
+
+    pthread_mutex_lock(&rank->lock);
+    (void)fail_context(&own, "group %s, rank %u of %u, operation %llu", rank->name, rank->rank,
+                       rank->size, (unsigned long long)rank->n_ended + 1);
+    is_first = !rank->failure.status;
+    if (is_first)
+        rank->failure = own;
+    pthread_mutex_unlock(&rank->lock);
+    return is_first;
 }
 
 frit_status rank_give_up(struct frit_rank *rank, frit_err *err)
 {
-    frit_err why = *err;
+    frit_err why = *err, kept = ERR_INIT;
 
-    if (rank->failure.status)
+    if (rank_check(rank, NULL))
         return why.status;
     if (rank->hooks)
         rank->hooks->failed(rank->hooks_ctx, &why);
-    end_group(rank, &why, err);
-    rank_abort(rank, FRIT_ABORTED, rank->failure.text);
+    if (!keep_failure(rank, &why))
+        return why.status;
+    (void)rank_check(rank, &kept);
+    rank_abort(rank, FRIT_ABORTED, kept.text);
+    *err = kept;
     return err->status;
 }
 
-static frit_status begin(struct frit_rank *rank, const frit_collective_op *op, frit_err *err)
-{
-    uint64_t value = 0;
-
-    TRY(fail_from(err, rank->table->begin(rank->group, op, &value, err), "begin"));
-    if (value != rank->begun + 1)
-        return fail(err, FRIT_INTERNAL, "the engine gives it the value %llu",
-                    (unsigned long long)value);
-    return FRIT_OK;
-}
-
-static frit_status wait(const struct frit_rank *rank, uint64_t value, frit_err *err)
-{
-    frit_status st =
-        fail_from(err, rank->table->wait(rank->group, value, rank->timeout_ns, err), "wait");
-
-    if (st == FRIT_TIMEOUT)
-        (void)fail_context(err, "not done after %llu ms",
-                           (unsigned long long)(rank->timeout_ns / 1000000));
-    return st;
-}
+/* ---- operations of the engine ---- */
 
 /* After a wait that says how the group has ended the engine touches no buffer any more. */
 static void wait_for_end(const struct frit_rank *rank, uint64_t value)
@@ -231,38 +362,38 @@ static void wait_for_end(const struct frit_rank *rank, uint64_t value)
         ;
 }
 
-frit_status rank_run(struct frit_rank *rank, const frit_collective_op *op, frit_err *err)
+frit_status rank_begin(struct frit_rank *rank, const frit_collective_op *op, uint64_t *value,
+                       frit_err *err)
 {
-    frit_err why = ERR_INIT;
-    frit_status st;
+    frit_status st = fail_from(err, rank->table->begin(rank->group, op, value, err), "begin");
 
-    if (rank->failure.status)
-        return pass_on(&rank->failure, err);
-    if (rank->hooks)
-        rank->hooks->begins(rank->hooks_ctx, op->n_buffers ? op->buffers->count : 0);
-    st = begin(rank, op, &why);
-    if (st == FRIT_UNSUPPORTED) /* on each rank, as it depends on the operation alone */
-        return pass_on(&why, err);
+    if (!st && *value != rank->begun + 1)
+        st = fail(err, FRIT_INTERNAL, "the engine gives it the value %llu",
+                  (unsigned long long)*value);
     if (!st)
-        st = wait(rank, rank->begun + 1, &why);
-    if (rank->hooks)
-        rank->hooks->ended(rank->hooks_ctx);
-    if (st) {
-        *err = why;
-        (void)rank_give_up(rank, err);
-        if (st == FRIT_TIMEOUT)
-            wait_for_end(rank, rank->begun + 1);
+        rank->begun++;
+    if (!st || st == FRIT_UNSUPPORTED)
         return st;
-    }
-    rank->begun++;
-    return FRIT_OK;
+    (void)rank_give_up(rank, err);
+    if (rank->begun > rank->reached)
+        wait_for_end(rank, rank->begun);
+    return st;
 }
 
-frit_status ranks_wait(struct frit_rank *ranks, frit_err *err)
+frit_status rank_wait_for(struct frit_rank *rank, uint64_t value, frit_err *err)
 {
-    for (struct frit_rank *rank = ranks; rank; rank = rank->next) {
-        if (rank->failure.status)
-            return pass_on(&rank->failure, err);
+    frit_status st =
+        fail_from(err, rank->table->wait(rank->group, value, rank->timeout_ns, err), "wait");
+
+    if (!st) {
+        rank->reached = value;
+        return FRIT_OK;
     }
-    return FRIT_OK;
+    if (st == FRIT_TIMEOUT)
+        (void)fail_context(err, "not done after %llu ms",
+                           (unsigned long long)(rank->timeout_ns / 1000000));
+    (void)rank_give_up(rank, err);
+    if (st == FRIT_TIMEOUT)
+        wait_for_end(rank, value);
+    return st;
 }

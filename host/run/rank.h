@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Ranks: a stream's ends of groups whose engine runs collective ops (frit.collective/1).
  *
- * A rank belongs to one stream, and its engine is called while that stream's baton is held and no
- * lock: ranks of one group in different streams, also of one device, wait for each other without
- * being in each other's way.  A wait has a limit.
+ * A rank belongs to one stream, which adds its operations, and has a thread, which alone calls the
+ * engine, one operation after the other: so a stream goes on while its operations wait for other
+ * ranks.  A wait has a limit.
  *
  * What fails on this rank alone, so that it cannot begin an operation that the others wait for,
  * aborts the group: they fail with the same words instead of waiting.  What ended a group is kept,
@@ -11,25 +11,37 @@
 #ifndef RUN_RANK_H
 #define RUN_RANK_H
 
+#include <pthread.h>
+#include <stdbool.h>
+
 #include <frit/collective.h>
 
+struct failure;
+struct operation;
 struct stream;
 
 enum { RANK_NAME = 48 };
 
 struct frit_rank {
-    struct frit_rank *next; /* of the stream; this, `begun` and `failure` under the baton */
+    struct frit_rank *next; /* of the stream, under the baton */
     struct stream *stream;
     const frit_collective_table *table;
     frit_group *group;
     uint64_t timeout_ns; /* of one operation */
-    uint64_t begun;      /* operations */
-    frit_err failure;    /* that ended the group; status FRIT_OK: it goes on */
     uint64_t number;     /* that ops name the group by */
     uint32_t rank, size;
     const struct rank_hooks *hooks;
     void *hooks_ctx;
     char name[RANK_NAME];
+    uint64_t begun, reached; /* values of the engine; of the thread */
+    pthread_t thread;
+    pthread_mutex_t lock;            /* of what follows */
+    pthread_cond_t changed;          /* an operation is added or has ended, or `ends` is set */
+    struct operation *first, **last; /* the first one is under way */
+    uint32_t n_operations;
+    uint64_t n_ended;
+    bool ends;
+    frit_err failure; /* that ended the group; status FRIT_OK: it goes on */
     const void *user; /* what needs the rank, which cannot leave before; of the stream's thread */
 };
 
@@ -71,6 +83,8 @@ frit_status rank_join(struct stream *stream, const struct rank_config *config,
 /* Runs what is queued in the stream, then leaves the group and ends the rank.  FRIT_BUSY inside of
  * a driver's or engine's call. */
 frit_status rank_leave(struct frit_rank *rank, frit_err *err);
+/* Runs what is queued in the stream and waits until all ranks have come here; likewise. */
+frit_status rank_barrier(struct frit_rank *rank, frit_err *err);
 /* Ends the group for all ranks that the engine reaches; rank_fail: because of this one, which its
  * hooks get to know.  From any thread, beside any call but rank_leave. */
 void rank_abort(struct frit_rank *rank, frit_status status, const char *why);
@@ -80,18 +94,34 @@ void rank_fail(struct frit_rank *rank, frit_status status, const char *why);
 
 /* The stream's rank in the group of this number.  NULL: FRIT_INVALID says what to do. */
 struct frit_rank *rank_find(struct frit_rank *ranks, int64_t number, frit_err *err);
-/* Runs one operation: when it returns the buffers are the caller's again. */
-frit_status rank_run(struct frit_rank *rank, const frit_collective_op *op, frit_err *err);
-/* This rank cannot begin its next operation: `err` says why, and then of which rank. */
-frit_status rank_give_up(struct frit_rank *rank, frit_err *err);
-/* Waits for all that the stream's ranks have begun; the failure of the first group that ended. */
+/* The operation runs after those before it, and belongs to the rank.  Waits while there are many.
+ */
+void rank_add(struct frit_rank *rank, struct operation *operation);
+/* Waits until all operations of the ranks have ended; the failure of the first group that ended. */
 frit_status ranks_wait(struct frit_rank *ranks, frit_err *err);
+
+/* What ended the group, FRIT_OK: it goes on.  Any thread. */
+frit_status rank_check(struct frit_rank *rank, frit_err *err);
+/* An operation has failed: an error of the stream.  Any thread. */
+void rank_note_error(struct frit_rank *rank, struct failure *failure);
+/* An operation cannot begin on this rank: `err` says why, and then of which rank.  Any thread. */
+frit_status rank_give_up(struct frit_rank *rank, frit_err *err);
+
+/* ---- on the rank's thread ---- */
+
+/* Begins one operation of the engine; its buffers are the engine's until rank_wait_for returned for
+ * this value or a later one.  FRIT_UNSUPPORTED ends nothing: it depends on the operation alone, and
+ * so each rank finds it. */
+frit_status rank_begin(struct frit_rank *rank, const frit_collective_op *op, uint64_t *value,
+                       frit_err *err);
+/* Waits for it.  After any failure the engine touches no buffer any more. */
+frit_status rank_wait_for(struct frit_rank *rank, uint64_t value, frit_err *err);
 
 /* ---- the end of a device ---- */
 
 /* Nobody runs the other ranks any more: the groups of several ranks end. */
 void ranks_abort(struct stream *stream, const char *why);
-/* Nothing is queued. */
+/* Nothing is queued in the stream; what ranks have to run ends first. */
 void ranks_leave(struct stream *stream);
 
 #endif

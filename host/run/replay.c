@@ -10,6 +10,7 @@
 #include "device/device.h"
 #include "device/lineage.h"
 #include "device/lineage_batch.h"
+#include "device/pending.h"
 #include "device/prepared.h"
 #include "device/profile.h"
 #include "device/queue.h"
@@ -135,6 +136,30 @@ static frit_status take_memory(struct bound_plan *bound, frit_device *device, fr
 
         if (st) {
             drop_memory(bound, i);
+            return st;
+        }
+    }
+    return FRIT_OK;
+}
+
+static void drop_parts(struct bound_plan *bound, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        buffer_disown(bound->values[bound->in_buckets.list[i]].buffer);
+}
+
+/* Of memory that was taken. */
+static frit_status take_parts(struct bound_plan *bound, frit_err *err)
+{
+    for (uint32_t i = 0; i < bound->in_buckets.count; i++) {
+        struct bound_value *value = &bound->values[bound->in_buckets.list[i]];
+        const struct bound_buffer *whole = &bound->buffers[value->bucket];
+        frit_status st = buffer_part(bound->buffers[whole->memory_of].buffer, value->bucket_first,
+                                     value->bytes, &value->buffer, err);
+
+        if (st) {
+            drop_parts(bound, i);
+            drop_memory(bound, bound->made.count);
             return st;
         }
     }
@@ -411,6 +436,12 @@ static frit_status submit_all(struct bound_plan *bound, frit_device *device, uin
     return FRIT_OK;
 }
 
+void replay_await(const struct bound_plan *bound, frit_device *device)
+{
+    for (uint32_t i = 0; i < bound->external.count; i++)
+        pending_wait(device->pending, bound->values[bound->external.list[i]].buffer);
+}
+
 bool replay_fetch(const struct bound_plan *bound, frit_device *device)
 {
     for (uint32_t i = 0; i < bound->external.count && device->fallback; i++) {
@@ -472,10 +503,13 @@ frit_status replay_run(struct bound_plan *bound, frit_device *device, const stru
     if (!programs_are_current(bound) || !write_launches(bound, segment))
         return FRIT_UNSUPPORTED;
     st = take_memory(bound, device, &err);
+    if (!st)
+        st = take_parts(bound, &err);
     if (st)
         return st;
     st = replay_take_derived(bound, device, &err);
     if (st) {
+        drop_parts(bound, bound->in_buckets.count);
         drop_memory(bound, bound->made.count);
         return st;
     }
@@ -490,6 +524,7 @@ frit_status replay_run(struct bound_plan *bound, frit_device *device, const stru
         replay_count_derived(bound, device);
     }
     bound->n_replays += !st;
+    drop_parts(bound, bound->in_buckets.count);
     replay_drop_derived(bound);
     return st;
 }

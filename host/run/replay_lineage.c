@@ -92,7 +92,7 @@ static void spoil_outputs(frit_device *device, const struct bound_launch *l,
                           struct failure *failure)
 {
     if (l->collective && l->n_workspaces)
-        lineage_spoil(device->lineage, *l->workspaces[1].current, failure);
+        lineage_spoil(device->lineage, *l->workspaces[l->n_workspaces - 1].current, failure);
     for (uint32_t i = l->n_in; i < l->launch.n_args; i++) {
         if (l->args[i].current)
             lineage_spoil(device->lineage, *l->args[i].current, failure);

@@ -12,6 +12,7 @@
 #include "device/device.h"
 #include "device/label.h"
 #include "device/lineage.h"
+#include "device/pending.h"
 #include "graph/graph.h"
 #include "memory/buffer.h"
 #include "memory/memory.h"
@@ -19,9 +20,11 @@
 #include "run/assign.h"
 #include "run/batch.h"
 #include "run/bound_plan.h"
+#include "run/bucket.h"
 #include "run/frame.h"
 #include "run/frame_batch.h"
 #include "run/item.h"
+#include "run/item_collective.h"
 #include "run/prefetch.h"
 #include "run/run_frame.h"
 #include "tensor/failure.h"
@@ -122,6 +125,7 @@ static bool must_settle(const struct frame *frame, uint32_t step)
 /* Values that nobody wants go, those that are wanted have a buffer or a reason. */
 static void finish(struct frame *frame)
 {
+    buckets_end(frame);
     for (uint32_t v = 0; v < frame->n_values; v++) {
         struct run_value *value = &frame->values[v];
 
@@ -147,6 +151,8 @@ static void run_item(struct frame *frame)
     struct frame_step step;
 
     if (frame->at.step >= frame->n_steps) {
+        if (!item_await(frame, frame->assigned[frame->at.step - frame->n_steps]))
+            return;
         item_run_assigned(frame);
         return;
     }
@@ -161,6 +167,8 @@ void run_frame(struct frame *frame)
 
     frame_commit(frame);
     batch_reset(&s->batch);
+    buckets_place(frame);
+    frame_commit(frame);
     for (;;) {
         uint32_t step = frame->at.step;
 
@@ -350,6 +358,7 @@ static frit_status copy(frit_device *device, const struct copy_call *copying, st
     frit_status st = run_scratch_create(&frame.scratch, err);
 
     *out = (struct value){.type = value->type};
+    pending_wait(device->pending, value->buffer);
     if (!st)
         st = copy_graph(&value->type, &graph, err);
     if (!st)

@@ -6,6 +6,7 @@
 #include "base/fail.h"
 #include "device/device.h"
 #include "device/lineage.h"
+#include "device/pending.h"
 #include "device/queue.h"
 #include "device/staging.h"
 #include "device/wait.h"
@@ -172,6 +173,7 @@ frit_status transfer_prepare(frit_device *device, const struct value *pinned, vo
     *read = (struct transfer_read){.device = device, .value = *pinned};
     if (bytes == 0)
         return FRIT_OK;
+    pending_wait(device->pending, pinned->buffer);
     follow_mirror(read);
     if (!layout_is_dense(&pinned->type, &pinned->layout)) {
         struct value from = read->value;

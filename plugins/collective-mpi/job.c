@@ -33,7 +33,7 @@ static struct job job = {.lock = PTHREAD_MUTEX_INITIALIZER};
 /* A message under way. */
 struct outgoing {
     struct outgoing *next;
-    mpi_handle request;
+    union mpi_handle request;
     struct message message;
 };
 
@@ -92,8 +92,8 @@ void job_send(struct job *j, uint32_t to, const struct message *message)
     if (!out)
         return; /* the others run into their time limits */
     out->message = *message;
-    if (j->mpi.Isend(&out->message, sizeof out->message, j->mpi.byte, (int)to, TAG_MESSAGE, j->comm,
-                     &out->request)) {
+    if (j->mpi.abi->send(&j->mpi, &out->message, sizeof out->message, (int)to, TAG_MESSAGE,
+                         &out->request)) {
         free(out);
         return;
     }
@@ -109,9 +109,9 @@ static void sweep_outgoing(struct job *j)
 
     while (*at) {
         struct outgoing *out = *at;
-        int done = 0;
+        bool done;
 
-        if (!j->mpi.Testall(1, &out->request, &done, NULL) && !done) {
+        if (!j->mpi.abi->test(&j->mpi, &out->request, 1, &done) && !done) {
             at = &out->next;
             continue;
         }
@@ -149,22 +149,24 @@ bool job_take_early(struct job *j, uint64_t key, struct message *out)
 
 static void post_receive(struct job *j)
 {
-    (void)j->mpi.Irecv(&j->received, sizeof j->received, j->mpi.byte, MPI_ANY_SOURCE, TAG_MESSAGE,
-                       j->comm, &j->receive);
+    (void)j->mpi.abi->receive_from_any(&j->mpi, &j->received, sizeof j->received, TAG_MESSAGE,
+                                       &j->receive);
 }
 
 /* True: there was one. */
 static bool receive_message(struct job *j)
 {
     struct frit_group *group = j->groups;
-    int done = 0;
+    bool done;
 
-    if (j->mpi.Testall(1, &j->receive, &done, NULL) || !done)
+    if (j->mpi.abi->test(&j->mpi, &j->receive, 1, &done) || !done)
         return false;
     j->received.text[MESSAGE_TEXT - 1] = '\0';
     while (group && group_key(group) != j->received.key)
         group = group_next(group);
-    if (group)
+    if (j->received.kind == MESSAGE_END)
+        j->n_ended++;
+    else if (group)
         advance_receive(group, &j->received);
     else if (j->received.kind == MESSAGE_JOIN || j->received.kind == MESSAGE_LEAVE)
         keep_early(j, &j->received);
@@ -357,47 +359,23 @@ static bool is_launched(void)
     return false;
 }
 
+/* By what the launcher has set: mpirun of Open MPI has variables of its own, that of MPICH those of
+ * PMI, which srun sets for both. */
+static const struct mpi_abi *launcher_abi(void)
+{
+    return getenv("OMPI_COMM_WORLD_SIZE") || !getenv("PMI_RANK") ? &mpi_openmpi : &mpi_mpich;
+}
+
 /* Whether each rank of this host has a processor. */
 static bool have_processors(uint32_t n_ranks)
 {
-    const char *local = getenv("OMPI_COMM_WORLD_LOCAL_SIZE");
+    const char *of_openmpi = getenv("OMPI_COMM_WORLD_LOCAL_SIZE");
+    const char *local = of_openmpi ? of_openmpi : getenv("MPI_LOCALNRANKS");
     cpu_set_t set;
 
     if (local)
         n_ranks = (uint32_t)strtoul(local, NULL, 10);
     return !sched_getaffinity(0, sizeof set, &set) && n_ranks <= (uint32_t)CPU_COUNT(&set);
-}
-
-/* False: `why` is set. */
-static bool start_mpi(struct job *j)
-{
-    struct mpi *mpi = &j->mpi;
-    int is_there = 0, level = 0, result;
-    char text[MPI_ERROR_BYTES];
-    int length;
-
-    result = mpi->Initialized(&is_there);
-    if (!result)
-        result = is_there ? mpi->Query_thread(&level)
-                          : mpi->Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &level);
-    if (!result && level < MPI_THREAD_MULTIPLE) {
-        snprintf(j->why, sizeof j->why, "MPI was started without MPI_THREAD_MULTIPLE");
-        return false;
-    }
-    if (!result)
-        result = mpi->Comm_dup(mpi->world, &j->comm);
-    if (!result)
-        result = mpi->Comm_set_errhandler(j->comm, mpi->errors_return);
-    if (!result)
-        result = mpi->Comm_rank(j->comm, &j->rank);
-    if (!result)
-        result = mpi->Comm_size(j->comm, &j->size);
-    if (result) {
-        if (mpi->Error_string(result, text, &length))
-            text[0] = '\0';
-        snprintf(j->why, sizeof j->why, "MPI does not start: %s", text);
-    }
-    return !result;
 }
 
 static void set_state(struct job *j, enum job_state state)
@@ -408,11 +386,29 @@ static void set_state(struct job *j, enum job_state state)
     pthread_mutex_unlock(&j->lock);
 }
 
+/* All messages that others have sent are received.  MPI, too, ends when all processes do. */
+static void drain(struct job *j)
+{
+    const struct message last = {.kind = MESSAGE_END};
+
+    for (int r = 0; r < j->size; r++) {
+        if (r != j->rank)
+            job_send(j, (uint32_t)r, &last);
+    }
+    while (j->n_ended < j->size - 1 || j->outgoing) {
+        const uint32_t seen = bell_rings(j->bell);
+
+        if (!receive_message(j))
+            bell_sleep(j->bell, seen, SLEEP_NS_IDLE);
+        sweep_outgoing(j);
+    }
+}
+
 static void *job_main(void *arg)
 {
     struct job *j = arg;
 
-    if (!start_mpi(j)) {
+    if (!j->mpi.abi->start(&j->mpi, &j->rank, &j->size, j->why, sizeof j->why)) {
         set_state(j, JOB_FAILED);
         return NULL;
     }
@@ -420,27 +416,25 @@ static void *job_main(void *arg)
     post_receive(j);
     set_state(j, JOB_READY);
     serve(j);
-    while (j->outgoing)
-        sweep_outgoing(j);
+    drain(j);
     shared_unlink(j->bell_number);
-    (void)j->mpi.Cancel(&j->receive);
-    (void)j->mpi.Finalize();
+    j->mpi.abi->cancel(&j->mpi, &j->receive);
+    j->mpi.abi->finish(&j->mpi);
     set_state(j, JOB_ENDED);
     return NULL;
 }
 
 /* A process that ends while it is in a group ends without MPI_Finalize, so that its launcher ends
- * the job. */
+ * the job.  Else it waits for the others, which may still be at work; if one of them fails, the
+ * launcher ends this process, too. */
 static void end_at_exit(void)
 {
-    const uint64_t deadline = deadline_after(10000000000u);
-
     pthread_mutex_lock(&job.lock);
     if (job.state == JOB_READY && !job.n_groups) {
         job.state = JOB_ENDING;
         pthread_cond_signal(&job.idle);
         job_wake(&job);
-        while (job.state == JOB_ENDING && sleep_until(&job, &job.change, deadline))
+        while (job.state == JOB_ENDING && sleep_until(&job, &job.change, UINT64_MAX))
             ;
     }
     pthread_mutex_unlock(&job.lock);
@@ -459,7 +453,7 @@ static void launch(struct job *j, const char *library, bool shares_memory)
                  "this process was not started as a rank of an MPI job; use frit launch or mpirun");
         return;
     }
-    if (!mpi_load(&j->mpi, library, j->why, sizeof j->why))
+    if (!mpi_load(&j->mpi, library, launcher_abi(), j->why, sizeof j->why))
         return;
     j->bell = shared_create(sizeof *j->bell, shares_memory, &j->bell_number);
     if (!j->bell) {

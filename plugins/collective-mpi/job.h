@@ -25,7 +25,8 @@ enum message_kind {
     MESSAGE_HEADER = 2, /* the sender begins operation `number`; text: a small one's elements */
     MESSAGE_ABORT = 3,  /* the group has ended: status and text */
     MESSAGE_LEAVE = 4,  /* the sender begins nothing after operation `number` */
-    MESSAGE_NEAR = 5    /* whether (size) the sender has opened the receiver's segment (hash) */
+    MESSAGE_NEAR = 5,   /* whether (size) the sender has opened the receiver's segment (hash) */
+    MESSAGE_END = 6     /* the sender's last one */
 };
 
 /* What all ranks must agree on before data moves. */
@@ -76,13 +77,13 @@ struct job {
     int n_bells;
     /* Of the thread that drives. */
     struct mpi mpi;
-    mpi_handle comm;
     struct frit_group *groups;
     struct outgoing *outgoing;
     struct early *early;
     struct message received;
-    mpi_handle receive;
+    union mpi_handle receive;
     enum expected expected;
+    int n_ended;   /* ranks */
     uint32_t seen; /* rings before the last look */
 };
 

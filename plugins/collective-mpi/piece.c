@@ -33,15 +33,16 @@ struct piece *piece_create(struct job *job, uint32_t rank, uint32_t size, uint32
 
 bool piece_drop(struct piece *piece)
 {
-    int done = 1;
+    struct mpi *mpi;
+    bool done = true;
 
     if (!piece)
         return true;
+    mpi = &piece->job->mpi;
     if (piece->phase != PIECE_FREE && piece->n_requests) {
         for (int i = 0; i < piece->n_requests; i++)
-            (void)piece->job->mpi.Cancel(&piece->requests[i]);
-        done = 0;
-        (void)piece->job->mpi.Testall(piece->n_requests, piece->requests, &done, NULL);
+            mpi->abi->cancel(mpi, &piece->requests[i]);
+        (void)mpi->abi->test(mpi, piece->requests, piece->n_requests, &done);
     }
     if (!done)
         return false; /* MPI still reads or writes it */
@@ -117,14 +118,14 @@ static bool sends(const struct piece *p, uint32_t r)
 static enum piece_result post(struct piece *p, bool is_send, uint32_t other, char *bytes,
                               uint64_t n)
 {
-    const struct mpi *mpi = &p->job->mpi;
+    struct mpi *mpi = &p->job->mpi;
     const int tag = p->tag + (p->phase == PIECE_GATHER);
-    mpi_handle *request = &p->requests[p->n_requests];
+    union mpi_handle *request = &p->requests[p->n_requests];
 
     if (n == 0)
         return PIECE_MOVED;
-    if (is_send ? mpi->Isend(bytes, (int)n, mpi->byte, (int)other, tag, p->job->comm, request)
-                : mpi->Irecv(bytes, (int)n, mpi->byte, (int)other, tag, p->job->comm, request))
+    if (is_send ? mpi->abi->send(mpi, bytes, (int)n, (int)other, tag, request)
+                : mpi->abi->receive(mpi, bytes, (int)n, (int)other, tag, request))
         return PIECE_FAILED;
     p->n_requests++;
     return PIECE_MOVED;
@@ -290,13 +291,14 @@ void piece_start(struct piece *p)
 
 enum piece_result piece_step(struct piece *p)
 {
-    int done = 0;
+    struct mpi *mpi = &p->job->mpi;
+    bool done = true;
 
     if (p->phase == PIECE_WAITING)
         return have_consumed(p) ? start_phase(p) : PIECE_STILL;
-    if (p->n_requests && p->job->mpi.Testall(p->n_requests, p->requests, &done, NULL))
+    if (p->n_requests && mpi->abi->test(mpi, p->requests, p->n_requests, &done))
         return PIECE_FAILED;
-    if ((p->n_requests && !done) || !have_published(p))
+    if (!done || !have_published(p))
         return PIECE_STILL;
     if (p->phase == PIECE_SCATTER) {
         combine_mine(p);

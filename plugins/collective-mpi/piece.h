@@ -37,7 +37,7 @@ struct piece {
     uint64_t part_bytes;         /* room for a part */
     char *receive;               /* room for a part of each rank */
     int n_requests;
-    mpi_handle requests[]; /* 2 * size */
+    union mpi_handle requests[]; /* 2 * size */
 };
 
 /* Segments are the group's.  NULL: no memory. */

@@ -79,7 +79,8 @@ static const frit_option options[] = {
         .type = FRIT_OPTION_STR,
         .name = FRIT_STR_INIT("library"),
         .default_value = FRIT_STR_INIT(""),
-        .meaning = FRIT_STR_INIT("file name of Open MPI's library; empty: the system's"),
+        .meaning = FRIT_STR_INIT(
+            "file name of the library of Open MPI or MPICH; empty: that of the launcher"),
     },
     {
         .struct_size = sizeof(frit_option),
@@ -103,4 +104,4 @@ static const frit_plugin plugin = {
     .get_interface = plugin_interface,
 };
 
-FRIT_DEFINE_PLUGIN(PLUGIN_NAME, PLUGIN_VERSION, "libmpi.so.40", &plugin)
+FRIT_DEFINE_PLUGIN(PLUGIN_NAME, PLUGIN_VERSION, "libmpi.so.40 libmpich.so.12", &plugin)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* collective [MiB [ROUNDS [DTYPE]]]: all_reduce of two ranks by collective-local, in place, in turn
- * with a plain loop of the same two threads that adds two arrays of f32 and writes the sum to both.
- * Prints the medians, bytes of one rank per second, and their ratio. */
+/* collective [MiB [ROUNDS [DTYPE [mean]]]]: all_reduce of two ranks by collective-local, in place,
+ * in turn with a plain loop of the same two threads that adds two arrays of f32 and writes the sum,
+ * or mean, to both. Prints the medians, bytes of one rank per second, and their ratio. */
 #include <stdio.h>
 #include <string.h>
 
@@ -10,7 +10,7 @@
 enum { RANKS = 2, WARM = 3, MAX_ROUNDS = 1000 };
 
 struct bench {
-    uint32_t dtype;
+    uint32_t dtype, combine;
     uint64_t bytes; /* of a rank */
     int rounds;
     char *data[RANKS];
@@ -25,10 +25,10 @@ static double now(void)
     return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
 }
 
-static void add(float *restrict a, float *restrict b, uint64_t count)
+static void add(float *restrict a, float *restrict b, uint64_t count, float scale)
 {
     for (uint64_t i = 0; i < count; i++) {
-        const float sum = a[i] + b[i];
+        const float sum = (a[i] + b[i]) * scale;
 
         a[i] = sum;
         b[i] = sum;
@@ -40,7 +40,8 @@ static void run_loop(struct rank *rank)
     const struct bench *bench = rank->arg;
     const uint64_t half = bench->bytes / sizeof(float) / RANKS, at = half * rank->number;
 
-    add((float *)(void *)bench->data[0] + at, (float *)(void *)bench->data[1] + at, half);
+    add((float *)(void *)bench->data[0] + at, (float *)(void *)bench->data[1] + at, half,
+        bench->combine == FRIT_CHOICE_combine_mean ? 0.5f : 1);
 }
 
 static void run_engine(struct rank *rank)
@@ -49,8 +50,8 @@ static void run_engine(struct rank *rank)
     char *data = bench->data[rank->number];
     const uint64_t count = bench->bytes / frit_storage_bytes(bench->dtype, 1);
 
-    CHECK(rank, rank_wait(rank, rank_begin(rank, FRIT_COLLECTIVE_ALL_REDUCE, 0, bench->dtype, data,
-                                           data, count)) == FRIT_OK);
+    CHECK(rank, rank_wait(rank, rank_begin(rank, FRIT_COLLECTIVE_ALL_REDUCE, bench->combine,
+                                           bench->dtype, data, data, count)) == FRIT_OK);
 }
 
 /* Seconds that both ranks need together. */
@@ -105,6 +106,7 @@ int main(int argc, char **argv)
     bench.bytes = (argc > 1 ? strtoull(argv[1], NULL, 10) : 25) << 20;
     bench.rounds = argc > 2 ? atoi(argv[2]) : 41;
     bench.dtype = dtype_named(argc > 3 ? argv[3] : "f32");
+    bench.combine = argc > 4 ? FRIT_CHOICE_combine_mean : FRIT_CHOICE_combine_sum;
     if (!bench.bytes || bench.rounds < 1 || bench.rounds > MAX_ROUNDS)
         return 2;
     for (int r = 0; r < RANKS; r++) {

@@ -42,9 +42,10 @@ static void check(bool good, const char *what)
     exit(1);
 }
 
-static uint32_t number_of(const char *variable)
+/* From the launcher of Open MPI, or that of MPICH. */
+static uint32_t number_of(const char *variable, const char *other)
 {
-    const char *text = getenv(variable);
+    const char *text = getenv(variable) ? getenv(variable) : getenv(other);
 
     return text ? (uint32_t)strtoul(text, NULL, 10) : 0;
 }
@@ -207,8 +208,8 @@ int main(int argc, char **argv)
     static const uint64_t usual[] = {8, 1024, 65536, 1 << 20, 2 << 20, 4 << 20, 5 << 20, 25 << 20};
     const int rounds = argc > 1 ? atoi(argv[1]) : 101;
 
-    rank = number_of("OMPI_COMM_WORLD_RANK");
-    size = number_of("OMPI_COMM_WORLD_SIZE");
+    rank = number_of("OMPI_COMM_WORLD_RANK", "PMI_RANK");
+    size = number_of("OMPI_COMM_WORLD_SIZE", "PMI_SIZE");
     check(rounds > 0 && rounds <= MAX_ROUNDS && size > 1, "ROUNDS, or mpirun");
     rig.own_table = own_table;
     check(rig_load(&rig) == FRIT_OK, "the plugin");

@@ -49,8 +49,8 @@ static frit_status bench_open(struct bench *b, const char *device, const char *n
     if (!st)
         st = data_load(&b->data, b->device, ".", 0, &b->err);
     if (!st)
-        st = trainer_open(&b->trainer, network_named(network), &b->device, 1, 1, 1, &config,
-                          &b->err);
+        st = trainer_open(&b->trainer, b->host, network_named(network), &b->device, 1, 1, 1,
+                          &config, &b->err);
     for (uint32_t i = 0; i < BATCH; i++)
         which[i] = i;
     data_batch(&b->data.train, which, BATCH, &unchanged, b->pixels, b->labels);

@@ -26,7 +26,7 @@ sed -n 's/^# \([a-z0-9_]*\)\/.*/\1/p' "$scratch/list" | grep -Evx 'device|memory
 "$frit" ops --json | sed -n 's/^      "name": "\([a-z0-9_]*\)",$/\1/p' | sort -u >"$scratch/rows"
 [ "$(wc -l <"$scratch/rows")" -gt 150 ] || complain "cannot find the rows in its JSON" "frit ops --json"
 rest=$(comm -3 "$scratch/rows" "$scratch/cases" | tr -d '\t' | tr '\n' ' ')
-[ "$rest" = 'all_reduce sync_collective ' ] || complain "rows without cases, or cases without rows: $rest" "conform --list"
+[ "$rest" = 'all_gather all_reduce all_reduce_coalesced broadcast_from reduce_scatter sync_collective ' ] || complain "rows without cases, or cases without rows: $rest" "conform --list"
 
 # A case is a program that runs.
 "$frit" conform reference --list --filter 'conv/f32/odd/strided' >"$scratch/case.frit"

@@ -30,8 +30,8 @@ expect 1 '*' 'not started as a rank of an MPI job' env -u OMPI_COMM_WORLD_SIZE -
 
 # Without the library it is named, before and when it is needed.
 mkdir "$scratch/plugins"
-sed 's/libmpi\.so\.40/libmpi.so.99/g' "$build/lib/frit/plugins/libfrit-collective-mpi.so" >"$scratch/plugins/libfrit-collective-mpi.so"
-expect 0 'collective-mpi .*offers a collective engine, but libmpi.so.99 is not installed' '*' env FRIT_PLUGIN_PATH="$scratch/plugins" "$frit" devices
+sed 's/libmpi\.so\.40/libmpi.so.99/g; s/libmpich\.so\.12/libmpich.so.99/g' "$build/lib/frit/plugins/libfrit-collective-mpi.so" >"$scratch/plugins/libfrit-collective-mpi.so"
+expect 0 'collective-mpi .*offers a collective engine, but libmpi.so.99 or libmpich.so.99 is not installed' '*' env FRIT_PLUGIN_PATH="$scratch/plugins" "$frit" devices
 printf '[plugin.collective-mpi]\noption.library = libnowhere.so\n' >"$scratch/frit.ini"
 expect 1 '' 'libnowhere.so: cannot open .*install Open MPI' env FRIT_CONFIG="$scratch/frit.ini" OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=2 "$program" collective-mpi
 

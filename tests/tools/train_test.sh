@@ -36,6 +36,25 @@ cmp -s "$scratch/whole" "$scratch/part" || complain 'other bits than without a s
 expect 0 'in 2 replicas' '' "${train[@]}" --epochs 2 --replicas 2
 [ "$one" ] && [ "$one" = "$(numbers)" ] || complain "not as with one replica: $one" 'two replicas'
 
+# A replica on each of two devices: one step.
+expect 0 'on cpu:0, reference:0 in 2 replicas' '' "${train[@]}" --device cpu,reference --epochs 1 --stop 1 --replicas 2
+if "$frit" devices | grep -q 'vulkan:0'; then # whose memory the host does not see
+  ASAN_OPTIONS=detect_leaks=0 expect 0 'on cpu:0, vulkan:0 in 2 replicas' '' "${train[@]}" --device cpu,vulkan:0 --epochs 1 --stop 1 --replicas 2
+fi
+
+# Replicas as processes: rank 0 reports.
+if command -v mpirun >/dev/null && mpirun --version 2>/dev/null | grep -q 'Open MPI'; then
+  export ASAN_OPTIONS=detect_leaks=0 OMPI_MCA_btl=vader,self # what Open MPI keeps is its own
+  launch=(timeout 60 "$frit" launch -n)
+  for n in 2 4; do
+    expect 0 "in $n replicas" '*' "${launch[@]}" $n "${train[@]}" --epochs 2
+    out=$(sed 's/^\[0\] //' <<<"$out")
+    [ "$one" = "$(numbers)" ] || complain "not as with one replica: $one" "$n processes"
+  done
+  expect 0 '\[0\] 1 steps' '*' "${launch[@]}" 2 "${train[@]}" --device cpu,reference --epochs 1 --stop 1
+  expect 1 '*' 'leave --replicas out' "${launch[@]}" 2 "${train[@]}" --replicas 2
+fi
+
 expect 2 '' 'cannot be split' "${train[@]}" --replicas 3
 expect 2 '' "no such number: 1x" "${train[@]}" --epochs 1x
 expect 2 '' 'no network rnn' "${train[@]}" --model rnn

@@ -38,27 +38,61 @@ struct session {
     frit_err err;
 };
 
+/* Of a job's processes the first one reports, and keeps the run. */
+static int is_first(const struct session *s)
+{
+    return s->trainer.first == 0;
+}
+
 /* ---- opening ---- */
 
-/* One device; with replicas every one of the list, in turn. */
+static frit_status open_device(struct session *s, const char *name)
+{
+    const frit_status st = frit_device_open(s->host, name, &s->devices[s->n_devices], &s->err);
+
+    s->n_devices += !st;
+    return st;
+}
+
+/* The names of a list; their number. */
+static uint32_t split(char *list, const char *names[MAX_REPLICAS])
+{
+    uint32_t n = 0;
+    char *save = NULL;
+
+    for (char *name = strtok_r(list, ", ", &save); name && n < MAX_REPLICAS;
+         name = strtok_r(NULL, ", ", &save))
+        names[n++] = name;
+    return n;
+}
+
+/* One device; of the list with replicas every one, and in a process of a job the one that its
+ * number gives. */
 static frit_status open_devices(struct session *s)
 {
-    char list[1024], *save = NULL;
+    frit_job_desc job = {.struct_size = sizeof(job)};
+    const char *names[MAX_REPLICAS];
+    char list[1024];
+    uint32_t n;
+    frit_status st = frit_job_info(s->host, &job, &s->err);
 
-    if (s->options.replicas < 2 || !s->options.device) {
-        s->n_devices = 1;
-        return frit_device_open(s->host, s->options.device, &s->devices[0], &s->err);
+    if (!st && BATCH % job.size) {
+        snprintf(s->err.text, sizeof(s->err.text),
+                 "batches of %d cannot be split into as many parts as there are processes, %u",
+                 BATCH, job.size);
+        st = FRIT_INVALID;
     }
+    if (st)
+        return st;
+    if (!s->options.device || (s->options.replicas < 2 && job.size == 1))
+        return open_device(s, s->options.device);
     snprintf(list, sizeof(list), "%s", s->options.device);
-    for (char *name = strtok_r(list, ", ", &save); name && s->n_devices < MAX_REPLICAS;
-         name = strtok_r(NULL, ", ", &save)) {
-        frit_status st = frit_device_open(s->host, name, &s->devices[s->n_devices], &s->err);
-
-        if (st)
-            return st;
-        s->n_devices++;
-    }
-    return FRIT_OK;
+    n = split(list, names);
+    if (job.size > 1)
+        return open_device(s, n ? names[job.rank % n] : NULL);
+    for (uint32_t i = 0; i < n && !st; i++)
+        st = open_device(s, names[i]);
+    return st;
 }
 
 static frit_status about_run(struct session *s)
@@ -101,7 +135,7 @@ static frit_status session_open(struct session *s)
     if (!st && !run_init(&s->run, s->data.train.n))
         st = no_memory(s);
     if (!st)
-        st = trainer_open(&s->trainer, s->run.network, s->devices, s->n_devices,
+        st = trainer_open(&s->trainer, s->host, s->run.network, s->devices, s->n_devices,
                           s->options.replicas ? (uint32_t)s->options.replicas : 1, s->run.seed,
                           &config, &s->err);
     if (!st && s->resumed)
@@ -142,8 +176,7 @@ static frit_status train_step(struct session *s, const uint32_t *order, frit_ten
 
     data_batch(&s->data.train, order + run->step % run->steps_an_epoch * BATCH, BATCH, &draw,
                pixels, labels);
-    frit_optimizer_set_rate(s->trainer.optimizer,
-                            rate_at(run->step, run->epochs * run->steps_an_epoch));
+    trainer_set_rate(&s->trainer, rate_at(run->step, run->epochs * run->steps_an_epoch));
     return trainer_step(&s->trainer, pixels, labels, BATCH, loss, &s->err);
 }
 
@@ -163,10 +196,11 @@ static frit_status train_epoch(struct session *s, uint64_t end)
     data_order(order, s->data.train.n, run->seed, epoch);
     for (; run->step < last && !st; run->step += !st) {
         st = train_step(s, order, &losses[run->step - first]);
-        progress_step(&s->progress, run->step - s->first);
+        if (is_first(s))
+            progress_step(&s->progress, run->step - s->first);
     }
     if (!st)
-        st = frit_optimizer_sync(s->trainer.optimizer, s->trainer.params, &s->err);
+        st = trainer_sync(&s->trainer, &s->err);
     for (uint64_t i = 0; i < last - first; i++)
         items[i] = (frit_read_item){
             .tensor = losses[i], .data = &run->losses[first + i], .bytes = sizeof(*run->losses)};
@@ -192,7 +226,7 @@ static void print_epoch(struct session *s, uint64_t epoch)
 {
     const uint64_t each = (s->run.epochs + PRINTED - 1) / PRINTED;
 
-    if ((epoch + 1) % each && epoch + 1 != s->run.epochs)
+    if (!is_first(s) || ((epoch + 1) % each && epoch + 1 != s->run.epochs))
         return;
     progress_hide(&s->progress);
     printf("epoch %3" PRIu64 " of %" PRIu64 ": loss %.4f, %.0f of %u right\n", epoch + 1,
@@ -208,22 +242,24 @@ static frit_status train(struct session *s)
     frit_status st = FRIT_OK;
 
     s->first = run->step;
-    progress_begin(&s->progress, "train", end - run->step);
+    if (is_first(s))
+        progress_begin(&s->progress, "train", end - run->step);
     while (run->step < end && !st) {
         const uint64_t epoch = run->step / run->steps_an_epoch;
-        uint32_t right;
+        uint32_t right = 0;
 
         st = train_epoch(s, end);
-        if (!st && run->step % run->steps_an_epoch == 0) {
+        if (!st && is_first(s) && run->step % run->steps_an_epoch == 0) {
             st = trainer_test(&s->trainer, &s->data.test, &right, &s->err);
             run->right[epoch] = (float)right;
             if (!st)
                 print_epoch(s, epoch);
         }
-        if (!st && s->options.save)
+        if (!st && s->options.save && is_first(s))
             st = checkpoint_save(run, &s->trainer, s->options.save, &s->err);
     }
-    progress_hide(&s->progress);
+    if (is_first(s))
+        progress_hide(&s->progress);
     return st;
 }
 
@@ -309,13 +345,16 @@ static int run_session(struct session *s)
     frit_status st = session_open(s);
 
     if (!st) {
-        print_head(s);
+        if (is_first(s))
+            print_head(s);
         s->begun = term_clock();
         st = train(s);
     }
     if (st)
         fprintf(stderr, "frit-train-digits: %s\n", s->err.text);
-    if (st || !draw(s))
+    if (st || !is_first(s))
+        return st != FRIT_OK;
+    if (!draw(s))
         return 1;
     print_result(s);
     return 0;

@@ -85,6 +85,11 @@ frit_status shape_rule_squeeze(struct shape_call *s);
 frit_status shape_rule_unsqueeze(struct shape_call *s);
 frit_status shape_rule_slice_assign(struct shape_call *s);
 
+/* shape_collective.c */
+frit_status shape_rule_flat(struct shape_call *s);
+frit_status shape_rule_all_gather(struct shape_call *s);
+frit_status shape_rule_reduce_scatter(struct shape_call *s);
+
 /* shape_map.c */
 frit_status shape_rule_same(struct shape_call *s);
 frit_status shape_rule_same_all(struct shape_call *s);

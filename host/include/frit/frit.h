@@ -284,9 +284,9 @@ frit_status frit_stream_close(frit_stream *stream, frit_err *err);
  * a plugin with frit.collective/1.  All ranks record the same all_reduce ops in the same order;
  * each runs once, at its place in the stream, even if its result is not used.
  *
- * An all_reduce waits for the other ranks while its stream runs, so every rank needs a thread of
- * its own: if one thread runs two ranks, by frit_sync_all or by reading tensors of both, the op
- * fails with FRIT_TIMEOUT.
+ * An all_reduce runs beside its stream: what needs its result waits, all else goes on.  If one
+ * thread runs two ranks, it flushes both before it reads from either, else the op fails with
+ * FRIT_TIMEOUT.
  *
  * The first failure ends the group on all ranks: FRIT_PEER_LOST, FRIT_MISMATCH (the ranks recorded
  * different ops), FRIT_ABORTED or FRIT_TIMEOUT.  The op's result carries the error; later ops of
@@ -337,6 +337,9 @@ FRIT_NODISCARD frit_status frit_group_join(frit_device *device, const frit_group
  * unless the call fails.  Ops of other ranks that still need this one fail with FRIT_PEER_LOST.
  * frit_device_close aborts the groups of ranks that have not left.  NULL does nothing. */
 frit_status frit_group_leave(frit_rank *rank, frit_err *err);
+/* Runs the recorded ops of the rank's stream, and returns when all ranks have called it and their
+ * operations before it have ended.  FRIT_TIMEOUT after the group's op_ns. */
+FRIT_NODISCARD frit_status frit_group_barrier(frit_rank *rank, frit_err *err);
 /* Ends the group on all ranks with FRIT_ABORTED and this text, and wakes those that wait.  May be
  * called from any thread, but not during frit_group_leave of the same rank. */
 frit_status frit_group_abort(frit_rank *rank, const char *why);

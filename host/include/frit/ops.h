@@ -824,8 +824,48 @@ frit_tensor *frit_dequantize_with(frit_tensor *x, frit_tensor *scales, frit_tens
 
 /* ---- several devices ---- */
 
-/* The values of the group's ranks combined, the same on every rank.  The host runs it; no driver
- * or fuser sees it.  x: integer or float. */
+/* all_reduce of several tensors as one operation: y has their elements one after another.  An
+ * operand that nothing else uses is computed into its part of y.  xs: integer or float, of one
+ * type. */
+typedef struct frit_all_reduce_coalesced_attrs {
+    uint64_t struct_size; /* sizeof(frit_all_reduce_coalesced_attrs) */
+    int64_t combine;      /* FRIT_CHOICE_combine_...: sum, mean; how the ranks' values are
+                           * combined */
+    int64_t group;        /* number under which the stream joined the group */
+} frit_all_reduce_coalesced_attrs;
+frit_tensor *frit_all_reduce_coalesced_with(frit_tensor *const *xs, uint64_t n_xs,
+                                            const frit_all_reduce_coalesced_attrs *attrs);
+
+/* The values of the group's ranks one after another along the first dim, in the order of ranks.
+ * x: any type.  ranks: number of ranks of the group, >= 1. */
+typedef struct frit_all_gather_attrs {
+    uint64_t struct_size; /* sizeof(frit_all_gather_attrs) */
+    int64_t group;        /* number under which the stream joined the group */
+} frit_all_gather_attrs;
+frit_tensor *frit_all_gather_with(frit_tensor *x, int64_t ranks,
+                                  const frit_all_gather_attrs *attrs);
+
+/* The values of the group's ranks combined, of which each rank gets its part of the first dim,
+ * in the order of ranks.  x: integer or float.  ranks: number of ranks of the group, >= 1. */
+typedef struct frit_reduce_scatter_attrs {
+    uint64_t struct_size; /* sizeof(frit_reduce_scatter_attrs) */
+    int64_t combine;      /* FRIT_CHOICE_combine_...: sum, mean; how the ranks' values are
+                           * combined */
+    int64_t group;        /* number under which the stream joined the group */
+} frit_reduce_scatter_attrs;
+frit_tensor *frit_reduce_scatter_with(frit_tensor *x, int64_t ranks,
+                                      const frit_reduce_scatter_attrs *attrs);
+
+/* The values of the rank `root`, on every rank.  x: any type.  root: rank whose values all get,
+ * >= 0. */
+typedef struct frit_broadcast_from_attrs {
+    uint64_t struct_size; /* sizeof(frit_broadcast_from_attrs) */
+    int64_t group;        /* number under which the stream joined the group */
+} frit_broadcast_from_attrs;
+frit_tensor *frit_broadcast_from_with(frit_tensor *x, int64_t root,
+                                      const frit_broadcast_from_attrs *attrs);
+
+/* The values of the group's ranks combined, the same on every rank.  x: integer or float. */
 typedef struct frit_all_reduce_attrs {
     uint64_t struct_size; /* sizeof(frit_all_reduce_attrs) */
     int64_t combine;      /* FRIT_CHOICE_combine_...: sum, mean; how the ranks' values are
@@ -1217,6 +1257,33 @@ inline frit_tensor *frit_dequantize(frit_tensor *x, frit_tensor *scales, frit_te
     return frit_dequantize_with(x, scales, global, &attrs);
 }
 
+inline frit_tensor *frit_all_reduce_coalesced(frit_tensor *const *xs, uint64_t n_xs,
+                                              frit_all_reduce_coalesced_attrs attrs = {})
+{
+    attrs.struct_size = sizeof(attrs);
+    return frit_all_reduce_coalesced_with(xs, n_xs, &attrs);
+}
+
+inline frit_tensor *frit_all_gather(frit_tensor *x, int64_t ranks, frit_all_gather_attrs attrs = {})
+{
+    attrs.struct_size = sizeof(attrs);
+    return frit_all_gather_with(x, ranks, &attrs);
+}
+
+inline frit_tensor *frit_reduce_scatter(frit_tensor *x, int64_t ranks,
+                                        frit_reduce_scatter_attrs attrs = {})
+{
+    attrs.struct_size = sizeof(attrs);
+    return frit_reduce_scatter_with(x, ranks, &attrs);
+}
+
+inline frit_tensor *frit_broadcast_from(frit_tensor *x, int64_t root,
+                                        frit_broadcast_from_attrs attrs = {})
+{
+    attrs.struct_size = sizeof(attrs);
+    return frit_broadcast_from_with(x, root, &attrs);
+}
+
 inline frit_tensor *frit_all_reduce(frit_tensor *x, frit_all_reduce_attrs attrs = {})
 {
     attrs.struct_size = sizeof(attrs);
@@ -1432,6 +1499,23 @@ inline frit_tensor *frit_interpolate_backward(frit_tensor *x, frit_tensor *grad,
     frit_dequantize_named(__VA_ARGS__, .struct_size = sizeof(frit_dequantize_attrs))
 #define frit_dequantize_named(x, scales, global, ...) \
     frit_dequantize_with(x, scales, global, &(frit_dequantize_attrs){__VA_ARGS__})
+#define frit_all_reduce_coalesced(...) \
+    frit_all_reduce_coalesced_named(__VA_ARGS__, \
+                                    .struct_size = sizeof(frit_all_reduce_coalesced_attrs))
+#define frit_all_reduce_coalesced_named(xs, n_xs, ...) \
+    frit_all_reduce_coalesced_with(xs, n_xs, &(frit_all_reduce_coalesced_attrs){__VA_ARGS__})
+#define frit_all_gather(...) \
+    frit_all_gather_named(__VA_ARGS__, .struct_size = sizeof(frit_all_gather_attrs))
+#define frit_all_gather_named(x, ranks, ...) \
+    frit_all_gather_with(x, ranks, &(frit_all_gather_attrs){__VA_ARGS__})
+#define frit_reduce_scatter(...) \
+    frit_reduce_scatter_named(__VA_ARGS__, .struct_size = sizeof(frit_reduce_scatter_attrs))
+#define frit_reduce_scatter_named(x, ranks, ...) \
+    frit_reduce_scatter_with(x, ranks, &(frit_reduce_scatter_attrs){__VA_ARGS__})
+#define frit_broadcast_from(...) \
+    frit_broadcast_from_named(__VA_ARGS__, .struct_size = sizeof(frit_broadcast_from_attrs))
+#define frit_broadcast_from_named(x, root, ...) \
+    frit_broadcast_from_with(x, root, &(frit_broadcast_from_attrs){__VA_ARGS__})
 #define frit_all_reduce(...) \
     frit_all_reduce_named(__VA_ARGS__, .struct_size = sizeof(frit_all_reduce_attrs))
 #define frit_all_reduce_named(x, ...) \

@@ -32,8 +32,8 @@ static void lesson_begin(struct lesson *l, const char *network, uint32_t n_devic
         frit_device_open(l->host, "cpu", &l->devices[0], &l->err) ||
         frit_device_open(l->host, "reference", &l->devices[1], &l->err) ||
         data_load(&l->data, l->devices[0], ".", 0, &l->err) ||
-        trainer_open(&l->trainer, network_named(network), l->devices, n_devices, replicas, 1,
-                     &config, &l->err))
+        trainer_open(&l->trainer, l->host, network_named(network), l->devices, n_devices, replicas,
+                     1, &config, &l->err))
         fail_msg("%s", l->err.text);
 }
 

@@ -31,6 +31,8 @@ struct call {
 };
 
 struct nccl_comm_object {
+    struct nccl_comm_object
+        *next; /* in the list of all, where calls that a lost device dropped keep it */
     struct region *region;
     char name[64]; /* of the region */
     int size, rank;
@@ -50,6 +52,7 @@ extern struct fake_nccl fake_nccl;
 struct region *region_open(const char *name);
 void region_close(struct region *region, const char *name);
 
+void comm_link(struct nccl_comm_object *comm);
 void comm_unref(struct nccl_comm_object *comm);
 
 /* Runs on a stream of the device; `data` is a struct call. */

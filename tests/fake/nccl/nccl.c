@@ -188,6 +188,7 @@ int ncclCommInitRankConfig(nccl_comm *out, int size, struct nccl_id id, int rank
     }
     if (!fake_nccl.init_hangs)
         atomic_fetch_or(&comm->region->came, 1u << rank);
+    comm_link(comm);
     fake_nccl.comms++;
     *out = comm;
     return NCCL_IN_PROGRESS;

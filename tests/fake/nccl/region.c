@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -25,10 +26,28 @@ void region_close(struct region *region, const char *name)
     munmap(region, sizeof *region);
 }
 
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct nccl_comm_object *comms;
+
+void comm_link(struct nccl_comm_object *comm)
+{
+    pthread_mutex_lock(&lock);
+    comm->next = comms;
+    comms = comm;
+    pthread_mutex_unlock(&lock);
+}
+
 void comm_unref(struct nccl_comm_object *comm)
 {
+    struct nccl_comm_object **at = &comms;
+
     if (atomic_fetch_sub(&comm->refs, 1) != 1)
         return;
+    pthread_mutex_lock(&lock);
+    while (*at != comm)
+        at = &(*at)->next;
+    *at = comm->next;
+    pthread_mutex_unlock(&lock);
     region_close(comm->region, comm->name);
     free(comm->calls);
     free(comm);

@@ -4,6 +4,7 @@
 #include "unit.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -265,6 +266,167 @@ static void test_sums_are_those_in_the_order_of_ranks(void **state)
         run_in(second(), second(), size, each_type);
         run_in("reference:0", second(), size, each_type);
     }
+}
+
+/* ---- gathered, scattered, sent by one ---- */
+
+static bool holds(frit_tensor *tensor, const float *expected, uint64_t n)
+{
+    float out[RANKS * N];
+
+    if (frit_read(frit_take(tensor), out, n * sizeof(float), NULL))
+        return false;
+    for (uint64_t i = 0; i < n; i++) {
+        if (out[i] != expected[i])
+            return false;
+    }
+    return true;
+}
+
+/* x[i] = 10 * rank + i, in two dims, dense or not. */
+static frit_tensor *ramp(struct rank *rank, int64_t rows, bool dense)
+{
+    float data[RANKS * N];
+    frit_tensor *x;
+
+    for (int64_t i = 0; i < 2 * rows; i++)
+        data[dense ? i : i % 2 * rows + i / 2] = (float)(10 * rank->number) + (float)i;
+    if (dense)
+        return frit_from_host(rank->dev, FRIT_F32, FRIT_SHAPE(rows, 2), data,
+                              2 * (uint64_t)rows * sizeof(float));
+    x = frit_from_host(rank->dev, FRIT_F32, FRIT_SHAPE(2, rows), data,
+                       2 * (uint64_t)rows * sizeof(float));
+    return frit_transpose(frit_take(x), 0, 1);
+}
+
+static void gather(struct rank *rank)
+{
+    float expected[RANKS * 6];
+
+    for (uint32_t i = 0; i < rank->size * 6; i++)
+        expected[i] = (float)(10 * (i / 6) + i % 6);
+    for (int dense = 0; dense < 2; dense++) {
+        frit_tensor *x = ramp(rank, 3, dense), *y = frit_all_gather(frit_take(x), rank->size);
+
+        CHECK(rank, frit_tensor_dims(y).dim[0] == 3 * (int64_t)rank->size);
+        CHECK(rank, holds(y, expected, rank->size * 6));
+    }
+}
+
+static void scatter(struct rank *rank)
+{
+    const float all = (float)(10 * (rank->size * (rank->size - 1) / 2));
+    float sum[2], mean[2];
+
+    for (uint32_t i = 0; i < 2; i++) {
+        sum[i] = all + (float)(rank->size * (2 * rank->number + i));
+        mean[i] = sum[i] / (float)rank->size;
+    }
+    for (int dense = 0; dense < 2; dense++) {
+        frit_tensor *x = ramp(rank, rank->size, dense);
+
+        CHECK(rank, holds(frit_reduce_scatter(x, rank->size), sum, 2));
+        CHECK(rank, holds(frit_reduce_scatter(frit_take(x), rank->size,
+                                              .combine = FRIT_CHOICE_combine_mean),
+                          mean, 2));
+    }
+}
+
+static void broadcast(struct rank *rank)
+{
+    float expected[6];
+
+    for (uint32_t root = 0; root < rank->size; root++) {
+        for (uint32_t i = 0; i < 6; i++)
+            expected[i] = (float)(10 * root + i);
+        CHECK(rank,
+              holds(frit_broadcast_from(frit_take(ramp(rank, 3, root % 2)), root), expected, 6));
+    }
+}
+
+static void each_kind(struct rank *rank)
+{
+    gather(rank);
+    scatter(rank);
+    broadcast(rank);
+    CHECK(rank, frit_group_barrier(rank->group, NULL) == FRIT_OK);
+}
+
+static void test_other_kinds(void **state)
+{
+    (void)state;
+    for (uint32_t size = 1; size <= RANKS; size++) {
+        run_in("reference:0", "reference:0", size, each_kind);
+        run_in("reference:0", second(), size, each_kind);
+    }
+}
+
+static void with_wrong_numbers(struct rank *rank)
+{
+    frit_tensor *y = frit_all_gather(frit_take(make(rank, 1)), rank->size + 1);
+
+    CHECK(rank, failed(y, FRIT_INVALID,
+                       "all_gather: group test, rank 0 of 1, operation 1: it cannot begin: ranks "
+                       "is 2, the group has 1"));
+    frit_release(y);
+    y = frit_broadcast_from(frit_take(make(rank, 1)), 1);
+    CHECK(rank, failed(y, FRIT_INVALID, "ranks is 2, the group has 1"));
+    frit_release(y);
+    frit_sync(rank->dev, NULL);
+}
+
+static void test_attributes_that_are_not_the_groups(void **state)
+{
+    (void)state;
+    run_in("reference:0", "reference:0", 1, with_wrong_numbers);
+}
+
+static const struct timespec barrier_pause = {.tv_nsec = 30000000};
+
+/* Nobody passes before the last one has come. */
+static void pass_barrier(struct rank *rank)
+{
+    static atomic_uint come;
+
+    for (uint32_t i = 1; i <= 3; i++) {
+        if (rank->number == i % rank->size)
+            nanosleep(&barrier_pause, NULL);
+        atomic_fetch_add(&come, 1);
+        CHECK(rank, frit_group_barrier(rank->group, NULL) == FRIT_OK);
+        CHECK(rank, atomic_load(&come) >= i * rank->size);
+        pthread_barrier_wait(&rank->world->all);
+    }
+}
+
+static void test_a_barrier(void **state)
+{
+    (void)state;
+    run_in("reference:0", "reference:0", 3, pass_barrier);
+}
+
+/* Larger than what is in host memory at a time, and not a multiple of it. */
+static void sum_large(struct rank *rank)
+{
+    enum { LARGE = (9 << 20) / sizeof(float) + 3 };
+    float *data = malloc(LARGE * sizeof(float));
+    frit_tensor *x;
+    bool is_right = true;
+
+    for (uint32_t i = 0; i < LARGE; i++)
+        data[i] = (float)(i % 1000 + rank->number);
+    x = frit_from_host(rank->dev, FRIT_F32, FRIT_SHAPE(LARGE), data, LARGE * sizeof(float));
+    CHECK(rank, frit_read(frit_take(frit_all_reduce(frit_take(x))), data, LARGE * sizeof(float),
+                          NULL) == FRIT_OK);
+    for (uint32_t i = 0; i < LARGE; i++)
+        is_right &= data[i] == (float)(rank->size * (i % 1000) + rank->size * (rank->size - 1) / 2);
+    CHECK(rank, is_right);
+    free(data);
+}
+
+static void test_large_ones(void **state)
+{
+    (void)state;
+    run_in("reference:0", second(), 2, sum_large);
 }
 
 /* Each rank has the same values laid out in another way. */
@@ -680,6 +842,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sums_are_those_in_the_order_of_ranks),
+        cmocka_unit_test(test_other_kinds),
+        cmocka_unit_test(test_attributes_that_are_not_the_groups),
+        cmocka_unit_test(test_a_barrier),
+        cmocka_unit_test(test_large_ones),
         cmocka_unit_test(test_views_and_empty_tensors),
         cmocka_unit_test(test_in_loops_that_are_replayed),
         cmocka_unit_test(test_it_runs_though_nobody_reads_it),

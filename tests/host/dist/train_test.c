@@ -112,9 +112,76 @@ static void test_on_the_given_device(void **state)
     check(&mixed);
 }
 
+/* ---- a thousand steps ---- */
+
+enum { MANY = 1000, WARM = 100 };
+
+struct steady {
+    frit_stats before, after; /* of the device, which no other rank has */
+};
+
+static bool run_many(struct member *m, struct model *model)
+{
+    const frit_replica_config replica = {
+        .struct_size = sizeof(replica), .bucket_bytes = 64, .first_bucket_bytes = 64};
+    const frit_optimizer_config config = frit_adam_config(0.01);
+    struct steady *s = m->ctx;
+
+    MUST(m, frit_replica_create(m->group, &replica, model->params, N_PARAMS, &model->replica,
+                                &m->err));
+    MUST(m, frit_optimizer_create(&config, model->params, N_PARAMS, &model->optimizer, &m->err));
+    s->before.struct_size = s->after.struct_size = sizeof(s->before);
+    for (uint32_t i = 1; i <= MANY; i++) {
+        if (!model_step(model, i * ROWS_A_STEP + m->rank * 6, 6, 1))
+            return false;
+        if (i != WARM && i != MANY)
+            continue;
+        MUST(m, frit_optimizer_sync(model->optimizer, model->params, &m->err));
+        frit_stats_get(m->device, i == WARM ? &s->before : &s->after);
+    }
+    return true;
+}
+
+static bool run_steady(struct member *m)
+{
+    struct model model;
+    bool good;
+
+    model_init(&model, m, FRIT_F32, 1);
+    good = run_many(m, &model);
+    model_fini(&model);
+    return good;
+}
+
+static void test_a_thousand_steps_cost_no_memory(void **state)
+{
+    static const char *const devices[] = {"cpu:0", "reference:0"};
+    struct steady steady[2] = {{{0}, {0}}};
+    struct member members[2] = {{.ctx = &steady[0]}, {.ctx = &steady[1]}};
+    struct stage stage;
+
+    (void)state;
+    stage_open(&stage, devices, 2);
+    stage_run(&stage, 2, members, run_steady);
+    for (int r = 0; r < 2; r++) {
+        const frit_stats *before = &steady[r].before, *after = &steady[r].after;
+
+        assert_int_equal(after->buffers_now, before->buffers_now);
+        assert_int_equal(after->tensors_now, before->tensors_now);
+        assert_int_equal(after->bytes_now, before->bytes_now);
+        assert_int_equal(after->bytes_peak, before->bytes_peak);
+        assert_int_equal(after->reserved_peak, before->reserved_peak);
+        assert_int_equal(after->plans_now, before->plans_now);
+    }
+    stage_close(&stage);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_replicas_learn_as_one)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_replicas_learn_as_one),
+        cmocka_unit_test(test_a_thousand_steps_cost_no_memory),
+    };
     const struct CMUnitTest given[] = {cmocka_unit_test(test_on_the_given_device)};
     const char *name = getenv("FRIT_TEST_DEVICE");
 

@@ -6,6 +6,7 @@
 
 #include <pthread.h>
 #include <string.h>
+#include <time.h>
 
 #include <frit/frit.h>
 #include <frit/inspect.h>
@@ -270,7 +271,219 @@ static void test_other_memory_is_staged(void **state)
     fusing_close(&w.f);
 }
 
+/* ---- several operands as one operation ---- */
+
+struct coalescing {
+    struct world w;
+    frit_tensor *x[3];
+    uint64_t begun;
+};
+
+static void open_coalescing(struct coalescing *c)
+{
+    open_world(&c->w);
+    for (int i = 0; i < 3; i++)
+        c->x[i] = make(c->w.f.device, (float)i + 1);
+}
+
+static void close_coalescing(struct coalescing *c)
+{
+    for (int i = 0; i < 3; i++)
+        frit_release(c->x[i]);
+    fusing_close(&c->w.f);
+}
+
+/* One operation of 3 * N elements, whose parts are -1, -2, -3, and what is made from them. */
+static void reduce_three(struct coalescing *c, frit_tensor *const x[3])
+{
+    frit_device *device = c->w.f.device;
+    frit_scope scope = frit_scope_begin(device);
+    frit_tensor *y[3], *flat;
+
+    flat = frit_all_reduce_coalesced(x, 3);
+    for (int64_t i = 0; i < 3; i++)
+        y[i] = frit_keep(frit_neg(frit_slice(flat, FRIT_SLICES({i * N, i * N + N, 1}))));
+    frit_scope_end(scope);
+    for (int i = 0; i < 3; i++)
+        expect(y[i], (float)i + 1);
+    c->begun++;
+    assert_int_equal(atomic_load(&device->count.collectives), c->begun);
+}
+
+/* What ends with the op is computed into its place, recorded and replayed. */
+static void coalesce(struct coalescing *c)
+{
+    frit_device *device;
+
+    open_coalescing(c);
+    device = c->w.f.device;
+    for (int i = 0; i < ROUNDS; i++) {
+        frit_scope scope = frit_scope_begin(device);
+
+        reduce_three(c,
+                     (frit_tensor *[]){frit_take(frit_neg(c->x[0])), frit_take(frit_neg(c->x[1])),
+                                       frit_take(frit_neg(c->x[2]))});
+        frit_scope_end(scope);
+        assert_int_equal(atomic_load(&device->count.bytes_coalesced), 0);
+        assert_ptr_equal(c->w.engine.last_from, c->w.engine.last_into);
+    }
+    assert_true(replays(device) > 0);
+    close_coalescing(c);
+}
+
+static void test_several_are_one_operation(void **state)
+{
+    (void)state;
+    coalesce(&(struct coalescing){.w.f.most = 0});
+    coalesce(&(struct coalescing){.w.f.driver = {.inline_queue = true, .host_visible = true}});
+    coalesce(&(struct coalescing){.w.f.driver = {.more_queues = 2}});
+}
+
+/* What is there already, has a further use or stands twice is copied, and stays as it is. */
+static void coalesce_copies(struct coalescing *c)
+{
+    frit_tensor *made[3];
+    frit_device *device;
+
+    open_coalescing(c);
+    device = c->w.f.device;
+    for (int i = 1; i <= ROUNDS; i++) {
+        frit_scope scope = frit_scope_begin(device);
+
+        for (int k = 0; k < 3; k++)
+            made[k] = frit_keep(frit_neg(c->x[k]));
+        frit_scope_end(scope);
+        reduce_three(c, made);
+        assert_int_equal(atomic_load(&device->count.bytes_coalesced),
+                         (uint64_t)i * 3 * N * sizeof(float));
+        for (int k = 0; k < 3; k++)
+            expect(made[k], -(float)k - 1);
+    }
+    close_coalescing(c);
+}
+
+static void test_other_operands_are_copied(void **state)
+{
+    (void)state;
+    coalesce_copies(&(struct coalescing){.w.f.most = 0});
+    coalesce_copies(
+        &(struct coalescing){.w.f.driver = {.inline_queue = true, .host_visible = true}});
+}
+
+static void test_an_operand_that_stands_twice(void **state)
+{
+    struct coalescing c = {.w.f.most = 0};
+    float out[2 * N];
+
+    (void)state;
+    open_coalescing(&c);
+    for (int i = 0; i < ROUNDS; i++) {
+        frit_scope scope = frit_scope_begin(c.w.f.device);
+        frit_tensor *x = frit_neg(c.x[0]);
+        frit_tensor *y = frit_keep(frit_all_reduce_coalesced(((frit_tensor *[]){x, x}), 2));
+
+        frit_scope_end(scope);
+        assert_int_equal(frit_read(frit_take(y), out, sizeof(out), NULL), FRIT_OK);
+        for (int k = 0; k < 2 * N; k++)
+            assert_true(out[k] == -1);
+    }
+    assert_int_equal(atomic_load(&c.w.f.device->count.bytes_coalesced), ROUNDS * N * sizeof(float));
+    close_coalescing(&c);
+}
+
+static void test_refused_submits_before_several(void **state)
+{
+    struct coalescing c = {.w.f.most = 0};
+
+    (void)state;
+    open_coalescing(&c);
+    for (uint32_t i = 0; i < 2 * ROUNDS; i++) {
+        frit_scope scope = frit_scope_begin(c.w.f.device);
+
+        c.w.f.driver.submit_status = FRIT_NO_DEVICE_MEMORY;
+        c.w.f.driver.submit_after = i % 3;
+        reduce_three(&c, (frit_tensor *[]){frit_neg(c.x[0]), frit_neg(c.x[1]), frit_neg(c.x[2])});
+        frit_scope_end(scope);
+    }
+    close_coalescing(&c);
+}
+
 /* ---- nobody waits for it ---- */
+
+struct overlap {
+    struct world w;
+    uint64_t before;    /* submits, when the round began */
+    bool went_on;       /* the submit between the op and its reader came while the engine worked */
+    bool read_too_soon; /* so did the reader's */
+};
+
+static void watch_submits(struct engine *engine)
+{
+    const struct timespec pause = {.tv_nsec = 1000000};
+    struct overlap *o = engine->ctx;
+
+    for (int i = 0; i < 5000 && device_submits(o->w.f.device) < o->before + 2; i++)
+        nanosleep(&pause, NULL);
+    nanosleep(&pause, NULL);
+    o->went_on = device_submits(o->w.f.device) >= o->before + 2;
+    o->read_too_soon = device_submits(o->w.f.device) > o->before + 2;
+}
+
+/* What needs no result is submitted while the engine works, what needs it afterwards: recorded,
+ * and replayed. */
+static void go_on(struct overlap *o)
+{
+    frit_device *device;
+    frit_tensor *x, *other, *z, *y;
+
+    open_world(&o->w);
+    device = o->w.f.device;
+    o->w.engine.ctx = o;
+    o->w.engine.on_wait = watch_submits;
+    x = make(device, 2), other = make(device, 5);
+    for (int i = 0; i < ROUNDS; i++) {
+        frit_scope scope;
+
+        o->before = device_submits(o->w.f.device);
+        scope = frit_scope_begin(device);
+        y = frit_all_reduce(frit_neg(x));
+        z = frit_keep(frit_floor(other));
+        y = frit_keep(frit_neg(y));
+        frit_scope_end(scope);
+        expect(y, 2);
+        assert_true(o->went_on && !o->read_too_soon);
+        frit_release(z);
+    }
+    assert_true(replays(device) > 0);
+    frit_release(x), frit_release(other);
+    fusing_close(&o->w.f);
+}
+
+static void test_the_stream_goes_on(void **state)
+{
+    (void)state;
+    go_on(&(struct overlap){.w.f.most = 0});
+    go_on(&(struct overlap){.w.f.driver = {.inline_queue = true, .host_visible = true}});
+}
+
+/* The operand that ends with the op is the result's memory. */
+static void test_an_operand_that_ends_is_reduced_in_place(void **state)
+{
+    struct world w = {.f.driver = {.inline_queue = true, .host_visible = true}};
+    frit_tensor *x;
+
+    (void)state;
+    open_world(&w);
+    x = make(w.f.device, 2);
+    for (int i = 0; i < ROUNDS; i++) {
+        expect(negated_twice(w.f.device, x), 2);
+        assert_ptr_equal(w.engine.last_from, w.engine.last_into);
+        expect(frit_all_reduce(x), 2);
+        assert_ptr_not_equal(w.engine.last_from, w.engine.last_into);
+    }
+    frit_release(x);
+    fusing_close(&w.f);
+}
 
 static void *read_elsewhere(void *device)
 {
@@ -509,6 +722,12 @@ int main(void)
         cmocka_unit_test(test_two_stay_in_order_when_replayed),
         cmocka_unit_test(test_visible_memory_is_not_copied),
         cmocka_unit_test(test_other_memory_is_staged),
+        cmocka_unit_test(test_several_are_one_operation),
+        cmocka_unit_test(test_other_operands_are_copied),
+        cmocka_unit_test(test_an_operand_that_stands_twice),
+        cmocka_unit_test(test_refused_submits_before_several),
+        cmocka_unit_test(test_the_stream_goes_on),
+        cmocka_unit_test(test_an_operand_that_ends_is_reduced_in_place),
         cmocka_unit_test(test_other_streams_go_on_meanwhile),
         cmocka_unit_test(test_a_ranks_stream_is_not_taken_over),
         cmocka_unit_test(test_without_a_group),

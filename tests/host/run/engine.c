@@ -59,6 +59,7 @@ static frit_status begin(frit_group *group, const frit_collective_op *op, uint64
     assert_true(engine->n_begun < 64);
     engine->first_elements[engine->n_begun++] = *(const float *)buffer->from;
     engine->last_from = buffer->from;
+    engine->last_into = buffer->into;
     memmove(buffer->into, buffer->from, buffer->count * sizeof(float));
     *value = ++engine->issued + engine->skip;
     return FRIT_OK;
@@ -70,6 +71,8 @@ static frit_status wait_value(frit_group *group, uint64_t value, uint64_t timeou
 
     (void)timeout_ns;
     assert_true(value <= engine->issued + engine->skip);
+    if (engine->on_wait)
+        engine->on_wait(engine);
     engine->n_waits++;
     engine->abort_seen |= engine->n_aborts > 0;
     return once(&engine->wait_status, err);

@@ -18,13 +18,14 @@ struct engine {
     frit_status begin_status; /* that the next begin returns */
     frit_status wait_status;  /* that the next wait returns */
     void (*on_begin)(struct engine *engine);
-    void *ctx; /* for on_begin */
+    void (*on_wait)(struct engine *engine); /* both on the rank's thread */
+    void *ctx;                              /* for them */
     /* Log. */
     float first_elements[64]; /* element 0 of the operand, per operation */
     uint32_t n_begun, n_waits, n_aborts;
-    bool abort_seen;       /* wait was called after an abort */
-    char why[496];         /* reason of the last abort */
-    const void *last_from; /* operand of the last operation */
+    bool abort_seen;                   /* wait was called after an abort */
+    char why[496];                     /* reason of the last abort */
+    const void *last_from, *last_into; /* of the last operation */
 
     uint64_t issued;
     frit_collective_table table;

@@ -35,9 +35,10 @@ static frit_err err = {.struct_size = sizeof err};
         }                                                                                         \
     } while (0)
 
-static uint32_t number_of(const char *variable)
+/* From the launcher of Open MPI, or that of MPICH. */
+static uint32_t number_of(const char *variable, const char *other)
 {
-    const char *text = getenv(variable);
+    const char *text = getenv(variable) ? getenv(variable) : getenv(other);
 
     return text ? (uint32_t)strtoul(text, NULL, 10) : 0;
 }
@@ -537,8 +538,8 @@ int main(int argc, char **argv)
         {"killed", killed},   {"alone", alone},       {"background", background},
         {"quiet", quiet},     {"together", together}};
 
-    rank = number_of("OMPI_COMM_WORLD_RANK");
-    size = number_of("OMPI_COMM_WORLD_SIZE");
+    rank = number_of("OMPI_COMM_WORLD_RANK", "PMI_RANK");
+    size = number_of("OMPI_COMM_WORLD_SIZE", "PMI_SIZE");
     rig.own_table = own_table;
     CHECK(rig_load(&rig) == FRIT_OK);
     table = rig.plugin->get_interface(rig.instance, FRIT_STR(FRIT_COLLECTIVE_TABLE));

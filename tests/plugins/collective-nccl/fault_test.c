@@ -339,7 +339,7 @@ static void test_each_call_of_the_runtime_fails(void **state)
         gpu->calls = 0;
         gpu->failing_result = result;
         gpu->failing_call = call;
-        begin_attempts(&world, attempts, 2000000000, wait_for_hanging);
+        begin_attempts(&world, attempts, 400000000, wait_for_hanging);
         end_attempts(&world, attempts);
         engine_mend();
         close_world(&world);

@@ -79,10 +79,40 @@ static void expect_stores(const struct narrow *narrow, uint32_t fraction)
     }
 }
 
+/* Sums, halved and not, to one of the operands and to elsewhere. */
+static void expect_exchanges(const struct narrow *narrow, uint32_t fraction)
+{
+    static char a[2 * SLICE + 1], b[2 * SLICE], other[2 * SLICE];
+    uint16_t expected[SLICE], bits[2];
+    uint64_t x = 1;
+
+    for (uint32_t halved = 0; halved < 2; halved++) {
+        for (uint32_t i = 0; i < SLICE; i++) {
+            float sum;
+
+            x = x * 6364136223846793005u + 1442695040888963407u;
+            bits[0] = (uint16_t)(x >> 20);
+            bits[1] = (uint16_t)(x >> 40);
+            memcpy(a + 1 + 2 * i, &bits[0], 2);
+            memcpy(b + 2 * i, &bits[1], 2);
+            sum = half_load(bits[0], fraction) + half_load(bits[1], fraction);
+            expected[i] = half_store(halved ? sum / 2 : sum, fraction);
+        }
+        narrow->exchange((char *[]){a + 1, other}, a + 1, b, SLICE, halved);
+        for (uint32_t i = 0; i < SLICE; i++) {
+            memcpy(bits, a + 1 + 2 * i, 2);
+            assert_memory_equal(other + 2 * i, bits, 2);
+            if (!same(half_load(bits[0], fraction), half_load(expected[i], fraction)))
+                fail_msg("element %u is %#x, not %#x", i, bits[0], expected[i]);
+        }
+    }
+}
+
 static void check(const struct narrow *narrow, uint32_t fraction)
 {
     expect_loads(narrow, fraction);
     expect_stores(narrow, fraction);
+    expect_exchanges(narrow, fraction);
 }
 
 static void test_f16(void **state)

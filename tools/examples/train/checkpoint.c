@@ -71,6 +71,7 @@ static void add_history(struct contents *contents, const struct run *run, frit_d
 frit_status checkpoint_save(const struct run *run, struct trainer *trainer, const char *path,
                             frit_err *err)
 {
+    const struct replica *replica = &trainer->replicas[0];
     struct contents contents = {.n = 0};
     char numbers[4][24];
     const frit_metadata about[] = {{"network", run->network->name},
@@ -85,9 +86,9 @@ frit_status checkpoint_save(const struct run *run, struct trainer *trainer, cons
     snprintf(numbers[2], sizeof(numbers[2]), "%" PRIu64, run->validate);
     snprintf(numbers[3], sizeof(numbers[3]), "%" PRIu64, run->step);
     for (uint32_t i = 0; i < run->network->n_params; i++)
-        add_tensor(&contents, run->network->params[i].name, trainer->params[i]);
-    add_states(&contents, trainer->optimizer);
-    add_history(&contents, run, trainer->device);
+        add_tensor(&contents, run->network->params[i].name, replica->params[i]);
+    add_states(&contents, replica->optimizer);
+    add_history(&contents, run, replica->device);
     st = frit_save_safetensors(contents.tensors, contents.n, about,
                                sizeof(about) / sizeof(about[0]), path, err);
     frit_release(contents.losses);
@@ -133,66 +134,75 @@ static int same_kind(frit_tensor *a, frit_tensor *b)
            memcmp(x.dim, y.dim, sizeof(x.dim[0]) * (size_t)x.rank) == 0;
 }
 
-static frit_status restore_params(const frit_safetensors *file, struct trainer *trainer,
+static frit_status restore_params(const frit_safetensors *file, struct replica *replica,
                                   frit_err *err)
 {
-    for (uint32_t i = 0; i < trainer->network->n_params; i++) {
-        const char *name = trainer->network->params[i].name;
-        frit_tensor *read = frit_safetensors_tensor(file, trainer->device, name);
+    for (uint32_t i = 0; i < replica->network->n_params; i++) {
+        const char *name = replica->network->params[i].name;
+        frit_tensor *read = frit_safetensors_tensor(file, replica->device, name);
 
-        if (!same_kind(read, trainer->params[i])) {
+        if (!same_kind(read, replica->params[i])) {
             frit_release(read);
             return refuse(err, name);
         }
-        frit_release(trainer->params[i]);
-        trainer->params[i] = read;
+        frit_release(replica->params[i]);
+        replica->params[i] = read;
     }
     return FRIT_OK;
 }
 
-static frit_status restore_states(const frit_safetensors *file, struct trainer *trainer,
+static frit_status restore_states(const frit_safetensors *file, struct replica *replica,
                                   frit_err *err)
 {
     frit_state_desc state = {.struct_size = sizeof(state)};
     frit_status st = FRIT_OK;
 
-    for (uint64_t i = 0; !st && !frit_optimizer_state_at(trainer->optimizer, i, &state); i++) {
+    for (uint64_t i = 0; !st && !frit_optimizer_state_at(replica->optimizer, i, &state); i++) {
         char name[MAX_NAME];
         frit_tensor *read;
 
         snprintf(name, sizeof(name), "optimizer.%s", state.name);
-        read = frit_safetensors_tensor(file, trainer->device, name);
-        st = frit_optimizer_set_state(trainer->optimizer, i, read, err);
+        read = frit_safetensors_tensor(file, replica->device, name);
+        st = frit_optimizer_set_state(replica->optimizer, i, read, err);
         frit_release(read);
     }
     return st;
 }
 
-static frit_status read_history(const frit_safetensors *file, struct trainer *trainer,
-                                const char *name, float *out, uint64_t n, frit_err *err)
+static frit_status read_history(const frit_safetensors *file, frit_device *device, const char *name,
+                                float *out, uint64_t n, frit_err *err)
 {
-    frit_tensor *read = frit_safetensors_tensor(file, trainer->device, name);
+    frit_tensor *read = frit_safetensors_tensor(file, device, name);
     const frit_status st = n ? frit_read(read, out, n * sizeof(*out), err) : FRIT_OK;
 
     frit_release(read);
     return st;
 }
 
+static frit_status restore_replica(const frit_safetensors *file, uint64_t step,
+                                   struct replica *replica, frit_err *err)
+{
+    frit_status st = restore_params(file, replica, err);
+
+    if (!st)
+        st = restore_states(file, replica, err);
+    if (!st)
+        frit_optimizer_set_steps(replica->optimizer, step);
+    return st;
+}
+
 frit_status checkpoint_restore(const frit_safetensors *file, struct run *run,
                                struct trainer *trainer, frit_err *err)
 {
+    frit_device *device = trainer->replicas[0].device;
     frit_status st = number_of(file, "step", run->epochs * run->steps_an_epoch, &run->step, err);
 
+    for (uint32_t i = 0; i < trainer->n_here && !st; i++)
+        st = restore_replica(file, run->step, &trainer->replicas[i], err);
     if (!st)
-        st = restore_params(file, trainer, err);
+        st = read_history(file, device, "history.losses", run->losses, run->step, err);
     if (!st)
-        st = restore_states(file, trainer, err);
-    if (!st)
-        st = read_history(file, trainer, "history.losses", run->losses, run->step, err);
-    if (!st)
-        st = read_history(file, trainer, "history.right", run->right,
+        st = read_history(file, device, "history.right", run->right,
                           run->step / run->steps_an_epoch, err);
-    if (!st)
-        frit_optimizer_set_steps(trainer->optimizer, run->step);
     return st;
 }

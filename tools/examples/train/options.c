@@ -15,8 +15,9 @@ static const struct option {
     size_t offset;
     uint64_t limit; /* of numbers, which begin with 1 */
 } rows[] = {
-    {"--device", "LIST", "the first usable device of it; default: as configured", TEXT,
-     offsetof(struct options, device), 0},
+    {"--device", "LIST",
+     "the first usable device of it, by default as configured; each replica takes the next one",
+     TEXT, offsetof(struct options, device), 0},
     {"--model", "NAME", "cnn (default) or mlp, of tools/models", TEXT,
      offsetof(struct options, model), 0},
     {"--epochs", "N", "times that each image is seen", NUMBER, offsetof(struct options, epochs),
@@ -24,7 +25,7 @@ static const struct option {
     {"--seed", "N", "of weights, order and shifts; default: 1", NUMBER,
      offsetof(struct options, seed), UINT64_MAX},
     {"--replicas", "N",
-     "split every batch over N streams, on the devices of the list in turn; 1, 2, 4, 8, 16", NUMBER,
+     "split every batch over N threads, each with the parameters; 1, 2, 4, 8, 16", NUMBER,
      offsetof(struct options, replicas), MAX_REPLICAS},
     {"--svg", "FILE", "draw the curves into it", TEXT, offsetof(struct options, svg), 0},
     {"--save", "FILE", "keep the run in it (safetensors), after each epoch and at the end", TEXT,
@@ -44,7 +45,7 @@ void options_help(void)
     puts("usage: frit-train-digits [OPTION...] [ROOT]\n\n"
          "Trains a network that reads handwritten digits, from random weights, with the images in\n"
          "ROOT/tests/data/digits; ROOT is the top of the source tree, by default the working\n"
-         "directory.\n");
+         "directory.  Under `frit launch -n N` or mpirun each process is a replica.\n");
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
         printf("  %-10s %-5s %s\n", rows[i].name, rows[i].argument, rows[i].meaning);
 }

@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "run/operation.h"
+
+#include <stdlib.h>
+
+#include "base/fail.h"
+#include "base/timeline.h"
+#include "device/device.h"
+#include "device/lineage.h"
+#include "device/pending.h"
+#include "device/queue.h"
+#include "device/wait.h"
+#include "graph/op.h"
+#include "load/registry.h"
+#include "memory/buffer.h"
+#include "memory/memory.h"
+#include "run/rank.h"
+#include "tensor/failure.h"
+
+/* All ranks divide an operation in the same way, also those whose memory the host sees: so that a
+ * copy in host memory needs not be of full size. */
+enum { PIECE_BYTES = 4 << 20 };
+
+/* ---- life ---- */
+
+struct operation *operation_create(uint32_t n_sources)
+{
+    struct operation *o = calloc(1, sizeof(*o) + n_sources * sizeof(struct buffer *));
+
+    if (o)
+        o->n_sources = n_sources;
+    return o;
+}
+
+static bool is_in_place(const struct operation *o)
+{
+    return o->from.buffer == o->into.buffer;
+}
+
+void operation_start(struct operation *o)
+{
+    device_submitted(o->device, &o->after);
+    pending_begin(o->into.buffer);
+    if (!is_in_place(o))
+        pending_begin(o->from.buffer);
+    for (uint32_t i = 0; i < o->n_sources; i++)
+        buffer_pin(o->sources[i]);
+}
+
+static void leave_buffers(struct operation *o)
+{
+    for (uint32_t i = 0; i < o->n_sources; i++)
+        buffer_unpin(o->sources[i]);
+    if (!is_in_place(o))
+        pending_end(o->device->pending, o->from.buffer);
+    pending_end(o->device->pending, o->into.buffer);
+}
+
+void operation_end(struct operation *o)
+{
+    if (o->into.buffer)
+        leave_buffers(o);
+    buffer_disown(o->copy);
+    failure_unref(o->failure);
+    free(o);
+}
+
+/* ---- memory that the host sees ---- */
+
+/* The bytes where they are; NULL: the host does not see them, or work is not over when a submit
+ * returns. */
+static char *host_bytes(const struct operation *o, const struct operation_bytes *at)
+{
+    const frit_native_table *native = &o->device->entry->plugin->native;
+    char *bytes;
+
+    if (!native->get || !(o->device->info->caps & FRIT_CAP_INLINE_QUEUE))
+        return NULL;
+    bytes = native->get(o->device->self, at->buffer->handle, FRIT_STR("host.ptr"));
+    return bytes ? bytes + at->buffer->offset + at->first : NULL;
+}
+
+/* ---- pieces ---- */
+
+/* A piece of an operation, in the engine's words. */
+struct piece {
+    uint64_t first, count; /* elements */
+    uint64_t value;        /* that its end reaches */
+};
+
+static bool is_divided(const struct operation *o)
+{
+    return o->kind == FRIT_COLLECTIVE_ALL_REDUCE || o->kind == FRIT_COLLECTIVE_BROADCAST;
+}
+
+static struct piece piece_at(const struct operation *o, uint64_t first)
+{
+    const uint64_t most = PIECE_BYTES / frit_storage_bytes(o->dtype, 1);
+    const uint64_t rest = o->count - first;
+
+    return (struct piece){.first = first, .count = is_divided(o) && rest > most ? most : rest};
+}
+
+static frit_status begin_piece(const struct operation *o, struct frit_rank *rank,
+                               struct piece *piece, const void *from, void *into, frit_err *err)
+{
+    const frit_collective_buffer buffer = {
+        .from = from, .into = into, .count = piece->count, .dtype = o->dtype};
+    const frit_collective_op op = {.struct_size = sizeof(op),
+                                   .kind = o->kind,
+                                   .combine = o->combine,
+                                   .root = o->root,
+                                   .n_buffers = 1,
+                                   .buffer_stride = sizeof(buffer),
+                                   .buffers = &buffer};
+
+    return rank_begin(rank, &op, &piece->value, err);
+}
+
+static frit_status run_in_sight(const struct operation *o, struct frit_rank *rank, const char *from,
+                                char *into, frit_err *err)
+{
+    struct piece piece = {0};
+    uint64_t first = 0;
+
+    do {
+        uint64_t at;
+
+        piece = piece_at(o, first);
+        at = frit_storage_bytes(o->dtype, (int64_t)piece.first);
+        TRY(begin_piece(o, rank, &piece, from + at, into + at, err));
+        first += piece.count;
+    } while (first < o->count);
+    return rank_wait_for(rank, piece.value, err);
+}
+
+/* ---- copies in host memory ---- */
+
+static frit_status read_bytes(const struct operation *o, uint64_t first, uint64_t bytes, void *into,
+                              frit_err *err)
+{
+    const struct buffer *buffer = o->from.buffer;
+    frit_transfer from = {.struct_size = sizeof(from),
+                          .memory = buffer->handle,
+                          .offset = buffer->offset + o->from.first + first,
+                          .bytes = bytes};
+    uint64_t at = 0;
+
+    TRY(device_read(o->device, 0, &from, into, &o->after, &at, err));
+    buffer_use(buffer, at);
+    return device_wait(o->device, at, err);
+}
+
+static frit_status write_bytes(const struct operation *o, uint64_t first, uint64_t bytes,
+                               const void *data, frit_err *err)
+{
+    struct buffer *buffer = o->into.buffer;
+    frit_transfer to = {.struct_size = sizeof(to),
+                        .memory = buffer->handle,
+                        .offset = buffer->offset + o->into.first + first,
+                        .bytes = bytes};
+    uint64_t at = 0;
+
+    TRY(device_write(o->device, 0, &to, data, &o->after, &at, err));
+    buffer_use(buffer, at);
+    atomic_store(&buffer->last_write, at);
+    return FRIT_OK;
+}
+
+/* While the engine has one piece, the one before it is written back and the next one is read. */
+static frit_status run_in_pieces(const struct operation *o, struct frit_rank *rank,
+                                 char *const memory[2], frit_err *err)
+{
+    struct piece piece, before = {0};
+    uint32_t number = 0;
+
+    for (uint64_t first = 0; first < o->count; first += piece.count, number++) {
+        char *data = memory[number % 2];
+
+        piece = piece_at(o, first);
+        TRY(read_bytes(o, frit_storage_bytes(o->dtype, (int64_t)first),
+                       frit_storage_bytes(o->dtype, (int64_t)piece.count), data, err));
+        TRY(begin_piece(o, rank, &piece, data, data, err));
+        if (before.count) {
+            TRY(rank_wait_for(rank, before.value, err));
+            TRY(write_bytes(o, frit_storage_bytes(o->dtype, (int64_t)before.first),
+                            frit_storage_bytes(o->dtype, (int64_t)before.count),
+                            memory[(number + 1) % 2], err));
+        }
+        before = piece;
+    }
+    TRY(rank_wait_for(rank, before.value, err));
+    return write_bytes(o, frit_storage_bytes(o->dtype, (int64_t)before.first),
+                       frit_storage_bytes(o->dtype, (int64_t)before.count),
+                       memory[(number + 1) % 2], err);
+}
+
+static frit_status run_whole(const struct operation *o, struct frit_rank *rank,
+                             char *const memory[2], frit_err *err)
+{
+    struct piece piece = piece_at(o, 0);
+
+    TRY(read_bytes(o, 0, o->from.bytes, memory[0], err));
+    TRY(begin_piece(o, rank, &piece, memory[0], memory[1], err));
+    TRY(rank_wait_for(rank, piece.value, err));
+    return write_bytes(o, 0, o->into.bytes, memory[1], err);
+}
+
+static frit_status run_copied(const struct operation *o, struct frit_rank *rank, frit_err *err)
+{
+    const uint64_t piece = o->from.bytes < PIECE_BYTES ? o->from.bytes : PIECE_BYTES;
+    const uint64_t first = is_divided(o) ? piece : o->from.bytes;
+    const uint64_t second = is_divided(o) ? piece : o->into.bytes;
+    char *const memory[2] = {malloc(first), malloc(second)};
+    frit_status st = memory[0] && memory[1] ? FRIT_OK : fail_memory(err, first + second);
+
+    if (st)
+        (void)rank_give_up(rank, err);
+    else
+        st = is_divided(o) ? run_in_pieces(o, rank, memory, err) : run_whole(o, rank, memory, err);
+    free(memory[0]);
+    free(memory[1]);
+    return st;
+}
+
+/* ---- on the rank's thread ---- */
+
+static frit_status operand_failure(const struct operation *o, frit_err *err)
+{
+    for (uint32_t i = 0; i < o->n_sources; i++) {
+        struct failure *failure = lineage_failure_of(o->device->lineage, o->sources[i]);
+
+        if (!failure)
+            continue;
+        (void)fail(err, failure->status, "%s", failure->text);
+        failure_unref(failure);
+        return err->status;
+    }
+    return FRIT_OK;
+}
+
+static frit_status prepare(const struct operation *o, frit_err *err)
+{
+    if (!o->device)
+        return fail(err, o->failure->status, "%s", o->failure->text);
+    TRY(device_wait_points(o->device, &o->after, err));
+    return operand_failure(o, err);
+}
+
+static frit_status run_barrier(struct frit_rank *rank, frit_err *err)
+{
+    const frit_collective_op op = {.struct_size = sizeof(op), .kind = FRIT_COLLECTIVE_BARRIER};
+    uint64_t value;
+    frit_status st = rank_begin(rank, &op, &value, err);
+
+    if (st == FRIT_UNSUPPORTED)
+        return rank_give_up(rank, err);
+    return st ? st : rank_wait_for(rank, value, err);
+}
+
+static frit_status run(const struct operation *o, struct frit_rank *rank, frit_err *err)
+{
+    const char *from;
+    char *into;
+
+    TRY(rank_check(rank, err));
+    if (o->kind == FRIT_COLLECTIVE_BARRIER)
+        return run_barrier(rank, err);
+    if (prepare(o, err)) {
+        (void)fail_context(err, "it cannot begin");
+        return rank_give_up(rank, err);
+    }
+    if (!o->into.bytes && !o->from.bytes)
+        return run_in_sight(o, rank, NULL, NULL, err);
+    from = host_bytes(o, &o->from);
+    into = host_bytes(o, &o->into);
+    return from && into ? run_in_sight(o, rank, from, into, err) : run_copied(o, rank, err);
+}
+
+static void fail_result(struct operation *o, struct frit_rank *rank, frit_err *err)
+{
+    struct failure *failure;
+
+    device_explain_loss(o->device, err);
+    (void)fail_context(err, "%s", op_row(o->row)->name);
+    failure = failure_create(err);
+    lineage_spoil(o->device->lineage, o->into.buffer, failure);
+    rank_note_error(rank, failure);
+    failure_unref(failure);
+}
+
+void operation_run(struct operation *o, struct frit_rank *rank)
+{
+    const uint64_t begun = timeline_begin();
+    frit_err err = ERR_INIT;
+
+    if (run(o, rank, &err)) {
+        if (o->device)
+            fail_result(o, rank, &err);
+    } else if (o->device) {
+        lineage_transferred(o->device->lineage, o->into.buffer,
+                            atomic_load(&o->into.buffer->last_write));
+        buffer_changed(o->into.buffer);
+    }
+    timeline_end(begun, "collective", str_of(o->row ? op_row(o->row)->name : "barrier"));
+}
