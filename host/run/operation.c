@@ -80,6 +80,16 @@ static char *host_bytes(const struct operation *o, const struct operation_bytes 
     return bytes ? bytes + at->buffer->offset + at->first : NULL;
 }
 
+/* The bytes where the engine reaches them on the device. */
+static char *device_bytes(const struct operation *o, const struct frit_rank *rank,
+                          const struct operation_bytes *at)
+{
+    char *bytes =
+        o->device->entry->plugin->native.get(o->device->self, at->buffer->handle, rank->space);
+
+    return bytes ? bytes + at->buffer->offset + at->first : NULL;
+}
+
 /* ---- pieces ---- */
 
 /* A piece of an operation, in the engine's words. */
@@ -131,6 +141,21 @@ static frit_status run_in_sight(const struct operation *o, struct frit_rank *ran
         TRY(begin_piece(o, rank, &piece, from + at, into + at, err));
         first += piece.count;
     } while (first < o->count);
+    return rank_wait_for(rank, piece.value, err);
+}
+
+/* Undivided, as on all ranks: such an engine has none with the host's memory. */
+static frit_status run_on_device(const struct operation *o, struct frit_rank *rank, frit_err *err)
+{
+    const char *from = device_bytes(o, rank, &o->from);
+    char *into = device_bytes(o, rank, &o->into);
+    struct piece piece = {.count = o->count};
+
+    if (!from || !into) {
+        (void)fail(err, FRIT_INTERNAL, "the driver has no address of its memory");
+        return rank_give_up(rank, err);
+    }
+    TRY(begin_piece(o, rank, &piece, from, into, err));
     return rank_wait_for(rank, piece.value, err);
 }
 
@@ -272,6 +297,8 @@ static frit_status run(const struct operation *o, struct frit_rank *rank, frit_e
     }
     if (!o->into.bytes && !o->from.bytes)
         return run_in_sight(o, rank, NULL, NULL, err);
+    if (rank->space.len)
+        return run_on_device(o, rank, err);
     from = host_bytes(o, &o->from);
     into = host_bytes(o, &o->into);
     return from && into ? run_in_sight(o, rank, from, into, err) : run_copied(o, rank, err);

@@ -8,6 +8,7 @@
 #include "base/fail.h"
 #include "base/thread.h"
 #include "device/device.h"
+#include "load/registry.h"
 #include "run/drain.h"
 #include "run/operation.h"
 
@@ -36,15 +37,17 @@ static frit_status check_number(struct stream *stream, uint64_t number, frit_err
                  : FRIT_OK;
 }
 
-static frit_status create_group(struct frit_rank *rank, const struct rank_config *config,
-                                frit_err *err)
+/* `native`: the device's object for that space, NULL for the host's memory. */
+static frit_status create_in(struct frit_rank *rank, const struct rank_config *config,
+                             frit_str space, void *native, frit_err *err)
 {
     const frit_group_params params = {.struct_size = sizeof(params),
                                       .rank = config->rank,
                                       .size = config->size,
                                       .id = config->id,
                                       .timeout_ns = config->join_timeout_ns,
-                                      .space = FRIT_STR("host.ptr"),
+                                      .space = space,
+                                      .device = native,
                                       .name = {rank->name, strlen(rank->name)},
                                       .store = config->store_ctx,
                                       .put = config->store ? config->store->put : NULL,
@@ -54,6 +57,30 @@ static frit_status create_group(struct frit_rank *rank, const struct rank_config
                   "group_create"));
     return rank->group ? FRIT_OK
                        : fail(err, FRIT_INTERNAL, "group_create gave no group and no error");
+}
+
+/* The device's own memory, where its driver and the engine have a name for it; else the host's. */
+static frit_status create_group(struct frit_rank *rank, const struct rank_config *config,
+                                frit_err *err)
+{
+    const frit_device *device = rank->stream->device;
+    const frit_native_table *native = &device->entry->plugin->native;
+    void *object = native->space.len ? native->get(device->self, NULL, native->space) : NULL;
+    frit_err first = ERR_INIT;
+    frit_status st;
+
+    if (!object)
+        return create_in(rank, config, FRIT_STR("host.ptr"), NULL, err);
+    st = create_in(rank, config, native->space, object, &first);
+    if (!st)
+        rank->space = native->space;
+    else if (st == FRIT_UNSUPPORTED)
+        st = create_in(rank, config, FRIT_STR("host.ptr"), NULL, err);
+    else
+        return fail(err, st, "%s", first.text);
+    if (st == FRIT_UNSUPPORTED)
+        fail_append(err, "; with the device's memory: %s", first.text);
+    return st;
 }
 
 /* ---- the thread ---- */

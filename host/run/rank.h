@@ -30,6 +30,8 @@ struct frit_rank {
     uint64_t timeout_ns; /* of one operation */
     uint64_t number;     /* that ops name the group by */
     uint32_t rank, size;
+    frit_str
+        space; /* by which the engine reaches the device's own memory; empty: it has the host's */
     const struct rank_hooks *hooks;
     void *hooks_ctx;
     char name[RANK_NAME];

@@ -13,11 +13,10 @@ static void *open_library(const struct mpi_abi *abi, int mode)
     return found;
 }
 
-/* One that the program itself uses, else that of the launcher, else the other one: srun sets the
- * same variables for both. */
-static void *open_any(const struct mpi_abi **abi, char *why, size_t why_bytes)
+/* One that the program itself uses, else the first, else the other one. */
+static void *open_any(const struct mpi_abi *first, const struct mpi_abi **abi, char *why,
+                      size_t why_bytes)
 {
-    const struct mpi_abi *first = launcher_abi();
     const struct mpi_abi *const order[2] = {first, first == &mpi_mpich ? &mpi_openmpi : &mpi_mpich};
     const int modes[2] = {RTLD_NOLOAD, 0};
     void *found = NULL;

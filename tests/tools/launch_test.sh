@@ -47,6 +47,16 @@ expect 0 'collective-mpi .*offers a collective engine, but libmpi.so.99 or libmp
 printf '[plugin.collective-mpi]\noption.library = libnowhere.so\n' >"$scratch/frit.ini"
 expect 1 '' 'libnowhere.so: cannot open .*install Open MPI' env FRIT_CONFIG="$scratch/frit.ini" OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=2 "$program" collective-mpi
 
+# GPUs, which the fakes of CUDA and NCCL stand for: rank 0 passes the library's id on by the job's store.
+if [ -f "$build/tests/fake/nccl.ini" ]; then
+  gpus() { # ARGS...
+    env FRIT_CONFIG="$build/tests/fake/nccl.ini" FAKE_NCCL_CHECKS_MEMORY=1 "$frit" launch --plain -n 2 \
+      sh -c 'FRIT_DEVICE=cuda:$RANK exec "$0" collective-nccl "$@"' "$program" "$@"
+  }
+  expect 0 'rank 1 of 2 is right' '*' gpus
+  expect 137 '*' 'rank 1 \(host .*, pid [0-9]+\) died: connection closed' gpus killed
+fi
+
 command -v mpirun >/dev/null && mpirun --version 2>/dev/null | grep -q 'Open MPI' || finish
 export ASAN_OPTIONS=detect_leaks=0 # what Open MPI keeps is its own
 export OMPI_MCA_btl=vader,self
