@@ -30,13 +30,17 @@ static void add_inst(XXH3_state_t *state, const struct kir_module *module,
 static void add_phase(XXH3_state_t *state, const struct kir_module *module,
                       const struct kir_phase *phase)
 {
-    uint32_t head[3] = {phase->lanes, phase->n_tiles, phase->n};
+    uint32_t head[3] = {phase->lanes, phase->n_tiles | phase->n_fragments << 16, phase->n};
 
     add(state, head, sizeof(head));
     for (uint32_t i = 0; i < phase->n_tiles; i++) {
         const struct kir_tile *tile = &phase->tiles[i];
 
         add(state, (const uint32_t[]){tile->space, tile->type, tile->count}, 12);
+    }
+    if (phase->n_fragments) {
+        add(state, &phase->team, sizeof(phase->team));
+        add(state, phase->fragments, phase->n_fragments * sizeof(*phase->fragments));
     }
     for (uint32_t i = 0; i < phase->n; i++)
         add_inst(state, module, &phase->inst[i]);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/fail.h"
+#include "ir/eval_fragment.h"
 #include "ir/eval_memory.h"
 #include "ir/eval_rows.h"
 #include "ir/eval_shadow.h"
@@ -182,7 +183,11 @@ static const step_fn steps[KIR_OPS] = {
     [KIR_shift] = run_shift,       [KIR_first] = run_first,
     [KIR_for] = run_for,           [KIR_phi] = run_phi,
     [KIR_next] = run_next,         [KIR_if] = run_if,
-    [KIR_end] = run_end,
+    [KIR_end] = run_end,           [KIR_mfill] = eval_mfill,
+    [KIR_mload] = eval_mload,      [KIR_mstore] = eval_mstore,
+    [KIR_mma] = eval_mma,          [KIR_each] = eval_each,
+    [KIR_row] = eval_row_of,       [KIR_column] = eval_column_of,
+    [KIR_done] = eval_done,
 };
 
 static void run_row(struct eval *e)
@@ -202,6 +207,7 @@ static frit_status run_group_of(struct eval *e)
     const struct kir_inst *end = e->phase->inst + e->phase->n;
 
     eval_tiles_reset(e);
+    eval_fragments_reset(e);
     for (e->inst = e->phase->inst; e->inst < end; e->inst++) {
         if (steps[e->inst->op])
             TRY(steps[e->inst->op](e));
@@ -232,10 +238,13 @@ static frit_status run_phase(struct eval *e, const uint32_t grid[3])
     e->carried = malloc(bytes);
     st = e->values && e->carried ? eval_tiles_init(e) : fail_memory(e->err, bytes);
     if (!st)
+        st = eval_fragments_init(e);
+    if (!st)
         st = eval_shadow_reset(e);
     if (!st)
         st = run_grid(e, grid);
     eval_tiles_fini(e);
+    eval_fragments_fini(e);
     free(e->values);
     free(e->carried);
     return st;

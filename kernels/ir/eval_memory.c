@@ -58,17 +58,17 @@ static uint64_t elements_in(uint64_t whole, uint64_t bytes)
     return bytes ? whole / bytes : 0;
 }
 
-/* The address of the element that a lane touches. */
-static frit_status find_element(const struct eval *e, uint32_t lane, unsigned char **out)
+/* The address of an argument's element that a lane touches. */
+static frit_status find_element(const struct eval *e, uint32_t lane, int64_t at,
+                                unsigned char **out)
 {
-    const struct eval_arg *arg = &e->args[e->inst->imm];
-    uint64_t bytes = element_bytes(&e->module->args[e->inst->imm]);
+    const struct eval_arg *arg = &e->args[eval_place(e)];
+    uint64_t bytes = element_bytes(&e->module->args[eval_place(e)]);
     uint64_t below = elements_in(arg->before, bytes), above = elements_in(arg->after, bytes);
-    int64_t at = offset_in(e, lane);
 
     if (at < 0 ? 0 - (uint64_t)at > below : (uint64_t)at >= above)
         return eval_fail(e, "lane %u is at element %lld of argument %u, which has -%llu up to %llu",
-                         lane, (long long)at, (uint32_t)e->inst->imm, (unsigned long long)below,
+                         lane, (long long)at, eval_place(e), (unsigned long long)below,
                          (unsigned long long)above);
     *out = (unsigned char *)arg->base + at * (int64_t)bytes;
     return FRIT_OK;
@@ -76,54 +76,65 @@ static frit_status find_element(const struct eval *e, uint32_t lane, unsigned ch
 
 /* ---- arguments ---- */
 
+frit_status eval_read(struct eval *e, uint32_t lane, int64_t at, uint64_t *out)
+{
+    const struct kir_arg *arg = &e->module->args[eval_place(e)];
+    size_t bytes = element_bytes(arg);
+    unsigned char *element;
+    uint64_t raw = 0;
+
+    TRY(find_element(e, lane, at, &element));
+    TRY(eval_shadow_read(e, lane, element, bytes));
+    memcpy(&raw, element, bytes);
+    *out = widened(arg->dtype, raw);
+    return FRIT_OK;
+}
+
+frit_status eval_write(struct eval *e, uint32_t lane, int64_t at, uint64_t value)
+{
+    const struct kir_arg *arg = &e->module->args[eval_place(e)];
+    uint64_t raw = narrowed(arg->dtype, value);
+    size_t bytes = element_bytes(arg);
+    unsigned char *element;
+
+    TRY(find_element(e, lane, at, &element));
+    TRY(eval_shadow_write(e, lane, element, &raw, bytes));
+    memcpy(element, &raw, bytes);
+    return FRIT_OK;
+}
+
 frit_status eval_load(struct eval *e)
 {
-    const struct kir_arg *arg = &e->module->args[e->inst->imm];
-    size_t bytes = element_bytes(arg);
     bool conditional = e->inst->op == KIR_load_if;
     const uint64_t *condition = conditional ? eval_value(e, e->inst->a[1]) : NULL;
     const uint64_t *other = conditional ? eval_value(e, e->inst->a[2]) : NULL;
     uint64_t *out = eval_value(e, (uint32_t)(e->inst - e->phase->inst));
 
     for (uint32_t lane = 0; lane < e->phase->lanes; lane++) {
-        unsigned char *element;
-        uint64_t raw = 0;
-
-        if (condition && !condition[lane]) {
-            out[lane] = other[lane];
+        if (eval_is_idle(e, lane))
             continue;
-        }
-        TRY(find_element(e, lane, &element));
-        TRY(eval_shadow_read(e, lane, element, bytes));
-        memcpy(&raw, element, bytes);
-        out[lane] = widened(arg->dtype, raw);
+        if (condition && !condition[lane])
+            out[lane] = other[lane];
+        else
+            TRY(eval_read(e, lane, offset_in(e, lane), &out[lane]));
     }
     return FRIT_OK;
 }
 
 frit_status eval_store(struct eval *e)
 {
-    const struct kir_arg *arg = &e->module->args[e->inst->imm];
-    size_t bytes = element_bytes(arg);
     const uint64_t *values = eval_value(e, e->inst->a[1]);
     const uint64_t *condition = e->inst->op == KIR_store_if ? eval_value(e, e->inst->a[2]) : NULL;
 
-    for (uint32_t lane = 0; lane < e->phase->lanes; lane++) {
-        uint64_t raw = narrowed(arg->dtype, values[lane]);
-        unsigned char *element;
-
-        if (condition && !condition[lane])
-            continue;
-        TRY(find_element(e, lane, &element));
-        TRY(eval_shadow_write(e, lane, element, &raw, bytes));
-        memcpy(element, &raw, bytes);
-    }
+    for (uint32_t lane = 0; lane < e->phase->lanes; lane++)
+        if (!eval_is_idle(e, lane) && (!condition || condition[lane]))
+            TRY(eval_write(e, lane, offset_in(e, lane), values[lane]));
     return FRIT_OK;
 }
 
 frit_status eval_atomic_add(struct eval *e)
 {
-    const struct kir_arg *arg = &e->module->args[e->inst->imm];
+    const struct kir_arg *arg = &e->module->args[eval_place(e)];
     size_t bytes = element_bytes(arg);
     const uint64_t *values = eval_value(e, e->inst->a[1]);
     const uint64_t *condition = eval_value(e, e->inst->a[2]);
@@ -134,7 +145,7 @@ frit_status eval_atomic_add(struct eval *e)
 
         if (condition && !condition[lane])
             continue;
-        TRY(find_element(e, lane, &element));
+        TRY(find_element(e, lane, offset_in(e, lane), &element));
         TRY(eval_shadow_add(e, lane, element, bytes));
         memcpy(&raw, element, bytes);
         if (arg->dtype == FRIT_F32)
@@ -204,14 +215,13 @@ void eval_tiles_reset(struct eval *e)
 }
 
 /* The index into `values` of the element that a lane touches. */
-static frit_status find_tile_element(const struct eval *e, uint32_t lane, size_t *out)
+static frit_status find_tile_element(const struct eval *e, uint32_t lane, int64_t at, size_t *out)
 {
-    const struct kir_tile *tile = &e->phase->tiles[e->inst->imm];
-    int64_t at = offset_in(e, lane);
+    const struct kir_tile *tile = &e->phase->tiles[eval_place(e)];
 
     if (at < 0 || at >= (int64_t)tile->count)
         return eval_fail(e, "lane %u is at element %lld of tile %u, which has %u", lane,
-                         (long long)at, (uint32_t)e->inst->imm, tile->count);
+                         (long long)at, eval_place(e), tile->count);
     *out = (size_t)at + (tile->space == KIR_GROUP ? 0 : (size_t)lane * tile->count);
     return FRIT_OK;
 }
@@ -221,56 +231,65 @@ static frit_status race(const struct eval *e, uint32_t lane, const char *does, s
 {
     if (other == SEVERAL)
         return eval_fail(e, "lane %u %s element %zu of tile %u, which others %s, with no barrier",
-                         lane, does, at, (uint32_t)e->inst->imm, did);
+                         lane, does, at, eval_place(e), did);
     return eval_fail(e, "lane %u %s element %zu of tile %u, which lane %u %s, with no barrier",
-                     lane, does, at, (uint32_t)e->inst->imm, other - 1, did);
+                     lane, does, at, eval_place(e), other - 1, did);
+}
+
+frit_status eval_tread(struct eval *e, uint32_t lane, int64_t offset, uint64_t *out)
+{
+    const struct eval_tile *tile = &e->tiles[eval_place(e)];
+    uint32_t self = lane + 1;
+    size_t at;
+
+    TRY(find_tile_element(e, lane, offset, &at));
+    if (tile->touch) {
+        struct eval_touch *touch = &tile->touch[at];
+
+        if (touch->writer && touch->writer != self)
+            return race(e, lane, "reads", at, touch->writer, "wrote");
+        touch->reader = touch->reader && touch->reader != self ? SEVERAL : self;
+    }
+    *out = tile->values[at];
+    return FRIT_OK;
+}
+
+frit_status eval_twrite(struct eval *e, uint32_t lane, int64_t offset, uint64_t value)
+{
+    const struct eval_tile *tile = &e->tiles[eval_place(e)];
+    uint32_t self = lane + 1;
+    size_t at;
+
+    TRY(find_tile_element(e, lane, offset, &at));
+    if (tile->touch) {
+        struct eval_touch *touch = &tile->touch[at];
+
+        if (touch->reader && touch->reader != self)
+            return race(e, lane, "writes", at, touch->reader, "read");
+        if (touch->writer && touch->writer != self && tile->values[at] != value)
+            return race(e, lane, "writes", at, touch->writer, "wrote otherwise");
+        touch->writer = self;
+    }
+    tile->values[at] = value;
+    return FRIT_OK;
 }
 
 frit_status eval_tload(struct eval *e)
 {
-    const struct eval_tile *tile = &e->tiles[e->inst->imm];
     uint64_t *out = eval_value(e, (uint32_t)(e->inst - e->phase->inst));
 
-    for (uint32_t lane = 0; lane < e->phase->lanes; lane++) {
-        uint32_t self = lane + 1;
-        size_t at;
-
-        TRY(find_tile_element(e, lane, &at));
-        if (tile->touch) {
-            struct eval_touch *touch = &tile->touch[at];
-
-            if (touch->writer && touch->writer != self)
-                return race(e, lane, "reads", at, touch->writer, "wrote");
-            touch->reader = touch->reader && touch->reader != self ? SEVERAL : self;
-        }
-        out[lane] = tile->values[at];
-    }
+    for (uint32_t lane = 0; lane < e->phase->lanes; lane++)
+        TRY(eval_tread(e, lane, offset_in(e, lane), &out[lane]));
     return FRIT_OK;
 }
 
 frit_status eval_tstore(struct eval *e)
 {
-    const struct eval_tile *tile = &e->tiles[e->inst->imm];
     const uint64_t *values = eval_value(e, e->inst->a[1]);
     const uint64_t *condition = e->inst->op == KIR_tstore_if ? eval_value(e, e->inst->a[2]) : NULL;
 
-    for (uint32_t lane = 0; lane < e->phase->lanes; lane++) {
-        uint32_t self = lane + 1;
-        size_t at;
-
-        if (condition && !condition[lane])
-            continue;
-        TRY(find_tile_element(e, lane, &at));
-        if (tile->touch) {
-            struct eval_touch *touch = &tile->touch[at];
-
-            if (touch->reader && touch->reader != self)
-                return race(e, lane, "writes", at, touch->reader, "read");
-            if (touch->writer && touch->writer != self && tile->values[at] != values[lane])
-                return race(e, lane, "writes", at, touch->writer, "wrote otherwise");
-            touch->writer = self;
-        }
-        tile->values[at] = values[lane];
-    }
+    for (uint32_t lane = 0; lane < e->phase->lanes; lane++)
+        if (!condition || condition[lane])
+            TRY(eval_twrite(e, lane, offset_in(e, lane), values[lane]));
     return FRIT_OK;
 }

@@ -3,6 +3,8 @@
 #ifndef IR_EVAL_MEMORY_H
 #define IR_EVAL_MEMORY_H
 
+#include <stdint.h>
+
 #include <frit/status.h>
 
 struct eval;
@@ -12,6 +14,11 @@ frit_status eval_tiles_init(struct eval *e);
 void eval_tiles_fini(struct eval *e);
 void eval_tiles_reset(struct eval *e);
 void eval_tiles_barrier(struct eval *e);
+/* A lane reads or writes one element of the instruction's argument, or of its tile. */
+frit_status eval_read(struct eval *e, uint32_t lane, int64_t at, uint64_t *out);
+frit_status eval_write(struct eval *e, uint32_t lane, int64_t at, uint64_t value);
+frit_status eval_tread(struct eval *e, uint32_t lane, int64_t offset, uint64_t *out);
+frit_status eval_twrite(struct eval *e, uint32_t lane, int64_t offset, uint64_t value);
 /* The instructions of memory. */
 frit_status eval_load(struct eval *e);
 frit_status eval_store(struct eval *e);

@@ -125,7 +125,7 @@ static uint32_t name_of(const struct eval *e, uint32_t lane)
 static frit_status race(const struct eval *e, uint32_t lane, const char *does, uint32_t other,
                         const char *did)
 {
-    uint32_t arg = (uint32_t)e->inst->imm;
+    uint32_t arg = eval_place(e);
 
     if (other >= ADDERS)
         return eval_fail(e, "lane %u %s an element of argument %u that others %s in this phase",
@@ -140,14 +140,14 @@ static frit_status race(const struct eval *e, uint32_t lane, const char *does, u
 /* The granules of an element, from the first one. */
 static struct eval_touch *touch_at(const struct eval *e, const unsigned char *element)
 {
-    const struct eval_region *region = &e->regions[e->region_of[e->inst->imm]];
+    const struct eval_region *region = &e->regions[e->region_of[eval_place(e)]];
 
     return region->touch + ((uintptr_t)element - region->low) / region->granule;
 }
 
 static uint64_t granules_of(const struct eval *e, size_t bytes)
 {
-    return bytes / e->regions[e->region_of[e->inst->imm]].granule;
+    return bytes / e->regions[e->region_of[eval_place(e)]].granule;
 }
 
 frit_status eval_shadow_read(const struct eval *e, uint32_t lane, const unsigned char *element,

@@ -25,6 +25,12 @@ struct eval_tile {
     struct eval_touch *touch; /* of a group's tile */
 };
 
+/* The round of an each: lane i of a team has element round * team + i. */
+struct eval_each {
+    const struct kir_inst *inst; /* NULL: there is none around what runs */
+    uint32_t round;
+};
+
 struct eval {
     const struct kir_module *module;
     const struct kir_phase *phase;
@@ -36,6 +42,8 @@ struct eval {
     uint64_t *values;      /* of instruction i in lane k: values[i * lanes + k] */
     uint64_t *carried;     /* what `next` moves at once: as many as the phase's values */
     struct eval_tile *tiles;
+    uint64_t **fragments; /* per fragment: elements row by row, team after team */
+    struct eval_each each;
     struct eval_region *regions; /* as many as arguments, some unused */
     uint32_t *region_of;         /* per argument */
     frit_err *err;
@@ -44,6 +52,26 @@ struct eval {
 static inline uint64_t *eval_value(const struct eval *e, uint32_t inst)
 {
     return e->values + (size_t)inst * e->phase->lanes;
+}
+
+/* Number of the instruction's argument or tile. */
+static inline uint32_t eval_place(const struct eval *e)
+{
+    return kir_op_info(e->inst->op)->imm == KIR_IMM_PLACE
+               ? kir_fragment_place_of(e->inst->imm).place
+               : (uint32_t)e->inst->imm;
+}
+
+static inline uint32_t eval_elements(const struct eval *e, uint32_t fragment)
+{
+    return e->phase->fragments[fragment].rows * e->phase->fragments[fragment].columns;
+}
+
+/* Whether the lane has no element in this round of an each. */
+static inline bool eval_is_idle(const struct eval *e, uint32_t lane)
+{
+    return e->each.inst && e->each.round * e->phase->team + lane % e->phase->team >=
+                               eval_elements(e, (uint32_t)e->each.inst->imm);
 }
 
 /* Puts the place in front of the reason. */

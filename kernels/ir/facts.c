@@ -216,6 +216,13 @@ static struct known rule_tload(const struct walk *w)
     return w->phase->tiles[w->inst->imm].space == KIR_GROUP ? rule_same(w) : varying;
 }
 
+/* Which lane has which element is not said. */
+static struct known rule_element(const struct walk *w)
+{
+    (void)w;
+    return varying;
+}
+
 /* A phi's first value, and what the end of its loop gives it as far as that is known by now. */
 static struct known rule_phi(const struct walk *w)
 {
@@ -291,6 +298,9 @@ static uint32_t same_of(const struct walk *w, uint32_t kind)
     switch (w->inst->op) {
     case KIR_lane:
     case KIR_shift:
+    case KIR_each:
+    case KIR_row:
+    case KIR_column:
         return 1;
     case KIR_shr:
         return shr_same(w);
@@ -359,6 +369,7 @@ static const rule_fn rules[KIR_OPS] = {
     [KIR_neg] = rule_neg,       [KIR_select] = rule_select, [KIR_i32] = rule_convert,
     [KIR_i64] = rule_convert,   [KIR_u64] = rule_convert,   [KIR_tload] = rule_tload,
     [KIR_first] = rule_uniform, [KIR_for] = rule_uniform,   [KIR_phi] = rule_phi,
+    [KIR_each] = rule_element,  [KIR_row] = rule_element,   [KIR_column] = rule_element,
 };
 
 /* ---- rounds ---- */

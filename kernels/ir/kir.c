@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/fail.h"
 
 enum { NONE, SAME, FREE, B, I32, I64, F32, F64 };
 
@@ -73,6 +74,7 @@ void kir_fini(struct kir_module *module)
     for (uint32_t i = 0; i < module->n_phases; i++) {
         free(module->phases[i].inst);
         free(module->phases[i].tiles);
+        free(module->phases[i].fragments);
     }
     free(module->phases);
     free(module->args);
@@ -126,6 +128,52 @@ uint32_t kir_tile(struct kir_module *module, enum kir_space space, enum kir_type
     return phase->n_tiles++;
 }
 
+uint32_t kir_fragment(struct kir_module *module, const struct kir_fragment *fragment)
+{
+    struct kir_phase *phase;
+
+    if (module->failed)
+        return 0;
+    phase = last_phase(module);
+    if (!array_grow(&phase->fragments, &phase->fragments_capacity, phase->n_fragments, 1,
+                    sizeof(*phase->fragments))) {
+        module->failed = true;
+        return 0;
+    }
+    phase->fragments[phase->n_fragments] = *fragment;
+    return phase->n_fragments++;
+}
+
+frit_status kir_refuse_fragments(const struct kir_module *module, frit_err *err)
+{
+    for (uint32_t i = 0; i < module->n_phases; i++)
+        if (module->phases[i].n_fragments)
+            return fail(err, FRIT_UNSUPPORTED, "kernel %s: there is no code for fragments",
+                        module->name);
+    return FRIT_OK;
+}
+
+enum { PLACE_SHIFT = 16, TILE_BIT = 48, COLUMNS_BIT = 49 };
+
+uint64_t kir_fragment_imm(const struct kir_fragment_place *place)
+{
+    return (place->fragment & 0xffff) | (uint64_t)place->place << PLACE_SHIFT |
+           (uint64_t)place->is_tile << TILE_BIT | (uint64_t)place->by_columns << COLUMNS_BIT;
+}
+
+struct kir_fragment_place kir_fragment_place_of(uint64_t imm)
+{
+    return (struct kir_fragment_place){.fragment = imm & 0xffff,
+                                       .is_tile = imm >> TILE_BIT & 1,
+                                       .place = (uint32_t)(imm >> PLACE_SHIFT),
+                                       .by_columns = imm >> COLUMNS_BIT & 1};
+}
+
+uint64_t kir_product(uint32_t sum, uint32_t left, uint32_t right)
+{
+    return (sum & 0xffff) | (uint64_t)(left & 0xffff) << 16 | (uint64_t)(right & 0xffff) << 32;
+}
+
 enum kir_type kir_type_at(const struct kir_module *module, uint32_t value)
 {
     return module->failed || value == KIR_NONE ? KIR_VOID : last_phase(module)->inst[value].type;
@@ -138,9 +186,9 @@ static uint8_t next_level(const struct kir_phase *phase)
 
     if (!last)
         return 0;
-    if (last->op == KIR_for || last->op == KIR_if)
+    if (kir_opens(last->op))
         return (uint8_t)(last->level + 1);
-    return last->op == KIR_next || last->op == KIR_end ? (uint8_t)(last->level - 1) : last->level;
+    return kir_closes(last->op) ? (uint8_t)(last->level - 1) : last->level;
 }
 
 static uint32_t append(struct kir_module *module, const struct kir_inst *inst)
@@ -286,4 +334,19 @@ void kir_if(struct kir_module *module, uint32_t condition)
 void kir_end(struct kir_module *module)
 {
     close(module, KIR_if, &(struct kir_inst){.op = KIR_end, .a = {KIR_NONE, KIR_NONE, KIR_NONE}});
+}
+
+uint32_t kir_each(struct kir_module *module, uint32_t fragment)
+{
+    const struct kir_phase *phase = module->failed ? NULL : last_phase(module);
+
+    if (!phase || fragment >= phase->n_fragments)
+        return KIR_NONE;
+    return kir_emit_as(module, KIR_each, kir_type_of(phase->fragments[fragment].dtype), fragment,
+                       KIR_NONE, KIR_NONE, KIR_NONE);
+}
+
+void kir_done(struct kir_module *module, uint32_t value)
+{
+    close(module, KIR_each, &(struct kir_inst){.op = KIR_done, .a = {value, KIR_NONE, KIR_NONE}});
 }

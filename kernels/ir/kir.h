@@ -20,6 +20,10 @@
  * grid is a line of groups, those of the first space, then those of the next, and `group 0` is a
  * group's number in its space.  Spaces write nothing that another one touches.
  *
+ * Fragments are matrices: a team, `team` neighbouring lanes of a group, holds one together.  They
+ * are not values but variables, which instructions name; a loop changes them as it changes memory.
+ * Which lane has which element is not said.  A target lists the shapes that it multiplies.
+ *
  * Types: B one bit; I32, I64, F32, F64.  Smaller ones exist in memory only.  The text form is in
  * text.h, the rules that every module keeps in verify.h.  Not thread-safe; a finished module is
  * read by any thread. */
@@ -30,6 +34,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <frit/status.h>
 #include <frit/types.h>
 
 #include "base/arena.h"
@@ -57,7 +62,10 @@ enum kir_imm {
     KIR_IMM_ARG,
     KIR_IMM_TILE,
     KIR_IMM_LANES,
-    KIR_IMM_LOOP
+    KIR_IMM_LOOP,
+    KIR_IMM_FRAGMENT, /* a number */
+    KIR_IMM_PLACE,    /* struct kir_fragment_place */
+    KIR_IMM_PRODUCT   /* three fragments: kir_product */
 };
 
 struct kir_op_info {
@@ -87,6 +95,27 @@ struct kir_tile {
     uint32_t count; /* elements */
 };
 
+/* What a fragment is in a product of matrices. */
+enum kir_use { KIR_LEFT, KIR_RIGHT, KIR_SUM };
+
+/* A matrix that a team of lanes holds together: a variable of the phase, with any elements at its
+ * begin. */
+struct kir_fragment {
+    uint32_t use;   /* enum kir_use */
+    uint32_t dtype; /* of elements in memory; of a KIR_SUM that of sums: F32, F64 or I32 */
+    uint32_t rows, columns;
+};
+
+enum { KIR_MAX_SIDE = 256 }; /* rows, columns of a fragment */
+
+/* Where mload and mstore find elements, and those of which fragment. */
+struct kir_fragment_place {
+    uint32_t fragment;
+    bool is_tile; /* of the group; else an argument */
+    uint32_t place;
+    bool by_columns;
+};
+
 enum { KIR_READ = 1, KIR_WRITE = 2 };
 
 struct kir_arg {
@@ -100,6 +129,9 @@ struct kir_phase {
     struct kir_inst *inst;
     uint32_t n_tiles, tiles_capacity;
     struct kir_tile *tiles;
+    uint32_t team; /* lanes that hold a fragment together, a power of two; 0: there are none */
+    uint32_t n_fragments, fragments_capacity;
+    struct kir_fragment *fragments;
 };
 
 struct kir_module {
@@ -116,6 +148,18 @@ struct kir_module {
 };
 
 const struct kir_op_info *kir_op_info(uint32_t op);
+
+/* Whether it begins, or ends, what stands one level deeper. */
+static inline bool kir_opens(uint32_t op)
+{
+    return op == KIR_for || op == KIR_if || op == KIR_each;
+}
+
+static inline bool kir_closes(uint32_t op)
+{
+    return op == KIR_next || op == KIR_end || op == KIR_done;
+}
+
 const char *kir_type_name(uint32_t type);
 /* Of a value loaded from memory of this dtype; KIR_VOID: there is none. */
 enum kir_type kir_type_of(uint32_t dtype);
@@ -132,6 +176,20 @@ uint32_t kir_arg(struct kir_module *module, uint32_t dtype, uint32_t access);
 void kir_phase(struct kir_module *module, uint32_t lanes);
 uint32_t kir_tile(struct kir_module *module, enum kir_space space, enum kir_type type,
                   uint32_t count);
+
+/* Declares a fragment of the last phase; returns its number. */
+uint32_t kir_fragment(struct kir_module *module, const struct kir_fragment *fragment);
+/* FRIT_UNSUPPORTED if a phase has fragments: for emitters that know none. */
+frit_status kir_refuse_fragments(const struct kir_module *module, frit_err *err);
+/* Immediates of mload and mstore, and of mma: sum += left * right. */
+uint64_t kir_fragment_imm(const struct kir_fragment_place *place);
+struct kir_fragment_place kir_fragment_place_of(uint64_t imm);
+uint64_t kir_product(uint32_t sum, uint32_t left, uint32_t right);
+/* Number `i` of those of mma: sum, left, right. */
+static inline uint32_t kir_factor(uint64_t imm, uint32_t i)
+{
+    return imm >> 16 * i & 0xffff;
+}
 
 /* An instruction with up to three operands (KIR_NONE where there are fewer).  The type is that of
  * the row; FREE rows have their own calls. */
@@ -183,6 +241,9 @@ uint32_t kir_phi(struct kir_module *module, uint32_t first);
 void kir_next(struct kir_module *module, const uint32_t *values, uint32_t n);
 void kir_if(struct kir_module *module, uint32_t condition);
 void kir_end(struct kir_module *module);
+/* Begins what is done for each element of an accumulator, and returns that; kir_done ends it. */
+uint32_t kir_each(struct kir_module *module, uint32_t fragment);
+void kir_done(struct kir_module *module, uint32_t value);
 
 enum kir_type kir_type_at(const struct kir_module *module, uint32_t value); /* last phase */
 

@@ -299,6 +299,36 @@ static frit_status parse_tile(struct parser *p)
     return FRIT_OK;
 }
 
+static frit_status parse_team(struct parser *p)
+{
+    TRY(want_phase(p));
+    return want_u32(p, &p->module->phases[p->module->n_phases - 1].team);
+}
+
+static frit_status want_use(struct parser *p, uint32_t *out)
+{
+    next_word(p);
+    for (*out = KIR_LEFT; *out <= KIR_SUM; ++*out)
+        if (str_is(p->word, text_use(*out)))
+            return FRIT_OK;
+    return bad(p, "%s stands where there may be: left, right, sum", shown(p));
+}
+
+static frit_status parse_fragment(struct parser *p)
+{
+    const struct kir_module *module = p->module;
+    struct kir_fragment fragment = {0};
+
+    TRY(want_phase(p));
+    TRY(want_next(p, "f", module->phases[module->n_phases - 1].n_fragments));
+    TRY(want_use(p, &fragment.use));
+    TRY(want_dtype(p, &fragment.dtype));
+    TRY(want_u32(p, &fragment.rows));
+    TRY(want_u32(p, &fragment.columns));
+    kir_fragment(p->module, &fragment);
+    return FRIT_OK;
+}
+
 /* ---- instructions ---- */
 
 static frit_status parse_const(struct parser *p, enum kir_type type, uint64_t *out)
@@ -334,6 +364,46 @@ static frit_status parse_narrow(struct parser *p, uint64_t *out)
                shown(p));
 }
 
+static frit_status want_fragment(struct parser *p, uint32_t *out)
+{
+    uint64_t number = 0;
+
+    TRY(want_number(p, "f", UINT16_MAX, &number));
+    *out = (uint32_t)number;
+    return FRIT_OK;
+}
+
+/* "f1 a0 rows" */
+static frit_status parse_place(struct parser *p, uint64_t *out)
+{
+    struct kir_fragment_place place = {0};
+    uint64_t number = 0;
+    const char *at;
+
+    TRY(want_fragment(p, &place.fragment));
+    at = p->at;
+    place.is_tile = next_word(p) && p->word.ptr[0] == 't';
+    p->at = at;
+    TRY(want_number(p, place.is_tile ? "t" : "a", UINT32_MAX, &number));
+    place.place = (uint32_t)number;
+    next_word(p);
+    place.by_columns = str_is(p->word, "columns");
+    if (!place.by_columns && !str_is(p->word, "rows"))
+        return bad(p, "%s stands where there may be: rows, columns", shown(p));
+    *out = kir_fragment_imm(&place);
+    return FRIT_OK;
+}
+
+static frit_status parse_product(struct parser *p, uint64_t *out)
+{
+    uint32_t f[3];
+
+    for (uint32_t i = 0; i < 3; i++)
+        TRY(want_fragment(p, &f[i]));
+    *out = kir_product(f[0], f[1], f[2]);
+    return FRIT_OK;
+}
+
 static frit_status parse_imm(struct parser *p, enum kir_imm kind, enum kir_type type, uint64_t *out)
 {
     *out = 0;
@@ -349,6 +419,12 @@ static frit_status parse_imm(struct parser *p, enum kir_imm kind, enum kir_type 
         return want_number(p, "a", UINT32_MAX, out);
     case KIR_IMM_TILE:
         return want_number(p, "t", UINT32_MAX, out);
+    case KIR_IMM_FRAGMENT:
+        return want_number(p, "f", UINT16_MAX, out);
+    case KIR_IMM_PLACE:
+        return parse_place(p, out);
+    case KIR_IMM_PRODUCT:
+        return parse_product(p, out);
     case KIR_IMM_NUMBER:
     case KIR_IMM_DIM:
     case KIR_IMM_LANES:
@@ -428,8 +504,13 @@ static frit_status parse_body(struct parser *p, enum kir_op op, enum kir_type ty
         kir_end(p->module);
         return FRIT_OK;
     }
-    if (op == KIR_if)
-        TRY(push(p, KIR_if));
+    if (op == KIR_done) {
+        TRY(pop(p, KIR_each));
+        kir_done(p->module, a[0]);
+        return FRIT_OK;
+    }
+    if (kir_opens(op))
+        TRY(push(p, op));
     kir_emit_as(p->module, op, type, imm, a[0], a[1], a[2]);
     return FRIT_OK;
 }
@@ -486,7 +567,7 @@ static frit_status parse_line(struct parser *p)
     } heads[] = {
         {"wide", parse_wide},     {"spaces", parse_spaces}, {"params", parse_params},
         {"arg", parse_arg},       {"tile", parse_tile},     {"phase", parse_phase},
-        {"kernel", parse_kernel},
+        {"kernel", parse_kernel}, {"team", parse_team},     {"fragment", parse_fragment},
     };
 
     if (!p->module->name && !str_is(p->word, "kernel"))

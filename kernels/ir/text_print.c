@@ -52,6 +52,14 @@ static void print_const(struct str *out, const struct kir_inst *inst)
     }
 }
 
+static void print_place(struct str *out, uint64_t imm)
+{
+    const struct kir_fragment_place place = kir_fragment_place_of(imm);
+
+    str_addf(out, " f%u %c%u %s", place.fragment, place.is_tile ? 't' : 'a', place.place,
+             place.by_columns ? "columns" : "rows");
+}
+
 static void print_imm(struct str *out, const struct kir_inst *inst)
 {
     switch (kir_op_info(inst->op)->imm) {
@@ -69,6 +77,16 @@ static void print_imm(struct str *out, const struct kir_inst *inst)
         break;
     case KIR_IMM_TILE:
         str_addf(out, " t%" PRIu64, inst->imm);
+        break;
+    case KIR_IMM_FRAGMENT:
+        str_addf(out, " f%" PRIu64, inst->imm);
+        break;
+    case KIR_IMM_PLACE:
+        print_place(out, inst->imm);
+        break;
+    case KIR_IMM_PRODUCT:
+        str_addf(out, " f%u f%u f%u", kir_factor(inst->imm, 0), kir_factor(inst->imm, 1),
+                 kir_factor(inst->imm, 2));
         break;
     case KIR_IMM_NUMBER:
     case KIR_IMM_DIM:
@@ -108,7 +126,7 @@ static void print_links(struct str *out, const struct kir_module *module,
 static void print_inst(struct str *out, const struct kir_module *module,
                        const struct kir_inst *inst, uint32_t at)
 {
-    bool closes = inst->op == KIR_next || inst->op == KIR_end;
+    bool closes = kir_closes(inst->op);
     const struct kir_op_info *info;
 
     for (uint32_t i = closes; i <= inst->level; i++)
@@ -138,6 +156,14 @@ static void print_phase(struct str *out, const struct kir_module *module,
 
         str_addf(out, "tile t%u %s %s %u\n", i, tile->space == KIR_GROUP ? "group" : "lane",
                  type_name(tile->type), tile->count);
+    }
+    if (phase->team)
+        str_addf(out, "team %u\n", phase->team);
+    for (uint32_t i = 0; i < phase->n_fragments; i++) {
+        const struct kir_fragment *f = &phase->fragments[i];
+
+        str_addf(out, "fragment f%u %s %s %u %u\n", i, text_use(f->use), text_dtype(f->dtype),
+                 f->rows, f->columns);
     }
     for (uint32_t i = 0; i < phase->n; i++)
         print_inst(out, module, &phase->inst[i], i);

@@ -19,6 +19,13 @@ static inline const char *text_dtype(uint32_t dtype)
     }
 }
 
+static inline const char *text_use(uint32_t use)
+{
+    static const char *const words[] = {"left", "right", "sum"};
+
+    return use <= KIR_SUM ? words[use] : "?";
+}
+
 /* The type that `wrap` keeps and `round` rounds to; 0 is none. */
 static inline uint32_t text_narrow(int64_t imm)
 {

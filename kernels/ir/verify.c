@@ -43,8 +43,8 @@ static void go_to(struct verify *v, uint32_t at)
 
 static frit_status check_pair(struct verify *v, uint32_t opener)
 {
-    const char *wanted = v->inst->op == KIR_next ? "for" : "if";
-    uint32_t op = v->inst->op == KIR_next ? KIR_for : KIR_if;
+    uint32_t op = v->inst->op == KIR_next ? KIR_for : v->inst->op == KIR_end ? KIR_if : KIR_each;
+    const char *wanted = kir_op_info(op)->name;
 
     if (opener == KIR_NONE || v->phase->inst[opener].op != op)
         return bad(v, "the innermost open loop or if is not '%s'", wanted);
@@ -67,11 +67,11 @@ static frit_status check_nesting(struct verify *v)
         if (v->inst->level != depth)
             return bad(v, "stands at level %u and says %u", depth, v->inst->level);
         v->scope[i] = open;
-        if (op == KIR_next || op == KIR_end) {
+        if (kir_closes(op)) {
             TRY(check_pair(v, open));
             open = v->scope[open];
             depth--;
-        } else if (op == KIR_for || op == KIR_if) {
+        } else if (kir_opens(op)) {
             if (depth == KIR_MAX_DEPTH)
                 return bad(v, "is nested deeper than %u", KIR_MAX_DEPTH);
             open = i;
@@ -101,8 +101,8 @@ static frit_status check_use(struct verify *v, uint32_t value, uint32_t at)
         return bad(v, "uses %%%u, which is made later", value);
     if (inst[value].type == KIR_VOID)
         return bad(v, "uses %%%u, which has no value", value);
-    /* A counter is made in its loop, a phi around it. */
-    scope = inst[value].op == KIR_for ? value : v->scope[value];
+    /* A counter and an element are made in what they begin, a phi around it. */
+    scope = inst[value].op == KIR_for || inst[value].op == KIR_each ? value : v->scope[value];
     if (inst[value].op == KIR_phi)
         scope = v->scope[scope];
     if (scope != KIR_NONE && inst[scope].pair < at)
@@ -238,12 +238,123 @@ static bool narrow_is_right(const struct kir_inst *inst)
                : inst->imm < FRIT_DTYPE_LIMIT && kir_is_16_bit_float((uint32_t)inst->imm);
 }
 
+/* ---- fragments ---- */
+
+static const struct kir_fragment *find_fragment(const struct verify *v, uint32_t number)
+{
+    return number < v->phase->n_fragments ? &v->phase->fragments[number] : NULL;
+}
+
+static bool is_sum(const struct kir_fragment *fragment)
+{
+    return fragment && fragment->use == KIR_SUM;
+}
+
+/* mfill and each: of an accumulator. */
+static frit_status check_sum(struct verify *v)
+{
+    const struct kir_fragment *fragment =
+        v->inst->imm > UINT16_MAX ? NULL : find_fragment(v, (uint32_t)v->inst->imm);
+    uint32_t type = v->inst->op == KIR_each ? v->inst->type : v->phase->inst[v->inst->a[0]].type;
+
+    if (!is_sum(fragment))
+        return bad(v, "fragment %llu is no sum", (unsigned long long)v->inst->imm);
+    return type == kir_type_of(fragment->dtype) ? FRIT_OK
+                                                : bad(v, "an element of fragment %u is not %s",
+                                                      (uint32_t)v->inst->imm, kir_type_name(type));
+}
+
+static frit_status check_fragment_tile(struct verify *v, const struct kir_fragment *fragment,
+                                       uint32_t number)
+{
+    const struct kir_tile *tile = number < v->phase->n_tiles ? &v->phase->tiles[number] : NULL;
+
+    if (!tile || tile->space != KIR_GROUP)
+        return bad(v, "tile %u is none of the group", number);
+    if (tile->type != kir_type_of(fragment->dtype) ||
+        frit_storage_bytes(fragment->dtype, 1) != type_bits(tile->type) / 8)
+        return bad(v, "tile %u and the fragment have other elements", number);
+    return FRIT_OK;
+}
+
+static frit_status check_place(struct verify *v)
+{
+    const struct kir_fragment_place place = kir_fragment_place_of(v->inst->imm);
+    const struct kir_fragment *fragment = find_fragment(v, place.fragment);
+    const bool stores = v->inst->op == KIR_mstore;
+    const struct kir_arg *arg;
+
+    if (!fragment || (stores && !is_sum(fragment)))
+        return bad(v, "fragment %u is none%s", place.fragment, stores ? " of sums" : "");
+    if (place.is_tile)
+        return check_fragment_tile(v, fragment, place.place);
+    if (place.place >= v->module->n_args)
+        return bad(v, "there are %u arguments", v->module->n_args);
+    arg = &v->module->args[place.place];
+    if (!(arg->access & (stores ? KIR_WRITE : KIR_READ)))
+        return bad(v, "argument %u may not be %s", place.place, stores ? "written" : "read");
+    if (stores ? kir_type_of(arg->dtype) != kir_type_of(fragment->dtype)
+               : arg->dtype != fragment->dtype)
+        return bad(v, "argument %u and the fragment have other elements", place.place);
+    return FRIT_OK;
+}
+
+static frit_status check_product(struct verify *v)
+{
+    const struct kir_fragment *sum = find_fragment(v, kir_factor(v->inst->imm, 0));
+    const struct kir_fragment *left = find_fragment(v, kir_factor(v->inst->imm, 1));
+    const struct kir_fragment *right = find_fragment(v, kir_factor(v->inst->imm, 2));
+
+    if (!is_sum(sum) || !left || left->use != KIR_LEFT || !right || right->use != KIR_RIGHT)
+        return bad(v, "takes a sum, a left and a right fragment");
+    if (sum->rows != left->rows || left->columns != right->rows || right->columns != sum->columns ||
+        left->dtype != right->dtype || kir_type_of(left->dtype) != kir_type_of(sum->dtype))
+        return bad(v, "the fragments do not fit each other");
+    return FRIT_OK;
+}
+
+/* Whether an instruction may stand in an each: what a lane does alone, without control. */
+static bool may_be_in_each(const struct kir_inst *inst)
+{
+    switch (inst->op) {
+    case KIR_load:
+    case KIR_load_if:
+    case KIR_store:
+    case KIR_store_if:
+    case KIR_row:
+    case KIR_column:
+    case KIR_param:
+    case KIR_group:
+        return true;
+    default:
+        return inst->op < KIR_load && inst->op != KIR_lane;
+    }
+}
+
+/* What stands in an each, and that row and column stand nowhere else. */
+static frit_status check_in_each(struct verify *v)
+{
+    const uint32_t op = v->inst->op, scope = v->scope[v->place.at];
+    const bool inside = scope != KIR_NONE && v->phase->inst[scope].op == KIR_each;
+
+    if (inside && op != KIR_done && !may_be_in_each(v->inst))
+        return bad(v, "may not stand in an each");
+    return inside || (op != KIR_row && op != KIR_column) ? FRIT_OK
+                                                         : bad(v, "stands outside of an each");
+}
+
 static frit_status check_imm(struct verify *v)
 {
     const struct kir_inst *inst = v->inst;
     bool right = false;
 
     switch (kir_op_info(inst->op)->imm) {
+    case KIR_IMM_FRAGMENT:
+        return check_sum(v);
+    case KIR_IMM_PLACE:
+        return check_place(v);
+    case KIR_IMM_PRODUCT:
+        return check_product(v);
     case KIR_IMM_ARG:
         return check_arg(v);
     case KIR_IMM_TILE:
@@ -329,6 +440,7 @@ static frit_status check_next(struct verify *v)
 
 static frit_status check_inst(struct verify *v)
 {
+    TRY(check_in_each(v));
     TRY(check_operands(v));
     TRY(check_result(v));
     TRY(check_imm(v));
@@ -336,6 +448,9 @@ static frit_status check_inst(struct verify *v)
         return check_for(v);
     if (v->inst->op == KIR_phi)
         return check_phi(v);
+    if (v->inst->op == KIR_done &&
+        v->phase->inst[v->inst->a[0]].type != v->phase->inst[v->inst->pair].type)
+        return bad(v, "the element is of another type");
     return v->inst->op == KIR_next ? check_next(v) : FRIT_OK;
 }
 
@@ -358,6 +473,27 @@ static frit_status check_uniform_values(struct verify *v, const struct facts *fa
     return FRIT_OK;
 }
 
+/* Values that a team takes, and those from outside of an each, are the same in all of its lanes. */
+static frit_status check_team_values(struct verify *v, const struct facts *facts)
+{
+    uint32_t each = KIR_NONE;
+
+    for (uint32_t i = 0; i < v->phase->n; i++) {
+        const uint32_t op = v->phase->inst[i].op;
+        const bool takes = op == KIR_mfill || op == KIR_mload || op == KIR_mstore;
+
+        go_to(v, i);
+        for (uint32_t k = 0; (takes || each != KIR_NONE) && k < kir_op_info(op)->n; k++) {
+            const uint32_t value = v->inst->a[k];
+
+            if ((each == KIR_NONE || value < each) && facts->of[value].same < v->phase->team)
+                return bad(v, "%%%u is not the same in all lanes of a team", value);
+        }
+        each = op == KIR_each ? i : op == KIR_done ? KIR_NONE : each;
+    }
+    return FRIT_OK;
+}
+
 static frit_status check_uniform(struct verify *v)
 {
     struct facts facts;
@@ -365,11 +501,38 @@ static frit_status check_uniform(struct verify *v)
 
     TRY(facts_init(&facts, v->module, v->place.phase, v->err));
     st = check_uniform_values(v, &facts);
+    if (!st && v->phase->n_fragments)
+        st = check_team_values(v, &facts);
     facts_fini(&facts);
     return st;
 }
 
 /* ---- the module ---- */
+
+static bool is_sum_dtype(uint32_t dtype)
+{
+    return dtype == FRIT_F32 || dtype == FRIT_F64 || dtype == FRIT_I32;
+}
+
+static frit_status check_fragments(struct verify *v)
+{
+    const struct kir_phase *phase = v->phase;
+
+    if (phase->n_fragments ? !is_power_of_two(phase->team) || phase->team > phase->lanes
+                           : phase->team)
+        return bad(v, "a team of %u lanes", phase->team);
+    if (phase->n_fragments > UINT16_MAX)
+        return bad(v, "%u fragments", phase->n_fragments);
+    for (uint32_t i = 0; i < phase->n_fragments; i++) {
+        const struct kir_fragment *f = &phase->fragments[i];
+
+        if (f->use > KIR_SUM || kir_type_of(f->dtype) <= KIR_B || !f->rows || !f->columns ||
+            f->rows > KIR_MAX_SIDE || f->columns > KIR_MAX_SIDE ||
+            (f->use == KIR_SUM && !is_sum_dtype(f->dtype)))
+            return bad(v, "fragment %u is of no use, of no such dtype, or of no such size", i);
+    }
+    return FRIT_OK;
+}
 
 static frit_status check_phase_head(struct verify *v)
 {
@@ -382,7 +545,7 @@ static frit_status check_phase_head(struct verify *v)
             !tile->count)
             return bad(v, "tile %u is of no space, of no type, or empty", i);
     }
-    return FRIT_OK;
+    return check_fragments(v);
 }
 
 static frit_status check_phase(struct verify *v)

@@ -161,6 +161,7 @@ frit_status llvm_compile(struct llvm *llvm, const struct kir_module *module,
 
     *out = NULL;
     *out_bytes = 0;
+    TRY(kir_refuse_fragments(module, err));
     TRY(fatal_check(err));
     status = fatal_run(compile, &c, err);
     if (!status) {

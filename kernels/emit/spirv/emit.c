@@ -565,10 +565,12 @@ frit_status spirv_emit(const struct kir_module *module, uint32_t phase,
                        const struct spirv_target *target, bool aligned, struct spirv_code *out,
                        frit_err *err)
 {
-    struct emit *e = calloc(1, sizeof(*e));
+    struct emit *e;
     frit_status status;
 
     *out = (struct spirv_code){0};
+    TRY(kir_refuse_fragments(module, err));
+    e = calloc(1, sizeof(*e));
     if (!e)
         return fail_memory(err, sizeof(*e));
     e->module = module;

@@ -111,11 +111,13 @@ static frit_status make_all(struct make *m, frit_err *err)
 frit_status tile_compile(const struct kir_module *module, uint32_t phase, enum tile_level level,
                          struct tile_code **out, frit_err *err)
 {
-    struct tile_code *code = calloc(1, sizeof(*code));
+    struct tile_code *code;
     frit_status status;
     struct make m;
 
     *out = NULL;
+    TRY(kir_refuse_fragments(module, err));
+    code = calloc(1, sizeof(*code));
     if (!code)
         return fail_memory(err, sizeof(*code));
     code->lanes = module->phases[phase].lanes;

@@ -21,13 +21,15 @@ enum {
     DOT_PLACES = 4,
     TILE_PLACES = 4, /* of a lane at most */
     PACK_LANES = 64,
+    LEAST_PACKED = 32,    /* lanes that fill the vectors of a lane's sums */
     PACK_LEAST = 1 << 15, /* elements */
     PACK_MAX = 1 << 29,
-    KEPT_READERS = 16, /* of a copy that is kept, at least */
-    LEAST_DOT = 32,    /* a sum of that many is worth lanes of its own */
-    LEAST_ROUNDS = 32, /* of lanes along k, which pay for adding them up */
-    GATHER_COST = 8,   /* of an access whose lanes lie apart, in accesses of neighbours */
-    APART_COST = 12    /* of storing a result whose lanes lie apart, in products */
+    KEPT_READERS = 16,  /* of a copy that is kept, at least */
+    KEPT_PRODUCTS = 16, /* likewise, of a sum */
+    LEAST_DOT = 32,     /* a sum of that many is worth lanes of its own */
+    LEAST_ROUNDS = 32,  /* of lanes along k, which pay for adding them up */
+    GATHER_COST = 8,    /* of an access whose lanes lie apart, in accesses of neighbours */
+    APART_COST = 12     /* of storing a result whose lanes lie apart, in products */
 };
 
 /* ---- matching ---- */
@@ -187,18 +189,16 @@ static bool is_packed(const struct contract *c, const struct contract_side *side
 {
     const struct space *space = &c->e.space;
     uint32_t dim = contract_last_dim(space, side->tag), k = contract_last_dim(space, CONTRACT_K);
-    uint32_t least = sched_tuning(c->e.s).pack_readers;
+    bool is_kept =
+        dim != SPACE_DIMS && contract_line_cost(c, side, dim) > 1 && pack_can_keep(c, side);
+    uint32_t least = is_kept ? KEPT_READERS : sched_tuning(c->e.s).pack_readers;
     int64_t line = line_of(c, side), size, readers = contract_points(space, CONTRACT_M);
 
     if (side == &c->a)
         readers = contract_points(space, CONTRACT_N);
     if ((c->pad.used && side == &c->b) || dim == SPACE_DIMS || k == SPACE_DIMS ||
         (space->extent[k] != c->n_k && !c->pack.is_numbered) || line != space->extent[dim] ||
-        c->n_k < LEAST_DOT)
-        return false;
-    if (contract_line_cost(c, side, dim) > 1 && pack_can_keep(c, side))
-        least = KEPT_READERS;
-    if (readers < least)
+        c->n_k < (is_kept ? KEPT_PRODUCTS : LEAST_DOT) || readers < least)
         return false;
     size = c->n_k * tiles_of(line, PACK_LANES) * PACK_LANES;
     return (size >= PACK_LEAST || contract_line_cost(c, side, dim) > 1) &&
@@ -281,6 +281,18 @@ void contract_cut_line(struct contract *c, int64_t line)
             space->tag[d] = CONTRACT_BOTH;
 }
 
+/* Reduces lanes while what a group reads again and again along them does not fit a cache: the first
+ * one, or if it is packed, and so read in order, the second one. */
+static void limit_lanes(struct contract *c)
+{
+    const struct kir_tuning tuning = sched_tuning(c->e.s);
+    const uint32_t least = c->pack.used ? LEAST_PACKED : FEW_LANES;
+    const int64_t most = c->pack.used ? tuning.pack_panel : tuning.line_panel;
+
+    while (c->lanes > least && c->lanes * c->n_k > most)
+        c->lanes /= 2;
+}
+
 static void choose_lines(struct contract *c)
 {
     const struct kir_target *target = c->e.s->target;
@@ -290,8 +302,7 @@ static void choose_lines(struct contract *c)
     contract_cut_line(c, line);
     c->lanes =
         lanes_for(c->pack.used && target->lanes > PACK_LANES ? PACK_LANES : target->lanes, line);
-    while (c->lanes > FEW_LANES && !c->pack.used && c->lanes * c->n_k > 8192)
-        c->lanes /= 2;
+    limit_lanes(c);
     c->n_down = places_for(target->registers > 16 ? MANY_ROWS : FEW_ROWS,
                            contract_points(&c->e.space, c->down->tag));
     c->n_across = 1;

@@ -104,6 +104,11 @@ static void sum_lanes(const struct contract_emitter *w, uint32_t begin, uint32_t
     kir_next(w->m, next, w->n);
 }
 
+static bool is_inside(const struct contract_emitter *w)
+{
+    return w->c->sums_inside && w->c->form == CONTRACT_LINES && w->c->k.n > 1;
+}
+
 static void sum_range(const struct contract_emitter *w, uint32_t begin, uint32_t end,
                       uint32_t *sums)
 {
@@ -114,7 +119,7 @@ static void sum_range(const struct contract_emitter *w, uint32_t begin, uint32_t
     else if (w->c->form == CONTRACT_SLICES)
         slices_sum(w, begin, end, sums);
     else
-        sum_dims(w, 0, begin, end, sums);
+        sum_dims(w, is_inside(w) ? w->c->k.n - 1 : 0, begin, end, sums);
 }
 
 /* What sum_range counts, and how much of that makes a block. */
@@ -145,6 +150,27 @@ static void sum_blocks(const struct contract_emitter *w, int64_t rounds, uint32_
     for (uint32_t i = 0; i < w->n; i++)
         parts[i] = op2(w, KIR_add, sums[i], parts[i]);
     kir_next(w->m, parts, w->n);
+}
+
+/* All of k from dim number `level` on: blocks lie along the innermost dim. */
+static void sum_inside(const struct contract_emitter *w, uint32_t level, uint32_t *sums)
+{
+    const struct delinearizer *k = &w->c->k;
+    uint32_t end =
+        level ? k->extent[level] : sched_add_index(w->e->s, w->e->space.extent[k->dim[0]]);
+    uint32_t mark = expr_mark(w->e), next[CONTRACT_SUMS];
+
+    if (level + 1 == k->n) {
+        sum_blocks(w, SUM_BLOCK_CONTRACT, index_const(w, 0), end, sums);
+        return;
+    }
+    expr_set(w->e, k->dim[level], work_loop(w, index_const(w, 0), end, 1, sums));
+    expr_hoist(w->e);
+    for (uint32_t i = 0; i < w->n; i++)
+        next[i] = sums[i];
+    sum_inside(w, level + 1, next);
+    expr_release(w->e, mark);
+    kir_next(w->m, next, w->n);
 }
 
 void work_range(const struct contract_emitter *w, uint32_t begin, uint32_t end, bool long_sum,
@@ -188,6 +214,10 @@ static void emit_sums(const struct contract_emitter *w, uint32_t *sums)
         return;
     if (c->k.n == 0 && c->form != CONTRACT_TILES) {
         emit_products(w, KIR_NONE, KIR_NONE, sums);
+        return;
+    }
+    if (is_inside(w)) {
+        sum_inside(w, 0, sums);
         return;
     }
     outer = range_of(w);

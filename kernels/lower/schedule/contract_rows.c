@@ -7,8 +7,9 @@
 #include "lower/schedule/contract_pad.h"
 
 enum {
-    PAD_READERS = 8,   /* outputs that read an element of the copy, at least */
-    PAD_MAX = 1 << 28, /* its elements */
+    LONG_CHANNELS = 16, /* or as many, for which weights are packed */
+    PAD_READERS = 8,    /* outputs that read an element of the copy, at least */
+    PAD_MAX = 1 << 28,  /* its elements */
 };
 
 /* Operand 2, of rank 1, where there is one: along one coordinate of the result. */
@@ -159,24 +160,6 @@ static void conv_places(struct conv *conv, struct contract *c)
     }
 }
 
-/* The places within a window. */
-static void conv_window(struct conv *conv, struct contract *c)
-{
-    struct space *space = &c->e.space;
-
-    c->n_k = conv->w[1];
-    for (uint32_t d = 2; d < conv->rank; d++)
-        c->n_k *= conv->w[d];
-    if (c->n_k == 0)
-        return;
-    conv->of_w.at[1] = space_dim(space, conv->w[1], CONTRACT_K);
-    space_add(&conv->of_x.at[1], &conv->of_w.at[1], 1);
-    for (uint32_t d = 2; d < conv->rank; d++) {
-        conv->of_w.at[d] = space_dim(space, conv->w[d], CONTRACT_K);
-        space_add(&conv->of_x.at[d], &conv->of_w.at[d], or_one(conv->attrs->dilation[d - 2]));
-    }
-}
-
 /* Whether lanes are parts of a processor's vectors, which read neighbours alone well. */
 static bool has_vectors(const struct contract *c)
 {
@@ -185,16 +168,59 @@ static bool has_vectors(const struct contract *c)
     return target->lanes_interleaved && !target->stages_tiles;
 }
 
-/* Plans the number of a product of a sum, by which packed weights are read. */
-static void plan_number(const struct conv *conv, struct contract *c)
+/* The dim of k along which the window has the most products is the innermost one where loads do not
+ * depend on that: rounds of its loop are long. */
+static bool sums_channels(const struct conv *conv, const struct contract *c)
+{
+    return has_vectors(c) && conv->w[1] >= LONG_CHANNELS &&
+           conv->y[1] / conv->groups >= LONG_CHANNELS;
+}
+
+static void add_window_dim(struct conv *conv, struct contract *c, uint32_t d)
+{
+    int64_t step = d == 1 ? 1 : or_one(conv->attrs->dilation[d - 2]);
+
+    conv->of_w.at[d] = space_dim(&c->e.space, conv->w[d], CONTRACT_K);
+    space_add(&conv->of_x.at[d], &conv->of_w.at[d], step);
+}
+
+/* Plans the number of a product of a sum, by which packed weights are read: that of its place in k,
+ * whose last dim is `last`. */
+static void plan_number(const struct conv *conv, struct contract *c, bool channels_last)
 {
     struct space_expr number = {0};
     int64_t stride = 1;
 
+    if (channels_last) {
+        space_add(&number, &conv->of_w.at[1], 1);
+        stride = conv->w[1];
+    }
     for (uint32_t d = conv->rank; d-- > 1; stride *= conv->w[d])
-        space_add(&number, &conv->of_w.at[d], stride);
+        if (d > 1 || !channels_last)
+            space_add(&number, &conv->of_w.at[d], stride);
     c->pack.is_numbered = true;
     c->pack.number = expr_coord(&c->e, &number);
+}
+
+/* The places within a window. */
+static void conv_window(struct conv *conv, struct contract *c)
+{
+    bool channels_last = sums_channels(conv, c);
+
+    c->n_k = conv->w[1];
+    for (uint32_t d = 2; d < conv->rank; d++)
+        c->n_k *= conv->w[d];
+    if (c->n_k == 0)
+        return;
+    if (!channels_last)
+        add_window_dim(conv, c, 1);
+    for (uint32_t d = 2; d < conv->rank; d++)
+        add_window_dim(conv, c, d);
+    if (channels_last)
+        add_window_dim(conv, c, 1);
+    if (has_vectors(c))
+        plan_number(conv, c, channels_last);
+    c->sums_inside = channels_last;
 }
 
 /* Whether x is better copied with zeros around it: many read it, each in several windows, on lanes
@@ -240,8 +266,6 @@ static bool plan_conv(struct contract *c, const struct block_op *op)
     if (c->n_k == 0)
         return true;
     c->a.node = expr_node(&c->e, op->in[1].value, &conv.of_w);
-    if (has_vectors(c))
-        plan_number(&conv, c);
     if (wants_pad(&conv, c))
         plan_pad(&conv, c, op->in[0].value);
     else

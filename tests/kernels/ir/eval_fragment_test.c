@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Fragments: what the evaluator computes, and the accesses that it refuses. */
+#include "unit.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/fail.h"
+#include "ir/text.h"
+#include "kernels/ir/rig.h"
+
+enum { ROWS = 4, COLUMNS = 8, DEPTH = 6, TEAMS = 2, WIDTH = TEAMS * COLUMNS };
+
+/* c = a b for each of two teams of 16 lanes, which have the columns of b of their own; then the
+ * sums by columns, and max(2 * sum, 0) + row by each.  @t: the type of sums; @0 and @2: zero and
+ * two as constants; @m: the instruction for the maximum. */
+static const char product[] = "kernel product\nparams 2\n"
+                              "arg a0 @t read\narg a1 @t read\narg a2 @t write\n"
+                              "arg a3 @t write\n"
+                              "phase 32\nteam 16\n"
+                              "fragment f0 sum @t 4 8\nfragment f1 left @t 4 2\n"
+                              "fragment f2 right @t 2 8\n"
+                              "%0 i32 = lane\n%1 i32 = const 4\n%2 i32 = shr %0 %1\n"
+                              "%3 i32 = const 8\n%4 i32 = mul %2 %3\n"
+                              "%5 @t = const @0\n%6 @t = const @2\n"
+                              "%7 i32 = param 0\n%8 i32 = param 1\n%9 i32 = const 0\n"
+                              "mfill f0 %5\n"
+                              "%11 i32 = for %9 to %7 step 2\n"
+                              "%12 i32 = mul %11 %8\n%13 i32 = add %12 %4\n"
+                              "mload f1 a0 rows %11 %7\nmload f2 a1 rows %13 %8\n"
+                              "mma f0 f1 f2\nnext\n"
+                              "%18 i32 = mul %4 %1\n"
+                              "mstore f0 a2 columns %18 %1\n"
+                              "%20 @t = each f0\n"
+                              "%21 i32 = row\n%22 i32 = column\n"
+                              "%23 @t = mul %20 %6\n%24 @t = @m %23 %5\n"
+                              "%25 i32 = mul %21 %8\n%26 i32 = add %25 %22\n"
+                              "%27 i32 = add %26 %4\n%28 b = lt %5 %24\n"
+                              "store_if a3 %27 %24 %28\n"
+                              "done %24\n"
+                              "mstore f0 a3 rows %4 %8\n";
+
+/* Replaces @t, @0, @2 and @m. */
+static void substitute(const char *from, const char *const with[4], char *to)
+{
+    for (; *from; from++) {
+        static const char keys[] = "t02m";
+
+        if (*from == '@')
+            to = stpcpy(to, with[strchr(keys, *++from) - keys]);
+        else
+            *to++ = *from;
+    }
+    *to = '\0';
+}
+
+static void parse(struct kir_module *m, const char *text)
+{
+    frit_err err = ERR_INIT;
+
+    if (kir_parse(text, strlen(text), m, &err))
+        fail_msg("%s", err.text);
+}
+
+static int number_at(int i, int seed)
+{
+    return (i * 5 + seed) % 7 - 3;
+}
+
+#define CHECK(type, name, zero, two, max)                                                  \
+    do {                                                                                   \
+        type a[ROWS * DEPTH], b[DEPTH * WIDTH], c[ROWS * WIDTH], d[ROWS * WIDTH];          \
+        struct eval_arg args[] = {RIG_ARRAY(a), RIG_ARRAY(b), RIG_ARRAY(c), RIG_ARRAY(d)}; \
+        const uint64_t words[] = {DEPTH, WIDTH};                                           \
+        struct kir_module m;                                                               \
+        char text[2048];                                                                   \
+                                                                                           \
+        substitute(product, (const char *const[]){name, zero, two, max}, text);            \
+        parse(&m, text);                                                                   \
+        for (int i = 0; i < ROWS * DEPTH; i++)                                             \
+            a[i] = (type)number_at(i, 1);                                                  \
+        for (int i = 0; i < DEPTH * WIDTH; i++)                                            \
+            b[i] = (type)number_at(i, 2);                                                  \
+        rig_run(&m, words, args, 1);                                                       \
+        for (int r = 0; r < ROWS; r++)                                                     \
+            for (int k = 0; k < WIDTH; k++) {                                              \
+                int sum = 0;                                                               \
+                                                                                           \
+                for (int i = 0; i < DEPTH; i++)                                            \
+                    sum += number_at(r * DEPTH + i, 1) * number_at(i * WIDTH + k, 2);      \
+                assert_true(c[k * ROWS + r] == (type)sum);                                 \
+                assert_true(d[r * WIDTH + k] == (type)(sum > 0 ? 2 * sum : 0));            \
+            }                                                                              \
+        kir_fini(&m);                                                                      \
+    } while (0)
+
+static void test_product(void **state)
+{
+    (void)state;
+    CHECK(float, "f32", "0x00000000", "0x40000000", "fmax");
+    CHECK(double, "f64", "0x0000000000000000", "0x4000000000000000", "fmax");
+    CHECK(int32_t, "i32", "0", "2", "smax");
+}
+
+/* Elements of 16 bits are products of F32; those that are not rounded to them are kept. */
+static void test_narrow(void **state)
+{
+    static const char text[] =
+        "kernel narrow\narg a0 bf16 read\narg a1 bf16 read\narg a2 f32 write\n"
+        "phase 1\nteam 1\nfragment f0 sum f32 1 1\n"
+        "fragment f1 left bf16 1 2\nfragment f2 right bf16 2 1\n"
+        "%0 i32 = const 0\n%1 i32 = const 1\n%2 f32 = const 0x3b800000\n"
+        "mfill f0 %2\nmload f1 a0 rows %0 %1\nmload f2 a1 columns %0 %1\n"
+        "mma f0 f1 f2\nmstore f0 a2 rows %0 %1\n";
+    uint16_t a[] = {0x3fc0, 0xc000}, b[] = {0x4040, 0x3f80}; /* 1.5, -2; 3, 1 */
+    float out[1];
+    struct eval_arg args[] = {RIG_ARRAY(a), RIG_ARRAY(b), RIG_ARRAY(out)};
+    struct kir_module m;
+
+    (void)state;
+    parse(&m, text);
+    rig_run(&m, NULL, args, 1);
+    assert_true(out[0] == 1.5f * 3 - 2 + 0x1p-8f);
+    kir_fini(&m);
+}
+
+/* Through a tile of the group, with a barrier between who writes it and who reads it. */
+static void through_tile(const char *barrier, const char *error)
+{
+    static const char format[] =
+        "kernel staged\narg a0 f32 read\narg a1 f32 write\nphase 4\ntile t0 group f32 4\nteam 2\n"
+        "fragment f0 sum f32 1 2\n"
+        "%%0 i32 = lane\n%%1 f32 = load a0 %%0\ntstore t0 %%0 %%1\n%s"
+        "%%4 i32 = const 1\n%%5 i32 = shr %%0 %%4\n%%6 i32 = shl %%5 %%4\n"
+        "mload f0 t0 rows %%6 %%4\nmstore f0 a1 rows %%6 %%4\n";
+    float in[] = {1, 2, 3, 4}, out[4] = {0};
+    struct eval_arg args[] = {RIG_ARRAY(in), RIG_ARRAY(out)};
+    struct kir_module m;
+    char text[1024];
+
+    snprintf(text, sizeof(text), format, barrier);
+    parse(&m, text);
+    if (error) {
+        rig_run_bad(&m, NULL, args, 1, error);
+    } else {
+        rig_run(&m, NULL, args, 1);
+        assert_memory_equal(in, out, sizeof(in));
+    }
+    kir_fini(&m);
+}
+
+static void test_tile(void **state)
+{
+    (void)state;
+    through_tile("barrier\n", NULL);
+    through_tile("%3 i32 = const 0\n",
+                 "phase 0, group (0, 0, 0), %7 mload: lane 0 reads element 1 of tile 0, which lane "
+                 "1 wrote, with no barrier");
+}
+
+static void test_outside(void **state)
+{
+    static const char text[] = "kernel outside\narg a0 f32 read\nphase 2\nteam 2\n"
+                               "fragment f0 left f32 2 3\n"
+                               "%0 i32 = const 0\n%1 i32 = const 4\nmload f0 a0 rows %0 %1\n";
+    float in[6] = {0};
+    struct eval_arg args[] = {RIG_ARRAY(in)};
+    struct kir_module m;
+
+    (void)state;
+    parse(&m, text);
+    rig_run_bad(&m, NULL, args, 1,
+                "phase 0, group (0, 0, 0), %2 mload: lane 0 is at element 6 of argument 0, which "
+                "has -0 up to 6");
+    kir_fini(&m);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_product),
+        cmocka_unit_test(test_narrow),
+        cmocka_unit_test(test_tile),
+        cmocka_unit_test(test_outside),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
