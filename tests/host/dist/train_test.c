@@ -3,6 +3,8 @@
  * batch.  FRIT_TEST_DEVICE: only with this device, and 77 if there is none. */
 #include "dist/model.h"
 
+#include <frit/plugin.h>
+
 enum { ROWS_A_STEP = 12 };
 
 struct run {
@@ -114,7 +116,7 @@ static void test_on_the_given_device(void **state)
 
 /* ---- what steps cost ---- */
 
-enum { MANY = 500, WARM = 100 };
+enum { MANY = FRIT_SANITIZER == FRIT_SANITIZER_NONE ? 500 : 150, WARM = 100 };
 
 struct steady {
     uint32_t steps;
