@@ -161,6 +161,7 @@ void job_take(void *ctx, uint32_t kind, struct wire_reader *in)
     struct job_member *job = ctx;
 
     job->heard = clock_ns();
+    job->has_heard = true;
     if (kind == WIRE_JOINED)
         take_joined(job, in);
     else if (kind == WIRE_FAILED)

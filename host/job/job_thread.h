@@ -33,6 +33,7 @@ struct job_member {
     pthread_cond_t changed;
     struct channel channel;
     bool is_joined, is_lost, has_ended, stops;
+    bool has_heard; /* anything of rank 0 */
     uint32_t rank, size, generation, last_request;
     char first_host[65]; /* of rank 0 */
     uint32_t first_pid;
