@@ -435,20 +435,27 @@ void job_fail(struct job_member *job, const frit_err *why)
     pthread_mutex_lock(&job->lock);
     if (job->is_lost)
         job_set_failure(job, why);
-    else if (!job->failure.status)
+    else if (!job->failure.status && !job->is_failing) {
         write_failure(job, why);
+        job->is_failing = true;
+    }
     pthread_mutex_unlock(&job->lock);
     job_wake(job);
 }
 
 frit_status job_failure(struct job_member *job, uint64_t timeout_ns, frit_err *err)
 {
-    const uint64_t deadline = add_ns(clock_ns(), timeout_ns);
+    const uint64_t now = clock_ns();
     frit_status st = FRIT_OK;
+    bool is_time = true;
+    uint64_t deadline;
 
     pthread_mutex_lock(&job->lock);
-    while (!job->failure.status && !job->is_lost && timeout_ns && wait_change(job, deadline))
-        ;
+    if (job->is_failing && timeout_ns < job->config.dead_ns)
+        timeout_ns = job->config.dead_ns;
+    deadline = add_ns(now, timeout_ns);
+    while (!job->failure.status && !job->is_lost && timeout_ns && is_time)
+        is_time = wait_change(job, deadline);
     if (job->failure.status)
         st = fail(err, job->failure.status, "%s", job->failure.text);
     pthread_mutex_unlock(&job->lock);

@@ -64,6 +64,7 @@ void job_set_failure(struct job_member *job, const frit_err *why)
     if (job->failure.status)
         return;
     job->failure = *why;
+    job->is_failing = false;
     if (job->is_joined)
         note(job, FRIT_LOG_ERROR, "%s", why->text);
     end_requests(job, why, false);

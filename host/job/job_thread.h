@@ -39,6 +39,8 @@ struct job_member {
     uint32_t first_pid;
     struct job_place place;
     frit_err failure;
+    bool is_failing; /* this rank has reported its own, and rank 0 has not yet said what is the
+                        first */
     struct job_request *requests;
     struct job_wait *waits;
     void (*watch)(void *ctx, const frit_err *why);
