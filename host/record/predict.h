@@ -12,7 +12,7 @@
 struct alias;
 struct slot;
 
-enum { PREDICT_IN = 8 }; /* operands that a predicted op has at most */
+enum { PREDICT_IN = 64 }; /* operands that a predicted op has at most */
 
 /* Whether the handle names this value of the segment. */
 static inline bool predict_recorded(const struct seg_value *value, frit_tensor *tensor)

@@ -2,6 +2,7 @@
 #include "run/operation.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/fail.h"
 #include "base/timeline.h"
@@ -116,14 +117,15 @@ static frit_status begin_piece(const struct operation *o, struct frit_rank *rank
 {
     const frit_collective_buffer buffer = {
         .from = from, .into = into, .count = piece->count, .dtype = o->dtype};
-    const frit_collective_op op = {.struct_size = sizeof(op),
-                                   .kind = o->kind,
-                                   .combine = o->combine,
-                                   .root = o->root,
-                                   .n_buffers = 1,
-                                   .buffer_stride = sizeof(buffer),
-                                   .buffers = &buffer};
+    frit_collective_op op = {.struct_size = sizeof(op),
+                             .kind = o->kind,
+                             .combine = o->combine,
+                             .root = o->root,
+                             .n_buffers = 1,
+                             .buffer_stride = sizeof(buffer),
+                             .buffers = &buffer};
 
+    memcpy(op.note, o->note, sizeof(op.note));
     return rank_begin(rank, &op, &piece->value, err);
 }
 
@@ -153,7 +155,7 @@ static frit_status run_on_device(const struct operation *o, struct frit_rank *ra
 
     if (!from || !into) {
         (void)fail(err, FRIT_INTERNAL, "the driver has no address of its memory");
-        return rank_give_up(rank, err);
+        return rank_give_up(rank, o->what, err);
     }
     TRY(begin_piece(o, rank, &piece, from, into, err));
     return rank_wait_for(rank, piece.value, err);
@@ -240,7 +242,7 @@ static frit_status run_copied(const struct operation *o, struct frit_rank *rank,
     frit_status st = memory[0] && memory[1] ? FRIT_OK : fail_memory(err, first + second);
 
     if (st)
-        (void)rank_give_up(rank, err);
+        (void)rank_give_up(rank, o->what, err);
     else
         st = is_divided(o) ? run_in_pieces(o, rank, memory, err) : run_whole(o, rank, memory, err);
     free(memory[0]);
@@ -279,7 +281,7 @@ static frit_status run_barrier(struct frit_rank *rank, frit_err *err)
     frit_status st = rank_begin(rank, &op, &value, err);
 
     if (st == FRIT_UNSUPPORTED)
-        return rank_give_up(rank, err);
+        return rank_give_up(rank, "", err);
     return st ? st : rank_wait_for(rank, value, err);
 }
 
@@ -293,7 +295,7 @@ static frit_status run(const struct operation *o, struct frit_rank *rank, frit_e
         return run_barrier(rank, err);
     if (prepare(o, err)) {
         (void)fail_context(err, "it cannot begin");
-        return rank_give_up(rank, err);
+        return rank_give_up(rank, o->what, err);
     }
     if (!o->into.bytes && !o->from.bytes)
         return run_in_sight(o, rank, NULL, NULL, err);
@@ -321,6 +323,7 @@ void operation_run(struct operation *o, struct frit_rank *rank)
     const uint64_t begun = timeline_begin();
     frit_err err = ERR_INIT;
 
+    rank->what = o->what;
     if (run(o, rank, &err)) {
         if (o->device)
             fail_result(o, rank, &err);

@@ -16,6 +16,8 @@ struct buffer;
 struct failure;
 struct frit_rank;
 
+enum { OPERATION_WHAT = 256 };
+
 /* Where dense elements are. */
 struct operation_bytes {
     struct buffer *buffer;
@@ -33,6 +35,8 @@ struct operation {
     struct buffer *copy;               /* that `from` lies in, owned; NULL: it is the caller's */
     struct points after;               /* set by operation_start */
     struct failure *failure;           /* without a device: why it cannot begin, a reference */
+    char note[FRIT_COLLECTIVE_NOTE];   /* what it is for, see rank_describe */
+    char what[OPERATION_WHAT];
     uint32_t n_sources;
     struct buffer *sources[]; /* whose failures are the operand's */
 };

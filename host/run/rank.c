@@ -16,9 +16,14 @@ enum { MAX_OPERATIONS = 256 }; /* that wait for the thread, and keep their buffe
 
 /* ---- groups ---- */
 
+static bool is_named(const struct frit_rank *rank, uint64_t number)
+{
+    return rank->number == number || (rank->user && rank->user->number == number);
+}
+
 static struct frit_rank *find(struct frit_rank *ranks, uint64_t number)
 {
-    while (ranks && ranks->number != number)
+    while (ranks && !is_named(ranks, number))
         ranks = ranks->next;
     return ranks;
 }
@@ -182,6 +187,7 @@ frit_status rank_join(struct stream *stream, const struct rank_config *config,
                                .table = config->table,
                                .timeout_ns = config->timeout_ns,
                                .failure = ERR_INIT,
+                               .what = "",
                                .number = config->number,
                                .rank = config->rank,
                                .size = config->size,
@@ -269,6 +275,16 @@ struct frit_rank *rank_find(struct frit_rank *ranks, int64_t number, frit_err *e
                    "records into the stream, makes it a rank of one",
                    (long long)number);
     return rank;
+}
+
+void rank_describe(struct frit_rank *rank, int64_t number, char note[FRIT_COLLECTIVE_NOTE],
+                   char *what, size_t size)
+{
+    struct rank_user *user = rank->user;
+
+    *note = *what = '\0';
+    if (user && user->number == (uint64_t)number)
+        user->describe(user->ctx, atomic_fetch_add(&user->n_begun, 1), note, what, size);
 }
 
 static frit_status pass_on(const frit_err *from, frit_err *err)
@@ -362,7 +378,7 @@ static bool keep_failure(struct frit_rank *rank, const frit_err *why)
     return is_first;
 }
 
-frit_status rank_give_up(struct frit_rank *rank, frit_err *err)
+frit_status rank_give_up(struct frit_rank *rank, const char *what, frit_err *err)
 {
     frit_err why = *err, kept = ERR_INIT;
 
@@ -370,6 +386,8 @@ frit_status rank_give_up(struct frit_rank *rank, frit_err *err)
         return why.status;
     if (rank->hooks)
         rank->hooks->failed(rank->hooks_ctx, &why);
+    if (*what)
+        (void)fail_context(&why, "%s", what);
     if (!keep_failure(rank, &why))
         return why.status;
     (void)rank_check(rank, &kept);
@@ -401,7 +419,7 @@ frit_status rank_begin(struct frit_rank *rank, const frit_collective_op *op, uin
         rank->begun++;
     if (!st || st == FRIT_UNSUPPORTED)
         return st;
-    (void)rank_give_up(rank, err);
+    (void)rank_give_up(rank, rank->what, err);
     if (rank->begun > rank->reached)
         wait_for_end(rank, rank->begun);
     return st;
@@ -419,7 +437,7 @@ frit_status rank_wait_for(struct frit_rank *rank, uint64_t value, frit_err *err)
     if (st == FRIT_TIMEOUT)
         (void)fail_context(err, "not done after %llu ms",
                            (unsigned long long)(rank->timeout_ns / 1000000));
-    (void)rank_give_up(rank, err);
+    (void)rank_give_up(rank, rank->what, err);
     if (st == FRIT_TIMEOUT)
         wait_for_end(rank, value);
     return st;

@@ -49,7 +49,7 @@ static void end(const char *what, int result)
 
 static void load(void)
 {
-    const char *file = getenv("FRIT_GPUS_CUDA");
+    const char *file = getenv("GPUS_CUDA");
     void *library = dlopen(file && *file ? file : "libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
 
     if (!library) {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What needs several GPUs: gpus [bits|kill|speed|overlap]...   Without names: all of them.
  *
- * FRIT_GPUS_PLUGIN  file of the engine
- * FRIT_GPUS_NCCL    file of NCCL; empty: libnccl.so.2
- * FRIT_GPUS_CUDA    file of CUDA's driver library; empty: libcuda.so.1
- * FRIT_GPUS_RANKS   how many devices; empty: all, 8 at most
- * FRIT_GPUS_KILLS   how often a rank is killed in each group; empty: 4 times
- * FRIT_GPUS_SCALE   divides numbers of elements, for fakes
- * FRIT_GPUS_TIMELINE  file for a timeline of the last pass of `overlap`
- * FRIT_GPUS_VERBOSE   what the engine logs */
+ * GPUS_PLUGIN  file of the engine
+ * GPUS_NCCL    file of NCCL; empty: libnccl.so.2
+ * GPUS_CUDA    file of CUDA's driver library; empty: libcuda.so.1
+ * GPUS_RANKS   how many devices; empty: all, 8 at most
+ * GPUS_KILLS   how often a rank is killed in each group; empty: 4 times
+ * GPUS_SCALE   divides numbers of elements, for fakes
+ * GPUS_TIMELINE  file for a timeline of the last pass of `overlap`
+ * GPUS_VERBOSE   what the engine logs */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +17,8 @@
 
 #include "rig.h"
 #include "scenarios.h"
+
+enum { COUNTED = 100 }; /* exit code of a process that counted none */
 
 /* In a process of its own: this one is forked from later. */
 static uint32_t count_devices(void)
@@ -27,9 +29,10 @@ static uint32_t count_devices(void)
     fflush(NULL);
     pid = fork();
     if (pid == 0)
-        _exit((int)(device_count() < MAX_RANKS ? device_count() : MAX_RANKS));
-    return pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status)
-               ? (uint32_t)WEXITSTATUS(status)
+        _exit((int)(COUNTED + (device_count() < MAX_RANKS ? device_count() : MAX_RANKS)));
+    return pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status) &&
+                   WEXITSTATUS(status) >= COUNTED
+               ? (uint32_t)WEXITSTATUS(status) - COUNTED
                : 0;
 }
 
@@ -44,7 +47,7 @@ static bool is_wanted(int argc, char **argv, const char *name)
 
 int main(int argc, char **argv)
 {
-    const uint32_t there = count_devices(), n = number("FRIT_GPUS_RANKS", there);
+    const uint32_t there = count_devices(), n = number("GPUS_RANKS", there);
 
     if (there < 2 || n < 2 || n > there) {
         fprintf(stderr, "gpus: there are %u devices; at least 2 are needed\n", there);
@@ -53,7 +56,7 @@ int main(int argc, char **argv)
     if (is_wanted(argc, argv, "bits"))
         bits_run(n);
     if (is_wanted(argc, argv, "kill"))
-        kill_run(n, number("FRIT_GPUS_KILLS", 4));
+        kill_run(n, number("GPUS_KILLS", 4));
     if (is_wanted(argc, argv, "speed"))
         speed_run(n);
     if (is_wanted(argc, argv, "overlap"))

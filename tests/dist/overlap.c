@@ -100,7 +100,7 @@ static void all(struct rank *rank)
                      .memory = device_alloc(16ull * 64 << 20)};
     static const uint32_t layers[] = {4, 16, 16};
     static const uint64_t mib[] = {25, 25, 64};
-    const char *file = setting("FRIT_GPUS_TIMELINE");
+    const char *file = setting("GPUS_TIMELINE");
 
     if (!CHECK(rank, join(rank, 1, rank->number, rank->size, 60000000000u) == FRIT_OK))
         return;

@@ -32,7 +32,7 @@ static void must(int result, const char *what)
 
 static void load(void)
 {
-    const char *file = setting("FRIT_GPUS_NCCL");
+    const char *file = setting("GPUS_NCCL");
     void *library = dlopen(*file ? file : "libnccl.so.2", RTLD_NOW | RTLD_LOCAL);
     int v = 0;
 

@@ -64,7 +64,7 @@ uint32_t number(const char *name, uint32_t usual)
 
 uint64_t scaled(uint64_t count)
 {
-    const uint64_t scale = number("FRIT_GPUS_SCALE", 1);
+    const uint64_t scale = number("GPUS_SCALE", 1);
 
     return count > 1000 * scale ? count / scale : count < 1000 ? count : 1000;
 }
@@ -90,7 +90,7 @@ static void host_log(void *self, uint32_t level, frit_str topic, frit_str text)
     (void)self;
     (void)level;
     (void)topic;
-    if (*setting("FRIT_GPUS_VERBOSE"))
+    if (*setting("GPUS_VERBOSE"))
         fprintf(stderr, "%.*s\n", (int)text.len, text.ptr);
 }
 
@@ -128,8 +128,8 @@ static bool is(frit_str id, const char *name)
 
 static frit_status host_option(void *self, frit_str name, frit_str *out, frit_err *err)
 {
-    const char *text = is(name, "nccl")   ? setting("FRIT_GPUS_NCCL")
-                       : is(name, "cuda") ? setting("FRIT_GPUS_CUDA")
+    const char *text = is(name, "nccl")   ? setting("GPUS_NCCL")
+                       : is(name, "cuda") ? setting("GPUS_CUDA")
                                           : "";
 
     (void)self;
@@ -235,7 +235,7 @@ static void open_engine(void)
     frit_welcome welcome = {.struct_size = sizeof welcome};
     frit_err err = {.struct_size = sizeof err};
     frit_plugin_entry entry = NULL;
-    void *library = dlopen(setting("FRIT_GPUS_PLUGIN"), RTLD_NOW | RTLD_LOCAL);
+    void *library = dlopen(setting("GPUS_PLUGIN"), RTLD_NOW | RTLD_LOCAL);
 
     if (library)
         *(void **)&entry = dlsym(library, FRIT_PLUGIN_ENTRY);

@@ -86,7 +86,7 @@ frit_status wait_for(struct rank *rank, uint64_t value);
 const char *setting(const char *name);
 /* The same as a number, `usual` if there is none. */
 uint32_t number(const char *name, uint32_t usual);
-/* Elements for a test: `count`, or less on fakes (FRIT_GPUS_SCALE). */
+/* Elements for a test: `count`, or less on fakes (GPUS_SCALE). */
 uint64_t scaled(uint64_t count);
 /* Spans that the engine records, as a timeline in the file; NULL: none are. */
 void record_spans(const char *file);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a test can set and read of a fake NCCL: the exported symbol FAKE_NCCL of the library, which
- * it finds by dlsym.  Settings start as FRIT_FAKE_NCCL_NAME in the environment says, for the names
+ * it finds by dlsym.  Settings start as FAKE_NCCL_NAME in the environment says, for the names
  * in brackets. */
 #ifndef FAKE_NCCL_FAKE_H
 #define FAKE_NCCL_FAKE_H

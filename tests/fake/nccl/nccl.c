@@ -35,7 +35,7 @@ static const char *setting(const char *name)
 {
     char variable[64];
 
-    snprintf(variable, sizeof variable, "FRIT_FAKE_NCCL_%s", name);
+    snprintf(variable, sizeof variable, "FAKE_NCCL_%s", name);
     return getenv(variable);
 }
 

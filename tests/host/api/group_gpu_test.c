@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Groups of GPUs by collective-nccl, on the fakes of CUDA and NCCL: the engine works on the
- * devices' own memory (the fake checks that), and nothing goes through the host. */
+/* Groups of GPUs by collective-nccl, on the fakes of CUDA and NCCL or, with FRIT_TEST_DEVICE=hip,
+ * of HIP and RCCL: the engine works on the devices' own memory, which the fakes check. */
 #include "unit.h"
 
 #include <pthread.h>
@@ -38,6 +38,13 @@ struct rank {
         }                                     \
     } while (0)
 
+static const char *driver(void)
+{
+    const char *name = getenv("FRIT_TEST_DEVICE");
+
+    return name ? name : "cuda";
+}
+
 static void open_world(struct world *w, struct rank ranks[RANKS], const char *engine)
 {
     const frit_host_params params = {.struct_size = sizeof(params)};
@@ -50,7 +57,7 @@ static void open_world(struct world *w, struct rank ranks[RANKS], const char *en
     for (uint32_t r = 0; r < RANKS; r++) {
         char name[16];
 
-        snprintf(name, sizeof(name), "cuda:%u", r);
+        snprintf(name, sizeof(name), "%s:%u", driver(), r);
         ranks[r] = (struct rank){.world = w, .number = r, .err = {.struct_size = sizeof(frit_err)}};
         if (frit_device_open(w->host, name, &ranks[r].device, &err))
             fail_msg("%s", err.text);

@@ -16,13 +16,39 @@ enum { RANKS = 3 };
 struct rank {
     frit_device *device;
     frit_group_config config;
+    frit_tensor *(*reduce)(frit_tensor *x, int64_t combine);
     int64_t combine;
     float grad;
     frit_err err;
     pthread_t thread;
 };
 
-/* The loss of rank r is (r + 1) * reduced^2. */
+static frit_tensor *all_reduce(frit_tensor *x, int64_t combine)
+{
+    return frit_all_reduce(x, .combine = combine);
+}
+
+/* Twice. */
+static frit_tensor *coalesced(frit_tensor *x, int64_t combine)
+{
+    return frit_all_reduce_coalesced(((frit_tensor *[]){x, x}), 2, .combine = combine);
+}
+
+static frit_tensor *gathered(frit_tensor *x, int64_t combine)
+{
+    (void)combine;
+    return frit_all_gather(x, RANKS);
+}
+
+/* A part of RANKS times x. */
+static frit_tensor *scattered(frit_tensor *x, int64_t combine)
+{
+    frit_tensor *all = frit_expand(x, FRIT_SHAPE(RANKS));
+
+    return frit_reduce_scatter(frit_take(all), RANKS, .combine = combine);
+}
+
+/* The loss of rank r is (r + 1) * sum(reduced^2). */
 static frit_status train(struct rank *rank)
 {
     const float value = (float)(rank->config.rank + 1);
@@ -32,8 +58,8 @@ static frit_status train(struct rank *rank)
 
     if (!st)
         st = frit_grad_watch(x, &rank->err);
-    reduced = frit_all_reduce(x, .combine = rank->combine);
-    square = frit_mul(reduced, reduced);
+    reduced = rank->reduce(x, rank->combine);
+    square = frit_sum(frit_take(frit_mul(reduced, reduced)));
     loss = frit_mul_f(square, (double)value);
     if (!st)
         st = frit_grad_backward(loss, &rank->err);
@@ -70,8 +96,9 @@ static void open_host(frit_host **host, frit_device **device)
         fail_msg("%s", err.text);
 }
 
-/* The gradient of every rank, which it has by the values of all. */
-static void check_ranks(int64_t combine, float want)
+/* The gradient of every rank, which it has by the values of all; `by_rank`: times r + 1. */
+static void check_ranks(frit_tensor *(*reduce)(frit_tensor *x, int64_t combine), int64_t combine,
+                        float want, bool by_rank)
 {
     frit_stats stats = {.struct_size = sizeof(stats)};
     frit_err err = {.struct_size = sizeof(err)};
@@ -90,6 +117,7 @@ static void check_ranks(int64_t combine, float want)
                                             .rank = r,
                                             .size = RANKS,
                                             .op_ns = 20000000000u},
+                                 .reduce = reduce,
                                  .combine = combine,
                                  .err = {.struct_size = sizeof(frit_err)}};
         assert_int_equal(pthread_create(&ranks[r].thread, NULL, run_rank, &ranks[r]), 0);
@@ -100,7 +128,7 @@ static void check_ranks(int64_t combine, float want)
         assert_int_equal(pthread_join(ranks[r].thread, &failed), 0);
         if (failed)
             fail_msg("rank %u: %s", r, (const char *)failed);
-        if (ranks[r].grad != want)
+        if (ranks[r].grad != want * (by_rank ? (float)(r + 1) : 1))
             fail_msg("rank %u: %g, not %g", r, (double)ranks[r].grad, (double)want);
     }
     frit_stats_get(device, &stats);
@@ -113,14 +141,25 @@ static void test_sums(void **state)
 {
     (void)state;
     /* reduced = 6; each loss gives 2 * 6 * (r + 1) */
-    check_ranks(FRIT_CHOICE_combine_sum, 12 * (1 + 2 + 3));
+    check_ranks(all_reduce, FRIT_CHOICE_combine_sum, 12 * (1 + 2 + 3), false);
+    check_ranks(coalesced, FRIT_CHOICE_combine_sum, 2 * 12 * (1 + 2 + 3), false);
+    check_ranks(scattered, FRIT_CHOICE_combine_sum, 12 * (1 + 2 + 3), false);
+}
+
+static void test_values_that_are_gathered(void **state)
+{
+    (void)state;
+    /* (1 + 2 + 3) * 2 * x of the rank */
+    check_ranks(gathered, FRIT_CHOICE_combine_sum, 12, true);
 }
 
 static void test_means(void **state)
 {
     (void)state;
     /* reduced = 2; a third of each */
-    check_ranks(FRIT_CHOICE_combine_mean, 4 * (1 + 2 + 3) / 3.0f);
+    check_ranks(all_reduce, FRIT_CHOICE_combine_mean, 4 * (1 + 2 + 3) / 3.0f, false);
+    check_ranks(coalesced, FRIT_CHOICE_combine_mean, 2 * 4 * (1 + 2 + 3) / 3.0f, false);
+    check_ranks(scattered, FRIT_CHOICE_combine_mean, 4 * (1 + 2 + 3) / 3.0f, false);
 }
 
 /* ---- steps of training ---- */
@@ -270,6 +309,7 @@ static void test_replicas_learn_as_one(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_sums), cmocka_unit_test(test_means),
+                                       cmocka_unit_test(test_values_that_are_gathered),
                                        cmocka_unit_test(test_replicas_learn_as_one)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
