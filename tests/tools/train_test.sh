@@ -53,6 +53,9 @@ if command -v mpirun >/dev/null && mpirun --version 2>/dev/null | grep -q 'Open 
   done
   cmp -s "$scratch/threads" "$scratch/processes2" || complain 'other bits than with two threads' 'two processes'
   expect 0 '\[0\] 1 steps' '*' "${launch[@]}" 2 "${train[@]}" --device cpu,reference --epochs 1 --stop 1
+  # Processes that train different networks learn which parameter differs.
+  expect 1 '*' "rank 1's parameter 0 is 'conv1_w' .*, rank 0's is 'w1' " "${launch[@]}" 2 sh -c \
+    '[ $OMPI_COMM_WORLD_RANK = 0 ] || set -- "$@" --model cnn; exec "$@"' sh "${train[@]}" --epochs 1
   expect 1 '*' 'leave --replicas out' "${launch[@]}" 2 "${train[@]}" --replicas 2
 fi
 
