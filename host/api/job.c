@@ -332,20 +332,23 @@ frit_status host_job_follow(frit_host *host, struct rank_config *config, struct 
     return FRIT_OK;
 }
 
-void host_job_joined(struct host_rank *rank, frit_rank *joined)
+/* Of a group that only some ranks have joined the others make no second one: they all begin anew.
+ */
+void host_job_joined(struct host_rank *rank, frit_rank *joined, const frit_err *why)
 {
-    frit_err why = ERR_INIT;
+    frit_err failure = ERR_INIT;
 
     if (!rank)
         return;
     if (!joined) {
+        job_fail(rank->member, why);
         forget(rank);
         return;
     }
     pthread_mutex_lock(&rank->job->lock);
     rank->rank = joined;
-    if (job_failure(rank->member, 0, &why)) /* while it joined */
-        rank_abort(joined, why.status, why.text);
+    if (job_failure(rank->member, 0, &failure)) /* while it joined */
+        rank_abort(joined, failure.status, failure.text);
     pthread_mutex_unlock(&rank->job->lock);
 }
 
