@@ -149,17 +149,18 @@ static frit_status open_job(frit_host *host, const frit_job_desc *desc, frit_err
     host->job.member = member;
     pthread_mutex_unlock(&host->job.lock);
     job_watch(member, end_ranks, &host->job);
-    return FRIT_OK;
+    return job_failure(member, 0, err); /* another rank may have failed meanwhile */
 }
 
-/* After a failure the job goes on with the ranks that are left, once all of them have come here. */
+/* After a failure the job goes on with the ranks that are left, once all of them have come here:
+ * some may wait for this one in a group that is not complete, until their time limit. */
 static frit_status rebuild_job(struct host_job *job, uint64_t timeout_ns, frit_err *err)
 {
     frit_err failure = ERR_INIT;
 
     if (!job_failure(job->member, 0, &failure))
         return FRIT_OK;
-    if (job_rebuild(job->member, timeout_ns, err))
+    if (job_rebuild(job->member, timeout_ns < UINT64_MAX / 2 ? 2 * timeout_ns : timeout_ns, err))
         return fail_context(err, "the job has failed: %s", failure.text);
     pthread_mutex_lock(&job->lock);
     job->n_groups = 0;
