@@ -9,6 +9,7 @@
 #include "device/lineage.h"
 #include "device/pending.h"
 #include "device/queue.h"
+#include "device/side_queue.h"
 #include "device/wait.h"
 #include "graph/op.h"
 #include "load/registry.h"
@@ -161,76 +162,78 @@ static frit_status run_on_device(const struct operation *o, struct frit_rank *ra
 
 /* ---- copies in host memory ---- */
 
-static frit_status read_bytes(const struct operation *o, uint64_t first, uint64_t bytes, void *into,
-                              frit_err *err)
+static uint64_t bytes_to(const struct operation *o, uint64_t elements)
+{
+    return frit_storage_bytes(o->dtype, (int64_t)elements);
+}
+
+static frit_status read_bytes(const struct operation *o, struct frit_rank *rank, uint64_t first,
+                              uint64_t bytes, void *into, uint64_t *at, frit_err *err)
 {
     const struct buffer *buffer = o->from.buffer;
     frit_transfer from = {.struct_size = sizeof(from),
                           .memory = buffer->handle,
                           .offset = buffer->offset + o->from.first + first,
                           .bytes = bytes};
-    uint64_t at = 0;
 
-    TRY(device_read(o->device, 0, &from, into, &o->after, &at, err));
-    buffer_use(buffer, at);
-    return device_wait(o->device, at, err);
+    return side_queue_read(rank_side_queue(rank), &from, into, at, err);
 }
 
-static frit_status write_bytes(const struct operation *o, uint64_t first, uint64_t bytes,
-                               const void *data, frit_err *err)
+static frit_status write_bytes(const struct operation *o, struct frit_rank *rank, uint64_t first,
+                               uint64_t bytes, const void *data, uint64_t *at, frit_err *err)
 {
     struct buffer *buffer = o->into.buffer;
     frit_transfer to = {.struct_size = sizeof(to),
                         .memory = buffer->handle,
                         .offset = buffer->offset + o->into.first + first,
                         .bytes = bytes};
-    uint64_t at = 0;
 
-    TRY(device_write(o->device, 0, &to, data, &o->after, &at, err));
-    buffer_use(buffer, at);
-    atomic_store(&buffer->last_write, at);
-    return FRIT_OK;
+    return side_queue_write(rank_side_queue(rank), &to, data, at, err);
 }
 
-/* While the engine has one piece, the one before it is written back and the next one is read. */
+static frit_status read_piece(const struct operation *o, struct frit_rank *rank,
+                              const struct piece *piece, void *into, uint64_t *at, frit_err *err)
+{
+    return read_bytes(o, rank, bytes_to(o, piece->first), bytes_to(o, piece->count), into, at, err);
+}
+
+/* While the engine has one piece, the next one is read. */
 static frit_status run_in_pieces(const struct operation *o, struct frit_rank *rank,
                                  char *const memory[2], frit_err *err)
 {
-    struct piece piece, before = {0};
-    uint32_t number = 0;
+    struct piece piece = piece_at(o, 0), next;
+    uint64_t read_at = 0, written_at;
 
-    for (uint64_t first = 0; first < o->count; first += piece.count, number++) {
+    TRY(read_piece(o, rank, &piece, memory[0], &read_at, err));
+    for (uint32_t number = 0; piece.count; number++, piece = next) {
         char *data = memory[number % 2];
 
-        piece = piece_at(o, first);
-        TRY(read_bytes(o, frit_storage_bytes(o->dtype, (int64_t)first),
-                       frit_storage_bytes(o->dtype, (int64_t)piece.count), data, err));
+        TRY(side_queue_wait(rank_side_queue(rank), read_at, err));
+        next = piece_at(o, piece.first + piece.count);
+        if (next.count)
+            TRY(read_piece(o, rank, &next, memory[(number + 1) % 2], &read_at, err));
         TRY(begin_piece(o, rank, &piece, data, data, err));
-        if (before.count) {
-            TRY(rank_wait_for(rank, before.value, err));
-            TRY(write_bytes(o, frit_storage_bytes(o->dtype, (int64_t)before.first),
-                            frit_storage_bytes(o->dtype, (int64_t)before.count),
-                            memory[(number + 1) % 2], err));
-        }
-        before = piece;
+        TRY(rank_wait_for(rank, piece.value, err));
+        TRY(write_bytes(o, rank, bytes_to(o, piece.first), bytes_to(o, piece.count), data,
+                        &written_at, err));
     }
-    TRY(rank_wait_for(rank, before.value, err));
-    return write_bytes(o, frit_storage_bytes(o->dtype, (int64_t)before.first),
-                       frit_storage_bytes(o->dtype, (int64_t)before.count),
-                       memory[(number + 1) % 2], err);
+    return FRIT_OK;
 }
 
 static frit_status run_whole(const struct operation *o, struct frit_rank *rank,
                              char *const memory[2], frit_err *err)
 {
     struct piece piece = piece_at(o, 0);
+    uint64_t at = 0;
 
-    TRY(read_bytes(o, 0, o->from.bytes, memory[0], err));
+    TRY(read_bytes(o, rank, 0, o->from.bytes, memory[0], &at, err));
+    TRY(side_queue_wait(rank_side_queue(rank), at, err));
     TRY(begin_piece(o, rank, &piece, memory[0], memory[1], err));
     TRY(rank_wait_for(rank, piece.value, err));
-    return write_bytes(o, 0, o->into.bytes, memory[1], err);
+    return write_bytes(o, rank, 0, o->into.bytes, memory[1], &at, err);
 }
 
+/* A transfer that fails is this rank's failure alone, unless the group has ended before. */
 static frit_status run_copied(const struct operation *o, struct frit_rank *rank, frit_err *err)
 {
     const uint64_t piece = o->from.bytes < PIECE_BYTES ? o->from.bytes : PIECE_BYTES;
@@ -239,10 +242,12 @@ static frit_status run_copied(const struct operation *o, struct frit_rank *rank,
     char *const memory[2] = {malloc(first), malloc(second)};
     frit_status st = memory[0] && memory[1] ? FRIT_OK : fail_memory(err, first + second);
 
-    if (st)
-        (void)rank_give_up(rank, err);
-    else
+    if (!st)
         st = is_divided(o) ? run_in_pieces(o, rank, memory, err) : run_whole(o, rank, memory, err);
+    if (side_queue_finish(rank_side_queue(rank), st ? NULL : err) && !st)
+        st = err->status;
+    if (st && st != FRIT_UNSUPPORTED)
+        (void)rank_give_up(rank, err);
     free(memory[0]);
     free(memory[1]);
     return st;

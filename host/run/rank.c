@@ -146,6 +146,7 @@ static void end(struct frit_rank *rank)
     pthread_cond_broadcast(&rank->changed);
     pthread_mutex_unlock(&rank->lock);
     pthread_join(rank->thread, NULL);
+    side_queue_close(&rank->side);
     if (rank->hooks)
         rank->hooks->leaves(rank->hooks_ctx);
     rank->table->group_destroy(rank->group);
@@ -376,6 +377,13 @@ frit_status rank_give_up(struct frit_rank *rank, frit_err *err)
     rank_abort(rank, FRIT_ABORTED, kept.text);
     *err = kept;
     return err->status;
+}
+
+struct side_queue *rank_side_queue(struct frit_rank *rank)
+{
+    if (!rank->side.device)
+        side_queue_open(&rank->side, rank->stream->device);
+    return &rank->side;
 }
 
 /* ---- operations of the engine ---- */

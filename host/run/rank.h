@@ -16,6 +16,8 @@
 
 #include <frit/collective.h>
 
+#include "device/side_queue.h"
+
 struct failure;
 struct operation;
 struct stream;
@@ -36,6 +38,7 @@ struct frit_rank {
     void *hooks_ctx;
     char name[RANK_NAME];
     uint64_t begun, reached; /* values of the engine; of the thread */
+    struct side_queue side;  /* likewise; opened when it is needed */
     pthread_t thread;
     pthread_mutex_t lock;            /* of what follows */
     pthread_cond_t changed;          /* an operation is added or has ended, or `ends` is set */
@@ -116,6 +119,8 @@ frit_status rank_give_up(struct frit_rank *rank, frit_err *err);
  * so each rank finds it. */
 frit_status rank_begin(struct frit_rank *rank, const frit_collective_op *op, uint64_t *value,
                        frit_err *err);
+/* For transfers of the thread, on the stream's device. */
+struct side_queue *rank_side_queue(struct frit_rank *rank);
 /* Waits for it.  After any failure the engine touches no buffer any more. */
 frit_status rank_wait_for(struct frit_rank *rank, uint64_t value, frit_err *err);
 
