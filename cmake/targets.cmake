@@ -48,7 +48,7 @@ function(frit_tool name)
 endfunction()
 
 # frit_test(NAME SOURCES...): a cmocka program that sees the host's hidden symbols (the twin library).
-# It runs in the source folder with FRIT_TEST_BUILD set to the build folder, no configuration of the user's, and `reference` for who names no device.
+# It runs in the source folder with FRIT_TEST_BUILD set to the build folder, FRIT_TEST_SANITIZE to its sanitizers, no configuration of the user's, and `reference` for who names no device.
 function(frit_test name)
   frit_test_of(frit_twin ${name} ${ARGN})
 endfunction()
@@ -77,7 +77,7 @@ endfunction()
 function(frit_test_case name)
   add_test(NAME ${name} COMMAND ${ARGN} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
   set_tests_properties(${name} PROPERTIES ENVIRONMENT
-    "FRIT_TEST_BUILD=${CMAKE_BINARY_DIR};FRIT_CONFIG=/dev/null;FRIT_DEVICE=reference;FRIT_FUSION_STORE=none;FRIT_TUNE_STORE=none;FRIT_FUSION_STORE_WAIT=60000;FRIT_ARTEFACTS=none;FRIT_SEARCH_PROBE=never;FRIT_PLUGIN_PATH=${FRIT_PLUGIN_DIR}" TIMEOUT 600)
+    "FRIT_TEST_BUILD=${CMAKE_BINARY_DIR};FRIT_TEST_SANITIZE=${FRIT_SANITIZE};FRIT_CONFIG=/dev/null;FRIT_DEVICE=reference;FRIT_FUSION_STORE=none;FRIT_TUNE_STORE=none;FRIT_FUSION_STORE_WAIT=60000;FRIT_ARTEFACTS=none;FRIT_SEARCH_PROBE=never;FRIT_PLUGIN_PATH=${FRIT_PLUGIN_DIR}" TIMEOUT 600)
 endfunction()
 
 # frit_test_with_vendor(TEST...): tests with a vendor's driver in their process.  What it keeps at the end is its own, and the leak checker

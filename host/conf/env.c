@@ -81,6 +81,14 @@ static bool is_launched_by(const char *const *environment, const struct launcher
     return is_number(rank) && is_number(size) && atoi(rank) < atoi(size);
 }
 
+/* torchrun's own store may have the port. */
+static int port_of(const char *const *environment, const char *port)
+{
+    const char *is_taken = env_get(environment, "TORCHELASTIC_USE_AGENT_STORE");
+
+    return atoi(port) + (is_taken && strcmp(is_taken, "True") == 0);
+}
+
 static frit_status put_store(struct conf *conf, const char *const *environment,
                              const struct launcher *launcher, frit_err *err)
 {
@@ -96,7 +104,7 @@ static frit_status put_store(struct conf *conf, const char *const *environment,
 
     if (!address || !is_number(port))
         return FRIT_OK;
-    snprintf(store, sizeof(store), "tcp://%.255s:%s", address, port);
+    snprintf(store, sizeof(store), "tcp://%.255s:%d", address, port_of(environment, port));
     snprintf(origin, sizeof(origin), "environment %s", launcher->address);
     return conf_put(conf, &item, err);
 }

@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "device/side_queue.h"
 
+#include <stdlib.h>
+
 #include "base/fail.h"
 #include "base/log.h"
 #include "device/device.h"
 #include "device/queue.h"
+#include "device/staging.h"
 #include "device/wait.h"
+
+/* ---- life ---- */
 
 void side_queue_open(struct side_queue *queue, frit_device *device)
 {
@@ -23,61 +28,165 @@ void side_queue_open(struct side_queue *queue, frit_device *device)
                   err.text);
 }
 
+static void free_memory(struct side_queue *queue)
+{
+    if (queue->pinned)
+        queue->device->backend->free(queue->device->self, queue->pinned);
+    else
+        free(queue->host);
+    queue->pinned = NULL;
+    queue->host = NULL;
+    queue->capacity = 0;
+}
+
 void side_queue_close(struct side_queue *queue)
 {
+    if (!queue->device)
+        return;
+    free_memory(queue);
     if (queue->handle)
         queue->device->backend->queue_destroy(queue->device->self, queue->handle);
     queue->handle = NULL;
 }
 
-frit_status side_queue_read(struct side_queue *queue, frit_transfer *from, void *into, uint64_t *at,
-                            frit_err *err)
+/* ---- host memory ---- */
+
+static void alloc_pinned(struct side_queue *queue, uint64_t bytes)
 {
     const frit_backend *backend = queue->device->backend;
-    const struct points after = {0};
-    frit_status st;
+    const frit_alloc_desc desc = {.struct_size = sizeof(desc),
+                                  .heap = staging_heap(queue->device->info, bytes),
+                                  .bytes = bytes,
+                                  .align = queue->device->info->align_bytes};
+    frit_allocation got = {.struct_size = sizeof(got)};
+    frit_err err = ERR_INIT;
 
-    from->queue = queue->handle;
-    st = queue->handle
-             ? fail_from(err, backend->read(queue->device->self, from, into, at, err), "read")
-             : device_read(queue->device, 0, from, into, &after, at, err);
+    if (!queue->handle || !desc.heap)
+        return;
+    if (fail_from(&err, backend->alloc(queue->device->self, &desc, &got, &err), "alloc")) {
+        log_write(FRIT_LOG_INFO, "memory", "%s: no pinned memory: %s", queue->device->name,
+                  err.text);
+    } else if (!got.host_pointer) {
+        backend->free(queue->device->self, got.memory);
+    } else {
+        queue->pinned = got.memory;
+        queue->host = got.host_pointer;
+    }
+}
+
+frit_status side_queue_reserve(struct side_queue *queue, uint64_t bytes, frit_err *err)
+{
+    if (bytes <= queue->capacity)
+        return FRIT_OK;
+    free_memory(queue);
+    alloc_pinned(queue, bytes);
+    if (!queue->host)
+        queue->host = malloc(bytes);
+    if (!queue->host)
+        return fail_memory(err, bytes);
+    queue->capacity = bytes;
+    return FRIT_OK;
+}
+
+/* ---- copies ---- */
+
+static frit_status submit(struct side_queue *queue, const frit_cmd *cmd, uint64_t *point,
+                          frit_err *err)
+{
+    const frit_backend *backend = queue->device->backend;
+
+    return fail_from(err,
+                     backend->submit(queue->device->self, queue->handle, cmd, 1, sizeof(*cmd), NULL,
+                                     0, point, err),
+                     "submit");
+}
+
+static frit_status note(struct side_queue *queue, frit_status st, uint64_t point)
+{
     if (!st)
-        queue->last = *at;
+        queue->last = point;
     return st;
 }
 
-frit_status side_queue_write(struct side_queue *queue, frit_transfer *to, const void *from,
-                             uint64_t *at, frit_err *err)
+frit_status side_queue_read(struct side_queue *queue, const struct side_copy *copy, uint64_t *point,
+                            frit_err *err)
 {
     const frit_backend *backend = queue->device->backend;
-    const struct points after = {0};
+    const frit_cmd cmd = {.struct_size = sizeof(cmd),
+                          .kind = FRIT_CMD_COPY,
+                          .src = copy->memory,
+                          .src_offset = copy->offset,
+                          .dst = queue->pinned,
+                          .dst_offset = copy->at,
+                          .bytes = copy->bytes};
+    frit_transfer from = {.struct_size = sizeof(from),
+                          .memory = copy->memory,
+                          .offset = copy->offset,
+                          .bytes = copy->bytes,
+                          .queue = queue->handle};
+    const struct points none = {0};
     frit_status st;
 
-    to->queue = queue->handle;
-    st = queue->handle
-             ? fail_from(err, backend->write(queue->device->self, to, from, at, err), "write")
-             : device_write(queue->device, 0, to, from, &after, at, err);
-    if (!st)
-        queue->last = *at;
-    return st;
+    if (queue->pinned)
+        st = submit(queue, &cmd, point, err);
+    else if (queue->handle)
+        st = fail_from(
+            err, backend->read(queue->device->self, &from, queue->host + copy->at, point, err),
+            "read");
+    else
+        st = device_read(queue->device, 0, &from, queue->host + copy->at, &none, point, err);
+    return note(queue, st, *point);
+}
+
+frit_status side_queue_write(struct side_queue *queue, const struct side_copy *copy,
+                             uint64_t *point, frit_err *err)
+{
+    const frit_backend *backend = queue->device->backend;
+    const frit_cmd cmd = {.struct_size = sizeof(cmd),
+                          .kind = FRIT_CMD_COPY,
+                          .src = queue->pinned,
+                          .src_offset = copy->at,
+                          .dst = copy->memory,
+                          .dst_offset = copy->offset,
+                          .bytes = copy->bytes};
+    frit_transfer to = {.struct_size = sizeof(to),
+                        .memory = copy->memory,
+                        .offset = copy->offset,
+                        .bytes = copy->bytes,
+                        .queue = queue->handle};
+    const struct points none = {0};
+    frit_status st;
+
+    if (queue->pinned)
+        st = submit(queue, &cmd, point, err);
+    else if (queue->handle)
+        st = fail_from(err,
+                       backend->write(queue->device->self, &to, queue->host + copy->at, point, err),
+                       "write");
+    else
+        st = device_write(queue->device, 0, &to, queue->host + copy->at, &none, point, err);
+    return note(queue, st, *point);
 }
 
 static frit_status wait_for(const struct side_queue *queue, uint64_t value, frit_err *err)
 {
     const frit_backend *backend = queue->device->backend;
     frit_failure failure = {.struct_size = sizeof(failure)};
+    frit_err own = ERR_INIT;
     frit_status st;
 
     do {
-        st = backend->wait(queue->device->self, queue->handle, value, UINT64_MAX, &failure, err);
+        st = backend->wait(queue->device->self, queue->handle, value, UINT64_MAX, &failure, &own);
     } while (st == FRIT_TIMEOUT);
-    st = fail_from(err, st, "wait");
-    return st ? st : fail_from(err, failure.status, "a transfer");
+    st = fail_from(&own, st, "wait");
+    if (!st)
+        st = fail_from(&own, failure.status, "a copy");
+    return st ? fail(err, st, "%s", own.text) : FRIT_OK;
 }
 
-frit_status side_queue_wait(const struct side_queue *queue, uint64_t at, frit_err *err)
+frit_status side_queue_wait(const struct side_queue *queue, uint64_t point, frit_err *err)
 {
-    return queue->handle ? wait_for(queue, at, err) : device_wait(queue->device, at, err);
+    return queue->handle ? wait_for(queue, point, err) : device_wait(queue->device, point, err);
 }
 
 frit_status side_queue_finish(const struct side_queue *queue, frit_err *err)

@@ -138,8 +138,8 @@ static frit_status exchange_texts(struct frit_rank *rank, frit_device *device, c
         st = fail_memory(err, t.n * t.size);
     } else {
         memcpy(padded, mine->text, mine->length);
-        st = exchange_gather(rank, device, (const int64_t *)(void *)padded, t.size / 8,
-                             (int64_t *)(void *)t.text, err);
+        st = exchange_words(rank, device, (const int64_t *)(void *)padded, t.size / 8,
+                            (int64_t *)(void *)t.text, err);
     }
     if (!st)
         st = judge(&t, own, err);
@@ -163,7 +163,7 @@ frit_status agree(struct frit_rank *rank, frit_device *device, const struct sche
                                        [WORD_DIGEST] = (int64_t)schedule->digest,
                                        [WORD_BYTES] = (int64_t)mine.length};
 
-        st = exchange_gather(rank, device, have, N_WORDS, words, err);
+        st = exchange_words(rank, device, have, N_WORDS, words, err);
         if (!st && !all_equal(words, rank->size))
             st = exchange_texts(rank, device, words, &mine, own, err);
     }

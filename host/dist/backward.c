@@ -123,6 +123,7 @@ static frit_status run_pass(frit_replica *r, frit_tensor *const *params, frit_te
         return fail(err, FRIT_INVALID, "frit_grad_begin comes first, in the same thread");
     TRY(find_values(r, pass.history, params, values, err));
     TRY(check_mode(r, pass.history, mode, err));
+    r->passes += mode != FRIT_REPLICA_SYNC;
     return mode == FRIT_REPLICA_SYNC ? pass_sync(r, &pass, loss, err)
                                      : backward(pass.history, &loss, NULL, 1, false, NULL, err);
 }

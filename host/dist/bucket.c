@@ -35,23 +35,23 @@ static bool has_flags(const struct reduction *reduction)
            reduction->replica->schedule.config.flags & FRIT_REPLICA_UNEVEN;
 }
 
-/* The gradients of the bucket, one after the other. */
-static frit_tensor *flatten(const struct reduction *reduction, const struct schedule_bucket *bucket,
-                            frit_tensor **parts)
+/* What the bucket consists of; the number of tensors. */
+static uint32_t list_parts(const struct reduction *reduction, const struct schedule_bucket *bucket,
+                           frit_tensor **parts)
 {
     const frit_replica *r = reduction->replica;
     uint32_t n = 0;
 
     for (; n < bucket->n; n++) {
         const uint32_t i = bucket->params[n];
-        const frit_dims dims = {.rank = 1, .dim[0] = op_elements(&r->schedule.params[i].type)};
 
-        parts[n] = reduction->grads[i] ? frit_reshape(reduction->grads[i], dims)
-                                       : frit_zeros(r->device, bucket->dtype, dims);
+        parts[n] = reduction->grads[i]
+                       ? reduction->grads[i]
+                       : frit_zeros(r->device, bucket->dtype, dims_of(&r->schedule.params[i].type));
     }
     if (has_flags(reduction))
         parts[n++] = frit_cast(reduction->has_batch ? r->has_batch : r->has_none, bucket->dtype);
-    return n == 1 ? parts[0] : frit_cat(parts, n, 0);
+    return n;
 }
 
 /* Reads the ranks' flags.  The engine takes a mean over all ranks. */
@@ -111,9 +111,10 @@ static frit_status record(struct reduction *reduction, const struct schedule_buc
     frit_tensor *flat;
 
     announce(reduction, bucket);
-    flat = frit_all_reduce(flatten(reduction, bucket, parts),
-                           .combine = is_sum ? FRIT_CHOICE_combine_sum : FRIT_CHOICE_combine_mean,
-                           .group = (int64_t)r->rank->number);
+    flat = frit_all_reduce_coalesced(parts, list_parts(reduction, bucket, parts),
+                                     .combine = is_sum ? FRIT_CHOICE_combine_sum
+                                                       : FRIT_CHOICE_combine_mean,
+                                     .group = (int64_t)r->user.number);
     if (frit_tensor_status(flat))
         return fail(err, frit_tensor_status(flat), "%s", frit_tensor_error(flat));
     if (has_flags(reduction))

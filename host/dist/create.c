@@ -8,7 +8,7 @@
 #include "base/fail.h"
 #include "device/device.h"
 #include "dist/agree.h"
-#include "dist/params.h"
+#include "dist/exchange.h"
 #include "dist/replica.h"
 #include "record/binding.h"
 #include "run/rank.h"
@@ -135,7 +135,7 @@ static frit_status init(frit_replica *r, const frit_replica_config *config, frit
     TRY(agree(r->rank, r->device, &r->schedule, &own, err));
     return config->flags & FRIT_REPLICA_KEEP
                ? FRIT_OK
-               : params_spread(r->rank, r->device, &r->schedule, 0, params, err);
+               : exchange_params(r->rank, r->device, &r->schedule, 0, params, err);
 }
 
 static frit_status create(frit_rank *rank, const frit_replica_config *config, frit_tensor **params,
@@ -148,11 +148,10 @@ static frit_status create(frit_rank *rank, const frit_replica_config *config, fr
         return fail_memory(err, sizeof(*r));
     *r = (frit_replica){.rank = rank, .stream = rank->stream, .device = rank->stream->device};
     st = replica_check(r, "replica_create", err);
-    if (!st && rank->user)
-        st = fail(err, FRIT_BUSY, "replica_create: group %s: the rank has a replica", rank->name);
     if (!st) {
-        rank->user = r;
-        st = init(r, config, params, n, err);
+        st = replica_bind(r, err);
+        if (!st)
+            st = init(r, config, params, n, err);
         if (st)
             (void)fail_context(err, "replica_create: group %s", rank->name);
     }
@@ -199,11 +198,10 @@ void frit_replica_destroy(frit_replica *r)
 
     if (!r)
         return;
+    replica_unbind(r);
     cell_release(&r->has_batch);
     cell_release(&r->has_none);
     cell_release(&r->present);
-    if (open_find(r->rank, NULL) && r->rank->user == r)
-        r->rank->user = NULL;
     schedule_fini(&r->schedule);
     free(r);
 }

@@ -7,7 +7,6 @@
 #include "base/fail.h"
 #include "device/device.h"
 #include "dist/exchange.h"
-#include "dist/params.h"
 #include "dist/reduction.h"
 #include "run/rank.h"
 #include "tensor/slot.h"
@@ -207,7 +206,7 @@ static frit_status join(frit_replica *r, frit_tensor **params, frit_err *err)
     if (!st)
         st = shadow_all(r, grads, flags, &last, err);
     if (!st)
-        st = params_spread(r->rank, r->device, &r->schedule, last, params, err);
+        st = exchange_params(r->rank, r->device, &r->schedule, last, params, err);
     free(grads);
     free(flags);
     return st;

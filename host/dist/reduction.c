@@ -18,7 +18,7 @@ frit_status reduction_begin(struct reduction *reduction, frit_replica *replica, 
     reduction->is_complete = calloc(n, sizeof(*reduction->is_complete));
     if (!reduction->grads || !reduction->reduced || !reduction->is_complete)
         return fail_memory(err, n * 2 * sizeof(frit_tensor *));
-    replica->step++;
+    replica_note(replica);
     return FRIT_OK;
 }
 

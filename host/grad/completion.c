@@ -59,7 +59,7 @@ frit_status completion_begin(struct completion *completion, const struct complet
     free(reached);
     for (uint32_t i = 0; i < watch->n; i++)
         completion->index[watch->values[i]] = i + 1;
-    for (uint32_t i = 0; i < watch->n; i++) {
+    for (uint32_t i = watch->n; i-- > 0;) {
         if (!completion->last[watch->values[i]])
             TRY(report_complete(completion, watch->values[i], err));
     }

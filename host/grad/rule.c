@@ -217,7 +217,10 @@ term t_sum_to(term t, const struct op_type *type)
         if (d < more || type->dims[d - more] != have.dims[d])
             axes.axis[axes.count++] = d;
     }
-    if (axes.count)
-        t = t_sum(t, &axes, true);
+    if (!axes.count)
+        return t;
+    if (axes.count == more) /* no view, so that the sum may be computed where it is needed */
+        return t_sum(t, &axes, false);
+    t = t_sum(t, &axes, true);
     return more ? t_reshape(t, type) : t;
 }

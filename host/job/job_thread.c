@@ -156,7 +156,7 @@ static void take_reply(struct job_member *job, struct wire_reader *in)
     pthread_cond_broadcast(&job->changed);
 }
 
-static void take(void *ctx, uint32_t kind, struct wire_reader *in)
+void job_take(void *ctx, uint32_t kind, struct wire_reader *in)
 {
     struct job_member *job = ctx;
 
@@ -299,7 +299,7 @@ static void wait_for_something(struct job_member *job, uint64_t now)
 static void receive(struct job_member *job)
 {
     int error = channel_read(&job->channel, WIRE_MAX + 4);
-    const int wrong = channel_each(&job->channel, take, job);
+    const int wrong = channel_each(&job->channel, job_take, job);
 
     error = wrong ? wrong : error;
     if (error)

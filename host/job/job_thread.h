@@ -66,6 +66,10 @@ void *job_run(void *ctx);
 void job_wake(struct job_member *job);
 /* The first failure of this generation; ends the requests that it ends. */
 void job_set_failure(struct job_member *job, const frit_err *why);
+/* A frame of rank 0; `ctx` is the member. */
+void job_take(void *ctx, uint32_t kind, struct wire_reader *in);
+/* Requests from rank 0 which ranks are behind this one; with `is_error` also those that it has
+ * named. */
 void job_write_behind(struct job_member *job, uint32_t request, bool is_error);
 
 #endif

@@ -17,15 +17,16 @@ struct roster_fact {
 static void differ(struct roster *roster, const struct roster_fact *fact, const char *name,
                    const struct roster_member *member, const char *value)
 {
+    const bool is_lower = member->rank < fact->member->rank;
     char first[ROSTER_NAME], second[ROSTER_NAME];
 
     if (roster->verdict.status)
         return;
-    roster_name(fact->member, first);
-    roster_name(member, second);
+    roster_name(is_lower ? member : fact->member, first);
+    roster_name(is_lower ? fact->member : member, second);
     (void)fail(&roster->verdict, FRIT_MISMATCH,
-               "%s has the %s '%s', %s has '%s'; it must be the same on all ranks", second, name,
-               value, first, fact->value);
+               "%s has the %s '%s', %s has '%s'; it must be the same on all ranks", first, name,
+               is_lower ? value : fact->value, second, is_lower ? fact->value : value);
 }
 
 static bool add(struct roster *roster, const struct roster_member *member, const char *name,

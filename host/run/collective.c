@@ -163,7 +163,7 @@ static uint64_t count_of(const struct collective_call *call)
     return call->n_in > 1 || out < in ? out : in;
 }
 
-static frit_status make_operation(const struct collective_call *call, const struct frit_rank *rank,
+static frit_status make_operation(const struct collective_call *call, struct frit_rank *rank,
                                   struct operation **out, frit_err *err)
 {
     struct operation *o = operation_create(call->n_in);
@@ -171,6 +171,7 @@ static frit_status make_operation(const struct collective_call *call, const stru
     *out = o;
     if (!o)
         return fail_memory(err, sizeof(*o));
+    rank_describe(rank, call->attrs.group, o->note, o->what, sizeof(o->what));
     o->device = call->device;
     o->row = call->op;
     o->kind = kind_of(call->op);
@@ -197,7 +198,7 @@ static frit_status begin(const struct collective_call *call, frit_err *err)
     st = make_operation(call, rank, &operation, err);
     if (st) {
         (void)fail_context(err, "it cannot begin");
-        (void)rank_give_up(rank, err);
+        (void)rank_give_up(rank, operation ? operation->what : "", err);
         if (operation)
             operation_end(operation);
         return st;
@@ -232,11 +233,12 @@ void collective_give_up(struct frit_rank *ranks, uint32_t op, int64_t group, fri
     (void)fail(&err, status, "%s", why);
     if (!operation || !(operation->failure = failure_create(&err))) {
         (void)fail_context(&err, "it cannot begin");
-        (void)rank_give_up(rank, &err);
+        (void)rank_give_up(rank, "", &err);
         free(operation);
         return;
     }
     operation->row = op;
+    rank_describe(rank, group, operation->note, operation->what, sizeof(operation->what));
     rank_add(rank, operation);
 }
 

@@ -12,13 +12,19 @@
 #include "run/drain.h"
 #include "run/operation.h"
 
+enum { MAX_BEGUN = 8 };        /* that the engine has at a time */
 enum { MAX_OPERATIONS = 256 }; /* that wait for the thread, and keep their buffers */
 
 /* ---- groups ---- */
 
+static bool is_named(const struct frit_rank *rank, uint64_t number)
+{
+    return rank->number == number || (rank->user && rank->user->number == number);
+}
+
 static struct frit_rank *find(struct frit_rank *ranks, uint64_t number)
 {
-    while (ranks && ranks->number != number)
+    while (ranks && !is_named(ranks, number))
         ranks = ranks->next;
     return ranks;
 }
@@ -85,44 +91,76 @@ static frit_status create_group(struct frit_rank *rank, const struct rank_config
 
 /* ---- the thread ---- */
 
-/* The next operation, which stays in the list while it runs; NULL: the rank ends. */
-static struct operation *next_operation(struct frit_rank *rank)
+enum step { STEP_BEGIN, STEP_FINISH, STEP_END };
+
+/* Operations are begun in order, several at a time, but none that waits for the device while others
+ * are under way: these may end first. */
+static enum step next_step(struct frit_rank *rank)
+{
+    struct operation *next;
+
+    pthread_mutex_lock(&rank->lock);
+    while (!rank->waiting && !rank->n_begun && !rank->ends)
+        pthread_cond_wait(&rank->changed, &rank->lock);
+    next = rank->waiting;
+    pthread_mutex_unlock(&rank->lock);
+    if (next && (!rank->n_begun || (rank->n_begun < MAX_BEGUN && operation_is_ready(next))))
+        return STEP_BEGIN;
+    return rank->n_begun ? STEP_FINISH : STEP_END;
+}
+
+/* Hooks follow one operation at a time. */
+static void follow_first(struct frit_rank *rank)
+{
+    if (rank->hooks)
+        rank->hooks->begins(rank->hooks_ctx, rank->first->count);
+}
+
+static void begin_next(struct frit_rank *rank)
 {
     struct operation *operation;
 
     pthread_mutex_lock(&rank->lock);
-    while (!rank->first && !rank->ends)
-        pthread_cond_wait(&rank->changed, &rank->lock);
-    operation = rank->first;
+    operation = rank->waiting;
+    rank->waiting = operation->next;
+    rank->n_begun++;
     pthread_mutex_unlock(&rank->lock);
-    return operation;
+    if (rank->n_begun == 1)
+        follow_first(rank);
+    operation_begin(operation, rank);
 }
 
-static void remove_first(struct frit_rank *rank)
+static void finish_first(struct frit_rank *rank)
 {
+    struct operation *operation = rank->first;
+
+    operation_finish(operation, rank);
+    if (rank->hooks)
+        rank->hooks->ended(rank->hooks_ctx);
     pthread_mutex_lock(&rank->lock);
-    rank->first = rank->first->next;
+    rank->first = operation->next;
     if (!rank->first)
         rank->last = &rank->first;
+    rank->n_begun--;
     rank->n_operations--;
     rank->n_ended++;
     pthread_cond_broadcast(&rank->changed);
     pthread_mutex_unlock(&rank->lock);
+    operation_end(operation);
+    if (rank->n_begun)
+        follow_first(rank);
 }
 
 static void *run_operations(void *ctx)
 {
     struct frit_rank *rank = ctx;
-    struct operation *operation;
+    enum step step;
 
-    while ((operation = next_operation(rank))) {
-        if (rank->hooks)
-            rank->hooks->begins(rank->hooks_ctx, operation->count);
-        operation_run(operation, rank);
-        if (rank->hooks)
-            rank->hooks->ended(rank->hooks_ctx);
-        remove_first(rank);
-        operation_end(operation);
+    while ((step = next_step(rank)) != STEP_END) {
+        if (step == STEP_BEGIN)
+            begin_next(rank);
+        else
+            finish_first(rank);
     }
     return NULL;
 }
@@ -183,6 +221,7 @@ frit_status rank_join(struct stream *stream, const struct rank_config *config,
                                .table = config->table,
                                .timeout_ns = config->timeout_ns,
                                .failure = ERR_INIT,
+                               .what = "",
                                .number = config->number,
                                .rank = config->rank,
                                .size = config->size,
@@ -272,6 +311,16 @@ struct frit_rank *rank_find(struct frit_rank *ranks, int64_t number, frit_err *e
     return rank;
 }
 
+void rank_describe(struct frit_rank *rank, int64_t number, char note[FRIT_COLLECTIVE_NOTE],
+                   char *what, size_t size)
+{
+    struct rank_user *user = rank->user;
+
+    *note = *what = '\0';
+    if (user && user->number == (uint64_t)number)
+        user->describe(user->ctx, atomic_fetch_add(&user->n_begun, 1), note, what, size);
+}
+
 static frit_status pass_on(const frit_err *from, frit_err *err)
 {
     return fail(err, from->status, "%s", from->text);
@@ -290,6 +339,8 @@ void rank_add(struct frit_rank *rank, struct operation *operation)
     make_room(rank);
     *rank->last = operation;
     rank->last = &operation->next;
+    if (!rank->waiting)
+        rank->waiting = operation;
     rank->n_operations++;
     pthread_cond_broadcast(&rank->changed);
     pthread_mutex_unlock(&rank->lock);
@@ -363,7 +414,7 @@ static bool keep_failure(struct frit_rank *rank, const frit_err *why)
     return is_first;
 }
 
-frit_status rank_give_up(struct frit_rank *rank, frit_err *err)
+frit_status rank_give_up(struct frit_rank *rank, const char *what, frit_err *err)
 {
     frit_err why = *err, kept = ERR_INIT;
 
@@ -371,6 +422,8 @@ frit_status rank_give_up(struct frit_rank *rank, frit_err *err)
         return why.status;
     if (rank->hooks)
         rank->hooks->failed(rank->hooks_ctx, &why);
+    if (*what)
+        (void)fail_context(&why, "%s", what);
     if (!keep_failure(rank, &why))
         return why.status;
     (void)rank_check(rank, &kept);
@@ -409,7 +462,7 @@ frit_status rank_begin(struct frit_rank *rank, const frit_collective_op *op, uin
         rank->begun++;
     if (!st || st == FRIT_UNSUPPORTED)
         return st;
-    (void)rank_give_up(rank, err);
+    (void)rank_give_up(rank, rank->what, err);
     if (rank->begun > rank->reached)
         wait_for_end(rank, rank->begun);
     return st;
@@ -427,7 +480,7 @@ frit_status rank_wait_for(struct frit_rank *rank, uint64_t value, frit_err *err)
     if (st == FRIT_TIMEOUT)
         (void)fail_context(err, "not done after %llu ms",
                            (unsigned long long)(rank->timeout_ns / 1000000));
-    (void)rank_give_up(rank, err);
+    (void)rank_give_up(rank, rank->what, err);
     if (st == FRIT_TIMEOUT)
         wait_for_end(rank, value);
     return st;

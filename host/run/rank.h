@@ -12,6 +12,7 @@
 #define RUN_RANK_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 
 #include <frit/collective.h>
@@ -42,12 +43,27 @@ struct frit_rank {
     pthread_t thread;
     pthread_mutex_t lock;            /* of what follows */
     pthread_cond_t changed;          /* an operation is added or has ended, or `ends` is set */
-    struct operation *first, **last; /* the first one is under way */
+    struct operation *first, **last; /* the first n_begun are under way */
+    struct operation *waiting;       /* after these; NULL: none */
+    uint32_t n_begun;                /* written by the thread */
     uint32_t n_operations;
     uint64_t n_ended;
     bool ends;
-    frit_err failure; /* that ended the group; status FRIT_OK: it goes on */
-    const void *user; /* what needs the rank, which cannot leave before; of the stream's thread */
+    frit_err failure;       /* that ended the group; status FRIT_OK: it goes on */
+    const char *what;       /* the operation under way is for, "": not known; of the thread */
+    struct rank_user *user; /* NULL: none; under the baton */
+};
+
+/* What makes ops of its own in a group, which cannot be left before.  They name the group by
+ * another number than the program's ops, and so are counted apart from them. */
+struct rank_user {
+    uint64_t number;
+    atomic_uint_fast64_t n_begun; /* of its ops */
+    /* Writes what op `i`, counted from 0, is for: what ranks compare (frit_collective_op), and for
+     * texts of this rank.  With the baton. */
+    void (*describe)(void *ctx, uint64_t i, char note[FRIT_COLLECTIVE_NOTE], char *what,
+                     size_t size);
+    void *ctx;
 };
 
 /* What follows a rank.  The functions are called by the threads that run its operations, and must
@@ -99,6 +115,9 @@ void rank_fail(struct frit_rank *rank, frit_status status, const char *why);
 
 /* The stream's rank in the group of this number.  NULL: FRIT_INVALID says what to do. */
 struct frit_rank *rank_find(struct frit_rank *ranks, int64_t number, frit_err *err);
+/* What the next op that names the group by this number is for; empty texts if that is not known. */
+void rank_describe(struct frit_rank *rank, int64_t number, char note[FRIT_COLLECTIVE_NOTE],
+                   char *what, size_t size);
 /* The operation runs after those before it, and belongs to the rank.  Waits while there are many.
  */
 void rank_add(struct frit_rank *rank, struct operation *operation);
@@ -109,8 +128,9 @@ frit_status ranks_wait(struct frit_rank *ranks, frit_err *err);
 frit_status rank_check(struct frit_rank *rank, frit_err *err);
 /* An operation has failed: an error of the stream.  Any thread. */
 void rank_note_error(struct frit_rank *rank, struct failure *failure);
-/* An operation cannot begin on this rank: `err` says why, and then of which rank.  Any thread. */
-frit_status rank_give_up(struct frit_rank *rank, frit_err *err);
+/* An operation cannot begin on this rank: `err` says why, and then of which rank, and `what` the
+ * operation is for (may be empty).  Any thread. */
+frit_status rank_give_up(struct frit_rank *rank, const char *what, frit_err *err);
 
 /* ---- on the rank's thread ---- */
 

@@ -330,7 +330,7 @@ frit_status group_begin(frit_group *group, const frit_collective_op *op, uint64_
         return status;
     pthread_mutex_lock(&c->lock);
     status = c->error.status ? communicator_error(c, err) : reserve(group, &pending, err);
-    if (!status)
+    if (!status && pending)
         status = prepare(group, pending, op, err);
     if (!status) {
         *value = ++group->begun;

@@ -3,13 +3,16 @@
  * changes them.  Gradients are chosen so that all values are exact, so that the parameters say
  * which steps were made.
  *
- *   job_rank STEPS [PAUSE_MS [rejoin]]   `rejoin`: after a failure goes on with the ranks that are
- * left */
+ *   job_rank STEPS [PAUSE_MS [rejoin|forks]]
+ *
+ * rejoin: after a failure goes on with the ranks that are left; forks: a child of the process lives
+ * on for a while. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <frit/dist.h>
 #include <frit/ops.h>
@@ -153,6 +156,11 @@ static int go_on(struct training *t, frit_host *host, frit_err *err)
     return 0;
 }
 
+static bool has_word(char **args, const char *word)
+{
+    return args[2] && args[3] && strcmp(args[3], word) == 0;
+}
+
 static int run(frit_host *host, struct training *t, char **args, frit_err *err)
 {
     const uint32_t steps = (uint32_t)atoi(args[1]);
@@ -164,10 +172,14 @@ static int run(frit_host *host, struct training *t, char **args, frit_err *err)
     if (frit_job_info(host, &t->job, err) || join(t, err))
         return failed("not joined", err);
     printf("joined at %lld ms\n", now_ms());
+    if (has_word(args, "forks") && fork() == 0) {
+        sleep(3);
+        _exit(0);
+    }
     status = train(t, steps, pause_ms, err);
     if (!check(t))
         return 4;
-    if (status && args[2] && args[3]) {
+    if (status && has_word(args, "rejoin")) {
         status = go_on(t, host, err);
         if (!status)
             status = train(t, t->n_steps + 20, pause_ms, err);

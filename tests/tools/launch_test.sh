@@ -16,6 +16,18 @@ expect 0 '^\[1\] 1 of 2 -v$' '^\[0\] to stderr$' "$frit" launch -n 2 --plain sh 
 expect 0 '^\[0\] no end$' '' "$frit" launch -n 1 --plain printf 'no end'
 expect 0 'rank .*= 1 .*environment RANK' '' env RANK=1 WORLD_SIZE=3 MASTER_ADDR=here MASTER_PORT=29500 "$frit" doctor config
 matches "$out" 'store .*= tcp://here:29500 .*environment MASTER_ADDR' || complain "no store" "doctor config"
+expect 0 'store .*= tcp://here:29501 .*environment MASTER_ADDR' '' env RANK=1 WORLD_SIZE=3 MASTER_ADDR=here MASTER_PORT=29500 TORCHELASTIC_USE_AGENT_STORE=True "$frit" doctor config
+expect 0 '^\[0\] tcp://127.0.0.1:[0-9]+ 32$' '' "$frit" launch -n 1 --plain sh -c 'echo $FRIT_DIST_STORE ${#FRIT_DIST_TOKEN}'
+expect 0 '^\[0\] tcp://here:1 word$' '' env FRIT_DIST_STORE=tcp://here:1 FRIT_DIST_TOKEN=word "$frit" launch -n 1 --plain sh -c 'echo $FRIT_DIST_STORE $FRIT_DIST_TOKEN'
+printf '# hosts\n  far slots=2\nother\n' >"$scratch/hosts"
+mkdir "$scratch/bin"
+printf '#!/bin/sh\necho "$FRIT_DIST_STORE" "$@"\n' >"$scratch/bin/mpirun"
+chmod +x "$scratch/bin/mpirun"
+expect 0 '^tcp://far:2[0-9]+ .*-x FRIT_DIST_STORE ' '' env PATH="$scratch/bin:$PATH" "$frit" launch -n 2 --hosts "$scratch/hosts" true
+! matches "$out" 'FRIT_DIST_TOKEN=' || complain "the token is on a command line" "$frit launch --hosts"
+expect 1 '' 'no host in the file' env PATH="$scratch/bin:$PATH" "$frit" launch -n 2 --hosts /dev/null true
+expect 0 'token .*= \(not shown\) .*environment FRIT_DIST_TOKEN' '' env FRIT_DIST_TOKEN=word "$frit" doctor config
+expect 1 '' 'FRIT_DIST_TOKEN: \[dist\] token: 33 bytes; it must have at most 32' env FRIT_DIST_TOKEN=123456789012345678901234567890123 "$frit" doctor config
 expect 0 'rank .*= 0 .*built in' '' env RANK=3 WORLD_SIZE=3 "$frit" doctor config
 expect 0 'rank .*= 2 .*environment FRIT_DIST_RANK' '' env FRIT_DIST_RANK=2 RANK=1 WORLD_SIZE=3 "$frit" doctor config
 
@@ -53,6 +65,7 @@ for n in 2 4; do
   [ "$(grep -c 'is right' "$scratch/out")" = $n ] || complain "not all ranks are right" "$n ranks"
 done
 expect 137 '*' 'rank 1 \(host .*, pid [0-9]+\) was ended by signal 9' "$frit" launch -n 2 "$program" collective-mpi killed
+matches "$err" '^\[0\] frit error job: rank 1 \(host .*, pid [0-9]+\) died: connection (closed|reset), at operation [0-9]+; 1 of 2' || complain "rank 0 does not name it" killed
 took=$(($(date +%s%3N) - $(sed -n 's/.*killed at \([0-9]*\) ms.*/\1/p' "$scratch/err")))
 [ $took -lt 6000 ] || complain "the job ended $took ms after a rank was killed" killed
 finish

@@ -2,7 +2,7 @@
 /* Every allocation of a whole digits run fails once in turn: from opening the host to closing it.
  * Each time the answer is right or the failure is FRIT_NO_HOST_MEMORY or FRIT_NO_DEVICE_MEMORY with
  * a text, nothing is left over, and the next run works.  Leaks are the address sanitizer's to find.
- */
+ * FRIT_TEST_EVERY: every how many-th allocation fails; each with FRIT_TEST_LONG=1. */
 #include "api/digits.h"
 
 #include "api/rig.h"
@@ -57,14 +57,22 @@ static frit_status whole_run(const char *name, int *right, frit_err *err)
     return st;
 }
 
+static long every(void)
+{
+    const char *text = getenv("FRIT_TEST_EVERY");
+
+    return text && !getenv("FRIT_TEST_LONG") ? atol(text) : 1;
+}
+
 static void fail_each(const char *name)
 {
+    const long step = every();
     int expected = 0;
     frit_err err = {.struct_size = sizeof(err)};
     long n = 0;
 
     assert_int_equal(whole_run(name, &expected, &err), FRIT_OK);
-    for (bool hit = true; hit; n++) {
+    for (bool hit = true; hit; n += step) {
         int right = -1;
         frit_status st;
 

@@ -432,16 +432,25 @@ static void start(struct post *post)
     }
 }
 
+static double seconds_since(const struct timespec *begin)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)(now.tv_sec - begin->tv_sec) + (double)(now.tv_nsec - begin->tv_nsec) * 1e-9;
+}
+
 /* Whoever ends is followed by another one. */
 static void run_threads(void)
 {
     static struct post posts[MAX_THREADS];
     static const struct timespec moment = {0, 1000000};
-    time_t end = time(NULL) + all.seconds;
+    struct timespec begin;
 
+    clock_gettime(CLOCK_MONOTONIC, &begin);
     for (int i = 0; i < all.n_threads; i++)
         start(&posts[i]);
-    while (time(NULL) < end && !atomic_load(&all.failures)) {
+    while (seconds_since(&begin) < all.seconds && !atomic_load(&all.failures)) {
         nanosleep(&moment, NULL);
         for (int i = 0; i < all.n_threads; i++) {
             if (!atomic_load(&posts[i].ended))

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 static const uint64_t limit_ns = 20000000000u;
 
@@ -73,6 +74,20 @@ void stage_close(struct stage *stage)
         frit_device_close(stage->devices[i]);
     }
     frit_host_close(stage->host);
+}
+
+/* Threads of ranks let go of buffers after they have woken who waits. */
+void stats_at_rest(frit_device *device, frit_stats *out)
+{
+    uint64_t before;
+
+    *out = (frit_stats){.struct_size = sizeof(*out)};
+    (void)frit_sync(device, NULL);
+    do {
+        before = out->buffers_now;
+        nanosleep(&(struct timespec){.tv_nsec = 3000000}, NULL);
+        frit_stats_get(device, out);
+    } while (out->buffers_now != before);
 }
 
 static void *run_member(void *arg)

@@ -67,6 +67,9 @@ void stage_open(struct stage *stage, const char *const *names, uint32_t n);
 bool stage_has(const char *name);      /* whether there is such a device */
 void stage_close(struct stage *stage); /* nothing is left over */
 
+/* The counters of a device when what ran on it has ended and let go of its memory. */
+void stats_at_rest(frit_device *device, frit_stats *out);
+
 /* Runs `body` in `size` threads, rank i on device i modulo their number, in a new group; then fails
  * the test if one has failed.  `members` has one for each, with `ctx` set where it is needed. */
 void stage_run(struct stage *stage, uint32_t size, struct member *members,

@@ -122,11 +122,11 @@ static bool run_steps(struct member *m, frit_replica *replica, frit_tensor *cons
         nap(w);
         if (step + 1 == WARM) {
             MUST(m, frit_sync(m->device, &m->err));
-            frit_stats_get(m->device, &w->before);
+            stats_at_rest(m->device, &w->before);
         }
     }
     MUST(m, frit_sync(m->device, &m->err));
-    frit_stats_get(m->device, &w->after);
+    stats_at_rest(m->device, &w->after);
     return true;
 }
 
@@ -141,7 +141,6 @@ static bool work(struct member *m)
     frit_tensor *weights[N_WEIGHTS];
     bool good = true;
 
-    w->before.struct_size = w->after.struct_size = sizeof(w->before);
     for (uint32_t i = 0; i < N_WEIGHTS; i++)
         weights[i] = frit_zeros(m->device, FRIT_F32, FRIT_SHAPE(widths[i]));
     if (frit_replica_create(m->group, &config, weights, N_WEIGHTS, &replica, &m->err))

@@ -94,18 +94,18 @@ static void *open_member(void *ctx)
 {
     struct rig_watch *watch = ctx;
     struct rig *rig = watch->rig;
-    struct job_config config = rig->config;
 
-    config.rank = watch->rank;
     rig->errs[watch->rank] = (frit_err)ERR_INIT;
-    rig->status[watch->rank] = job_open(&config, &rig->jobs[watch->rank], &rig->errs[watch->rank]);
+    rig->status[watch->rank] =
+        job_open(&watch->config, &rig->jobs[watch->rank], &rig->errs[watch->rank]);
     return NULL;
 }
 
 void rig_start(struct rig *rig, uint32_t rank, uint32_t size)
 {
-    rig->config.size = size;
-    rig->watches[rank] = (struct rig_watch){rig, rank};
+    rig->watches[rank] = (struct rig_watch){rig, rank, rig->config};
+    rig->watches[rank].config.rank = rank;
+    rig->watches[rank].config.size = size;
     assert_int_equal(pthread_create(&rig->threads[rank], NULL, open_member, &rig->watches[rank]),
                      0);
 }

@@ -20,7 +20,7 @@ static const uint64_t rig_ms = 1000000;
 
 struct rig {
     char store[64];
-    struct job_config config; /* of all; rank and size are set by rig_open */
+    struct job_config config; /* of the next one that is started; rank and size are set then */
     struct job_member *jobs[RIG_RANKS];
     frit_err errs[RIG_RANKS];
     frit_status status[RIG_RANKS];
@@ -33,6 +33,7 @@ struct rig {
     struct rig_watch {
         struct rig *rig;
         uint32_t rank;
+        struct job_config config;
     } watches[RIG_RANKS];
 };
 

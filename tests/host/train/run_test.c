@@ -20,7 +20,7 @@ static const struct run_case cases[] = {
     {"cpu", "cpu:0", {NULL}, 0, 0, false, true, 12},
     {"cpu in place", "cpu:0", {NULL}, FRIT_OPTIMIZER_IN_PLACE, 0, false, true, 12},
     {"cpu clipped", "cpu:0", {NULL}, 0, 1, false, true, 16},
-    {"cpu scaled", "cpu:0", {NULL}, 0, 0, true, true, 18},
+    {"cpu scaled", "cpu:0", {NULL}, 0, 0, true, true, 19},
     {"cpu scaled and clipped", "cpu:0", {NULL}, 0, 1, true, true, 24},
     {"reference", "reference:0", {NULL}, 0, 1, true, false, 0},
     {"no pointers", "null:0", {"memory", "device"}, 0, 0, false, true, 0},

@@ -494,6 +494,15 @@ int64_t rig_count(const struct rig *rig, uint32_t value)
     return count;
 }
 
+uint32_t rig_every(void)
+{
+#ifdef __SANITIZE_ADDRESS__
+    return getenv("FRIT_TEST_LONG") ? 1 : 3;
+#else
+    return 1;
+#endif
+}
+
 bool rig_is_real(uint32_t dtype)
 {
     return dtype != FRIT_NO_DTYPE && dtype <= FRIT_BF16;

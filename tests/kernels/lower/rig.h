@@ -96,6 +96,10 @@ int64_t rig_get_int(const struct rig *rig, uint32_t value, int64_t number);
 void rig_set_real(struct rig *rig, uint32_t value, int64_t number, double real);
 void rig_set_int(struct rig *rig, uint32_t value, int64_t number, int64_t integer);
 int64_t rig_count(const struct rig *rig, uint32_t value);
+
+/* Of long lists of shapes and types one in so many is run: with the address sanitizer, where the
+ * evaluator takes five times as long, and without FRIT_TEST_LONG=1, 3; else 1. */
+uint32_t rig_every(void);
 bool rig_is_real(uint32_t dtype);
 
 /* A number below `n`, the next of a fixed sequence. */

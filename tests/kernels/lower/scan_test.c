@@ -158,7 +158,8 @@ static void test_rows(void **state)
         for (uint32_t t = 0; t < 5; t++)
             for (uint32_t s = 0; s < 7; s++)
                 for (uint32_t axis = 0; axis < 3; axis++)
-                    check(how, dtypes[t], 3, dims[s], axis);
+                    if ((how + t + s + axis) % rig_every() == 0)
+                        check(how, dtypes[t], 3, dims[s], axis);
 }
 
 static void test_bool(void **state)

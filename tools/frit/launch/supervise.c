@@ -17,9 +17,10 @@
 
 enum { LINE_BYTES = 4096, NOT_STARTED = 127 };
 enum {
-    END_SECONDS = 2,
-    DRAIN_SECONDS = 1
-}; /* between SIGTERM and SIGKILL; for what is printed last */
+    END_SECONDS = 2,  /* between SIGTERM and SIGKILL */
+    DRAIN_SECONDS = 1 /* for what is printed last */
+};
+static const double grace_seconds = 0.5; /* for the others to say what they know of a failure */
 
 /* A pipe from a rank, and the line that has not ended yet. */
 struct stream {
@@ -39,9 +40,9 @@ struct job {
     struct rank_process *children;
     struct pollfd *polled; /* two per child, then that of signals */
     uint32_t n_running;
-    int code;                /* of the first failure */
-    bool is_ending;          /* the ranks were sent SIGTERM */
-    double kill_at, stop_at; /* 0: not yet */
+    int code;                        /* of the first failure */
+    bool is_ending;                  /* the ranks were sent SIGTERM */
+    double end_at, kill_at, stop_at; /* 0: not yet */
 };
 
 /* ---- lines ---- */
@@ -181,7 +182,7 @@ static void report(struct job *job, const struct rank_process *child, int status
     char host[128] = "?";
     const bool killed = WIFSIGNALED(status);
 
-    if (job->is_ending || (!killed && WEXITSTATUS(status) == 0))
+    if (job->code || job->is_ending || (!killed && WEXITSTATUS(status) == 0))
         return;
     (void)gethostname(host, sizeof(host) - 1);
     if (killed)
@@ -191,7 +192,7 @@ static void report(struct job *job, const struct rank_process *child, int status
         fprintf(stderr, "frit launch: rank %u (host %s, pid %ld) failed with exit code %d\n",
                 child->rank, host, (long)child->pid, WEXITSTATUS(status));
     job->code = killed ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-    end_all(job);
+    job->end_at = term_clock() + grace_seconds;
 }
 
 static void reap(struct job *job)
@@ -203,7 +204,7 @@ static void reap(struct job *job)
         if (child->pid <= 0 || waitpid(child->pid, &status, WNOHANG) != child->pid)
             continue;
         report(job, child, status);
-        if (job->is_ending && job->ranks->size)
+        if (job->code && job->ranks->size)
             signal_rank(job, child->pid, SIGKILL);
         child->pid = 0;
         job->n_running--;
@@ -228,6 +229,12 @@ static void take_signal(struct job *job, int from)
 
 /* ---- running ---- */
 
+/* mpirun ends the other ranks when this process has ended. */
+static bool is_held(const struct job *job)
+{
+    return !job->ranks->size && term_clock() < job->end_at;
+}
+
 /* True: a rank runs, or may still print. */
 static bool prepare_poll(struct job *job, int signals, int *timeout_ms)
 {
@@ -241,8 +248,8 @@ static bool prepare_poll(struct job *job, int signals, int *timeout_ms)
         is_open |= from >= 0;
     }
     job->polled[2 * n] = (struct pollfd){.fd = signals, .events = POLLIN};
-    *timeout_ms = job->kill_at > 0 || job->stop_at > 0 ? 100 : -1;
-    return job->n_running || (is_open && term_clock() < job->stop_at);
+    *timeout_ms = job->end_at > 0 || job->kill_at > 0 || job->stop_at > 0 ? 100 : -1;
+    return job->n_running || (is_open && term_clock() < job->stop_at) || is_held(job);
 }
 
 static void run_ranks(struct job *job, int signals)
@@ -259,6 +266,8 @@ static void run_ranks(struct job *job, int signals)
         }
         if (job->polled[2 * n].revents)
             take_signal(job, signals);
+        if (job->end_at > 0 && term_clock() > job->end_at)
+            end_all(job);
         if (job->kill_at > 0 && term_clock() > job->kill_at)
             signal_all(job, SIGKILL);
     }

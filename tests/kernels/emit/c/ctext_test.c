@@ -2,7 +2,8 @@
 /* Texts of random modules for devices give what eval gives: whatever dialect, block and warp,
  * whether arguments are aligned, however the launch gives them.  They are compiled with the words
  * of the host under the sanitizers by the compiler of this build; those for HIP also by clang, with
- * HIP's own types and functions and the host's macros, since HIPRTC is a clang. */
+ * HIP's own types and functions and the host's macros, since HIPRTC is a clang.  More modules with
+ * FRIT_TEST_LONG=1. */
 #include "emit/c/ctext.h"
 
 #include <stdio.h>
@@ -15,12 +16,12 @@
 #include "failing_alloc.h"
 
 #ifdef __SANITIZE_ADDRESS__
-#define CASES 2 /* what is slow is the compiler, and it is not sanitized */
+#define CASES 1 /* what is slow is the compiler, and it is not sanitized */
 #else
-#define CASES 4
+#define CASES 2
 #endif
 
-enum { MAX_CASES = 1000, SPACES = 3, PARAMS_BYTES = 4096, MAX_EACH = 8 };
+enum { LONG_CASES = 20, MAX_CASES = 1000, SPACES = 3, PARAMS_BYTES = 4096, MAX_EACH = 8 };
 
 /* Warps of 4 threads are for exchanges through memory in small groups. */
 static const struct variant {
@@ -283,7 +284,10 @@ static void run_batch(bool as_hip)
     char command[512];
     FILE *results;
 
-    b.n = many ? (uint32_t)strtoul(many, NULL, 10) : first ? 1 : CASES;
+    b.n = many                       ? (uint32_t)strtoul(many, NULL, 10)
+          : first                    ? 1
+          : getenv("FRIT_TEST_LONG") ? LONG_CASES
+                                     : CASES;
     if (b.n > MAX_CASES)
         b.n = MAX_CASES;
     snprintf(b.folder, sizeof(b.folder), "%s/ctext.XXXXXX", build ? build : "/tmp");
