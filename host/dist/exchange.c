@@ -44,6 +44,7 @@ frit_status exchange_params(struct frit_rank *rank, frit_device *device,
         free(values);
         return st;
     }
+    (void)frit_sync(device, NULL); /* what failed before, in another group, is not of this */
     for (uint32_t i = 0; i < n; i++)
         values[i] =
             cell_own(frit_broadcast_from(params[i], (int64_t)root, .group = (int64_t)rank->number));

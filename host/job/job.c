@@ -2,6 +2,7 @@
 #include "job/job.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +17,8 @@
 
 enum { KEY_MAX = 255 };
 static const uint64_t slack_ns = 1000000000u, /* rank 0 reports who is missing a little later */
-    behind_ns = 500000000u;                   /* for job_behind */
+    behind_ns = 500000000u,                   /* for job_behind */
+    retry_ns = 50000000u;
 
 /* ---- all of the process ---- */
 
@@ -222,22 +224,45 @@ static struct job_member *create(const struct job_config *config)
     return job;
 }
 
-frit_status job_open(const struct job_config *config, struct job_member **out, frit_err *err)
+/* `again`: it may be tried again, since whoever listens there has closed the connection without a
+ * word, as the store of a job does that has not ended quite. */
+static frit_status open_once(const struct job_config *config, struct job_member **out, bool *again,
+                             frit_err *err)
 {
-    struct job_member *job;
+    struct job_member *job = create(config);
     frit_status st;
 
-    *out = NULL;
-    TRY(job_check(config, err));
-    job = create(config);
     if (!job)
         return fail_memory(err, sizeof(*job));
     st = start(job, config, err);
+    *again = job->is_lost && !job->has_heard;
     if (st)
         job_close(job);
     else
         *out = job;
     return st;
+}
+
+frit_status job_open(const struct job_config *config, struct job_member **out, frit_err *err)
+{
+    const uint64_t deadline = add_ns(clock_ns(), config->connect_ns);
+    struct job_config rest = *config;
+    bool again = true;
+    frit_status st;
+
+    *out = NULL;
+    TRY(job_check(config, err));
+    for (;;) {
+        const uint64_t now = clock_ns();
+
+        rest.connect_ns = now < deadline ? deadline - now : 0;
+        st = open_once(&rest, out, &again, err);
+        if (!st)
+            (*out)->config.connect_ns = config->connect_ns;
+        if (st != FRIT_PEER_LOST || !again || clock_ns() + retry_ns >= deadline)
+            return st;
+        poll(NULL, 0, (int)(retry_ns / 1000000));
+    }
 }
 
 void job_close(struct job_member *job)
@@ -410,20 +435,27 @@ void job_fail(struct job_member *job, const frit_err *why)
     pthread_mutex_lock(&job->lock);
     if (job->is_lost)
         job_set_failure(job, why);
-    else if (!job->failure.status)
+    else if (!job->failure.status && !job->is_failing) {
         write_failure(job, why);
+        job->is_failing = true;
+    }
     pthread_mutex_unlock(&job->lock);
     job_wake(job);
 }
 
 frit_status job_failure(struct job_member *job, uint64_t timeout_ns, frit_err *err)
 {
-    const uint64_t deadline = add_ns(clock_ns(), timeout_ns);
+    const uint64_t now = clock_ns();
     frit_status st = FRIT_OK;
+    bool is_time = true;
+    uint64_t deadline;
 
     pthread_mutex_lock(&job->lock);
-    while (!job->failure.status && !job->is_lost && timeout_ns && wait_change(job, deadline))
-        ;
+    if (job->is_failing && timeout_ns < job->config.dead_ns)
+        timeout_ns = job->config.dead_ns;
+    deadline = add_ns(now, timeout_ns);
+    while (!job->failure.status && !job->is_lost && timeout_ns && is_time)
+        is_time = wait_change(job, deadline);
     if (job->failure.status)
         st = fail(err, job->failure.status, "%s", job->failure.text);
     pthread_mutex_unlock(&job->lock);

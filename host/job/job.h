@@ -65,10 +65,11 @@ frit_status job_get(struct job_member *job, frit_str key, uint64_t timeout_ns, v
 
 /* This rank has failed: unless the job has, that is its failure. */
 void job_fail(struct job_member *job, const frit_err *why);
-/* The job's failure, which is waited for up to `timeout_ns`; FRIT_OK: none. */
+/* The job's failure, which is waited for up to `timeout_ns`, and where this rank has failed until
+ * rank 0 has said what was the first; FRIT_OK: none. */
 frit_status job_failure(struct job_member *job, uint64_t timeout_ns, frit_err *err);
 /* `fn` is called once for each generation that fails, by the thread of the job; also for a failure
- * that was before.  It must not call functions of this header but job_failure. */
+ * that was before.  It must not call functions of this header. */
 void job_watch(struct job_member *job, void (*fn)(void *ctx, const frit_err *why), void *ctx);
 /* All survivors call it after a failure: FRIT_OK when they have.  Ranks are numbered anew, in the
  * order that they had.  FRIT_PEER_LOST where rank 0 was lost, with which the store is. */

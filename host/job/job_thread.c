@@ -64,6 +64,7 @@ void job_set_failure(struct job_member *job, const frit_err *why)
     if (job->failure.status)
         return;
     job->failure = *why;
+    job->is_failing = false;
     if (job->is_joined)
         note(job, FRIT_LOG_ERROR, "%s", why->text);
     end_requests(job, why, false);
@@ -161,6 +162,7 @@ void job_take(void *ctx, uint32_t kind, struct wire_reader *in)
     struct job_member *job = ctx;
 
     job->heard = clock_ns();
+    job->has_heard = true;
     if (kind == WIRE_JOINED)
         take_joined(job, in);
     else if (kind == WIRE_FAILED)

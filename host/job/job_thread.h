@@ -33,11 +33,14 @@ struct job_member {
     pthread_cond_t changed;
     struct channel channel;
     bool is_joined, is_lost, has_ended, stops;
+    bool has_heard; /* anything of rank 0 */
     uint32_t rank, size, generation, last_request;
     char first_host[65]; /* of rank 0 */
     uint32_t first_pid;
     struct job_place place;
     frit_err failure;
+    bool is_failing; /* this rank has reported its own, and rank 0 has not yet said what is the
+                        first */
     struct job_request *requests;
     struct job_wait *waits;
     void (*watch)(void *ctx, const frit_err *why);

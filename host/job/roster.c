@@ -199,6 +199,11 @@ static void take_hello(struct roster *roster, struct roster_link *link, struct w
         link->ends = true;
         return;
     }
+    /* It is of the job that comes after this one, whose store begins when this one has ended. */
+    if (rank < roster->size && !roster->generation && roster->members[rank]->state == MEMBER_LEFT) {
+        link->ends = true;
+        return;
+    }
     why = check_rank(roster, rank, size, text, sizeof(text));
     if (why) {
         refuse(roster, link, FRIT_MISMATCH, why);

@@ -313,7 +313,7 @@ static bool is_begun_by_all(frit_group *group, uint64_t number)
 
 static bool create_pieces(frit_group *group)
 {
-    enum { TAGS_PER_GROUP = 2 * N_PIECES, N_CHANNELS = 4096 }; /* tags go to 32767 at least */
+    enum { TAGS_PER_GROUP = 2 * N_PIECES, N_CHANNELS = 1000 }; /* tags go to 32767 at least */
 
     for (int i = 0; i < N_PIECES; i++) {
         const int tag = TAG_DATA + (int)(group->channel % N_CHANNELS) * TAGS_PER_GROUP + 2 * i;
@@ -387,18 +387,38 @@ static bool start_piece(frit_group *group, const struct begun *begun)
     return true;
 }
 
-/* Both may be under way; their requests end in any order, since each has tags of its own. */
-static enum piece_result step_pieces(frit_group *group)
+/* Those in one phase, the oldest first, up to one that must wait: what the next ones wait for comes
+ * later.  Each look at a request makes MPI look at all its connections. */
+static enum piece_result step_phase(frit_group *group, enum piece_phase phase)
 {
-    enum piece_result moved = PIECE_STILL;
+    const uint64_t started = group->op.started;
+    enum piece_result result, moved = PIECE_STILL;
 
-    for (uint32_t i = 0; i < N_PIECES; i++) {
-        struct piece *piece = group->pieces[i];
-        enum piece_result result = piece->phase == PIECE_FREE ? PIECE_STILL : piece_step(piece);
+    for (uint64_t i = group->op.finished; i < started; i++) {
+        struct piece *piece = group->pieces[i % N_PIECES];
 
+        if (piece->phase != phase)
+            continue;
+        result = piece_step(piece);
         if (result == PIECE_FAILED)
             return result;
+        if (result == PIECE_STILL)
+            break;
         group->op.finished += result == PIECE_DONE;
+        moved = PIECE_MOVED;
+    }
+    return moved;
+}
+
+/* A rank sends what the first phase needs before what the second does. */
+static enum piece_result step_pieces(frit_group *group)
+{
+    enum piece_result result, moved = PIECE_STILL;
+
+    for (enum piece_phase phase = PIECE_WAITING; phase <= PIECE_GATHER; phase++) {
+        result = step_phase(group, phase);
+        if (result == PIECE_FAILED)
+            return result;
         if (result != PIECE_STILL)
             moved = PIECE_MOVED;
     }

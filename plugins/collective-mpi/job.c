@@ -21,10 +21,9 @@ enum {
     YIELD_NS_RANKS = 100000,
     YIELD_NS_DATA = 2000000,
     SLEEP_NS_LOW = 20000,
-    SLEEP_NS_HIGH = 500000,
-    SLEEP_NS_IDLE = 2000000,
+    SLEEP_NS_IDLE = 4000000,
     SLEEP_NS_BELL = 10000000,
-    IDLE_AFTER_NS = 200000000
+    SLEEP_PART = 50 /* of the time that has passed so far */
 };
 
 /* MPI starts and ends once in a process. */
@@ -219,7 +218,7 @@ static uint64_t sleep_ns(const struct job *j, uint64_t still_ns)
 {
     const bool all_ring = j->n_bells == j->size - 1 && !j->outgoing;
     const uint64_t yield_ns = j->expected == EXPECTED_DATA ? YIELD_NS_DATA : YIELD_NS_RANKS;
-    const uint64_t ns = still_ns / 4;
+    const uint64_t ns = still_ns / SLEEP_PART;
 
     if (j->expected == EXPECTED_NOTHING)
         return all_ring ? SLEEP_NS_BELL : SLEEP_NS_IDLE;
@@ -227,9 +226,7 @@ static uint64_t sleep_ns(const struct job *j, uint64_t still_ns)
         return j->spins && still_ns < SPIN_NS ? 0 : SLEEP_NS_BELL;
     if (still_ns < yield_ns)
         return 0;
-    if (still_ns > IDLE_AFTER_NS)
-        return SLEEP_NS_IDLE;
-    return ns < SLEEP_NS_LOW ? SLEEP_NS_LOW : ns > SLEEP_NS_HIGH ? SLEEP_NS_HIGH : ns;
+    return ns < SLEEP_NS_LOW ? SLEEP_NS_LOW : ns > SLEEP_NS_IDLE ? SLEEP_NS_IDLE : ns;
 }
 
 /* Waits a little. */

@@ -3,7 +3,7 @@
  *
  * One thread at a time drives the job: it makes every call of MPI and moves the data of all groups.
  * That is whoever waits for something, so that no other thread has to be woken for it, and else the
- * job's own thread, which starts and ends MPI and looks every two milliseconds whether there is
+ * job's own thread, which starts and ends MPI and looks every few milliseconds whether there is
  * anything to do. */
 #ifndef MPI_JOB_H
 #define MPI_JOB_H

@@ -23,6 +23,8 @@ struct piece *piece_create(struct job *job, uint32_t rank, uint32_t size, uint32
     piece->tag = tag;
     piece->mine = mine;
     piece->near = near;
+    for (uint32_t r = 0; r < size; r++)
+        piece->n_near += near[r] != NULL;
     piece->part_bytes = segment_part_bytes(size);
     piece->receive = malloc(size * piece->part_bytes);
     if (piece->receive)
@@ -91,9 +93,12 @@ static char *room(const struct piece *p, uint32_t r)
     return segment_room(p->mine, p->slot, r, p->size);
 }
 
+/* What is sent is read by this processor. */
 static void fill(const struct piece *p, uint32_t r, const char *from, uint64_t count)
 {
-    if (count && p->is_streamed)
+    const bool is_read_elsewhere = r == p->rank ? p->n_near == p->size - 1 : p->near[r] != NULL;
+
+    if (count && p->is_streamed && is_read_elsewhere)
         stream_copy(room(p, r), from, bytes_of(p, count));
     else if (count)
         memcpy(room(p, r), from, bytes_of(p, count));

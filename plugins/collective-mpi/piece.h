@@ -33,6 +33,7 @@ struct piece {
     uint64_t number;    /* of pieces in this slot */
     bool is_streamed;   /* stores to the segment go past the caches */
     struct segment *mine;
+    uint32_t n_near;
     struct segment *const *near; /* of each rank; NULL: this rank, or one of another host */
     uint64_t part_bytes;         /* room for a part */
     char *receive;               /* room for a part of each rank */

@@ -3,15 +3,16 @@
 
 #include "shared.h"
 
-enum { PART_BYTES_LOW = 65536, PART_BYTES_HIGH = 262144, PIECE_BYTES = 1048576 };
+/* Messages that MPI sends at once, without a request for room first, also over TCP, where those of
+ * 64 KiB are too long with their headers.  More ranks have shorter ones, so that a segment has no
+ * more than 16 MiB. */
+enum { PART_BYTES = 61440, PIECE_BYTES = 1048576 };
 
 uint64_t segment_part_bytes(uint32_t n_ranks)
 {
     const uint64_t bytes = PIECE_BYTES / n_ranks / 64 * 64;
 
-    return bytes < PART_BYTES_LOW    ? PART_BYTES_LOW
-           : bytes > PART_BYTES_HIGH ? PART_BYTES_HIGH
-                                     : bytes;
+    return bytes < PART_BYTES ? bytes : PART_BYTES;
 }
 
 uint64_t segment_bytes(uint32_t n_ranks)

@@ -47,9 +47,17 @@ frit_status device_enumerate(void *self, frit_device_info *out, uint64_t stride,
     return FRIT_OK;
 }
 
+/* Interpreted loops are fast over many lanes, whatever caches hold.  Lanes change no bits. */
+static void choose_for_interpreter(struct kir_target *target)
+{
+    target->tuning.pack_lanes = LANES;
+    target->tuning.pack_panel = INT32_MAX;
+    target->tuning.line_panel = INT32_MAX;
+}
+
 static struct kir_target target_of(const struct instance *instance)
 {
-    return (struct kir_target){
+    struct kir_target target = {
         .lanes = LANES,
         .lanes_per_row = ROW_LANES,
         .max_lanes = MAX_LANES,
@@ -67,6 +75,10 @@ static struct kir_target target_of(const struct instance *instance)
         .denormals = true,
         .store_bytes = 1,
     };
+
+    if (instance->jit.mode == JIT_NEVER)
+        choose_for_interpreter(&target);
+    return target;
 }
 
 frit_status device_open(void *self, uint32_t index, const frit_open_params *params, void **out,

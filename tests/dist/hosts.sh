@@ -6,7 +6,10 @@
 #   hosts_down            removes them
 #   on_host I COMMAND...  runs it there; needs hosts_up
 #   hosts_limit ARG...    a queue discipline of tc for what each host sends; without ARG none
-#   hosts_file            writes them as a file for frit launch --hosts and mpirun
+#   hosts_join_poorly COMMAND...   hosts 1 and 2 by that program of poor_link.c: 50 ms to and fro, and 1 % of what is sent is lost
+#   hosts_join_well       as before
+#   hosts_file N          writes them as a file for frit launch --hosts and mpirun, with N ranks on each
+#   hosts_agent           writes a script that mpirun can call in the place of ssh
 
 hosts_net=fh$$ hosts_n=0
 
@@ -31,7 +34,7 @@ hosts_down() {
   ip netns delete "$hosts_net" 2>/dev/null
 }
 
-on_host() { # for a background process: its own process group is the caller's
+on_host() {
   local i=$1
   shift
   ip netns exec "$hosts_net-$i" unshare -m -u -i sh -c 'hostname "host$0"; mount -t tmpfs tmpfs /dev/shm; exec "$@"' "$i" "$@"
@@ -45,13 +48,24 @@ hosts_limit() {
   done
 }
 
-hosts_file() {
-  local i
-  for ((i = 1; i <= hosts_n; i++)); do echo "$(hosts_address "$i") slots=1"; done
+hosts_join_poorly() {
+  ip -n "$hosts_net" link set port1 nomaster && ip -n "$hosts_net" link set port2 nomaster || return
+  ip netns exec "$hosts_net" "$@" port1 port2 25 10 &
+  hosts_link=$!
 }
 
-# What mpirun calls in the place of ssh: AGENT ADDRESS COMMAND...
-hosts_agent() {
+hosts_join_well() {
+  kill "$hosts_link"
+  wait "$hosts_link" 2>/dev/null
+  ip -n "$hosts_net" link set port1 master bridge && ip -n "$hosts_net" link set port2 master bridge
+}
+
+hosts_file() {
+  local i
+  for ((i = 1; i <= hosts_n; i++)); do echo "$(hosts_address "$i") slots=$1"; done
+}
+
+hosts_agent() { # AGENT ADDRESS COMMAND...
   cat <<END
 #!/usr/bin/env bash
 hosts_net=$hosts_net

@@ -3,10 +3,10 @@
  * changes them.  Gradients are chosen so that all values are exact, so that the parameters say
  * which steps were made.
  *
- *   job_rank STEPS [PAUSE_MS [rejoin|forks]]
+ *   job_rank STEPS [PAUSE_MS [rejoin|aborts|forks]]
  *
- * rejoin: after a failure goes on with the ranks that are left; forks: a child of the process lives
- * on for a while. */
+ * rejoin: after a failure goes on with the ranks that are left; aborts: rank 1 aborts the group,
+ * and all go on in a new one; forks: a child of the process lives on for a while. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -142,15 +142,15 @@ static int train(struct training *t, uint32_t steps, long pause_ms, frit_err *er
 }
 
 /* The group failed: the ranks that are left make another one. */
-static int go_on(struct training *t, frit_host *host, frit_err *err)
+static int go_on(struct training *t, frit_host *host, frit_status want, frit_err *err)
 {
     frit_status st;
 
     leave(t);
     st = join(t, err);
-    if (st != FRIT_PEER_LOST)
-        return failed("joined, although ranks were lost", err);
-    if (frit_job_info(host, &t->job, err) || join(t, err))
+    if (st != want)
+        return failed("joined, or not", err);
+    if (st && (frit_job_info(host, &t->job, err) || join(t, err)))
         return failed("not joined again", err);
     printf("rank %u of %u now\n", t->job.rank, t->job.size);
     return 0;
@@ -176,11 +176,15 @@ static int run(frit_host *host, struct training *t, char **args, frit_err *err)
         sleep(3);
         _exit(0);
     }
+    if (has_word(args, "aborts") && t->job.rank == 1) {
+        (void)train(t, 5, pause_ms, err);
+        (void)frit_group_abort(t->rank, "enough of it");
+    }
     status = train(t, steps, pause_ms, err);
     if (!check(t))
         return 4;
-    if (status && has_word(args, "rejoin")) {
-        status = go_on(t, host, err);
+    if (status && (has_word(args, "rejoin") || has_word(args, "aborts"))) {
+        status = go_on(t, host, has_word(args, "rejoin") ? FRIT_PEER_LOST : FRIT_OK, err);
         if (!status)
             status = train(t, t->n_steps + 20, pause_ms, err);
         if (!check(t))

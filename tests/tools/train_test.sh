@@ -33,7 +33,7 @@ cmp -s "$scratch/whole" "$scratch/part" && complain 'it did not stop' "${train[*
 expect 0 'goes on after step 27' '' "${train[@]}" --resume "$scratch/part" --save "$scratch/part"
 cmp -s "$scratch/whole" "$scratch/part" || complain 'other bits than without a stop' "${train[*]}"
 
-expect 0 'in 2 replicas' '' "${train[@]}" --epochs 2 --replicas 2
+expect 0 'in 2 replicas' '' "${train[@]}" --epochs 2 --replicas 2 --save "$scratch/threads"
 [ "$one" ] && [ "$one" = "$(numbers)" ] || complain "not as with one replica: $one" 'two replicas'
 
 # A replica on each of two devices: one step.
@@ -47,11 +47,15 @@ if command -v mpirun >/dev/null && mpirun --version 2>/dev/null | grep -q 'Open 
   export ASAN_OPTIONS=detect_leaks=0 OMPI_MCA_btl=vader,self # what Open MPI keeps is its own
   launch=(timeout 60 "$frit" launch -n)
   for n in 2 4; do
-    expect 0 "in $n replicas" '*' "${launch[@]}" $n "${train[@]}" --epochs 2
+    expect 0 "in $n replicas" '*' "${launch[@]}" $n "${train[@]}" --epochs 2 --save "$scratch/processes$n"
     out=$(sed 's/^\[0\] //' <<<"$out")
     [ "$one" = "$(numbers)" ] || complain "not as with one replica: $one" "$n processes"
   done
+  cmp -s "$scratch/threads" "$scratch/processes2" || complain 'other bits than with two threads' 'two processes'
   expect 0 '\[0\] 1 steps' '*' "${launch[@]}" 2 "${train[@]}" --device cpu,reference --epochs 1 --stop 1
+  # Processes that train different networks learn which parameter differs.
+  expect 1 '*' "rank 1's parameter 0 is 'conv1_w' .*, rank 0's is 'w1' " "${launch[@]}" 2 sh -c \
+    '[ $OMPI_COMM_WORLD_RANK = 0 ] || set -- "$@" --model cnn; exec "$@"' sh "${train[@]}" --epochs 1
   expect 1 '*' 'leave --replicas out' "${launch[@]}" 2 "${train[@]}" --replicas 2
 fi
 

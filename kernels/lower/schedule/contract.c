@@ -296,12 +296,12 @@ static void limit_lanes(struct contract *c)
 static void choose_lines(struct contract *c)
 {
     const struct kir_target *target = c->e.s->target;
+    const uint32_t most = target->lanes, packed = sched_tuning(c->e.s).pack_lanes;
     int64_t line = line_of(c, c->across), others;
 
     c->pack.used = c->n_k && is_packed(c, c->across);
     contract_cut_line(c, line);
-    c->lanes =
-        lanes_for(c->pack.used && target->lanes > PACK_LANES ? PACK_LANES : target->lanes, line);
+    c->lanes = lanes_for(c->pack.used && most > packed ? packed : most, line);
     limit_lanes(c);
     c->n_down = places_for(target->registers > 16 ? MANY_ROWS : FEW_ROWS,
                            contract_points(&c->e.space, c->down->tag));

@@ -77,6 +77,12 @@ PRODUCTS = {
     "matmul-bias-gelu": (2.0 * 256**3, [(256, 256), (256, 256), (256,)],
                          lambda a, b, c: torch.nn.functional.gelu(a @ b + c)),
     "conv3x3": (16.0 * 64 * 56 * 56 * 64 * 9, [(8, 64, 56, 56), (64, 64, 3, 3), (64,)], conv),
+    "conv3x3-14": (16.0 * 256 * 14 * 14 * 256 * 9, [(8, 256, 14, 14), (256, 256, 3, 3), (256,)], conv),
+    "conv1x1": (16.0 * 64 * 56 * 56 * 256, [(8, 256, 56, 56), (64, 256, 1, 1), (64,)], torch.nn.functional.conv2d),
+    "conv7x7": (16.0 * 64 * 112 * 112 * 3 * 49, [(8, 3, 224, 224), (64, 3, 7, 7), (64,)],
+                lambda x, w, b: torch.relu(torch.nn.functional.conv2d(x, w, b, stride=2, padding=3))),
+    "depthwise": (16.0 * 128 * 56 * 56 * 9, [(8, 128, 56, 56), (128, 1, 3, 3), (128,)],
+                  lambda x, w, b: torch.nn.functional.conv2d(x, w, b, padding=1, groups=128)),
     "mlp": (256.0 * 512 * (784 + 10), [(128, 784), (784, 512), (512,), (512, 10), (10,)], mlp),
 }
 

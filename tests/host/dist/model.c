@@ -89,16 +89,28 @@ static bool backward_parts(struct model *model, uint32_t first, uint32_t n, uint
     return true;
 }
 
+/* All but the last part accumulate. */
+static bool reduce_parts(struct model *model, uint32_t first, uint32_t n, uint32_t parts)
+{
+    struct member *m = model->member;
+
+    for (uint32_t i = 0; i < parts; i++) {
+        frit_tensor *loss = model_loss(model, first + i * (n / parts), n / parts);
+
+        MUST(m, frit_replica_backward(model->replica, model->params, frit_div_f(loss, parts),
+                                      i + 1 < parts ? FRIT_REPLICA_ACCUMULATE : FRIT_REPLICA_SYNC,
+                                      &m->err));
+    }
+    return true;
+}
+
 static bool run_step(struct model *model, uint32_t first, uint32_t n, uint32_t parts)
 {
     struct member *m = model->member;
 
     if (!model_watch(model))
         return false;
-    if (model->replica)
-        MUST(m, frit_replica_backward(model->replica, model->params, model_loss(model, first, n),
-                                      FRIT_REPLICA_SYNC, &m->err));
-    else if (!backward_parts(model, first, n, parts))
+    if (!(model->replica ? reduce_parts : backward_parts)(model, first, n, parts))
         return false;
     MUST(m, frit_optimizer_step(model->optimizer, model->params, NULL, &m->err));
     return true;

@@ -167,6 +167,25 @@ static void test_leaving_is_no_failure(void **state)
     rig_fini(&rig);
 }
 
+/* The next job at the same store: rank 1 comes before the first one has ended. */
+static void test_one_job_after_the_other(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_init(&rig);
+    rig_start_all(&rig, 2, 2);
+    rig_join_all(&rig, 2);
+    job_close(rig.jobs[1]);
+    rig_start(&rig, 1, 2);
+    poll(NULL, 0, 60);
+    job_close(rig.jobs[0]);
+    rig_start(&rig, 0, 2);
+    rig_join_all(&rig, 2);
+    assert_int_equal(rig.n_failed, 0);
+    rig_fini(&rig);
+}
+
 /* The test is rank 0. */
 static void test_the_end_of_rank_0(void **state)
 {
@@ -366,6 +385,7 @@ int main(void)
         cmocka_unit_test(test_a_lost_rank_is_named),
         cmocka_unit_test(test_the_first_failure_is_everybodys),
         cmocka_unit_test(test_leaving_is_no_failure),
+        cmocka_unit_test(test_one_job_after_the_other),
         cmocka_unit_test(test_the_end_of_rank_0),
         cmocka_unit_test(test_a_silent_rank_is_named_once),
         cmocka_unit_test(test_an_operation_that_takes_long),

@@ -105,6 +105,7 @@ void rig_start(struct rig *rig, uint32_t rank, uint32_t size)
 {
     rig->watches[rank] = (struct rig_watch){rig, rank, rig->config};
     rig->watches[rank].config.rank = rank;
+    rig->jobs[rank] = NULL;
     rig->watches[rank].config.size = size;
     assert_int_equal(pthread_create(&rig->threads[rank], NULL, open_member, &rig->watches[rank]),
                      0);

@@ -49,6 +49,23 @@ static frit_tensor *conv3x3(frit_tensor *const *in)
     return frit_relu(frit_take(t));
 }
 
+static frit_tensor *conv1x1(frit_tensor *const *in)
+{
+    return frit_conv(in[0], in[1], in[2]);
+}
+
+static frit_tensor *conv7x7(frit_tensor *const *in)
+{
+    frit_tensor *t = frit_conv(in[0], in[1], in[2], .padding = {3, 3}, .stride = {2, 2});
+
+    return frit_relu(frit_take(t));
+}
+
+static frit_tensor *depthwise(frit_tensor *const *in)
+{
+    return frit_conv(in[0], in[1], in[2], .padding = {1, 1}, .groups = 128);
+}
+
 /* Two layers with a hidden one between. */
 static frit_tensor *mlp(frit_tensor *const *in)
 {
@@ -133,6 +150,30 @@ static const struct product products[] = {
      FRIT_F32,
      {{4, {8, 64, 56, 56}}, {4, {64, 64, 3, 3}}, {1, {64}}},
      conv3x3},
+    {"conv3x3-14",
+     "256 to 256 channels, 14 x 14, 8 images f32, bias, relu",
+     16.0 * 256 * 14 * 14 * 256 * 9,
+     FRIT_F32,
+     {{4, {8, 256, 14, 14}}, {4, {256, 256, 3, 3}}, {1, {256}}},
+     conv3x3},
+    {"conv1x1",
+     "256 to 64 channels, 56 x 56, 8 images f32, bias",
+     16.0 * 64 * 56 * 56 * 256,
+     FRIT_F32,
+     {{4, {8, 256, 56, 56}}, {4, {64, 256, 1, 1}}, {1, {64}}},
+     conv1x1},
+    {"conv7x7",
+     "3 to 64 channels, 224 x 224, strides of 2, 8 images f32, bias, relu",
+     16.0 * 64 * 112 * 112 * 3 * 49,
+     FRIT_F32,
+     {{4, {8, 3, 224, 224}}, {4, {64, 3, 7, 7}}, {1, {64}}},
+     conv7x7},
+    {"depthwise",
+     "3x3, 128 channels, 56 x 56, 8 images f32, bias",
+     16.0 * 128 * 56 * 56 * 9,
+     FRIT_F32,
+     {{4, {8, 128, 56, 56}}, {4, {128, 1, 3, 3}}, {1, {128}}},
+     depthwise},
     {"mlp",
      "128 rows, 784 to 512 to 10 f32",
      256.0 * 512 * (784 + 10),
