@@ -111,7 +111,7 @@ static frit_status join_followed(struct binding *binding, frit_host *host, struc
 
     TRY(host_job_follow(host, rank, &follower, err));
     st = rank_join(binding->stream, rank, out, err);
-    host_job_joined(follower, *out);
+    host_job_joined(follower, *out, err);
     return st;
 }
 

@@ -149,17 +149,18 @@ static frit_status open_job(frit_host *host, const frit_job_desc *desc, frit_err
     host->job.member = member;
     pthread_mutex_unlock(&host->job.lock);
     job_watch(member, end_ranks, &host->job);
-    return FRIT_OK;
+    return job_failure(member, 0, err); /* another rank may have failed meanwhile */
 }
 
-/* After a failure the job goes on with the ranks that are left, once all of them have come here. */
+/* After a failure the job goes on with the ranks that are left, once all of them have come here:
+ * some may wait for this one in a group that is not complete, until their time limit. */
 static frit_status rebuild_job(struct host_job *job, uint64_t timeout_ns, frit_err *err)
 {
     frit_err failure = ERR_INIT;
 
     if (!job_failure(job->member, 0, &failure))
         return FRIT_OK;
-    if (job_rebuild(job->member, timeout_ns, err))
+    if (job_rebuild(job->member, timeout_ns < UINT64_MAX / 2 ? 2 * timeout_ns : timeout_ns, err))
         return fail_context(err, "the job has failed: %s", failure.text);
     pthread_mutex_lock(&job->lock);
     job->n_groups = 0;
@@ -332,20 +333,23 @@ frit_status host_job_follow(frit_host *host, struct rank_config *config, struct 
     return FRIT_OK;
 }
 
-void host_job_joined(struct host_rank *rank, frit_rank *joined)
+/* Of a group that only some ranks have joined the others make no second one: they all begin anew.
+ */
+void host_job_joined(struct host_rank *rank, frit_rank *joined, const frit_err *why)
 {
-    frit_err why = ERR_INIT;
+    frit_err failure = ERR_INIT;
 
     if (!rank)
         return;
     if (!joined) {
+        job_fail(rank->member, why);
         forget(rank);
         return;
     }
     pthread_mutex_lock(&rank->job->lock);
     rank->rank = joined;
-    if (job_failure(rank->member, 0, &why)) /* while it joined */
-        rank_abort(joined, why.status, why.text);
+    if (job_failure(rank->member, 0, &failure)) /* while it joined */
+        rank_abort(joined, failure.status, failure.text);
     pthread_mutex_unlock(&rank->job->lock);
 }
 

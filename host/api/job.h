@@ -38,8 +38,8 @@ frit_status host_job_join(frit_host *host, const frit_group_config *config, uint
  * FRIT_OK: likewise. */
 frit_status host_job_follow(frit_host *host, struct rank_config *config, struct host_rank **out,
                             frit_err *err);
-/* It was joined (NULL: it was not, and is not followed any more). */
-void host_job_joined(struct host_rank *rank, frit_rank *joined);
+/* It was joined; NULL: it was not, for the reason `why`, which the job gets to know. */
+void host_job_joined(struct host_rank *rank, frit_rank *joined, const frit_err *why);
 
 /* The next operation of so many elements that the rank runs is at this place of a step, for texts;
  * before it is recorded.  `operation` is not read.  Without a store nothing happens. */

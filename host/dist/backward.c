@@ -92,8 +92,13 @@ static frit_status run_sync(struct reduced_pass *pass, frit_tensor *loss, frit_e
 
     if (loss)
         TRY(backward(pass->history, &loss, NULL, 1, false, &watch, err));
-    for (uint32_t i = s->n_params; i-- > 0 && !loss;)
-        TRY(complete(pass, i, err));
+    for (uint32_t i = s->n_params; i-- > 0;) {
+        if (!loss)
+            TRY(complete(pass, i, err));
+        else if (!pass->reduction.is_complete[i])
+            return fail(err, FRIT_INVALID, "parameter %s is the tensor of another one, too",
+                        s->params[i].name);
+    }
     for (uint32_t b = 0; b < s->n_buckets; b++)
         install(pass, b, true);
     return FRIT_OK;

@@ -172,7 +172,7 @@ static frit_status wait_joined(struct job_member *job, uint64_t deadline, frit_e
     pthread_mutex_lock(&job->lock);
     while (!job->is_joined && !job->failure.status && is_time)
         is_time = wait_change(job, deadline);
-    if (job->failure.status)
+    if (!job->is_joined && job->failure.status)
         st = fail(err, job->failure.status, "%s", job->failure.text);
     else if (!job->is_joined)
         st = fail(err, FRIT_TIMEOUT, "rank 0 at %s does not answer", job->store);

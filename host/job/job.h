@@ -43,8 +43,9 @@ struct job_config {
 
 /* FRIT_INVALID for a configuration that cannot be right. */
 frit_status job_check(const struct job_config *config, frit_err *err);
-/* Returns when all ranks have come.  FRIT_TIMEOUT: some have not, the text lists them;
- * FRIT_MISMATCH: facts differ, on all ranks with both values; FRIT_INVALID: the token is wrong. */
+/* Returns when all ranks have come; what fails from then on is for job_failure.  FRIT_TIMEOUT: some
+ * have not, the text lists them; FRIT_MISMATCH: facts differ, on all ranks with both values;
+ * FRIT_INVALID: the token is wrong. */
 frit_status job_open(const struct job_config *config, struct job_member **out, frit_err *err);
 /* The rank leaves, which is no failure.  The function of job_watch is not called any more.  NULL
  * does nothing. */

@@ -16,8 +16,7 @@
 
 enum { WARN_REQUEST = 0, SILENT_BEATS = 60, LONGEST_MS = 1000 };
 static const uint64_t reply_ns = 1000000000u, /* rank 0 answers a question of warn */
-    end_ns = 1000000000u,                     /* for what is sent last */
-    asleep_ns = 1000000000u; /* a wait that took so much longer: this process did not run */
+    end_ns = 1000000000u;                     /* for what is sent last */
 
 void job_wake(struct job_member *job)
 {
@@ -227,6 +226,8 @@ static void check_waits(struct job_member *job, uint64_t now)
         if (wait->is_reported || now < wait->since + job->config.warn_ns)
             continue;
         wait->is_reported = true;
+        if (job->is_silent) /* rank 0, which was named then */
+            continue;
         job->warn_sent = now;
         job->warn_since = wait->since;
         job_write_behind(job, WARN_REQUEST, false);
@@ -279,6 +280,14 @@ static int timeout_ms(const struct job_member *job, uint64_t now)
     return ms < LONGEST_MS ? (int)ms : LONGEST_MS;
 }
 
+/* This process did not run for a while, for which nobody else is to blame. */
+static void excuse(struct job_member *job, uint64_t now)
+{
+    job->heard = now;
+    for (struct job_wait *wait = job->waits; wait; wait = wait->next)
+        wait->since = now;
+}
+
 static void wait_for_something(struct job_member *job, uint64_t now)
 {
     const int ms = timeout_ms(job, now);
@@ -294,8 +303,8 @@ static void wait_for_something(struct job_member *job, uint64_t now)
     woke = clock_ns();
     if (polled[0].revents && read(job->wake, &count, sizeof(count)) < 0)
         count = 0;
-    if (woke > now + (uint64_t)ms * 1000000 + asleep_ns)
-        job->heard = woke;
+    if (woke > now + (uint64_t)ms * 1000000 + job->config.suspect_ns / 2)
+        excuse(job, woke);
 }
 
 static void receive(struct job_member *job)

@@ -81,7 +81,7 @@ void roster_lost(struct roster *roster, struct roster_link *link, int error);
 /* Heartbeats, limits, ranks that are silent; after the frames that came.  Returns when it is to be
  * called next. */
 uint64_t roster_tick(struct roster *roster, uint64_t now);
-/* Time has passed in which nothing was read: nobody is silent for that. */
+/* This process did not run for a while: nobody is silent for that. */
 void roster_excuse(struct roster *roster, uint64_t now);
 /* Rank 0 leaves, and with it the roster: says so to all. */
 void roster_end(struct roster *roster);

@@ -19,8 +19,7 @@
 enum { STRANGERS_MAX = 64, FRAME_BYTES = WIRE_MAX + 4 };
 static const uint64_t greeting_ns = 5000000000u, /* for a connection to say who it is */
     end_ns = 1000000000u,                        /* for what is sent last */
-    pause_ns = 100000000u,                       /* after an accept that failed */
-    asleep_ns = 1000000000u; /* a wait that took so much longer: this process did not run */
+    pause_ns = 100000000u;                       /* after an accept that failed */
 
 struct job_server {
     struct server_config config;
@@ -279,7 +278,7 @@ static void turn(struct job_server *server)
     if (poll(server->polled, n + 2, ms) < 0)
         return;
     woke = clock_ns();
-    if (woke > now + (uint64_t)ms * 1000000 + asleep_ns)
+    if (woke > now + (uint64_t)ms * 1000000 + server->config.roster.suspect_ns / 2)
         roster_excuse(&server->roster, woke);
     read_links(server, n);
     if (server->polled[1].revents)

@@ -412,13 +412,34 @@ frit_status group_begin(frit_group *group, const frit_collective_op *op, uint64_
     return status;
 }
 
+/* With the lock. */
+static frit_status report_late(const frit_group *group, frit_err *err)
+{
+    const uint64_t number = group->done + 1;
+    char ranks[200] = "";
+    size_t used = 0;
+
+    for (uint32_t r = 0; group->job && r < group->size && used < sizeof ranks; r++) {
+        const struct peer *peer = &group->peers[r];
+
+        if (r != group->rank && peer->n_headers < number)
+            used += (size_t)snprintf(ranks + used, sizeof ranks - used, "%s rank %u (%s)",
+                                     used ? "," : "", r, peer->where);
+    }
+    if (used)
+        return plug_fail(group->plug, err, FRIT_TIMEOUT, "operation %" PRIu64 " waits for%s",
+                         number, ranks);
+    return plug_fail(group->plug, err, FRIT_TIMEOUT, "operation %" PRIu64 " is still running",
+                     number);
+}
+
 /* With the lock, if there is one. */
 static frit_status state_of(const frit_group *group, uint64_t value, frit_err *err)
 {
     if (group->done >= value)
         return FRIT_OK;
     if (!group->error.status)
-        return plug_fail(group->plug, err, FRIT_TIMEOUT, "not all ranks have begun it");
+        return report_late(group, err);
     plug_copy_err(group->plug, err, &group->error);
     return group->error.status;
 }

@@ -44,7 +44,7 @@ struct message {
     uint64_t key; /* of the group */
     uint64_t number;
     int32_t status;
-    uint32_t channel; /* of JOIN from rank 0 */
+    uint32_t channel; /* of JOIN from rank 0; of HEADER from it: the way, group.h */
     struct header header;
     char text[MESSAGE_TEXT];
 };

@@ -3,10 +3,12 @@
  * changes them.  Gradients are chosen so that all values are exact, so that the parameters say
  * which steps were made.
  *
- *   job_rank STEPS [PAUSE_MS [rejoin|aborts|forks]]
+ *   job_rank STEPS [PAUSE_MS [rejoin|aborts|late|forks]]
  *
  * rejoin: after a failure goes on with the ranks that are left; aborts: rank 1 aborts the group,
- * and all go on in a new one; forks: a child of the process lives on for a while. */
+ * and all go on in a new one; late: joins with the folder
+ * FRIT_TEST_OTHER, if it cannot join with the one it has; forks: a child of the process lives on
+ * for a while. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -169,7 +171,13 @@ static int run(frit_host *host, struct training *t, char **args, frit_err *err)
 
     for (int k = 0; k < PARAMS; k++)
         t->params[k] = frit_full(t->device, FRIT_F32, FRIT_SHAPE(N), k);
-    if (frit_job_info(host, &t->job, err) || join(t, err))
+    if (frit_job_info(host, &t->job, err))
+        return failed("no job", err);
+    if (has_word(args, "late") && join(t, err)) {
+        printf("not joined: %s\n", err->text);
+        setenv("FRIT_TEST_SHARED", getenv("FRIT_TEST_OTHER"), 1);
+    }
+    if (!t->rank && join(t, err))
         return failed("not joined", err);
     printf("joined at %lld ms\n", now_ms());
     if (has_word(args, "forks") && fork() == 0) {

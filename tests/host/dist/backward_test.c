@@ -265,6 +265,37 @@ static void test_a_parameter_that_an_op_made(void **state)
     run_two(made);
 }
 
+/* ---- one tensor as two parameters ---- */
+
+static bool twice(struct member *m)
+{
+    const frit_scope scope = frit_scope_begin(m->device);
+    frit_tensor *params[2], *same[2], *loss;
+    frit_replica *replica;
+
+    for (int i = 0; i < 2; i++)
+        params[i] = frit_full(m->device, FRIT_F32, FRIT_SHAPE(1), 3);
+    MUST(m, frit_replica_create(m->group, NULL, params, 2, &replica, &m->err));
+    same[0] = same[1] = params[0];
+    MUST(m, frit_grad_begin(m->device, &m->err));
+    MUST(m, frit_grad_watch(params[0], &m->err));
+    loss = frit_mul_f(params[0], 2);
+    MUST_FAIL(m, frit_replica_backward(replica, same, loss, FRIT_REPLICA_SYNC, &m->err),
+              FRIT_INVALID, "is the tensor of another one, too");
+    frit_grad_end(m->device);
+    frit_scope_end(scope);
+    frit_replica_destroy(replica);
+    for (int i = 0; i < 2; i++)
+        frit_release(params[i]);
+    return true;
+}
+
+static void test_one_tensor_as_two_parameters(void **state)
+{
+    (void)state;
+    run_two(twice);
+}
+
 /* ---- modes ---- */
 
 /* With each pass rank r adds r + 1 to the gradient. */
@@ -348,6 +379,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_network),
         cmocka_unit_test(test_a_parameter_that_an_op_made),
+        cmocka_unit_test(test_one_tensor_as_two_parameters),
         cmocka_unit_test(test_modes),
     };
 

@@ -268,6 +268,18 @@ static bool misuse(struct member *m)
     MUST_FAIL(m, frit_group_leave(m->group, &m->err), FRIT_BUSY, "destroy that first");
     MUST_FAIL(m, frit_replica_shadow(replica, &none, &n_present, &m->err), FRIT_INVALID,
               "FRIT_REPLICA_UNEVEN");
+    MUST_FAIL(m, frit_replica_backward(replica, &w, w, 4, &m->err), FRIT_INVALID, "no mode 4");
+    MUST_FAIL(m, frit_replica_backward(replica, &w, NULL, FRIT_REPLICA_LOCAL, &m->err),
+              FRIT_INVALID, "the loss is NULL");
+    MUST_FAIL(m, frit_replica_backward(replica, &w, w, FRIT_REPLICA_SYNC, &m->err), FRIT_INVALID,
+              "frit_grad_begin comes first");
+    MUST_FAIL(m, frit_replica_backward(NULL, &w, w, FRIT_REPLICA_SYNC, &m->err), FRIT_INVALID,
+              "the replica is NULL");
+    MUST_FAIL(m, frit_replica_reduce(NULL, &none, &m->err), FRIT_INVALID, "the replica is NULL");
+    MUST_FAIL(m, frit_replica_shadow(NULL, &none, &n_present, &m->err), FRIT_INVALID,
+              "the replica is NULL");
+    MUST_FAIL(m, frit_replica_join(NULL, &w, &m->err), FRIT_INVALID, "the replica is NULL");
+    CHECK(m, !frit_replica_text(NULL));
     frit_replica_destroy(replica);
     frit_replica_destroy(NULL);
     MUST(m, frit_replica_create(m->group, NULL, &w, 1, &replica, &m->err));

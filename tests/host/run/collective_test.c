@@ -578,7 +578,7 @@ static void fail_in_round(int round, const struct engine *script, frit_status st
     assert_int_equal(frit_sync(w.f.device, NULL), status);
     expect_failure(y, status, text);
     assert_int_equal(w.engine.n_aborts, 1);
-    assert_int_equal(w.engine.abort_seen, status == FRIT_TIMEOUT);
+    assert_int_equal(w.engine.abort_seen, script->wait_status == FRIT_TIMEOUT);
     n = w.engine.n_begun;
     w.engine.skip = 0;
     y = negated_twice(w.f.device, x);
@@ -608,6 +608,26 @@ static void test_what_the_engine_does_wrong(void **state)
         fail_in_round(rounds[i], &(struct engine){.begin_status = 7}, FRIT_INTERNAL, "begin");
         fail_in_round(rounds[i], &(struct engine){.skip = 1}, FRIT_INTERNAL,
                       ": the engine gives it the value ");
+    }
+}
+
+/* Whatever error it reports, of whichever call: that is the result's. */
+static void test_each_error_of_the_engine(void **state)
+{
+    static const frit_status errors[] = {
+#define FRIT_STATUS(value, NAME, name, meaning) FRIT_##NAME,
+#include <frit/status.def>
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(errors) / sizeof(*errors); i++) {
+        if (errors[i] >= 0)
+            continue;
+        if (errors[i] != FRIT_UNSUPPORTED)
+            fail_in_round(0, &(struct engine){.begin_status = errors[i]}, errors[i],
+                          ": the wire is cut");
+        fail_in_round(0, &(struct engine){.wait_status = errors[i]}, errors[i],
+                      ": the wire is cut");
     }
 }
 
@@ -732,6 +752,7 @@ int main(void)
         cmocka_unit_test(test_a_ranks_stream_is_not_taken_over),
         cmocka_unit_test(test_without_a_group),
         cmocka_unit_test(test_what_the_engine_does_wrong),
+        cmocka_unit_test(test_each_error_of_the_engine),
         cmocka_unit_test(test_what_the_engine_cannot_do_ends_nothing),
         cmocka_unit_test(test_an_operand_that_failed_late),
         cmocka_unit_test(test_a_replay_that_breaks_off),

@@ -6,10 +6,11 @@
 #include <string.h>
 
 #include "base/fail.h"
+#include "ir/expand.h"
 #include "ir/text.h"
 #include "kernels/ir/rig.h"
 
-enum { ROWS = 4, COLUMNS = 8, DEPTH = 6, TEAMS = 2, WIDTH = TEAMS * COLUMNS };
+enum { ROWS = 4, COLUMNS = 32, DEPTH = 6, TEAMS = 2, WIDTH = TEAMS * COLUMNS };
 
 /* c = a b for each of two teams of 16 lanes, which have the columns of b of their own; then the
  * sums by columns, and max(2 * sum, 0) + row by each.  @t: the type of sums; @0 and @2: zero and
@@ -18,10 +19,10 @@ static const char product[] = "kernel product\nparams 2\n"
                               "arg a0 @t read\narg a1 @t read\narg a2 @t write\n"
                               "arg a3 @t write\n"
                               "phase 32\nteam 16\n"
-                              "fragment f0 sum @t 4 8\nfragment f1 left @t 4 2\n"
-                              "fragment f2 right @t 2 8\n"
+                              "fragment f0 sum @t 4 32\nfragment f1 left @t 4 2\n"
+                              "fragment f2 right @t 2 32\n"
                               "%0 i32 = lane\n%1 i32 = const 4\n%2 i32 = shr %0 %1\n"
-                              "%3 i32 = const 8\n%4 i32 = mul %2 %3\n"
+                              "%3 i32 = const 32\n%4 i32 = mul %2 %3\n"
                               "%5 @t = const @0\n%6 @t = const @2\n"
                               "%7 i32 = param 0\n%8 i32 = param 1\n%9 i32 = const 0\n"
                               "mfill f0 %5\n"
@@ -62,12 +63,26 @@ static void parse(struct kir_module *m, const char *text)
         fail_msg("%s", err.text);
 }
 
+/* To lanes' values; with fma. */
+static void expand(struct kir_module *m, bool fma)
+{
+    frit_err err = ERR_INIT;
+    struct kir_module out;
+
+    if (kir_expand(m, fma, &out, &err))
+        fail_msg("%s", err.text);
+    for (uint32_t i = 0; i < out.n_phases; i++)
+        assert_int_equal(out.phases[i].n_fragments, 0);
+    kir_fini(m);
+    *m = out;
+}
+
 static int number_at(int i, int seed)
 {
     return (i * 5 + seed) % 7 - 3;
 }
 
-#define CHECK(type, name, zero, two, max)                                                  \
+#define CHECK(form, type, name, zero, two, max)                                            \
     do {                                                                                   \
         type a[ROWS * DEPTH], b[DEPTH * WIDTH], c[ROWS * WIDTH], d[ROWS * WIDTH];          \
         struct eval_arg args[] = {RIG_ARRAY(a), RIG_ARRAY(b), RIG_ARRAY(c), RIG_ARRAY(d)}; \
@@ -77,6 +92,8 @@ static int number_at(int i, int seed)
                                                                                            \
         substitute(product, (const char *const[]){name, zero, two, max}, text);            \
         parse(&m, text);                                                                   \
+        if (form)                                                                          \
+            expand(&m, form == 2);                                                         \
         for (int i = 0; i < ROWS * DEPTH; i++)                                             \
             a[i] = (type)number_at(i, 1);                                                  \
         for (int i = 0; i < DEPTH * WIDTH; i++)                                            \
@@ -97,9 +114,11 @@ static int number_at(int i, int seed)
 static void test_product(void **state)
 {
     (void)state;
-    CHECK(float, "f32", "0x00000000", "0x40000000", "fmax");
-    CHECK(double, "f64", "0x0000000000000000", "0x4000000000000000", "fmax");
-    CHECK(int32_t, "i32", "0", "2", "smax");
+    for (int form = 0; form < 3; form++) {
+        CHECK(form, float, "f32", "0x00000000", "0x40000000", "fmax");
+        CHECK(form, double, "f64", "0x0000000000000000", "0x4000000000000000", "fmax");
+        CHECK(form, int32_t, "i32", "0", "2", "smax");
+    }
 }
 
 /* Elements of 16 bits are products of F32; those that are not rounded to them are kept. */
@@ -175,13 +194,33 @@ static void test_outside(void **state)
     kir_fini(&m);
 }
 
+static void refused(const char *text, const char *error)
+{
+    frit_err err = ERR_INIT;
+    struct kir_module m, out;
+
+    parse(&m, text);
+    assert_int_equal(kir_expand(&m, true, &out, &err), FRIT_UNSUPPORTED);
+    assert_string_equal(err.text, error);
+    kir_fini(&m);
+}
+
+static void test_not_expanded(void **state)
+{
+    (void)state;
+    refused("kernel k\nphase 4\nteam 4\nfragment f0 sum f32 2 6\n",
+            "kernel k: 6 columns among 4 lanes");
+    refused("kernel k\nphase 4\nteam 4\nfragment f0 sum f32 2 4\n%0 b = const 1\n"
+            "%1 f32 = const 0x00000000\nif %0\nmfill f0 %1\nend\n",
+            "kernel k: an if changes fragment 0");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_product),
-        cmocka_unit_test(test_narrow),
-        cmocka_unit_test(test_tile),
-        cmocka_unit_test(test_outside),
+        cmocka_unit_test(test_product),      cmocka_unit_test(test_narrow),
+        cmocka_unit_test(test_tile),         cmocka_unit_test(test_outside),
+        cmocka_unit_test(test_not_expanded),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

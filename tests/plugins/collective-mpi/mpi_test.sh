@@ -26,12 +26,17 @@ if [ "$mpi" = mpich ]; then
   counts=2 scenarios="mismatch left" by_messages="results quiet"
 else
   "$rank" alone || fail "alone"
+  OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=2 FRIT_TEST_LIBRARY=libm.so.6 "$rank" wrong_library || fail "another library"
   command -v mpirun >/dev/null && mpirun --version 2>/dev/null | grep -q 'Open MPI' || exit 77
-  counts="2 4" scenarios="mismatch mismatched_notes aborted left late background together quiet"
+  counts="2 4" scenarios="mismatch mismatched_notes aborted left late background together crossed quiet"
   by_messages="results together quiet"
 fi
 
 for n in $counts; do
+  job $n results || fail "results of $n ranks"
+done
+[ -z "${FRIT_TEST_LONG:-}" ] || for n in 1 2 3 4 5; do
+  job $n types || fail "types of $n ranks"
   job $n results || fail "results of $n ranks"
 done
 for scenario in $scenarios; do

@@ -169,17 +169,19 @@ static void layouts(void)
 static void narrow_floats(void)
 {
     const uint16_t big = 0x7b53, tiny = 0x0001, one_bf16 = 0x3f80, small_bf16 = 0x3b80; /* 2^-8 */
+    /* 1 + k/256, of which those with odd k are rounded to even. */
+    static const uint16_t sums[] = {0x3f80, 0x3f80, 0x3f81, 0x3f82, 0x3f82};
     uint16_t out;
 
     run(FRIT_COLLECTIVE_ALL_REDUCE, FRIT_CHOICE_combine_mean, &big, &out, 1, FRIT_F16);
     CHECK(out == big);
     run(FRIT_COLLECTIVE_ALL_REDUCE, FRIT_CHOICE_combine_sum, &big, &out, 1, FRIT_F16);
-    CHECK(out == 0x7c00);
+    CHECK(out == (size == 1 ? big : 0x7c00));
     run(FRIT_COLLECTIVE_ALL_REDUCE, FRIT_CHOICE_combine_sum, &tiny, &out, 1, FRIT_F16);
     CHECK(out == size);
     out = rank == 0 ? one_bf16 : small_bf16;
     run(FRIT_COLLECTIVE_ALL_REDUCE, FRIT_CHOICE_combine_sum, &out, &out, 1, FRIT_BF16);
-    CHECK(out == (size == 2 ? 0x3f80 : 0x3f82)); /* 1 + 1/256 rounds to even; 1 + 3/256 does, too */
+    CHECK(out == sums[size - 1]);
 }
 
 static void integers(void)
@@ -203,6 +205,67 @@ static void integers(void)
     run(FRIT_COLLECTIVE_ALL_GATHER, 0, &bits, all, 1, FRIT_BOOL);
     for (uint32_t r = 0; r < size; r++)
         CHECK(all[r] == r + 1);
+}
+
+/* Element `i` of a rank, small enough that sums of integers of 8 bits wrap, and its sum. */
+static int64_t whole_of(uint32_t r, uint64_t i)
+{
+    return (int64_t)((i * 37 + r * 11) % 251) - 100;
+}
+
+static void put_whole(char *at, uint32_t dtype, int64_t value)
+{
+    const uint32_t bytes = (uint32_t)frit_storage_bytes(dtype, 1);
+    const double d = (double)value;
+    const float f = (float)value;
+
+    if (dtype == FRIT_F64)
+        memcpy(at, &d, sizeof d);
+    else if (dtype == FRIT_F32)
+        memcpy(at, &f, sizeof f);
+    else
+        memcpy(at, &value, bytes); /* little-endian */
+}
+
+static void one_type(uint32_t dtype, uint32_t combine, uint64_t n)
+{
+    const uint64_t bytes = frit_storage_bytes(dtype, 1);
+    char *x = calloc(n + 1, bytes), expected[8];
+
+    CHECK(x);
+    for (uint64_t i = 0; i < n; i++)
+        put_whole(x + i * bytes, dtype, whole_of(rank, i) * size);
+    run(FRIT_COLLECTIVE_ALL_REDUCE, combine, x, x, n, dtype);
+    for (uint64_t i = 0; i < n; i++) {
+        int64_t sum = 0;
+
+        for (uint32_t r = 0; r < size; r++)
+            sum += whole_of(r, i);
+        put_whole(expected, dtype, combine == FRIT_CHOICE_combine_mean ? sum : sum * size);
+        CHECK(memcmp(x + i * bytes, expected, bytes) == 0);
+    }
+    free(x);
+}
+
+/* Sums and means of each type with numbers that it has; f16 and bf16 are in narrow_floats. */
+static void types(void)
+{
+    static const uint32_t wide[] = {FRIT_F64, FRIT_F32, FRIT_I64, FRIT_I32, FRIT_U64, FRIT_U32};
+    static const uint32_t narrow[] = {FRIT_I16, FRIT_I8, FRIT_U16, FRIT_U8};
+    const uint64_t counts[] = {0, 1, size - 1, size, size + 1, 1000003};
+
+    CHECK(join(1, patience, size) == FRIT_OK);
+    for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
+        for (size_t d = 0; d < sizeof wide / sizeof *wide; d++) {
+            one_type(wide[d], FRIT_CHOICE_combine_sum, counts[c]);
+            if (wide[d] != FRIT_U64 && wide[d] != FRIT_U32) /* no mean of what wraps */
+                one_type(wide[d], FRIT_CHOICE_combine_mean, counts[c]);
+        }
+        for (size_t d = 0; d < sizeof narrow / sizeof *narrow; d++)
+            one_type(narrow[d], FRIT_CHOICE_combine_sum, counts[c]);
+    }
+    narrow_floats();
+    leave();
 }
 
 /* The group goes on. */
@@ -347,6 +410,7 @@ static void late(void)
         CHECK(begin(FRIT_COLLECTIVE_BARRIER, 0, NULL, 0, &value) == FRIT_OK);
         CHECK(table->wait(group, value, 0, &err) == FRIT_TIMEOUT);
         CHECK(table->wait(group, value, 50000000, &err) == FRIT_TIMEOUT);
+        CHECK(strstr(err.text, "operation 2 waits for rank 1 (host "));
     } else {
         (void)usleep(300000);
         CHECK(begin(FRIT_COLLECTIVE_BARRIER, 0, NULL, 0, &value) == FRIT_OK);
@@ -414,6 +478,37 @@ static void quiet(void)
         leave();
     }
     free(x);
+}
+
+/* Two groups, whose operations the ranks begin in different orders: each waits for the other one,
+ * and rank 1, whose limit passes, finds who is missing.  Then it begins the other one, and both
+ * end. */
+static void crossed(void)
+{
+    frit_group *groups[2];
+    uint64_t values[2];
+
+    for (uint8_t i = 0; i < 2; i++) {
+        CHECK(join((uint8_t)(1 + i), patience, size) == FRIT_OK);
+        groups[i] = group;
+    }
+    for (uint32_t i = 0; i < 2; i++) {
+        const uint32_t at = i ^ (rank & 1);
+
+        group = groups[at];
+        CHECK(begin(FRIT_COLLECTIVE_BARRIER, 0, NULL, 0, &values[at]) == FRIT_OK);
+        if (i == 0 && rank == 1) {
+            CHECK(table->wait(group, values[at], 100000000, &err) == FRIT_TIMEOUT);
+            CHECK(strstr(err.text, "operation 1 waits for rank 0 (host "));
+        } else {
+            CHECK(table->wait(group, values[at], patience, &err) == FRIT_OK);
+        }
+    }
+    CHECK(table->wait(groups[1], values[1], patience, &err) == FRIT_OK);
+    for (uint32_t i = 0; i < 2; i++) {
+        group = groups[i];
+        leave();
+    }
 }
 
 static void *run_other(void *arg)
@@ -497,13 +592,22 @@ static void alone(void)
     CHECK(strstr(err.text, "was not started as a rank of an MPI job"));
 }
 
-/* The default of each. */
+/* A library that is none of MPI. */
+static void wrong_library(void)
+{
+    CHECK(join(1, patience, size) == FRIT_UNSUPPORTED);
+    CHECK(strstr(err.text, "libm.so.6 has no MPI_Init_thread: it is neither Open MPI nor MPICH"));
+}
+
+/* The default of each, or FRIT_TEST_LIBRARY. */
 static frit_status get_text(void *self, frit_str name, frit_str *out, frit_err *error)
 {
     (void)self;
     (void)name;
     (void)error;
     *out = FRIT_STR("");
+    if (getenv("FRIT_TEST_LIBRARY"))
+        *out = (frit_str){getenv("FRIT_TEST_LIBRARY"), strlen(getenv("FRIT_TEST_LIBRARY"))};
     return FRIT_OK;
 }
 
@@ -532,11 +636,20 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         void (*run)(void);
-    } scenarios[] = {
-        {"results", results}, {"mismatch", mismatch}, {"mismatched_notes", mismatched_notes},
-        {"aborted", aborted}, {"left", left},         {"late", late},
-        {"killed", killed},   {"alone", alone},       {"background", background},
-        {"quiet", quiet},     {"together", together}};
+    } scenarios[] = {{"results", results},
+                     {"mismatch", mismatch},
+                     {"mismatched_notes", mismatched_notes},
+                     {"aborted", aborted},
+                     {"left", left},
+                     {"late", late},
+                     {"killed", killed},
+                     {"alone", alone},
+                     {"background", background},
+                     {"quiet", quiet},
+                     {"together", together},
+                     {"crossed", crossed},
+                     {"types", types},
+                     {"wrong_library", wrong_library}};
 
     rank = number_of("OMPI_COMM_WORLD_RANK", "PMI_RANK");
     size = number_of("OMPI_COMM_WORLD_SIZE", "PMI_SIZE");
