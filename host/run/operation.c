@@ -234,25 +234,24 @@ static frit_status run_copied(const struct operation *o, struct frit_rank *rank,
         if (side_queue_finish(side, st ? NULL : err) && !st)
             st = err->status;
     }
-    if (st && st != FRIT_UNSUPPORTED)
-        (void)rank_give_up(rank, o->what, err);
-    return st;
+    return st && st != FRIT_UNSUPPORTED ? rank_give_up(rank, o->what, err) : st;
 }
 
 /* ---- on the rank's thread ---- */
 
 static frit_status operand_failure(const struct operation *o, frit_err *err)
 {
-    for (uint32_t i = 0; i < o->n_sources; i++) {
+    frit_status st = FRIT_OK;
+
+    for (uint32_t i = 0; i < o->n_sources && !st; i++) {
         struct failure *failure = lineage_failure_of(o->device->lineage, o->sources[i]);
 
         if (!failure)
             continue;
-        (void)fail(err, failure->status, "%s", failure->text);
+        st = fail(err, failure->status, "%s", failure->text);
         failure_unref(failure);
-        return err->status;
     }
-    return FRIT_OK;
+    return st;
 }
 
 static frit_status prepare(const struct operation *o, frit_err *err)
@@ -306,14 +305,16 @@ static void fail_result(struct operation *o, struct frit_rank *rank, frit_err *e
 
 bool operation_is_ready(const struct operation *o)
 {
-    return !o->device || device_has_reached_points(o->device, &o->after);
+    if (o->failure)
+        return false;
+    return !o->device ||
+           (device_has_reached_points(o->device, &o->after) && !operand_failure(o, NULL));
 }
 
 void operation_begin(struct operation *o, struct frit_rank *rank)
 {
     frit_err err = ERR_INIT;
 
-    rank->what = o->what;
     o->begun_ns = timeline_begin();
     o->has_failed = begin(o, rank, &err);
     if (o->has_failed && o->device)
@@ -324,7 +325,6 @@ void operation_finish(struct operation *o, struct frit_rank *rank)
 {
     frit_err err = ERR_INIT;
 
-    rank->what = o->what;
     if (!o->has_failed && o->value)
         o->has_failed = rank_wait_for(rank, o->value, &err);
     if (err.status && o->device) {

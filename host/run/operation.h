@@ -50,8 +50,8 @@ struct operation {
 struct operation *operation_create(uint32_t n_sources);
 /* The caller's commands on the buffers are submitted. */
 void operation_start(struct operation *operation);
-/* Whether operation_begin does not wait for the device.  On the rank's thread, like the next two.
- */
+/* Whether operation_begin waits for nothing and ends nothing, as far as is known.  On the rank's
+ * thread, like the next two. */
 bool operation_is_ready(const struct operation *operation);
 /* Hands it to the engine. */
 void operation_begin(struct operation *operation, struct frit_rank *rank);

@@ -93,8 +93,8 @@ static frit_status create_group(struct frit_rank *rank, const struct rank_config
 
 enum step { STEP_BEGIN, STEP_FINISH, STEP_END };
 
-/* Operations are begun in order, several at a time, but none that waits for the device while others
- * are under way: these may end first. */
+/* Operations are begun in order, several at a time, but none that waits for the device, or that
+ * will fail, while others are under way: these may end first. */
 static enum step next_step(struct frit_rank *rank)
 {
     struct operation *next;
@@ -109,9 +109,10 @@ static enum step next_step(struct frit_rank *rank)
     return rank->n_begun ? STEP_FINISH : STEP_END;
 }
 
-/* Hooks follow one operation at a time. */
+/* Texts and hooks follow one operation at a time. */
 static void follow_first(struct frit_rank *rank)
 {
+    rank->what = rank->first->what;
     if (rank->hooks)
         rank->hooks->begins(rank->hooks_ctx, rank->first->count);
 }
@@ -146,6 +147,7 @@ static void finish_first(struct frit_rank *rank)
     rank->n_ended++;
     pthread_cond_broadcast(&rank->changed);
     pthread_mutex_unlock(&rank->lock);
+    rank->what = "";
     operation_end(operation);
     if (rank->n_begun)
         follow_first(rank);
@@ -417,17 +419,20 @@ static bool keep_failure(struct frit_rank *rank, const frit_err *why)
 frit_status rank_give_up(struct frit_rank *rank, const char *what, frit_err *err)
 {
     frit_err why = *err, kept = ERR_INIT;
+    bool is_first;
 
-    if (rank_check(rank, NULL))
-        return why.status;
+    if (rank_check(rank, &kept)) {
+        *err = kept;
+        return kept.status;
+    }
     if (rank->hooks)
         rank->hooks->failed(rank->hooks_ctx, &why);
     if (*what)
         (void)fail_context(&why, "%s", what);
-    if (!keep_failure(rank, &why))
-        return why.status;
+    is_first = keep_failure(rank, &why);
     (void)rank_check(rank, &kept);
-    rank_abort(rank, FRIT_ABORTED, kept.text);
+    if (is_first)
+        rank_abort(rank, FRIT_ABORTED, kept.text);
     *err = kept;
     return err->status;
 }
@@ -462,7 +467,7 @@ frit_status rank_begin(struct frit_rank *rank, const frit_collective_op *op, uin
         rank->begun++;
     if (!st || st == FRIT_UNSUPPORTED)
         return st;
-    (void)rank_give_up(rank, rank->what, err);
+    st = rank_give_up(rank, rank->what, err);
     if (rank->begun > rank->reached)
         wait_for_end(rank, rank->begun);
     return st;
@@ -472,6 +477,7 @@ frit_status rank_wait_for(struct frit_rank *rank, uint64_t value, frit_err *err)
 {
     frit_status st =
         fail_from(err, rank->table->wait(rank->group, value, rank->timeout_ns, err), "wait");
+    bool is_late;
 
     if (!st) {
         rank->reached = value;
@@ -480,8 +486,9 @@ frit_status rank_wait_for(struct frit_rank *rank, uint64_t value, frit_err *err)
     if (st == FRIT_TIMEOUT)
         (void)fail_context(err, "not done after %llu ms",
                            (unsigned long long)(rank->timeout_ns / 1000000));
-    (void)rank_give_up(rank, rank->what, err);
-    if (st == FRIT_TIMEOUT)
+    is_late = st == FRIT_TIMEOUT;
+    st = rank_give_up(rank, rank->what, err);
+    if (is_late)
         wait_for_end(rank, value);
     return st;
 }

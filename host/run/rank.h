@@ -128,8 +128,9 @@ frit_status ranks_wait(struct frit_rank *ranks, frit_err *err);
 frit_status rank_check(struct frit_rank *rank, frit_err *err);
 /* An operation has failed: an error of the stream.  Any thread. */
 void rank_note_error(struct frit_rank *rank, struct failure *failure);
-/* An operation cannot begin on this rank: `err` says why, and then of which rank, and `what` the
- * operation is for (may be empty).  Any thread. */
+/* An operation cannot go on on this rank: `err` says why, and `what` the operation is for (may be
+ * empty).  Ends the group unless it has ended; `err` then has what ended it, and of which rank. Any
+ * thread. */
 frit_status rank_give_up(struct frit_rank *rank, const char *what, frit_err *err);
 
 /* ---- on the rank's thread ---- */
