@@ -489,16 +489,16 @@ static void test_the_engine_has_several(void **state)
 {
     struct world w = {.f.driver = {.inline_queue = true, .host_visible = true},
                       .engine = {.on_begin = wait_for_another, .on_wait = expect_two_begun}};
-    frit_tensor *x, *y;
+    frit_tensor *x, *y, *sums[2];
 
     (void)state;
     open_world(&w);
     x = make(w.f.device, 2), y = make(w.f.device, 3);
-    frit_release(frit_all_reduce(x));
-    frit_release(frit_all_reduce(y));
+    sums[0] = frit_all_reduce(x), sums[1] = frit_all_reduce(y);
     assert_int_equal(frit_sync(w.f.device, NULL), FRIT_OK);
     EFFECTS(&w.engine, 2, 3);
     frit_release(x), frit_release(y);
+    frit_release(sums[0]), frit_release(sums[1]);
     fusing_close(&w.f);
 }
 
