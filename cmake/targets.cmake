@@ -80,6 +80,11 @@ function(frit_test_case name)
     "FRIT_TEST_BUILD=${CMAKE_BINARY_DIR};FRIT_TEST_SANITIZE=${FRIT_SANITIZE};FRIT_CONFIG=/dev/null;FRIT_DEVICE=reference;FRIT_FUSION_STORE=none;FRIT_TUNE_STORE=none;FRIT_FUSION_STORE_WAIT=60000;FRIT_ARTEFACTS=none;FRIT_SEARCH_PROBE=never;FRIT_PLUGIN_PATH=${FRIT_PLUGIN_DIR}" TIMEOUT 600)
 endfunction()
 
+# frit_test_timed(TEST...): tests that compare times, which have one other beside them on two cores, not three (tools/test).
+function(frit_test_timed)
+  set_tests_properties(${ARGN} PROPERTIES PROCESSORS 3)
+endfunction()
+
 # frit_test_with_vendor(TEST...): tests with a vendor's driver in their process.  What it keeps at the end is its own, and the leak checker
 # crashes now and then in threads that are its.
 function(frit_test_with_vendor)

@@ -55,14 +55,12 @@ static const frit_heap *heap_at(const frit_device_info *info, uint32_t index)
                                              (size_t)index * info->heap_stride);
 }
 
-/* 0: there is none, as the first heap is the device's own. */
-static uint32_t find_pinned(const frit_device_info *info)
+uint32_t staging_heap(const frit_device_info *info, uint64_t bytes)
 {
     for (uint32_t i = 1; i < info->n_heaps; i++) {
         const frit_heap *heap = heap_at(info, i);
 
-        if (heap->kind == FRIT_HEAP_PINNED &&
-            (!heap->max_block || heap->max_block >= SLOTS * SLOT_BYTES))
+        if (heap->kind == FRIT_HEAP_PINNED && (!heap->max_block || heap->max_block >= bytes))
             return i;
     }
     return 0;
@@ -70,7 +68,7 @@ static uint32_t find_pinned(const frit_device_info *info)
 
 frit_status staging_create(frit_device *device, struct staging **out, frit_err *err)
 {
-    uint32_t heap = find_pinned(device->info);
+    uint32_t heap = staging_heap(device->info, SLOTS * SLOT_BYTES);
 
     *out = NULL;
     if (!heap || device->info->caps & (FRIT_CAP_HOST_VISIBLE | FRIT_CAP_INLINE_QUEUE))

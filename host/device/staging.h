@@ -14,11 +14,16 @@
 
 #include <stdbool.h>
 
+#include <frit/backend.h>
 #include <frit/frit.h>
 
 struct buffer;
 struct failure;
 struct staging;
+
+/* The number of a heap of pinned memory that gives so many bytes at once; 0: there is none, as the
+ * first heap is the device's own. */
+uint32_t staging_heap(const frit_device_info *info, uint64_t bytes);
 
 /* *out is NULL for a device that stages nothing. */
 frit_status staging_create(frit_device *device, struct staging **out, frit_err *err);

@@ -10,6 +10,7 @@
 #include "device/lineage.h"
 #include "device/pending.h"
 #include "device/queue.h"
+#include "device/side_queue.h"
 #include "device/wait.h"
 #include "graph/op.h"
 #include "load/registry.h"
@@ -129,8 +130,8 @@ static frit_status begin_piece(const struct operation *o, struct frit_rank *rank
     return rank_begin(rank, &op, &piece->value, err);
 }
 
-static frit_status run_in_sight(const struct operation *o, struct frit_rank *rank, const char *from,
-                                char *into, frit_err *err)
+static frit_status begin_in_sight(struct operation *o, struct frit_rank *rank, const char *from,
+                                  char *into, frit_err *err)
 {
     struct piece piece = {0};
     uint64_t first = 0;
@@ -143,11 +144,12 @@ static frit_status run_in_sight(const struct operation *o, struct frit_rank *ran
         TRY(begin_piece(o, rank, &piece, from + at, into + at, err));
         first += piece.count;
     } while (first < o->count);
-    return rank_wait_for(rank, piece.value, err);
+    o->value = piece.value;
+    return FRIT_OK;
 }
 
 /* Undivided, as on all ranks: such an engine has none with the host's memory. */
-static frit_status run_on_device(const struct operation *o, struct frit_rank *rank, frit_err *err)
+static frit_status begin_on_device(struct operation *o, struct frit_rank *rank, frit_err *err)
 {
     const char *from = device_bytes(o, rank, &o->from);
     char *into = device_bytes(o, rank, &o->into);
@@ -158,112 +160,98 @@ static frit_status run_on_device(const struct operation *o, struct frit_rank *ra
         return rank_give_up(rank, o->what, err);
     }
     TRY(begin_piece(o, rank, &piece, from, into, err));
-    return rank_wait_for(rank, piece.value, err);
+    o->value = piece.value;
+    return FRIT_OK;
 }
 
 /* ---- copies in host memory ---- */
 
-static frit_status read_bytes(const struct operation *o, uint64_t first, uint64_t bytes, void *into,
-                              frit_err *err)
+static uint64_t bytes_to(const struct operation *o, uint64_t elements)
 {
-    const struct buffer *buffer = o->from.buffer;
-    frit_transfer from = {.struct_size = sizeof(from),
-                          .memory = buffer->handle,
-                          .offset = buffer->offset + o->from.first + first,
-                          .bytes = bytes};
-    uint64_t at = 0;
-
-    TRY(device_read(o->device, 0, &from, into, &o->after, &at, err));
-    buffer_use(buffer, at);
-    return device_wait(o->device, at, err);
+    return frit_storage_bytes(o->dtype, (int64_t)elements);
 }
 
-static frit_status write_bytes(const struct operation *o, uint64_t first, uint64_t bytes,
-                               const void *data, frit_err *err)
+/* So many bytes of the operation, from `first` on, at byte `at` of the copies. */
+static struct side_copy copy_of(const struct operation_bytes *of, uint64_t first, uint64_t bytes,
+                                uint64_t at)
 {
-    struct buffer *buffer = o->into.buffer;
-    frit_transfer to = {.struct_size = sizeof(to),
-                        .memory = buffer->handle,
-                        .offset = buffer->offset + o->into.first + first,
-                        .bytes = bytes};
-    uint64_t at = 0;
+    return (struct side_copy){.memory = of->buffer->handle,
+                              .offset = of->buffer->offset + of->first + first,
+                              .bytes = bytes,
+                              .at = at};
+}
 
-    TRY(device_write(o->device, 0, &to, data, &o->after, &at, err));
-    buffer_use(buffer, at);
-    atomic_store(&buffer->last_write, at);
+/* While the engine has one piece, the next one is read. */
+static frit_status run_in_pieces(const struct operation *o, struct frit_rank *rank,
+                                 struct side_queue *side, uint64_t half, frit_err *err)
+{
+    struct piece piece = piece_at(o, 0), next;
+    uint64_t at = 0, read_to, written_to;
+    struct side_copy copy = copy_of(&o->from, 0, bytes_to(o, piece.count), at);
+
+    TRY(side_queue_read(side, &copy, &read_to, err));
+    for (; piece.count; piece = next, at = half - at) {
+        TRY(side_queue_wait(side, read_to, err));
+        next = piece_at(o, piece.first + piece.count);
+        copy = copy_of(&o->from, bytes_to(o, next.first), bytes_to(o, next.count), half - at);
+        if (next.count)
+            TRY(side_queue_read(side, &copy, &read_to, err));
+        TRY(begin_piece(o, rank, &piece, side->host + at, side->host + at, err));
+        TRY(rank_wait_for(rank, piece.value, err));
+        copy = copy_of(&o->into, bytes_to(o, piece.first), bytes_to(o, piece.count), at);
+        TRY(side_queue_write(side, &copy, &written_to, err));
+    }
     return FRIT_OK;
 }
 
-/* While the engine has one piece, the one before it is written back and the next one is read. */
-static frit_status run_in_pieces(const struct operation *o, struct frit_rank *rank,
-                                 char *const memory[2], frit_err *err)
-{
-    struct piece piece, before = {0};
-    uint32_t number = 0;
-
-    for (uint64_t first = 0; first < o->count; first += piece.count, number++) {
-        char *data = memory[number % 2];
-
-        piece = piece_at(o, first);
-        TRY(read_bytes(o, frit_storage_bytes(o->dtype, (int64_t)first),
-                       frit_storage_bytes(o->dtype, (int64_t)piece.count), data, err));
-        TRY(begin_piece(o, rank, &piece, data, data, err));
-        if (before.count) {
-            TRY(rank_wait_for(rank, before.value, err));
-            TRY(write_bytes(o, frit_storage_bytes(o->dtype, (int64_t)before.first),
-                            frit_storage_bytes(o->dtype, (int64_t)before.count),
-                            memory[(number + 1) % 2], err));
-        }
-        before = piece;
-    }
-    TRY(rank_wait_for(rank, before.value, err));
-    return write_bytes(o, frit_storage_bytes(o->dtype, (int64_t)before.first),
-                       frit_storage_bytes(o->dtype, (int64_t)before.count),
-                       memory[(number + 1) % 2], err);
-}
-
 static frit_status run_whole(const struct operation *o, struct frit_rank *rank,
-                             char *const memory[2], frit_err *err)
+                             struct side_queue *side, uint64_t half, frit_err *err)
 {
+    const struct side_copy from = copy_of(&o->from, 0, o->from.bytes, 0);
+    const struct side_copy into = copy_of(&o->into, 0, o->into.bytes, half);
     struct piece piece = piece_at(o, 0);
+    uint64_t at;
 
-    TRY(read_bytes(o, 0, o->from.bytes, memory[0], err));
-    TRY(begin_piece(o, rank, &piece, memory[0], memory[1], err));
+    TRY(side_queue_read(side, &from, &at, err));
+    TRY(side_queue_wait(side, at, err));
+    TRY(begin_piece(o, rank, &piece, side->host, side->host + half, err));
     TRY(rank_wait_for(rank, piece.value, err));
-    return write_bytes(o, 0, o->into.bytes, memory[1], err);
+    return side_queue_write(side, &into, &at, err);
 }
 
+/* A copy that fails is this rank's failure alone, unless the group has ended before. */
 static frit_status run_copied(const struct operation *o, struct frit_rank *rank, frit_err *err)
 {
-    const uint64_t piece = o->from.bytes < PIECE_BYTES ? o->from.bytes : PIECE_BYTES;
-    const uint64_t first = is_divided(o) ? piece : o->from.bytes;
-    const uint64_t second = is_divided(o) ? piece : o->into.bytes;
-    char *const memory[2] = {malloc(first), malloc(second)};
-    frit_status st = memory[0] && memory[1] ? FRIT_OK : fail_memory(err, first + second);
+    struct side_queue *side = rank_side_queue(rank);
+    const uint64_t first =
+        is_divided(o) && o->from.bytes > PIECE_BYTES ? PIECE_BYTES : o->from.bytes;
+    const uint64_t second = is_divided(o) ? first : o->into.bytes, half = (first + 63) / 64 * 64;
+    frit_status st = side_queue_reserve(side, half + second, err);
 
-    if (st)
-        (void)rank_give_up(rank, o->what, err);
-    else
-        st = is_divided(o) ? run_in_pieces(o, rank, memory, err) : run_whole(o, rank, memory, err);
-    free(memory[0]);
-    free(memory[1]);
-    return st;
+    if (!st) {
+        st = is_divided(o) ? run_in_pieces(o, rank, side, half, err)
+                           : run_whole(o, rank, side, half, err);
+        if (side_queue_finish(side, st ? NULL : err) && !st)
+            st = err->status;
+    }
+    return st && st != FRIT_UNSUPPORTED ? rank_give_up(rank, o->what, err) : st;
 }
 
 /* ---- on the rank's thread ---- */
 
 static frit_status operand_failure(const struct operation *o, frit_err *err)
 {
-    for (uint32_t i = 0; i < o->n_sources; i++) {
+    frit_status st = FRIT_OK;
+
+    for (uint32_t i = 0; i < o->n_sources && !st; i++) {
         struct failure *failure = lineage_failure_of(o->device->lineage, o->sources[i]);
 
         if (!failure)
             continue;
-        (void)fail(err, failure->status, "%s", failure->text);
+        st = fail(err, failure->status, "%s", failure->text);
         failure_unref(failure);
-        return err->status;
     }
-    return FRIT_OK;
+    return st;
 }
 
 static frit_status prepare(const struct operation *o, frit_err *err)
@@ -274,36 +262,33 @@ static frit_status prepare(const struct operation *o, frit_err *err)
     return operand_failure(o, err);
 }
 
-static frit_status run_barrier(struct frit_rank *rank, frit_err *err)
+static frit_status begin_barrier(struct operation *o, struct frit_rank *rank, frit_err *err)
 {
     const frit_collective_op op = {.struct_size = sizeof(op), .kind = FRIT_COLLECTIVE_BARRIER};
-    uint64_t value;
-    frit_status st = rank_begin(rank, &op, &value, err);
+    frit_status st = rank_begin(rank, &op, &o->value, err);
 
-    if (st == FRIT_UNSUPPORTED)
-        return rank_give_up(rank, "", err);
-    return st ? st : rank_wait_for(rank, value, err);
+    return st == FRIT_UNSUPPORTED ? rank_give_up(rank, "", err) : st;
 }
 
-static frit_status run(const struct operation *o, struct frit_rank *rank, frit_err *err)
+static frit_status begin(struct operation *o, struct frit_rank *rank, frit_err *err)
 {
     const char *from;
     char *into;
 
     TRY(rank_check(rank, err));
     if (o->kind == FRIT_COLLECTIVE_BARRIER)
-        return run_barrier(rank, err);
+        return begin_barrier(o, rank, err);
     if (prepare(o, err)) {
         (void)fail_context(err, "it cannot begin");
         return rank_give_up(rank, o->what, err);
     }
     if (!o->into.bytes && !o->from.bytes)
-        return run_in_sight(o, rank, NULL, NULL, err);
+        return begin_in_sight(o, rank, NULL, NULL, err);
     if (rank->space.len)
-        return run_on_device(o, rank, err);
+        return begin_on_device(o, rank, err);
     from = host_bytes(o, &o->from);
     into = host_bytes(o, &o->into);
-    return from && into ? run_in_sight(o, rank, from, into, err) : run_copied(o, rank, err);
+    return from && into ? begin_in_sight(o, rank, from, into, err) : run_copied(o, rank, err);
 }
 
 static void fail_result(struct operation *o, struct frit_rank *rank, frit_err *err)
@@ -318,19 +303,36 @@ static void fail_result(struct operation *o, struct frit_rank *rank, frit_err *e
     failure_unref(failure);
 }
 
-void operation_run(struct operation *o, struct frit_rank *rank)
+bool operation_is_ready(const struct operation *o)
 {
-    const uint64_t begun = timeline_begin();
+    if (o->failure)
+        return false;
+    return !o->device ||
+           (device_has_reached_points(o->device, &o->after) && !operand_failure(o, NULL));
+}
+
+void operation_begin(struct operation *o, struct frit_rank *rank)
+{
     frit_err err = ERR_INIT;
 
-    rank->what = o->what;
-    if (run(o, rank, &err)) {
-        if (o->device)
-            fail_result(o, rank, &err);
-    } else if (o->device) {
+    o->begun_ns = timeline_begin();
+    o->has_failed = begin(o, rank, &err);
+    if (o->has_failed && o->device)
+        fail_result(o, rank, &err);
+}
+
+void operation_finish(struct operation *o, struct frit_rank *rank)
+{
+    frit_err err = ERR_INIT;
+
+    if (!o->has_failed && o->value)
+        o->has_failed = rank_wait_for(rank, o->value, &err);
+    if (err.status && o->device) {
+        fail_result(o, rank, &err);
+    } else if (!o->has_failed && o->device) {
         lineage_transferred(o->device->lineage, o->into.buffer,
                             atomic_load(&o->into.buffer->last_write));
         buffer_changed(o->into.buffer);
     }
-    timeline_end(begun, "collective", str_of(o->row ? op_row(o->row)->name : "barrier"));
+    timeline_end(o->begun_ns, "collective", str_of(o->row ? op_row(o->row)->name : "barrier"));
 }

@@ -7,6 +7,8 @@
 #ifndef RUN_OPERATION_H
 #define RUN_OPERATION_H
 
+#include <stdbool.h>
+
 #include <frit/collective.h>
 #include <frit/frit.h>
 
@@ -35,7 +37,10 @@ struct operation {
     struct buffer *copy;               /* that `from` lies in, owned; NULL: it is the caller's */
     struct points after;               /* set by operation_start */
     struct failure *failure;           /* without a device: why it cannot begin, a reference */
-    char note[FRIT_COLLECTIVE_NOTE];   /* what it is for, see rank_describe */
+    uint64_t value;                    /* that the engine reaches at its end, 0: none */
+    uint64_t begun_ns;                 /* see timeline_begin */
+    bool has_failed;
+    char note[FRIT_COLLECTIVE_NOTE]; /* what it is for, see rank_describe */
     char what[OPERATION_WHAT];
     uint32_t n_sources;
     struct buffer *sources[]; /* whose failures are the operand's */
@@ -45,8 +50,13 @@ struct operation {
 struct operation *operation_create(uint32_t n_sources);
 /* The caller's commands on the buffers are submitted. */
 void operation_start(struct operation *operation);
-/* On the rank's thread: the result is there, or failed. */
-void operation_run(struct operation *operation, struct frit_rank *rank);
+/* Whether operation_begin waits for nothing and ends nothing, as far as is known.  On the rank's
+ * thread, like the next two. */
+bool operation_is_ready(const struct operation *operation);
+/* Hands it to the engine. */
+void operation_begin(struct operation *operation, struct frit_rank *rank);
+/* Waits for the engine: the result is there, or failed. */
+void operation_finish(struct operation *operation, struct frit_rank *rank);
 /* Ends and frees it; its buffers are not pending any more if it was started. */
 void operation_end(struct operation *operation);
 

@@ -12,6 +12,7 @@
 #include "run/drain.h"
 #include "run/operation.h"
 
+enum { MAX_BEGUN = 8 };        /* that the engine has at a time */
 enum { MAX_OPERATIONS = 256 }; /* that wait for the thread, and keep their buffers */
 
 /* ---- groups ---- */
@@ -90,44 +91,78 @@ static frit_status create_group(struct frit_rank *rank, const struct rank_config
 
 /* ---- the thread ---- */
 
-/* The next operation, which stays in the list while it runs; NULL: the rank ends. */
-static struct operation *next_operation(struct frit_rank *rank)
+enum step { STEP_BEGIN, STEP_FINISH, STEP_END };
+
+/* Operations are begun in order, several at a time, but none that waits for the device, or that
+ * will fail, while others are under way: these may end first. */
+static enum step next_step(struct frit_rank *rank)
+{
+    struct operation *next;
+
+    pthread_mutex_lock(&rank->lock);
+    while (!rank->waiting && !rank->n_begun && !rank->ends)
+        pthread_cond_wait(&rank->changed, &rank->lock);
+    next = rank->waiting;
+    pthread_mutex_unlock(&rank->lock);
+    if (next && (!rank->n_begun || (rank->n_begun < MAX_BEGUN && operation_is_ready(next))))
+        return STEP_BEGIN;
+    return rank->n_begun ? STEP_FINISH : STEP_END;
+}
+
+/* Texts and hooks follow one operation at a time. */
+static void follow_first(struct frit_rank *rank)
+{
+    rank->what = rank->first->what;
+    if (rank->hooks)
+        rank->hooks->begins(rank->hooks_ctx, rank->first->count);
+}
+
+static void begin_next(struct frit_rank *rank)
 {
     struct operation *operation;
 
     pthread_mutex_lock(&rank->lock);
-    while (!rank->first && !rank->ends)
-        pthread_cond_wait(&rank->changed, &rank->lock);
-    operation = rank->first;
+    operation = rank->waiting;
+    rank->waiting = operation->next;
+    rank->n_begun++;
     pthread_mutex_unlock(&rank->lock);
-    return operation;
+    if (rank->n_begun == 1)
+        follow_first(rank);
+    operation_begin(operation, rank);
 }
 
-static void remove_first(struct frit_rank *rank)
+static void finish_first(struct frit_rank *rank)
 {
+    struct operation *operation = rank->first;
+
+    operation_finish(operation, rank);
+    if (rank->hooks)
+        rank->hooks->ended(rank->hooks_ctx);
     pthread_mutex_lock(&rank->lock);
-    rank->first = rank->first->next;
+    rank->first = operation->next;
     if (!rank->first)
         rank->last = &rank->first;
+    rank->n_begun--;
     rank->n_operations--;
     rank->n_ended++;
     pthread_cond_broadcast(&rank->changed);
     pthread_mutex_unlock(&rank->lock);
+    rank->what = "";
+    operation_end(operation);
+    if (rank->n_begun)
+        follow_first(rank);
 }
 
 static void *run_operations(void *ctx)
 {
     struct frit_rank *rank = ctx;
-    struct operation *operation;
+    enum step step;
 
-    while ((operation = next_operation(rank))) {
-        if (rank->hooks)
-            rank->hooks->begins(rank->hooks_ctx, operation->count);
-        operation_run(operation, rank);
-        if (rank->hooks)
-            rank->hooks->ended(rank->hooks_ctx);
-        remove_first(rank);
-        operation_end(operation);
+    while ((step = next_step(rank)) != STEP_END) {
+        if (step == STEP_BEGIN)
+            begin_next(rank);
+        else
+            finish_first(rank);
     }
     return NULL;
 }
@@ -151,6 +186,7 @@ static void end(struct frit_rank *rank)
     pthread_cond_broadcast(&rank->changed);
     pthread_mutex_unlock(&rank->lock);
     pthread_join(rank->thread, NULL);
+    side_queue_close(&rank->side);
     if (rank->hooks)
         rank->hooks->leaves(rank->hooks_ctx);
     rank->table->group_destroy(rank->group);
@@ -305,6 +341,8 @@ void rank_add(struct frit_rank *rank, struct operation *operation)
     make_room(rank);
     *rank->last = operation;
     rank->last = &operation->next;
+    if (!rank->waiting)
+        rank->waiting = operation;
     rank->n_operations++;
     pthread_cond_broadcast(&rank->changed);
     pthread_mutex_unlock(&rank->lock);
@@ -381,19 +419,29 @@ static bool keep_failure(struct frit_rank *rank, const frit_err *why)
 frit_status rank_give_up(struct frit_rank *rank, const char *what, frit_err *err)
 {
     frit_err why = *err, kept = ERR_INIT;
+    bool is_first;
 
-    if (rank_check(rank, NULL))
-        return why.status;
+    if (rank_check(rank, &kept)) {
+        *err = kept;
+        return kept.status;
+    }
     if (rank->hooks)
         rank->hooks->failed(rank->hooks_ctx, &why);
     if (*what)
         (void)fail_context(&why, "%s", what);
-    if (!keep_failure(rank, &why))
-        return why.status;
+    is_first = keep_failure(rank, &why);
     (void)rank_check(rank, &kept);
-    rank_abort(rank, FRIT_ABORTED, kept.text);
+    if (is_first)
+        rank_abort(rank, FRIT_ABORTED, kept.text);
     *err = kept;
     return err->status;
+}
+
+struct side_queue *rank_side_queue(struct frit_rank *rank)
+{
+    if (!rank->side.device)
+        side_queue_open(&rank->side, rank->stream->device);
+    return &rank->side;
 }
 
 /* ---- operations of the engine ---- */
@@ -419,7 +467,7 @@ frit_status rank_begin(struct frit_rank *rank, const frit_collective_op *op, uin
         rank->begun++;
     if (!st || st == FRIT_UNSUPPORTED)
         return st;
-    (void)rank_give_up(rank, rank->what, err);
+    st = rank_give_up(rank, rank->what, err);
     if (rank->begun > rank->reached)
         wait_for_end(rank, rank->begun);
     return st;
@@ -429,6 +477,7 @@ frit_status rank_wait_for(struct frit_rank *rank, uint64_t value, frit_err *err)
 {
     frit_status st =
         fail_from(err, rank->table->wait(rank->group, value, rank->timeout_ns, err), "wait");
+    bool is_late;
 
     if (!st) {
         rank->reached = value;
@@ -437,8 +486,9 @@ frit_status rank_wait_for(struct frit_rank *rank, uint64_t value, frit_err *err)
     if (st == FRIT_TIMEOUT)
         (void)fail_context(err, "not done after %llu ms",
                            (unsigned long long)(rank->timeout_ns / 1000000));
-    (void)rank_give_up(rank, rank->what, err);
-    if (st == FRIT_TIMEOUT)
+    is_late = st == FRIT_TIMEOUT;
+    st = rank_give_up(rank, rank->what, err);
+    if (is_late)
         wait_for_end(rank, value);
     return st;
 }

@@ -17,6 +17,8 @@
 
 #include <frit/collective.h>
 
+#include "device/side_queue.h"
+
 struct failure;
 struct operation;
 struct stream;
@@ -37,10 +39,13 @@ struct frit_rank {
     void *hooks_ctx;
     char name[RANK_NAME];
     uint64_t begun, reached; /* values of the engine; of the thread */
+    struct side_queue side;  /* likewise; opened when it is needed */
     pthread_t thread;
     pthread_mutex_t lock;            /* of what follows */
     pthread_cond_t changed;          /* an operation is added or has ended, or `ends` is set */
-    struct operation *first, **last; /* the first one is under way */
+    struct operation *first, **last; /* the first n_begun are under way */
+    struct operation *waiting;       /* after these; NULL: none */
+    uint32_t n_begun;                /* written by the thread */
     uint32_t n_operations;
     uint64_t n_ended;
     bool ends;
@@ -123,8 +128,9 @@ frit_status ranks_wait(struct frit_rank *ranks, frit_err *err);
 frit_status rank_check(struct frit_rank *rank, frit_err *err);
 /* An operation has failed: an error of the stream.  Any thread. */
 void rank_note_error(struct frit_rank *rank, struct failure *failure);
-/* An operation cannot begin on this rank: `err` says why, and then of which rank, and `what` the
- * operation is for (may be empty).  Any thread. */
+/* An operation cannot go on on this rank: `err` says why, and `what` the operation is for (may be
+ * empty).  Ends the group unless it has ended; `err` then has what ended it, and of which rank. Any
+ * thread. */
 frit_status rank_give_up(struct frit_rank *rank, const char *what, frit_err *err);
 
 /* ---- on the rank's thread ---- */
@@ -134,6 +140,8 @@ frit_status rank_give_up(struct frit_rank *rank, const char *what, frit_err *err
  * so each rank finds it. */
 frit_status rank_begin(struct frit_rank *rank, const frit_collective_op *op, uint64_t *value,
                        frit_err *err);
+/* For transfers of the thread, on the stream's device. */
+struct side_queue *rank_side_queue(struct frit_rank *rank);
 /* Waits for it.  After any failure the engine touches no buffer any more. */
 frit_status rank_wait_for(struct frit_rank *rank, uint64_t value, frit_err *err);
 

@@ -114,8 +114,12 @@ static void receive_near(frit_group *group, const struct message *message)
 }
 
 /* With the lock. */
-static void receive_header(struct peer *peer, const struct message *message)
+static void receive_header(frit_group *group, const struct message *message)
 {
+    struct peer *peer = &group->peers[message->rank];
+
+    if (message->rank == 0)
+        group->ways[message->number % N_HEADERS] = (uint8_t)message->channel;
     peer->headers[message->number % N_HEADERS] = message->header;
     peer->n_headers = message->number;
     if (message->header.small_bytes)
@@ -140,7 +144,7 @@ void advance_receive(frit_group *group, const struct message *message)
     else if (message->kind == MESSAGE_NEAR)
         receive_near(group, message);
     else if (message->kind == MESSAGE_HEADER)
-        receive_header(&group->peers[message->rank], message);
+        receive_header(group, message);
     else if (message->kind == MESSAGE_ABORT)
         group_fail(group, message->status, "%s", message->text);
     else if (message->kind == MESSAGE_LEAVE)
@@ -195,6 +199,22 @@ static void copy_small(const struct begun *begun, char *into)
     }
 }
 
+/* Of the operations that have about as many elements in the first buffer. */
+static struct trial *trial_of(frit_group *group, uint64_t number)
+{
+    const uint64_t count = group->begun[number % MAX_PENDING].header.count;
+    uint32_t i = 0;
+
+    while (i < N_TRIALS - 1 && count >> i > 1)
+        i++;
+    return &group->trials[i];
+}
+
+static uint8_t *way_of(frit_group *group, uint64_t number)
+{
+    return &group->ways[number % N_HEADERS];
+}
+
 /* A small operation is not announced before those before it are done, which may make what it
  * reads. */
 bool advance_announce(frit_group *group)
@@ -217,6 +237,9 @@ bool advance_announce(frit_group *group)
             copy_small(begun, message.text);
             memcpy(group->peers[group->rank].small[number % N_SMALL], message.text, MESSAGE_TEXT);
         }
+        if (group->rank == 0 && !begun->header.small_bytes)
+            *way_of(group, number) = (uint8_t)trial_next(trial_of(group, number));
+        message.channel = *way_of(group, number);
         message.number = group->announced = number;
         message.header = begun->header;
         send_to_all(group, &message);
@@ -313,7 +336,7 @@ static bool is_begun_by_all(frit_group *group, uint64_t number)
 
 static bool create_pieces(frit_group *group)
 {
-    enum { TAGS_PER_GROUP = 2 * N_PIECES, N_CHANNELS = 1000 }; /* tags go to 32767 at least */
+    enum { TAGS_PER_GROUP = 2 * N_PIECES, N_CHANNELS = 500 }; /* tags go to 32767 at least */
 
     for (int i = 0; i < N_PIECES; i++) {
         const int tag = TAG_DATA + (int)(group->channel % N_CHANNELS) * TAGS_PER_GROUP + 2 * i;
@@ -329,24 +352,14 @@ static bool create_pieces(frit_group *group)
     return true;
 }
 
-/* Of the operations that have about as many elements in the first buffer. */
-static struct trial *trial_of(frit_group *group, uint64_t number)
-{
-    const uint64_t count = group->begun[number % MAX_PENDING].header.count;
-    uint32_t i = 0;
-
-    while (i < N_TRIALS - 1 && count >> i > 1)
-        i++;
-    return &group->trials[i];
-}
-
 static bool start_op(frit_group *group, uint64_t number)
 {
     if (group->announced < number || !is_begun_by_all(group, number) || !agree(group, number) ||
         !create_pieces(group))
         return false;
     group->op = (struct progress_of_op){.is_running = true, .begun_ns = now_ns()};
-    group->op.is_streamed = trial_next(trial_of(group, number));
+    group->op.is_streamed = *way_of(group, number) & WAY_STREAMED;
+    group->op.most = *way_of(group, number) & WAY_FEW ? FEW_PIECES : N_PIECES;
     return true;
 }
 
@@ -364,7 +377,7 @@ static void set_done(frit_group *group)
 static bool start_piece(frit_group *group, const struct begun *begun)
 {
     struct progress_of_op *op = &group->op;
-    struct piece *piece = group->pieces[op->started % N_PIECES];
+    struct piece *piece = group->pieces[op->started % op->most];
     const frit_collective_buffer *buffer;
 
     while (op->buffer < begun->header.n_buffers && op->at == begun->buffers[op->buffer].count) {
@@ -395,7 +408,7 @@ static enum piece_result step_phase(frit_group *group, enum piece_phase phase)
     enum piece_result result, moved = PIECE_STILL;
 
     for (uint64_t i = group->op.finished; i < started; i++) {
-        struct piece *piece = group->pieces[i % N_PIECES];
+        struct piece *piece = group->pieces[i % group->op.most];
 
         if (piece->phase != phase)
             continue;
@@ -467,7 +480,7 @@ static bool run_op(frit_group *group, const struct begun *begun, uint64_t number
         return true;
     }
     if (group->op.buffer == begun->header.n_buffers && group->op.started == group->op.finished) {
-        trial_report(trial_of(group, number), group->op.is_streamed,
+        trial_report(trial_of(group, number), *way_of(group, number),
                      (double)(now_ns() - group->op.begun_ns) / (double)(begun->header.count + 1));
         set_done(group);
         moved = true;

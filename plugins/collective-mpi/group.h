@@ -20,6 +20,10 @@
 
 enum { MAX_PENDING = 64, N_HEADERS = 2 * MAX_PENDING, N_SMALL = 2, N_TRIALS = 64 };
 
+/* Bits of a way: stores past the caches; few pieces, so that they stay in a cache of the processor.
+ */
+enum { WAY_STREAMED = 1, WAY_FEW = 2, FEW_PIECES = 8 };
+
 /* One operation that this rank has begun. */
 struct begun {
     struct header header;
@@ -69,10 +73,13 @@ struct frit_group {
         uint32_t buffer; /* where the next piece begins */
         uint64_t at;
         uint64_t started, finished; /* pieces */
+        uint32_t most;              /* pieces under way */
         bool is_streamed;           /* piece.h */
         uint64_t begun_ns;
     } op;
-    struct trial trials[N_TRIALS]; /* of operations of a size: is it better to stream? */
+    /* How an operation is done, as rank 0 decides: WAY_*, number n at n modulo N_HEADERS. */
+    uint8_t ways[N_HEADERS];
+    struct trial trials[N_TRIALS]; /* of operations of a size, on rank 0 */
     struct piece *pieces[N_PIECES];
 };
 

@@ -213,16 +213,21 @@ static bool run_once(struct job *j)
     return moved;
 }
 
+/* Whatever comes next, there is a ring with it. */
+static bool all_ring(const struct job *j)
+{
+    return j->n_bells == j->size - 1 && !j->outgoing;
+}
+
 /* How long to sleep after `still_ns` in which nothing moved; 0: not at all. */
 static uint64_t sleep_ns(const struct job *j, uint64_t still_ns)
 {
-    const bool all_ring = j->n_bells == j->size - 1 && !j->outgoing;
     const uint64_t yield_ns = j->expected == EXPECTED_DATA ? YIELD_NS_DATA : YIELD_NS_RANKS;
     const uint64_t ns = still_ns / SLEEP_PART;
 
     if (j->expected == EXPECTED_NOTHING)
-        return all_ring ? SLEEP_NS_BELL : SLEEP_NS_IDLE;
-    if (all_ring)
+        return all_ring(j) ? SLEEP_NS_BELL : SLEEP_NS_IDLE;
+    if (all_ring(j))
         return j->spins && still_ns < SPIN_NS ? 0 : SLEEP_NS_BELL;
     if (still_ns < yield_ns)
         return 0;
@@ -271,9 +276,12 @@ bool job_try_drive(struct job *j)
 void job_stop_driving(struct job *j)
 {
     j->is_driven = false;
+    j->left.has_work = j->groups || j->outgoing;
+    j->left.seen = j->seen;
+    j->left.all_ring = all_ring(j);
     if (j->n_waiting)
         pthread_cond_broadcast(&j->change);
-    if (j->is_parked && (j->groups || j->outgoing))
+    if (j->is_parked && j->left.has_work)
         pthread_cond_signal(&j->idle);
 }
 
@@ -314,16 +322,18 @@ static bool is_relieved(const void *what)
 static void idle(struct job *j)
 {
     const bool others_drive = j->is_driven || j->n_waiting || j->n_driven_by_others;
+    const uint32_t seen = j->left.seen;
+    const uint64_t ns = j->left.all_ring ? SLEEP_NS_BELL : SLEEP_NS_IDLE;
 
     j->n_driven_by_others = 0;
-    j->is_parked = !j->groups && !j->outgoing && !j->incoming && !others_drive;
+    j->is_parked = !j->left.has_work && !j->incoming && !others_drive;
     if (j->is_parked || others_drive) {
         (void)sleep_until(j, &j->idle, j->is_parked ? UINT64_MAX : deadline_after(SLEEP_NS_IDLE));
         j->is_parked = false;
         return;
     }
     pthread_mutex_unlock(&j->lock);
-    bell_sleep(j->bell, j->seen, sleep_ns(j, 0));
+    bell_sleep(j->bell, seen, ns);
     pthread_mutex_lock(&j->lock);
 }
 

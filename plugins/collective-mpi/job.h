@@ -44,7 +44,7 @@ struct message {
     uint64_t key; /* of the group */
     uint64_t number;
     int32_t status;
-    uint32_t channel; /* of JOIN from rank 0 */
+    uint32_t channel; /* of JOIN from rank 0; of HEADER from it: the way, group.h */
     struct header header;
     char text[MESSAGE_TEXT];
 };
@@ -65,9 +65,13 @@ struct job {
     bool is_driven, is_driven_by_own;
     bool is_parked;              /* the job's own thread sleeps until it is woken */
     uint32_t n_driven_by_others; /* times since the job's own thread looked */
-    uint32_t n_waiting;          /* threads that wait for something while another one drives */
-    uint32_t n_groups;           /* that have not left */
-    char why[300];               /* JOB_FAILED */
+    struct left {
+        bool has_work, all_ring;
+        uint32_t seen;
+    } left;             /* what the thread that drove last knew of the fields below */
+    uint32_t n_waiting; /* threads that wait for something while another one drives */
+    uint32_t n_groups;  /* that have not left */
+    char why[300];      /* JOB_FAILED */
     int rank, size;
     bool spins;                    /* waits without giving up its processor at first */
     uint32_t n_channels;           /* given, by rank 0 */

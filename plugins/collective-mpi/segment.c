@@ -5,8 +5,8 @@
 
 /* Messages that MPI sends at once, without a request for room first, also over TCP, where those of
  * 64 KiB are too long with their headers.  More ranks have shorter ones, so that a segment has no
- * more than 16 MiB. */
-enum { PART_BYTES = 61440, PIECE_BYTES = 1048576 };
+ * more than 4 MiB. */
+enum { PART_BYTES = 61440, PIECE_BYTES = 131072 };
 
 uint64_t segment_part_bytes(uint32_t n_ranks)
 {

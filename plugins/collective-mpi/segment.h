@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { N_PIECES = 16 }; /* of an operation that are under way at a time */
+enum { N_PIECES = 32 }; /* of an operation that are under way at a time */
 
 /* Of a piece; each counts pieces. */
 struct segment_slot {

@@ -89,7 +89,7 @@ expect 1 '' 'no/such/c.npy: No such file' "$frit" run "$scratch/two.frit" --in a
 printf 'input a : f32[4, 3]\noutput c = exp a\n' >"$scratch/late.frit"
 late() { # LAUNCH TEXT
   printf '[plugin.null]\noption.latency = 1000000\noption.fail_launch = %s:device-lost\n' "$1" >"$scratch/late.conf"
-  expect 1 '' "^frit run: $2 failed on null:0: null: launch $1 fails on request$" env FRIT_CONFIG="$scratch/late.conf" \
+  expect 1 '' "^frit run: (output c: )?$2 failed on null:0: null: launch $1 fails on request$" env FRIT_CONFIG="$scratch/late.conf" \
     FRIT_PLUGIN_PATH="$build/tests/fake/null:$FRIT_PLUGIN_PATH" "$frit" run "$scratch/late.frit" --in a=zeros --device null:0
 }
 late 1 'inputs: zeros'

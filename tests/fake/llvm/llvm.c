@@ -6,10 +6,10 @@
 
 #include "emit/llvm/api.h"
 
-#define LL_SYM(result, name, arguments)                                     \
-    __attribute__((visibility("hidden"), used)) void *real_##name;          \
-    __asm__(".text\n.globl LLVM" #name "\n.type LLVM" #name ", @function\n" \
-            "LLVM" #name ":\n\tjmp *real_" #name "(%rip)\n");
+#define LL_SYM(result, name, arguments)                                                  \
+    __attribute__((visibility("hidden"), used)) void *real_##name;                       \
+    __asm__(".pushsection .text\n.globl LLVM" #name "\n.type LLVM" #name ", @function\n" \
+            "LLVM" #name ":\n\tjmp *real_" #name "(%rip)\n.popsection\n");
 #include "emit/llvm/syms.def"
 #undef LL_SYM
 

@@ -54,6 +54,9 @@ static const struct shape_case good[] = {
     {"cross", "f32[2, 3]; f32[3]", ATTRS(axis, .axis = -1), "f32[2, 3]"},
     {"relu_backward", "f32[2, 3]; f32[2, 3]", NULL, "f32[2, 3]"},
     {"sync_collective", "", NULL, ""},
+    {"all_reduce_coalesced", "f32[2, 3]; f32[]; f32[0, 4]", NULL, "f32[7]"},
+    {"all_gather", "f32[2, 3]", ATTRS(all_gather, .ranks = 4), "f32[8, 3]"},
+    {"reduce_scatter", "f32[8, 3]", ATTRS(reduce_scatter, .ranks = 4), "f32[2, 3]"},
     {"quantize", "f32[4, 6]; f32[4, 2]; none",
      ATTRS(quantize, .dtype = FRIT_Q8, .block = {2, {1, 4}}, .scale = 1), "q8[4, 6]"},
     {"quantize", "f32[4]; f32[]; f32[]", ATTRS(quantize, .dtype = FRIT_Q4, .global = 2), "q4[4]"},
@@ -152,6 +155,16 @@ static const struct shape_case good[] = {
 };
 
 static const struct shape_case bad[] = {
+    /* collectives */
+    {"all_reduce_coalesced", "f32[144115188075855872]; f32[144115188075855872]", NULL,
+     "all_reduce_coalesced: result y: shape overflow: f32[288230376151711744] has more bytes than "
+     "63 bits count"},
+    {"all_gather", "f32[2, 3]", ATTRS(all_gather, .ranks = 0),
+     "all_gather: ranks is 0, at least 1; x f32[2, 3]"},
+    {"all_gather", "f32[]", ATTRS(all_gather, .ranks = 2),
+     "all_gather: x must have rank 1 or more; x f32[]"},
+    {"reduce_scatter", "f32[9, 3]", ATTRS(reduce_scatter, .ranks = 4),
+     "reduce_scatter: the first dim is not a multiple of the 4 ranks; x f32[9, 3]"},
     /* views */
     {"reshape", "f32[2, 6]", ATTRS(dims, .dims = {2, {5, -1}}),
      "reshape: 12 elements do not divide by the other extents' 5; x f32[2, 6]"},

@@ -466,6 +466,42 @@ static void test_the_stream_goes_on(void **state)
     go_on(&(struct overlap){.w.f.driver = {.inline_queue = true, .host_visible = true}});
 }
 
+static void wait_for_another(struct engine *engine)
+{
+    const struct timespec pause = {.tv_nsec = 1000000};
+    uint32_t n = 0;
+
+    for (int i = 0; i < 5000 && n < 2 && engine->n_begun == 0; i++) {
+        pthread_mutex_lock(&engine->rank->lock);
+        n = engine->rank->n_operations;
+        pthread_mutex_unlock(&engine->rank->lock);
+        nanosleep(&pause, NULL);
+    }
+}
+
+static void expect_two_begun(struct engine *engine)
+{
+    assert_int_equal(engine->n_begun, 2);
+}
+
+/* An operation that is ready is begun before the one before it has ended. */
+static void test_the_engine_has_several(void **state)
+{
+    struct world w = {.f.driver = {.inline_queue = true, .host_visible = true},
+                      .engine = {.on_begin = wait_for_another, .on_wait = expect_two_begun}};
+    frit_tensor *x, *y, *sums[2];
+
+    (void)state;
+    open_world(&w);
+    x = make(w.f.device, 2), y = make(w.f.device, 3);
+    sums[0] = frit_all_reduce(x), sums[1] = frit_all_reduce(y);
+    assert_int_equal(frit_sync(w.f.device, NULL), FRIT_OK);
+    EFFECTS(&w.engine, 2, 3);
+    frit_release(x), frit_release(y);
+    frit_release(sums[0]), frit_release(sums[1]);
+    fusing_close(&w.f);
+}
+
 /* The operand that ends with the op is the result's memory. */
 static void test_an_operand_that_ends_is_reduced_in_place(void **state)
 {
@@ -747,6 +783,7 @@ int main(void)
         cmocka_unit_test(test_an_operand_that_stands_twice),
         cmocka_unit_test(test_refused_submits_before_several),
         cmocka_unit_test(test_the_stream_goes_on),
+        cmocka_unit_test(test_the_engine_has_several),
         cmocka_unit_test(test_an_operand_that_ends_is_reduced_in_place),
         cmocka_unit_test(test_other_streams_go_on_meanwhile),
         cmocka_unit_test(test_a_ranks_stream_is_not_taken_over),
