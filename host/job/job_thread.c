@@ -18,6 +18,22 @@ enum { WARN_REQUEST = 0, SILENT_BEATS = 60, LONGEST_MS = 1000 };
 static const uint64_t reply_ns = 1000000000u, /* rank 0 answers a question of warn */
     end_ns = 1000000000u;                     /* for what is sent last */
 
+/* No clock reads more than a signed number of nanoseconds. */
+uint64_t job_deadline(uint64_t timeout_ns, uint64_t slack_ns)
+{
+    const uint64_t most = (uint64_t)INT64_MAX, now = clock_ns() + slack_ns;
+
+    return timeout_ns > most - now ? most : now + timeout_ns;
+}
+
+bool job_wait_change(struct job_member *job, uint64_t deadline)
+{
+    const struct timespec until = {.tv_sec = (time_t)(deadline / 1000000000u),
+                                   .tv_nsec = (long)(deadline % 1000000000u)};
+
+    return pthread_cond_timedwait(&job->changed, &job->lock, &until) != ETIMEDOUT;
+}
+
 void job_wake(struct job_member *job)
 {
     const uint64_t one = 1;

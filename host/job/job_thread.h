@@ -63,7 +63,13 @@ struct job_member {
 /* The thread; `ctx` is the member. */
 void *job_run(void *ctx);
 
+/* The time of clock_ns at which a limit ends, and a little later. */
+uint64_t job_deadline(uint64_t timeout_ns, uint64_t slack_ns);
+
 /* ---- with the lock ---- */
+
+/* Waits until something has changed; false: the deadline has passed. */
+bool job_wait_change(struct job_member *job, uint64_t deadline);
 
 /* The thread looks at what has changed. */
 void job_wake(struct job_member *job);
