@@ -38,6 +38,7 @@ struct shared {
     _Atomic uint64_t steps[MAX_RANKS];
     double numbers[MAX_RANKS][N_NUMBERS]; /* of a rank */
     uint64_t hashes[MAX_RANKS][N_NUMBERS];
+    _Atomic uint32_t n_wrong; /* reports of all runs, by whichever process */
 };
 
 struct rank {
