@@ -47,9 +47,12 @@ bool item_await(struct frame *frame, uint32_t value)
     return true;
 }
 
-static bool is_in(const struct value *value, const struct buffer *buffer)
+/* Whether the operand's memory serves other values of the frame after this item. */
+static bool leaves_memory(const struct frame *frame, uint32_t value, const struct buffer *buffer)
 {
-    return buffer_whole(value->buffer) == buffer;
+    const struct run_value *v = &frame->values[value];
+
+    return !v->external && buffer_whole(v->value.buffer) == buffer && frame_dies(frame, value);
 }
 
 /* Nothing is in the batch.  What ends with this item would leave its memory to others. */
@@ -64,7 +67,7 @@ static void note_pending(struct frame *frame, const struct graph_op *op,
         wait_for(frame, 0);
     frame->pending[frame->n_pending++] = (struct frame_pending){from, into, op->out[0]};
     if (frame_dies(frame, op->out[0]) ||
-        (!is_in(&call->in[0], into) && from != into && frame_dies(frame, op->in[0].value)))
+        (from != into && leaves_memory(frame, op->in[0].value, from)))
         wait_for(frame, frame->n_pending - 1);
 }
 

@@ -4,12 +4,15 @@
 #include "unit.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <frit/frit.h>
 #include <frit/inspect.h>
@@ -570,6 +573,38 @@ static void test_a_stream_in_two_groups(void **state)
     run_in("reference:0", second(), 3, of_two_groups);
 }
 
+/* ---- the end of a process ---- */
+
+static void exit_meanwhile(struct rank *rank)
+{
+    if (rank->number == 0) {
+        frit_all_reduce(frit_take(make(rank, 1)));
+        CHECK(rank, frit_flush(rank->dev, NULL) == FRIT_OK);
+        exit(rank->fault ? EXIT_FAILURE : EXIT_SUCCESS);
+    }
+    pause();
+}
+
+/* An operation that nobody ends holds neither its stream nor the process. */
+static void test_exit_with_an_operation_under_way(void **state)
+{
+    const struct timespec pause = {.tv_nsec = 10000000};
+    int status = -1;
+    pid_t child;
+
+    (void)state;
+    fflush(NULL);
+    child = fork();
+    if (child == 0) {
+        run_in("reference:0", "reference:0", 2, exit_meanwhile);
+        _exit(EXIT_FAILURE);
+    }
+    for (int i = 0; i < 1000 && waitpid(child, &status, WNOHANG) == 0; i++)
+        nanosleep(&pause, NULL);
+    kill(child, SIGKILL);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == EXIT_SUCCESS);
+}
+
 /* ---- failures ---- */
 
 static void one_leaves(struct rank *rank)
@@ -846,6 +881,7 @@ int main(void)
         cmocka_unit_test(test_attributes_that_are_not_the_groups),
         cmocka_unit_test(test_a_barrier),
         cmocka_unit_test(test_large_ones),
+        cmocka_unit_test(test_exit_with_an_operation_under_way),
         cmocka_unit_test(test_views_and_empty_tensors),
         cmocka_unit_test(test_in_loops_that_are_replayed),
         cmocka_unit_test(test_it_runs_though_nobody_reads_it),
