@@ -106,17 +106,36 @@ frit_status frit_numeric_end(frit_err *err)
 
 /* ---- properties ---- */
 
+/* The buffer of a tensor that may be invalid, pinned; NULL: it is not known to be. */
+static struct buffer *pin_spoiled(frit_tensor *tensor, frit_device **device)
+{
+    struct slot *slot = slot_enter(tensor, NULL);
+    struct buffer *buffer = NULL;
+
+    if (slot && slot->state == SLOT_READY && slot->value.buffer &&
+        atomic_load(&slot->value.buffer->failure)) {
+        buffer = slot->value.buffer;
+        *device = slot->device;
+        buffer_pin(buffer);
+    }
+    if (slot)
+        slot_leave(slot);
+    return buffer;
+}
+
 /* As slot_enter; a tensor whose elements are known to be invalid fails. */
 static struct slot *enter_known(frit_tensor *tensor)
 {
+    frit_device *device = NULL;
+    struct buffer *buffer = pin_spoiled(tensor, &device);
+    struct failure *failure = buffer ? lineage_failure_of(device->lineage, buffer) : NULL;
     struct slot *slot = slot_enter(tensor, NULL);
-    struct failure *failure = NULL;
 
-    if (slot && slot->state == SLOT_READY && slot->value.buffer &&
-        atomic_load(&slot->value.buffer->failure))
-        failure = lineage_failure_of(slot->device->lineage, slot->value.buffer);
-    if (failure)
-        slot_set_failed(slot, failure);
+    if (slot && failure && slot->state == SLOT_READY && slot->value.buffer == buffer)
+        slot_set_failed(slot, failure_ref(failure));
+    failure_unref(failure);
+    if (buffer)
+        buffer_unpin(buffer);
     return slot;
 }
 

@@ -101,11 +101,12 @@ static frit_status submit(struct side_queue *queue, const frit_cmd *cmd, uint64_
                      "submit");
 }
 
-static frit_status note(struct side_queue *queue, frit_status st, uint64_t point)
+/* A copy is one that every driver makes. */
+static frit_status note(struct side_queue *queue, frit_status st, const uint64_t *point)
 {
     if (!st)
-        queue->last = point;
-    return st;
+        queue->last = *point;
+    return st == FRIT_UNSUPPORTED ? FRIT_INTERNAL : st;
 }
 
 frit_status side_queue_read(struct side_queue *queue, const struct side_copy *copy, uint64_t *point,
@@ -135,7 +136,7 @@ frit_status side_queue_read(struct side_queue *queue, const struct side_copy *co
             "read");
     else
         st = device_read(queue->device, 0, &from, queue->host + copy->at, &none, point, err);
-    return note(queue, st, *point);
+    return note(queue, st, point);
 }
 
 frit_status side_queue_write(struct side_queue *queue, const struct side_copy *copy,
@@ -165,7 +166,7 @@ frit_status side_queue_write(struct side_queue *queue, const struct side_copy *c
                        "write");
     else
         st = device_write(queue->device, 0, &to, queue->host + copy->at, &none, point, err);
-    return note(queue, st, *point);
+    return note(queue, st, point);
 }
 
 static frit_status wait_for(const struct side_queue *queue, uint64_t value, frit_err *err)

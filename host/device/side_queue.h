@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A queue of a device for the copies of one thread to and from host memory of its own, beside the
- * queues of streams: it does not wait for what they have, and they do not know of it.  So its owner
+ * queues of streams where the driver has more than one: it does not wait for what they have, and
+ * they do not know of it.  So its owner
  * copies only what no command uses, and lets nobody use it before the copies have ended.  The
  * memory is pinned where the device has such a heap.  Threads: one at a time. */
 #ifndef DEVICE_SIDE_QUEUE_H

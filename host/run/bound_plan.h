@@ -117,8 +117,8 @@ struct bound_launch {
     bool block;
     bool submit_after;
     bool effects; /* of an ORDERED op */
-    /* Usually NULL.  Else the host runs this op between two submits, and of all other members
-     * only `workspaces` (its operands, then its result) and `submit_after` are used. */
+    /* Usually NULL.  Else the host runs this op, or waits, between two submits, and of all other
+     * members only `workspaces` (its operands, then its result) and `submit_after` are used. */
     struct collective_call *collective;
 };
 

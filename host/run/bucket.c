@@ -8,6 +8,7 @@
 #include "record/context.h"
 #include "run/bound_plan.h"
 #include "run/frame.h"
+#include "run/op_item.h"
 
 static uint64_t bytes_of(const struct op_type *type)
 {
@@ -26,6 +27,20 @@ frit_status bucket_claim(struct frame *frame, uint32_t value, bool persistent, s
     return FRIT_OK;
 }
 
+/* Whether a view of the value, or a view of one, is kept after the run. */
+static bool has_kept_view(const struct frame *frame, uint32_t value)
+{
+    for (uint32_t i = 0; i < frame->graph->n_ops; i++) {
+        const struct graph_op *op = &frame->graph->ops[i];
+
+        if (!op_item_is_view(op) || op->in[0].value != value)
+            continue;
+        if (frame->values[op->out[0]].wanted || has_kept_view(frame, op->out[0]))
+            return true;
+    }
+    return false;
+}
+
 /* Whether what makes operand `index` may write it into the result. */
 static bool may_place(const struct frame *frame, const struct graph_op *op, uint32_t step,
                       uint32_t index)
@@ -34,7 +49,7 @@ static bool may_place(const struct frame *frame, const struct graph_op *op, uint
     const struct run_value *v = &frame->values[value];
 
     return !v->external && !v->wanted && !v->assigned && frame->last_step[value] == step &&
-           bytes_of(&frame->graph->values[value].type) > 0;
+           bytes_of(&frame->graph->values[value].type) > 0 && !has_kept_view(frame, value);
 }
 
 static bool has_place(const struct frame *frame, const struct graph_op *op, uint32_t step)

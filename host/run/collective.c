@@ -3,7 +3,6 @@
 
 #include <frit/collective.h>
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/fail.h"
@@ -186,23 +185,33 @@ static frit_status make_operation(const struct collective_call *call, struct fri
     return FRIT_OK;
 }
 
+/* The operation ends the group, after what the rank has to run before it. */
+static frit_status add_failed(struct frit_rank *rank, struct operation *o, const frit_err *why)
+{
+    frit_err err = *why;
+
+    if (o) {
+        o->device = NULL;
+        o->into.buffer = NULL;
+        o->failure = failure_create(why);
+        rank_add(rank, o);
+        return why->status;
+    }
+    (void)fail_context(&err, "it cannot begin");
+    (void)rank_give_up(rank, "", &err);
+    return why->status;
+}
+
 static frit_status begin(const struct collective_call *call, frit_err *err)
 {
     struct frit_rank *rank = rank_find(call->ranks, call->attrs.group, err);
     struct operation *operation = NULL;
-    frit_status st;
 
     if (!rank)
         return FRIT_INVALID;
     TRY(rank_check(rank, err));
-    st = make_operation(call, rank, &operation, err);
-    if (st) {
-        (void)fail_context(err, "it cannot begin");
-        (void)rank_give_up(rank, operation ? operation->what : "", err);
-        if (operation)
-            operation_end(operation);
-        return st;
-    }
+    if (make_operation(call, rank, &operation, err))
+        return add_failed(rank, operation, err);
     operation_start(operation);
     atomic_fetch_add(&call->device->count.collectives, 1);
     rank_add(rank, operation);
@@ -219,7 +228,6 @@ frit_status collective_begin(const struct collective_call *call, frit_err *err)
     return FRIT_OK;
 }
 
-/* After what the rank has to run before it. */
 void collective_give_up(struct frit_rank *ranks, uint32_t op, int64_t group, frit_status status,
                         const char *why)
 {
@@ -230,16 +238,12 @@ void collective_give_up(struct frit_rank *ranks, uint32_t op, int64_t group, fri
     if (!rank)
         return;
     operation = operation_create(0);
-    (void)fail(&err, status, "%s", why);
-    if (!operation || !(operation->failure = failure_create(&err))) {
-        (void)fail_context(&err, "it cannot begin");
-        (void)rank_give_up(rank, "", &err);
-        free(operation);
-        return;
+    if (operation) {
+        operation->row = op;
+        rank_describe(rank, group, operation->note, operation->what, sizeof(operation->what));
     }
-    operation->row = op;
-    rank_describe(rank, group, operation->note, operation->what, sizeof(operation->what));
-    rank_add(rank, operation);
+    (void)fail(&err, status, "%s", why);
+    (void)add_failed(rank, operation, &err);
 }
 
 void collective_refuse(struct stream *stream, uint32_t op, const void *record,

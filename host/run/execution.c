@@ -92,13 +92,15 @@ static void bind(struct execution *f)
     preassign_bind(f->assigned, segment, explorer, f->values);
 }
 
-/* That collective operations of earlier runs use. */
+/* Operands, and memory for results, that collective operations of earlier runs use. */
 static void await_operands(struct execution *f)
 {
     for (uint32_t i = 0; i < f->executor->explorer.graph.n_values; i++) {
         if (f->values[i].external)
             pending_wait(f->stream->device->pending, f->values[i].value.buffer);
     }
+    for (const struct assignment *a = f->assigned; a; a = a->next)
+        pending_wait(f->stream->device->pending, a->memory);
 }
 
 /* Values that are spoiled are failures too; these references are ours. */
@@ -309,9 +311,8 @@ static bool replay_one(struct execution *f, struct bound_entry *entry)
     home_enter(&stream->home);
     fits = replay_matches(bound, f->segment, f->assigned);
     home_leave(&stream->home);
-    if (fits)
-        replay_await(bound, device);
-    if (!fits || !replay_is_sound(bound, device) || !replay_fetch(bound, device))
+    if (!fits || !replay_await(bound, device) || !replay_is_sound(bound, device) ||
+        !replay_fetch(bound, device))
         return false;
     bound->ranks = stream->ranks;
     st = replay_run(bound, device, f->segment, f->ordinal, &failure);

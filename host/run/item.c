@@ -473,21 +473,52 @@ static void note_chosen(struct frame *frame, const struct frame_step *step)
             frame_note_mark(frame, RUN_DECOMPOSED);
 }
 
+/* Whether a value lies in the memory of this one and has uses after the item, or is the caller's.
+ */
+static bool memory_lives_on(const struct frame *frame, uint32_t value)
+{
+    const struct buffer *buffer = frame->values[value].value.buffer;
+
+    for (uint32_t v = 0; v < frame->n_values; v++) {
+        const struct buffer *other = frame->values[v].value.buffer;
+
+        if (other && buffer_whole(other) == buffer_whole(buffer) &&
+            (frame->values[v].external || !frame_dies(frame, v)))
+            return true;
+    }
+    return false;
+}
+
+/* What ends with an item that does not use its elements: other values may get its memory then. */
+static bool await_if_it_ends(struct frame *frame, uint32_t value)
+{
+    return !frame->values[value].value.buffer || memory_lives_on(frame, value) ||
+           item_await(frame, value);
+}
+
+static bool await_all(struct frame *frame, const uint32_t *values, uint32_t n,
+                      bool (*await)(struct frame *frame, uint32_t value))
+{
+    for (uint32_t i = 0; i < n; i++) {
+        if (!await(frame, values[i]))
+            return false;
+    }
+    return true;
+}
+
 /* Operands of the item that collective operations use.  False: the frame went back. */
 static bool await_operands(struct frame *frame, const struct frame_step *step)
 {
     const struct graph_op *op;
 
-    if (is_block(frame, &frame->at)) {
-        for (uint32_t i = 0; i < step->n_in; i++) {
-            if (!item_await(frame, step->in[i]))
-                return false;
-        }
-        return true;
-    }
+    if (frame->idle && frame->idle[frame->at.step])
+        return await_all(frame, frame->plan->steps[frame->at.step].dead,
+                         frame->plan->steps[frame->at.step].n_dead, await_if_it_ends);
+    if (is_block(frame, &frame->at))
+        return await_all(frame, step->in, step->n_in, item_await);
     op = op_at(frame, &frame->at);
-    if (collective_is(op->op) || !moves_bytes(frame, op))
-        return true;
+    if (!moves_bytes(frame, op))
+        return !frame_dies(frame, op->out[0]) || await_if_it_ends(frame, op->in[0].value);
     for (uint32_t i = 0; i < op->n_in; i++) {
         if (op->in[i].kind == FRIT_OPERAND_TENSOR && !item_await(frame, op->in[i].value))
             return false;

@@ -181,6 +181,7 @@ frit_status item_collective(struct frame *frame, uint32_t number, bool *went_bac
         st = collective_begin(&call, err);
         if (!st)
             bound_plan_add_collective(frame->bound, &call, NULL, 0);
+        frame->n_pending = 0;
     }
     if (st)
         bound_plan_spoil(frame->bound);

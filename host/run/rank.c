@@ -143,12 +143,14 @@ static void finish_first(struct frit_rank *rank)
     if (!rank->first)
         rank->last = &rank->first;
     rank->n_begun--;
+    pthread_mutex_unlock(&rank->lock);
+    rank->what = "";
+    operation_end(operation);
+    pthread_mutex_lock(&rank->lock);
     rank->n_operations--;
     rank->n_ended++;
     pthread_cond_broadcast(&rank->changed);
     pthread_mutex_unlock(&rank->lock);
-    rank->what = "";
-    operation_end(operation);
     if (rank->n_begun)
         follow_first(rank);
 }
@@ -202,8 +204,10 @@ static void link_rank(struct frit_rank *rank)
     struct stream *stream = rank->stream;
 
     pthread_mutex_lock(&stream->baton);
+    pthread_mutex_lock(&stream->device->lock);
     rank->next = stream->ranks;
     stream->ranks = rank;
+    pthread_mutex_unlock(&stream->device->lock);
     atomic_fetch_add(&stream->n_ranks, 1);
     pthread_mutex_unlock(&stream->baton);
 }
@@ -253,7 +257,9 @@ frit_status rank_leave(struct frit_rank *rank, frit_err *err)
     pthread_mutex_lock(&stream->baton);
     while (*at != rank)
         at = &(*at)->next;
+    pthread_mutex_lock(&stream->device->lock);
     *at = rank->next;
+    pthread_mutex_unlock(&stream->device->lock);
     atomic_fetch_sub(&stream->n_ranks, 1);
     pthread_mutex_unlock(&stream->baton);
     end(rank);
@@ -278,14 +284,15 @@ void rank_fail(struct frit_rank *rank, frit_status status, const char *why)
     rank->table->group_abort(rank->group, &err);
 }
 
+/* Without the baton, which may be held by who waits for what only this ends. */
 void ranks_abort(struct stream *stream, const char *why)
 {
-    pthread_mutex_lock(&stream->baton);
+    pthread_mutex_lock(&stream->device->lock);
     for (struct frit_rank *rank = stream->ranks; rank; rank = rank->next) {
         if (rank->size > 1)
             rank_fail(rank, FRIT_ABORTED, why);
     }
-    pthread_mutex_unlock(&stream->baton);
+    pthread_mutex_unlock(&stream->device->lock);
 }
 
 void ranks_leave(struct stream *stream)

@@ -2,8 +2,8 @@
 /* Ranks: a stream's ends of groups whose engine runs collective ops (frit.collective/1).
  *
  * A rank belongs to one stream, which adds its operations, and has a thread, which alone calls the
- * engine, one operation after the other: so a stream goes on while its operations wait for other
- * ranks.  A wait has a limit.
+ * engine and gives it operations in their order, several at a time: so a stream goes on while its
+ * operations wait for other ranks.  A wait has a limit.
  *
  * What fails on this rank alone, so that it cannot begin an operation that the others wait for,
  * aborts the group: they fail with the same words instead of waiting.  What ended a group is kept,
@@ -26,7 +26,7 @@ struct stream;
 enum { RANK_NAME = 48 };
 
 struct frit_rank {
-    struct frit_rank *next; /* of the stream, under the baton */
+    struct frit_rank *next; /* of the stream, changed under the baton and the device's lock */
     struct stream *stream;
     const frit_collective_table *table;
     frit_group *group;

@@ -436,10 +436,21 @@ static frit_status submit_all(struct bound_plan *bound, frit_device *device, uin
     return FRIT_OK;
 }
 
-void replay_await(const struct bound_plan *bound, frit_device *device)
+bool replay_await(const struct bound_plan *bound, frit_device *device)
 {
-    for (uint32_t i = 0; i < bound->external.count; i++)
-        pending_wait(device->pending, bound->values[bound->external.list[i]].buffer);
+    bool may = true;
+
+    for (uint32_t i = 0; i < bound->external.count; i++) {
+        const struct bound_value *value = &bound->values[bound->external.list[i]];
+
+        if (!buffer_is_pending(value->buffer))
+            continue;
+        pending_wait(device->pending, value->buffer);
+        may &= !value->overwritten || buffer_pins(value->buffer) == 0;
+    }
+    for (uint32_t i = 0; i < bound->assigned.count; i++)
+        pending_wait(device->pending, bound->values[bound->assigned.list[i]].buffer);
+    return may;
 }
 
 bool replay_fetch(const struct bound_plan *bound, frit_device *device)

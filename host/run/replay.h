@@ -16,8 +16,9 @@ struct segment;
 /* Outside, after replay_matches: whether no failed command that is known wrote an operand, and no
  * block of the plan has failed; with such a block it is spoiled. */
 bool replay_is_sound(struct bound_plan *bound, frit_device *device);
-/* Outside, after replay_matches: waits for collective operations that use operands. */
-void replay_await(const struct bound_plan *bound, frit_device *device);
+/* Outside, after replay_matches: waits for collective operations that use operands or memory for
+ * results.  False: an operand may not be overwritten after all. */
+bool replay_await(const struct bound_plan *bound, frit_device *device);
 /* Outside, after replay_matches: brings operands home whose bytes are on the fallback device; false
  * after a failure. */
 bool replay_fetch(const struct bound_plan *bound, frit_device *device);

@@ -50,7 +50,8 @@ static bool matches_external(struct bound_value *bound, const struct seg_value *
         return false;
     if (bound->last != (slot && slot->owners == 0 && slot->holds == 1))
         return false;
-    return !bound->overwritten || (buffer_owners(buffer) == 1 && buffer_pins(buffer) == 0);
+    return !bound->overwritten ||
+           (buffer_owners(buffer) == 1 && (buffer_pins(buffer) == 0 || buffer_is_pending(buffer)));
 }
 
 static bool meet(const struct buffer *a, const struct buffer *b)

@@ -32,7 +32,8 @@ struct run_value {
                     overwriting it */
     struct buffer *assigned; /* MADE, wanted: memory of its size to store it in, dense; borrowed.
                                 NULL: the run chooses */
-    bool in_bucket;          /* set by the run: it has assigned memory itself, see bucket.h */
+    bool in_bucket; /* set by the run: it has assigned memory itself, which it owns, to a value that
+                       need not be wanted, see bucket.h */
 };
 
 /* What a recorded op has besides its operands.  The ops that a composite op is expanded into all

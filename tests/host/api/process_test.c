@@ -149,13 +149,14 @@ static void *work(void *ctx)
     return NULL;
 }
 
-enum { CROWD = 3, FORKS = 12 };
+/* With the address sanitizer, whose locks a child may find taken for good, no thread works. */
+enum { CROWD = FRIT_SANITIZER == FRIT_SANITIZER_ADDRESS ? 0 : 3, FORKS = 12 };
 
 static void test_a_child_can_only_close(void **state)
 {
     struct rig rig;
     struct crowd crowd = {.rig = &rig};
-    pthread_t threads[CROWD];
+    pthread_t threads[CROWD + 1];
     frit_tensor *live, *sum;
     float out[6];
 

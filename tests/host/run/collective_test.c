@@ -391,6 +391,29 @@ static void test_an_operand_that_stands_twice(void **state)
     close_coalescing(&c);
 }
 
+/* The program keeps a view of an operand, whose elements stay those of this rank. */
+static void test_a_view_of_an_operand_is_kept(void **state)
+{
+    struct coalescing c = {.w.f.driver = {.inline_queue = true, .host_visible = true}};
+
+    (void)state;
+    open_coalescing(&c);
+    for (int i = 0; i < ROUNDS; i++) {
+        frit_scope scope = frit_scope_begin(c.w.f.device);
+        frit_tensor *x = frit_neg(c.x[0]), *view = frit_keep(frit_reshape(x, FRIT_SHAPE(2, N / 2)));
+        frit_tensor *y = frit_keep(frit_all_reduce_coalesced(((frit_tensor *[]){x, c.x[1]}), 2));
+
+        frit_scope_end(scope);
+        assert_int_equal(frit_sync(c.w.f.device, NULL), FRIT_OK);
+        assert_ptr_not_equal(c.w.engine.last_into, NULL);
+        expect(view, -1);
+        frit_release(y);
+    }
+    assert_int_equal(atomic_load(&c.w.f.device->count.bytes_coalesced),
+                     ROUNDS * 2 * N * sizeof(float));
+    close_coalescing(&c);
+}
+
 static void test_refused_submits_before_several(void **state)
 {
     struct coalescing c = {.w.f.most = 0};
@@ -781,6 +804,7 @@ int main(void)
         cmocka_unit_test(test_several_are_one_operation),
         cmocka_unit_test(test_other_operands_are_copied),
         cmocka_unit_test(test_an_operand_that_stands_twice),
+        cmocka_unit_test(test_a_view_of_an_operand_is_kept),
         cmocka_unit_test(test_refused_submits_before_several),
         cmocka_unit_test(test_the_stream_goes_on),
         cmocka_unit_test(test_the_engine_has_several),
