@@ -4,6 +4,7 @@
 #include "api/rig.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -16,7 +17,7 @@
 static const float six[6] = {1, 2, 3, 4, 5, 6};
 static const char barred[] = "this process was forked while a host was open";
 
-enum { HANGS_AFTER = 60 };
+enum { HANGS_AFTER = 30 };
 
 /* ---- in a child, where cmocka cannot report ---- */
 
@@ -115,13 +116,22 @@ static void use_in_child(const struct rig *rig, frit_tensor *live)
     exit(0);
 }
 
-static void await_child(pid_t child)
+/* Whether it hung. */
+static bool has_hung(pid_t child)
 {
     int status = -1;
 
     assert_true(child > 0);
     assert_int_equal(waitpid(child, &status, 0), child);
+    if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM)
+        return true;
     assert_int_equal(status, 0);
+    return false;
+}
+
+static void await_child(pid_t child)
+{
+    assert_false(has_hung(child));
 }
 
 /* ---- forks ---- */
@@ -149,16 +159,18 @@ static void *work(void *ctx)
     return NULL;
 }
 
-/* With the address sanitizer, whose locks a child may find taken for good, no thread works. */
-enum { CROWD = FRIT_SANITIZER == FRIT_SANITIZER_ADDRESS ? 0 : 3, FORKS = 12 };
+/* The address sanitizer of gcc 12 forks with its allocator's locks as they are, so that about one
+ * child in ten thousand waits in malloc for a thread that is not there. */
+enum { CROWD = 3, FORKS = 12, MAY_HANG = FRIT_SANITIZER == FRIT_SANITIZER_ADDRESS ? 2 : 0 };
 
 static void test_a_child_can_only_close(void **state)
 {
     struct rig rig;
     struct crowd crowd = {.rig = &rig};
-    pthread_t threads[CROWD + 1];
+    pthread_t threads[CROWD];
     frit_tensor *live, *sum;
     float out[6];
+    int hung = 0;
 
     (void)state;
     rig_open(&rig, NULL, 0);
@@ -170,8 +182,9 @@ static void test_a_child_can_only_close(void **state)
 
         if (child == 0)
             use_in_child(&rig, live);
-        await_child(child);
+        hung += has_hung(child);
     }
+    assert_true(hung <= MAY_HANG);
     atomic_store(&crowd.stop, true);
     for (int i = 0; i < CROWD; i++)
         pthread_join(threads[i], NULL);
