@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "device/side_queue.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 
 #include "base/fail.h"
@@ -101,9 +102,49 @@ static frit_status submit(struct side_queue *queue, const frit_cmd *cmd, uint64_
                      "submit");
 }
 
-/* A copy is one that every driver makes. */
-static frit_status note(struct side_queue *queue, frit_status st, const uint64_t *point)
+/* By a command between the device's memory and pinned memory. */
+static frit_status copy_pinned(struct side_queue *queue, const struct side_copy *copy, bool reads,
+                               uint64_t *point, frit_err *err)
 {
+    const frit_cmd cmd = {.struct_size = sizeof(cmd),
+                          .kind = FRIT_CMD_COPY,
+                          .src = reads ? copy->memory : queue->pinned,
+                          .src_offset = reads ? copy->offset : copy->at,
+                          .dst = reads ? queue->pinned : copy->memory,
+                          .dst_offset = reads ? copy->at : copy->offset,
+                          .bytes = copy->bytes};
+
+    return submit(queue, &cmd, point, err);
+}
+
+/* By the driver's transfers, on this queue or (it has none) on the device's first one. */
+static frit_status transfer(struct side_queue *queue, const struct side_copy *copy, bool reads,
+                            uint64_t *point, frit_err *err)
+{
+    const frit_backend *backend = queue->device->backend;
+    frit_transfer to = {.struct_size = sizeof(to),
+                        .memory = copy->memory,
+                        .offset = copy->offset,
+                        .bytes = copy->bytes,
+                        .queue = queue->handle};
+    const struct points none = {0};
+    char *host = queue->host + copy->at;
+
+    if (!queue->handle)
+        return reads ? device_read(queue->device, 0, &to, host, &none, point, err)
+                     : device_write(queue->device, 0, &to, host, &none, point, err);
+    return reads ? fail_from(err, backend->read(queue->device->self, &to, host, point, err), "read")
+                 : fail_from(err, backend->write(queue->device->self, &to, host, point, err),
+                             "write");
+}
+
+/* FRIT_UNSUPPORTED would say that every rank finds the operation so. */
+static frit_status copy_any(struct side_queue *queue, const struct side_copy *copy, bool reads,
+                            uint64_t *point, frit_err *err)
+{
+    const frit_status st = queue->pinned ? copy_pinned(queue, copy, reads, point, err)
+                                         : transfer(queue, copy, reads, point, err);
+
     if (!st)
         queue->last = *point;
     return st == FRIT_UNSUPPORTED ? FRIT_INTERNAL : st;
@@ -112,61 +153,13 @@ static frit_status note(struct side_queue *queue, frit_status st, const uint64_t
 frit_status side_queue_read(struct side_queue *queue, const struct side_copy *copy, uint64_t *point,
                             frit_err *err)
 {
-    const frit_backend *backend = queue->device->backend;
-    const frit_cmd cmd = {.struct_size = sizeof(cmd),
-                          .kind = FRIT_CMD_COPY,
-                          .src = copy->memory,
-                          .src_offset = copy->offset,
-                          .dst = queue->pinned,
-                          .dst_offset = copy->at,
-                          .bytes = copy->bytes};
-    frit_transfer from = {.struct_size = sizeof(from),
-                          .memory = copy->memory,
-                          .offset = copy->offset,
-                          .bytes = copy->bytes,
-                          .queue = queue->handle};
-    const struct points none = {0};
-    frit_status st;
-
-    if (queue->pinned)
-        st = submit(queue, &cmd, point, err);
-    else if (queue->handle)
-        st = fail_from(
-            err, backend->read(queue->device->self, &from, queue->host + copy->at, point, err),
-            "read");
-    else
-        st = device_read(queue->device, 0, &from, queue->host + copy->at, &none, point, err);
-    return note(queue, st, point);
+    return copy_any(queue, copy, true, point, err);
 }
 
 frit_status side_queue_write(struct side_queue *queue, const struct side_copy *copy,
                              uint64_t *point, frit_err *err)
 {
-    const frit_backend *backend = queue->device->backend;
-    const frit_cmd cmd = {.struct_size = sizeof(cmd),
-                          .kind = FRIT_CMD_COPY,
-                          .src = queue->pinned,
-                          .src_offset = copy->at,
-                          .dst = copy->memory,
-                          .dst_offset = copy->offset,
-                          .bytes = copy->bytes};
-    frit_transfer to = {.struct_size = sizeof(to),
-                        .memory = copy->memory,
-                        .offset = copy->offset,
-                        .bytes = copy->bytes,
-                        .queue = queue->handle};
-    const struct points none = {0};
-    frit_status st;
-
-    if (queue->pinned)
-        st = submit(queue, &cmd, point, err);
-    else if (queue->handle)
-        st = fail_from(err,
-                       backend->write(queue->device->self, &to, queue->host + copy->at, point, err),
-                       "write");
-    else
-        st = device_write(queue->device, 0, &to, queue->host + copy->at, &none, point, err);
-    return note(queue, st, point);
+    return copy_any(queue, copy, false, point, err);
 }
 
 static frit_status wait_for(const struct side_queue *queue, uint64_t value, frit_err *err)

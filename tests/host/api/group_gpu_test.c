@@ -101,6 +101,24 @@ static void step(struct rank *rank, int i)
     frit_release(x);
 }
 
+/* In several pieces, of which one is read while the engine has another. */
+static void step_large(struct rank *rank)
+{
+    enum { LARGE = (9 << 20) / sizeof(float) + 3 };
+    float *data = malloc(LARGE * sizeof(float));
+    frit_tensor *x;
+
+    for (int k = 0; k < LARGE; k++)
+        data[k] = (float)(k % 1009) * (float)(rank->number + 1);
+    x = frit_from_host(rank->device, FRIT_F32, FRIT_SHAPE(LARGE), data, LARGE * sizeof(float));
+    x = frit_all_reduce(frit_take(x));
+    CHECK(rank, frit_read(x, data, LARGE * sizeof(float), &rank->err) == FRIT_OK);
+    for (int k = 0; k < LARGE && !rank->fault; k++)
+        CHECK(rank, data[k] == (float)(k % 1009) * 3);
+    frit_release(x);
+    free(data);
+}
+
 static void *rank_main(void *arg)
 {
     struct rank *rank = arg;
@@ -111,6 +129,7 @@ static void *rank_main(void *arg)
         return NULL;
     for (int i = 0; i < STEPS && !rank->fault; i++)
         step(rank, i);
+    step_large(rank);
     CHECK(rank, frit_group_leave(group, &rank->err) == FRIT_OK);
     return NULL;
 }
