@@ -19,7 +19,7 @@
 #include "fuse/variation.h"
 #include "ir/kir.h"
 #include "kernels.h"
-#include "lower/schedule/contract_product.h"
+#include "lower/contract/product.h"
 
 /* ---- life ---- */
 

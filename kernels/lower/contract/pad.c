@@ -5,9 +5,9 @@
  *
  * The copy has a space of its own.  A group copies a matrix, the last two dims, line by line.
  * Behind the copy there is memory for the lanes of a line that reach beyond its end. */
-#include "lower/schedule/contract_pad.h"
+#include "lower/contract/pad.h"
 
-#include "lower/schedule/contract_emit.h"
+#include "lower/contract/emit.h"
 
 enum { MATRIX = CONTRACT_BOTH, ROW = CONTRACT_M, COLUMN = CONTRACT_N };
 

@@ -2,9 +2,9 @@
 /* What the rows multiply: matmul, linear, and conv as the product of its weights and of the windows
  * over x.  Neither is made: a window's element is x at the map that puts the window's place and the
  * place within it together, 0 outside of x. */
-#include "lower/schedule/contract.h"
+#include "lower/contract/contract.h"
 
-#include "lower/schedule/contract_pad.h"
+#include "lower/contract/pad.h"
 
 enum {
     LONG_CHANNELS = 16, /* or as many, for which weights are packed */

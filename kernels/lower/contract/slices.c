@@ -5,7 +5,7 @@
  *
  * What is chosen here decides the order of sums: it follows from extents, layouts and the widths of
  * the target's groups, never from how many of them run at the same time. */
-#include "lower/schedule/contract.h"
+#include "lower/contract/contract.h"
 
 enum {
     FEW_PLACES = 32,     /* along one side; more are worth tiles of the group */

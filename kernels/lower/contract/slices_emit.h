@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Contractions whose k is shared by lanes and groups. */
-#ifndef SCHEDULE_CONTRACT_SLICES_EMIT_H
-#define SCHEDULE_CONTRACT_SLICES_EMIT_H
+#ifndef LOWER_CONTRACT_SLICES_EMIT_H
+#define LOWER_CONTRACT_SLICES_EMIT_H
 
 #include <stdint.h>
 

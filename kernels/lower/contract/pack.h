@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Packing. */
-#ifndef SCHEDULE_CONTRACT_PACK_H
-#define SCHEDULE_CONTRACT_PACK_H
+#ifndef LOWER_CONTRACT_PACK_H
+#define LOWER_CONTRACT_PACK_H
 
 #include <stdbool.h>
 #include <stdint.h>

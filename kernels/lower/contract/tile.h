@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Contractions through tiles of the group. */
-#ifndef SCHEDULE_CONTRACT_TILE_H
-#define SCHEDULE_CONTRACT_TILE_H
+#ifndef LOWER_CONTRACT_TILE_H
+#define LOWER_CONTRACT_TILE_H
 
 #include <stdint.h>
 

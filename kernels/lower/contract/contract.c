@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The contract schedule: what it takes, the space, and how lanes share it. */
-#include "lower/schedule/contract.h"
+#include "lower/contract/contract.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/fail.h"
 #include "lower/rows/rows.h"
-#include "lower/schedule/contract_pack.h"
-#include "lower/schedule/contract_pad.h"
+#include "lower/contract/pack.h"
+#include "lower/contract/pad.h"
 
 enum {
     QUALITY = 850,

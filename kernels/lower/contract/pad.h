@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Padding. */
-#ifndef SCHEDULE_CONTRACT_PAD_H
-#define SCHEDULE_CONTRACT_PAD_H
+#ifndef LOWER_CONTRACT_PAD_H
+#define LOWER_CONTRACT_PAD_H
 
 #include <stdbool.h>
 #include <stdint.h>

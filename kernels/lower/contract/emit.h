@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What emitting contractions needs at hand, between contract_emit.c and contract_tile.c. */
+/* What emitting contractions needs at hand, between emit.c and tile.c. */
 #ifndef LOWER_CONTRACT_EMIT_H
 #define LOWER_CONTRACT_EMIT_H
 
-#include "lower/schedule/contract.h"
+#include "lower/contract/contract.h"
 #include "lower/sum_blocks.h"
 
 enum { DOWN, ACROSS };
