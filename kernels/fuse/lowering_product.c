@@ -3,7 +3,7 @@
 #include "base/fail.h"
 #include "fuse/lowering.h"
 #include "kernels.h"
-#include "lower/contract/product.h"
+#include "lower/contract/contract_product.h"
 
 static struct kernels_place place_of(const struct lowering *l, uint32_t argument, int64_t first,
                                      uint32_t dtype)

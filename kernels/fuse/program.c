@@ -19,7 +19,7 @@
 #include "fuse/variation.h"
 #include "ir/kir.h"
 #include "kernels.h"
-#include "lower/contract/product.h"
+#include "lower/contract/contract_product.h"
 
 /* ---- life ---- */
 

@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "base/fail.h"
+#include "lower/contract/contract_pack.h"
+#include "lower/contract/contract_pad.h"
 #include "lower/rows/rows.h"
-#include "lower/contract/pack.h"
-#include "lower/contract/pad.h"
 
 enum {
     QUALITY = 850,

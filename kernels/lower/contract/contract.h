@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The contract schedule, between rows.c (what a row multiplies), contract.c (what is to be
- * done), emit.c and tile.c (the code).
+/* The contract schedule, between contract_rows.c (what a row multiplies), contract.c (what is to be
+ * done), contract_emit.c and tile.c (the code).
  *
  * An element of the result is a sum over k of products of an element of side a and one of side b.
  * The space has dims of four tags, in this order: those that both sides have, those of a alone (m),
@@ -42,7 +42,7 @@ struct contract_slices {
     uint32_t partial;    /* argument: their sums */
 };
 
-/* A copy of side `across`, in the order in which the sums read it; see pack.c. */
+/* A copy of side `across`, in the order in which the sums read it; see contract_pack.c. */
 struct contract_pack {
     bool used;
     bool is_kept;     /* in memory derived from the operand; else in the workspace */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Products of matrices.  The rows of rows.c plan the operands; where both are loaded at
+/* Products of matrices.  The rows of contract_rows.c plan the operands; where both are loaded at
  * offsets that are linear in the dims, the factors are the strides.  Dims of m that do not merge
  * into one become batches in which b does not move. */
-#include "lower/contract/product.h"
+#include "lower/contract/contract_product.h"
 
 #include "base/fail.h"
 #include "lower/contract/contract.h"

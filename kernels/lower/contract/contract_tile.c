@@ -4,9 +4,9 @@
  * CONTRACT_DEPTH of k all lanes together put the elements of both sides into tiles, [k][place],
  * with what was done to them before, and 0 where they are beyond an end; then each adds its
  * products. */
-#include "lower/contract/tile.h"
+#include "lower/contract/contract_tile.h"
 
-#include "lower/contract/emit.h"
+#include "lower/contract/contract_emit.h"
 
 static uint32_t shift_of(uint32_t n)
 {

@@ -10,12 +10,12 @@
  *
  * Where groups share sums, they store theirs, and a phase of its own adds these up and goes on with
  * what follows the contraction. */
-#include "lower/contract/slices_emit.h"
+#include "lower/contract/contract_slices_emit.h"
 
 #include <assert.h>
 #include <string.h>
 
-#include "lower/contract/emit.h"
+#include "lower/contract/contract_emit.h"
 
 enum { MAX_STEPS = 16, MAX_CARRIED = 64, JOIN_LANES = 256 };
 

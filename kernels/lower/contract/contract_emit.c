@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Code for contractions.  A group has n_down places along one side; along the other its lanes, or,
- * where lanes lie along k, n_across places; tiles are in tile.c.  The sum over k goes in
+ * where lanes lie along k, n_across places; tiles are in contract_tile.c.  The sum over k goes in
  * blocks, whose sums are added up: the rounding of a long sum grows slowly.  Its order follows from
  * the extents and the form alone.
  *
  * Places beyond the end read the last one instead, and are not stored; lanes beyond the end of a
  * line read nothing. */
-#include "lower/contract/emit.h"
+#include "lower/contract/contract_emit.h"
 
+#include "lower/contract/contract_pack.h"
+#include "lower/contract/contract_pad.h"
+#include "lower/contract/contract_slices_emit.h"
+#include "lower/contract/contract_tile.h"
 #include "lower/rows/rows.h"
-#include "lower/contract/pack.h"
-#include "lower/contract/pad.h"
-#include "lower/contract/slices_emit.h"
-#include "lower/contract/tile.h"
 
 /* ---- products ---- */
 

@@ -2,12 +2,12 @@
 /* Packing: the elements of the side that lanes lie along, with what was done to them before, in the
  * order in which the sums read them: [both][panel][k][lane], a panel for each group's width; 0 in
  * lanes beyond the end. */
-#include "lower/contract/pack.h"
+#include "lower/contract/contract_pack.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#include "lower/contract/emit.h"
+#include "lower/contract/contract_emit.h"
 
 enum {
     DEPTH = 32, /* of k, of a group */

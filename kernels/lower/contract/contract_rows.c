@@ -4,7 +4,7 @@
  * place within it together, 0 outside of x. */
 #include "lower/contract/contract.h"
 
-#include "lower/contract/pad.h"
+#include "lower/contract/contract_pad.h"
 
 enum {
     LONG_CHANNELS = 16, /* or as many, for which weights are packed */

@@ -5,9 +5,9 @@
  *
  * The copy has a space of its own.  A group copies a matrix, the last two dims, line by line.
  * Behind the copy there is memory for the lanes of a line that reach beyond its end. */
-#include "lower/contract/pad.h"
+#include "lower/contract/contract_pad.h"
 
-#include "lower/contract/emit.h"
+#include "lower/contract/contract_emit.h"
 
 enum { MATRIX = CONTRACT_BOTH, ROW = CONTRACT_M, COLUMN = CONTRACT_N };
 
@@ -127,6 +127,6 @@ void pad_emit(struct contract *c)
     delinearize_set(&matrices, w.e, group);
     expr_mask(w.e, w.mask);
     expr_hoist(w.e);
-    first = op2(&w, KIR_mul, group, sched_add_index(s, rows.count * columns.count));
+    first = op2(&w, KIR_mul, group, sched_add_index(s, contract_rows.count * columns.count));
     copy_lines(&w, &rows, op2(&w, KIR_add, first, column), width);
 }
