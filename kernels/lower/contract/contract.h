@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The contract schedule, between contract_rows.c (what a row multiplies), contract.c (what is to be
- * done), contract_emit.c and tile.c (the code).
+ * done), contract_emit.c and contract_tile.c (the code).
  *
  * An element of the result is a sum over k of products of an element of side a and one of side b.
  * The space has dims of four tags, in this order: those that both sides have, those of a alone (m),

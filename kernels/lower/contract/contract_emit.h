@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What emitting contractions needs at hand, between contract_emit.c and tile.c. */
+/* What emitting contractions needs at hand, between contract_emit.c and contract_tile.c. */
 #ifndef LOWER_CONTRACT_EMIT_H
 #define LOWER_CONTRACT_EMIT_H
 

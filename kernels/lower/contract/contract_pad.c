@@ -127,6 +127,6 @@ void pad_emit(struct contract *c)
     delinearize_set(&matrices, w.e, group);
     expr_mask(w.e, w.mask);
     expr_hoist(w.e);
-    first = op2(&w, KIR_mul, group, sched_add_index(s, contract_rows.count * columns.count));
+    first = op2(&w, KIR_mul, group, sched_add_index(s, rows.count * columns.count));
     copy_lines(&w, &rows, op2(&w, KIR_add, first, column), width);
 }
