@@ -15,7 +15,12 @@
 #include <assert.h>
 #include <math.h>
 
-enum { RUN = 4, PAD = 4 };
+enum {
+    RUN = 4,
+    PAD = 4,
+    BATCH = 8, /* elements that a lane loads before it stores any */
+    ROUNDS = 4 /* of a product in a round of its loop */
+};
 
 /* A tile that is staged: element [column][row], or [row][column]. */
 struct staged {
@@ -34,6 +39,7 @@ struct tiler {
     uint32_t down, across;            /* the lane's place in the grid */
     uint32_t queries, shared, values; /* tiles */
     uint32_t n_rows, n_keys, n_outs;  /* of the group */
+    uint32_t count;                   /* keys of the block that matter; KIR_NONE: n_keys */
     uint32_t largest[ATTENTION_ROWS], total[ATTENTION_ROWS], sum[ATTENTION_SUMS];
 };
 
@@ -147,14 +153,15 @@ static void stage_element(const struct tiler *t, const struct staged *o, uint32_
     kir_emit_imm(w->m, stored == KIR_NONE ? KIR_tstore : KIR_tstore_if, o->tile, at, value, stored);
 }
 
-/* Neighbouring lanes take neighbouring columns. */
-static void stage(const struct tiler *t, const struct staged *o)
+/* `n` elements of each lane; neighbouring lanes take neighbouring columns. */
+static void stage_elements(const struct tiler *t, const struct staged *o, uint32_t first,
+                           uint32_t n)
 {
     const struct attention_emitter *w = &t->w;
     uint32_t lanes = t->s.down * t->s.across, columns = power_above(o->columns);
 
-    for (uint32_t i = 0; i < o->rows * columns; i += lanes) {
-        uint32_t number = at_plus(w, w->lane, i), mask = KIR_NONE;
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t number = at_plus(w, first, (int64_t)i * lanes), mask = KIR_NONE;
 
         if (o->rows * columns < lanes)
             mask = at2(w, KIR_lt, number, at_index(w, (int64_t)o->rows * columns));
@@ -162,62 +169,93 @@ static void stage(const struct tiler *t, const struct staged *o)
     }
 }
 
+/* The first `count` rows, at least; KIR_NONE: all. */
+static void stage(const struct tiler *t, const struct staged *o, uint32_t count)
+{
+    const struct attention_emitter *w = &t->w;
+    uint32_t lanes = t->s.down * t->s.across, columns = power_above(o->columns);
+    uint32_t n = (o->rows * columns + lanes - 1) / lanes, batch = n < BATCH ? n : BATCH, first, end;
+
+    if (n == batch && count == KIR_NONE) {
+        stage_elements(t, o, w->lane, n);
+        return;
+    }
+    end = count == KIR_NONE ? at_index(w, (int64_t)o->rows * columns)
+                            : at2(w, KIR_mul, count, at_index(w, columns));
+    first = kir_for(w->m, at_index(w, 0), end, batch * lanes);
+    stage_elements(t, o, at2(w, KIR_add, first, w->lane), batch);
+    kir_next(w->m, NULL, 0);
+}
+
 static void stage_queries(const struct tiler *t, uint32_t first)
 {
     const struct attention *a = t->w.a;
 
-    stage(t, &(struct staged){.node = a->q,
-                              .tile = t->queries,
-                              .pitch = rows_pitch(&t->s),
-                              .rows = t->n_rows,
-                              .columns = t->s.depth,
-                              .row_tag = ATTENTION_ROW,
-                              .column_tag = ATTENTION_SIZE,
-                              .first_row = t->w.first_row,
-                              .first_column = first,
-                              .end_row = a->points[ATTENTION_ROW].count,
-                              .end_column = a->size,
-                              .step = t->n_rows});
+    stage(t,
+          &(struct staged){.node = a->q,
+                           .tile = t->queries,
+                           .pitch = rows_pitch(&t->s),
+                           .rows = t->n_rows,
+                           .columns = t->s.depth,
+                           .row_tag = ATTENTION_ROW,
+                           .column_tag = ATTENTION_SIZE,
+                           .first_row = t->w.first_row,
+                           .first_column = first,
+                           .end_row = a->points[ATTENTION_ROW].count,
+                           .end_column = a->size,
+                           .step = t->n_rows},
+          KIR_NONE);
 }
 
 static void stage_keys(const struct tiler *t, uint32_t key, uint32_t first)
 {
     const struct attention *a = t->w.a;
 
-    stage(t, &(struct staged){.node = a->k,
-                              .tile = t->shared,
-                              .pitch = keys_pitch(&t->s),
-                              .rows = t->n_keys,
-                              .columns = t->s.depth,
-                              .row_tag = ATTENTION_KEY,
-                              .column_tag = ATTENTION_SIZE,
-                              .first_row = key,
-                              .first_column = first,
-                              .end_row = a->keys,
-                              .end_column = a->size,
-                              .step = t->n_keys});
+    stage(t,
+          &(struct staged){.node = a->k,
+                           .tile = t->shared,
+                           .pitch = keys_pitch(&t->s),
+                           .rows = t->n_keys,
+                           .columns = t->s.depth,
+                           .row_tag = ATTENTION_KEY,
+                           .column_tag = ATTENTION_SIZE,
+                           .first_row = key,
+                           .first_column = first,
+                           .end_row = a->keys,
+                           .end_column = a->size,
+                           .step = t->n_keys},
+          t->count);
 }
 
-static void stage_values(const struct tiler *t, uint32_t key)
+static void stage_values(const struct tiler *t, uint32_t key, uint32_t count)
 {
     const struct attention *a = t->w.a;
 
-    stage(t, &(struct staged){.node = a->v,
-                              .tile = t->values,
-                              .pitch = t->n_outs,
-                              .by_rows = true,
-                              .rows = t->s.values,
-                              .columns = t->n_outs,
-                              .row_tag = ATTENTION_KEY,
-                              .column_tag = ATTENTION_OUT,
-                              .first_row = key,
-                              .first_column = at_index(&t->w, 0),
-                              .end_row = a->keys,
-                              .end_column = a->outs,
-                              .step = t->n_keys});
+    stage(t,
+          &(struct staged){.node = a->v,
+                           .tile = t->values,
+                           .pitch = t->n_outs,
+                           .by_rows = true,
+                           .rows = t->s.values,
+                           .columns = t->n_outs,
+                           .row_tag = ATTENTION_KEY,
+                           .column_tag = ATTENTION_OUT,
+                           .first_row = key,
+                           .first_column = at_index(&t->w, 0),
+                           .end_row = a->keys,
+                           .end_column = a->outs,
+                           .step = t->n_keys},
+          count);
 }
 
 /* ---- scores ---- */
+
+/* The product of tiles with a lane's rows, from column `first` on, and with `each` of a lane. */
+struct product {
+    uint32_t left, first; /* KIR_NONE: 0 */
+    uint32_t right, pitch, each;
+    uint32_t end, step; /* rounds: a multiple */
+};
 
 /* Begins a loop that carries `n` values; they become its phis. */
 static uint32_t carry(const struct tiler *t, uint32_t begin, uint32_t end, uint32_t step,
@@ -249,25 +287,42 @@ static void load_across(const struct tiler *t, uint32_t tile, uint32_t row, uint
         out[i] = tile_load(t, tile, at2(&t->w, KIR_add, at, place_of(t, each, i)));
 }
 
-/* Adds rounds begin .. end of products of what two tiles have. */
-static void multiply(const struct tiler *t, uint32_t end, uint32_t left, uint32_t left_first,
-                     uint32_t right, uint32_t pitch, uint32_t each, uint32_t *sums)
+/* One round of a product: adds what a column of the left tile and a row of the right one give. */
+static void multiply_round(const struct tiler *t, const struct product *p, uint32_t round,
+                           uint32_t *sums)
 {
-    uint32_t rows[ATTENTION_ROWS], columns[ATTENTION_OUTS], next[ATTENTION_SUMS];
-    uint32_t n = t->s.rows * each, round, at;
+    uint32_t rows[ATTENTION_ROWS], columns[ATTENTION_OUTS];
 
-    round = carry(t, at_index(&t->w, 0), end, 1, sums, n);
-    at = left_first == KIR_NONE ? round : at2(&t->w, KIR_add, round, left_first);
-    load_rows(t, left, at, rows);
-    load_across(t, right, round, pitch, each, columns);
+    load_rows(t, p->left, p->first == KIR_NONE ? round : at2(&t->w, KIR_add, round, p->first),
+              rows);
+    load_across(t, p->right, round, p->pitch, p->each, columns);
+    for (uint32_t i = 0; i < t->s.rows * p->each; i++)
+        sums[i] = at_mad(&t->w, rows[i / p->each], columns[i % p->each], sums[i]);
+}
+
+static void multiply(const struct tiler *t, const struct product *p, uint32_t *sums)
+{
+    uint32_t next[ATTENTION_SUMS], n = t->s.rows * p->each, round;
+
+    round = carry(t, at_index(&t->w, 0), p->end, p->step, sums, n);
     for (uint32_t i = 0; i < n; i++)
-        next[i] = at_mad(&t->w, rows[i / each], columns[i % each], sums[i]);
+        next[i] = sums[i];
+    for (uint32_t i = 0; i < p->step; i++)
+        multiply_round(t, p, at_plus(&t->w, round, i), next);
     kir_next(t->w.m, next, n);
 }
 
-static void multiply_keys(const struct tiler *t, uint32_t end, uint32_t *scores)
+static void multiply_keys(const struct tiler *t, uint32_t end, uint32_t step, uint32_t *scores)
 {
-    multiply(t, end, t->queries, KIR_NONE, t->shared, keys_pitch(&t->s), t->s.keys, scores);
+    multiply(t,
+             &(struct product){.left = t->queries,
+                               .first = KIR_NONE,
+                               .right = t->shared,
+                               .pitch = keys_pitch(&t->s),
+                               .each = t->s.keys,
+                               .end = end,
+                               .step = step},
+             scores);
 }
 
 /* Sums of products of the lane's rows and keys.  Values are staged with the keys where they fit. */
@@ -283,9 +338,9 @@ static void sum_scores(const struct tiler *t, uint32_t key, uint32_t *scores)
         barrier(t);
         stage_keys(t, key, at_index(w, 0));
         if (t->s.values == t->n_keys)
-            stage_values(t, key);
+            stage_values(t, key, t->count);
         barrier(t);
-        multiply_keys(t, at_index(w, size), scores);
+        multiply_keys(t, at_index(w, size), size % ROUNDS ? 1 : ROUNDS, scores);
         return;
     }
     first = carry(t, at_index(w, 0), sched_add_index(w->e->s, size), t->s.depth, scores, n);
@@ -298,7 +353,7 @@ static void sum_scores(const struct tiler *t, uint32_t key, uint32_t *scores)
         end = at2(w, KIR_smin, end, at2(w, KIR_sub, sched_add_index(w->e->s, size), first));
     for (uint32_t i = 0; i < n; i++)
         next[i] = scores[i];
-    multiply_keys(t, end, next);
+    multiply_keys(t, end, size % ROUNDS ? 1 : ROUNDS, next);
     kir_next(w->m, next, n);
 }
 
@@ -376,32 +431,65 @@ static void store_weights(const struct tiler *t, const uint32_t *weights)
 
 /* ---- values ---- */
 
-static void multiply_values(const struct tiler *t, uint32_t first, uint32_t *sums)
+static void multiply_values(struct tiler *t, uint32_t first, uint32_t count, uint32_t *sums)
 {
-    multiply(t, at_index(&t->w, t->s.values), t->shared, first, t->values, t->n_outs, t->s.outs,
+    multiply(t,
+             &(struct product){.left = t->shared,
+                               .first = first,
+                               .right = t->values,
+                               .pitch = t->n_outs,
+                               .each = t->s.outs,
+                               .end = count == KIR_NONE ? at_index(&t->w, t->s.values) : count,
+                               .step = ROUNDS},
              sums);
+}
+
+/* Of a part of the block from `first` on. */
+static uint32_t part_count(const struct tiler *t, uint32_t first)
+{
+    const struct attention_emitter *w = &t->w;
+
+    if (t->count == KIR_NONE)
+        return KIR_NONE;
+    return at2(w, KIR_smin, at2(w, KIR_sub, t->count, first), at_index(w, t->s.values));
 }
 
 static void add_values(struct tiler *t, uint32_t key)
 {
     const struct attention_emitter *w = &t->w;
-    uint32_t n = t->s.rows * t->s.outs, next[ATTENTION_SUMS], first;
+    uint32_t n = t->s.rows * t->s.outs, next[ATTENTION_SUMS], first, end, count;
 
     if (t->s.values == t->n_keys) {
         if (w->a->size > t->s.depth)
-            stage_values(t, key);
+            stage_values(t, key, t->count);
         barrier(t);
-        multiply_values(t, KIR_NONE, t->sum);
+        multiply_values(t, KIR_NONE, t->count, t->sum);
         return;
     }
-    first = carry(t, at_index(w, 0), at_index(w, t->n_keys), t->s.values, t->sum, n);
+    end = t->count == KIR_NONE ? at_index(w, t->n_keys) : t->count;
+    first = carry(t, at_index(w, 0), end, t->s.values, t->sum, n);
+    count = part_count(t, first);
     barrier(t);
-    stage_values(t, at2(w, KIR_add, key, first));
+    stage_values(t, at2(w, KIR_add, key, first), count);
     barrier(t);
     for (uint32_t i = 0; i < n; i++)
         next[i] = t->sum[i];
-    multiply_values(t, first, next);
+    multiply_values(t, first, count, next);
     kir_next(w->m, next, n);
+}
+
+/* Keys of the block that some row sees, and a few more to make rounds full: these have no weight.
+ */
+static uint32_t count_keys(const struct tiler *t, uint32_t key)
+{
+    const struct attention_emitter *w = &t->w;
+    uint32_t left;
+
+    if (!w->a->causal && w->a->keys % t->n_keys == 0)
+        return KIR_NONE;
+    left = at_plus(w, at2(w, KIR_sub, w->end, key), ROUNDS - 1);
+    left = at2(w, KIR_and, left, at_index(w, -ROUNDS));
+    return at2(w, KIR_smin, left, at_index(w, t->n_keys));
 }
 
 /* ---- the phase ---- */
@@ -431,6 +519,7 @@ static void add_keys(struct tiler *t)
     key = kir_for(w->m, w->begin, w->end, t->n_keys);
     for (uint32_t i = 0; i < n; i++)
         *carried[i] = last[i] = kir_phi(w->m, *carried[i]);
+    t->count = count_keys(t, key);
     sum_scores(t, key, scores);
     finish_scores(t, key, scores);
     weigh(t, scores);
