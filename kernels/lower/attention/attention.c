@@ -20,6 +20,7 @@ enum {
     LEAST_DEPTH = 16,
     LEAST_VALUES = 8,
     WANTED_GROUPS = 256, /* with fewer, groups share keys; */
+    WANTED_FEW = 2048,   /* likewise where a group has few rows, and reading keys takes the time */
     SPLIT_KEYS = 256,    /* each has as many, at least, */
     MOST_SPLITS = 32,
     LINE_LANES = 64, /* of a group where lanes are parts of vectors, */
@@ -251,9 +252,10 @@ static bool choose_lines(struct attention *a)
 static void choose_splits(struct attention *a, int64_t groups)
 {
     int64_t block = a->sizes.across * (int64_t)a->sizes.keys;
+    int64_t wanted = a->sizes.down == 1 ? WANTED_FEW : WANTED_GROUPS;
 
     a->n_splits = 1;
-    while (groups * a->n_splits < WANTED_GROUPS && a->n_splits < MOST_SPLITS &&
+    while (groups * a->n_splits < wanted && a->n_splits < MOST_SPLITS &&
            a->keys / (2 * a->n_splits) >= SPLIT_KEYS)
         a->n_splits *= 2;
     if (a->n_splits == 1)
@@ -379,6 +381,7 @@ static frit_status attention_build(struct sched *s, frit_err *err)
     frit_status status;
 
     expr_init(&a.e, s);
+    a.e.separate_tags = (1u << ATTENTION_TAGS) - 1;
     if (anchor_init(&a.anchor, s->block, attends)) {
         status =
             a.anchor.n_ops == s->block->n_ops && a.anchor.found

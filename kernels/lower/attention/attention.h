@@ -120,6 +120,8 @@ void attention_set_rows(struct attention_emitter *w, uint32_t first, uint32_t ea
  * the row does not see the key. `inside`: the key is one; KIR_NONE: surely. */
 uint32_t attention_score(const struct attention_emitter *w, uint32_t row, uint32_t key,
                          uint32_t inside, uint32_t sum);
+/* The larger of a maximum and a score.  NaNs may be left out, as their weights are NaN anyway. */
+uint32_t attention_larger(const struct attention_emitter *w, uint32_t largest, uint32_t score);
 /* What is subtracted from scores whose maximum is `largest`: 0 where that is -infinity. */
 uint32_t attention_base(const struct attention_emitter *w, uint32_t largest);
 /* e^(score - base) */

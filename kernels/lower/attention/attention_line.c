@@ -102,7 +102,7 @@ static uint32_t score_block(const struct liner *l, uint32_t first, uint32_t larg
             inside = at2(w, KIR_lt, at_plus(w, at2(w, KIR_add, first, at), i), w->n_keys);
         score = attention_score(w, 0, keys[i], inside, sums[i]);
         tile_store(l, l->weights, at_plus(w, at, i), score);
-        next = at2(w, KIR_fmax, next, score);
+        next = attention_larger(w, next, score);
     }
     kir_next(w->m, &next, 1);
     return largest;

@@ -162,6 +162,11 @@ uint32_t attention_score(const struct attention_emitter *w, uint32_t row, uint32
     return kir_select(w->m, seen, score, at_real(w, -INFINITY));
 }
 
+uint32_t attention_larger(const struct attention_emitter *w, uint32_t largest, uint32_t score)
+{
+    return kir_select(w->m, at2(w, KIR_lt, largest, score), score, largest);
+}
+
 uint32_t attention_base(const struct attention_emitter *w, uint32_t largest)
 {
     uint32_t none = at2(w, KIR_eq, largest, at_real(w, -INFINITY));
@@ -174,7 +179,7 @@ uint32_t attention_weight(const struct attention_emitter *w, uint32_t score, uin
     uint32_t less = at2(w, KIR_sub, score, base);
     struct kit kit = kit_of(w->m, w->e->s->target, less);
 
-    return kit_exp(&kit, less);
+    return kit_exp_normal(&kit, less);
 }
 
 /* ---- results ---- */
@@ -264,7 +269,7 @@ static uint32_t join_largest(const struct attention_emitter *w, const struct joi
     uint32_t largest = kir_phi(w->m, none);
 
     at = at2(w, KIR_add, partial_row(w, part, w->row[0]), j->maxima);
-    next = at2(w, KIR_fmax, largest, load_partial(w, at, j->mask));
+    next = attention_larger(w, largest, load_partial(w, at, j->mask));
     kir_next(w->m, &next, 1);
     return largest;
 }

@@ -359,13 +359,24 @@ static void sum_scores(const struct tiler *t, uint32_t key, uint32_t *scores)
 
 /* ---- weights ---- */
 
+static uint32_t exchange(const struct tiler *t, uint32_t distance, uint32_t value)
+{
+    return kir_emit_imm(t->w.m, KIR_exchange, distance, value, KIR_NONE, KIR_NONE);
+}
+
 /* Of all lanes that share the row. */
-static uint32_t over_across(const struct tiler *t, enum kir_op op, uint32_t value)
+static uint32_t largest_across(const struct tiler *t, uint32_t largest)
 {
     for (uint32_t d = 1; d < t->s.across; d *= 2)
-        value =
-            at2(&t->w, op, value, kir_emit_imm(t->w.m, KIR_exchange, d, value, KIR_NONE, KIR_NONE));
-    return value;
+        largest = attention_larger(&t->w, largest, exchange(t, d, largest));
+    return largest;
+}
+
+static uint32_t sum_across(const struct tiler *t, uint32_t sum)
+{
+    for (uint32_t d = 1; d < t->s.across; d *= 2)
+        sum = at2(&t->w, KIR_add, sum, exchange(t, d, sum));
+    return sum;
 }
 
 static void finish_scores(const struct tiler *t, uint32_t key, uint32_t *scores)
@@ -400,11 +411,11 @@ static void weigh(struct tiler *t, uint32_t *scores)
     uint32_t n = t->s.keys;
 
     for (uint32_t i = 0; i < t->s.rows; i++) {
-        uint32_t largest = scores[i * n], base;
+        uint32_t largest = t->largest[i], base;
 
-        for (uint32_t j = 1; j < n; j++)
-            largest = at2(w, KIR_fmax, largest, scores[i * n + j]);
-        largest = at2(w, KIR_fmax, t->largest[i], over_across(t, KIR_fmax, largest));
+        for (uint32_t j = 0; j < n; j++)
+            largest = attention_larger(w, largest, scores[i * n + j]);
+        largest = largest_across(t, largest);
         base = attention_base(w, largest);
         scale_row(t, i, attention_weight(w, t->largest[i], base));
         t->largest[i] = largest;
@@ -543,7 +554,7 @@ static void finish(struct tiler *t)
     uint32_t first = at2(w, KIR_eq, t->across, at_index(w, 0));
 
     for (uint32_t i = 0; i < t->s.rows; i++) {
-        t->total[i] = over_across(t, KIR_add, t->total[i]);
+        t->total[i] = sum_across(t, t->total[i]);
         attention_keep(w, i, first, t->largest[i], t->total[i]);
         for (uint32_t j = 0; j < t->s.outs; j++) {
             uint32_t out = place_of(t, t->s.outs, j);
