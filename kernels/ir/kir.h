@@ -91,8 +91,10 @@ enum kir_space { KIR_LANE, KIR_GROUP }; /* whose tile it is */
 
 struct kir_tile {
     uint32_t space; /* enum kir_space */
-    uint32_t type;  /* enum kir_type, not B */
+    uint32_t type;  /* enum kir_type of values, not B */
     uint32_t count; /* elements */
+    uint32_t dtype; /* of elements in memory: of the type's width, or of the group a float of 16
+                       bits, which is converted as by load and store */
 };
 
 /* What a fragment is in a product of matrices. */
@@ -176,6 +178,11 @@ uint32_t kir_arg(struct kir_module *module, uint32_t dtype, uint32_t access);
 void kir_phase(struct kir_module *module, uint32_t lanes);
 uint32_t kir_tile(struct kir_module *module, enum kir_space space, enum kir_type type,
                   uint32_t count);
+/* With elements of a dtype, see struct kir_tile. */
+uint32_t kir_tile_of(struct kir_module *module, enum kir_space space, uint32_t dtype,
+                     uint32_t count);
+/* Of an element of a tile in memory. */
+uint32_t kir_tile_bytes(const struct kir_tile *tile);
 
 /* Declares a fragment of the last phase; returns its number. */
 uint32_t kir_fragment(struct kir_module *module, const struct kir_fragment *fragment);
