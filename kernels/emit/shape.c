@@ -178,6 +178,19 @@ static uint32_t choose_per_thread(const struct shape *s, const struct shape_targ
     return per_thread;
 }
 
+/* A team of lanes is one of threads. */
+static frit_status share_team(struct shape *s, const struct shape_target *target, frit_err *err)
+{
+    const uint32_t team = s->phase->team;
+
+    if (!target->team || team < target->team || team / target->team > PER_THREAD_MAX ||
+        (uint64_t)s->phase->lanes * target->team > (uint64_t)target->max_threads * team)
+        return fail(err, FRIT_UNSUPPORTED, "kernel %s: %u lanes in teams of %u, among %u threads",
+                    s->module->name, s->phase->lanes, team, target->max_threads);
+    s->per_thread = team / target->team;
+    return FRIT_OK;
+}
+
 frit_status shape_init(struct shape *s, const struct kir_module *module, uint32_t phase,
                        const struct facts *facts, const struct shape_target *target,
                        struct arena *arena, frit_err *err)
@@ -190,8 +203,11 @@ frit_status shape_init(struct shape *s, const struct kir_module *module, uint32_
     if (!s->even)
         return fail_memory(err, (size_t)s->phase->n * sizeof(*s->even));
     find_even(s);
-    s->per_thread = choose_per_thread(s, target);
+    if (s->phase->team)
+        TRY(share_team(s, target, err));
+    else
+        s->per_thread = choose_per_thread(s, target);
     s->threads = s->phase->lanes / s->per_thread;
-    s->striped = s->per_thread > 1 && !(s->aligned && shape_has_chunks(s));
+    s->striped = s->per_thread > 1 && !s->phase->team && !(s->aligned && shape_has_chunks(s));
     return FRIT_OK;
 }

@@ -18,6 +18,7 @@ struct shape_target {
     uint32_t max_threads;   /* of a group */
     uint32_t least_threads; /* a thread gets several lanes only if this many threads are left */
     bool aligned;           /* the address of every argument is a multiple of 16 */
+    uint32_t team;          /* threads that hold a fragment together */
 };
 
 struct shape {

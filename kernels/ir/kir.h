@@ -22,7 +22,8 @@
  *
  * Fragments are matrices: a team, `team` neighbouring lanes of a group, holds one together.  They
  * are not values but variables, which instructions name; a loop changes them as it changes memory.
- * Which lane has which element is not said.  A target lists the shapes that it multiplies.
+ * Which lane has which element is not said.  A target lists the shapes that it multiplies, and how
+ * many threads a team has: each of them gets as many of its lanes.
  *
  * Types: B one bit; I32, I64, F32, F64.  Smaller ones exist in memory only.  The text form is in
  * text.h, the rules that every module keeps in verify.h.  Not thread-safe; a finished module is

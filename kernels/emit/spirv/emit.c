@@ -543,7 +543,8 @@ static frit_status emit_phase(struct emit *e, uint32_t phase)
     const struct shape_target target = {.max_threads = e->target->max_threads,
                                         .least_threads = e->target->subgroup ? e->target->subgroup
                                                                              : LEAST_THREADS,
-                                        .aligned = e->aligned};
+                                        .aligned = e->aligned,
+                                        .team = e->target->subgroup};
 
     TRY(facts_init(&e->facts, e->module, phase, e->err));
     TRY(shape_init(&e->shape, e->module, phase, &e->facts, &target, &e->arena, e->err));
