@@ -112,7 +112,7 @@ static void mark_operands(const struct block_op *op, bool *needed)
             needed[op->in[i].value] = true;
 }
 
-bool anchor_is_cheap(const struct block *block, uint32_t number)
+bool anchor_is_cheap(const struct block *block, uint32_t number, bool or_dequantized)
 {
     bool *needed = calloc(block->n_values + 1u, sizeof(*needed)), cheap = needed != NULL;
 
@@ -124,7 +124,8 @@ bool anchor_is_cheap(const struct block *block, uint32_t number)
         for (uint32_t i = 0; i < op->n_out; i++) {
             if (op->out[i] == BLOCK_NONE || !needed[op->out[i]])
                 continue;
-            cheap = cheap && lower_is_cheap(op->id);
+            cheap = cheap &&
+                    (lower_is_cheap(op->id) || (or_dequantized && op->id == FRIT_OP_dequantize));
             mark_operands(op, needed);
         }
     }
