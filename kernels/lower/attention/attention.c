@@ -10,13 +10,15 @@
 
 enum {
     QUALITY = 860,
-    MOST_SIZE = 256,  /* of a query, and of a result */
+    MOST_OUTS = 256,  /* of a group */
     FEW_ROWS = 8,     /* of which a group has all, with lanes along keys alone */
     GROUP_ROWS = 64,  /* of a group, at most */
     DOWN = 8,         /* lanes along rows */
     ACROSS = 16,      /* likewise along keys or results, of many rows; */
     FEW_ACROSS = 128, /* of few */
     LEAST_ACROSS = 32,
+    FULL_DEPTH = 32,
+    FULL_VALUES = 16,
     LEAST_DEPTH = 16,
     LEAST_VALUES = 8,
     WANTED_GROUPS = 256, /* with fewer, groups share keys; */
@@ -149,7 +151,7 @@ static bool plan_row(struct attention *a, const struct block_op *op)
     a->keys = k[rank - 2];
     a->size = q[rank - 1];
     a->outs = y[rank - 1];
-    if (a->keys < 1 || a->size < 1 || a->size > MOST_SIZE || a->outs > MOST_SIZE)
+    if (a->keys < 1 || a->size < 1)
         return false;
     plan_attributes(a, op);
     plan_operands(a, op, shared, q);
@@ -186,10 +188,12 @@ static bool shrink(struct attention *a)
     struct attention_sizes *s = &a->sizes;
 
     while (bytes_of(a) > a->e.s->target->group_bytes) {
-        if (s->keys > 2)
-            s->keys /= 2;
-        else if (s->depth > 2 * LEAST_DEPTH)
+        if (s->values > FULL_VALUES)
+            s->values /= 2;
+        else if (s->depth > FULL_DEPTH)
             s->depth /= 2;
+        else if (s->keys > 2)
+            s->keys /= 2;
         else if (s->values > LEAST_VALUES)
             s->values /= 2;
         else if (s->depth > LEAST_DEPTH)
@@ -208,13 +212,14 @@ static bool choose_tiles(struct attention *a)
 {
     struct attention_sizes *s = &a->sizes;
     int64_t rows = a->points[ATTENTION_ROW].count;
+    int64_t outs = a->outs < MOST_OUTS ? a->outs : MOST_OUTS;
     uint32_t most = a->e.s->target->max_lanes;
 
     a->form = ATTENTION_TILES;
     if (rows <= FEW_ROWS) {
         s->down = 1;
         s->rows = power_above(rows);
-        s->across = power_above(a->keys > a->outs ? a->keys : a->outs);
+        s->across = power_above(a->keys > outs ? a->keys : outs);
         if (s->across > FEW_ACROSS)
             s->across = FEW_ACROSS;
         if (s->across < LEAST_ACROSS)
@@ -224,9 +229,12 @@ static bool choose_tiles(struct attention *a)
         s->down = DOWN;
         s->across = ACROSS;
         s->rows = power_above(rows < GROUP_ROWS ? rows : GROUP_ROWS) / DOWN;
+        if (!s->rows)
+            s->rows = 1;
         s->keys = 4;
     }
-    s->outs = (uint32_t)tiles_of(a->outs, s->across);
+    s->outs = (uint32_t)tiles_of(outs, s->across);
+    a->n_outs = s->outs * s->across;
     while (s->rows * s->outs > ATTENTION_SUMS)
         s->rows /= 2;
     s->depth = power_above(a->size < 64 ? a->size : 64);
@@ -241,11 +249,14 @@ static bool choose_lines(struct attention *a)
 
     a->form = ATTENTION_LINES;
     s->down = power_above(rows < LINE_LANES ? rows : LINE_LANES);
+    if (s->down < LEAST_LINE)
+        s->down = LEAST_LINE;
     s->across = s->rows = 1;
     s->keys = LINE_KEYS;
     s->depth = a->e.s->target->registers > 16 ? MANY_SUMS : FEW_SUMS;
     s->outs = s->depth;
-    return rows >= LEAST_LINE;
+    a->n_outs = (uint32_t)a->outs;
+    return true;
 }
 
 /* Few groups share the keys of a row. */
@@ -341,8 +352,9 @@ static frit_status emit(struct attention *a, frit_err *err)
     if (!(is_tiles ? choose_tiles(a) : choose_lines(a)))
         return fail(err, FRIT_UNSUPPORTED, "kernels: %s has a form for more rows alone",
                     s->module->name);
-    groups =
-        both * tiles_of(a->points[ATTENTION_ROW].count, (int64_t)a->sizes.down * a->sizes.rows);
+    groups = both * tiles_of(a->outs, a->n_outs) *
+             tiles_of(a->points[ATTENTION_ROW].count, (int64_t)a->sizes.down * a->sizes.rows);
+
     a->n_splits = 1;
     if (is_tiles)
         choose_splits(a, groups);

@@ -55,6 +55,7 @@ struct attention {
     bool has_scale, has_cap; /* they may be other than 0 */
     enum attention_form form;
     struct attention_sizes sizes;
+    uint32_t n_outs;   /* of a group; more are other groups', which have the same scores */
     uint32_t n_splits; /* groups that share a row's keys; over 1: a phase of its own joins them */
     int64_t part;      /* keys of each, at most */
     uint32_t partial;  /* argument: what they have found */
@@ -70,6 +71,7 @@ struct attention_emitter {
     uint32_t lane;             /* as an index */
     uint32_t both, tile, part; /* the group's: number among BOTH, of its rows, of its keys */
     uint32_t first_row;        /* of the group */
+    uint32_t first_out;        /* likewise */
     uint32_t begin, end;       /* the group's keys */
     uint32_t row[ATTENTION_ROWS], row_ok[ATTENTION_ROWS]; /* the lane's; KIR_B, KIR_NONE: true */
     uint32_t last_key[ATTENTION_ROWS];                    /* causal: the last one that a row sees */

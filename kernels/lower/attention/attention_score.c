@@ -71,13 +71,15 @@ void attention_begin(struct attention_emitter *w, uint32_t lanes, uint32_t rows)
     struct attention *a = w->a;
     struct sched *s = w->e->s;
     int64_t n_tiles = tiles_of(a->points[ATTENTION_ROW].count, rows);
-    uint32_t number, standard = KIR_NONE;
+    uint32_t number, standard;
 
     begin_phase(w, lanes);
     number = group_number(w);
     w->tile = take_part(w, &number, n_tiles);
     if (a->causal && n_tiles > 1)
         w->tile = at2(w, KIR_sub, sched_add_index(s, n_tiles - 1), w->tile);
+    w->first_out = at2(w, KIR_mul, take_part(w, &number, tiles_of(a->outs, a->n_outs)),
+                       at_index(w, a->n_outs));
     w->part = KIR_NONE;
     w->both = number;
     if (a->n_splits > 1) {

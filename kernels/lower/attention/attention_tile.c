@@ -241,7 +241,7 @@ static void stage_values(const struct tiler *t, uint32_t key, uint32_t count)
                            .row_tag = ATTENTION_KEY,
                            .column_tag = ATTENTION_OUT,
                            .first_row = key,
-                           .first_column = at_index(&t->w, 0),
+                           .first_column = t->w.first_out,
                            .end_row = a->keys,
                            .end_column = a->outs,
                            .step = t->n_keys},
@@ -557,7 +557,7 @@ static void finish(struct tiler *t)
         t->total[i] = sum_across(t, t->total[i]);
         attention_keep(w, i, first, t->largest[i], t->total[i]);
         for (uint32_t j = 0; j < t->s.outs; j++) {
-            uint32_t out = place_of(t, t->s.outs, j);
+            uint32_t out = at2(w, KIR_add, w->first_out, place_of(t, t->s.outs, j));
 
             attention_finish(w, i, out, check(t, out, w->a->outs, t->n_outs),
                              t->sum[i * t->s.outs + j], t->total[i]);

@@ -148,7 +148,7 @@ static void compare(const struct rig *rig, const struct shape *s, const struct o
                        : s->dtype == FRIT_BF16 ? 0x1p-7
                        : s->dtype == FRIT_F32  ? 0x1p-19
                                                : 0x1p-46;
-    double want[256], size;
+    double want[300], size;
 
     for (int64_t head = 0; head < s->batch * s->heads * s->shared; head++)
         for (int64_t query = 0; query < s->queries; query++) {
@@ -188,12 +188,8 @@ static void check_on(struct shape s, const struct target *target)
     set_target(&rig, target);
     o = make(&rig, &s);
     status = rig_try(&rig, &sched_attention);
-    if (target->is_lines && s.queries * s.shared < 16)
-        assert_int_equal(status, FRIT_UNSUPPORTED);
-    else
-        assert_int_equal(status, FRIT_OK);
-    if (!status)
-        compare(&rig, &s, &o);
+    assert_int_equal(status, FRIT_OK);
+    compare(&rig, &s, &o);
     rig_fini(&rig);
 }
 
@@ -205,10 +201,10 @@ static void check(struct shape s)
 
 static void test_sizes(void **state)
 {
-    static const int64_t sizes[][4] = {/* queries, keys, size, outs */
-                                       {1, 1, 8, 8},       {16, 16, 16, 16}, {17, 33, 5, 7},
-                                       {70, 70, 64, 64},   {1, 300, 32, 20}, {3, 40, 80, 80},
-                                       {33, 100, 128, 24}, {20, 30, 1, 1}};
+    static const int64_t sizes[][4] = {
+        /* queries, keys, size, outs */
+        {1, 1, 8, 8},    {16, 16, 16, 16},   {17, 33, 5, 7}, {70, 70, 64, 64},  {1, 300, 32, 20},
+        {3, 40, 80, 80}, {33, 100, 128, 24}, {20, 30, 1, 1}, {20, 9, 300, 300}, {2, 9, 20, 300}};
 
     (void)state;
     for (uint32_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
