@@ -500,7 +500,10 @@ static void place(struct ll *l)
         l->deferred.at = make_room(l, sizeof(struct blob_deferred) + BLOB_HELD);
 }
 
-enum { ONCE = 4 /* instructions beside loops, for one in them */ };
+enum {
+    ONCE = 4,       /* instructions beside loops, for one in them */
+    FEW_CARRIED = 2 /* values, of which many vectors fit the registers */
+};
 
 /* How long the code is, by where it spends its time. */
 static uint32_t body_of(const struct ll *l)
@@ -548,7 +551,7 @@ static void choose_units(struct ll *l)
 
     for (uint32_t at = 0; at < l->phase->n; at++)
         across |= ll_inst(l, at)->op == KIR_exchange || ll_inst(l, at)->op == KIR_shift ||
-                  ll_inst(l, at)->op == KIR_barrier;
+                  (ll_inst(l, at)->op == KIR_barrier && max_carried(l) <= FEW_CARRIED);
     l->width = lanes < width ? lanes : width;
     most = lanes / l->width;
     l->units = body < 100 ? reads_lines(l) ? LL_MAX_UNITS : 4 : body < 400 ? 2 : 1;
