@@ -24,6 +24,8 @@ enum {
     LEAST_PACKED = 32,    /* lanes that fill the vectors of a lane's sums */
     PACK_LEAST = 1 << 15, /* elements */
     PACK_MAX = 1 << 29,
+    LEAST_TURNED = 4,   /* places of a lane */
+    LINE_PART = 8,      /* places that idle at ends of lines are that part of all at most */
     KEPT_READERS = 16,  /* of a copy that is kept, at least */
     KEPT_PRODUCTS = 16, /* likewise, of a sum */
     LEAST_DOT = 32,     /* a sum of that many is worth lanes of its own */
@@ -110,6 +112,13 @@ static bool contract_match_alone(struct matcher *m, const struct block *block)
 }
 
 /* ---- how lanes lie ---- */
+
+bool contract_has_vectors(const struct contract *c)
+{
+    const struct kir_target *target = c->e.s->target;
+
+    return target->lanes_interleaved && !target->stages_tiles;
+}
 
 /* The loads that a side's elements are made of. */
 static void find_loads(struct contract *c, struct contract_side *side)
@@ -293,6 +302,43 @@ static void limit_lanes(struct contract *c)
         c->lanes /= 2;
 }
 
+/* Whether neighbours along `dim` are neighbours in all that is stored, and those along `apart` are
+ * not. */
+static bool stores_lie_along(const struct contract *c, uint32_t dim, uint32_t apart)
+{
+    for (uint32_t i = 0; i < c->e.n_stores; i++) {
+        const int64_t *k = c->e.stores[i].at.k;
+
+        if (k[dim] != 1 || (k[apart] >= -1 && k[apart] <= 1))
+            return false;
+    }
+    return c->e.n_stores > 0;
+}
+
+/* Keeps a lane's places on a line where that costs few more of them, and turns them if the results
+ * lie along such lines. */
+static void choose_turn(struct contract *c)
+{
+    const struct space *space = &c->e.space;
+    uint32_t dim = contract_last_dim(space, c->down->tag);
+    uint32_t apart = contract_last_dim(space, c->across->tag);
+    int64_t points = contract_points(space, c->down->tag), line, tiles;
+    uint32_t places;
+
+    if (dim == SPACE_DIMS || apart == SPACE_DIMS || !contract_has_vectors(c) || !c->n_k)
+        return;
+    line = space->extent[dim];
+    places = places_for(c->n_down, line);
+    tiles = points / line * tiles_of(line, places);
+    if (places < LEAST_TURNED || tiles * (places + 1) * LINE_PART > tiles_of(points, c->n_down) *
+                                                                        (c->n_down + 1) *
+                                                                        (LINE_PART + 1))
+        return;
+    c->n_down = places;
+    c->down_by_line = true;
+    c->turns = stores_lie_along(c, dim, apart);
+}
+
 static void choose_lines(struct contract *c)
 {
     const struct kir_target *target = c->e.s->target;
@@ -306,6 +352,7 @@ static void choose_lines(struct contract *c)
     c->n_down = places_for(target->registers > 16 ? MANY_ROWS : FEW_ROWS,
                            contract_points(&c->e.space, c->down->tag));
     c->n_across = 1;
+    choose_turn(c);
     others = contract_points(&c->e.space, CONTRACT_BOTH) *
              tiles_of(contract_points(&c->e.space, c->down->tag), c->n_down);
     while (c->lanes > FEW_LANES && !c->pack.used &&
@@ -443,7 +490,7 @@ static frit_status build(struct contract *c, frit_err *err)
     delinearize_init(&c->b.points, &c->e, CONTRACT_N);
     delinearize_init(&c->k, &c->e, CONTRACT_K);
     TRY(expr_status(&c->e, err));
-    groups = c->both.count * tiles_of(c->down->points.count, contract_height(c)) *
+    groups = c->both.count * contract_down_tiles(c) *
              tiles_of(c->across->points.count, contract_width(c));
     if (c->form == CONTRACT_SLICES)
         groups *= c->slices.n_splits;

@@ -83,8 +83,11 @@ struct contract {
     uint32_t lanes;
     uint32_t n_down, n_across; /* places of a lane along each side; LINES: 1 across; SLICES: a power
                                   of two across */
-    struct contract_pack pack; /* LINES */
-    struct contract_pad pad;   /* b.node is BLOCK_NONE then */
+    bool
+        down_by_line; /* LINES: a lane's places along `down` lie on one line of its innermost dim */
+    bool turns;       /* then: results are stored with lanes along `down`; see contract_turn.c */
+    struct contract_pack pack;           /* LINES */
+    struct contract_pad pad;             /* b.node is BLOCK_NONE then */
     struct contract_workspace workspace; /* of copies */
     struct contract_slices slices;
 };
@@ -104,6 +107,8 @@ static inline int64_t tiles_of(int64_t n, uint32_t each)
 /* NULL: the op is none. */
 const struct contract_row *contract_row_of(uint32_t op);
 
+/* Whether lanes are parts of a processor's vectors, which read neighbours alone well. */
+bool contract_has_vectors(const struct contract *c);
 /* What loading elements of a side costs a line of lanes along a dim, 1 where they are neighbours:
  * the worst of its loads. */
 uint32_t contract_line_cost(const struct contract *c, const struct contract_side *side,
@@ -119,6 +124,8 @@ bool contract_fits_slices(const struct contract *c);
 void contract_choose_slices(struct contract *c);
 /* Of the sums. */
 enum kir_type contract_type(const struct contract *c);
+/* Tiles of places along `down`. */
+int64_t contract_down_tiles(const struct contract *c);
 /* Places of a group along each side. */
 uint32_t contract_height(const struct contract *c);
 uint32_t contract_width(const struct contract *c);
