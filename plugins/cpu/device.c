@@ -50,7 +50,7 @@ frit_status device_enumerate(void *self, frit_device_info *out, uint64_t stride,
 /* Interpreted loops are fast over many lanes, whatever caches hold.  Lanes change no bits. */
 static void choose_for_interpreter(struct kir_target *target)
 {
-    target->tuning.pack_lanes = LANES;
+    target->tuning.pack_lanes = target->tuning.pack_width = LANES;
     target->tuning.pack_panel = INT32_MAX;
     target->tuning.line_panel = INT32_MAX;
 }

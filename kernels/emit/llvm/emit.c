@@ -625,12 +625,42 @@ static void begin_function(struct ll *l, const char *name)
     }
 }
 
+/* Whether an integer is linear in each chunk, and can be computed from what is. */
+static bool is_linear_in_chunk(const struct ll *l, uint32_t at)
+{
+    const struct kir_inst *inst = ll_inst(l, at);
+    const struct fact *fact = &l->facts.of[at];
+
+    if (fact->kind != FACT_VARYING || fact->run < l->chunk || !ll_has_row(inst->op) ||
+        (inst->type != KIR_I32 && inst->type != KIR_I64))
+        return false;
+    for (uint32_t k = 0; k < kir_op_info(inst->op)->n; k++)
+        if (ll_is(l, inst->a[k], FACT_VARYING))
+            return false;
+    return true;
+}
+
+/* In a phase of one region each chunk runs from begin to end, so that a value has to be linear in
+ * chunks alone; the stride may be 0. */
+static void find_linear_chunks(struct ll *l)
+{
+    for (uint32_t at = 0; at < l->phase->n; at++)
+        if (l->regions.bounds_region[at])
+            return;
+    for (uint32_t at = 0; at < l->phase->n; at++)
+        if (is_linear_in_chunk(l, at)) {
+            l->facts.of[at].kind = FACT_LINEAR;
+            l->facts.of[at].stride = l->facts.of[at].run_stride;
+        }
+}
+
 static frit_status prepare(struct ll *l, uint32_t phase, frit_err *err)
 {
     size_t n = (size_t)l->phase->n + 1;
 
     TRY(facts_init(&l->facts, l->module, phase, err));
     TRY(regions_init(&l->regions, l->module, phase, &l->facts, l->chunk, err));
+    find_linear_chunks(l);
     l->args = calloc((size_t)l->module->n_args + 1, sizeof(*l->args));
     l->scalar = calloc(n, sizeof(*l->scalar));
     l->vector = calloc(n * l->units, sizeof(*l->vector));

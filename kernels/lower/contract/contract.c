@@ -31,7 +31,9 @@ enum {
     LEAST_DOT = 32,     /* a sum of that many is worth lanes of its own */
     LEAST_ROUNDS = 32,  /* of lanes along k, which pay for adding them up */
     GATHER_COST = 8,    /* of an access whose lanes lie apart, in accesses of neighbours */
-    APART_COST = 12     /* of storing a result whose lanes lie apart, in products */
+    APART_COST = 12,    /* of storing a result whose lanes lie apart, in products */
+    TURN_COST = 8,      /* likewise, turned */
+    PACK_COST = 6       /* likewise, of packing an element that is not kept */
 };
 
 /* ---- matching ---- */
@@ -215,35 +217,83 @@ static bool is_packed(const struct contract *c, const struct contract_side *side
                        (contract_points(space, side->tag) / line);
 }
 
-/* Storing the results with lanes along a side whose neighbours lie apart, likewise. */
-static uint64_t store_cost(const struct contract *c, uint32_t dim)
+/* Whether neighbours along `dim` are neighbours in all that is stored, and those along `apart` are
+ * not. */
+static bool stores_lie_along(const struct contract *c, uint32_t dim, uint32_t apart)
 {
-    uint64_t cost = 0;
+    for (uint32_t i = 0; i < c->e.n_stores; i++) {
+        const int64_t *k = c->e.stores[i].at.k;
+
+        if (k[dim] != 1 || (k[apart] >= -1 && k[apart] <= 1))
+            return false;
+    }
+    return c->e.n_stores > 0;
+}
+
+/* Storing the results with lanes along a side whose neighbours lie apart, likewise: turned if they
+ * lie along `other`. */
+static uint64_t store_cost(const struct contract *c, uint32_t dim, uint32_t other)
+{
+    bool turned = contract_has_vectors(c) && other != SPACE_DIMS &&
+                  c->e.space.extent[other] >= LEAST_TURNED && stores_lie_along(c, other, dim);
+    uint64_t each = 1024 * (uint64_t)(turned ? TURN_COST : APART_COST) / (uint64_t)c->n_k, cost = 0;
 
     for (uint32_t i = 0; i < c->e.n_stores; i++) {
         int64_t k = c->e.stores[i].at.k[dim];
 
         if (k < -1 || k > 1)
-            cost += 1024 * (uint64_t)APART_COST / (uint64_t)c->n_k;
+            cost += each;
     }
     return cost;
+}
+
+/* Packing a side, likewise. */
+static uint64_t pack_cost(const struct contract *c, const struct contract_side *side)
+{
+    uint32_t readers = side == &c->a ? CONTRACT_N : CONTRACT_M;
+
+    if (!contract_has_vectors(c) || pack_can_keep(c, side))
+        return 0;
+    return 1024 * (uint64_t)PACK_COST / (uint64_t)contract_points(&c->e.space, readers);
+}
+
+/* The group with which n lanes cost least: what idles, and beginning a group. */
+static uint32_t lanes_for(uint32_t most, int64_t n)
+{
+    uint32_t best = most;
+
+    for (uint32_t lanes = most; lanes >= LEAST_LANES; lanes /= 2)
+        if (tiles_of(n, lanes) * (lanes + GROUP_COST) < tiles_of(n, best) * (best + GROUP_COST))
+            best = lanes;
+    return best;
+}
+
+/* Lanes of all groups along a packed line. */
+static uint64_t packed_lanes(const struct contract *c, int64_t line)
+{
+    uint32_t most = sched_tuning(c->e.s).pack_lanes, lanes;
+
+    lanes = lanes_for(most < c->e.s->target->lanes ? most : c->e.s->target->lanes, line);
+    return (uint64_t)tiles_of(line, lanes) * lanes;
 }
 
 /* What a product costs with lanes along a side, in 1024ths of one where all lanes work and load
  * neighbours. */
 static uint64_t side_cost(const struct contract *c, const struct contract_side *side)
 {
-    int64_t n = line_of(c, side), lanes = (n + LEAST_LANES - 1) / LEAST_LANES * LEAST_LANES;
+    int64_t n = line_of(c, side), lanes = tiles_of(n, LEAST_LANES) * LEAST_LANES;
     uint32_t dim = contract_last_dim(&c->e.space, side->tag);
+    uint32_t other = contract_last_dim(&c->e.space, side == &c->a ? CONTRACT_N : CONTRACT_M);
     uint64_t cost = 1024 * (uint64_t)lanes / (uint64_t)n;
 
     if (dim == SPACE_DIMS || !c->n_k)
         return cost;
     if (is_packed(c, side))
-        return cost + store_cost(c, dim);
+        return packed_lanes(c, n) * 1024 / (uint64_t)n + store_cost(c, dim, other) +
+               pack_cost(c, side);
     if (n != c->e.space.extent[dim])
         return cost * GATHER_COST;
-    return cost * contract_line_cost(c, side, dim) + store_cost(c, dim);
+    return cost * contract_line_cost(c, side, dim) + store_cost(c, dim, other);
 }
 
 /* Likewise with lanes along k: their sums are added up at the end. */
@@ -256,17 +306,6 @@ static uint64_t dots_cost(const struct contract *c)
     worst = contract_line_cost(c, &c->a, dim);
     other = contract_line_cost(c, &c->b, dim);
     return 2048 * (uint64_t)(worst > other ? worst : other);
-}
-
-/* The group with which n lanes cost least: what idles, and beginning a group. */
-static uint32_t lanes_for(uint32_t most, int64_t n)
-{
-    uint32_t best = most;
-
-    for (uint32_t lanes = most; lanes >= LEAST_LANES; lanes /= 2)
-        if (tiles_of(n, lanes) * (lanes + GROUP_COST) < tiles_of(n, best) * (best + GROUP_COST))
-            best = lanes;
-    return best;
 }
 
 /* How many places a lane has: each round of them costs their products and a load more. */
@@ -300,19 +339,6 @@ static void limit_lanes(struct contract *c)
 
     while (c->lanes > least && c->lanes * c->n_k > most)
         c->lanes /= 2;
-}
-
-/* Whether neighbours along `dim` are neighbours in all that is stored, and those along `apart` are
- * not. */
-static bool stores_lie_along(const struct contract *c, uint32_t dim, uint32_t apart)
-{
-    for (uint32_t i = 0; i < c->e.n_stores; i++) {
-        const int64_t *k = c->e.stores[i].at.k;
-
-        if (k[dim] != 1 || (k[apart] >= -1 && k[apart] <= 1))
-            return false;
-    }
-    return c->e.n_stores > 0;
 }
 
 /* Keeps a lane's places on a line where that costs few more of them, and turns them if the results
@@ -349,6 +375,9 @@ static void choose_lines(struct contract *c)
     contract_cut_line(c, line);
     c->lanes = lanes_for(c->pack.used && most > packed ? packed : most, line);
     limit_lanes(c);
+    c->pack.width = sched_tuning(c->e.s).pack_width;
+    if (c->pack.width > c->lanes)
+        c->pack.width = c->lanes;
     c->n_down = places_for(target->registers > 16 ? MANY_ROWS : FEW_ROWS,
                            contract_points(&c->e.space, c->down->tag));
     c->n_across = 1;

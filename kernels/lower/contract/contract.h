@@ -48,6 +48,7 @@ struct contract_pack {
     bool is_kept;     /* in memory derived from the operand; else in the workspace */
     bool is_numbered; /* `number` is planned; else k has one dim at most */
     uint32_t number;  /* coordinate of the contraction's expr: the row-major number of k */
+    uint32_t width;   /* lanes whose elements lie together, at most those of a group */
     uint32_t arg;     /* argument: the copy */
     int64_t first;    /* element of the argument where it begins */
 };
