@@ -283,8 +283,7 @@ static frit_status parse_tile(struct parser *p)
 {
     const struct kir_module *module = p->module;
     enum kir_space space = KIR_GROUP;
-    enum kir_type type;
-    uint32_t count;
+    uint32_t dtype = 0, count;
 
     TRY(want_phase(p));
     TRY(want_next(p, "t", module->phases[module->n_phases - 1].n_tiles));
@@ -293,9 +292,9 @@ static frit_status parse_tile(struct parser *p)
         space = KIR_LANE;
     else if (!str_is(p->word, "group"))
         return bad(p, "%s stands where there may be: group, lane", shown(p));
-    TRY(want_type(p, &type));
+    TRY(want_dtype(p, &dtype));
     TRY(want_u32(p, &count));
-    kir_tile(p->module, space, type, count);
+    kir_tile_of(p->module, space, dtype, count);
     return FRIT_OK;
 }
 
@@ -404,6 +403,17 @@ static frit_status parse_product(struct parser *p, uint64_t *out)
     return FRIT_OK;
 }
 
+/* "t0 a1" */
+static frit_status parse_copy(struct parser *p, uint64_t *out)
+{
+    uint64_t tile = 0, arg = 0;
+
+    TRY(want_number(p, "t", UINT32_MAX, &tile));
+    TRY(want_number(p, "a", UINT32_MAX, &arg));
+    *out = kir_copy_imm(&(struct kir_copy){(uint32_t)tile, (uint32_t)arg});
+    return FRIT_OK;
+}
+
 static frit_status parse_imm(struct parser *p, enum kir_imm kind, enum kir_type type, uint64_t *out)
 {
     *out = 0;
@@ -425,6 +435,8 @@ static frit_status parse_imm(struct parser *p, enum kir_imm kind, enum kir_type 
         return parse_place(p, out);
     case KIR_IMM_PRODUCT:
         return parse_product(p, out);
+    case KIR_IMM_COPY:
+        return parse_copy(p, out);
     case KIR_IMM_NUMBER:
     case KIR_IMM_DIM:
     case KIR_IMM_LANES:

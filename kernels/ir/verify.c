@@ -224,6 +224,19 @@ static frit_status check_tile(struct verify *v)
     return FRIT_OK;
 }
 
+static frit_status check_copy(struct verify *v)
+{
+    const struct kir_copy copy = kir_copy_of(v->inst->imm);
+
+    if (copy.tile >= v->phase->n_tiles || v->phase->tiles[copy.tile].space != KIR_GROUP)
+        return bad(v, "tile %u is none of the group", copy.tile);
+    if (copy.arg >= v->module->n_args || !(v->module->args[copy.arg].access & KIR_READ))
+        return bad(v, "argument %u may not be read", copy.arg);
+    return v->module->args[copy.arg].dtype == v->phase->tiles[copy.tile].dtype
+               ? FRIT_OK
+               : bad(v, "argument %u and tile %u have other elements", copy.arg, copy.tile);
+}
+
 static bool is_power_of_two(uint64_t number)
 {
     return number && !(number & (number - 1));
@@ -271,8 +284,7 @@ static frit_status check_fragment_tile(struct verify *v, const struct kir_fragme
 
     if (!tile || tile->space != KIR_GROUP)
         return bad(v, "tile %u is none of the group", number);
-    if (tile->type != kir_type_of(fragment->dtype) ||
-        frit_storage_bytes(fragment->dtype, 1) != type_bits(tile->type) / 8)
+    if (tile->dtype != fragment->dtype)
         return bad(v, "tile %u and the fragment have other elements", number);
     return FRIT_OK;
 }
@@ -357,6 +369,8 @@ static frit_status check_imm(struct verify *v)
         return check_product(v);
     case KIR_IMM_ARG:
         return check_arg(v);
+    case KIR_IMM_COPY:
+        return check_copy(v);
     case KIR_IMM_TILE:
         return check_tile(v);
     case KIR_IMM_NONE:
@@ -366,7 +380,8 @@ static frit_status check_imm(struct verify *v)
         right = type_bits(inst->type) == 64 || inst->imm >> type_bits(inst->type) == 0;
         break;
     case KIR_IMM_NUMBER:
-        right = inst->op == KIR_phi || inst->imm < v->module->n_params;
+        right = inst->op == KIR_phi ||
+                inst->imm < (inst->op == KIR_twait ? KIR_MAX_BATCHES : v->module->n_params);
         break;
     case KIR_IMM_DIM:
         right = inst->imm < (v->module->spaces ? 1u : 3u);
@@ -534,6 +549,16 @@ static frit_status check_fragments(struct verify *v)
     return FRIT_OK;
 }
 
+/* Whether memory has elements of the dtype as the type's values, or as halves of them. */
+static bool is_tile_dtype(const struct kir_tile *tile)
+{
+    if (tile->dtype >= FRIT_DTYPE_LIMIT || kir_type_of(tile->dtype) != tile->type)
+        return false;
+    return kir_is_16_bit_float(tile->dtype)
+               ? tile->space == KIR_GROUP
+               : frit_storage_bytes(tile->dtype, 1) == type_bits(tile->type) / 8;
+}
+
 static frit_status check_phase_head(struct verify *v)
 {
     if (!is_power_of_two(v->phase->lanes) || v->phase->lanes > KIR_MAX_LANES)
@@ -542,7 +567,7 @@ static frit_status check_phase_head(struct verify *v)
         const struct kir_tile *tile = &v->phase->tiles[i];
 
         if (tile->space > KIR_GROUP || tile->type <= KIR_B || tile->type >= KIR_TYPES ||
-            !tile->count)
+            !is_tile_dtype(tile) || !tile->count)
             return bad(v, "tile %u is of no space, of no type, or empty", i);
     }
     return check_fragments(v);

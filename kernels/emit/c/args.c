@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Loads, stores and atomics of arguments.  Neighbouring elements that shape_chunk allows are one
- * access of 4, 8 or 16 bytes, in words of 32 or 64 bits; else each is one of its own.  A condition
- * that is true for all of a chunk keeps the wide access; else each lane tests its own. */
+/* Loads, stores and atomics of arguments, loads and stores of the group's tiles.  Neighbouring
+ * elements that shape_chunk allows are one access of 4, 8 or 16 bytes, in words of 32 or 64 bits;
+ * else each is one of its own.  A condition that is true for all of a chunk keeps the wide access;
+ * else each lane tests its own. */
 #include "emit/c/args.h"
 
 #include <stdio.h>
@@ -12,6 +13,7 @@
 struct arg_access {
     const struct kir_inst *inst;
     uint32_t at;
+    bool is_tile;
     uint32_t dtype, bytes;
     uint32_t first, n;
     uint32_t condition; /* operand, KIR_NONE: always */
@@ -21,9 +23,11 @@ static struct arg_access access_of(const struct writer *w, uint32_t at, uint32_t
 {
     struct arg_access a = {.inst = writer_inst(w, at), .at = at, .condition = condition};
 
-    a.dtype = w->module->args[a.inst->imm].dtype;
+    a.is_tile = kir_op_info(a.inst->op)->imm == KIR_IMM_TILE;
+    a.dtype = a.is_tile ? w->phase->tiles[a.inst->imm].dtype : w->module->args[a.inst->imm].dtype;
     a.bytes = (uint32_t)frit_storage_bytes(a.dtype, 1);
-    a.n = shape_chunk(&w->shape, (uint32_t)a.inst->imm, a.inst->a[0]);
+    a.n = (a.is_tile ? shape_tile_chunk : shape_chunk)(&w->shape, (uint32_t)a.inst->imm,
+                                                       a.inst->a[0]);
     return a;
 }
 
@@ -60,7 +64,8 @@ static void write_element(struct writer *w, struct str *out, const struct arg_ac
 {
     bool wide = writer_inst(w, a->inst->a[0])->type == KIR_I64;
 
-    str_addf(out, "a%u[(%s)", (uint32_t)a->inst->imm, wide ? "i64" : "i32");
+    str_addf(out, "%s%u[(%s)", a->is_tile ? "t" : "a", (uint32_t)a->inst->imm,
+             wide ? "i64" : "i32");
     writer_value(w, out, a->inst->a[0], j);
     str_addf(out, "]");
 }
@@ -68,7 +73,7 @@ static void write_element(struct writer *w, struct str *out, const struct arg_ac
 /* What stands for the chunk's memory. */
 static void write_chunk(struct writer *w, struct str *out, const struct arg_access *a, bool read)
 {
-    str_addf(out, "*(GLOBAL %s%s *)&", read ? "const " : "", wide_type(a));
+    str_addf(out, "*(%s%s%s *)&", a->is_tile ? "" : "GLOBAL ", read ? "const " : "", wide_type(a));
     write_element(w, out, a, a->first);
 }
 
@@ -222,7 +227,7 @@ void args_load(struct writer *w, uint32_t at)
     struct arg_access a = access_of(w, at, masked ? writer_inst(w, at)->a[1] : KIR_NONE);
     uint32_t step = a.n > 1 ? a.n : writer_run(w, at);
 
-    for (; a.first < w->shape.per_thread; a.first += step) {
+    for (; a.first < writer_lanes(w); a.first += step) {
         if (a.n == 1)
             load_one(w, &a);
         else
@@ -325,11 +330,11 @@ static uint32_t store_step(const struct writer *w, const struct arg_access *a)
 
 void args_store(struct writer *w, uint32_t at)
 {
-    bool masked = writer_inst(w, at)->op == KIR_store_if;
+    bool masked = kir_op_info(writer_inst(w, at)->op)->n > 2;
     struct arg_access a = access_of(w, at, masked ? writer_inst(w, at)->a[2] : KIR_NONE);
     uint32_t step = a.n > 1 ? a.n : store_step(w, &a);
 
-    for (; a.first < w->shape.per_thread; a.first += step) {
+    for (; a.first < writer_lanes(w); a.first += step) {
         if (a.n == 1) {
             store_one(w, &a, a.first);
         } else if (masked) {
@@ -349,7 +354,7 @@ void args_atomic(struct writer *w, uint32_t at)
 {
     struct arg_access a = access_of(w, at, writer_inst(w, at)->a[2]);
 
-    for (uint32_t j = 0; j < w->shape.per_thread; j++) {
+    for (uint32_t j = 0; j < writer_lanes(w); j++) {
         struct str *out = writer_line(w);
 
         write_condition(w, out, &a, j);
@@ -359,4 +364,57 @@ void args_atomic(struct writer *w, uint32_t at)
         writer_value(w, out, a.inst->a[1], j);
         str_addf(out, ");\n");
     }
+}
+
+/* ---- copies to tiles ---- */
+
+/* "pointer" of lane j in the tile, or in the argument. */
+static void write_pointer(struct writer *w, struct str *out, const char *kind, uint32_t number,
+                          uint32_t offset, uint32_t j)
+{
+    bool wide = writer_inst(w, offset)->type == KIR_I64;
+
+    str_addf(out, "%s%u + (%s)", kind, number, wide ? "i64" : "i32");
+    writer_value(w, out, offset, j);
+}
+
+/* Lanes of one copy: neighbours in both. */
+static uint32_t copy_chunk(const struct writer *w, const struct kir_inst *inst,
+                           const struct kir_copy *copy)
+{
+    uint32_t n = least(shape_tile_chunk(&w->shape, copy->tile, inst->a[0]),
+                       shape_chunk(&w->shape, copy->arg, inst->a[1]));
+
+    return least(n, writer_run(w, inst->a[2]));
+}
+
+void args_copy(struct writer *w, uint32_t at)
+{
+    const struct kir_inst *inst = writer_inst(w, at);
+    const struct kir_copy copy = kir_copy_of(inst->imm);
+    const uint32_t bytes = kir_tile_bytes(&w->phase->tiles[copy.tile]);
+    const uint32_t n = copy_chunk(w, inst, &copy);
+
+    for (uint32_t j = 0; j < w->shape.per_thread; j += n) {
+        struct str *out = writer_line(w);
+
+        str_addf(out, "COPY_%u(", n * bytes);
+        write_pointer(w, out, "t", copy.tile, inst->a[0], j);
+        str_addf(out, ", ");
+        write_pointer(w, out, "a", copy.arg, inst->a[1], j);
+        str_addf(out, ", ");
+        writer_value(w, out, inst->a[2], j);
+        str_addf(out, ");\n");
+    }
+}
+
+void args_batch(struct writer *w, uint32_t at)
+{
+    (void)at;
+    str_addf(writer_line(w), "COPY_BATCH;\n");
+}
+
+void args_wait(struct writer *w, uint32_t at)
+{
+    str_addf(writer_line(w), "COPY_WAIT(%u);\n", (uint32_t)writer_inst(w, at)->imm);
 }

@@ -13,27 +13,33 @@
 enum {
     QUALITY = 850,
     LEAST_LANES = 16,
-    FEW_LANES = 64,      /* a group with more is cut where there are few groups */
-    GROUPS_PER_UNIT = 2, /* to have work for all */
-    GROUP_COST = 32,     /* in lanes */
-    FEW_ROWS = 6,        /* sums of a lane, which fit 16 registers with their operands */
-    MANY_ROWS = 8,       /* likewise for more */
+    FEW_LANES = 64,        /* a group with more is cut where there are few groups */
+    GROUPS_PER_UNIT = 2,   /* to have work for all */
+    READERS_PER_UNIT = 12, /* likewise, to end at the same time where memory is all that counts */
+    GROUP_COST = 32,       /* in lanes */
+    FEW_ROWS = 6,          /* sums of a lane, which fit 16 registers with their operands */
+    MANY_ROWS = 8,         /* likewise for more */
     DOT_PLACES = 4,
-    TILE_PLACES = 4, /* of a lane at most */
+    FEW_DOT_LANES = 96,   /* of all sums of a group along k, which fit 16 registers */
+    MANY_DOT_LANES = 384, /* likewise for more */
+    TILE_PLACES = 4,      /* of a lane at most */
     PACK_LANES = 64,
+    GROUP_WIDTHS = 2,     /* of packed lanes, in a group */
     LEAST_PACKED = 32,    /* lanes that fill the vectors of a lane's sums */
     PACK_LEAST = 1 << 15, /* elements */
     PACK_MAX = 1 << 29,
-    LEAST_TURNED = 4,   /* places of a lane */
-    LINE_PART = 8,      /* places that idle at ends of lines are that part of all at most */
-    KEPT_READERS = 16,  /* of a copy that is kept, at least */
-    KEPT_PRODUCTS = 16, /* likewise, of a sum */
-    LEAST_DOT = 32,     /* a sum of that many is worth lanes of its own */
-    LEAST_ROUNDS = 32,  /* of lanes along k, which pay for adding them up */
-    GATHER_COST = 8,    /* of an access whose lanes lie apart, in accesses of neighbours */
-    APART_COST = 12,    /* of storing a result whose lanes lie apart, in products */
-    TURN_COST = 8,      /* likewise, turned */
-    PACK_COST = 6       /* likewise, of packing an element that is not kept */
+    LEAST_TURNED = 4,     /* places of a lane */
+    LINE_PART = 8,        /* places that idle at ends of lines are that part of all at most */
+    KEPT_READERS = 8,     /* of a copy that is kept, at least */
+    KEPT_PRODUCTS = 16,   /* likewise, of a sum */
+    KEPT_LARGE = 1 << 18, /* elements of one that could be read where it is, at least: beyond caches
+                             its lines, which lie apart, are what takes time */
+    LEAST_DOT = 32,       /* a sum of that many is worth lanes of its own */
+    LEAST_ROUNDS = 32,    /* of lanes along k, which pay for adding them up */
+    GATHER_COST = 8,      /* of an access whose lanes lie apart, in accesses of neighbours */
+    APART_COST = 12,      /* of storing a result whose lanes lie apart, in products */
+    TURN_COST = 8,        /* likewise, turned */
+    PACK_COST = 6         /* likewise, of packing an element that is not kept */
 };
 
 /* ---- matching ---- */
@@ -194,14 +200,22 @@ static int64_t line_of(const struct contract *c, const struct contract_side *sid
     return contract_points(&c->e.space, side->tag);
 }
 
+static bool is_large(const struct contract *c, const struct contract_side *side)
+{
+    const struct space *space = &c->e.space;
+
+    return contract_points(space, CONTRACT_BOTH) == 1 &&
+           c->n_k * contract_points(space, side->tag) >= KEPT_LARGE;
+}
+
 /* Whether a side is put in order first: one that many read, where lanes would lie apart, or the
  * steps of k so far apart that caches suffer. */
 static bool is_packed(const struct contract *c, const struct contract_side *side)
 {
     const struct space *space = &c->e.space;
     uint32_t dim = contract_last_dim(space, side->tag), k = contract_last_dim(space, CONTRACT_K);
-    bool is_kept =
-        dim != SPACE_DIMS && contract_line_cost(c, side, dim) > 1 && pack_can_keep(c, side);
+    bool is_kept = dim != SPACE_DIMS && pack_can_keep(c, side) &&
+                   (contract_line_cost(c, side, dim) > 1 || is_large(c, side));
     uint32_t least = is_kept ? KEPT_READERS : sched_tuning(c->e.s).pack_readers;
     int64_t line = line_of(c, side), size, readers = contract_points(space, CONTRACT_M);
 
@@ -271,7 +285,7 @@ static uint32_t lanes_for(uint32_t most, int64_t n)
 /* Lanes of all groups along a packed line. */
 static uint64_t packed_lanes(const struct contract *c, int64_t line)
 {
-    uint32_t most = sched_tuning(c->e.s).pack_lanes, lanes;
+    uint32_t most = GROUP_WIDTHS * sched_tuning(c->e.s).pack_lanes, lanes;
 
     lanes = lanes_for(most < c->e.s->target->lanes ? most : c->e.s->target->lanes, line);
     return (uint64_t)tiles_of(line, lanes) * lanes;
@@ -329,14 +343,17 @@ void contract_cut_line(struct contract *c, int64_t line)
             space->tag[d] = CONTRACT_BOTH;
 }
 
-/* Reduces lanes while what a group reads again and again along them does not fit a cache: the first
- * one, or if it is packed, and so read in order, the second one. */
+/* Reduces lanes while what groups read again and again along them does not fit a cache: the first
+ * one, or if it is packed, and so read in order, the second one.  Each place along the other side
+ * beyond the first n_down makes them read it again. */
 static void limit_lanes(struct contract *c)
 {
     const struct kir_tuning tuning = sched_tuning(c->e.s);
     const uint32_t least = c->pack.used ? LEAST_PACKED : FEW_LANES;
     const int64_t most = c->pack.used ? tuning.pack_panel : tuning.line_panel;
 
+    if (contract_points(&c->e.space, c->down->tag) <= c->n_down)
+        return;
     while (c->lanes > least && c->lanes * c->n_k > most)
         c->lanes /= 2;
 }
@@ -365,27 +382,45 @@ static void choose_turn(struct contract *c)
     c->turns = stores_lie_along(c, dim, apart);
 }
 
+/* Lanes of a group on a packed line, with so many sums each.  Where these leave registers for one
+ * width of packed lanes alone, a group has several after each other, which read the other side from
+ * the first cache. */
+static uint32_t most_packed(const struct contract *c, uint32_t places)
+{
+    const struct kir_target *target = c->e.s->target;
+    uint32_t lanes = sched_tuning(c->e.s).pack_lanes;
+
+    if (contract_has_vectors(c) && 4 * places > target->registers / 4 * 3)
+        lanes *= GROUP_WIDTHS;
+    return lanes < target->lanes ? lanes : target->lanes;
+}
+
+/* The most places of a lane. */
+static uint32_t most_places(const struct contract *c)
+{
+    return c->e.s->target->registers > 16 ? MANY_ROWS : FEW_ROWS;
+}
+
 static void choose_lines(struct contract *c)
 {
     const struct kir_target *target = c->e.s->target;
-    const uint32_t most = target->lanes, packed = sched_tuning(c->e.s).pack_lanes;
+    const uint32_t packed = sched_tuning(c->e.s).pack_lanes;
     int64_t line = line_of(c, c->across), others;
+    uint32_t each;
 
     c->pack.used = c->n_k && is_packed(c, c->across);
     contract_cut_line(c, line);
-    c->lanes = lanes_for(c->pack.used && most > packed ? packed : most, line);
-    limit_lanes(c);
-    c->pack.width = sched_tuning(c->e.s).pack_width;
-    if (c->pack.width > c->lanes)
-        c->pack.width = c->lanes;
-    c->n_down = places_for(target->registers > 16 ? MANY_ROWS : FEW_ROWS,
-                           contract_points(&c->e.space, c->down->tag));
+    c->n_down = places_for(most_places(c), contract_points(&c->e.space, c->down->tag));
     c->n_across = 1;
     choose_turn(c);
+    c->lanes = lanes_for(c->pack.used ? most_packed(c, c->n_down) : target->lanes, line);
+    limit_lanes(c);
+    c->pack.width = c->lanes < packed ? c->lanes : packed;
     others = contract_points(&c->e.space, CONTRACT_BOTH) *
              tiles_of(contract_points(&c->e.space, c->down->tag), c->n_down);
+    each = others == 1 ? READERS_PER_UNIT : GROUPS_PER_UNIT;
     while (c->lanes > FEW_LANES && !c->pack.used &&
-           tiles_of(line, c->lanes) * others < (int64_t)GROUPS_PER_UNIT * target->units)
+           tiles_of(line, c->lanes) * others < (int64_t)each * target->units)
         c->lanes /= 2;
 }
 
@@ -421,6 +456,24 @@ static void choose_tiles(struct contract *c)
         *(c->n_down > c->n_across ? &c->n_down : &c->n_across) /= 2;
 }
 
+/* Groups go over k once, so all sums are to fit the registers. */
+static void choose_dots(struct contract *c)
+{
+    const struct kir_target *target = c->e.s->target;
+    const bool many = target->registers > 16;
+    const uint32_t most = many ? MANY_DOT_LANES : FEW_DOT_LANES;
+    const uint32_t least = many ? LEAST_LANES : LEAST_LANES / 2;
+
+    c->n_down = places_for(DOT_PLACES, contract_points(&c->e.space, c->down->tag));
+    c->n_across = places_for(DOT_PLACES, contract_points(&c->e.space, c->across->tag));
+    while (c->n_across > 1 && c->n_down * c->n_across * least > most)
+        c->n_across--;
+    c->lanes = target->lanes_per_row;
+    while (c->lanes > least &&
+           (c->n_k / c->lanes < LEAST_ROUNDS || c->n_down * c->n_across * c->lanes > most))
+        c->lanes /= 2;
+}
+
 static void choose_form(struct contract *c)
 {
     uint64_t a = side_cost(c, &c->a), b = side_cost(c, &c->b);
@@ -440,11 +493,7 @@ static void choose_form(struct contract *c)
         choose_lines(c);
         return;
     }
-    c->lanes = c->e.s->target->lanes_per_row;
-    while (c->lanes > LEAST_LANES && c->n_k / c->lanes < LEAST_ROUNDS)
-        c->lanes /= 2;
-    c->n_down = places_for(DOT_PLACES, contract_points(&c->e.space, c->down->tag));
-    c->n_across = places_for(DOT_PLACES, contract_points(&c->e.space, c->across->tag));
+    choose_dots(c);
 }
 
 /* ---- aliases ---- */

@@ -434,7 +434,7 @@ static void test_wide(void **state)
 
 /* ---- conv ---- */
 
-enum { PACK_WIDTH = 32, TURN_EXCHANGES = 24 };
+enum { PACK_LANES = 16, TURN_EXCHANGES = 24 };
 
 struct window {
     uint32_t rank;                        /* spatial */
@@ -507,7 +507,7 @@ static uint32_t check_conv(uint32_t dtype, const struct window *w, const struct 
     rig_init(&rig);
     set_target(&rig, target);
     rig.target.keeps_derived = keeps;
-    rig.target.tuning.pack_width = PACK_WIDTH;
+    rig.target.tuning.pack_lanes = PACK_LANES;
     x = operand(&rig, dtype, rank, x_dims, false);
     weights = operand(&rig, dtype, rank, w_dims, false);
     bias = rig_input(&rig, dtype, 1, y_dims + 1);
