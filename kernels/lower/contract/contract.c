@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/fail.h"
+#include "lower/contract/contract_fragment.h"
 #include "lower/contract/contract_pack.h"
 #include "lower/contract/contract_pad.h"
 #include "lower/rows/rows.h"
@@ -351,6 +352,10 @@ static void choose_form(struct contract *c)
 
     if (contract_fits_slices(c)) {
         contract_choose_slices(c);
+        return;
+    }
+    if (contract_fits_fragments(c)) {
+        contract_choose_fragments(c);
         return;
     }
     if (fits_tiles(c)) {
