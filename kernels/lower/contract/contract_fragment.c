@@ -92,7 +92,7 @@ static bool fits(const struct contract *c, const struct choice *choice)
     uint32_t staged = staged_bytes(choice, stages_of(c)), result = result_bytes(choice);
     uint32_t bytes = target->reuses_tiles ? (staged > result ? staged : result) : staged + result;
 
-    return bytes <= target->group_bytes &&
+    return bytes <= (target->fragment_bytes ? target->fragment_bytes : target->group_bytes) &&
            threads_of(c, choice) * FRAGMENT_CHUNK <= target->max_lanes;
 }
 
