@@ -526,7 +526,20 @@ static uint32_t max_carried(const struct ll *l)
     return most;
 }
 
-/* Long bodies fill the registers with few vectors; short ones wait for memory anyway. */
+/* Whether a loop loads, and goes on by 1: its lanes' neighbours in memory are other lanes, not its
+ * next rounds. */
+static bool reads_lines(const struct ll *l)
+{
+    for (uint32_t at = 0; at < l->phase->n; at++)
+        if (ll_inst(l, at)->op == KIR_for && ll_inst(l, at)->imm == 1 && phis_of(l, at))
+            for (uint32_t i = at; i < ll_inst(l, at)->pair; i++)
+                if (ll_inst(l, i)->op == KIR_load)
+                    return true;
+    return false;
+}
+
+/* Long bodies fill the registers with few vectors; short ones wait for memory anyway, the less the
+ * longer the runs are that they read. */
 static void choose_units(struct ll *l)
 {
     static const uint32_t widths[LLVM_ISAS] = {4, 8, 16}, registers[LLVM_ISAS] = {16, 16, 32};
@@ -538,7 +551,7 @@ static void choose_units(struct ll *l)
                   ll_inst(l, at)->op == KIR_barrier;
     l->width = lanes < width ? lanes : width;
     most = lanes / l->width;
-    l->units = body < 100 ? 4 : body < 400 ? 2 : 1;
+    l->units = body < 100 ? reads_lines(l) ? LL_MAX_UNITS : 4 : body < 400 ? 2 : 1;
     while (l->units > 1 && l->units * max_carried(l) > registers[l->cpu.isa] / 4 * 3)
         l->units /= 2;
     if (across && most <= LL_MAX_UNITS && l->phase->n < 200)

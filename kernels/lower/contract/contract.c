@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/fail.h"
+#include "lower/contract/contract_blocks.h"
 #include "lower/contract/contract_fragment.h"
 #include "lower/contract/contract_pack.h"
 #include "lower/contract/contract_pad.h"
@@ -14,23 +15,28 @@
 enum {
     QUALITY = 850,
     LEAST_LANES = 16,
-    FEW_LANES = 64,      /* a group with more is cut where there are few groups */
-    GROUPS_PER_UNIT = 2, /* to have work for all */
-    GROUP_COST = 32,     /* in lanes */
-    FEW_ROWS = 6,        /* sums of a lane, which fit 16 registers with their operands */
-    MANY_ROWS = 8,       /* likewise for more */
+    FEW_LANES = 64,        /* a group with more is cut where there are few groups */
+    GROUPS_PER_UNIT = 2,   /* to have work for all */
+    READERS_PER_UNIT = 12, /* likewise, to end at the same time where memory is all that counts */
+    GROUP_COST = 32,       /* in lanes */
+    FEW_ROWS = 6,          /* sums of a lane, which fit 16 registers with their operands */
+    MANY_ROWS = 8,         /* likewise for more */
     DOT_PLACES = 4,
-    TILE_PLACES = 4, /* of a lane at most */
+    FEW_DOT_LANES = 96,   /* of all sums of a group along k, which fit 16 registers */
+    MANY_DOT_LANES = 384, /* likewise for more */
+    TILE_PLACES = 4,      /* of a lane at most */
     PACK_LANES = 64,
     LEAST_PACKED = 32,    /* lanes that fill the vectors of a lane's sums */
     PACK_LEAST = 1 << 15, /* elements */
     PACK_MAX = 1 << 29,
-    KEPT_READERS = 16,  /* of a copy that is kept, at least */
-    KEPT_PRODUCTS = 16, /* likewise, of a sum */
-    LEAST_DOT = 32,     /* a sum of that many is worth lanes of its own */
-    LEAST_ROUNDS = 32,  /* of lanes along k, which pay for adding them up */
-    GATHER_COST = 8,    /* of an access whose lanes lie apart, in accesses of neighbours */
-    APART_COST = 12     /* of storing a result whose lanes lie apart, in products */
+    KEPT_READERS = 8,     /* of a copy that is kept, at least */
+    KEPT_PRODUCTS = 16,   /* likewise, of a sum */
+    KEPT_LARGE = 1 << 18, /* elements of one that could be read where it is, at least: beyond caches
+                             its lines, which lie apart, are what takes time */
+    LEAST_DOT = 32,       /* a sum of that many is worth lanes of its own */
+    LEAST_ROUNDS = 32,    /* of lanes along k, which pay for adding them up */
+    GATHER_COST = 8,      /* of an access whose lanes lie apart, in accesses of neighbours */
+    APART_COST = 12       /* of storing a result whose lanes lie apart, in products */
 };
 
 /* ---- matching ---- */
@@ -44,7 +50,7 @@ static void mark_operands(const struct block_op *op, bool *needed)
 
 /* Whether all that an op's operands are made of in the block may be done again and again; false
  * if out of memory too. */
-static bool made_cheaply(const struct block *block, uint32_t number)
+static bool made_cheaply(const struct block *block, uint32_t number, bool or_dequantized)
 {
     bool *needed = calloc(block->n_values + 1u, sizeof(*needed)), cheap = needed != NULL;
 
@@ -56,7 +62,8 @@ static bool made_cheaply(const struct block *block, uint32_t number)
         for (uint32_t i = 0; i < op->n_out; i++) {
             if (op->out[i] == BLOCK_NONE || !needed[op->out[i]])
                 continue;
-            cheap = cheap && lower_is_cheap(op->id);
+            cheap = cheap &&
+                    (lower_is_cheap(op->id) || (or_dequantized && op->id == FRIT_OP_dequantize));
             mark_operands(op, needed);
         }
     }
@@ -79,14 +86,20 @@ static bool multiplies(const struct block *block, uint32_t number)
     return true;
 }
 
-static bool contract_takes(const struct block *block, uint32_t number)
+static bool takes(const struct block *block, uint32_t number)
 {
-    return multiplies(block, number) && made_cheaply(block, number);
+    return multiplies(block, number) && made_cheaply(block, number, false);
+}
+
+/* Weights are unpacked in the product too. */
+static bool takes_dequantized(const struct block *block, uint32_t number)
+{
+    return multiplies(block, number) && made_cheaply(block, number, true);
 }
 
 static bool contract_match(struct matcher *m, const struct block *block)
 {
-    return anchor_match(m, block, contract_takes);
+    return anchor_match(m, block, blocks_can_be(m->target) ? takes_dequantized : takes);
 }
 
 /* A cast of a float to the type that it is computed in changes no value. */
@@ -184,14 +197,22 @@ static int64_t line_of(const struct contract *c, const struct contract_side *sid
     return contract_points(&c->e.space, side->tag);
 }
 
+static bool is_large(const struct contract *c, const struct contract_side *side)
+{
+    const struct space *space = &c->e.space;
+
+    return contract_points(space, CONTRACT_BOTH) == 1 &&
+           c->n_k * contract_points(space, side->tag) >= KEPT_LARGE;
+}
+
 /* Whether a side is put in order first: one that many read, where lanes would lie apart, or the
  * steps of k so far apart that caches suffer. */
 static bool is_packed(const struct contract *c, const struct contract_side *side)
 {
     const struct space *space = &c->e.space;
     uint32_t dim = contract_last_dim(space, side->tag), k = contract_last_dim(space, CONTRACT_K);
-    bool is_kept =
-        dim != SPACE_DIMS && contract_line_cost(c, side, dim) > 1 && pack_can_keep(c, side);
+    bool is_kept = dim != SPACE_DIMS && pack_can_keep(c, side) &&
+                   (contract_line_cost(c, side, dim) > 1 || is_large(c, side));
     uint32_t least = is_kept ? KEPT_READERS : sched_tuning(c->e.s).pack_readers;
     int64_t line = line_of(c, side), size, readers = contract_points(space, CONTRACT_M);
 
@@ -282,14 +303,17 @@ void contract_cut_line(struct contract *c, int64_t line)
             space->tag[d] = CONTRACT_BOTH;
 }
 
-/* Reduces lanes while what a group reads again and again along them does not fit a cache: the first
- * one, or if it is packed, and so read in order, the second one. */
+/* Reduces lanes while what groups read again and again along them does not fit a cache: the first
+ * one, or if it is packed, and so read in order, the second one.  Each place along the other side
+ * beyond the first n_down makes them read it again. */
 static void limit_lanes(struct contract *c)
 {
     const struct kir_tuning tuning = sched_tuning(c->e.s);
     const uint32_t least = c->pack.used ? LEAST_PACKED : FEW_LANES;
     const int64_t most = c->pack.used ? tuning.pack_panel : tuning.line_panel;
 
+    if (contract_points(&c->e.space, c->down->tag) <= c->n_down)
+        return;
     while (c->lanes > least && c->lanes * c->n_k > most)
         c->lanes /= 2;
 }
@@ -299,18 +323,20 @@ static void choose_lines(struct contract *c)
     const struct kir_target *target = c->e.s->target;
     const uint32_t most = target->lanes, packed = sched_tuning(c->e.s).pack_lanes;
     int64_t line = line_of(c, c->across), others;
+    uint32_t each;
 
     c->pack.used = c->n_k && is_packed(c, c->across);
     contract_cut_line(c, line);
     c->lanes = lanes_for(c->pack.used && most > packed ? packed : most, line);
-    limit_lanes(c);
     c->n_down = places_for(target->registers > 16 ? MANY_ROWS : FEW_ROWS,
                            contract_points(&c->e.space, c->down->tag));
+    limit_lanes(c);
     c->n_across = 1;
     others = contract_points(&c->e.space, CONTRACT_BOTH) *
              tiles_of(contract_points(&c->e.space, c->down->tag), c->n_down);
+    each = others == 1 ? READERS_PER_UNIT : GROUPS_PER_UNIT;
     while (c->lanes > FEW_LANES && !c->pack.used &&
-           tiles_of(line, c->lanes) * others < (int64_t)GROUPS_PER_UNIT * target->units)
+           tiles_of(line, c->lanes) * others < (int64_t)each * target->units)
         c->lanes /= 2;
 }
 
@@ -346,10 +372,37 @@ static void choose_tiles(struct contract *c)
         *(c->n_down > c->n_across ? &c->n_down : &c->n_across) /= 2;
 }
 
+/* Groups go over k once, so all sums are to fit the registers. */
+static void choose_dots(struct contract *c)
+{
+    const struct kir_target *target = c->e.s->target;
+    const bool many = target->registers > 16;
+    const uint32_t most = many ? MANY_DOT_LANES : FEW_DOT_LANES;
+    const uint32_t least = many ? LEAST_LANES : LEAST_LANES / 2;
+
+    c->n_down = places_for(DOT_PLACES, contract_points(&c->e.space, c->down->tag));
+    c->n_across = places_for(DOT_PLACES, contract_points(&c->e.space, c->across->tag));
+    while (c->n_across > 1 && c->n_down * c->n_across * least > most)
+        c->n_across--;
+    c->lanes = target->lanes_per_row;
+    while (c->lanes > least &&
+           (c->n_k / c->lanes < LEAST_ROUNDS || c->n_down * c->n_across * c->lanes > most))
+        c->lanes /= 2;
+}
+
 static void choose_form(struct contract *c)
 {
-    uint64_t a = side_cost(c, &c->a), b = side_cost(c, &c->b);
+    uint64_t a, b;
 
+    if (blocks_choose(c))
+        return;
+    if (blocks_is_dequantized(c->e.s->block, c->anchor.op)) {
+        expr_fail(&c->e,
+                  FRIT_UNSUPPORTED); /* unpacked element by element it is slower than first */
+        return;
+    }
+    a = side_cost(c, &c->a);
+    b = side_cost(c, &c->b);
     if (contract_fits_slices(c)) {
         contract_choose_slices(c);
         return;
@@ -369,11 +422,7 @@ static void choose_form(struct contract *c)
         choose_lines(c);
         return;
     }
-    c->lanes = c->e.s->target->lanes_per_row;
-    while (c->lanes > LEAST_LANES && c->n_k / c->lanes < LEAST_ROUNDS)
-        c->lanes /= 2;
-    c->n_down = places_for(DOT_PLACES, contract_points(&c->e.space, c->down->tag));
-    c->n_across = places_for(DOT_PLACES, contract_points(&c->e.space, c->across->tag));
+    choose_dots(c);
 }
 
 /* ---- aliases ---- */

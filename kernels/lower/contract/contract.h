@@ -12,7 +12,14 @@
 #include "lower/expr/anchor.h"
 #include "lower/expr/delinearize.h"
 
-enum contract_tag { CONTRACT_BOTH, CONTRACT_M, CONTRACT_N, CONTRACT_K, CONTRACT_TAGS };
+enum contract_tag {
+    CONTRACT_BOTH,
+    CONTRACT_M,
+    CONTRACT_N,
+    CONTRACT_K,
+    CONTRACT_PIECE, /* of a byte of packed weights; see contract_blocks.c */
+    CONTRACT_TAGS
+};
 enum { CONTRACT_SUMS = 16 }; /* of a lane at most */
 
 enum contract_form {
@@ -72,6 +79,18 @@ struct contract_pad {
     uint32_t arg;  /* argument: the copy */
 };
 
+/* Packed weights, which are side `across`; see contract_blocks.c.  LINES, or DOTS with `along_k`.
+ */
+struct contract_blocks {
+    bool used;
+    bool along_k;       /* lanes lie along k; else a lane has the places of a byte's pieces */
+    uint32_t node;      /* of dequantize */
+    uint32_t pieces;    /* elements of a byte */
+    uint32_t piece_dim; /* numbers them; SPACE_DIMS: a byte is an element */
+    uint32_t block_dim; /* of k: those with scales of their own; SPACE_DIMS: all have one */
+    uint32_t inner_dim; /* of k: within a block */
+};
+
 struct contract_workspace {
     uint32_t arg;  /* where count > 0 */
     int64_t count; /* elements of the sums' type */
@@ -94,7 +113,8 @@ struct contract {
     uint32_t n_down, n_across; /* places of a lane along each side; LINES: 1 across; SLICES: a power
                                   of two across */
     struct contract_pack pack; /* LINES */
-    struct contract_pad pad;   /* b.node is BLOCK_NONE then */
+    struct contract_blocks blocks;
+    struct contract_pad pad;             /* b.node is BLOCK_NONE then */
     struct contract_workspace workspace; /* of copies */
     struct contract_slices slices;
     struct contract_fragments fragments;

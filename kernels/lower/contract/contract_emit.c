@@ -8,6 +8,7 @@
  * line read nothing. */
 #include "lower/contract/contract_emit.h"
 
+#include "lower/contract/contract_blocks.h"
 #include "lower/contract/contract_fragment.h"
 #include "lower/contract/contract_pack.h"
 #include "lower/contract/contract_pad.h"
@@ -113,7 +114,9 @@ static bool is_inside(const struct contract_emitter *w)
 static void sum_range(const struct contract_emitter *w, uint32_t begin, uint32_t end,
                       uint32_t *sums)
 {
-    if (w->c->form == CONTRACT_DOTS)
+    if (w->c->blocks.used)
+        blocks_range(w, begin, end, sums);
+    else if (w->c->form == CONTRACT_DOTS)
         sum_lanes(w, begin, end, sums);
     else if (w->c->form == CONTRACT_TILES)
         tile_sums(w, begin, end, sums);
@@ -213,6 +216,12 @@ static void emit_sums(const struct contract_emitter *w, uint32_t *sums)
         sums[i] = zero(w);
     if (c->n_k == 0)
         return;
+    if (c->blocks.used) {
+        blocks_sums(w, sums);
+        if (c->form == CONTRACT_DOTS)
+            add_lanes(w, sums);
+        return;
+    }
     if (c->k.n == 0 && c->form != CONTRACT_TILES) {
         emit_products(w, KIR_NONE, KIR_NONE, sums);
         return;
@@ -257,6 +266,8 @@ static void emit_result(const struct contract_emitter *w, uint32_t i, uint32_t j
     delinearize_set(&w->side[DOWN]->points, w->e, w->place[DOWN][i]);
     if (w->place[ACROSS][j] != KIR_NONE)
         delinearize_set(&w->side[ACROSS]->points, w->e, w->place[ACROSS][j]);
+    if (w->c->blocks.used)
+        blocks_set_place(w, j);
     for (uint32_t s = DOWN; s <= ACROSS; s++) {
         if (ok[s] == KIR_NONE)
             continue;
@@ -330,7 +341,8 @@ static void set_line(struct contract_emitter *w, uint32_t tile)
     if (points->count % w->c->lanes)
         w->mask = op2(w, KIR_lt, place, sched_add_index(w->e->s, points->count));
     delinearize_set(points, w->e, place);
-    w->place[ACROSS][0] = w->ok[ACROSS][0] = KIR_NONE;
+    for (uint32_t j = 0; j < w->n_places[ACROSS]; j++)
+        w->place[ACROSS][j] = w->ok[ACROSS][j] = KIR_NONE;
 }
 
 static void set_group(struct contract_emitter *w, uint32_t down, uint32_t across)

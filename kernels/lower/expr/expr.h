@@ -85,6 +85,7 @@ struct expr {
     struct expr_emitter *emit; /* state of emitting */
     uint32_t separate_tags; /* bits of tags whose dims the schedule never linearises together with
                                dims of other tags */
+    int64_t const_factor;   /* factors of indices up to this are constants of the module */
     frit_status status;
 };
 

@@ -109,7 +109,10 @@ static void phase_index(struct expr *e, struct index *index)
     for (uint32_t v = 0; v < SPACE_VARS; v++) {
         int64_t k = index->at.k[v];
 
-        index->k[v] = k < -1 || k > 1 ? element_param(e, k) : KIR_NONE;
+        if (k > 1 && k <= e->const_factor)
+            index->k[v] = kir_const_i(e->s->module, kir_index_type(e->s->module), k);
+        else
+            index->k[v] = k < -1 || k > 1 ? element_param(e, k) : KIR_NONE;
     }
 }
 
