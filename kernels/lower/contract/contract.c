@@ -7,6 +7,7 @@
 
 #include "base/fail.h"
 #include "lower/contract/contract_blocks.h"
+#include "lower/contract/contract_fragment.h"
 #include "lower/contract/contract_pack.h"
 #include "lower/contract/contract_pad.h"
 #include "lower/rows/rows.h"
@@ -404,6 +405,10 @@ static void choose_form(struct contract *c)
     b = side_cost(c, &c->b);
     if (contract_fits_slices(c)) {
         contract_choose_slices(c);
+        return;
+    }
+    if (contract_fits_fragments(c)) {
+        contract_choose_fragments(c);
         return;
     }
     if (fits_tiles(c)) {

@@ -26,7 +26,8 @@ enum contract_form {
     CONTRACT_LINES, /* lanes along `across`, each sums alone */
     CONTRACT_DOTS,  /* lanes along k, whose one dim is long: their sums are added up at the end */
     CONTRACT_TILES, /* lanes along both; elements of both sides go through tiles of the group */
-    CONTRACT_SLICES /* lanes along `across` and along k, which groups may share too */
+    CONTRACT_FRAGMENTS, /* teams of lanes multiply fragments */
+    CONTRACT_SLICES     /* lanes along `across` and along k, which groups may share too */
 };
 
 /* TILES: lanes along each side, and k in a tile. */
@@ -47,6 +48,15 @@ struct contract_slices {
     bool loads_ahead;    /* those of the next steps are loaded before these are multiplied */
     uint32_t n_splits;   /* groups that share a sum; over 1: a phase of its own adds them up */
     uint32_t partial;    /* argument: their sums */
+};
+
+/* FRAGMENTS: lanes of a thread, and k in a slot of the tile. */
+enum { FRAGMENT_CHUNK = 8, FRAGMENT_DEPTH = 32 };
+
+struct contract_fragments {
+    uint32_t dtype;             /* of what is multiplied */
+    uint32_t tile[2], teams[2]; /* of a group, down and across */
+    uint32_t stages;            /* slots of tiles, a power of two */
 };
 
 /* A copy of side `across`, in the order in which the sums read it; see contract_pack.c. */
@@ -107,6 +117,7 @@ struct contract {
     struct contract_pad pad;             /* b.node is BLOCK_NONE then */
     struct contract_workspace workspace; /* of copies */
     struct contract_slices slices;
+    struct contract_fragments fragments;
 };
 
 /* One row of ops.def: dims are appended to the space, root and the nodes of a, b and bias planned.
@@ -137,6 +148,8 @@ void contract_cut_line(struct contract *c, int64_t line);
 /* Whether SLICES is the form: a long sum, and few places along one side. */
 bool contract_fits_slices(const struct contract *c);
 void contract_choose_slices(struct contract *c);
+/* The node of a side's elements as they are multiplied by fragments: without a cast to F32. */
+uint32_t contract_factor_node(const struct contract *c, const struct contract_side *side);
 /* Of the sums. */
 enum kir_type contract_type(const struct contract *c);
 /* Places of a group along each side. */

@@ -9,6 +9,7 @@
 #include "lower/contract/contract_emit.h"
 
 #include "lower/contract/contract_blocks.h"
+#include "lower/contract/contract_fragment.h"
 #include "lower/contract/contract_pack.h"
 #include "lower/contract/contract_pad.h"
 #include "lower/contract/contract_slices_emit.h"
@@ -363,15 +364,18 @@ static void set_group(struct contract_emitter *w, uint32_t down, uint32_t across
 
 uint32_t contract_height(const struct contract *c)
 {
-    return c->form == CONTRACT_TILES ? c->n_down * CONTRACT_EDGE : c->n_down;
+    return c->form == CONTRACT_TILES       ? c->n_down * CONTRACT_EDGE
+           : c->form == CONTRACT_FRAGMENTS ? c->fragments.tile[DOWN]
+                                           : c->n_down;
 }
 
 uint32_t contract_width(const struct contract *c)
 {
-    return c->form == CONTRACT_TILES    ? c->n_across * CONTRACT_EDGE
-           : c->form == CONTRACT_SLICES ? c->n_across * c->slices.wide
-           : c->form == CONTRACT_DOTS   ? c->n_across
-                                        : c->lanes;
+    return c->form == CONTRACT_TILES       ? c->n_across * CONTRACT_EDGE
+           : c->form == CONTRACT_FRAGMENTS ? c->fragments.tile[ACROSS]
+           : c->form == CONTRACT_SLICES    ? c->n_across * c->slices.wide
+           : c->form == CONTRACT_DOTS      ? c->n_across
+                                           : c->lanes;
 }
 
 enum kir_type contract_type(const struct contract *c)
@@ -434,6 +438,10 @@ void contract_emit(struct contract *c)
     uint32_t group, down, across, sums[CONTRACT_SUMS] = {0};
 
     w.type = contract_type(c);
+    if (c->form == CONTRACT_FRAGMENTS) {
+        fragment_emit(&w);
+        return;
+    }
     group = work_begin(&w, c->lanes);
     delinearize_phase(&c->down->points, w.e);
     begin_k(&w);

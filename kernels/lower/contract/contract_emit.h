@@ -21,7 +21,7 @@ struct contract_emitter {
     uint32_t n_places[2]; /* of a lane, or of the group where lanes lie along k */
     uint32_t place[2][CONTRACT_SUMS];
     uint32_t ok[2][CONTRACT_SUMS]; /* KIR_B: the place is not beyond the end; KIR_NONE: surely */
-    /* TILES. */
+    /* TILES, FRAGMENTS. */
     uint32_t tile[2];   /* numbers */
     uint32_t corner[2]; /* first places of the group */
     uint32_t end[2];    /* parameters: places that there are */
