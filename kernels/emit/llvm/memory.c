@@ -12,7 +12,11 @@
 
 #include <assert.h>
 
-enum { LINE = 64, LEAST_RUN = 4 /* lanes whose access pays for finding their address */ };
+enum {
+    LINE = 64,
+    MAX_STEP = 4, /* of elements that are loaded with all between them */
+    LEAST_RUN = 4 /* lanes whose access pays for finding their address */
+};
 
 struct llvm_access {
     const struct kir_inst *inst;
@@ -280,6 +284,38 @@ static void store_parts(struct ll *l, const struct llvm_access *a, uint32_t unit
     }
 }
 
+/* Lanes a few elements apart, all of which are accessed. */
+static bool is_stepped(const struct ll *l, const struct llvm_access *a)
+{
+    return a->kind == FACT_LINEAR && a->stride > 1 && a->stride <= MAX_STEP && l->width > 1 &&
+           a->mask == KIR_NONE;
+}
+
+/* Vectors of all elements from the first lane's to the last one's, of which lanes are picked.  The
+ * last vector ends with the last lane's element. */
+static ll_value load_stepped(struct ll *l, const struct llvm_access *a, uint32_t unit)
+{
+    const uint32_t step = (uint32_t)a->stride, width = l->width, last = (width - 1) * step;
+    ll_type vector = ll_vector_of(l, a->type);
+    ll_value first =
+        BUILD(l, Add, a->first, ll_int(l, l->types.i64, (uint64_t)unit * width * step));
+    ll_value out = NULL;
+    uint32_t lanes[LL_MAX_WIDTH];
+
+    for (uint32_t v = 0; v < step; v++) {
+        uint32_t from = v + 1 < step ? v * width : last + 1 - width;
+        ll_value index = BUILD(l, Add, first, ll_int(l, l->types.i64, from));
+        ll_value next = load_at(l, vector, pointer(l, a, index));
+
+        for (uint32_t i = 0; i < width; i++)
+            lanes[i] = out && i * step / width == v ? width + i * step - from
+                       : out                        ? i
+                                                    : i * step % width;
+        out = BUILD(l, ShuffleVector, out ? out : next, next, ll_mask(l, lanes));
+    }
+    return out;
+}
+
 /* ---- loads and stores of a unit ---- */
 
 static ll_value gather(struct ll *l, const struct llvm_access *a, uint32_t unit)
@@ -294,12 +330,11 @@ static ll_value gather(struct ll *l, const struct llvm_access *a, uint32_t unit)
 
 static ll_value load_unit(struct ll *l, const struct llvm_access *a, uint32_t unit)
 {
-    ll_value raw;
-
-    if (is_run(a))
-        raw = load_run(l, a, unit);
-    else
-        raw = a->run && !a->run_same ? load_parts(l, a, unit) : gather(l, a, unit);
+    bool in_runs = a->run && !a->run_same;
+    ll_value raw = is_run(a)          ? load_run(l, a, unit)
+                   : is_stepped(l, a) ? load_stepped(l, a, unit)
+                   : in_runs          ? load_parts(l, a, unit)
+                                      : gather(l, a, unit);
 
     l->wide = true;
     if (a->dtype)

@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "base/fail.h"
+#include "lower/contract/contract_blocks.h"
+#include "lower/contract/contract_fragment.h"
 #include "lower/contract/contract_pack.h"
 #include "lower/contract/contract_pad.h"
 #include "lower/rows/rows.h"
@@ -53,7 +55,7 @@ static void mark_operands(const struct block_op *op, bool *needed)
 
 /* Whether all that an op's operands are made of in the block may be done again and again; false
  * if out of memory too. */
-static bool made_cheaply(const struct block *block, uint32_t number)
+static bool made_cheaply(const struct block *block, uint32_t number, bool or_dequantized)
 {
     bool *needed = calloc(block->n_values + 1u, sizeof(*needed)), cheap = needed != NULL;
 
@@ -65,7 +67,8 @@ static bool made_cheaply(const struct block *block, uint32_t number)
         for (uint32_t i = 0; i < op->n_out; i++) {
             if (op->out[i] == BLOCK_NONE || !needed[op->out[i]])
                 continue;
-            cheap = cheap && lower_is_cheap(op->id);
+            cheap = cheap &&
+                    (lower_is_cheap(op->id) || (or_dequantized && op->id == FRIT_OP_dequantize));
             mark_operands(op, needed);
         }
     }
@@ -88,14 +91,20 @@ static bool multiplies(const struct block *block, uint32_t number)
     return true;
 }
 
-static bool contract_takes(const struct block *block, uint32_t number)
+static bool takes(const struct block *block, uint32_t number)
 {
-    return multiplies(block, number) && made_cheaply(block, number);
+    return multiplies(block, number) && made_cheaply(block, number, false);
+}
+
+/* Weights are unpacked in the product too. */
+static bool takes_dequantized(const struct block *block, uint32_t number)
+{
+    return multiplies(block, number) && made_cheaply(block, number, true);
 }
 
 static bool contract_match(struct matcher *m, const struct block *block)
 {
-    return anchor_match(m, block, contract_takes);
+    return anchor_match(m, block, blocks_can_be(m->target) ? takes_dequantized : takes);
 }
 
 /* A cast of a float to the type that it is computed in changes no value. */
@@ -476,10 +485,23 @@ static void choose_dots(struct contract *c)
 
 static void choose_form(struct contract *c)
 {
-    uint64_t a = side_cost(c, &c->a), b = side_cost(c, &c->b);
+    uint64_t a, b;
 
+    if (blocks_choose(c))
+        return;
+    if (blocks_is_dequantized(c->e.s->block, c->anchor.op)) {
+        expr_fail(&c->e,
+                  FRIT_UNSUPPORTED); /* unpacked element by element it is slower than first */
+        return;
+    }
+    a = side_cost(c, &c->a);
+    b = side_cost(c, &c->b);
     if (contract_fits_slices(c)) {
         contract_choose_slices(c);
+        return;
+    }
+    if (contract_fits_fragments(c)) {
+        contract_choose_fragments(c);
         return;
     }
     if (fits_tiles(c)) {

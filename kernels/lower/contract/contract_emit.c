@@ -8,6 +8,8 @@
  * line read nothing. */
 #include "lower/contract/contract_emit.h"
 
+#include "lower/contract/contract_blocks.h"
+#include "lower/contract/contract_fragment.h"
 #include "lower/contract/contract_pack.h"
 #include "lower/contract/contract_pad.h"
 #include "lower/contract/contract_slices_emit.h"
@@ -123,7 +125,9 @@ static bool is_inside(const struct contract_emitter *w)
 static void sum_range(const struct contract_emitter *w, uint32_t begin, uint32_t end,
                       uint32_t *sums)
 {
-    if (w->c->form == CONTRACT_DOTS)
+    if (w->c->blocks.used)
+        blocks_range(w, begin, end, sums);
+    else if (w->c->form == CONTRACT_DOTS)
         sum_lanes(w, begin, end, sums);
     else if (w->c->form == CONTRACT_TILES)
         tile_sums(w, begin, end, sums);
@@ -223,6 +227,12 @@ static void emit_sums(const struct contract_emitter *w, uint32_t *sums)
         sums[i] = zero(w);
     if (c->n_k == 0)
         return;
+    if (c->blocks.used) {
+        blocks_sums(w, sums);
+        if (c->form == CONTRACT_DOTS)
+            add_lanes(w, sums);
+        return;
+    }
     if (c->k.n == 0 && c->form != CONTRACT_TILES) {
         emit_products(w, KIR_NONE, KIR_NONE, sums);
         return;
@@ -270,6 +280,8 @@ static void emit_result(const struct contract_emitter *w, uint32_t i, uint32_t j
     work_set_place(w, DOWN, w->place[DOWN][i]);
     if (w->place[ACROSS][j] != KIR_NONE)
         work_set_place(w, ACROSS, w->place[ACROSS][j]);
+    if (w->c->blocks.used)
+        blocks_set_place(w, j);
     for (uint32_t s = DOWN; s <= ACROSS; s++) {
         if (ok[s] == KIR_NONE)
             continue;
@@ -363,7 +375,8 @@ static void set_line(struct contract_emitter *w, uint32_t tile)
     if (points->count % w->c->lanes)
         w->mask = op2(w, KIR_lt, place, sched_add_index(w->e->s, points->count));
     delinearize_set(points, w->e, place);
-    w->place[ACROSS][0] = w->ok[ACROSS][0] = KIR_NONE;
+    for (uint32_t j = 0; j < w->n_places[ACROSS]; j++)
+        w->place[ACROSS][j] = w->ok[ACROSS][j] = KIR_NONE;
 }
 
 static void set_group(struct contract_emitter *w, uint32_t down, uint32_t across)
@@ -395,15 +408,18 @@ int64_t contract_down_tiles(const struct contract *c)
 
 uint32_t contract_height(const struct contract *c)
 {
-    return c->form == CONTRACT_TILES ? c->n_down * CONTRACT_EDGE : c->n_down;
+    return c->form == CONTRACT_TILES       ? c->n_down * CONTRACT_EDGE
+           : c->form == CONTRACT_FRAGMENTS ? c->fragments.tile[DOWN]
+                                           : c->n_down;
 }
 
 uint32_t contract_width(const struct contract *c)
 {
-    return c->form == CONTRACT_TILES    ? c->n_across * CONTRACT_EDGE
-           : c->form == CONTRACT_SLICES ? c->n_across * c->slices.wide
-           : c->form == CONTRACT_DOTS   ? c->n_across
-                                        : c->lanes;
+    return c->form == CONTRACT_TILES       ? c->n_across * CONTRACT_EDGE
+           : c->form == CONTRACT_FRAGMENTS ? c->fragments.tile[ACROSS]
+           : c->form == CONTRACT_SLICES    ? c->n_across * c->slices.wide
+           : c->form == CONTRACT_DOTS      ? c->n_across
+                                           : c->lanes;
 }
 
 enum kir_type contract_type(const struct contract *c)
@@ -466,6 +482,10 @@ void contract_emit(struct contract *c)
     uint32_t group, down, across, sums[CONTRACT_SUMS] = {0};
 
     w.type = contract_type(c);
+    if (c->form == CONTRACT_FRAGMENTS) {
+        fragment_emit(&w);
+        return;
+    }
     group = work_begin(&w, c->lanes);
     delinearize_phase(&c->down->points, w.e);
     begin_k(&w);

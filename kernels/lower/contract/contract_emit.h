@@ -24,7 +24,7 @@ struct contract_emitter {
     /* LINES. */
     uint32_t line_begin;  /* the group's first place across */
     uint32_t before_line; /* mark: places across are not set */
-    /* TILES. */
+    /* TILES, FRAGMENTS. */
     uint32_t tile[2];   /* numbers */
     uint32_t corner[2]; /* first places of the group */
     uint32_t end[2];    /* parameters: places that there are */
