@@ -14,7 +14,8 @@
 
 enum {
     MAX_LANES_ALONG_K = 16,
-    MAX_ACROSS = 4, /* rows of weights at a time, with lanes along k */
+    MAX_ACROSS = 8, /* rows of weights at a time, with lanes along k; half as many with several
+                       places down */
     MAX_DOWN = 4,   /* likewise of the other side */
     UNROLLED = 4,   /* steps of a block */
     LONG_BLOCK = 4  /* blocks of a scale at most, in blocks of a sum */
@@ -147,8 +148,9 @@ static void choose_along(struct contract *c)
 {
     c->form = CONTRACT_DOTS;
     c->lanes = lanes_along_k(c, &c->blocks);
-    c->n_across = places_for(MAX_ACROSS, contract_points(&c->e.space, c->across->tag));
     c->n_down = places_for(MAX_DOWN, contract_points(&c->e.space, c->down->tag));
+    c->n_across = places_for(c->n_down > 1 ? MAX_ACROSS / 2 : MAX_ACROSS,
+                             contract_points(&c->e.space, c->across->tag));
 }
 
 static void choose_across(struct contract *c)
