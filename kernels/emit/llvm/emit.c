@@ -115,13 +115,12 @@ static void emit_row(struct ll *l, uint32_t at)
         ll_set(l, at, ll_row(l, inst, a));
         return;
     }
-<<<<<<< HEAD
     if (ll_is_nibble(l, at)) {
         ll_nibble(l, at);
-=======
+        return;
+    }
     if (is_low_bits(l, at)) {
         emit_low_bits(l, at);
->>>>>>> main
         return;
     }
     if (ll_shares_divisor(l, at)) {
