@@ -23,7 +23,7 @@ enum {
 };
 
 /* A tile that is staged: element [column][row], or [row][column]. */
-struct staged {
+struct source {
     uint32_t node, tile, pitch;
     bool by_rows;
     uint32_t rows, columns; /* of the tile */
@@ -128,7 +128,7 @@ static uint32_t check(const struct tiler *t, uint32_t place, int64_t end, uint32
 }
 
 /* `mask`: of lanes that have an element. */
-static void stage_element(const struct tiler *t, const struct staged *o, uint32_t row,
+static void stage_element(const struct tiler *t, const struct source *o, uint32_t row,
                           uint32_t column, uint32_t mask)
 {
     const struct attention_emitter *w = &t->w;
@@ -154,7 +154,7 @@ static void stage_element(const struct tiler *t, const struct staged *o, uint32_
 }
 
 /* `n` elements of each lane; neighbouring lanes take neighbouring columns. */
-static void stage_elements(const struct tiler *t, const struct staged *o, uint32_t first,
+static void stage_elements(const struct tiler *t, const struct source *o, uint32_t first,
                            uint32_t n)
 {
     const struct attention_emitter *w = &t->w;
@@ -170,7 +170,7 @@ static void stage_elements(const struct tiler *t, const struct staged *o, uint32
 }
 
 /* The first `count` rows, at least; KIR_NONE: all. */
-static void stage(const struct tiler *t, const struct staged *o, uint32_t count)
+static void stage(const struct tiler *t, const struct source *o, uint32_t count)
 {
     const struct attention_emitter *w = &t->w;
     uint32_t lanes = t->s.down * t->s.across, columns = power_above(o->columns);
@@ -192,7 +192,7 @@ static void stage_queries(const struct tiler *t, uint32_t first)
     const struct attention *a = t->w.a;
 
     stage(t,
-          &(struct staged){.node = a->q,
+          &(struct source){.node = a->q,
                            .tile = t->queries,
                            .pitch = rows_pitch(&t->s),
                            .rows = t->n_rows,
@@ -212,7 +212,7 @@ static void stage_keys(const struct tiler *t, uint32_t key, uint32_t first)
     const struct attention *a = t->w.a;
 
     stage(t,
-          &(struct staged){.node = a->k,
+          &(struct source){.node = a->k,
                            .tile = t->shared,
                            .pitch = keys_pitch(&t->s),
                            .rows = t->n_keys,
@@ -232,7 +232,7 @@ static void stage_values(const struct tiler *t, uint32_t key, uint32_t count)
     const struct attention *a = t->w.a;
 
     stage(t,
-          &(struct staged){.node = a->v,
+          &(struct source){.node = a->v,
                            .tile = t->values,
                            .pitch = t->n_outs,
                            .by_rows = true,
