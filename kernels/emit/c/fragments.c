@@ -128,6 +128,23 @@ void fragments_multiply(struct writer *w, uint32_t at)
              kir_factor(imm, 1), kir_factor(imm, 2));
 }
 
+void fragments_fold(struct writer *w, uint32_t at)
+{
+    const uint64_t imm = writer_inst(w, at)->imm;
+
+    str_addf(begin_team(w), "MFOLD(f%u, f%u, %s);\n", kir_factor(imm, 0), kir_factor(imm, 1),
+             writer_inst(w, at)->op == KIR_mlargest ? "LARGER" : "TOTAL");
+}
+
+void fragments_narrow(struct writer *w, uint32_t at)
+{
+    const uint64_t imm = writer_inst(w, at)->imm;
+
+    str_addf(begin_team(w), "MNARROW_%s(f%u, f%u);\n",
+             rows_memory_name(w->phase->fragments[kir_factor(imm, 0)].dtype), kir_factor(imm, 0),
+             kir_factor(imm, 1));
+}
+
 /* ---- each ---- */
 
 void fragments_each(struct writer *w, uint32_t at)
@@ -136,6 +153,11 @@ void fragments_each(struct writer *w, uint32_t at)
     w->body_deep++;
     w->each = (uint32_t)writer_inst(w, at)->imm;
     str_addf(writer_begin(w, at, 0), "ELEMENT(f%u);\n", w->each);
+}
+
+void fragments_peer(struct writer *w, uint32_t at)
+{
+    str_addf(writer_begin(w, at, 0), "ELEMENT(f%u);\n", (uint32_t)writer_inst(w, at)->imm);
 }
 
 void fragments_coordinate(struct writer *w, uint32_t at)
