@@ -438,8 +438,8 @@ void attention_fragments(struct attention *a)
                            .outs = parts_of(a->n_outs)};
     const uint32_t team = a->e.s->target->team * CHUNK;
 
-    for (uint32_t tag = 0; tag < ATTENTION_TAGS; tag++)
-        delinearize_chunk(&a->points[tag], &a->e, CHUNK);
+    delinearize_chunk(&a->points[ATTENTION_OUT], &a->e, CHUNK);
+    delinearize_chunk(&a->points[ATTENTION_SIZE], &a->e, CHUNK);
     attention_begin(&f.w, f.teams * team, f.teams * SIDE);
     if (f.w.m->failed)
         return;
