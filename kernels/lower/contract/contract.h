@@ -40,13 +40,15 @@ struct contract_side {
     struct delinearizer points;
 };
 
-/* SLICES: a group is `wide` lanes along `across` times `deep` lanes along k. */
+/* SLICES: a group is `wide` lanes along `across` times `deep` lanes along k.  LINES: n_splits and
+ * partial alone. */
 struct contract_slices {
     uint32_t wide, deep; /* powers of two */
     bool along_k;        /* neighbours lie along k, else along `across` */
     uint32_t steps;      /* of k whose elements are loaded before they are multiplied */
     bool loads_ahead;    /* those of the next steps are loaded before these are multiplied */
-    uint32_t n_splits;   /* groups that share a sum; over 1: a phase of its own adds them up */
+    uint32_t n_splits;   /* groups that share a sum; over 1: a phase of its own adds them up; LINES:
+                            each has a block of products, 0: all */
     uint32_t partial;    /* argument: their sums */
 };
 
@@ -69,6 +71,7 @@ struct contract_pack {
     bool is_kept;     /* in memory derived from the operand; else in the workspace */
     bool is_numbered; /* `number` is planned; else k has one dim at most */
     uint32_t number;  /* coordinate of the contraction's expr: the row-major number of k */
+    uint32_t width;   /* lanes whose elements lie together, at most those of a group */
     uint32_t arg;     /* argument: the copy */
     int64_t first;    /* element of the argument where it begins */
 };
@@ -116,6 +119,9 @@ struct contract {
     uint32_t lanes;
     uint32_t n_down, n_across; /* places of a lane along each side; LINES: 1 across; SLICES: a power
                                   of two across */
+    uint32_t rounds;           /* LINES: of k, that all lanes do before any does the next; 0: all */
+    bool down_by_line; /* LINES: a lane's places along `down` lie on one line of its last dim */
+    bool turns;        /* then: results are stored with lanes along `down`; see contract_turn.c */
     struct contract_pack pack; /* LINES */
     struct contract_blocks blocks;
     struct contract_pad pad;             /* b.node is BLOCK_NONE then */
@@ -139,6 +145,8 @@ static inline int64_t tiles_of(int64_t n, uint32_t each)
 /* NULL: the op is none. */
 const struct contract_row *contract_row_of(uint32_t op);
 
+/* Whether lanes are parts of a processor's vectors, which read neighbours alone well. */
+bool contract_has_vectors(const struct contract *c);
 /* What loading elements of a side costs a line of lanes along a dim, 1 where they are neighbours:
  * the worst of its loads. */
 uint32_t contract_line_cost(const struct contract *c, const struct contract_side *side,
@@ -156,6 +164,8 @@ void contract_choose_slices(struct contract *c);
 uint32_t contract_factor_node(const struct contract *c, const struct contract_side *side);
 /* Of the sums. */
 enum kir_type contract_type(const struct contract *c);
+/* Tiles of places along `down`. */
+int64_t contract_down_tiles(const struct contract *c);
 /* Places of a group along each side. */
 uint32_t contract_height(const struct contract *c);
 uint32_t contract_width(const struct contract *c);
