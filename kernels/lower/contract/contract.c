@@ -377,7 +377,8 @@ static void choose_turn(struct contract *c)
     int64_t points = contract_points(space, c->down->tag), line, tiles;
     uint32_t places;
 
-    if (dim == SPACE_DIMS || apart == SPACE_DIMS || !contract_has_vectors(c) || !c->n_k)
+    if (dim == SPACE_DIMS || apart == SPACE_DIMS || !contract_has_vectors(c) || !c->n_k ||
+        !expr_can_shift(&c->e, dim))
         return;
     line = space->extent[dim];
     places = places_for(c->n_down, line);
