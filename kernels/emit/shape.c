@@ -109,11 +109,11 @@ static uint32_t bytes_of(const struct shape *s, uint32_t arg)
     return (uint32_t)frit_storage_bytes(s->module->args[arg].dtype, 1);
 }
 
-/* Of arguments that are aligned. */
-static uint32_t chunk_of(const struct shape *s, uint32_t arg, uint32_t offset)
+/* Of memory that is aligned, with elements of so many bytes. */
+static uint32_t chunk_of(const struct shape *s, uint32_t bytes, uint32_t offset)
 {
     const struct fact *fact = &s->facts->of[offset];
-    uint32_t bytes = bytes_of(s, arg), n;
+    uint32_t n;
 
     if (fact->run_stride != 1)
         return 1;
@@ -124,7 +124,12 @@ static uint32_t chunk_of(const struct shape *s, uint32_t arg, uint32_t offset)
 
 uint32_t shape_chunk(const struct shape *s, uint32_t arg, uint32_t offset)
 {
-    return s->aligned && !s->striped ? chunk_of(s, arg, offset) : 1;
+    return s->aligned && !s->striped ? chunk_of(s, bytes_of(s, arg), offset) : 1;
+}
+
+uint32_t shape_tile_chunk(const struct shape *s, uint32_t bytes, uint32_t offset)
+{
+    return s->striped ? 1 : chunk_of(s, bytes, offset);
 }
 
 uint32_t shape_run(const struct shape *s, uint32_t value)
@@ -141,7 +146,7 @@ bool shape_has_chunks(const struct shape *s)
     for (uint32_t i = 0; i < s->phase->n; i++) {
         const struct kir_inst *inst = &s->phase->inst[i];
 
-        if (is_access(inst) && chunk_of(s, (uint32_t)inst->imm, inst->a[0]) > 1)
+        if (is_access(inst) && chunk_of(s, bytes_of(s, (uint32_t)inst->imm), inst->a[0]) > 1)
             return true;
     }
     return false;
@@ -165,6 +170,8 @@ static uint32_t choose_per_thread(const struct shape *s, const struct shape_targ
             bytes_of(s, (uint32_t)inst->imm) > widest)
             widest = bytes_of(s, (uint32_t)inst->imm);
     }
+    if (s->phase->n_fragments && s->phase->team < lanes)
+        return s->phase->team > target->team_threads ? s->phase->team / target->team_threads : 1;
     per_thread = widest ? least(ACCESS_BYTES / widest, PER_THREAD_MAX) : PER_THREAD_USUAL;
     while (per_thread > 1 && lanes / per_thread < target->least_threads)
         per_thread /= 2;
@@ -187,6 +194,7 @@ frit_status shape_init(struct shape *s, const struct kir_module *module, uint32_
     find_even(s);
     s->per_thread = choose_per_thread(s, target);
     s->threads = s->phase->lanes / s->per_thread;
-    s->striped = s->per_thread > 1 && !(s->aligned && shape_has_chunks(s));
+    s->striped = s->per_thread > 1 && !s->phase->n_fragments &&
+                 !(s->aligned && shape_has_chunks(s));
     return FRIT_OK;
 }
