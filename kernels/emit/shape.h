@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How the lanes of a phase become threads of a device, and where neighbouring lanes of a thread
  * make one access.  A thread has `per_thread` lanes: where `striped`, lane j of thread t is
- * j * threads + t, else t * per_thread + j.  In a phase with fragments, `team_threads` threads have
- * the lanes of a team, or all threads those of a team that is the group.  For every emitter whose
- * target has threads. */
+ * j * threads + t, else t * per_thread + j.  For every emitter whose target has threads. */
 #ifndef EMIT_SHAPE_H
 #define EMIT_SHAPE_H
 
@@ -19,8 +17,8 @@
 struct shape_target {
     uint32_t max_threads;   /* of a group */
     uint32_t least_threads; /* a thread gets several lanes only if this many threads are left */
-    uint32_t team_threads;  /* that hold a fragment together, where the target has fragments */
     bool aligned;           /* the address of every argument is a multiple of 16 */
+    uint32_t team;          /* threads that hold a fragment together */
 };
 
 struct shape {
@@ -37,10 +35,10 @@ struct shape {
 frit_status shape_init(struct shape *out, const struct kir_module *module, uint32_t phase,
                        const struct facts *facts, const struct shape_target *target,
                        struct arena *arena, frit_err *err);
-/* How many neighbouring elements one access of a thread has, for an argument at this offset. */
+/* How many neighbouring elements one access of a thread has, for an argument, or a tile of the
+ * group, at this offset. */
 uint32_t shape_chunk(const struct shape *shape, uint32_t arg, uint32_t offset);
-/* Likewise for a tile with elements of so many bytes, wherever arguments are. */
-uint32_t shape_tile_chunk(const struct shape *shape, uint32_t bytes, uint32_t offset);
+uint32_t shape_tile_chunk(const struct shape *shape, uint32_t tile, uint32_t offset);
 /* How many lanes of a thread, from each multiple of it on, have one value. */
 uint32_t shape_run(const struct shape *shape, uint32_t value);
 /* Whether any access has several elements, or would have if arguments were aligned. */

@@ -83,8 +83,7 @@ static void load_words(struct emit *e, const struct access *a, uint32_t *out)
 
     raw = emit_load(e, type, pointer(e, a, type), a->n * a->bytes);
     for (uint32_t i = 0; i < count; i++) {
-        out[i] = count == 1 ? raw
-                            : EMIT(e, SPV_COMPOSITE_EXTRACT, emit_int_type(e, bits), raw, i);
+        out[i] = count == 1 ? raw : EMIT(e, SPV_COMPOSITE_EXTRACT, emit_int_type(e, bits), raw, i);
         if (bits < 32)
             out[i] = EMIT(e, SPV_U_CONVERT, emit_int_type(e, 32), out[i]);
     }

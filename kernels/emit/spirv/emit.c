@@ -16,6 +16,7 @@
 #include "emit/spirv/value.h"
 
 enum { PUSH_BASE = 0, PUSH_ZERO = 3, PUSH_BLOCK = 4 /* members of the push constants */ };
+enum { TEAM_LANES = 8 /* of a thread, in teams of more than a subgroup */ };
 enum { LEAST_THREADS = 32 /* if the subgroup size is unknown: the most common one */ };
 
 void emit_refuse(struct emit *e, const char *what)
@@ -277,8 +278,8 @@ static void (*const handlers[KIR_OPS])(struct emit *e, uint32_t at) = {
     [KIR_lane] = set_lanes,          [KIR_load] = access_load,
     [KIR_load_if] = access_load,     [KIR_store] = access_store,
     [KIR_store_if] = access_store,   [KIR_atomic_add] = access_atomic,
-    [KIR_tload] = tile_load,       [KIR_tstore] = tile_store,
-    [KIR_tstore_if] = tile_store,  [KIR_barrier] = group_barrier,
+    [KIR_tload] = tile_load,         [KIR_tstore] = tile_store,
+    [KIR_tstore_if] = tile_store,    [KIR_barrier] = group_barrier,
     [KIR_exchange] = group_exchange, [KIR_shift] = group_shift,
     [KIR_first] = group_first,       [KIR_for] = control_for,
     [KIR_phi] = control_phi,         [KIR_next] = control_next,
@@ -411,13 +412,21 @@ static frit_status alloc_arrays(struct emit *e)
     return FRIT_OK;
 }
 
+/* Threads of a team: a subgroup, or a whole group where that may have matrices. */
+static uint32_t team_threads(const struct emit *e)
+{
+    const uint32_t most = e->target->subgroup * TEAM_LANES, team = e->phase->team;
+
+    return team > most && e->target->matrices_of_group ? team / TEAM_LANES : e->target->subgroup;
+}
+
 static frit_status emit_phase(struct emit *e, uint32_t phase)
 {
     const struct shape_target target = {.max_threads = e->target->max_threads,
                                         .least_threads = e->target->subgroup ? e->target->subgroup
                                                                              : LEAST_THREADS,
-                                        .team_threads = e->target->subgroup,
-                                        .aligned = e->aligned};
+                                        .aligned = e->aligned,
+                                        .team = team_threads(e)};
 
     TRY(facts_init(&e->facts, e->module, phase, e->err));
     TRY(shape_init(&e->shape, e->module, phase, &e->facts, &target, &e->arena, e->err));

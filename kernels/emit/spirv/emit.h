@@ -46,10 +46,10 @@ struct emit {
     struct shape shape;
     struct spirv_code *code;
 
-    uint32_t *words;   /* per id of an even lane: a word with its bits and those of the next lane,
-                          where a load of 16-bit floats had it; 0: none.  NULL: not needed */
-    uint32_t *ids;     /* per instruction, one for each lane of a thread */
-    uint32_t stride;   /* of ids: lanes of a thread; in an `each` the shape has one of them only */
+    uint32_t *words; /* per id of an even lane: a word with its bits and those of the next lane,
+                        where a load of 16-bit floats had it; 0: none.  NULL: not needed */
+    uint32_t *ids;   /* per instruction, one for each lane of a thread */
+    uint32_t stride; /* of ids: lanes of a thread; in an `each` the shape has one of them only */
     struct open_loop loops[KIR_MAX_DEPTH + 1]; /* by level */
     struct region ifs[KIR_MAX_DEPTH + 1];
     uint32_t block;         /* label of the block being written */
@@ -59,9 +59,9 @@ struct emit {
     uint32_t zeros[KIR_TYPES][2]; /* per type: 0, without and with the sign bit */
     uint32_t *launch_words;       /* ids, per argument, then per parameter; 0: not loaded yet */
     struct spirv_tile *tiles;
-    uint32_t *fragments;          /* variables: per fragment */
+    uint32_t *fragments; /* variables: per fragment */
     struct open_each each;
-    uint32_t scratch[2];          /* workgroup memory for exchanges, of 32 and 64 bits */
+    uint32_t scratch[2];                   /* workgroup memory for exchanges, of 32 and 64 bits */
     uint32_t push, local_index, workgroup; /* variables */
     uint32_t glsl;                         /* id of the imported instruction set */
     uint32_t *globals;                     /* variables of the entry point */

@@ -141,9 +141,9 @@ void fragment_load(struct emit *e, uint32_t at)
     const struct kir_inst *inst = &e->phase->inst[at];
     const uint32_t fragment = kir_fragment_place_of(inst->imm).fragment;
     const struct matrix_place p = place_of(e, inst);
-    uint32_t id = spv_make(&e->build, SPV_IN_BODY, SPV_MATRIX_LOAD, matrix_type(e, fragment),
-                           (uint32_t[]){p.pointer, p.layout, p.stride, p.operands[0], p.operands[1]},
-                           3 + p.n);
+    uint32_t id = spv_make(
+        &e->build, SPV_IN_BODY, SPV_MATRIX_LOAD, matrix_type(e, fragment),
+        (uint32_t[]){p.pointer, p.layout, p.stride, p.operands[0], p.operands[1]}, 3 + p.n);
 
     EMIT_PUT(e, SPV_STORE, e->fragments[fragment], id);
 }
@@ -176,9 +176,11 @@ void fragment_multiply(struct emit *e, uint32_t at)
     uint32_t ids[3];
 
     for (uint32_t i = 0; i < 3; i++)
-        ids[i] = EMIT(e, SPV_LOAD, matrix_type(e, kir_factor(imm, i)), e->fragments[kir_factor(imm, i)]);
-    EMIT_PUT(e, SPV_STORE, e->fragments[kir_factor(imm, 0)],
-             EMIT(e, SPV_MATRIX_MUL_ADD, matrix_type(e, kir_factor(imm, 0)), ids[1], ids[2], ids[0]));
+        ids[i] =
+            EMIT(e, SPV_LOAD, matrix_type(e, kir_factor(imm, i)), e->fragments[kir_factor(imm, i)]);
+    EMIT_PUT(
+        e, SPV_STORE, e->fragments[kir_factor(imm, 0)],
+        EMIT(e, SPV_MATRIX_MUL_ADD, matrix_type(e, kir_factor(imm, 0)), ids[1], ids[2], ids[0]));
 }
 
 /* ---- elements ---- */
@@ -187,7 +189,8 @@ void fragment_each(struct emit *e, uint32_t at)
 {
     const struct kir_inst *inst = &e->phase->inst[at];
     const uint32_t fragment = (uint32_t)inst->imm, type = emit_type(e, inst->type);
-    uint32_t word = emit_int_type(e, 32), before = e->block, head = spv_id(&e->build), counter, length;
+    uint32_t word = emit_int_type(e, 32), before = e->block, head = spv_id(&e->build), counter,
+             length;
     struct open_each *each = &e->each;
 
     *each = (struct open_each){.head = head,

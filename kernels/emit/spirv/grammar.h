@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers of the SPIR-V specification (unified 1, version 1.5), of the extensions KHR_cooperative_matrix
- * and KHR_bfloat16, and of GLSL.std.450: those in use. */
+/* Numbers of the SPIR-V specification (unified 1, version 1.5), of the extensions
+ * KHR_cooperative_matrix and KHR_bfloat16, and of GLSL.std.450: those in use. */
 #ifndef EMIT_SPIRV_GRAMMAR_H
 #define EMIT_SPIRV_GRAMMAR_H
 
@@ -173,7 +173,8 @@ enum {
     SPV_SCOPE_SUBGROUP = 3,
     SPV_SCOPE_QUEUE_FAMILY = 5,
     SPV_SEMANTICS_TILES = 0x8 | 0x100, /* acquire and release of workgroup memory */
-    SPV_SEMANTICS_CHAINS = 0x2000 | 0x4000 /* with the Vulkan memory model: make available, visible */
+    SPV_SEMANTICS_CHAINS =
+        0x2000 | 0x4000 /* with the Vulkan memory model: make available, visible */
 };
 
 enum glsl_op {

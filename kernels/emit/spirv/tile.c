@@ -28,15 +28,13 @@ static uint32_t least(uint32_t a, uint32_t b)
 /* Elements of a unit that an instruction allows for the tile. */
 static uint32_t allowed_unit(const struct emit *e, const struct kir_inst *inst, uint32_t tile)
 {
-    const uint32_t bytes = kir_tile_bytes(&e->phase->tiles[tile]);
-
     switch (inst->op) {
     case KIR_tload:
     case KIR_tstore:
     case KIR_tstore_if:
-        return inst->imm != tile               ? UNIT_MAX
-               : inst->op == KIR_tstore_if     ? 1
-                                               : shape_tile_chunk(&e->shape, bytes, inst->a[0]);
+        return inst->imm != tile           ? UNIT_MAX
+               : inst->op == KIR_tstore_if ? 1
+                                           : shape_tile_chunk(&e->shape, tile, inst->a[0]);
     case KIR_mload:
     case KIR_mstore:
         if (!kir_fragment_place_of(inst->imm).is_tile ||

@@ -8,7 +8,7 @@
 /* A tile of the phase as a variable. */
 struct spirv_tile {
     uint32_t *variables; /* one for each lane of a thread; of the group all the same */
-    uint32_t unit;       /* elements that one access has, a power of two: a vector if more than one */
+    uint32_t unit; /* elements that one access has, a power of two: a vector if more than one */
     uint32_t unit_type;
 };
 
