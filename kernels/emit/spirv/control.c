@@ -3,6 +3,7 @@
  * words already written when the loop ends. */
 #include "emit/spirv/control.h"
 
+#include "emit/spirv/tile.h"
 #include "emit/spirv/value.h"
 
 void emit_label(struct emit *e, uint32_t label)
@@ -101,6 +102,7 @@ void control_for(struct emit *e, uint32_t at)
     uint32_t begin = e->module->links[inst->a[0]], end = e->module->links[inst->a[0] + 1];
     uint32_t before = e->block, body = spv_id(&e->build), n = count_phis(e, at), test;
 
+    tile_end_copies(e);
     *loop = (struct open_loop){spv_id(&e->build), spv_id(&e->build), spv_id(&e->build), 0, 0};
     for (uint32_t i = at + 1; i <= at + n; i++) {
         for (uint32_t j = 0; j < count_distinct_ids(e, i); j++)
@@ -132,6 +134,7 @@ void control_next(struct emit *e, uint32_t at)
     const struct open_loop *loop = &e->loops[begin->level];
     uint32_t where = loop->phis + PHI_SECOND;
 
+    tile_end_copies(e);
     EMIT_PUT(e, SPV_BRANCH, loop->resume);
     emit_label(e, loop->resume);
     patch(e, where,
@@ -152,10 +155,12 @@ void control_if(struct emit *e, uint32_t at)
 {
     const struct kir_inst *inst = &e->phase->inst[at];
 
+    tile_end_copies(e);
     e->ifs[inst->level] = emit_if(e, emit_id(e, inst->a[0], 0));
 }
 
 void control_end(struct emit *e, uint32_t at)
 {
+    tile_end_copies(e);
     emit_end_if(e, &e->ifs[e->phase->inst[e->phase->inst[at].pair].level]);
 }

@@ -25,6 +25,13 @@ struct open_each {
     uint32_t element; /* pointer */
 };
 
+/* What a copy has loaded and not stored yet. */
+struct open_copy {
+    uint32_t pointer, value;
+};
+
+enum { EMIT_COPIES = 64 };
+
 /* Code that runs under a condition. */
 struct region {
     uint32_t from; /* label of the block that branches to `merge` when the code does not run */
@@ -61,6 +68,8 @@ struct emit {
     struct spirv_tile *tiles;
     uint32_t *fragments; /* variables: per fragment */
     struct open_each each;
+    uint32_t n_copies;
+    struct open_copy copies[EMIT_COPIES];
     uint32_t scratch[2];                   /* workgroup memory for exchanges, of 32 and 64 bits */
     uint32_t push, local_index, workgroup; /* variables */
     uint32_t glsl;                         /* id of the imported instruction set */

@@ -250,7 +250,8 @@ static uint16_t half_of(uint32_t dtype, int value)
     return half_store((float)value, frit_dtype_info_of(dtype).fraction);
 }
 
-static void run_form(const struct form *form)
+/* As many lanes as the form says, or as every matrix has elements. */
+static void run_form(struct form *form)
 {
     const struct kir_fragment_shape *s = &form->shape;
     uint16_t left[2048], right[2048], out[2048] = {0};
@@ -264,6 +265,9 @@ static void run_form(const struct form *form)
         left[i] = half_of(s->dtype, (int)(i * 7 % 17) - 8);
         right[i] = half_of(s->dtype, (int)(i * 5 % 13) - 6);
     }
+    while (form->per_thread * 32 > s->m * s->n ||
+           form->per_thread * 32 * TEAMS > STEPS * s->k * s->n)
+        form->per_thread /= 2;
     build_form(&m, form);
     if (kir_verify(&m, NULL, &err))
         fail_msg("%s", err.text);
