@@ -369,7 +369,7 @@ uint32_t rig_match(const struct schedule *schedule, const struct block *block, b
 {
     uint32_t covered;
 
-    return match_block(schedule, block, &covered, open, NULL) ? 0 : covered;
+    return match_block(schedule, NULL, block, &covered, open, NULL) ? 0 : covered;
 }
 
 frit_status rig_build(struct rig *rig, const struct schedule *schedule)
@@ -378,10 +378,12 @@ frit_status rig_build(struct rig *rig, const struct schedule *schedule)
                       &rig->module, &rig->numbers, false};
     frit_err err = ERR_INIT;
     frit_status status;
+    uint32_t covered;
     bool open;
 
     rig_push(rig);
-    if (rig_match(schedule, &rig->block, &open) != rig->n_ops)
+    if (match_block(schedule, &rig->target, &rig->block, &covered, &open, NULL) ||
+        covered != rig->n_ops)
         return FRIT_UNSUPPORTED;
     assert_int_equal(block_close(&rig->block, rig->n_ops, &err), FRIT_OK);
     fill_sig(rig);
