@@ -135,6 +135,7 @@ static void fill_shapes(const struct adapter *adapter, const struct spirv_target
                         struct kir_target *out)
 {
     out->team = target->matrices ? target->subgroup : 0;
+    out->fragment_bytes = target->matrices ? target->shared_bytes : 0;
     for (uint32_t i = 0; i < adapter->n_shapes; i++)
         if (adapter->shapes[i].dtype == FRIT_BF16 ? target->matrices_bf16 : target->matrices_f16)
             out->shapes[out->n_shapes++] = adapter->shapes[i];
