@@ -265,6 +265,47 @@ uint32_t emit_lane(struct emit *e, uint32_t j)
     return j ? EMIT(e, SPV_I_ADD, word, first, emit_u32(e, j * stride)) : first;
 }
 
+/* ---- blocks ---- */
+
+void emit_label(struct emit *e, uint32_t label)
+{
+    EMIT_PUT(e, SPV_LABEL, label);
+    e->block = label;
+}
+
+void emit_patch(struct emit *e, uint32_t where, uint32_t id)
+{
+    if (!e->build.failed)
+        e->build.section[SPV_IN_BODY].word[where] = id;
+}
+
+struct region emit_if(struct emit *e, uint32_t condition)
+{
+    struct region region = {.from = e->block, .merge = spv_id(&e->build)};
+    uint32_t inner = spv_id(&e->build);
+
+    EMIT_PUT(e, SPV_SELECTION_MERGE, region.merge, 0);
+    EMIT_PUT(e, SPV_BRANCH_CONDITIONAL, condition, inner, region.merge);
+    region.patch = e->build.section[SPV_IN_BODY].n - 1;
+    emit_label(e, inner);
+    return region;
+}
+
+void emit_else(struct emit *e, struct region *region)
+{
+    uint32_t label = spv_id(&e->build);
+
+    emit_patch(e, region->patch, label);
+    EMIT_PUT(e, SPV_BRANCH, region->merge);
+    emit_label(e, label);
+}
+
+void emit_end_if(struct emit *e, const struct region *region)
+{
+    EMIT_PUT(e, SPV_BRANCH, region->merge);
+    emit_label(e, region->merge);
+}
+
 /* ---- instructions ---- */
 
 static void set_lanes(struct emit *e, uint32_t at)

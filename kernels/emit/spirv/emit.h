@@ -148,13 +148,13 @@ uint32_t emit_zero(struct emit *e, uint32_t kir_type, bool minus);
 /* The number in the group of this thread's lane j. */
 uint32_t emit_lane(struct emit *e, uint32_t j);
 
-/* ---- control.c ---- */
-
 /* Begins code that runs where `condition` is true; emit_end_if ends it. */
 struct region emit_if(struct emit *e, uint32_t condition);
 /* Begins the code that runs where it is false; `from` is for the caller to set. */
 void emit_else(struct emit *e, struct region *region);
 void emit_label(struct emit *e, uint32_t label);
 void emit_end_if(struct emit *e, const struct region *region);
+/* Sets a word of BODY to an id. */
+void emit_patch(struct emit *e, uint32_t where, uint32_t id);
 
 #endif
