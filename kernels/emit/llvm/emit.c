@@ -14,6 +14,7 @@
 #include "emit/llvm/divide.h"
 #include "emit/llvm/group.h"
 #include "emit/llvm/memory.h"
+#include "emit/llvm/nibble.h"
 #include "emit/llvm/rows.h"
 #include "emit/llvm/value.h"
 
@@ -112,6 +113,10 @@ static void emit_row(struct ll *l, uint32_t at)
             a[k] = l->scalar[inst->a[k]];
         l->wide = false;
         ll_set(l, at, ll_row(l, inst, a));
+        return;
+    }
+    if (ll_is_nibble(l, at)) {
+        ll_nibble(l, at);
         return;
     }
     if (is_low_bits(l, at)) {
