@@ -358,6 +358,7 @@ static void choose_splits(struct contract *c, int64_t *n)
 {
     c->slices.n_splits = (uint32_t)tiles_of(c->n_k, SUM_BLOCK_CONTRACT);
     c->rounds = STREAM_ROUNDS;
+    c->down_by_line = c->turns = false; /* sums are stored by numbers of places */
     *n *= c->slices.n_splits;
 }
 
@@ -371,7 +372,8 @@ static void choose_turn(struct contract *c)
     int64_t points = contract_points(space, c->down->tag), line, tiles;
     uint32_t places;
 
-    if (dim == SPACE_DIMS || apart == SPACE_DIMS || !contract_has_vectors(c) || !c->n_k)
+    if (dim == SPACE_DIMS || apart == SPACE_DIMS || !contract_has_vectors(c) || !c->n_k ||
+        !expr_can_shift(&c->e, dim))
         return;
     line = space->extent[dim];
     places = places_for(c->n_down, line);
