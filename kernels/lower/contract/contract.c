@@ -7,6 +7,7 @@
 
 #include "base/fail.h"
 #include "lower/contract/contract_blocks.h"
+#include "lower/contract/contract_fragment.h"
 #include "lower/contract/contract_pack.h"
 #include "lower/contract/contract_pad.h"
 #include "lower/rows/rows.h"
@@ -25,9 +26,12 @@ enum {
     MANY_DOT_LANES = 384, /* likewise for more */
     TILE_PLACES = 4,      /* of a lane at most */
     PACK_LANES = 64,
+    GROUP_WIDTHS = 2,     /* of packed lanes, in a group */
     LEAST_PACKED = 32,    /* lanes that fill the vectors of a lane's sums */
     PACK_LEAST = 1 << 15, /* elements */
     PACK_MAX = 1 << 29,
+    LEAST_TURNED = 4,     /* places of a lane */
+    LINE_PART = 8,        /* places that idle at ends of lines are that part of all at most */
     KEPT_READERS = 8,     /* of a copy that is kept, at least */
     KEPT_PRODUCTS = 16,   /* likewise, of a sum */
     KEPT_LARGE = 1 << 18, /* elements of one that could be read where it is, at least: beyond caches
@@ -35,7 +39,9 @@ enum {
     LEAST_DOT = 32,       /* a sum of that many is worth lanes of its own */
     LEAST_ROUNDS = 32,    /* of lanes along k, which pay for adding them up */
     GATHER_COST = 8,      /* of an access whose lanes lie apart, in accesses of neighbours */
-    APART_COST = 12       /* of storing a result whose lanes lie apart, in products */
+    APART_COST = 12,      /* of storing a result whose lanes lie apart, in products */
+    TURN_COST = 8,        /* likewise, turned */
+    PACK_COST = 6         /* likewise, of packing an element that is not kept */
 };
 
 /* ---- matching ---- */
@@ -123,6 +129,13 @@ static bool contract_match_alone(struct matcher *m, const struct block *block)
 }
 
 /* ---- how lanes lie ---- */
+
+bool contract_has_vectors(const struct contract *c)
+{
+    const struct kir_target *target = c->e.s->target;
+
+    return target->lanes_interleaved && !target->stages_tiles;
+}
 
 /* The loads that a side's elements are made of. */
 static void find_loads(struct contract *c, struct contract_side *side)
@@ -227,35 +240,83 @@ static bool is_packed(const struct contract *c, const struct contract_side *side
                        (contract_points(space, side->tag) / line);
 }
 
-/* Storing the results with lanes along a side whose neighbours lie apart, likewise. */
-static uint64_t store_cost(const struct contract *c, uint32_t dim)
+/* Whether neighbours along `dim` are neighbours in all that is stored, and those along `apart` are
+ * not. */
+static bool stores_lie_along(const struct contract *c, uint32_t dim, uint32_t apart)
 {
-    uint64_t cost = 0;
+    for (uint32_t i = 0; i < c->e.n_stores; i++) {
+        const int64_t *k = c->e.stores[i].at.k;
+
+        if (k[dim] != 1 || (k[apart] >= -1 && k[apart] <= 1))
+            return false;
+    }
+    return c->e.n_stores > 0;
+}
+
+/* Storing the results with lanes along a side whose neighbours lie apart, likewise: turned if they
+ * lie along `other`. */
+static uint64_t store_cost(const struct contract *c, uint32_t dim, uint32_t other)
+{
+    bool turned = contract_has_vectors(c) && other != SPACE_DIMS &&
+                  c->e.space.extent[other] >= LEAST_TURNED && stores_lie_along(c, other, dim);
+    uint64_t each = 1024 * (uint64_t)(turned ? TURN_COST : APART_COST) / (uint64_t)c->n_k, cost = 0;
 
     for (uint32_t i = 0; i < c->e.n_stores; i++) {
         int64_t k = c->e.stores[i].at.k[dim];
 
         if (k < -1 || k > 1)
-            cost += 1024 * (uint64_t)APART_COST / (uint64_t)c->n_k;
+            cost += each;
     }
     return cost;
+}
+
+/* Packing a side, likewise. */
+static uint64_t pack_cost(const struct contract *c, const struct contract_side *side)
+{
+    uint32_t readers = side == &c->a ? CONTRACT_N : CONTRACT_M;
+
+    if (!contract_has_vectors(c) || pack_can_keep(c, side))
+        return 0;
+    return 1024 * (uint64_t)PACK_COST / (uint64_t)contract_points(&c->e.space, readers);
+}
+
+/* The group with which n lanes cost least: what idles, and beginning a group. */
+static uint32_t lanes_for(uint32_t most, int64_t n)
+{
+    uint32_t best = most;
+
+    for (uint32_t lanes = most; lanes >= LEAST_LANES; lanes /= 2)
+        if (tiles_of(n, lanes) * (lanes + GROUP_COST) < tiles_of(n, best) * (best + GROUP_COST))
+            best = lanes;
+    return best;
+}
+
+/* Lanes of all groups along a packed line. */
+static uint64_t packed_lanes(const struct contract *c, int64_t line)
+{
+    uint32_t most = GROUP_WIDTHS * sched_tuning(c->e.s).pack_lanes, lanes;
+
+    lanes = lanes_for(most < c->e.s->target->lanes ? most : c->e.s->target->lanes, line);
+    return (uint64_t)tiles_of(line, lanes) * lanes;
 }
 
 /* What a product costs with lanes along a side, in 1024ths of one where all lanes work and load
  * neighbours. */
 static uint64_t side_cost(const struct contract *c, const struct contract_side *side)
 {
-    int64_t n = line_of(c, side), lanes = (n + LEAST_LANES - 1) / LEAST_LANES * LEAST_LANES;
+    int64_t n = line_of(c, side), lanes = tiles_of(n, LEAST_LANES) * LEAST_LANES;
     uint32_t dim = contract_last_dim(&c->e.space, side->tag);
+    uint32_t other = contract_last_dim(&c->e.space, side == &c->a ? CONTRACT_N : CONTRACT_M);
     uint64_t cost = 1024 * (uint64_t)lanes / (uint64_t)n;
 
     if (dim == SPACE_DIMS || !c->n_k)
         return cost;
     if (is_packed(c, side))
-        return cost + store_cost(c, dim);
+        return packed_lanes(c, n) * 1024 / (uint64_t)n + store_cost(c, dim, other) +
+               pack_cost(c, side);
     if (n != c->e.space.extent[dim])
         return cost * GATHER_COST;
-    return cost * contract_line_cost(c, side, dim) + store_cost(c, dim);
+    return cost * contract_line_cost(c, side, dim) + store_cost(c, dim, other);
 }
 
 /* Likewise with lanes along k: their sums are added up at the end. */
@@ -268,17 +329,6 @@ static uint64_t dots_cost(const struct contract *c)
     worst = contract_line_cost(c, &c->a, dim);
     other = contract_line_cost(c, &c->b, dim);
     return 2048 * (uint64_t)(worst > other ? worst : other);
-}
-
-/* The group with which n lanes cost least: what idles, and beginning a group. */
-static uint32_t lanes_for(uint32_t most, int64_t n)
-{
-    uint32_t best = most;
-
-    for (uint32_t lanes = most; lanes >= LEAST_LANES; lanes /= 2)
-        if (tiles_of(n, lanes) * (lanes + GROUP_COST) < tiles_of(n, best) * (best + GROUP_COST))
-            best = lanes;
-    return best;
 }
 
 /* How many places a lane has: each round of them costs their products and a load more. */
@@ -317,20 +367,64 @@ static void limit_lanes(struct contract *c)
         c->lanes /= 2;
 }
 
+/* Keeps a lane's places on a line where that costs few more of them, and turns them if the results
+ * lie along such lines. */
+static void choose_turn(struct contract *c)
+{
+    const struct space *space = &c->e.space;
+    uint32_t dim = contract_last_dim(space, c->down->tag);
+    uint32_t apart = contract_last_dim(space, c->across->tag);
+    int64_t points = contract_points(space, c->down->tag), line, tiles;
+    uint32_t places;
+
+    if (dim == SPACE_DIMS || apart == SPACE_DIMS || !contract_has_vectors(c) || !c->n_k)
+        return;
+    line = space->extent[dim];
+    places = places_for(c->n_down, line);
+    tiles = points / line * tiles_of(line, places);
+    if (places < LEAST_TURNED || tiles * (places + 1) * LINE_PART > tiles_of(points, c->n_down) *
+                                                                        (c->n_down + 1) *
+                                                                        (LINE_PART + 1))
+        return;
+    c->n_down = places;
+    c->down_by_line = true;
+    c->turns = stores_lie_along(c, dim, apart);
+}
+
+/* Lanes of a group on a packed line, with so many sums each.  Where these leave registers for one
+ * width of packed lanes alone, a group has several after each other, which read the other side from
+ * the first cache. */
+static uint32_t most_packed(const struct contract *c, uint32_t places)
+{
+    const struct kir_target *target = c->e.s->target;
+    uint32_t lanes = sched_tuning(c->e.s).pack_lanes;
+
+    if (contract_has_vectors(c) && 4 * places > target->registers / 4 * 3)
+        lanes *= GROUP_WIDTHS;
+    return lanes < target->lanes ? lanes : target->lanes;
+}
+
+/* The most places of a lane. */
+static uint32_t most_places(const struct contract *c)
+{
+    return c->e.s->target->registers > 16 ? MANY_ROWS : FEW_ROWS;
+}
+
 static void choose_lines(struct contract *c)
 {
     const struct kir_target *target = c->e.s->target;
-    const uint32_t most = target->lanes, packed = sched_tuning(c->e.s).pack_lanes;
+    const uint32_t packed = sched_tuning(c->e.s).pack_lanes;
     int64_t line = line_of(c, c->across), others;
     uint32_t each;
 
     c->pack.used = c->n_k && is_packed(c, c->across);
     contract_cut_line(c, line);
-    c->lanes = lanes_for(c->pack.used && most > packed ? packed : most, line);
-    c->n_down = places_for(target->registers > 16 ? MANY_ROWS : FEW_ROWS,
-                           contract_points(&c->e.space, c->down->tag));
-    limit_lanes(c);
+    c->n_down = places_for(most_places(c), contract_points(&c->e.space, c->down->tag));
     c->n_across = 1;
+    choose_turn(c);
+    c->lanes = lanes_for(c->pack.used ? most_packed(c, c->n_down) : target->lanes, line);
+    limit_lanes(c);
+    c->pack.width = c->lanes < packed ? c->lanes : packed;
     others = contract_points(&c->e.space, CONTRACT_BOTH) *
              tiles_of(contract_points(&c->e.space, c->down->tag), c->n_down);
     each = others == 1 ? READERS_PER_UNIT : GROUPS_PER_UNIT;
@@ -404,6 +498,10 @@ static void choose_form(struct contract *c)
     b = side_cost(c, &c->b);
     if (contract_fits_slices(c)) {
         contract_choose_slices(c);
+        return;
+    }
+    if (contract_fits_fragments(c)) {
+        contract_choose_fragments(c);
         return;
     }
     if (fits_tiles(c)) {
@@ -492,7 +590,7 @@ static frit_status build(struct contract *c, frit_err *err)
     delinearize_init(&c->b.points, &c->e, CONTRACT_N);
     delinearize_init(&c->k, &c->e, CONTRACT_K);
     TRY(expr_status(&c->e, err));
-    groups = c->both.count * tiles_of(c->down->points.count, contract_height(c)) *
+    groups = c->both.count * contract_down_tiles(c) *
              tiles_of(c->across->points.count, contract_width(c));
     if (c->form == CONTRACT_SLICES)
         groups *= c->slices.n_splits;

@@ -26,7 +26,8 @@ enum contract_form {
     CONTRACT_LINES, /* lanes along `across`, each sums alone */
     CONTRACT_DOTS,  /* lanes along k, whose one dim is long: their sums are added up at the end */
     CONTRACT_TILES, /* lanes along both; elements of both sides go through tiles of the group */
-    CONTRACT_SLICES /* lanes along `across` and along k, which groups may share too */
+    CONTRACT_FRAGMENTS, /* teams of lanes multiply fragments */
+    CONTRACT_SLICES     /* lanes along `across` and along k, which groups may share too */
 };
 
 /* TILES: lanes along each side, and k in a tile. */
@@ -49,12 +50,22 @@ struct contract_slices {
     uint32_t partial;    /* argument: their sums */
 };
 
+/* FRAGMENTS: lanes of a thread, and k in a slot of the tile. */
+enum { FRAGMENT_CHUNK = 8, FRAGMENT_DEPTH = 32 };
+
+struct contract_fragments {
+    uint32_t dtype;             /* of what is multiplied */
+    uint32_t tile[2], teams[2]; /* of a group, down and across */
+    uint32_t stages;            /* slots of tiles, a power of two */
+};
+
 /* A copy of side `across`, in the order in which the sums read it; see contract_pack.c. */
 struct contract_pack {
     bool used;
     bool is_kept;     /* in memory derived from the operand; else in the workspace */
     bool is_numbered; /* `number` is planned; else k has one dim at most */
     uint32_t number;  /* coordinate of the contraction's expr: the row-major number of k */
+    uint32_t width;   /* lanes whose elements lie together, at most those of a group */
     uint32_t arg;     /* argument: the copy */
     int64_t first;    /* element of the argument where it begins */
 };
@@ -102,11 +113,14 @@ struct contract {
     uint32_t lanes;
     uint32_t n_down, n_across; /* places of a lane along each side; LINES: 1 across; SLICES: a power
                                   of two across */
+    bool down_by_line; /* LINES: a lane's places along `down` lie on one line of its last dim */
+    bool turns;        /* then: results are stored with lanes along `down`; see contract_turn.c */
     struct contract_pack pack; /* LINES */
     struct contract_blocks blocks;
     struct contract_pad pad;             /* b.node is BLOCK_NONE then */
     struct contract_workspace workspace; /* of copies */
     struct contract_slices slices;
+    struct contract_fragments fragments;
 };
 
 /* One row of ops.def: dims are appended to the space, root and the nodes of a, b and bias planned.
@@ -124,6 +138,8 @@ static inline int64_t tiles_of(int64_t n, uint32_t each)
 /* NULL: the op is none. */
 const struct contract_row *contract_row_of(uint32_t op);
 
+/* Whether lanes are parts of a processor's vectors, which read neighbours alone well. */
+bool contract_has_vectors(const struct contract *c);
 /* What loading elements of a side costs a line of lanes along a dim, 1 where they are neighbours:
  * the worst of its loads. */
 uint32_t contract_line_cost(const struct contract *c, const struct contract_side *side,
@@ -137,8 +153,12 @@ void contract_cut_line(struct contract *c, int64_t line);
 /* Whether SLICES is the form: a long sum, and few places along one side. */
 bool contract_fits_slices(const struct contract *c);
 void contract_choose_slices(struct contract *c);
+/* The node of a side's elements as they are multiplied by fragments: without a cast to F32. */
+uint32_t contract_factor_node(const struct contract *c, const struct contract_side *side);
 /* Of the sums. */
 enum kir_type contract_type(const struct contract *c);
+/* Tiles of places along `down`. */
+int64_t contract_down_tiles(const struct contract *c);
 /* Places of a group along each side. */
 uint32_t contract_height(const struct contract *c);
 uint32_t contract_width(const struct contract *c);

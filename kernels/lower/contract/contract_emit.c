@@ -9,13 +9,25 @@
 #include "lower/contract/contract_emit.h"
 
 #include "lower/contract/contract_blocks.h"
+#include "lower/contract/contract_fragment.h"
 #include "lower/contract/contract_pack.h"
 #include "lower/contract/contract_pad.h"
 #include "lower/contract/contract_slices_emit.h"
 #include "lower/contract/contract_tile.h"
+#include "lower/contract/contract_turn.h"
 #include "lower/rows/rows.h"
 
 /* ---- products ---- */
+
+void work_set_place(const struct contract_emitter *w, uint32_t side, uint32_t place)
+{
+    const struct delinearizer *points = &w->side[side]->points;
+
+    if (side == DOWN && w->c->down_by_line)
+        expr_set(w->e, points->dim[points->n - 1], place);
+    else
+        delinearize_set(points, w->e, place);
+}
 
 uint32_t work_element(const struct contract_emitter *w, uint32_t side, uint32_t place,
                       uint32_t mask)
@@ -24,7 +36,7 @@ uint32_t work_element(const struct contract_emitter *w, uint32_t side, uint32_t 
 
     expr_mask(w->e, mask);
     if (place != KIR_NONE)
-        delinearize_set(&w->side[side]->points, w->e, place);
+        work_set_place(w, side, place);
     value = w->c->pad.used && w->side[side] == &w->c->b ? pad_element(w, mask)
                                                         : expr_value(w->e, w->side[side]->node);
     expr_release(w->e, mark);
@@ -242,13 +254,16 @@ static void emit_sums(const struct contract_emitter *w, uint32_t *sums)
 
 /* ---- results ---- */
 
-void work_finish(const struct contract_emitter *w, uint32_t sum)
+uint32_t work_add_bias(const struct contract_emitter *w, uint32_t sum)
+{
+    return w->c->bias == BLOCK_NONE ? sum : op2(w, KIR_add, sum, expr_value(w->e, w->c->bias));
+}
+
+void work_store(const struct contract_emitter *w, uint32_t sum)
 {
     const struct expr_node *result = &w->e->nodes[w->c->result];
     uint32_t dtype = w->e->s->block->values[result->value].dtype;
 
-    if (w->c->bias != BLOCK_NONE)
-        sum = op2(w, KIR_add, sum, expr_value(w->e, w->c->bias));
     expr_bind(w->e, w->c->result, lower_fit(w->m, dtype, sum));
     for (uint32_t i = 0; i < w->e->n_stores; i++)
         expr_value(w->e, w->e->stores[i].node);
@@ -262,9 +277,9 @@ static void emit_result(const struct contract_emitter *w, uint32_t i, uint32_t j
     uint32_t mark = expr_mark(w->e), ok[2] = {w->ok[DOWN][i], w->ok[ACROSS][j]}, mask = w->mask;
     bool branches = w->c->form != CONTRACT_TILES; /* the same places in all lanes */
 
-    delinearize_set(&w->side[DOWN]->points, w->e, w->place[DOWN][i]);
+    work_set_place(w, DOWN, w->place[DOWN][i]);
     if (w->place[ACROSS][j] != KIR_NONE)
-        delinearize_set(&w->side[ACROSS]->points, w->e, w->place[ACROSS][j]);
+        work_set_place(w, ACROSS, w->place[ACROSS][j]);
     if (w->c->blocks.used)
         blocks_set_place(w, j);
     for (uint32_t s = DOWN; s <= ACROSS; s++) {
@@ -309,13 +324,31 @@ uint32_t work_begin(struct contract_emitter *w, uint32_t lanes)
     return sched_wide(w->e->s, kir_emit_imm(w->m, KIR_group, 0, KIR_NONE, KIR_NONE, KIR_NONE));
 }
 
+/* Sets the dims around the lines on which places lie, of which a line has `count`; returns the
+ * number of the tile on its line. */
+static uint32_t set_line_of_places(const struct contract_emitter *w, uint32_t tile, int64_t count)
+{
+    struct delinearizer around = w->c->down->points;
+    uint32_t rest = work_part(w, &tile, tiles_of(count, w->n_places[DOWN]));
+
+    around.n--;
+    delinearize_set(&around, w->e, tile);
+    return rest;
+}
+
 /* The group's places from tile * n on, n of them. */
 static void set_places(struct contract_emitter *w, uint32_t side, uint32_t tile)
 {
+    const struct delinearizer *points = &w->side[side]->points;
     uint32_t n = w->n_places[side], last = KIR_NONE, end = KIR_NONE, *places = w->place[side];
-    uint32_t first = op2(w, KIR_mul, tile, index_const(w, n));
-    int64_t count = w->side[side]->points.count;
+    int64_t count = points->count;
+    uint32_t first;
 
+    if (side == DOWN && w->c->down_by_line) {
+        count = w->e->space.extent[points->dim[points->n - 1]];
+        tile = set_line_of_places(w, tile, count);
+    }
+    first = op2(w, KIR_mul, tile, index_const(w, n));
     if (count % n) {
         last = sched_add_index(w->e->s, count - 1);
         end = sched_add_index(w->e->s, count);
@@ -334,9 +367,11 @@ static void set_places(struct contract_emitter *w, uint32_t side, uint32_t tile)
 static void set_line(struct contract_emitter *w, uint32_t tile)
 {
     const struct delinearizer *points = &w->side[ACROSS]->points;
-    uint32_t place = op2(w, KIR_mul, tile, index_const(w, w->c->lanes));
+    uint32_t place;
 
-    place = op2(w, KIR_add, place, w->lane);
+    w->before_line = expr_mark(w->e);
+    w->line_begin = op2(w, KIR_mul, tile, index_const(w, w->c->lanes));
+    place = op2(w, KIR_add, w->line_begin, w->lane);
     if (points->count % w->c->lanes)
         w->mask = op2(w, KIR_lt, place, sched_add_index(w->e->s, points->count));
     delinearize_set(points, w->e, place);
@@ -361,17 +396,30 @@ static void set_group(struct contract_emitter *w, uint32_t down, uint32_t across
         set_line(w, across);
 }
 
+int64_t contract_down_tiles(const struct contract *c)
+{
+    const struct delinearizer *points = &c->down->points;
+    int64_t line = points->count;
+
+    if (c->down_by_line)
+        line = c->e.space.extent[points->dim[points->n - 1]];
+    return points->count / line * tiles_of(line, contract_height(c));
+}
+
 uint32_t contract_height(const struct contract *c)
 {
-    return c->form == CONTRACT_TILES ? c->n_down * CONTRACT_EDGE : c->n_down;
+    return c->form == CONTRACT_TILES       ? c->n_down * CONTRACT_EDGE
+           : c->form == CONTRACT_FRAGMENTS ? c->fragments.tile[DOWN]
+                                           : c->n_down;
 }
 
 uint32_t contract_width(const struct contract *c)
 {
-    return c->form == CONTRACT_TILES    ? c->n_across * CONTRACT_EDGE
-           : c->form == CONTRACT_SLICES ? c->n_across * c->slices.wide
-           : c->form == CONTRACT_DOTS   ? c->n_across
-                                        : c->lanes;
+    return c->form == CONTRACT_TILES       ? c->n_across * CONTRACT_EDGE
+           : c->form == CONTRACT_FRAGMENTS ? c->fragments.tile[ACROSS]
+           : c->form == CONTRACT_SLICES    ? c->n_across * c->slices.wide
+           : c->form == CONTRACT_DOTS      ? c->n_across
+                                           : c->lanes;
 }
 
 enum kir_type contract_type(const struct contract *c)
@@ -434,10 +482,14 @@ void contract_emit(struct contract *c)
     uint32_t group, down, across, sums[CONTRACT_SUMS] = {0};
 
     w.type = contract_type(c);
+    if (c->form == CONTRACT_FRAGMENTS) {
+        fragment_emit(&w);
+        return;
+    }
     group = work_begin(&w, c->lanes);
     delinearize_phase(&c->down->points, w.e);
     begin_k(&w);
-    down = work_part(&w, &group, tiles_of(c->down->points.count, contract_height(c)));
+    down = work_part(&w, &group, contract_down_tiles(c));
     if (c->pack.used)
         w.panel = pack_first(&w, group);
     across = work_part(&w, &group, tiles_of(c->across->points.count, contract_width(c)));
@@ -454,6 +506,10 @@ void contract_emit(struct contract *c)
         return;
     }
     emit_sums(&w, sums);
+    if (c->turns) {
+        turn_results(&w, sums);
+        return;
+    }
     for (uint32_t i = 0; i < c->n_down; i++)
         for (uint32_t j = 0; j < c->n_across; j++)
             emit_result(&w, i, j, sums[i * c->n_across + j]);

@@ -21,7 +21,10 @@ struct contract_emitter {
     uint32_t n_places[2]; /* of a lane, or of the group where lanes lie along k */
     uint32_t place[2][CONTRACT_SUMS];
     uint32_t ok[2][CONTRACT_SUMS]; /* KIR_B: the place is not beyond the end; KIR_NONE: surely */
-    /* TILES. */
+    /* LINES. */
+    uint32_t line_begin;  /* the group's first place across */
+    uint32_t before_line; /* mark: places across are not set */
+    /* TILES, FRAGMENTS. */
     uint32_t tile[2];   /* numbers */
     uint32_t corner[2]; /* first places of the group */
     uint32_t end[2];    /* parameters: places that there are */
@@ -70,8 +73,17 @@ uint32_t work_element(const struct contract_emitter *w, uint32_t side, uint32_t 
  * `rounds` whose sums are added up. */
 void work_range(const struct contract_emitter *w, uint32_t begin, uint32_t end, bool long_sum,
                 int64_t rounds, uint32_t *sums);
-/* Stores the result of one sum at the places that are set, where the mask is. */
-void work_finish(const struct contract_emitter *w, uint32_t sum);
+/* Sets the place of a side. */
+void work_set_place(const struct contract_emitter *w, uint32_t side, uint32_t place);
+/* A sum and the bias at the places that are set. */
+uint32_t work_add_bias(const struct contract_emitter *w, uint32_t sum);
+/* Stores the result of a sum with its bias at the places that are set, where the mask is. */
+void work_store(const struct contract_emitter *w, uint32_t sum);
+
+static inline void work_finish(const struct contract_emitter *w, uint32_t sum)
+{
+    work_store(w, work_add_bias(w, sum));
+}
 
 /* A loop that carries the sums; they are its phis.  Gives the counter. */
 uint32_t work_loop(const struct contract_emitter *w, uint32_t begin, uint32_t end, uint32_t step,

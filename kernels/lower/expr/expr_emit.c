@@ -516,6 +516,11 @@ uint32_t expr_value(struct expr *e, uint32_t node)
     return *slot;
 }
 
+uint32_t expr_load_at(struct expr *e, uint32_t node)
+{
+    return index_value(e, e->emit->node_index[node]);
+}
+
 uint32_t expr_coord_value(struct expr *e, uint32_t coord)
 {
     return index_value(e, e->emit->coord_index[coord]);
