@@ -263,5 +263,7 @@ uint32_t kir_each(struct kir_module *module, uint32_t fragment);
 void kir_done(struct kir_module *module, uint32_t value);
 
 enum kir_type kir_type_at(const struct kir_module *module, uint32_t value); /* last phase */
+/* Whether a value of the last phase is a constant, and its bits. */
+bool kir_is_const(const struct kir_module *module, uint32_t value, uint64_t *bits);
 
 #endif

@@ -47,6 +47,7 @@ struct sched_numbers {
     struct sched_derived derived; /* the module's argument after the outputs */
     uint64_t workspace_bytes; /* the workspace is the module's last argument; 0: there is none */
     uint64_t bytes, flops;    /* estimates */
+    uint32_t brief_phases;    /* bits of phases that do a small part of that */
     uint64_t alias[SCHED_OUTPUTS]; /* per output: bit i is set if it may overwrite input i */
 };
 

@@ -14,6 +14,7 @@
 #include "emit/llvm/divide.h"
 #include "emit/llvm/group.h"
 #include "emit/llvm/memory.h"
+#include "emit/llvm/nibble.h"
 #include "emit/llvm/rows.h"
 #include "emit/llvm/value.h"
 
@@ -130,6 +131,10 @@ static void emit_row(struct ll *l, uint32_t at)
             a[k] = l->scalar[inst->a[k]];
         l->wide = false;
         ll_set(l, at, ll_row(l, inst, a));
+        return;
+    }
+    if (ll_is_nibble(l, at)) {
+        ll_nibble(l, at);
         return;
     }
     if (is_low_bits(l, at)) {
@@ -544,7 +549,10 @@ static void place(struct ll *l)
         l->deferred.at = make_room(l, sizeof(struct blob_deferred) + BLOB_HELD);
 }
 
-enum { ONCE = 4 /* instructions beside loops, for one in them */ };
+enum {
+    ONCE = 4,       /* instructions beside loops, for one in them */
+    FEW_CARRIED = 2 /* values, of which many vectors fit the registers */
+};
 
 /* How long the code is, by where it spends its time. */
 static uint32_t body_of(const struct ll *l)
@@ -596,7 +604,8 @@ static void choose_units(struct ll *l)
     while (l->units > 1 && l->units * max_carried(l) > registers[l->cpu.isa] / 4 * 3)
         l->units /= 2;
     for (uint32_t at = 0; at < l->phase->n; at++)
-        across |= ll_inst(l, at)->op == KIR_shift || ll_inst(l, at)->op == KIR_barrier ||
+        across |= ll_inst(l, at)->op == KIR_shift ||
+                  (ll_inst(l, at)->op == KIR_barrier && max_carried(l) <= FEW_CARRIED) ||
                   (ll_inst(l, at)->op == KIR_exchange &&
                    ll_inst(l, at)->imm >= (uint64_t)l->width * l->units);
     if (across && most <= LL_MAX_UNITS && l->phase->n < 200)

@@ -11,16 +11,18 @@
 #include "lower/contract/contract_pack.h"
 #include "lower/contract/contract_pad.h"
 #include "lower/rows/rows.h"
+#include "lower/sum_blocks.h"
 
 enum {
     QUALITY = 850,
     LEAST_LANES = 16,
-    FEW_LANES = 64,        /* a group with more is cut where there are few groups */
-    GROUPS_PER_UNIT = 2,   /* to have work for all */
-    READERS_PER_UNIT = 12, /* likewise, to end at the same time where memory is all that counts */
-    GROUP_COST = 32,       /* in lanes */
-    FEW_ROWS = 6,          /* sums of a lane, which fit 16 registers with their operands */
-    MANY_ROWS = 8,         /* likewise for more */
+    FEW_LANES = 64,       /* a group with more is cut where there are few groups */
+    GROUPS_PER_UNIT = 2,  /* to have work for all */
+    READERS_PER_UNIT = 4, /* likewise, to end at the same time where memory is all that counts */
+    STREAM_ROUNDS = 16,   /* rows that are read side by side, each in order */
+    GROUP_COST = 32,      /* in lanes */
+    FEW_ROWS = 6,         /* sums of a lane, which fit 16 registers with their operands */
+    MANY_ROWS = 8,        /* likewise for more */
     DOT_PLACES = 4,
     FEW_DOT_LANES = 96,   /* of all sums of a group along k, which fit 16 registers */
     MANY_DOT_LANES = 384, /* likewise for more */
@@ -36,12 +38,13 @@ enum {
     KEPT_PRODUCTS = 16,   /* likewise, of a sum */
     KEPT_LARGE = 1 << 18, /* elements of one that could be read where it is, at least: beyond caches
                              its lines, which lie apart, are what takes time */
-    LEAST_DOT = 32,       /* a sum of that many is worth lanes of its own */
-    LEAST_ROUNDS = 32,    /* of lanes along k, which pay for adding them up */
-    GATHER_COST = 8,      /* of an access whose lanes lie apart, in accesses of neighbours */
-    APART_COST = 12,      /* of storing a result whose lanes lie apart, in products */
-    TURN_COST = 8,        /* likewise, turned */
-    PACK_COST = 6         /* likewise, of packing an element that is not kept */
+    STREAM_LARGE = 1 << 19, /* likewise, of one that is read once */
+    LEAST_DOT = 32,         /* a sum of that many is worth lanes of its own */
+    LEAST_ROUNDS = 32,      /* of lanes along k, which pay for adding them up */
+    GATHER_COST = 8,        /* of an access whose lanes lie apart, in accesses of neighbours */
+    APART_COST = 12,        /* of storing a result whose lanes lie apart, in products */
+    TURN_COST = 8,          /* likewise, turned */
+    PACK_COST = 6           /* likewise, of packing an element that is not kept */
 };
 
 /* ---- matching ---- */
@@ -209,12 +212,13 @@ static int64_t line_of(const struct contract *c, const struct contract_side *sid
     return contract_points(&c->e.space, side->tag);
 }
 
-static bool is_large(const struct contract *c, const struct contract_side *side)
+/* Whether a side is read by all groups together, and has this many elements. */
+static bool is_large(const struct contract *c, const struct contract_side *side, int64_t least)
 {
     const struct space *space = &c->e.space;
 
     return contract_points(space, CONTRACT_BOTH) == 1 &&
-           c->n_k * contract_points(space, side->tag) >= KEPT_LARGE;
+           c->n_k * contract_points(space, side->tag) >= least;
 }
 
 /* Whether a side is put in order first: one that many read, where lanes would lie apart, or the
@@ -224,7 +228,7 @@ static bool is_packed(const struct contract *c, const struct contract_side *side
     const struct space *space = &c->e.space;
     uint32_t dim = contract_last_dim(space, side->tag), k = contract_last_dim(space, CONTRACT_K);
     bool is_kept = dim != SPACE_DIMS && pack_can_keep(c, side) &&
-                   (contract_line_cost(c, side, dim) > 1 || is_large(c, side));
+                   (contract_line_cost(c, side, dim) > 1 || is_large(c, side, KEPT_LARGE));
     uint32_t least = is_kept ? KEPT_READERS : sched_tuning(c->e.s).pack_readers;
     int64_t line = line_of(c, side), size, readers = contract_points(space, CONTRACT_M);
 
@@ -367,6 +371,26 @@ static void limit_lanes(struct contract *c)
         c->lanes /= 2;
 }
 
+/* Whether a side is read once, from memory beyond the caches, which is all that takes time. */
+static bool is_streamed(const struct contract *c)
+{
+    const enum kir_type type = contract_type(c);
+    uint32_t k = contract_last_dim(&c->e.space, CONTRACT_K);
+
+    return c->e.s->target->lanes_interleaved && !c->pack.used && !c->pad.used &&
+           c->n_k > SUM_BLOCK_CONTRACT && c->e.space.extent[k] == c->n_k &&
+           is_large(c, c->across, STREAM_LARGE) && (type == KIR_F32 || type == KIR_F64);
+}
+
+/* Groups read memory almost in order: a block of k, and of that a few rows at a time.  Sums of
+ * blocks are added up as they are in one group. */
+static void choose_splits(struct contract *c, int64_t *n)
+{
+    c->slices.n_splits = (uint32_t)tiles_of(c->n_k, SUM_BLOCK_CONTRACT);
+    c->rounds = STREAM_ROUNDS;
+    *n *= c->slices.n_splits;
+}
+
 /* Keeps a lane's places on a line where that costs few more of them, and turns them if the results
  * lie along such lines. */
 static void choose_turn(struct contract *c)
@@ -427,7 +451,9 @@ static void choose_lines(struct contract *c)
     c->pack.width = c->lanes < packed ? c->lanes : packed;
     others = contract_points(&c->e.space, CONTRACT_BOTH) *
              tiles_of(contract_points(&c->e.space, c->down->tag), c->n_down);
-    each = others == 1 ? READERS_PER_UNIT : GROUPS_PER_UNIT;
+    if (others == 1 && is_streamed(c))
+        choose_splits(c, &others);
+    each = c->slices.n_splits ? READERS_PER_UNIT : GROUPS_PER_UNIT;
     while (c->lanes > FEW_LANES && !c->pack.used &&
            tiles_of(line, c->lanes) * others < (int64_t)each * target->units)
         c->lanes /= 2;
@@ -592,7 +618,7 @@ static frit_status build(struct contract *c, frit_err *err)
     TRY(expr_status(&c->e, err));
     groups = c->both.count * contract_down_tiles(c) *
              tiles_of(c->across->points.count, contract_width(c));
-    if (c->form == CONTRACT_SLICES)
+    if (c->slices.n_splits)
         groups *= c->slices.n_splits;
     if (groups > INT32_MAX)
         return fail(err, FRIT_UNSUPPORTED, "kernels: %s needs too many groups", s->module->name);

@@ -40,13 +40,15 @@ struct contract_side {
     struct delinearizer points;
 };
 
-/* SLICES: a group is `wide` lanes along `across` times `deep` lanes along k. */
+/* SLICES: a group is `wide` lanes along `across` times `deep` lanes along k.  LINES: n_splits and
+ * partial alone. */
 struct contract_slices {
     uint32_t wide, deep; /* powers of two */
     bool along_k;        /* neighbours lie along k, else along `across` */
     uint32_t steps;      /* of k whose elements are loaded before they are multiplied */
     bool loads_ahead;    /* those of the next steps are loaded before these are multiplied */
-    uint32_t n_splits;   /* groups that share a sum; over 1: a phase of its own adds them up */
+    uint32_t n_splits;   /* groups that share a sum; over 1: a phase of its own adds them up; LINES:
+                            each has a block of products, 0: all */
     uint32_t partial;    /* argument: their sums */
 };
 
@@ -113,6 +115,7 @@ struct contract {
     uint32_t lanes;
     uint32_t n_down, n_across; /* places of a lane along each side; LINES: 1 across; SLICES: a power
                                   of two across */
+    uint32_t rounds;           /* LINES: of k, that all lanes do before any does the next; 0: all */
     bool down_by_line; /* LINES: a lane's places along `down` lie on one line of its last dim */
     bool turns;        /* then: results are stored with lanes along `down`; see contract_turn.c */
     struct contract_pack pack; /* LINES */

@@ -14,7 +14,8 @@
 
 enum {
     MAX_LANES_ALONG_K = 16,
-    MAX_ACROSS = 4, /* rows of weights at a time, with lanes along k */
+    MAX_ACROSS = 8, /* rows of weights at a time, with lanes along k; half as many with several
+                       places down */
     MAX_DOWN = 4,   /* likewise of the other side */
     UNROLLED = 4,   /* steps of a block */
     LONG_BLOCK = 4  /* blocks of a scale at most, in blocks of a sum */
@@ -147,8 +148,9 @@ static void choose_along(struct contract *c)
 {
     c->form = CONTRACT_DOTS;
     c->lanes = lanes_along_k(c, &c->blocks);
-    c->n_across = places_for(MAX_ACROSS, contract_points(&c->e.space, c->across->tag));
     c->n_down = places_for(MAX_DOWN, contract_points(&c->e.space, c->down->tag));
+    c->n_across = places_for(c->n_down > 1 ? MAX_ACROSS / 2 : MAX_ACROSS,
+                             contract_points(&c->e.space, c->across->tag));
 }
 
 static void choose_across(struct contract *c)
@@ -230,15 +232,45 @@ static uint32_t as_type(const struct contract_emitter *w, enum kir_type type, ui
     return kir_unary(w->m, type == KIR_F64 ? KIR_f64 : KIR_f32, value);
 }
 
-static uint32_t decode(const struct contract_emitter *w, uint32_t byte, uint32_t piece)
+static uint32_t packed_dtype(const struct contract_emitter *w)
 {
     const struct expr_node *nodes = w->e->nodes, *node = &nodes[w->c->blocks.node];
-    uint32_t dtype = w->e->s->block->values[nodes[node->in[0]].value].dtype;
-    uint32_t at =
-        piece ? kir_const_i(w->m, KIR_I32, (int64_t)piece * packed_width(dtype)) : KIR_NONE;
 
-    if (!piece && w->c->blocks.pieces > 1)
-        at = kir_const_i(w->m, KIR_I32, 0);
+    return w->e->s->block->values[nodes[node->in[0]].value].dtype;
+}
+
+/* Whether a piece is decoded times 2^packed_top: one operation less. */
+static bool is_top(const struct contract_emitter *w, uint32_t piece)
+{
+    return piece + 1 == w->c->blocks.pieces && frit_dtype_info_of(packed_dtype(w)).exponent == 0;
+}
+
+/* What undoes that. */
+static uint32_t undo_top(const struct contract_emitter *w, uint32_t value)
+{
+    uint32_t top = packed_top(packed_dtype(w));
+
+    return top ? op2(w, KIR_mul, value, kir_const_f(w->m, w->type, 1. / (1 << top))) : value;
+}
+
+/* The byte at place number `j` across; of integers extended by its sign. */
+static uint32_t byte_at(const struct contract_emitter *w, uint32_t j)
+{
+    uint32_t byte = weight(w, w->e->nodes[w->c->blocks.node].in[0], j);
+
+    if (frit_dtype_info_of(packed_dtype(w)).exponent)
+        return byte;
+    return kir_emit_imm(w->m, KIR_wrap, 8, byte, KIR_NONE, KIR_NONE);
+}
+
+static uint32_t decode(const struct contract_emitter *w, uint32_t byte, uint32_t piece)
+{
+    uint32_t dtype = packed_dtype(w), at = KIR_NONE;
+
+    if (is_top(w, piece))
+        return as_type(w, w->type, packed_decode_top(w->m, dtype, byte));
+    if (w->c->blocks.pieces > 1)
+        at = kir_const_i(w->m, KIR_I32, (int64_t)piece * packed_width(dtype));
     return as_type(w, w->type, packed_decode(w->m, dtype, byte, at));
 }
 
@@ -274,7 +306,7 @@ static void add_along_k(const struct contract_emitter *w, uint32_t *sums)
     uint32_t n = w->n_places[ACROSS], bytes[CONTRACT_SUMS], values[CONTRACT_SUMS];
 
     for (uint32_t j = 0; j < n; j++)
-        bytes[j] = weight(w, w->e->nodes[blocks->node].in[0], j);
+        bytes[j] = byte_at(w, j);
     for (uint32_t p = 0; p < blocks->pieces; p++) {
         uint32_t mark = expr_mark(w->e);
 
@@ -285,6 +317,8 @@ static void add_along_k(const struct contract_emitter *w, uint32_t *sums)
         for (uint32_t i = 0; i < w->n_places[DOWN]; i++) {
             uint32_t down = work_element(w, DOWN, w->place[DOWN][i], KIR_NONE);
 
+            if (is_top(w, p))
+                down = undo_top(w, down);
             for (uint32_t j = 0; j < n; j++)
                 sums[i * n + j] = add_product(w, sums[i * n + j], down, values[j]);
         }
@@ -296,7 +330,7 @@ static void add_across(const struct contract_emitter *w, uint32_t *sums)
 {
     const struct contract_blocks *blocks = &w->c->blocks;
     uint32_t n = blocks->pieces, values[CONTRACT_SUMS];
-    uint32_t byte = weight(w, w->e->nodes[blocks->node].in[0], 0);
+    uint32_t byte = byte_at(w, 0);
 
     for (uint32_t p = 0; p < n; p++)
         values[p] = decode(w, byte, p);
@@ -361,6 +395,8 @@ static void add_scaled(const struct contract_emitter *w, const uint32_t *parts, 
     for (uint32_t j = 0; j < n; j++) {
         uint32_t scale = scale_at(w, j);
 
+        if (!w->c->blocks.along_k && is_top(w, j))
+            scale = undo_top(w, scale);
         for (uint32_t i = j; i < w->n; i += n)
             sums[i] = add_product(w, sums[i], parts[i], scale);
     }

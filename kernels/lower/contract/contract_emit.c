@@ -117,6 +117,21 @@ static void sum_lanes(const struct contract_emitter *w, uint32_t begin, uint32_t
     kir_next(w->m, next, w->n);
 }
 
+/* `rounds` of k at a time, from begin to end: lanes wait for each other in between, so that the
+ * next lanes read what lies next to what these read before these read further rows. */
+static void sum_rounds(const struct contract_emitter *w, uint32_t begin, uint32_t end,
+                       uint32_t *sums)
+{
+    uint32_t first = work_loop(w, begin, end, w->c->rounds, sums), next[CONTRACT_SUMS];
+
+    for (uint32_t i = 0; i < w->n; i++)
+        next[i] = sums[i];
+    kir_emit(w->m, KIR_barrier, KIR_NONE, KIR_NONE, KIR_NONE);
+    end = op2(w, KIR_smin, op2(w, KIR_add, first, index_const(w, w->c->rounds)), end);
+    sum_dims(w, 0, first, end, next);
+    kir_next(w->m, next, w->n);
+}
+
 static bool is_inside(const struct contract_emitter *w)
 {
     return w->c->sums_inside && w->c->form == CONTRACT_LINES && w->c->k.n > 1;
@@ -133,6 +148,8 @@ static void sum_range(const struct contract_emitter *w, uint32_t begin, uint32_t
         tile_sums(w, begin, end, sums);
     else if (w->c->form == CONTRACT_SLICES)
         slices_sum(w, begin, end, sums);
+    else if (w->c->rounds)
+        sum_rounds(w, begin, end, sums);
     else
         sum_dims(w, is_inside(w) ? w->c->k.n - 1 : 0, begin, end, sums);
 }
@@ -217,6 +234,15 @@ static void add_lanes(const struct contract_emitter *w, uint32_t *sums)
     }
 }
 
+/* The block of products that is the group's part. */
+static void sum_split(const struct contract_emitter *w, uint32_t *sums)
+{
+    uint32_t begin = op2(w, KIR_mul, w->split, index_const(w, SUM_BLOCK_CONTRACT));
+    uint32_t end = op2(w, KIR_add, begin, index_const(w, SUM_BLOCK_CONTRACT));
+
+    sum_range(w, begin, op2(w, KIR_smin, end, sched_add_index(w->e->s, w->c->n_k)), sums);
+}
+
 static void emit_sums(const struct contract_emitter *w, uint32_t *sums)
 {
     const struct contract *c = w->c;
@@ -239,6 +265,10 @@ static void emit_sums(const struct contract_emitter *w, uint32_t *sums)
     }
     if (is_inside(w)) {
         sum_inside(w, 0, sums);
+        return;
+    }
+    if (w->split != KIR_NONE) {
+        sum_split(w, sums);
         return;
     }
     outer = range_of(w);
@@ -292,8 +322,12 @@ static void emit_result(const struct contract_emitter *w, uint32_t i, uint32_t j
     }
     if (w->c->form == CONTRACT_DOTS)
         mask = op2(w, KIR_eq, w->lane, index_const(w, 0));
-    expr_mask(w->e, mask);
-    work_finish(w, sum);
+    if (w->split == KIR_NONE) {
+        expr_mask(w->e, mask);
+        work_finish(w, sum);
+    } else {
+        slices_store(w, (const uint32_t[2]){w->place[DOWN][i], w->at[ACROSS]}, mask, sum);
+    }
     for (uint32_t s = DOWN; branches && s <= ACROSS; s++)
         if (ok[s] != KIR_NONE)
             kir_end(w->m);
@@ -375,6 +409,7 @@ static void set_line(struct contract_emitter *w, uint32_t tile)
     if (points->count % w->c->lanes)
         w->mask = op2(w, KIR_lt, place, sched_add_index(w->e->s, points->count));
     delinearize_set(points, w->e, place);
+    w->at[ACROSS] = place;
     for (uint32_t j = 0; j < w->n_places[ACROSS]; j++)
         w->place[ACROSS][j] = w->ok[ACROSS][j] = KIR_NONE;
 }
@@ -493,7 +528,7 @@ void contract_emit(struct contract *c)
     if (c->pack.used)
         w.panel = pack_first(&w, group);
     across = work_part(&w, &group, tiles_of(c->across->points.count, contract_width(c)));
-    if (c->form == CONTRACT_SLICES && c->slices.n_splits > 1) {
+    if (c->slices.n_splits > 1) {
         w.both = work_part(&w, &group, c->both.count);
         w.split = group;
         group = w.both;
@@ -505,6 +540,8 @@ void contract_emit(struct contract *c)
         slices_emit(&w);
         return;
     }
+    if (w.split != KIR_NONE)
+        slices_reserve(&w);
     emit_sums(&w, sums);
     if (c->turns) {
         turn_results(&w, sums);
@@ -513,4 +550,6 @@ void contract_emit(struct contract *c)
     for (uint32_t i = 0; i < c->n_down; i++)
         for (uint32_t j = 0; j < c->n_across; j++)
             emit_result(&w, i, j, sums[i * c->n_across + j]);
+    if (w.split != KIR_NONE)
+        slices_join(&w);
 }
