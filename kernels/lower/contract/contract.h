@@ -116,7 +116,8 @@ struct contract {
     uint32_t n_down, n_across; /* places of a lane along each side; LINES: 1 across; SLICES: a power
                                   of two across */
     uint32_t rounds;           /* LINES: of k, that all lanes do before any does the next; 0: all */
-    bool down_by_line; /* LINES: a lane's places along `down` lie on one line of its last dim */
+    bool down_by_line; /* LINES: a lane's places along `down` lie on one line of its last dim, and
+                          are shifts of the first one */
     bool turns;        /* then: results are stored with lanes along `down`; see contract_turn.c */
     struct contract_pack pack; /* LINES */
     struct contract_blocks blocks;
