@@ -251,7 +251,7 @@ static bool has_shape(const struct kir_target *target, uint32_t dtype)
         const struct kir_fragment_shape *s = &target->shapes[i];
 
         if (s->dtype == dtype && s->sum == FRIT_F32 && s->m == ATTENTION_SIDE &&
-            s->n == ATTENTION_SIDE && s->k == ATTENTION_SIDE)
+            s->n == ATTENTION_SIDE && s->k == ATTENTION_SIDE && !s->team)
             return true;
     }
     return false;

@@ -190,7 +190,7 @@ static void arrive(const struct fragmenter *f)
 static void load_part(const struct fragmenter *f, uint32_t fragment, const struct slots *s,
                       uint32_t line, int64_t column, bool by_columns)
 {
-    const struct kir_fragment_place place = {fragment, true, s->tile, by_columns};
+    const struct kir_fragment_place place = {fragment, true, s->tile, by_columns, false};
     uint32_t pitch = line_of(s->chunks);
 
     kir_emit_imm(f->w.m, KIR_mload, kir_fragment_imm(&place),

@@ -184,8 +184,8 @@ static void set_target(struct rig *rig, const struct target *target)
     rig->target.folds_fragments = true;
     rig->target.n_shapes = 2;
     for (uint32_t i = 0; i < 2; i++)
-        rig->target.shapes[i] =
-            (struct kir_fragment_shape){16, 16, 16, i ? FRIT_BF16 : FRIT_F16, FRIT_F32};
+        rig->target.shapes[i] = (struct kir_fragment_shape){
+            .m = 16, .n = 16, .k = 16, .dtype = i ? FRIT_BF16 : FRIT_F16, .sum = FRIT_F32};
 }
 
 static void check_on(struct shape s, const struct target *target)
