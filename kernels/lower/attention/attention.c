@@ -388,7 +388,7 @@ static frit_status emit(struct attention *a, frit_err *err)
                                                         [ATTENTION_LINES] = attention_lines};
     struct sched *s = a->e.s;
     int64_t both = a->points[ATTENTION_BOTH].count, groups;
-    bool is_lines = s->target->lanes_interleaved;
+    bool is_lines = s->target->lanes_interleaved || !s->target->stages_tiles;
 
     if (!(is_lines ? choose_lines(a)
                    : (fits_fragments(a) && choose_fragments(a)) || choose_tiles(a)))
