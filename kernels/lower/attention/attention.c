@@ -13,10 +13,12 @@ enum {
     MOST_OUTS = 256,  /* of a group */
     FEW_ROWS = 8,     /* of which a group has all, with lanes along keys alone */
     GROUP_ROWS = 64,  /* of a group, at most */
-    DOWN = 8,         /* lanes along rows */
+    DOWN = 16,        /* lanes along rows */
     ACROSS = 16,      /* likewise along keys or results, of many rows; */
     FEW_ACROSS = 128, /* of few */
     LEAST_ACROSS = 32,
+    MANY_KEYS = 4,          /* of a lane */
+    AHEAD_BYTES = 72 << 10, /* of tiles whose groups still run three at a time */
     FULL_DEPTH = 32,
     FULL_VALUES = 16,
     LEAST_DEPTH = 16,
@@ -178,11 +180,14 @@ static uint32_t power_above(int64_t n)
     return power;
 }
 
+static uint32_t element_bytes(const struct attention *a)
+{
+    return a->e.s->block->values[a->e.nodes[a->result].value].dtype == FRIT_F64 ? 8 : 4;
+}
+
 static uint64_t bytes_of(const struct attention *a)
 {
-    uint32_t dtype = a->e.s->block->values[a->e.nodes[a->result].value].dtype;
-
-    return attention_tile_elements(&a->sizes) * (dtype == FRIT_F64 ? 8 : 4);
+    return attention_tile_elements(&a->sizes) * element_bytes(a);
 }
 
 /* Smaller tiles, until a group's fit. */
@@ -211,38 +216,76 @@ static bool shrink(struct attention *a)
     return true;
 }
 
-static bool choose_tiles(struct attention *a)
+/* Few rows: all in a group, whose lanes lie along keys. */
+static void choose_few(struct attention *a, int64_t outs)
+{
+    struct attention_sizes *s = &a->sizes;
+
+    s->down = 1;
+    s->rows = power_above(a->points[ATTENTION_ROW].count);
+    s->across = power_above(a->keys > outs ? a->keys : outs);
+    if (s->across > FEW_ACROSS)
+        s->across = FEW_ACROSS;
+    if (s->across < LEAST_ACROSS)
+        s->across = LEAST_ACROSS;
+    s->keys = 1;
+}
+
+static void choose_many(struct attention *a)
 {
     struct attention_sizes *s = &a->sizes;
     int64_t rows = a->points[ATTENTION_ROW].count;
+
+    s->down = DOWN;
+    s->across = ACROSS;
+    s->rows = power_above(rows < GROUP_ROWS ? rows : GROUP_ROWS) / DOWN;
+    if (!s->rows)
+        s->rows = 1;
+    s->keys = MANY_KEYS;
+}
+
+/* Tiles that hold whole blocks, which are loaded ahead. */
+static bool choose_ahead(struct attention *a)
+{
+    const struct kir_target *target = a->e.s->target;
+    struct attention_sizes *s = &a->sizes, before = *s;
+    uint64_t most =
+        target->fragment_bytes > target->group_bytes ? target->fragment_bytes : target->group_bytes;
+
+    if (most > AHEAD_BYTES)
+        most = AHEAD_BYTES;
+    s->depth = power_above(a->size);
+    for (; s->keys >= 2; s->keys /= 2) {
+        s->values = s->across * s->keys;
+        if (attention_load_ahead(a, most / element_bytes(a)))
+            return true;
+    }
+    *s = before;
+    return false;
+}
+
+static bool choose_tiles(struct attention *a)
+{
+    struct attention_sizes *s = &a->sizes;
     int64_t outs = a->outs < MOST_OUTS ? a->outs : MOST_OUTS;
-    uint32_t most = a->e.s->target->max_lanes;
 
     a->form = ATTENTION_TILES;
-    if (rows <= FEW_ROWS) {
-        s->down = 1;
-        s->rows = power_above(rows);
-        s->across = power_above(a->keys > outs ? a->keys : outs);
-        if (s->across > FEW_ACROSS)
-            s->across = FEW_ACROSS;
-        if (s->across < LEAST_ACROSS)
-            s->across = LEAST_ACROSS;
-        s->keys = 1;
-    } else {
-        s->down = DOWN;
-        s->across = ACROSS;
-        s->rows = power_above(rows < GROUP_ROWS ? rows : GROUP_ROWS) / DOWN;
-        if (!s->rows)
-            s->rows = 1;
-        s->keys = 4;
-    }
+    *s = (struct attention_sizes){0};
+    if (a->points[ATTENTION_ROW].count <= FEW_ROWS)
+        choose_few(a, outs);
+    else
+        choose_many(a);
     s->outs = (uint32_t)tiles_of(outs, s->across);
     a->n_outs = s->outs * s->across;
     while (s->rows * s->outs > ATTENTION_SUMS)
         s->rows /= 2;
+    if (s->down * s->across > a->e.s->target->max_lanes)
+        return false;
+    if (s->down > 1 && choose_ahead(a))
+        return true;
     s->depth = power_above(a->size < 64 ? a->size : 64);
     s->values = s->across * s->keys;
-    return s->down * s->across <= most && shrink(a);
+    return shrink(a);
 }
 
 static bool has_shape(const struct kir_target *target, uint32_t dtype)

@@ -42,6 +42,7 @@ struct attention_sizes {
     uint32_t rows, keys, outs; /* of a lane; keys: of a group where lines */
     uint32_t depth;            /* of a score, in tiles at a time: a power of two */
     uint32_t values;           /* keys whose values are in a tile at a time */
+    bool is_ahead;             /* a block is loaded while products of others are computed */
 };
 
 struct attention {
@@ -146,6 +147,8 @@ void attention_join(struct attention *a);
 
 void attention_tiles(struct attention *a);
 /* Elements of the tiles of a group. */
+/* Chooses to load ahead where that is possible with so many elements in tiles. */
+bool attention_load_ahead(struct attention *a, uint64_t most);
 uint64_t attention_tile_elements(const struct attention_sizes *sizes);
 void attention_lines(struct attention *a);
 void attention_fragments(struct attention *a);
