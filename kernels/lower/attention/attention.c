@@ -44,7 +44,10 @@ enum { Q, K, V, MASK, BIAS, OPERANDS };
 static bool attends(const struct block *block, uint32_t number)
 {
     const struct block_op *op = &block->ops[number];
+    struct attention_ops ops;
 
+    if (op->id == FRIT_OP_matmul)
+        return attention_find_ops(block, number, &ops);
     if (op->id != FRIT_OP_attention || op->out[0] == BLOCK_NONE || op->n_in > OPERANDS)
         return false;
     for (uint32_t i = 0; i < op->n_in; i++)
@@ -56,7 +59,20 @@ static bool attends(const struct block *block, uint32_t number)
 
 static bool attention_match(struct matcher *m, const struct block *block)
 {
-    return anchor_match(m, block, attends);
+    return anchor_match_inner(m, block, attends, attention_is_inner);
+}
+
+/* What is inside of it is not there for others. */
+static bool attention_fits(const struct matcher *m, const struct block *block)
+{
+    const struct anchor *anchor = m->state;
+
+    if (!anchor_fits(m, block))
+        return false;
+    for (uint32_t i = 0; i < m->n_outputs && block->ops[anchor->op].id == FRIT_OP_matmul; i++)
+        if (!anchor->lineage[m->outputs[i]])
+            return false;
+    return true;
 }
 
 /* ---- the space ---- */
@@ -300,6 +316,19 @@ static bool has_shape(const struct kir_target *target, uint32_t dtype)
     return false;
 }
 
+/* An operand's elements have that type, or are widened from it. */
+static bool is_narrow(const struct attention *a, uint32_t node, uint32_t dtype)
+{
+    const struct expr_node *n = &a->e.nodes[node];
+    const struct block *block = a->e.s->block;
+
+    if (block->values[n->value].dtype == dtype)
+        return true;
+    return n->kind == EXPR_OP && n->in[0] != BLOCK_NONE &&
+           block->ops[block->values[n->value].maker].id == FRIT_OP_cast &&
+           block->values[a->e.nodes[n->in[0]].value].dtype == dtype;
+}
+
 static bool fits_fragments(const struct attention *a)
 {
     const struct kir_target *target = a->e.s->target;
@@ -307,7 +336,8 @@ static bool fits_fragments(const struct attention *a)
 
     return target->folds_fragments && has_shape(target, dtype) &&
            a->points[ATTENTION_ROW].count >= FRAGMENT_ROWS && a->keys >= ATTENTION_SIDE &&
-           a->size <= FRAGMENT_SIZE;
+           a->size <= FRAGMENT_SIZE && is_narrow(a, a->q, dtype) && is_narrow(a, a->k, dtype) &&
+           is_narrow(a, a->v, dtype);
 }
 
 static bool choose_fragments(struct attention *a)
@@ -373,15 +403,20 @@ static bool is_empty(const struct attention *a)
 
 static frit_status plan(struct attention *a, frit_err *err)
 {
-    if (!plan_row(a, &a->e.s->block->ops[a->anchor.op]))
+    const struct block_op *op = &a->e.s->block->ops[a->anchor.op];
+    const bool is_row = op->id == FRIT_OP_attention;
+
+    if (!(is_row ? plan_row : attention_plan_ops)(a, op))
         expr_fail(&a->e, FRIT_UNSUPPORTED);
-    if (!a->e.status)
+    if (!a->e.status && is_row)
         anchor_stores(&a->anchor, &a->e, &a->root);
     expr_settle(&a->e);
     TRY(expr_status(&a->e, err));
     a->result = anchor_result(&a->anchor, &a->e, 0);
     if (a->result == BLOCK_NONE)
         return fail(err, FRIT_UNSUPPORTED, "kernels: the result is not used");
+    if (!is_row && !attention_ops_fit(a))
+        return fail(err, FRIT_UNSUPPORTED, "kernels: it is not attention with these sizes");
     for (uint32_t tag = 0; tag < ATTENTION_TAGS; tag++)
         delinearize_init(&a->points[tag], &a->e, tag);
     return FRIT_OK;
@@ -390,7 +425,7 @@ static frit_status plan(struct attention *a, frit_err *err)
 /* Other rows are read by other groups, at any time. */
 static void find_aliases(const struct attention *a)
 {
-    const uint32_t read[] = {a->q, a->k, a->v, a->mask, a->bias};
+    const uint32_t read[] = {a->q, a->k, a->v, a->mask, a->bias, a->score};
     uint64_t inputs = 0;
 
     for (uint32_t i = 0; i < sizeof(read) / sizeof(read[0]); i++)
@@ -474,12 +509,16 @@ static frit_status build(struct attention *a, frit_err *err)
 
 static frit_status attention_build(struct sched *s, frit_err *err)
 {
-    struct attention a = {.mask = BLOCK_NONE, .bias = BLOCK_NONE};
+    struct attention a = {.mask = BLOCK_NONE,
+                          .bias = BLOCK_NONE,
+                          .dot = BLOCK_NONE,
+                          .score = BLOCK_NONE,
+                          .factor = BLOCK_NONE};
     frit_status status;
 
     expr_init(&a.e, s);
     a.e.separate_tags = (1u << ATTENTION_TAGS) - 1;
-    if (anchor_init(&a.anchor, s->block, attends)) {
+    if (anchor_init_inner(&a.anchor, s->block, attends, attention_is_inner)) {
         status =
             a.anchor.n_ops == s->block->n_ops && a.anchor.found
                 ? build(&a, err)
@@ -498,6 +537,6 @@ const struct schedule sched_attention = {
     .state_bytes = sizeof(struct anchor),
     .value_bytes = sizeof(uint32_t),
     .match = attention_match,
-    .fits = anchor_fits,
+    .fits = attention_fits,
     .build = attention_build,
 };

@@ -33,12 +33,18 @@ struct anchor {
 
 /* Matches as many ops of the block as possible.  Returns false if out of memory. */
 bool anchor_init(struct anchor *anchor, const struct block *block, anchor_fn takes);
+/* The same for a schedule whose anchor stands for ops before it, too: of these `inner` accepts
+ * those that elementwise code cannot compute. */
+bool anchor_init_inner(struct anchor *anchor, const struct block *block, anchor_fn takes,
+                       anchor_fn inner);
 void anchor_fini(struct anchor *anchor);
 
 /* `match` and `fits` of a schedule whose state is a struct anchor and whose value state is a
  * lineage.  A program covers an anchor and ops whose outputs can all be stored element by element
  * with the anchor's result.  Trailing views are left to the host. */
 bool anchor_match(struct matcher *matcher, const struct block *block, anchor_fn takes);
+bool anchor_match_inner(struct matcher *matcher, const struct block *block, anchor_fn takes,
+                        anchor_fn inner);
 bool anchor_fits(const struct matcher *matcher, const struct block *block);
 
 /* Plans stores of all outputs of the closed block.  The anchor's results have their elements at the
