@@ -54,7 +54,7 @@ static bool attends(const struct block *block, uint32_t number)
         if (op->in[i].kind != FRIT_OPERAND_TENSOR &&
             (i < MASK || op->in[i].kind != FRIT_OPERAND_ABSENT))
             return false;
-    return anchor_is_cheap(block, number, false);
+    return anchor_is_cheap(block, number, 0);
 }
 
 static bool attention_match(struct matcher *m, const struct block *block)

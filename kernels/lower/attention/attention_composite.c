@@ -113,7 +113,8 @@ bool attention_find_ops(const struct block *block, uint32_t number, struct atten
         return false;
     weights = skip_views(block, &product->in[0]);
     return weights && find_weights(block, weights, out) && find_scores(block, out) &&
-           !skip_views(block, &product->in[1]) && anchor_is_cheap(block, out->product, false);
+           !skip_views(block, &product->in[1]) &&
+           anchor_is_cheap(block, out->product, ANCHOR_VIEWS);
 }
 
 bool attention_is_inner(const struct block *block, uint32_t number)
@@ -230,21 +231,29 @@ bool attention_plan_ops(struct attention *a, const struct block_op *op)
     return true;
 }
 
-/* Whether a node's elements are the same along dims of these tags. */
+/* Whether an offset is the same along dims of these tags. */
+static bool is_offset_without(const struct space *space, const struct space_expr *at, uint32_t tags)
+{
+    for (uint32_t d = 0; d < space->n_dims; d++)
+        if (tags >> space->tag[d] & 1 && at->k[d])
+            return false;
+    for (uint32_t i = 0; i < space->n_leaves; i++)
+        if (at->k[SPACE_DIMS + i] && !is_offset_without(space, &space->leaf[i].of, tags))
+            return false;
+    return true;
+}
+
+/* Whether a node's elements are. */
 static bool is_without(const struct attention *a, uint32_t node, uint32_t tags)
 {
-    const struct expr *e = &a->e;
-    const struct expr_node *n = &e->nodes[node];
+    const struct expr_node *n = &a->e.nodes[node];
 
     if (n->kind != EXPR_LOAD && n->kind != EXPR_OP)
         return false;
-    for (uint32_t d = 0; n->kind == EXPR_LOAD && d < e->space.n_dims; d++)
-        if (tags >> e->space.tag[d] & 1 && n->at.k[d])
-            return false;
     for (uint32_t i = 0; n->kind == EXPR_OP && i < n->n_in; i++)
         if (n->in[i] != BLOCK_NONE && !is_without(a, n->in[i], tags))
             return false;
-    return true;
+    return n->kind != EXPR_LOAD || is_offset_without(&a->e.space, &n->at, tags);
 }
 
 static bool has_type(const struct attention *a, uint32_t node, enum kir_type type)
@@ -256,7 +265,7 @@ bool attention_ops_fit(const struct attention *a)
 {
     enum kir_type type = kir_type_of(a->e.s->block->values[a->e.nodes[a->result].value].dtype);
 
-    return a->e.space.n_leaves == 0 && has_type(a, a->dot, type) && has_type(a, a->score, type) &&
+    return has_type(a, a->dot, type) && has_type(a, a->score, type) &&
            has_type(a, a->sum_of_weights, type) && has_type(a, a->q, type) &&
            has_type(a, a->k, type) &&
            is_without(a, a->q, 1u << ATTENTION_KEY | 1u << ATTENTION_OUT) &&

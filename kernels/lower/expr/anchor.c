@@ -112,7 +112,7 @@ static void mark_operands(const struct block_op *op, bool *needed)
             needed[op->in[i].value] = true;
 }
 
-bool anchor_is_cheap(const struct block *block, uint32_t number, bool or_dequantized)
+bool anchor_is_cheap(const struct block *block, uint32_t number, uint32_t also)
 {
     bool *needed = calloc(block->n_values + 1u, sizeof(*needed)), cheap = needed != NULL;
 
@@ -124,8 +124,9 @@ bool anchor_is_cheap(const struct block *block, uint32_t number, bool or_dequant
         for (uint32_t i = 0; i < op->n_out; i++) {
             if (op->out[i] == BLOCK_NONE || !needed[op->out[i]])
                 continue;
-            cheap = cheap &&
-                    (lower_is_cheap(op->id) || (or_dequantized && op->id == FRIT_OP_dequantize));
+            cheap = cheap && (lower_is_cheap(op->id) ||
+                              (also & ANCHOR_DEQUANTIZED && op->id == FRIT_OP_dequantize) ||
+                              (also & ANCHOR_VIEWS && view_row_of(op->id)));
             mark_operands(op, needed);
         }
     }
