@@ -89,15 +89,16 @@ static bool widens(const struct block *block, const struct block_op *op)
            block->values[op->out[0]].dtype == FRIT_F32;
 }
 
-/* Views and casts that widen, then the contraction. */
+/* Views, casts that widen and packed weights, then the contraction. */
 static bool contract_match_alone(struct matcher *m, const struct block *block)
 {
     const struct anchor *anchor = m->state;
     const struct block_op *op = &block->ops[m->n_ops];
     const frit_op_info *info = frit_op_info_at(op->id);
 
-    if (anchor->found ||
-        (!contract_row_of(op->id) && !widens(block, op) && (!info || info->cls != FRIT_CLASS_VIEW)))
+    if (anchor->found || (!contract_row_of(op->id) && !widens(block, op) &&
+                          (!info || info->cls != FRIT_CLASS_VIEW) &&
+                          !(op->id == FRIT_OP_dequantize && blocks_can_be(m->target))))
         return false;
     return anchor_match(m, block, multiplies);
 }

@@ -145,7 +145,7 @@ static bool is_inside(const struct contract_emitter *w)
 static void sum_range(const struct contract_emitter *w, uint32_t begin, uint32_t end,
                       uint32_t *sums)
 {
-    if (w->c->blocks.used)
+    if (w->c->blocks.used && w->c->form != CONTRACT_SLICES)
         blocks_range(w, begin, end, sums);
     else if (w->c->form == CONTRACT_DOTS)
         sum_lanes(w, begin, end, sums);
@@ -470,7 +470,7 @@ uint32_t contract_width(const struct contract *c)
 {
     return c->form == CONTRACT_TILES       ? c->n_across * CONTRACT_EDGE
            : c->form == CONTRACT_FRAGMENTS ? c->fragments.tile[ACROSS]
-           : c->form == CONTRACT_SLICES    ? c->n_across * c->slices.wide
+           : c->form == CONTRACT_SLICES    ? contract_points_across(c) * c->slices.wide
            : c->form == CONTRACT_DOTS      ? c->n_across
                                            : c->lanes;
 }
@@ -514,7 +514,7 @@ static void begin_k(struct contract_emitter *w)
 {
     struct delinearizer *k = &w->c->k;
 
-    if (w->c->form == CONTRACT_TILES) {
+    if (w->c->form == CONTRACT_TILES || (w->c->blocks.used && w->c->form == CONTRACT_SLICES)) {
         delinearize_phase(k, w->e);
         return;
     }
