@@ -8,6 +8,7 @@
 #include "base/fail.h"
 #include "lower/contract/contract_pack.h"
 #include "lower/contract/contract_pad.h"
+#include "lower/contract/contract_tile.h"
 #include "lower/rows/rows.h"
 
 enum {
@@ -19,7 +20,6 @@ enum {
     FEW_ROWS = 6,        /* sums of a lane, which fit 16 registers with their operands */
     MANY_ROWS = 8,       /* likewise for more */
     DOT_PLACES = 4,
-    TILE_PLACES = 4, /* of a lane at most */
     PACK_LANES = 64,
     LEAST_PACKED = 32,    /* lanes that fill the vectors of a lane's sums */
     PACK_LEAST = 1 << 15, /* elements */
@@ -313,38 +313,6 @@ static void choose_lines(struct contract *c)
         c->lanes /= 2;
 }
 
-/* Whether both sides are long enough that most lanes of tiles have work. */
-static bool fits_tiles(const struct contract *c)
-{
-    const struct kir_target *target = c->e.s->target;
-    uint64_t bytes = 2 * sizeof(double) * CONTRACT_DEPTH * CONTRACT_EDGE * TILE_PLACES;
-
-    return target->stages_tiles && target->group_bytes >= bytes &&
-           target->max_lanes >= CONTRACT_EDGE * CONTRACT_EDGE && c->n_k >= CONTRACT_DEPTH / 2 &&
-           contract_points(&c->e.space, CONTRACT_M) >= CONTRACT_EDGE &&
-           contract_points(&c->e.space, CONTRACT_N) >= CONTRACT_EDGE;
-}
-
-/* Fewer places where there would be too few groups to keep the device busy. */
-static void choose_tiles(struct contract *c)
-{
-    const uint32_t most = sched_tuning(c->e.s).tile_places;
-    int64_t both = contract_points(&c->e.space, CONTRACT_BOTH),
-            m = contract_points(&c->e.space, CONTRACT_M),
-            n = contract_points(&c->e.space, CONTRACT_N);
-
-    c->form = CONTRACT_TILES;
-    c->across = &c->b;
-    c->down = &c->a;
-    c->lanes = CONTRACT_EDGE * CONTRACT_EDGE;
-    c->n_down = m > 2 * CONTRACT_EDGE ? most : m > CONTRACT_EDGE ? 2 : 1;
-    c->n_across = n > 2 * CONTRACT_EDGE ? most : n > CONTRACT_EDGE ? 2 : 1;
-    while (c->n_down + c->n_across > 2 && both * tiles_of(m, CONTRACT_EDGE * c->n_down) *
-                                                  tiles_of(n, CONTRACT_EDGE * c->n_across) <
-                                              (int64_t)c->e.s->target->units / 4)
-        *(c->n_down > c->n_across ? &c->n_down : &c->n_across) /= 2;
-}
-
 static void choose_form(struct contract *c)
 {
     uint64_t a = side_cost(c, &c->a), b = side_cost(c, &c->b);
@@ -353,8 +321,8 @@ static void choose_form(struct contract *c)
         contract_choose_slices(c);
         return;
     }
-    if (fits_tiles(c)) {
-        choose_tiles(c);
+    if (contract_fits_tiles(c)) {
+        contract_choose_tiles(c);
         return;
     }
     c->across = a < b ? &c->a : &c->b;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The contract schedule, between contract_rows.c (what a row multiplies), contract.c (what is to be
- * done), contract_emit.c and contract_tile.c (the code).
+ * done), contract_emit.c and the _emit.c of the forms (the code).
  *
  * An element of the result is a sum over k of products of an element of side a and one of side b.
  * The space has dims of four tags, in this order: those that both sides have, those of a alone (m),
@@ -22,8 +22,9 @@ enum contract_form {
     CONTRACT_SLICES /* lanes along `across` and along k, which groups may share too */
 };
 
-/* TILES: lanes along each side, and k in a tile. */
-enum { CONTRACT_EDGE = 16, CONTRACT_DEPTH = 16 };
+/* TILES: elements by which rows of a tile are longer where that avoids bank conflicts; elements
+ * that a lane stages of a side at most. */
+enum { TILE_PAD = 4, TILE_STAGED = 8 };
 
 struct contract_side {
     uint32_t node;     /* elements */
@@ -83,6 +84,8 @@ struct contract {
     uint32_t lanes;
     uint32_t n_down, n_across; /* places of a lane along each side; LINES: 1 across; SLICES: a power
                                   of two across */
+    uint32_t tile_m, tile_n;   /* TILES: sums of a group */
+    uint32_t tile_depth;       /* likewise: of k in a tile, a power of two */
     struct contract_pack pack; /* LINES */
     struct contract_pad pad;   /* b.node is BLOCK_NONE then */
     struct contract_workspace workspace; /* of copies */

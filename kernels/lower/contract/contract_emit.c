@@ -114,8 +114,6 @@ static void sum_range(const struct contract_emitter *w, uint32_t begin, uint32_t
 {
     if (w->c->form == CONTRACT_DOTS)
         sum_lanes(w, begin, end, sums);
-    else if (w->c->form == CONTRACT_TILES)
-        tile_sums(w, begin, end, sums);
     else if (w->c->form == CONTRACT_SLICES)
         slices_sum(w, begin, end, sums);
     else
@@ -125,7 +123,7 @@ static void sum_range(const struct contract_emitter *w, uint32_t begin, uint32_t
 /* What sum_range counts, and how much of that makes a block. */
 static int64_t range_of(const struct contract_emitter *w)
 {
-    return w->c->form == CONTRACT_TILES ? w->c->n_k : w->e->space.extent[w->c->k.dim[0]];
+    return w->e->space.extent[w->c->k.dim[0]];
 }
 
 static int64_t block_of(const struct contract_emitter *w)
@@ -212,7 +210,7 @@ static void emit_sums(const struct contract_emitter *w, uint32_t *sums)
         sums[i] = zero(w);
     if (c->n_k == 0)
         return;
-    if (c->k.n == 0 && c->form != CONTRACT_TILES) {
+    if (c->k.n == 0) {
         emit_products(w, KIR_NONE, KIR_NONE, sums);
         return;
     }
@@ -251,24 +249,18 @@ void work_finish(const struct contract_emitter *w, uint32_t sum)
 static void emit_result(const struct contract_emitter *w, uint32_t i, uint32_t j, uint32_t sum)
 {
     uint32_t mark = expr_mark(w->e), ok[2] = {w->ok[DOWN][i], w->ok[ACROSS][j]}, mask = w->mask;
-    bool branches = w->c->form != CONTRACT_TILES; /* the same places in all lanes */
 
     delinearize_set(&w->side[DOWN]->points, w->e, w->place[DOWN][i]);
     if (w->place[ACROSS][j] != KIR_NONE)
         delinearize_set(&w->side[ACROSS]->points, w->e, w->place[ACROSS][j]);
-    for (uint32_t s = DOWN; s <= ACROSS; s++) {
-        if (ok[s] == KIR_NONE)
-            continue;
-        if (branches)
+    for (uint32_t s = DOWN; s <= ACROSS; s++)
+        if (ok[s] != KIR_NONE)
             kir_if(w->m, ok[s]);
-        else
-            mask = mask == KIR_NONE ? ok[s] : op2(w, KIR_and, mask, ok[s]);
-    }
     if (w->c->form == CONTRACT_DOTS)
         mask = op2(w, KIR_eq, w->lane, index_const(w, 0));
     expr_mask(w->e, mask);
     work_finish(w, sum);
-    for (uint32_t s = DOWN; branches && s <= ACROSS; s++)
+    for (uint32_t s = DOWN; s <= ACROSS; s++)
         if (ok[s] != KIR_NONE)
             kir_end(w->m);
     expr_release(w->e, mark);
@@ -334,10 +326,6 @@ static void set_line(struct contract_emitter *w, uint32_t tile)
 
 static void set_group(struct contract_emitter *w, uint32_t down, uint32_t across)
 {
-    if (w->c->form == CONTRACT_TILES) {
-        tile_begin(w, down, across);
-        return;
-    }
     set_places(w, DOWN, down);
     if (w->c->form == CONTRACT_SLICES) {
         slices_begin(w, down, across);
@@ -351,12 +339,12 @@ static void set_group(struct contract_emitter *w, uint32_t down, uint32_t across
 
 uint32_t contract_height(const struct contract *c)
 {
-    return c->form == CONTRACT_TILES ? c->n_down * CONTRACT_EDGE : c->n_down;
+    return c->form == CONTRACT_TILES ? c->tile_m : c->n_down;
 }
 
 uint32_t contract_width(const struct contract *c)
 {
-    return c->form == CONTRACT_TILES    ? c->n_across * CONTRACT_EDGE
+    return c->form == CONTRACT_TILES    ? c->tile_n
            : c->form == CONTRACT_SLICES ? c->n_across * c->slices.wide
            : c->form == CONTRACT_DOTS   ? c->n_across
                                         : c->lanes;
@@ -435,6 +423,10 @@ void contract_emit(struct contract *c)
         group = w.both;
     }
     delinearize_set(&c->both, w.e, group);
+    if (c->form == CONTRACT_TILES) {
+        tile_emit(&w, down, across);
+        return;
+    }
     set_group(&w, down, across);
     expr_hoist(w.e);
     if (c->form == CONTRACT_SLICES) {

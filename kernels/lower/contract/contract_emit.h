@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What emitting contractions needs at hand, between contract_emit.c and contract_tile.c. */
+/* What emitting contractions needs at hand, between contract_emit.c and the forms' files. */
 #ifndef LOWER_CONTRACT_EMIT_H
 #define LOWER_CONTRACT_EMIT_H
 
@@ -21,13 +21,10 @@ struct contract_emitter {
     uint32_t n_places[2]; /* of a lane, or of the group where lanes lie along k */
     uint32_t place[2][CONTRACT_SUMS];
     uint32_t ok[2][CONTRACT_SUMS]; /* KIR_B: the place is not beyond the end; KIR_NONE: surely */
-    /* TILES. */
-    uint32_t tile[2];   /* numbers */
-    uint32_t corner[2]; /* first places of the group */
-    uint32_t end[2];    /* parameters: places that there are */
+    /* SLICES. */
+    uint32_t corner; /* the group's first place down */
+    uint32_t at;     /* the lane's first place across */
     uint32_t k_end;
-    uint32_t at[2]; /* the lane's place in its row, column */
-    /* SLICES: corner[DOWN], and the lane's first place across in at[ACROSS]. */
     uint32_t both;   /* the group's number among those of one tile */
     uint32_t slice;  /* the lane's k in a step */
     uint32_t split;  /* the group's part of k; KIR_NONE: all of it */

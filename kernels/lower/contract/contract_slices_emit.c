@@ -59,19 +59,19 @@ void slices_begin(struct contract_emitter *w, uint32_t down, uint32_t across)
     uint32_t fast = slices->along_k ? slices->deep : slices->wide;
     uint32_t low = low_part(w, w->lane, fast), high = high_part(w, w->lane, fast);
 
-    w->corner[DOWN] = op2(w, KIR_mul, down, index_const(w, w->c->n_down));
+    w->corner = op2(w, KIR_mul, down, index_const(w, w->c->n_down));
     w->slice = slices->along_k ? low : high;
-    w->at[ACROSS] = op2(w, KIR_add, op2(w, KIR_mul, across, index_const(w, width)),
-                        slices->along_k ? high : low);
+    w->at = op2(w, KIR_add, op2(w, KIR_mul, across, index_const(w, width)),
+                slices->along_k ? high : low);
     if (!slices->along_k) { /* lanes beyond the end read nothing */
         if (points->count % slices->wide)
-            w->mask = op2(w, KIR_lt, w->at[ACROSS], sched_add_index(w->e->s, points->count));
-        delinearize_set(points, w->e, w->at[ACROSS]);
+            w->mask = op2(w, KIR_lt, w->at, sched_add_index(w->e->s, points->count));
+        delinearize_set(points, w->e, w->at);
         places[0] = KIR_NONE;
         return;
     }
     for (uint32_t j = 0; j < w->c->n_across; j++) { /* places beyond it are read at the last one */
-        places[j] = plus(w, w->at[ACROSS], (int64_t)j * slices->wide);
+        places[j] = plus(w, w->at, (int64_t)j * slices->wide);
         if (points->count % width)
             places[j] = op2(w, KIR_smin, places[j], sched_add_index(w->e->s, points->count - 1));
     }
@@ -303,9 +303,9 @@ static void store_at(const struct contract_emitter *w, uint32_t number, uint32_t
 
     sizes[DOWN] = w->c->n_down;
     sizes[ACROSS] = n * w->c->slices.wide;
-    places[DOWN] = op2(w, KIR_add, w->corner[DOWN], high_part(w, number, n));
+    places[DOWN] = op2(w, KIR_add, w->corner, high_part(w, number, n));
     places[ACROSS] =
-        op2(w, KIR_add, w->at[ACROSS],
+        op2(w, KIR_add, w->at,
             op2(w, KIR_mul, low_part(w, number, n), index_const(w, w->c->slices.wide)));
     if (w->n & (w->n - 1))
         mask = both_of(w, mask, op2(w, KIR_lt, number, index_const(w, w->n)));

@@ -1,136 +1,156 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Contractions through tiles of the group.  CONTRACT_EDGE lanes lie along each side, and a lane's
- * places are CONTRACT_EDGE apart, so that neighbouring lanes have neighbouring places.  For each
- * CONTRACT_DEPTH of k all lanes together put the elements of both sides into tiles, [k][place],
- * with what was done to them before, and 0 where they are beyond an end; then each adds its
- * products. */
+/* The choice of tiles for contractions on lanes that are threads.
+ *
+ * A group computes tile_m x tile_n sums.  A thread has a register tile of them: `rows` neighbours
+ * along m, which all its lanes share, and along n its lanes, each with n_across columns.  Large
+ * tiles read memory seldom and multiply often per access of a tile; small ones give all
+ * multiprocessors work.  Sums are added in the order of k whatever the tiles, so the choice changes
+ * no result. */
 #include "lower/contract/contract_tile.h"
 
-#include "lower/contract/contract_emit.h"
+#include "lower/contract/contract.h"
 
-static uint32_t shift_of(uint32_t n)
+enum {
+    LEAST_SIDE = 16,       /* sums along each side; with fewer, most lanes would idle */
+    ACCESS_BYTES = 16,     /* of a thread */
+    MOST_LANES = 8,        /* of a thread, see emit/shape.c */
+    WORD_BYTES = 4,        /* of a register */
+    GROUPS_OF_UNITS = 4,   /* target.units for each multiprocessor */
+    WARP = 32,             /* threads that a scheduler issues at once */
+    REGISTER_FILE = 65536, /* words of a multiprocessor */
+    OTHER_WORDS = 40       /* of a thread, beside its sums and their operands */
+};
+
+/* A group tile and the register tile of a thread. */
+struct tile_shape {
+    uint32_t tile_m, tile_n, rows, columns;
+};
+
+static const struct tile_shape shapes[] = {
+    {128, 128, 8, 8}, {128, 64, 8, 8}, {64, 128, 8, 8}, {128, 64, 8, 4}, {64, 64, 8, 8},
+    {64, 64, 8, 4},   {64, 64, 4, 4},  {128, 32, 8, 4}, {32, 128, 4, 8}, {64, 32, 4, 4},
+    {32, 64, 4, 4},   {32, 32, 4, 4},  {16, 128, 4, 4}, {16, 64, 4, 4},  {128, 16, 4, 4},
+    {64, 16, 4, 4},   {16, 32, 2, 4},
+};
+
+static uint32_t least_u32(uint32_t a, uint32_t b)
 {
-    uint32_t shift = 0;
-
-    while (1u << shift < n)
-        shift++;
-    return shift;
+    return a < b ? a : b;
 }
 
-/* A number's rest and quotient by a power of two. */
-static uint32_t low_part(const struct contract_emitter *w, uint32_t number, uint32_t n)
+/* Lanes that emitters give a thread: 16 bytes of the widest elements. */
+static uint32_t lanes_of_thread(const struct contract *c)
 {
-    return op2(w, KIR_and, number, index_const(w, n - 1));
-}
+    const struct block *block = c->e.s->block;
+    uint32_t widest = 1;
 
-static uint32_t high_part(const struct contract_emitter *w, uint32_t number, uint32_t n)
-{
-    return op2(w, KIR_shr, number, index_const(w, shift_of(n)));
-}
+    for (uint32_t i = 0; i < block->n_inputs + block->n_outputs; i++) {
+        uint32_t bytes = (uint32_t)frit_storage_bytes(expr_arg(&c->e, i)->dtype, 1);
 
-void tile_begin(struct contract_emitter *w, uint32_t down, uint32_t across)
-{
-    const uint32_t tiles[2] = {down, across}, edge = CONTRACT_EDGE;
-
-    w->at[DOWN] = high_part(w, w->lane, edge);
-    w->at[ACROSS] = low_part(w, w->lane, edge);
-    w->k_end = sched_add_index(w->e->s, w->c->n_k);
-    for (uint32_t s = DOWN; s <= ACROSS; s++) {
-        uint32_t places = w->n_places[s] * edge;
-
-        w->tile[s] = kir_tile(w->m, KIR_GROUP, w->type, places * CONTRACT_DEPTH);
-        w->end[s] = sched_add_index(w->e->s, w->side[s]->points.count);
-        w->corner[s] = op2(w, KIR_mul, tiles[s], index_const(w, places));
-        for (uint32_t i = 0; i < w->n_places[s]; i++) {
-            uint32_t at = i ? op2(w, KIR_add, w->at[s], index_const(w, i * edge)) : w->at[s];
-
-            w->place[s][i] = op2(w, KIR_add, w->corner[s], at);
-            w->ok[s][i] = w->side[s]->points.count % places
-                              ? op2(w, KIR_lt, w->place[s][i], w->end[s])
-                              : KIR_NONE;
-        }
+        widest = bytes > widest ? bytes : widest;
     }
+    return least_u32(ACCESS_BYTES / least_u32(widest, ACCESS_BYTES), MOST_LANES);
 }
 
-/* The element of a side at a place and a k. */
-static uint32_t element(const struct contract_emitter *w, uint32_t s, uint32_t place, uint32_t k)
+static uint32_t words_of_sum(const struct contract *c)
 {
-    uint32_t mark = expr_mark(w->e), inside = op2(w, KIR_lt, k, w->k_end), value;
+    enum kir_type type = contract_type(c);
 
-    if (w->ok[s][0] != KIR_NONE)
-        inside = op2(w, KIR_and, inside, op2(w, KIR_lt, place, w->end[s]));
-    delinearize_set(&w->side[s]->points, w->e, place);
-    delinearize_set(&w->c->k, w->e, k);
-    expr_mask(w->e, inside);
-    value = expr_value(w->e, w->side[s]->node);
-    expr_release(w->e, mark);
-    return kir_emit(w->m, KIR_select, value, zero(w), inside);
+    return type == KIR_F64 || type == KIR_I64 ? 2 : 1;
 }
 
-/* Neighbouring lanes take neighbours along what lies next to each other in memory. */
-static bool runs_along_k(const struct contract_emitter *w, const struct contract_side *side)
+/* Columns of a lane. */
+static uint32_t lane_columns(const struct contract *c, const struct tile_shape *shape)
 {
-    const struct delinearizer *k = &w->c->k, *own = &side->points;
+    uint32_t n = shape->columns / lanes_of_thread(c);
 
-    return k->n && contract_line_cost(w->c, side, k->dim[k->n - 1]) == 1 &&
-           (!own->n || contract_line_cost(w->c, side, own->dim[own->n - 1]) > 1);
+    return n ? n : 1;
 }
 
-/* Fills a side's tile, from k on. */
-static void stage(const struct contract_emitter *w, uint32_t s, uint32_t k)
+static uint32_t lanes_of(const struct contract *c, const struct tile_shape *shape)
 {
-    uint32_t places = w->n_places[s] * CONTRACT_EDGE;
-    bool along_k = runs_along_k(w, w->side[s]);
+    return shape->tile_m / shape->rows * (shape->tile_n / lane_columns(c, shape));
+}
 
-    for (uint32_t i = 0; i < places * CONTRACT_DEPTH; i += w->c->lanes) {
-        uint32_t number = i ? op2(w, KIR_add, w->lane, index_const(w, i)) : w->lane, place, deep,
-                 at;
+static uint32_t group_bytes(const struct contract *c, const struct tile_shape *shape)
+{
+    return 2 * sched_tuning(c->e.s).tile_depth * WORD_BYTES * words_of_sum(c) *
+           (shape->tile_m + shape->tile_n + 2 * TILE_PAD);
+}
 
-        deep = along_k ? low_part(w, number, CONTRACT_DEPTH) : high_part(w, number, places);
-        place = along_k ? high_part(w, number, CONTRACT_DEPTH) : low_part(w, number, places);
-        at = op2(w, KIR_add, op2(w, KIR_mul, deep, index_const(w, places)), place);
-        place = op2(w, KIR_add, w->corner[s], place);
-        kir_emit_imm(w->m, KIR_tstore, w->tile[s], at,
-                     element(w, s, place, op2(w, KIR_add, k, deep)), KIR_NONE);
+static bool is_legal(const struct contract *c, const struct tile_shape *shape)
+{
+    const struct kir_target *target = c->e.s->target;
+    const struct kir_tuning tuning = sched_tuning(c->e.s);
+    uint32_t lanes = lanes_of(c, shape), columns = lane_columns(c, shape), most;
+
+    most = target->group_bytes;
+    if (lanes > target->lanes) {
+        uint32_t less = (lanes - target->lanes) * target->lane_bytes;
+
+        most = most > less ? most - less : 0;
     }
+    return shape->tile_m <= tuning.tile_side_sums && shape->tile_n <= tuning.tile_side_sums &&
+           shape->rows * columns * lanes_of_thread(c) * words_of_sum(c) <= tuning.tile_sums &&
+           shape->rows * columns <= CONTRACT_SUMS && lanes >= SCHED_MIN_LANES &&
+           lanes <= target->max_lanes && group_bytes(c, shape) <= most &&
+           tuning.tile_depth * (shape->tile_m > shape->tile_n ? shape->tile_m : shape->tile_n) <=
+               TILE_STAGED * lanes;
 }
 
-/* A lane's elements of a side, at one depth. */
-static void fetch(const struct contract_emitter *w, uint32_t s, uint32_t deep, uint32_t *out)
+/* ---- cost ---- */
+
+/* Time of a step of k over all groups, if every multiprocessor gets as many groups as any: that of
+ * its products, longer where a register tile loads much for a product, and where there are too few
+ * warps to fill the pipeline of a product. */
+static uint64_t cost_of(const struct contract *c, const struct tile_shape *shape)
 {
-    uint32_t places = w->n_places[s] * CONTRACT_EDGE;
-    uint32_t at = op2(w, KIR_add, op2(w, KIR_mul, deep, index_const(w, places)), w->at[s]);
+    const struct space *space = &c->e.space;
+    uint32_t processors = (c->e.s->target->units + GROUPS_OF_UNITS - 1) / GROUPS_OF_UNITS;
+    uint64_t threads = lanes_of(c, shape) / lanes_of_thread(c), resident, warps, loads;
+    uint64_t sums = (uint64_t)shape->rows * shape->columns;
+    int64_t rounds = tiles_of(contract_points(space, CONTRACT_BOTH) *
+                                  tiles_of(contract_points(space, CONTRACT_M), shape->tile_m) *
+                                  tiles_of(contract_points(space, CONTRACT_N), shape->tile_n),
+                              processors);
 
-    for (uint32_t i = 0; i < w->n_places[s]; i++) {
-        uint32_t from = i ? op2(w, KIR_add, at, index_const(w, i * CONTRACT_EDGE)) : at;
-
-        out[i] = kir_emit_as(w->m, KIR_tload, w->type, w->tile[s], from, KIR_NONE, KIR_NONE);
-    }
+    resident = REGISTER_FILE / (sums + sums / 4 + OTHER_WORDS);
+    if (resident > (uint64_t)rounds * threads)
+        resident = (uint64_t)rounds * threads;
+    warps = resident / WARP;
+    loads = 16 + 10 * (shape->rows + shape->columns) / (uint32_t)sums;
+    loads = 160 + 100 * (uint64_t)(shape->rows + shape->columns) / sums;
+    return (uint64_t)rounds * shape->tile_m * shape->tile_n * loads * (warps + 4) / (warps + 1);
 }
 
-static void add_tile(const struct contract_emitter *w, uint32_t *sums)
+static const struct tile_shape *best_shape(const struct contract *c)
 {
-    uint32_t down[CONTRACT_SUMS], across[CONTRACT_SUMS], next[CONTRACT_SUMS];
-    uint32_t n = w->n_places[ACROSS], deep;
+    const struct tile_shape *best = NULL;
 
-    deep = work_loop(w, index_const(w, 0), index_const(w, CONTRACT_DEPTH), 1, sums);
-    fetch(w, DOWN, deep, down);
-    fetch(w, ACROSS, deep, across);
-    for (uint32_t i = 0; i < w->n; i++)
-        next[i] = add_product(w, sums[i], down[i / n], across[i % n]);
-    kir_next(w->m, next, w->n);
+    for (uint32_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++)
+        if (is_legal(c, &shapes[i]) && (!best || cost_of(c, &shapes[i]) < cost_of(c, best)))
+            best = &shapes[i];
+    return best;
 }
 
-void tile_sums(const struct contract_emitter *w, uint32_t begin, uint32_t end, uint32_t *sums)
+bool contract_fits_tiles(const struct contract *c)
 {
-    uint32_t next[CONTRACT_SUMS], k = work_loop(w, begin, end, CONTRACT_DEPTH, sums);
+    return c->e.s->target->stages_tiles && c->n_k >= sched_tuning(c->e.s).tile_depth &&
+           contract_points(&c->e.space, CONTRACT_M) >= LEAST_SIDE &&
+           contract_points(&c->e.space, CONTRACT_N) >= LEAST_SIDE && best_shape(c);
+}
 
-    for (uint32_t i = 0; i < w->n; i++)
-        next[i] = sums[i];
-    kir_emit(w->m, KIR_barrier, KIR_NONE, KIR_NONE, KIR_NONE);
-    stage(w, DOWN, k);
-    stage(w, ACROSS, k);
-    kir_emit(w->m, KIR_barrier, KIR_NONE, KIR_NONE, KIR_NONE);
-    add_tile(w, next);
-    kir_next(w->m, next, w->n);
+void contract_choose_tiles(struct contract *c)
+{
+    const struct tile_shape *shape = best_shape(c);
+
+    c->form = CONTRACT_TILES;
+    c->across = &c->b;
+    c->down = &c->a;
+    c->tile_m = shape->tile_m;
+    c->tile_n = shape->tile_n;
+    c->tile_depth = sched_tuning(c->e.s).tile_depth;
+    c->n_down = shape->rows;
+    c->n_across = lane_columns(c, shape);
+    c->lanes = lanes_of(c, shape);
 }

@@ -1,0 +1,415 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Code for contractions through tiles of the group.
+ *
+ * In each step tile_depth of k lie in a tile for each side, [k][place], with what was done to the
+ * elements before, and 0 where they are beyond an end.  There are two buffers of each tile: a step
+ * first requests the elements of the next step from memory, then multiplies its own, then stores
+ * what it requested into the other buffer.
+ *
+ * A lane's rows are neighbours in a tile, and so are the columns of neighbouring lanes: emitters
+ * make wide accesses of both.  Where neighbouring lanes stage neighbours along k, rows of the tile
+ * are TILE_PAD longer, so that such lanes store to different banks.
+ *
+ * Long sums are added up in blocks.  The sums of the blocks before lie in a tile of the lane, which
+ * is addressed in a way that keeps it out of the registers: they are needed once a block. */
+#include "lower/contract/contract_tile.h"
+
+#include "lower/contract/contract_emit.h"
+
+/* One side as the group stages it.  Tile elements are I32, places and k have the index type. */
+struct staged {
+    struct contract_side *side;
+    uint32_t tile;
+    uint32_t places, stride, size; /* of the group; from one k to the next; of a buffer */
+    uint32_t n;                    /* elements of a step that a lane stages */
+    bool along_k;                  /* by neighbouring lanes, else places */
+    uint32_t corner;               /* the group's first place */
+    uint32_t place, deep;          /* of the first element, in the tile */
+    uint32_t to;                   /* tile element of the first element */
+    uint32_t from;                 /* tile element of the lane's first operand */
+    uint32_t takes_part;           /* B: the lane stages anything; KIR_NONE: all do */
+};
+
+struct tile_emitter {
+    struct contract_emitter *w;
+    struct staged side[2];
+    uint32_t lane;      /* I32 */
+    uint32_t lanes_n;   /* along n */
+    uint32_t last_step; /* k where the last step begins; KIR_NONE: steps are masked at the end */
+    uint32_t k_end;
+    uint32_t totals, totals_at; /* tile of the lane, and 0 */
+};
+
+/* ---- small numbers ---- */
+
+static uint32_t shift_of(uint32_t n)
+{
+    uint32_t shift = 0;
+
+    while (1u << shift < n)
+        shift++;
+    return shift;
+}
+
+static uint32_t const_i32(const struct tile_emitter *t, uint32_t value)
+{
+    return kir_const_i(t->w->m, KIR_I32, value);
+}
+
+static uint32_t plus(const struct tile_emitter *t, uint32_t value, uint32_t n)
+{
+    enum kir_type type = kir_type_at(t->w->m, value);
+
+    return n ? op2(t->w, KIR_add, value, kir_const_i(t->w->m, type, n)) : value;
+}
+
+/* Bits of the lane: lane / by % n, I32. */
+static uint32_t lane_bits(const struct tile_emitter *t, uint32_t by, uint32_t n)
+{
+    uint32_t value = t->lane;
+
+    if (by > 1)
+        value = op2(t->w, KIR_shr, value, const_i32(t, shift_of(by)));
+    return by * n < t->w->c->lanes ? op2(t->w, KIR_and, value, const_i32(t, n - 1)) : value;
+}
+
+static uint32_t index_of(const struct tile_emitter *t, uint32_t value)
+{
+    return sched_wide(t->w->e->s, value);
+}
+
+enum { CHUNK = 4 };
+
+/* B: first + lane / by % n < end, where `first` is a multiple of CHUNK.  Neighbouring lanes that
+ * make one access share the condition if `end` allows that. */
+static uint32_t is_below(const struct tile_emitter *t, uint32_t first, uint32_t by, uint32_t n,
+                         int64_t end)
+{
+    uint32_t chunk = by == 1 && n >= CHUNK && end % CHUNK == 0 ? CHUNK : 1, value;
+
+    value = index_of(t, lane_bits(t, by * chunk, n / chunk));
+    if (chunk > 1)
+        first = op2(t->w, KIR_shr, first, index_const(t->w, shift_of(chunk)));
+    return op2(t->w, KIR_lt, op2(t->w, KIR_add, first, value),
+               sched_add_index(t->w->e->s, end / chunk));
+}
+
+/* ---- staging ---- */
+
+/* Neighbouring lanes take neighbours along what lies next to each other in memory. */
+static bool runs_along_k(const struct contract *c, const struct contract_side *side)
+{
+    const struct delinearizer *k = &c->k, *own = &side->points;
+
+    return k->n && contract_line_cost(c, side, k->dim[k->n - 1]) == 1 &&
+           (!own->n || contract_line_cost(c, side, own->dim[own->n - 1]) > 1);
+}
+
+/* How far element `i` of a lane lies from its first one. */
+static uint32_t place_step(const struct tile_emitter *t, const struct staged *s, uint32_t i)
+{
+    uint32_t number = i * t->w->c->lanes;
+
+    return s->along_k ? number / t->w->c->tile_depth : number % s->places;
+}
+
+static uint32_t deep_step(const struct tile_emitter *t, const struct staged *s, uint32_t i)
+{
+    return s->along_k ? 0 : i * t->w->c->lanes / s->places;
+}
+
+static void begin_side(struct tile_emitter *t, uint32_t number, uint32_t tile, uint32_t places)
+{
+    const struct contract *c = t->w->c;
+    struct staged *s = &t->side[number];
+    uint32_t depth = c->tile_depth, count = places * depth, place, deep;
+
+    s->side = t->w->side[number];
+    s->places = places;
+    s->along_k = runs_along_k(c, s->side);
+    s->stride = places + (s->along_k ? TILE_PAD : 0);
+    s->size = s->stride * depth;
+    s->tile = kir_tile(t->w->m, KIR_GROUP, t->w->type, 2 * s->size);
+    s->n = (uint32_t)tiles_of(count, c->lanes);
+    s->corner = op2(t->w, KIR_mul, tile, index_const(t->w, places));
+    place = s->along_k ? lane_bits(t, depth, places) : lane_bits(t, 1, places);
+    deep = s->along_k          ? lane_bits(t, 1, depth)
+           : c->lanes > places ? lane_bits(t, places, depth)
+                               : const_i32(t, 0);
+    s->to = op2(t->w, KIR_add, op2(t->w, KIR_mul, deep, const_i32(t, s->stride)), place);
+    s->place = index_of(t, place);
+    s->deep = index_of(t, deep);
+    s->takes_part = KIR_NONE;
+    if (c->lanes > count)
+        s->takes_part = op2(t->w, KIR_eq, lane_bits(t, count, c->lanes / count), const_i32(t, 0));
+}
+
+static uint32_t and_b(const struct tile_emitter *t, uint32_t a, uint32_t b)
+{
+    return a == KIR_NONE ? b : b == KIR_NONE ? a : op2(t->w, KIR_and, a, b);
+}
+
+/* B: element `i` of the step at k is one of the operand's; KIR_NONE: it is for certain. */
+static uint32_t is_inside(const struct tile_emitter *t, const struct staged *s, uint32_t i,
+                          uint32_t k)
+{
+    const struct contract *c = t->w->c;
+    uint32_t inside = s->takes_part, first;
+
+    if (s->side->points.count % s->places) {
+        first = plus(t, s->corner, place_step(t, s, i));
+        inside = and_b(
+            t, inside,
+            is_below(t, first, s->along_k ? c->tile_depth : 1, s->places, s->side->points.count));
+    }
+    if (t->last_step == KIR_NONE) {
+        first = plus(t, k, deep_step(t, s, i));
+        if (s->along_k)
+            first = is_below(t, first, 1, c->tile_depth, c->n_k);
+        else
+            first = op2(t->w, KIR_lt, op2(t->w, KIR_add, first, s->deep), t->k_end);
+        inside = and_b(t, inside, first);
+    }
+    return inside;
+}
+
+static void set_place(const struct tile_emitter *t, const struct staged *s, uint32_t i)
+{
+    uint32_t place = op2(t->w, KIR_add, s->corner, s->place);
+
+    delinearize_set(&s->side->points, t->w->e, plus(t, place, place_step(t, s, i)));
+}
+
+/* Whether all elements of a lane have one place. */
+static bool has_one_place(const struct tile_emitter *t, const struct staged *s)
+{
+    return place_step(t, s, s->n - 1) == 0 && (s->n == 1 || place_step(t, s, 1) == 0);
+}
+
+/* Element `i` of a side in the step at k. */
+static uint32_t load_element(const struct tile_emitter *t, const struct staged *s, uint32_t i,
+                             uint32_t k)
+{
+    const struct contract *c = t->w->c;
+    struct expr *e = t->w->e;
+    uint32_t mark = expr_mark(e), inside = is_inside(t, s, i, k), value;
+
+    if (!has_one_place(t, s))
+        set_place(t, s, i);
+    k = plus(t, k, deep_step(t, s, i));
+    delinearize_set(&c->k, e, op2(t->w, KIR_add, k, s->deep));
+    expr_mask(e, inside);
+    value = expr_value(e, s->side->node);
+    expr_release(e, mark);
+    if (inside == KIR_NONE || e->nodes[s->side->node].kind == EXPR_LOAD)
+        return value;
+    return kir_emit(t->w->m, KIR_select, value, zero(t->w), inside);
+}
+
+struct step_values {
+    uint32_t value[2][TILE_STAGED];
+};
+
+static void load_step(const struct tile_emitter *t, uint32_t k, struct step_values *out)
+{
+    for (uint32_t s = DOWN; s <= ACROSS; s++)
+        for (uint32_t i = 0; i < t->side[s].n; i++)
+            out->value[s][i] = load_element(t, &t->side[s], i, k);
+}
+
+/* The buffer of the step at k: 0 or 1, I32. */
+static uint32_t buffer_of(const struct tile_emitter *t, uint32_t k)
+{
+    if (kir_type_at(t->w->m, k) != KIR_I32)
+        k = kir_emit(t->w->m, KIR_i32, k, KIR_NONE, KIR_NONE);
+    k = op2(t->w, KIR_shr, k, const_i32(t, shift_of(t->w->c->tile_depth)));
+    return op2(t->w, KIR_and, k, const_i32(t, 1));
+}
+
+static uint32_t in_buffer(const struct tile_emitter *t, const struct staged *s, uint32_t buffer,
+                          uint32_t at)
+{
+    return op2(t->w, KIR_add, op2(t->w, KIR_mul, buffer, const_i32(t, s->size)), at);
+}
+
+static void store_step(const struct tile_emitter *t, uint32_t buffer, const struct step_values *v)
+{
+    for (uint32_t number = DOWN; number <= ACROSS; number++) {
+        const struct staged *s = &t->side[number];
+        uint32_t first = in_buffer(t, s, buffer, s->to);
+
+        for (uint32_t i = 0; i < s->n; i++) {
+            uint32_t at = plus(t, first, deep_step(t, s, i) * s->stride + place_step(t, s, i));
+
+            kir_emit_imm(t->w->m, s->takes_part == KIR_NONE ? KIR_tstore : KIR_tstore_if, s->tile,
+                         at, v->value[number][i], s->takes_part);
+        }
+    }
+    kir_emit(t->w->m, KIR_barrier, KIR_NONE, KIR_NONE, KIR_NONE);
+}
+
+/* ---- sums ---- */
+
+/* A lane's `n` operands of a side from `first` on, `step` apart. */
+static void load_operands(const struct tile_emitter *t, const struct staged *s, uint32_t first,
+                          uint32_t step, uint32_t n, uint32_t *out)
+{
+    uint32_t at[CONTRACT_SUMS];
+
+    for (uint32_t i = 0; i < n; i++)
+        at[i] = op2(t->w, KIR_add, first, const_i32(t, i * step));
+    for (uint32_t i = 0; i < n; i++)
+        out[i] = kir_emit_as(t->w->m, KIR_tload, t->w->type, s->tile, at[i], KIR_NONE, KIR_NONE);
+}
+
+static void add_step(const struct tile_emitter *t, uint32_t buffer, uint32_t *sums)
+{
+    const struct contract *c = t->w->c;
+    uint32_t down[CONTRACT_SUMS], across[CONTRACT_SUMS], first[2];
+
+    for (uint32_t s = DOWN; s <= ACROSS; s++)
+        first[s] = in_buffer(t, &t->side[s], buffer, t->side[s].from);
+    for (uint32_t k = 0; k < c->tile_depth; k++) {
+        const struct staged *m = &t->side[DOWN], *n = &t->side[ACROSS];
+
+        load_operands(t, m, plus(t, first[DOWN], k * m->stride), 1, c->n_down, down);
+        load_operands(t, n, plus(t, first[ACROSS], k * n->stride), t->lanes_n, c->n_across, across);
+        for (uint32_t i = 0; i < t->w->n; i++)
+            sums[i] = add_product(t->w, sums[i], down[i / c->n_across], across[i % c->n_across]);
+    }
+}
+
+/* All steps from begin to end. */
+static void sum_steps(const struct tile_emitter *t, uint32_t begin, uint32_t end, uint32_t *sums)
+{
+    const uint32_t depth = t->w->c->tile_depth;
+    uint32_t next[CONTRACT_SUMS], k = work_loop(t->w, begin, end, depth, sums), ahead, buffer;
+    struct step_values values;
+
+    for (uint32_t i = 0; i < t->w->n; i++)
+        next[i] = sums[i];
+    ahead = plus(t, k, depth);
+    if (t->last_step != KIR_NONE)
+        ahead = op2(t->w, KIR_smin, ahead, t->last_step);
+    load_step(t, ahead, &values);
+    buffer = buffer_of(t, k);
+    add_step(t, buffer, next);
+    store_step(t, op2(t->w, KIR_xor, buffer, const_i32(t, 1)), &values);
+    kir_next(t->w->m, next, t->w->n);
+}
+
+static uint32_t total_at(const struct tile_emitter *t, uint32_t i)
+{
+    return plus(t, t->totals_at, i);
+}
+
+static void put_total(const struct tile_emitter *t, uint32_t i, uint32_t value)
+{
+    kir_emit_imm(t->w->m, KIR_tstore, t->totals, total_at(t, i), value, KIR_NONE);
+}
+
+static uint32_t get_total(const struct tile_emitter *t, uint32_t i)
+{
+    return kir_emit_as(t->w->m, KIR_tload, t->w->type, t->totals, total_at(t, i), KIR_NONE,
+                       KIR_NONE);
+}
+
+/* By blocks, whose sums are added up. */
+static void sum_blocks(struct tile_emitter *t, uint32_t *sums)
+{
+    uint32_t zero_sum = sums[0], begin, end;
+
+    t->totals = kir_tile(t->w->m, KIR_LANE, t->w->type, t->w->n);
+    t->totals_at = sched_add_param(t->w->e->s, KIR_I32, 0);
+    for (uint32_t i = 0; i < t->w->n; i++)
+        put_total(t, i, zero_sum);
+    begin = kir_for(t->w->m, index_const(t->w, 0), t->k_end, SUM_BLOCK_CONTRACT);
+    end = op2(t->w, KIR_smin, plus(t, begin, SUM_BLOCK_CONTRACT), t->k_end);
+    sum_steps(t, begin, end, sums);
+    for (uint32_t i = 0; i < t->w->n; i++)
+        put_total(t, i, op2(t->w, KIR_add, get_total(t, i), sums[i]));
+    kir_next(t->w->m, NULL, 0);
+    for (uint32_t i = 0; i < t->w->n; i++)
+        sums[i] = get_total(t, i);
+}
+
+/* ---- the phase ---- */
+
+static void begin(struct tile_emitter *t, uint32_t down, uint32_t across)
+{
+    const struct contract *c = t->w->c;
+    int64_t steps = c->n_k / c->tile_depth;
+
+    t->lane = kir_emit(t->w->m, KIR_lane, KIR_NONE, KIR_NONE, KIR_NONE);
+    t->lanes_n = c->tile_n / c->n_across;
+    t->k_end = sched_add_index(t->w->e->s, c->n_k);
+    t->last_step = KIR_NONE;
+    if (c->n_k % c->tile_depth == 0)
+        t->last_step = op2(t->w, KIR_mul, sched_add_index(t->w->e->s, steps - 1),
+                           index_const(t->w, c->tile_depth));
+    begin_side(t, DOWN, down, c->tile_m);
+    begin_side(t, ACROSS, across, c->tile_n);
+    t->side[DOWN].from = op2(t->w, KIR_mul, lane_bits(t, t->lanes_n, c->tile_m / c->n_down),
+                             const_i32(t, c->n_down));
+    t->side[ACROSS].from = lane_bits(t, 1, t->lanes_n);
+}
+
+static void sum_all(struct tile_emitter *t, uint32_t *sums)
+{
+    struct expr *e = t->w->e;
+    uint32_t mark = expr_mark(e);
+    struct step_values values;
+
+    for (uint32_t s = DOWN; s <= ACROSS; s++)
+        if (has_one_place(t, &t->side[s]))
+            set_place(t, &t->side[s], 0);
+    expr_hoist(e);
+    load_step(t, index_const(t->w, 0), &values);
+    store_step(t, const_i32(t, 0), &values);
+    if (is_real(t->w) && t->w->c->n_k > SUM_BLOCK_CONTRACT)
+        sum_blocks(t, sums);
+    else
+        sum_steps(t, index_const(t->w, 0), t->k_end, sums);
+    expr_release(e, mark);
+}
+
+static void emit_row(const struct tile_emitter *t, uint32_t i, const uint32_t *sums)
+{
+    const struct contract *c = t->w->c;
+    const struct staged *m = &t->side[DOWN], *n = &t->side[ACROSS];
+    struct expr *e = t->w->e;
+    uint32_t row = plus(t, op2(t->w, KIR_add, m->corner, index_of(t, m->from)), i), ok = KIR_NONE;
+
+    if (m->side->points.count % m->places)
+        ok = op2(t->w, KIR_lt, row, sched_add_index(e->s, m->side->points.count));
+    delinearize_set(&m->side->points, e, row);
+    expr_hoist(e);
+    for (uint32_t j = 0; j < c->n_across; j++) {
+        uint32_t mark = expr_mark(e), first = plus(t, n->corner, j * t->lanes_n), mask = ok;
+
+        if (n->side->points.count % n->places)
+            mask = and_b(t, mask, is_below(t, first, 1, t->lanes_n, n->side->points.count));
+        delinearize_set(&n->side->points, e, op2(t->w, KIR_add, first, index_of(t, n->from)));
+        expr_mask(e, mask);
+        work_finish(t->w, sums[j]);
+        expr_release(e, mark);
+    }
+}
+
+void tile_emit(struct contract_emitter *w, uint32_t down, uint32_t across)
+{
+    struct tile_emitter t = {.w = w};
+    uint32_t sums[CONTRACT_SUMS];
+
+    for (uint32_t i = 0; i < w->n; i++)
+        sums[i] = zero(w);
+    begin(&t, down, across);
+    if (w->c->n_k > 0)
+        sum_all(&t, sums);
+    for (uint32_t i = 0; i < w->c->n_down; i++) {
+        uint32_t mark = expr_mark(w->e);
+
+        emit_row(&t, i, sums + i * w->c->n_across);
+        expr_release(w->e, mark);
+    }
+}
