@@ -12,11 +12,13 @@
 #include "device/device.h"
 #include "device/watch.h"
 #include "file/npy.h"
+#include "graph/dtype.h"
 #include "memory/buffer.h"
 #include "memory/memory.h"
 #include "record/binding.h"
 #include "run/carry.h"
 #include "run/drain.h"
+#include "run/run.h"
 #include "run/transfer.h"
 #include "tensor/failure.h"
 #include "tensor/slot.h"
@@ -437,6 +439,79 @@ frit_tensor *frit_to_device(frit_tensor *tensor, frit_device *device)
     return st ? tensor_error(device, &err) : tensor_ready(device, &value, &err);
 }
 
+/* ---- bytes as packed values ---- */
+
+/* The value of a tensor of bytes, dense, with an owner of its own. */
+static frit_status own_bytes(frit_tensor *bytes, frit_device **device, struct value *out,
+                             frit_err *err)
+{
+    struct slot *slot = tensor_enter(bytes, "as_packed", err);
+    struct value pinned;
+    frit_status st = FRIT_OK;
+
+    if (!slot)
+        return err->status;
+    *device = slot->device;
+    pinned = slot->value;
+    buffer_pin(pinned.buffer);
+    slot_leave(slot);
+    *out = pinned;
+    if (layout_is_dense(&pinned.type, &pinned.layout))
+        buffer_own(pinned.buffer);
+    else
+        st = run_relayout(*device, &pinned, NULL, out, err);
+    buffer_unpin(pinned.buffer);
+    return st;
+}
+
+/* Checks the arguments; `type` gets the packed one. */
+static frit_status packed_type(frit_tensor *bytes, uint32_t dtype, const frit_dims *dims,
+                               struct op_type *type, frit_err *err)
+{
+    const uint32_t given = frit_tensor_dtype(bytes);
+    uint64_t need;
+    char text[128];
+
+    TRY(source_type(dtype, dims, type, err));
+    if (dtype_class(dtype) != FRIT_DTYPE_PACKED)
+        return fail(err, FRIT_INVALID, "%s is not a packed type", dtype_name(dtype));
+    if (frit_tensor_status(bytes)) /* what it failed with is reported instead */
+        return FRIT_OK;
+    if (frit_dtype_bits(given) != 8)
+        return fail(err, FRIT_INVALID, "the elements have type %s, it must be one of 8 bits",
+                    dtype_name(given));
+    need = frit_storage_bytes(dtype, op_elements(type));
+    if (frit_tensor_bytes(bytes) != need)
+        return fail(err, FRIT_INVALID, "the tensor has %llu bytes, %s has %llu",
+                    (unsigned long long)frit_tensor_bytes(bytes),
+                    op_type_text(type, text, sizeof(text)), (unsigned long long)need);
+    return FRIT_OK;
+}
+
+frit_tensor *frit_as_packed(frit_tensor *bytes, uint32_t dtype, frit_dims dims)
+{
+    HOLD_CANCEL;
+    frit_device *device = frit_tensor_device(bytes);
+    struct op_type type;
+    struct value value = {0};
+    frit_err err = ERR_INIT;
+    int64_t first;
+    frit_status st = packed_type(bytes, dtype, &dims, &type, &err);
+
+    if (st)
+        fail_context(&err, "as_packed");
+    else
+        st = own_bytes(bytes, &device, &value, &err);
+    tensor_consume(bytes);
+    if (st)
+        return tensor_error(device, &err);
+    first = value.layout.offset * 8 / frit_dtype_bits(dtype);
+    layout_dense(&type, &value.layout);
+    value.layout.offset = first;
+    value.type = type;
+    return tensor_ready(device, &value, &err);
+}
+
 /* ---- files ---- */
 
 frit_tensor *frit_load_npy(frit_device *device, const char *path)
@@ -472,6 +547,8 @@ static frit_status save_npy(frit_tensor *tensor, const char *path, frit_err *err
     if (!path)
         return fail(err, FRIT_INVALID, "save_npy: the path is NULL");
     memcpy(type.dims, dims.dim, sizeof(type.dims));
+    if (dtype_class(type.dtype) == FRIT_DTYPE_PACKED)
+        source_bytes_type(&type);
     item.data = malloc(bytes ? bytes : 1);
     if (!item.data)
         return fail_memory(err, bytes);

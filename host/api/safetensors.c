@@ -6,9 +6,12 @@
 #include "api/copy_sized.h"
 #include "api/data.h"
 #include "api/report.h"
+#include "api/source.h"
 #include "api/tensor.h"
 #include "base/str.h"
 #include "file/safetensors.h"
+#include "file/safetensors_names.h"
+#include "graph/dtype.h"
 #include "memory/memory.h"
 #include "run/transfer.h"
 
@@ -196,6 +199,9 @@ static frit_status describe(const frit_named_tensor *named, struct safetensors_e
         return name_tensor(err, st, named->name);
     }
     memcpy(out->type.dims, dims.dim, sizeof(out->type.dims));
+    if (dtype_class(out->type.dtype) == FRIT_DTYPE_PACKED &&
+        !safetensors_dtype_name(out->type.dtype))
+        source_bytes_type(&out->type);
     return FRIT_OK;
 }
 

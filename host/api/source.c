@@ -12,7 +12,7 @@
 frit_status source_type(uint32_t dtype, const frit_dims *dims, struct op_type *out, frit_err *err)
 {
     *out = (struct op_type){.dtype = dtype};
-    if (!frit_storage_bytes(dtype, 8) || dtype_class(dtype) == FRIT_DTYPE_PACKED)
+    if (!frit_storage_bytes(dtype, 8))
         return fail(err, FRIT_INVALID, "%u is not an element type that tensors can be made of",
                     dtype);
     if (dims->rank < 0 || dims->rank > FRIT_MAX_RANK)
@@ -21,6 +21,13 @@ frit_status source_type(uint32_t dtype, const frit_dims *dims, struct op_type *o
     out->rank = (uint32_t)dims->rank;
     memcpy(out->dims, dims->dim, out->rank * sizeof(out->dims[0]));
     return op_type_check(out, err);
+}
+
+void source_bytes_type(struct op_type *type)
+{
+    const uint64_t bytes = frit_storage_bytes(type->dtype, op_elements(type));
+
+    *type = (struct op_type){.dtype = FRIT_U8, .rank = 1, .dims = {(int64_t)bytes}};
 }
 
 frit_status source_begin(struct source *source, const struct op_type *type, const void *data,

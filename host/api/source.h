@@ -13,6 +13,9 @@ struct op_type;
  * must not overflow, even if one of them is 0. */
 frit_status source_type(uint32_t dtype, const frit_dims *dims, struct op_type *out, frit_err *err);
 
+/* Turns a type into that of its bytes, in files that have no such element type: u8 of rank 1. */
+void source_bytes_type(struct op_type *type);
+
 /* In a bool's byte the program may have any value but 0 for true; tensors have 1. */
 struct source {
     const void *data; /* the program's, or `own` */

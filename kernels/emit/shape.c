@@ -109,11 +109,11 @@ static uint32_t bytes_of(const struct shape *s, uint32_t arg)
     return (uint32_t)frit_storage_bytes(s->module->args[arg].dtype, 1);
 }
 
-/* Of arguments that are aligned. */
-static uint32_t chunk_of(const struct shape *s, uint32_t arg, uint32_t offset)
+/* Of memory that is aligned. */
+static uint32_t chunk_of(const struct shape *s, uint32_t bytes, uint32_t offset)
 {
     const struct fact *fact = &s->facts->of[offset];
-    uint32_t bytes = bytes_of(s, arg), n;
+    uint32_t n;
 
     if (fact->run_stride != 1)
         return 1;
@@ -124,7 +124,12 @@ static uint32_t chunk_of(const struct shape *s, uint32_t arg, uint32_t offset)
 
 uint32_t shape_chunk(const struct shape *s, uint32_t arg, uint32_t offset)
 {
-    return s->aligned && !s->striped ? chunk_of(s, arg, offset) : 1;
+    return s->aligned && !s->striped ? chunk_of(s, bytes_of(s, arg), offset) : 1;
+}
+
+uint32_t shape_tile_chunk(const struct shape *s, uint32_t tile, uint32_t offset)
+{
+    return s->striped ? 1 : chunk_of(s, kir_tile_bytes(&s->phase->tiles[tile]), offset);
 }
 
 uint32_t shape_run(const struct shape *s, uint32_t value)
@@ -141,7 +146,7 @@ bool shape_has_chunks(const struct shape *s)
     for (uint32_t i = 0; i < s->phase->n; i++) {
         const struct kir_inst *inst = &s->phase->inst[i];
 
-        if (is_access(inst) && chunk_of(s, (uint32_t)inst->imm, inst->a[0]) > 1)
+        if (is_access(inst) && chunk_of(s, bytes_of(s, (uint32_t)inst->imm), inst->a[0]) > 1)
             return true;
     }
     return false;
@@ -173,6 +178,19 @@ static uint32_t choose_per_thread(const struct shape *s, const struct shape_targ
     return per_thread;
 }
 
+/* A team of lanes is one of threads. */
+static frit_status share_team(struct shape *s, const struct shape_target *target, frit_err *err)
+{
+    const uint32_t team = s->phase->team;
+
+    if (!target->team || team < target->team || team / target->team > PER_THREAD_MAX ||
+        (uint64_t)s->phase->lanes * target->team > (uint64_t)target->max_threads * team)
+        return fail(err, FRIT_UNSUPPORTED, "kernel %s: %u lanes in teams of %u, among %u threads",
+                    s->module->name, s->phase->lanes, team, target->max_threads);
+    s->per_thread = team / target->team;
+    return FRIT_OK;
+}
+
 frit_status shape_init(struct shape *s, const struct kir_module *module, uint32_t phase,
                        const struct facts *facts, const struct shape_target *target,
                        struct arena *arena, frit_err *err)
@@ -185,8 +203,11 @@ frit_status shape_init(struct shape *s, const struct kir_module *module, uint32_
     if (!s->even)
         return fail_memory(err, (size_t)s->phase->n * sizeof(*s->even));
     find_even(s);
-    s->per_thread = choose_per_thread(s, target);
+    if (s->phase->team)
+        TRY(share_team(s, target, err));
+    else
+        s->per_thread = choose_per_thread(s, target);
     s->threads = s->phase->lanes / s->per_thread;
-    s->striped = s->per_thread > 1 && !(s->aligned && shape_has_chunks(s));
+    s->striped = s->per_thread > 1 && !s->phase->team && !(s->aligned && shape_has_chunks(s));
     return FRIT_OK;
 }

@@ -18,6 +18,7 @@ struct shape_target {
     uint32_t max_threads;   /* of a group */
     uint32_t least_threads; /* a thread gets several lanes only if this many threads are left */
     bool aligned;           /* the address of every argument is a multiple of 16 */
+    uint32_t team;          /* threads that hold a fragment together */
 };
 
 struct shape {
@@ -34,8 +35,10 @@ struct shape {
 frit_status shape_init(struct shape *out, const struct kir_module *module, uint32_t phase,
                        const struct facts *facts, const struct shape_target *target,
                        struct arena *arena, frit_err *err);
-/* How many neighbouring elements one access of a thread has, for an argument at this offset. */
+/* How many neighbouring elements one access of a thread has, for an argument, or a tile of the
+ * group, at this offset. */
 uint32_t shape_chunk(const struct shape *shape, uint32_t arg, uint32_t offset);
+uint32_t shape_tile_chunk(const struct shape *shape, uint32_t tile, uint32_t offset);
 /* How many lanes of a thread, from each multiple of it on, have one value. */
 uint32_t shape_run(const struct shape *shape, uint32_t value);
 /* Whether any access has several elements, or would have if arguments were aligned. */

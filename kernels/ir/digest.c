@@ -36,7 +36,7 @@ static void add_phase(XXH3_state_t *state, const struct kir_module *module,
     for (uint32_t i = 0; i < phase->n_tiles; i++) {
         const struct kir_tile *tile = &phase->tiles[i];
 
-        add(state, (const uint32_t[]){tile->space, tile->type, tile->count}, 12);
+        add(state, (const uint32_t[]){tile->space, tile->dtype, tile->count}, 12);
     }
     if (phase->n_fragments) {
         add(state, &phase->team, sizeof(phase->team));

@@ -257,9 +257,11 @@ frit_status eval_tread(struct eval *e, uint32_t lane, int64_t offset, uint64_t *
 frit_status eval_twrite(struct eval *e, uint32_t lane, int64_t offset, uint64_t value)
 {
     const struct eval_tile *tile = &e->tiles[eval_place(e)];
-    uint32_t self = lane + 1;
+    const uint32_t self = lane + 1, dtype = e->phase->tiles[eval_place(e)].dtype;
     size_t at;
 
+    if (kir_is_16_bit_float(dtype))
+        value = widened(dtype, narrowed(dtype, value));
     TRY(find_tile_element(e, lane, offset, &at));
     if (tile->touch) {
         struct eval_touch *touch = &tile->touch[at];

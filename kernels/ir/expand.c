@@ -280,7 +280,7 @@ static frit_status fill_phase(struct expansion *x)
     for (uint32_t i = 0; i < x->phase->n_tiles; i++) {
         const struct kir_tile *tile = &x->phase->tiles[i];
 
-        kir_tile(x->out, (enum kir_space)tile->space, (enum kir_type)tile->type, tile->count);
+        kir_tile_of(x->out, (enum kir_space)tile->space, tile->dtype, tile->count);
     }
     if (x->phase->team)
         x->lane =

@@ -111,8 +111,7 @@ static struct kir_phase *last_phase(const struct kir_module *module)
     return &module->phases[module->n_phases - 1];
 }
 
-uint32_t kir_tile(struct kir_module *module, enum kir_space space, enum kir_type type,
-                  uint32_t count)
+static uint32_t add_tile(struct kir_module *module, const struct kir_tile *tile)
 {
     struct kir_phase *phase;
 
@@ -124,8 +123,28 @@ uint32_t kir_tile(struct kir_module *module, enum kir_space space, enum kir_type
         module->failed = true;
         return 0;
     }
-    phase->tiles[phase->n_tiles] = (struct kir_tile){space, type, count};
+    phase->tiles[phase->n_tiles] = *tile;
     return phase->n_tiles++;
+}
+
+uint32_t kir_tile(struct kir_module *module, enum kir_space space, enum kir_type type,
+                  uint32_t count)
+{
+    static const uint32_t dtypes[KIR_TYPES] = {
+        [KIR_I32] = FRIT_I32, [KIR_I64] = FRIT_I64, [KIR_F32] = FRIT_F32, [KIR_F64] = FRIT_F64};
+
+    return add_tile(module, &(struct kir_tile){space, type, count, dtypes[type]});
+}
+
+uint32_t kir_tile_of(struct kir_module *module, enum kir_space space, uint32_t dtype,
+                     uint32_t count)
+{
+    return add_tile(module, &(struct kir_tile){space, kir_type_of(dtype), count, dtype});
+}
+
+uint32_t kir_tile_bytes(const struct kir_tile *tile)
+{
+    return (uint32_t)frit_storage_bytes(tile->dtype, 1);
 }
 
 uint32_t kir_fragment(struct kir_module *module, const struct kir_fragment *fragment)

@@ -22,7 +22,8 @@
  *
  * Fragments are matrices: a team, `team` neighbouring lanes of a group, holds one together.  They
  * are not values but variables, which instructions name; a loop changes them as it changes memory.
- * Which lane has which element is not said.  A target lists the shapes that it multiplies.
+ * Which lane has which element is not said.  A target lists the shapes that it multiplies, and how
+ * many threads a team has: each of them gets as many of its lanes.
  *
  * Types: B one bit; I32, I64, F32, F64.  Smaller ones exist in memory only.  The text form is in
  * text.h, the rules that every module keeps in verify.h.  Not thread-safe; a finished module is
@@ -91,8 +92,10 @@ enum kir_space { KIR_LANE, KIR_GROUP }; /* whose tile it is */
 
 struct kir_tile {
     uint32_t space; /* enum kir_space */
-    uint32_t type;  /* enum kir_type, not B */
+    uint32_t type;  /* enum kir_type of values, not B */
     uint32_t count; /* elements */
+    uint32_t dtype; /* of elements in memory: of the type's width, or of the group a float of 16
+                       bits, which is converted as by load and store */
 };
 
 /* What a fragment is in a product of matrices. */
@@ -176,6 +179,11 @@ uint32_t kir_arg(struct kir_module *module, uint32_t dtype, uint32_t access);
 void kir_phase(struct kir_module *module, uint32_t lanes);
 uint32_t kir_tile(struct kir_module *module, enum kir_space space, enum kir_type type,
                   uint32_t count);
+/* With elements of a dtype, see struct kir_tile. */
+uint32_t kir_tile_of(struct kir_module *module, enum kir_space space, uint32_t dtype,
+                     uint32_t count);
+/* Of an element of a tile in memory. */
+uint32_t kir_tile_bytes(const struct kir_tile *tile);
 
 /* Declares a fragment of the last phase; returns its number. */
 uint32_t kir_fragment(struct kir_module *module, const struct kir_fragment *fragment);

@@ -9,6 +9,14 @@
 
 #include "ir/tuning.h"
 
+enum { KIR_SHAPES = 8 };
+
+/* Fragments that a device multiplies: sums of m x n, left of m x k, right of k x n. */
+struct kir_fragment_shape {
+    uint32_t m, n, k;
+    uint32_t dtype, sum; /* of left and right; of sums */
+};
+
 struct kir_target {
     uint32_t lanes;         /* of a group for streaming work, a power of two */
     uint32_t lanes_per_row; /* of a group that works on one row together */
@@ -36,6 +44,10 @@ struct kir_target {
     bool exact_div;        /* division and square root of floats are correctly rounded */
     bool denormals;        /* are kept */
     bool atomic_f32;
+    uint32_t team; /* threads that hold a fragment together: lanes of a team are these times lanes
+                      of a thread */
+    uint32_t n_shapes; /* 0: the device multiplies no fragments */
+    struct kir_fragment_shape shapes[KIR_SHAPES];
     uint32_t store_bytes; /* the least that is stored without touching its neighbours */
     struct kir_tuning tuning;
 };

@@ -283,8 +283,7 @@ static frit_status parse_tile(struct parser *p)
 {
     const struct kir_module *module = p->module;
     enum kir_space space = KIR_GROUP;
-    enum kir_type type;
-    uint32_t count;
+    uint32_t dtype = 0, count;
 
     TRY(want_phase(p));
     TRY(want_next(p, "t", module->phases[module->n_phases - 1].n_tiles));
@@ -293,9 +292,9 @@ static frit_status parse_tile(struct parser *p)
         space = KIR_LANE;
     else if (!str_is(p->word, "group"))
         return bad(p, "%s stands where there may be: group, lane", shown(p));
-    TRY(want_type(p, &type));
+    TRY(want_dtype(p, &dtype));
     TRY(want_u32(p, &count));
-    kir_tile(p->module, space, type, count);
+    kir_tile_of(p->module, space, dtype, count);
     return FRIT_OK;
 }
 

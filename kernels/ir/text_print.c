@@ -155,7 +155,7 @@ static void print_phase(struct str *out, const struct kir_module *module,
         const struct kir_tile *tile = &phase->tiles[i];
 
         str_addf(out, "tile t%u %s %s %u\n", i, tile->space == KIR_GROUP ? "group" : "lane",
-                 type_name(tile->type), tile->count);
+                 text_dtype(tile->dtype), tile->count);
     }
     if (phase->team)
         str_addf(out, "team %u\n", phase->team);

@@ -271,8 +271,7 @@ static frit_status check_fragment_tile(struct verify *v, const struct kir_fragme
 
     if (!tile || tile->space != KIR_GROUP)
         return bad(v, "tile %u is none of the group", number);
-    if (tile->type != kir_type_of(fragment->dtype) ||
-        frit_storage_bytes(fragment->dtype, 1) != type_bits(tile->type) / 8)
+    if (tile->dtype != fragment->dtype)
         return bad(v, "tile %u and the fragment have other elements", number);
     return FRIT_OK;
 }
@@ -534,6 +533,16 @@ static frit_status check_fragments(struct verify *v)
     return FRIT_OK;
 }
 
+/* Whether memory has elements of the dtype as the type's values, or as halves of them. */
+static bool is_tile_dtype(const struct kir_tile *tile)
+{
+    if (tile->dtype >= FRIT_DTYPE_LIMIT || kir_type_of(tile->dtype) != tile->type)
+        return false;
+    return kir_is_16_bit_float(tile->dtype)
+               ? tile->space == KIR_GROUP
+               : frit_storage_bytes(tile->dtype, 1) == type_bits(tile->type) / 8;
+}
+
 static frit_status check_phase_head(struct verify *v)
 {
     if (!is_power_of_two(v->phase->lanes) || v->phase->lanes > KIR_MAX_LANES)
@@ -542,7 +551,7 @@ static frit_status check_phase_head(struct verify *v)
         const struct kir_tile *tile = &v->phase->tiles[i];
 
         if (tile->space > KIR_GROUP || tile->type <= KIR_B || tile->type >= KIR_TYPES ||
-            !tile->count)
+            !is_tile_dtype(tile) || !tile->count)
             return bad(v, "tile %u is of no space, of no type, or empty", i);
     }
     return check_fragments(v);

@@ -60,6 +60,25 @@ for wanted in '"first": [9007199254740993, 9007199254740993]' '"max": 1844674407
   grep -qF "$wanted" "$scratch/out" || complain "no $wanted" "run --json"
 done
 
+# ---- packed inputs: files of bytes, random bits, zeros
+cat >"$scratch/packed.frit" <<END
+input x : f32[3, 5]
+input s : f32[]
+output w = quantize x, s, dtype=q4
+END
+cat >"$scratch/unpacked.frit" <<END
+input w : q4[3, 5]
+input s : f32[]
+output d = dequantize w, s
+END
+printf '%s\n' 'input s : f32[5]' 'output t = neg s' >"$scratch/other.frit"
+expect 0 '^w +q4\[3, 5\]  min [0-7] ' '' "$frit" run "$scratch/packed.frit" --in x=random --in s=random --out w="$scratch/w.npy"
+expect 0 '^d +f32\[3, 5\]  min [0-9]' '' "$frit" run "$scratch/unpacked.frit" --in w="$scratch/w.npy" --in s=random
+expect 0 '^d +f32\[3, 5\]  min -' '' "$frit" run "$scratch/unpacked.frit" --in w=random --in s=random
+expect 0 '^d +f32\[3, 5\]  min 0  max 0 ' '' "$frit" run "$scratch/unpacked.frit" --in w=zeros --in s=random
+expect 0 '^t ' '' "$frit" run "$scratch/other.frit" --in s=random --out t="$scratch/t.npy"
+expect 1 '' 'input w: as_packed: the elements have type f32, it must be one of 8 bits' "$frit" run "$scratch/unpacked.frit" --in w="$scratch/t.npy" --in s=random
+
 # ---- inputs
 cat >"$scratch/two.frit" <<END
 input a : f32[n, 3]

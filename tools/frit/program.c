@@ -266,6 +266,33 @@ int64_t program_output(const struct program *program, const struct invocation *i
 
 /* ---- tensors ---- */
 
+/* A tensor of a packed type; files that `bytes` comes from do not know which. */
+static frit_tensor *packed_tensor(frit_tensor *bytes, const frit_port *port)
+{
+    return frit_as_packed(frit_take(bytes), port->dtype, port->dims);
+}
+
+static bool is_packed(const frit_port *port)
+{
+    return frit_dtype_info_of(port->dtype).cls == FRIT_DTYPE_PACKED;
+}
+
+/* Random bits, or zeros. */
+static frit_tensor *make_packed(frit_device *device, const frit_port *port, bool random)
+{
+    frit_dims dims = {.rank = 1};
+    int64_t count = 1;
+    frit_tensor *bytes;
+
+    for (int64_t i = 0; i < port->dims.rank; i++)
+        count *= port->dims.dim[i];
+    dims.dim[0] = (int64_t)frit_storage_bytes(port->dtype, count);
+    if (!random)
+        return packed_tensor(frit_zeros(device, FRIT_U8, dims), port);
+    bytes = frit_random_int_i(device, FRIT_I16, dims, 0, 256);
+    return packed_tensor(frit_cast(frit_take(bytes), FRIT_U8), port);
+}
+
 /* Uniform in 0..1 for floats, 0..99 for integers, either for bool. */
 static frit_tensor *random_tensor(frit_device *device, uint32_t dtype, frit_dims dims)
 {
@@ -282,10 +309,15 @@ static frit_tensor *random_tensor(frit_device *device, uint32_t dtype, frit_dims
 static frit_tensor *make_tensor(const struct program *program, uint64_t i, frit_device *device)
 {
     const frit_port *port = &program->inputs[i];
+    frit_tensor *loaded;
 
+    if (is_packed(port) && program->sources[i].kind != SOURCE_FILE)
+        return make_packed(device, port, program->sources[i].kind == SOURCE_RANDOM);
     switch (program->sources[i].kind) {
     case SOURCE_FILE:
-        return frit_load_npy(device, program->sources[i].file);
+        loaded = frit_load_npy(device, program->sources[i].file);
+        return is_packed(port) && !frit_tensor_status(loaded) ? packed_tensor(loaded, port)
+                                                              : loaded;
     case SOURCE_RANDOM:
         return random_tensor(device, port->dtype, port->dims);
     default:

@@ -300,6 +300,7 @@ const struct command run_command = {
     .details =
         "Inputs have their default file, or the value of --in.  Random floats are in 0..1, random\n"
         "integers in 0..99; dims that no file determines are 2.\n"
+        "Files of inputs of packed types have their bytes, as u8, and random ones random bits.\n"
         "With --json: file, device, runs, ops, programs (made by the driver), launches,\n"
         "explorations, plan_hits, plan_misses, fallbacks_candidate, fallbacks_ops,\n"
         "fallbacks_decomposed, fallbacks_device (runs in place of a program), compiles,\n"

@@ -350,6 +350,20 @@ frit_status frit_group_abort(frit_rank *rank, const char *why);
  * any value but 0 is true, here and wherever elements come from the program; a tensor has 1. */
 frit_tensor *frit_from_host(frit_device *device, uint32_t dtype, frit_dims dims, const void *data,
                             uint64_t bytes);
+/* Packed values (types.h, dtypes.def), for frit_dequantize, are made of bytes too.  Their tensors
+ * are dense: element i, in row-major order over all dims, has the bits from i * bits on, and byte b
+ * holds the bits from 8 * b on, low bits first, so that elements of 4 bits are the low half of
+ * their byte, then the high half.  Rows do not begin at bytes of their own: q4 [3, 5] has 15
+ * elements in 8 bytes.  Bits beyond the last element have no meaning, and are read back as they
+ * were.  q8, q4 and q2 are two's complement (q4: -8..7); float types have the sign in their highest
+ * bit.  Bytes hold no scales: these are a tensor of their own, row-major with an element for each
+ * block, ceil(extent / block extent) along each dim; the values of block (i, j, ..) of `block`
+ * [a, b, ..] are those at coordinates i * a .. i * a + a - 1, j * b .., cut off at the end. */
+
+/* The bytes of a tensor with elements of 8 bits as packed values of this type, in the same memory
+ * if the tensor is dense; its number of bytes must be theirs.  Waits for the value.  So are packed
+ * values loaded from NumPy and safetensors files, where they are u8. */
+frit_tensor *frit_as_packed(frit_tensor *bytes, uint32_t dtype, frit_dims dims);
 /* A tensor in the program's own memory where the device can read it, else with a copy.  The program
  * must not change the memory until `release(ctx)` is called: exactly once, also on failure, from
  * any thread.  `release` must not call Frit; NULL: the memory stays unchanged until
@@ -365,6 +379,7 @@ frit_tensor *frit_wrap_host(frit_device *device, uint32_t dtype, frit_dims dims,
                             uint64_t bytes, void (*release)(void *ctx), void *ctx);
 /* Reads a NumPy file: versions 1 to 3 of the format, C or Fortran order, little endian. */
 frit_tensor *frit_load_npy(frit_device *device, const char *path);
+/* NumPy has no packed types: their bytes are saved, as u8 of rank 1, for frit_as_packed. */
 FRIT_NODISCARD frit_status frit_save_npy(frit_tensor *tensor, const char *path, frit_err *err);
 
 /* Opens a safetensors file: tensors with names, and texts with keys ("metadata").  The header is
@@ -412,8 +427,9 @@ typedef struct frit_named_tensor {
 } frit_named_tensor;
 
 /* Writes a safetensors file, in which tensors and metadata have the order of the arrays; names
- * differ, and so do keys.  The file has either its old or its complete new contents.
- * FRIT_UNSUPPORTED: the format has no such element type. */
+ * differ, and so do keys.  The file has either its old or its complete new contents.  Packed values
+ * of types that the format does not have (all but f8e4m3 and f8e5m2) are saved as their bytes, U8
+ * of rank 1, for frit_as_packed. */
 FRIT_NODISCARD frit_status frit_save_safetensors(const frit_named_tensor *tensors, uint64_t count,
                                                  const frit_metadata *metadata, uint64_t n_metadata,
                                                  const char *path, frit_err *err);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Loads, stores and atomics of arguments.  Neighbouring elements that shape_chunk allows are one
- * access of 4, 8 or 16 bytes, in words of 32 or 64 bits; else each is one of its own.  A condition
- * that is true for all of a chunk keeps the wide access; else each lane tests its own. */
+/* Loads, stores and atomics of arguments, loads and stores of the group's tiles.  Neighbouring
+ * elements that shape_chunk allows are one access of 4, 8 or 16 bytes, in words of 32 or 64 bits;
+ * else each is one of its own.  A condition that is true for all of a chunk keeps the wide access;
+ * else each lane tests its own. */
 #include "emit/c/args.h"
 
 #include <stdio.h>
@@ -12,6 +13,7 @@
 struct arg_access {
     const struct kir_inst *inst;
     uint32_t at;
+    bool is_tile;
     uint32_t dtype, bytes;
     uint32_t first, n;
     uint32_t condition; /* operand, KIR_NONE: always */
@@ -21,9 +23,11 @@ static struct arg_access access_of(const struct writer *w, uint32_t at, uint32_t
 {
     struct arg_access a = {.inst = writer_inst(w, at), .at = at, .condition = condition};
 
-    a.dtype = w->module->args[a.inst->imm].dtype;
+    a.is_tile = kir_op_info(a.inst->op)->imm == KIR_IMM_TILE;
+    a.dtype = a.is_tile ? w->phase->tiles[a.inst->imm].dtype : w->module->args[a.inst->imm].dtype;
     a.bytes = (uint32_t)frit_storage_bytes(a.dtype, 1);
-    a.n = shape_chunk(&w->shape, (uint32_t)a.inst->imm, a.inst->a[0]);
+    a.n = (a.is_tile ? shape_tile_chunk : shape_chunk)(&w->shape, (uint32_t)a.inst->imm,
+                                                       a.inst->a[0]);
     return a;
 }
 
@@ -60,7 +64,8 @@ static void write_element(struct writer *w, struct str *out, const struct arg_ac
 {
     bool wide = writer_inst(w, a->inst->a[0])->type == KIR_I64;
 
-    str_addf(out, "a%u[(%s)", (uint32_t)a->inst->imm, wide ? "i64" : "i32");
+    str_addf(out, "%s%u[(%s)", a->is_tile ? "t" : "a", (uint32_t)a->inst->imm,
+             wide ? "i64" : "i32");
     writer_value(w, out, a->inst->a[0], j);
     str_addf(out, "]");
 }
@@ -68,7 +73,7 @@ static void write_element(struct writer *w, struct str *out, const struct arg_ac
 /* What stands for the chunk's memory. */
 static void write_chunk(struct writer *w, struct str *out, const struct arg_access *a, bool read)
 {
-    str_addf(out, "*(GLOBAL %s%s *)&", read ? "const " : "", wide_type(a));
+    str_addf(out, "*(%s%s%s *)&", a->is_tile ? "" : "GLOBAL ", read ? "const " : "", wide_type(a));
     write_element(w, out, a, a->first);
 }
 
@@ -325,7 +330,7 @@ static uint32_t store_step(const struct writer *w, const struct arg_access *a)
 
 void args_store(struct writer *w, uint32_t at)
 {
-    bool masked = writer_inst(w, at)->op == KIR_store_if;
+    bool masked = kir_op_info(writer_inst(w, at)->op)->n > 2;
     struct arg_access a = access_of(w, at, masked ? writer_inst(w, at)->a[2] : KIR_NONE);
     uint32_t step = a.n > 1 ? a.n : store_step(w, &a);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Loads, stores and atomics of arguments. */
+/* Loads, stores and atomics of arguments; loads and stores of the group's tiles. */
 #ifndef EMIT_C_ARGS_H
 #define EMIT_C_ARGS_H
 

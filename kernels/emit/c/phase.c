@@ -322,8 +322,10 @@ static void write_function(struct writer *w, uint32_t phase)
 static frit_status prepare(struct writer *w, const struct phase_text *text, uint32_t phase,
                            frit_err *err)
 {
-    const struct shape_target target = {text->target->max_threads, text->target->warp,
-                                        text->aligned};
+    const struct shape_target target = {.max_threads = text->target->max_threads,
+                                        .least_threads = text->target->warp,
+                                        .aligned = text->aligned,
+                                        .team = text->target->warp};
     bool *crosses;
 
     TRY(facts_init(&w->facts, w->module, phase, err));

@@ -136,6 +136,14 @@ static void find_used(const struct kir_phase *phase, struct used *used)
     }
 }
 
+/* The group's tiles are read and written. */
+static void find_tiles(const struct kir_phase *phase, uint32_t *access)
+{
+    for (uint32_t i = 0; i < phase->n_tiles; i++)
+        if (phase->tiles[i].space == KIR_GROUP)
+            access[kinds[phase->tiles[i].dtype]] = KIR_READ | KIR_WRITE;
+}
+
 void rows_print(const struct kir_module *module, struct str *out)
 {
     uint32_t access[MEMORY_KINDS] = {0};
@@ -151,6 +159,8 @@ void rows_print(const struct kir_module *module, struct str *out)
         if (used.round[i])
             str_addf(out, "#define round_%s(a) (%s)\n", rounds[i].name, rounds[i].expression);
     }
+    for (uint32_t i = 0; i < module->n_phases; i++)
+        find_tiles(&module->phases[i], access);
     for (uint32_t i = 0; i < module->n_args; i++)
         access[kinds[module->args[i].dtype]] |= module->args[i].access;
     for (uint32_t i = 0; i < MEMORY_KINDS; i++)

@@ -10,16 +10,12 @@
 
 #include <stdio.h>
 
+#include "emit/c/args.h"
 #include "emit/c/rows.h"
 
 static uint32_t size_of(uint32_t type)
 {
     return type == KIR_I64 || type == KIR_F64 ? 8 : 4;
-}
-
-static uint32_t least(uint32_t a, uint32_t b)
-{
-    return a < b ? a : b;
 }
 
 /* Up to this many bytes there are two areas for exchanges: more would cost groups that run at the
@@ -30,17 +26,19 @@ enum { MAX_DOUBLE = 4096 };
 
 static uint32_t tile_bytes(const struct kir_tile *tile)
 {
-    return tile->space == KIR_GROUP ? (size_of(tile->type) * tile->count + 15) / 16 * 16 : 0;
+    return tile->space == KIR_GROUP ? (kir_tile_bytes(tile) * tile->count + 15) / 16 * 16 : 0;
 }
 
-/* The element that an access of lane j is to. */
+static bool is_of_group(const struct writer *w, uint32_t at)
+{
+    return w->phase->tiles[writer_inst(w, at)->imm].space == KIR_GROUP;
+}
+
+/* The element of its own tile that an access of lane j is to. */
 static void write_element(struct writer *w, struct str *out, const struct kir_inst *inst,
                           uint32_t j)
 {
-    if (w->phase->tiles[inst->imm].space == KIR_GROUP)
-        str_addf(out, "t%u[", (uint32_t)inst->imm);
-    else
-        str_addf(out, "MINE(t%u_%u)[", (uint32_t)inst->imm, j);
+    str_addf(out, "MINE(t%u_%u)[", (uint32_t)inst->imm, j);
     str_addf(out, writer_inst(w, inst->a[0])->type == KIR_I64 ? "(i64)" : "(i32)");
     writer_value(w, out, inst->a[0], j);
     str_addf(out, "]");
@@ -48,6 +46,10 @@ static void write_element(struct writer *w, struct str *out, const struct kir_in
 
 void threads_tload(struct writer *w, uint32_t at)
 {
+    if (is_of_group(w, at)) {
+        args_load(w, at);
+        return;
+    }
     for (uint32_t j = 0; j < w->shape.per_thread; j += writer_run(w, at)) {
         struct str *out = writer_begin(w, at, j);
 
@@ -56,21 +58,15 @@ void threads_tload(struct writer *w, uint32_t at)
     }
 }
 
-/* Lanes that store the same to the same place do so once. */
-static uint32_t store_step(const struct writer *w, const struct kir_inst *inst)
-{
-    uint32_t step = least(writer_run(w, inst->a[0]), writer_run(w, inst->a[1]));
-
-    if (inst->op == KIR_tstore_if)
-        step = least(step, writer_run(w, inst->a[2]));
-    return w->phase->tiles[inst->imm].space == KIR_GROUP ? step : 1;
-}
-
 void threads_tstore(struct writer *w, uint32_t at)
 {
     const struct kir_inst *inst = writer_inst(w, at);
 
-    for (uint32_t j = 0; j < w->shape.per_thread; j += store_step(w, inst)) {
+    if (is_of_group(w, at)) {
+        args_store(w, at);
+        return;
+    }
+    for (uint32_t j = 0; j < w->shape.per_thread; j++) {
         struct str *out = writer_line(w);
 
         if (inst->op == KIR_tstore_if) {
@@ -160,7 +156,8 @@ void threads_declare(struct writer *w)
 
     for (uint32_t i = 0; i < w->phase->n_tiles; i++) {
         const struct kir_tile *tile = &w->phase->tiles[i];
-        const char *type = rows_type(tile->type);
+        const char *type =
+            tile->space == KIR_GROUP ? rows_memory_type(tile->dtype) : rows_type(tile->type);
 
         if (tile->space == KIR_GROUP)
             str_addf(writer_group_line(w), "m_%s *const t%u = (m_%s *)((u8 *)shared + %u);\n", type,

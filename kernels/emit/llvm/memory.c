@@ -18,7 +18,7 @@ struct llvm_access {
     const struct kir_inst *inst;
     ll_value base;
     ll_type type;   /* in memory */
-    uint32_t dtype; /* of an argument; of a tile 0: as the value */
+    uint32_t dtype; /* of an argument, of a tile of 16 bits; of other tiles 0: as the value */
     uint32_t bytes;
     uint32_t kind; /* of the offset: enum fact_kind */
     int64_t stride;
@@ -45,7 +45,11 @@ static void find_tile(struct ll *l, struct llvm_access *a)
 
     a->base = BUILD(l, GEP2, l->types.i8, l->scratch, &at, 1);
     a->type = l->types.of[tile->type];
-    a->bytes = tile->type == KIR_I64 || tile->type == KIR_F64 ? 8 : 4;
+    a->bytes = kir_tile_bytes(tile);
+    if (kir_is_16_bit_float(tile->dtype)) {
+        a->dtype = tile->dtype;
+        a->type = ll_memory_type(l, a->dtype);
+    }
     if (tile->space == KIR_LANE) {
         a->times = l->phase->lanes;
         a->step = 1;

@@ -543,7 +543,8 @@ static frit_status emit_phase(struct emit *e, uint32_t phase)
     const struct shape_target target = {.max_threads = e->target->max_threads,
                                         .least_threads = e->target->subgroup ? e->target->subgroup
                                                                              : LEAST_THREADS,
-                                        .aligned = e->aligned};
+                                        .aligned = e->aligned,
+                                        .team = e->target->subgroup};
 
     TRY(facts_init(&e->facts, e->module, phase, e->err));
     TRY(shape_init(&e->shape, e->module, phase, &e->facts, &target, &e->arena, e->err));
@@ -561,6 +562,17 @@ static frit_status emit_phase(struct emit *e, uint32_t phase)
     return e->code->words ? FRIT_OK : fail_memory(e->err, 0);
 }
 
+/* There is no code for tiles of 16-bit elements. */
+static frit_status refuse_tiles(const struct kir_module *module, frit_err *err)
+{
+    for (uint32_t i = 0; i < module->n_phases; i++)
+        for (uint32_t t = 0; t < module->phases[i].n_tiles; t++)
+            if (kir_tile_bytes(&module->phases[i].tiles[t]) < 4)
+                return fail(err, FRIT_UNSUPPORTED, "kernel %s: a tile of 16-bit elements",
+                            module->name);
+    return FRIT_OK;
+}
+
 frit_status spirv_emit(const struct kir_module *module, uint32_t phase,
                        const struct spirv_target *target, bool aligned, struct spirv_code *out,
                        frit_err *err)
@@ -570,6 +582,7 @@ frit_status spirv_emit(const struct kir_module *module, uint32_t phase,
 
     *out = (struct spirv_code){0};
     TRY(kir_refuse_fragments(module, err));
+    TRY(refuse_tiles(module, err));
     e = calloc(1, sizeof(*e));
     if (!e)
         return fail_memory(err, sizeof(*e));

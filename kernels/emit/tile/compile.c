@@ -37,7 +37,7 @@ static void place_tiles(struct make *m)
 {
     for (uint32_t i = 0; i < m->phase->n_tiles; i++) {
         const struct kir_tile *tile = &m->phase->tiles[i];
-        uint64_t each = make_is_wide(tile->type) ? 8 : 4;
+        uint64_t each = kir_tile_bytes(tile);
 
         if (tile->space == KIR_LANE)
             each *= m->code->lanes;

@@ -287,7 +287,7 @@ static uint32_t kind_of(const struct make *m, const struct kir_inst *inst)
 {
     if (kir_op_info(inst->op)->imm == KIR_IMM_ARG)
         return kinds[m->module->args[inst->imm].dtype];
-    return make_is_wide(m->phase->tiles[inst->imm].type) ? TILE_I64 : TILE_I32;
+    return kinds[m->phase->tiles[inst->imm].dtype];
 }
 
 /* Where the lanes' elements are, as far as the instruction's offset says. */
@@ -310,6 +310,7 @@ static struct tile_step at_offset(struct make *m, uint32_t at)
     }
     step.in_tile = true;
     step.base = m->tiles[inst->imm];
+    step.bytes = (uint8_t)kir_tile_bytes(&m->phase->tiles[inst->imm]);
     if (m->phase->tiles[inst->imm].space == KIR_LANE)
         place_in_lanes(m, &step, type);
     return step;

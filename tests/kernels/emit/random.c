@@ -17,7 +17,8 @@ const struct random_target random_all = {.f64 = true,
                                          .scale = true,
                                          .exact = true,
                                          .small = true,
-                                         .atomic = true};
+                                         .atomic = true,
+                                         .halves = true};
 
 static void *must(void *memory)
 {
@@ -193,8 +194,12 @@ static void emit_tiles(struct gen *g)
         bool of_group = gen_chance(g, 60);
         uint32_t count = of_group ? g->lanes : 1 + gen_below(g, 4);
 
-        g->tile[i] = (struct kir_tile){of_group ? KIR_GROUP : KIR_LANE, type, count};
-        kir_tile(m, of_group ? KIR_GROUP : KIR_LANE, (enum kir_type)type, count);
+        g->tile[i] = (struct kir_tile){
+            .space = of_group ? KIR_GROUP : KIR_LANE, .type = type, .count = count};
+        if (of_group && type == KIR_F32 && g->target->halves && gen_chance(g, 50))
+            kir_tile_of(m, KIR_GROUP, gen_chance(g, 50) ? FRIT_F16 : FRIT_BF16, count);
+        else
+            kir_tile(m, of_group ? KIR_GROUP : KIR_LANE, (enum kir_type)type, count);
         for (uint32_t k = 0; k < (of_group ? 1 : count); k++)
             kir_emit_imm(m, KIR_tstore, i, of_group ? g->lane : kir_const_i(m, KIR_I32, k), value,
                          KIR_NONE);

@@ -22,6 +22,7 @@ struct random_target {
     bool exact;  /* div and sqrt are correctly rounded, denormals are kept */
     bool small;  /* memory of 8 and 16 bits */
     bool atomic; /* of I32 */
+    bool halves; /* tiles of the group with floats of 16 bits */
 };
 
 struct random_arg {
