@@ -410,6 +410,8 @@ static frit_status build(struct contract *c, frit_err *err)
     delinearize_init(&c->a.points, &c->e, CONTRACT_M);
     delinearize_init(&c->b.points, &c->e, CONTRACT_N);
     delinearize_init(&c->k, &c->e, CONTRACT_K);
+    if (c->form == CONTRACT_TILES)
+        delinearize_chunk(&c->across->points, &c->e, c->thread_lanes);
     TRY(expr_status(&c->e, err));
     groups = c->both.count * tiles_of(c->down->points.count, contract_height(c)) *
              tiles_of(c->across->points.count, contract_width(c));

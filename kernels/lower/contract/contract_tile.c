@@ -153,4 +153,5 @@ void contract_choose_tiles(struct contract *c)
     c->n_down = shape->rows;
     c->n_across = lane_columns(c, shape);
     c->lanes = lanes_of(c, shape);
+    c->thread_lanes = lanes_of_thread(c);
 }

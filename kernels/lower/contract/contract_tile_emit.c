@@ -24,7 +24,8 @@ struct staged {
     uint32_t n;                    /* elements of a step that a lane stages */
     bool along_k;                  /* by neighbouring lanes, else places */
     uint32_t corner;               /* the group's first place */
-    uint32_t place, deep;          /* of the first element, in the tile */
+    bool linear_in_k;              /* loads are, of k's number */
+    uint32_t deep;                 /* k of the first element in a step */
     uint32_t to;                   /* tile element of the first element */
     uint32_t from;                 /* tile element of the lane's first operand */
     uint32_t takes_part;           /* B: the lane stages anything; KIR_NONE: all do */
@@ -78,20 +79,42 @@ static uint32_t index_of(const struct tile_emitter *t, uint32_t value)
     return sched_wide(t->w->e->s, value);
 }
 
-enum { CHUNK = 4 };
+/* first / chunk + lane / by / chunk % (n / chunk): the number of a chunk, where lanes number chunks
+ * of neighbours. */
+static uint32_t chunk_number(const struct tile_emitter *t, uint32_t first, uint32_t by, uint32_t n,
+                             uint32_t chunk)
+{
+    if (chunk > 1)
+        first = op2(t->w, KIR_shr, first, index_const(t->w, shift_of(chunk)));
+    return op2(t->w, KIR_add, first, index_of(t, lane_bits(t, by * chunk, n / chunk)));
+}
 
-/* B: first + lane / by % n < end, where `first` is a multiple of CHUNK.  Neighbouring lanes that
- * make one access share the condition if `end` allows that. */
+/* B: first + lane / by % n < end, where `first` is a multiple of all chunks.  Neighbouring lanes
+ * that make one access share the condition if `end` allows that. */
 static uint32_t is_below(const struct tile_emitter *t, uint32_t first, uint32_t by, uint32_t n,
                          int64_t end)
 {
-    uint32_t chunk = by == 1 && n >= CHUNK && end % CHUNK == 0 ? CHUNK : 1, value;
+    uint32_t chunk = 1;
 
-    value = index_of(t, lane_bits(t, by * chunk, n / chunk));
-    if (chunk > 1)
-        first = op2(t->w, KIR_shr, first, index_const(t->w, shift_of(chunk)));
-    return op2(t->w, KIR_lt, op2(t->w, KIR_add, first, value),
+    while (by == 1 && chunk < t->w->c->thread_lanes && chunk < n && end % (2 * chunk) == 0)
+        chunk *= 2;
+    return op2(t->w, KIR_lt, chunk_number(t, first, by, n, chunk),
                sched_add_index(t->w->e->s, end / chunk));
+}
+
+/* Sets the place first + lane / by % n, likewise. */
+static void set_place(const struct tile_emitter *t, const struct contract_side *side,
+                      uint32_t first, uint32_t by, uint32_t n)
+{
+    const struct delinearizer *points = &side->points;
+    uint32_t chunk = points->chunk;
+
+    if (by == 1 && chunk > 1 && chunk <= n)
+        delinearize_set_chunk(points, t->w->e, chunk_number(t, first, by, n, chunk),
+                              index_of(t, lane_bits(t, 1, chunk)));
+    else
+        delinearize_set(points, t->w->e,
+                        op2(t->w, KIR_add, first, index_of(t, lane_bits(t, by, n))));
 }
 
 /* ---- staging ---- */
@@ -103,6 +126,28 @@ static bool runs_along_k(const struct contract *c, const struct contract_side *s
 
     return k->n && contract_line_cost(c, side, k->dim[k->n - 1]) == 1 &&
            (!own->n || contract_line_cost(c, side, own->dim[own->n - 1]) > 1);
+}
+
+/* Whether what a side loads is linear in the row-major number of k, with nothing else that depends
+ * on k. */
+static bool is_linear_in_k(const struct contract *c, const struct contract_side *side)
+{
+    const struct expr *e = &c->e;
+    const uint32_t *dim = c->k.dim, last = c->k.n - 1;
+
+    for (uint32_t n = 0; n <= side->node; n++) {
+        const struct expr_node *node = &e->nodes[n];
+
+        if (node->kind == EXPR_GUARD || node->kind == EXPR_JOIN || node->indexed)
+            return false;
+        for (uint32_t a = 0; side->loads[n] && a < e->space.n_leaves; a++)
+            if (node->at.k[SPACE_DIMS + a])
+                return false;
+        for (uint32_t i = last; side->loads[n] && i > 0; i--)
+            if (node->at.k[dim[i - 1]] != node->at.k[dim[i]] * e->space.extent[dim[i]])
+                return false;
+    }
+    return c->k.n > 1;
 }
 
 /* How far element `i` of a lane lies from its first one. */
@@ -127,6 +172,7 @@ static void begin_side(struct tile_emitter *t, uint32_t number, uint32_t tile, u
     s->side = t->w->side[number];
     s->places = places;
     s->along_k = runs_along_k(c, s->side);
+    s->linear_in_k = is_linear_in_k(c, s->side);
     s->stride = places + (s->along_k ? TILE_PAD : 0);
     s->size = s->stride * depth;
     s->tile = kir_tile(t->w->m, KIR_GROUP, t->w->type, 2 * s->size);
@@ -137,7 +183,6 @@ static void begin_side(struct tile_emitter *t, uint32_t number, uint32_t tile, u
            : c->lanes > places ? lane_bits(t, places, depth)
                                : const_i32(t, 0);
     s->to = op2(t->w, KIR_add, op2(t->w, KIR_mul, deep, const_i32(t, s->stride)), place);
-    s->place = index_of(t, place);
     s->deep = index_of(t, deep);
     s->takes_part = KIR_NONE;
     if (c->lanes > count)
@@ -173,31 +218,43 @@ static uint32_t is_inside(const struct tile_emitter *t, const struct staged *s, 
     return inside;
 }
 
-static void set_place(const struct tile_emitter *t, const struct staged *s, uint32_t i)
+static void set_staged(const struct tile_emitter *t, const struct staged *s, uint32_t i)
 {
-    uint32_t place = op2(t->w, KIR_add, s->corner, s->place);
-
-    delinearize_set(&s->side->points, t->w->e, plus(t, place, place_step(t, s, i)));
+    set_place(t, s->side, plus(t, s->corner, place_step(t, s, i)),
+              s->along_k ? t->w->c->tile_depth : 1, s->places);
 }
 
 /* Whether all elements of a lane have one place. */
 static bool has_one_place(const struct tile_emitter *t, const struct staged *s)
 {
-    return place_step(t, s, s->n - 1) == 0 && (s->n == 1 || place_step(t, s, 1) == 0);
+    return s->n == 1 || (!s->along_k && t->w->c->lanes >= s->places);
+}
+
+/* Sets k; where loads are linear in its number, without dividing that. */
+static void set_k(const struct tile_emitter *t, const struct staged *s, uint32_t k)
+{
+    const struct delinearizer *points = &t->w->c->k;
+
+    if (!s->linear_in_k) {
+        delinearize_set(points, t->w->e, k);
+        return;
+    }
+    for (uint32_t i = 0; i + 1 < points->n; i++)
+        expr_set(t->w->e, points->dim[i], index_const(t->w, 0));
+    expr_set(t->w->e, points->dim[points->n - 1], k);
 }
 
 /* Element `i` of a side in the step at k. */
 static uint32_t load_element(const struct tile_emitter *t, const struct staged *s, uint32_t i,
                              uint32_t k)
 {
-    const struct contract *c = t->w->c;
     struct expr *e = t->w->e;
     uint32_t mark = expr_mark(e), inside = is_inside(t, s, i, k), value;
 
     if (!has_one_place(t, s))
-        set_place(t, s, i);
+        set_staged(t, s, i);
     k = plus(t, k, deep_step(t, s, i));
-    delinearize_set(&c->k, e, op2(t->w, KIR_add, k, s->deep));
+    set_k(t, s, op2(t->w, KIR_add, k, s->deep));
     expr_mask(e, inside);
     value = expr_value(e, s->side->node);
     expr_release(e, mark);
@@ -362,7 +419,7 @@ static void sum_all(struct tile_emitter *t, uint32_t *sums)
 
     for (uint32_t s = DOWN; s <= ACROSS; s++)
         if (has_one_place(t, &t->side[s]))
-            set_place(t, &t->side[s], 0);
+            set_staged(t, &t->side[s], 0);
     expr_hoist(e);
     load_step(t, index_const(t->w, 0), &values);
     store_step(t, const_i32(t, 0), &values);
@@ -389,7 +446,7 @@ static void emit_row(const struct tile_emitter *t, uint32_t i, const uint32_t *s
 
         if (n->side->points.count % n->places)
             mask = and_b(t, mask, is_below(t, first, 1, t->lanes_n, n->side->points.count));
-        delinearize_set(&n->side->points, e, op2(t->w, KIR_add, first, index_of(t, n->from)));
+        set_place(t, n->side, first, 1, t->lanes_n);
         expr_mask(e, mask);
         work_finish(t->w, sums[j]);
         expr_release(e, mark);
