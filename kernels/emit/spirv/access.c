@@ -76,26 +76,39 @@ static uint32_t pointer(struct emit *e, const struct access *a, uint32_t type)
 
 /* ---- loads ---- */
 
+/* The words of the access, those below 32 bits widened. */
+static void load_words(struct emit *e, const struct access *a, uint32_t *out)
+{
+    uint32_t type = access_type(e, a), bits = word_bits(a), raw, count = word_count(a);
+
+    raw = emit_load(e, type, pointer(e, a, type), a->n * a->bytes);
+    for (uint32_t i = 0; i < count; i++) {
+        out[i] = count == 1 ? raw : EMIT(e, SPV_COMPOSITE_EXTRACT, emit_int_type(e, bits), raw, i);
+        if (bits < 32)
+            out[i] = EMIT(e, SPV_U_CONVERT, emit_int_type(e, 32), out[i]);
+    }
+}
+
+/* The elements that words have. */
+static void unpack(struct emit *e, const struct access *a, const uint32_t *words, uint32_t *out)
+{
+    for (uint32_t j = 0; j < a->n; j++) {
+        uint32_t part = j % per_word(a), word = words[j / per_word(a)];
+
+        if (part)
+            word = EMIT(e, SPV_SHIFT_RIGHT_LOGICAL, emit_int_type(e, 32), word,
+                        emit_u32(e, part * a->bytes * 8));
+        out[j] = convert_load(e, a->dtype, word);
+    }
+}
+
 /* Into out[0 .. n). */
 static void load_now(struct emit *e, const struct access *a, uint32_t *out)
 {
-    uint32_t type = access_type(e, a), bits = word_bits(a), raw, word = 0, part, count;
+    uint32_t words[ACCESS_MAX];
 
-    count = word_count(a);
-    raw = EMIT(e, SPV_LOAD, type, pointer(e, a, type), SPV_ALIGNED, a->n * a->bytes);
-    for (uint32_t j = 0; j < a->n; j++) {
-        part = j % per_word(a);
-        if (!part)
-            word = count == 1 ? raw
-                              : EMIT(e, SPV_COMPOSITE_EXTRACT, emit_int_type(e, bits), raw,
-                                     j / per_word(a));
-        if (!part && bits < 32)
-            word = EMIT(e, SPV_U_CONVERT, emit_int_type(e, 32), word);
-        out[j] = part ? EMIT(e, SPV_SHIFT_RIGHT_LOGICAL, emit_int_type(e, 32), word,
-                             emit_u32(e, part * a->bytes * 8))
-                      : word;
-        out[j] = convert_load(e, a->dtype, out[j]);
-    }
+    load_words(e, a, words);
+    unpack(e, a, words, out);
 }
 
 /* Behind a region: a value that was packed in it at `from`, or the packed one from elsewhere. */
@@ -174,9 +187,95 @@ static void load_where(struct emit *e, const struct access *a, uint32_t *out)
         out[j] = merge(e, a->inst->type, &region, out[j], from, narrow[j]);
 }
 
+/* ---- pairs of 16-bit floats that tiles take as they are ---- */
+
+uint32_t access_word(const struct emit *e, uint32_t value, uint32_t dtype, uint32_t j)
+{
+    const struct kir_inst *inst = &e->phase->inst[value];
+
+    if (!e->words || (inst->op != KIR_load && inst->op != KIR_load_if) ||
+        e->module->args[inst->imm].dtype != dtype)
+        return 0;
+    return e->words[value * e->stride + j];
+}
+
+/* Whether what a load gives where its condition is false is all zeros. */
+static bool has_zeros(const struct emit *e, const struct access *a)
+{
+    const struct kir_inst *third;
+
+    if (a->condition == KIR_NONE)
+        return true;
+    third = &e->phase->inst[a->inst->a[2]];
+    return third->op == KIR_const && !third->imm;
+}
+
+/* A word of two lanes that each test their condition; zeros where it is false. */
+static uint32_t load_pair(struct emit *e, const struct access *a, uint32_t j)
+{
+    uint32_t type = emit_int_type(e, 32), pair[2], from;
+
+    for (uint32_t k = 0; k < 2; k++) {
+        struct access one = *a;
+        struct region region = emit_if(e, emit_id(e, a->condition, j + k));
+
+        one.first = j + k;
+        one.n = 1;
+        load_words(e, &one, &pair[k]);
+        from = e->block;
+        emit_end_if(e, &region);
+        pair[k] = EMIT(e, SPV_PHI, type, pair[k], from, emit_u32(e, 0), region.from);
+    }
+    return EMIT(e, SPV_BITWISE_OR, type, pair[0],
+                EMIT(e, SPV_SHIFT_LEFT_LOGICAL, type, pair[1], emit_u32(e, 16)));
+}
+
+static void load_words_where(struct emit *e, const struct access *a, uint32_t *words)
+{
+    uint32_t others[ACCESS_MAX], from, all;
+    struct region region;
+    bool same;
+
+    all = all_of(e, a, &same);
+    region = emit_if(e, all);
+    load_words(e, a, words);
+    from = e->block;
+    if (!same)
+        emit_else(e, &region);
+    for (uint32_t i = 0; i < word_count(a); i++)
+        others[i] = same ? emit_u32(e, 0) : load_pair(e, a, a->first + 2 * i);
+    if (!same)
+        region.from = e->block;
+    emit_end_if(e, &region);
+    for (uint32_t i = 0; i < word_count(a); i++)
+        words[i] = EMIT(e, SPV_PHI, emit_int_type(e, 32), words[i], from, others[i], region.from);
+}
+
+/* A chunk whose words are kept for tiles. */
+static void load_pairs(struct emit *e, const struct access *a, uint32_t at)
+{
+    uint32_t words[ACCESS_MAX], out[ACCESS_MAX];
+
+    if (a->condition == KIR_NONE)
+        load_words(e, a, words);
+    else
+        load_words_where(e, a, words);
+    unpack(e, a, words, out);
+    for (uint32_t j = 0; j < a->n; j++) {
+        emit_set_id(e, at, a->first + j, out[j]);
+        if (j % 2 == 0)
+            e->words[at * e->stride + a->first + j] = words[j / 2];
+    }
+}
+
 static void load_chunk(struct emit *e, const struct access *a, uint32_t at)
 {
     uint32_t out[ACCESS_MAX];
+
+    if (e->words && a->n > 1 && kir_is_16_bit_float(a->dtype) && has_zeros(e, a)) {
+        load_pairs(e, a, at);
+        return;
+    }
 
     if (a->condition == KIR_NONE)
         load_now(e, a, out);
@@ -233,7 +332,7 @@ static void store_now(struct emit *e, const struct access *a)
     raw = words[0];
     if (word_count(a) > 1)
         raw = spv_make(&e->build, SPV_IN_BODY, SPV_COMPOSITE_CONSTRUCT, type, words, word_count(a));
-    EMIT_PUT(e, SPV_STORE, pointer(e, a, type), raw, SPV_ALIGNED, a->n * a->bytes);
+    emit_store(e, pointer(e, a, type), raw, a->n * a->bytes);
 }
 
 static void store_guarded(struct emit *e, const struct access *a, uint32_t j)
@@ -283,6 +382,12 @@ void access_store(struct emit *e, uint32_t at)
 
 /* ---- atomics ---- */
 
+/* The Vulkan memory model has the device's scope only as an option. */
+static uint32_t atomic_scope(struct emit *e)
+{
+    return emit_u32(e, e->phase->n_fragments ? SPV_SCOPE_QUEUE_FAMILY : SPV_SCOPE_DEVICE);
+}
+
 /* Or-ed with a zero the sum is an integer for certain: that of a float's bits has been taken for
  * one of floats (Mesa 22.3). */
 static void add_i(struct emit *e, uint32_t pointer_id, uint32_t kir_type, uint32_t id)
@@ -290,18 +395,15 @@ static void add_i(struct emit *e, uint32_t pointer_id, uint32_t kir_type, uint32
     uint32_t type = emit_type(e, kir_type);
 
     id = EMIT(e, SPV_BITWISE_OR, type, id, emit_zero(e, kir_type, false));
-    EMIT(e, SPV_ATOMIC_I_ADD, type, pointer_id, emit_u32(e, SPV_SCOPE_DEVICE), emit_u32(e, 0), id);
+    EMIT(e, SPV_ATOMIC_I_ADD, type, pointer_id, atomic_scope(e), emit_u32(e, 0), id);
 }
 
 static void add_f32(struct emit *e, uint32_t pointer_id, uint32_t id)
 {
-    uint32_t text[8], n = spv_text(text, "SPV_EXT_shader_atomic_float_add");
-
-    if (!e->build.section[SPV_IN_EXTENSIONS].n)
-        spv_put(&e->build, SPV_IN_EXTENSIONS, SPV_EXTENSION, text, n);
+    spv_extension(&e->build, "SPV_EXT_shader_atomic_float_add");
     spv_capability(&e->build, SPV_CAP_ATOMIC_F32_ADD);
-    EMIT(e, SPV_ATOMIC_F_ADD, emit_type(e, KIR_F32), pointer_id, emit_u32(e, SPV_SCOPE_DEVICE),
-         emit_u32(e, 0), id);
+    EMIT(e, SPV_ATOMIC_F_ADD, emit_type(e, KIR_F32), pointer_id, atomic_scope(e), emit_u32(e, 0),
+         id);
 }
 
 /* Without float atomics: exchange the word until nobody else did. */
@@ -309,10 +411,10 @@ static void add_f32_loop(struct emit *e, uint32_t pointer_id, uint32_t id)
 {
     uint32_t head = spv_id(&e->build), body = spv_id(&e->build), resume = spv_id(&e->build);
     uint32_t merged = spv_id(&e->build), before = e->block, word = emit_int_type(e, 32);
-    uint32_t zero = emit_u32(e, 0), device = emit_u32(e, SPV_SCOPE_DEVICE);
+    uint32_t zero = emit_u32(e, 0), device = atomic_scope(e);
     uint32_t first, old, sum, found = spv_id(&e->build), done;
 
-    first = EMIT(e, SPV_LOAD, word, pointer_id, SPV_ALIGNED, 4);
+    first = emit_load(e, word, pointer_id, 4);
     EMIT_PUT(e, SPV_BRANCH, head);
     emit_label(e, head);
     old = EMIT(e, SPV_PHI, word, first, before, found, resume);

@@ -10,5 +10,8 @@ struct emit;
 void access_load(struct emit *e, uint32_t at);
 void access_store(struct emit *e, uint32_t at);
 void access_atomic(struct emit *e, uint32_t at);
+/* The word that has the bits of a value's lanes j and j + 1 in elements of a dtype of 16 bits,
+ * where the value was loaded so and words are kept; else 0. */
+uint32_t access_word(const struct emit *e, uint32_t value, uint32_t dtype, uint32_t j);
 
 #endif

@@ -8,6 +8,8 @@
 
 #include "base/array.h"
 
+enum { SPV_NAME_WORDS = 12 /* of an extension */ };
+
 void spv_fini(struct spv_build *build)
 {
     for (uint32_t i = 0; i < SPV_SECTIONS; i++)
@@ -187,6 +189,18 @@ void spv_capability(struct spv_build *build, enum spv_capability capability)
             return;
     }
     spv_put(build, SPV_IN_CAPABILITIES, SPV_CAPABILITY, SPV((uint32_t)capability));
+}
+
+void spv_extension(struct spv_build *build, const char *name)
+{
+    const struct spv_words *words = &build->section[SPV_IN_EXTENSIONS];
+    uint32_t text[SPV_NAME_WORDS], n = spv_text(text, name);
+
+    for (uint32_t i = 0; i < words->n; i += words->word[i] >> 16) {
+        if (words->word[i] >> 16 == n + 1 && !memcmp(words->word + i + 1, text, n * sizeof(*text)))
+            return;
+    }
+    spv_put(build, SPV_IN_EXTENSIONS, SPV_EXTENSION, text, n);
 }
 
 uint32_t spv_text(uint32_t *to, const char *text)

@@ -58,6 +58,7 @@ uint32_t spv_constant(struct spv_build *build, enum spv_op op, uint32_t type,
                       const uint32_t *operands, uint32_t n);
 /* Once each. */
 void spv_capability(struct spv_build *build, enum spv_capability capability);
+void spv_extension(struct spv_build *build, const char *name);
 /* Words of a text: appended to `to` (room for its length / 4 + 1), returns their number. */
 uint32_t spv_text(uint32_t *to, const char *text);
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Writes the instructions of a phase in order, in one pass, and remembers the ids of each value.
- * Launch words are loaded in the entry block.  The second operand of a loop's phis is patched into
- * the words already written when the loop ends. */
+ * Launch words are loaded in the entry block. */
 #include "emit/spirv/emit.h"
 
 #include <stdlib.h>
@@ -9,11 +8,15 @@
 
 #include "base/fail.h"
 #include "emit/spirv/access.h"
+#include "emit/spirv/control.h"
+#include "emit/spirv/fragment.h"
 #include "emit/spirv/group.h"
 #include "emit/spirv/space.h"
+#include "emit/spirv/tile.h"
 #include "emit/spirv/value.h"
 
 enum { PUSH_BASE = 0, PUSH_ZERO = 3, PUSH_BLOCK = 4 /* members of the push constants */ };
+enum { TEAM_LANES = 8 /* of a thread, in teams of more than a subgroup */ };
 enum { LEAST_THREADS = 32 /* if the subgroup size is unknown: the most common one */ };
 
 void emit_refuse(struct emit *e, const char *what)
@@ -31,6 +34,11 @@ void emit_set_all(struct emit *e, uint32_t at, uint32_t id)
 }
 
 /* ---- types, constants, variables ---- */
+
+static void decorate(struct emit *e, uint32_t id, uint32_t decoration, uint32_t value)
+{
+    spv_put(&e->build, SPV_IN_DECORATIONS, SPV_DECORATE, SPV(id, decoration, value));
+}
 
 uint32_t emit_int_type(struct emit *e, uint32_t bits)
 {
@@ -89,6 +97,20 @@ uint32_t emit_pointer_type(struct emit *e, enum spv_class class, uint32_t type)
     return spv_type(&e->build, SPV_TYPE_POINTER, SPV((uint32_t) class, type));
 }
 
+uint32_t emit_block_type(struct emit *e, uint32_t element, uint32_t bytes)
+{
+    uint32_t n = e->build.section[SPV_IN_GLOBALS].n, array, block;
+
+    array = spv_type(&e->build, SPV_TYPE_RUNTIME_ARRAY, SPV(element));
+    block = spv_type(&e->build, SPV_TYPE_STRUCT, SPV(array));
+    if (e->build.section[SPV_IN_GLOBALS].n == n)
+        return block;
+    decorate(e, array, SPV_DEC_ARRAY_STRIDE, bytes);
+    spv_put(&e->build, SPV_IN_DECORATIONS, SPV_DECORATE, SPV(block, SPV_DEC_BLOCK));
+    spv_put(&e->build, SPV_IN_DECORATIONS, SPV_MEMBER_DECORATE, SPV(block, 0, SPV_DEC_OFFSET, 0));
+    return block;
+}
+
 uint32_t emit_variable(struct emit *e, enum spv_class class, uint32_t type)
 {
     bool local = class == SPV_CLASS_FUNCTION;
@@ -100,14 +122,32 @@ uint32_t emit_variable(struct emit *e, enum spv_class class, uint32_t type)
     return id;
 }
 
+/* ---- shared memory ---- */
+
+uint32_t emit_memory_operands(const struct emit *e, uint32_t bytes, uint32_t out[2])
+{
+    out[0] = (bytes ? SPV_ALIGNED : 0) | (e->phase->n_fragments ? SPV_NON_PRIVATE : 0);
+    out[1] = bytes;
+    return out[0] ? 1 + (bytes > 0) : 0;
+}
+
+uint32_t emit_load(struct emit *e, uint32_t type, uint32_t pointer, uint32_t bytes)
+{
+    uint32_t operands[3] = {pointer}, n = emit_memory_operands(e, bytes, operands + 1);
+
+    return spv_make(&e->build, SPV_IN_BODY, SPV_LOAD, type, operands, 1 + n);
+}
+
+void emit_store(struct emit *e, uint32_t pointer, uint32_t id, uint32_t bytes)
+{
+    uint32_t operands[4] = {pointer, id}, n = emit_memory_operands(e, bytes, operands + 2);
+
+    spv_put(&e->build, SPV_IN_BODY, SPV_STORE, operands, 2 + n);
+}
+
 /* ---- what is loaded in the entry block ---- */
 
 #define AT_ENTRY(e, op, type, ...) spv_make(&(e)->build, SPV_IN_ENTRY, op, type, SPV(__VA_ARGS__))
-
-static void decorate(struct emit *e, uint32_t id, uint32_t decoration, uint32_t value)
-{
-    spv_put(&e->build, SPV_IN_DECORATIONS, SPV_DECORATE, SPV(id, decoration, value));
-}
 
 /* Declares the push constants: their head and `n` 64-bit words. */
 static void make_push(struct emit *e, uint32_t n)
@@ -225,163 +265,6 @@ uint32_t emit_lane(struct emit *e, uint32_t j)
     return j ? EMIT(e, SPV_I_ADD, word, first, emit_u32(e, j * stride)) : first;
 }
 
-/* ---- control ---- */
-
-void emit_label(struct emit *e, uint32_t label)
-{
-    EMIT_PUT(e, SPV_LABEL, label);
-    e->block = label;
-}
-
-static void patch(struct emit *e, uint32_t where, uint32_t id)
-{
-    if (!e->build.failed)
-        e->build.section[SPV_IN_BODY].word[where] = id;
-}
-
-struct region emit_if(struct emit *e, uint32_t condition)
-{
-    struct region region = {.from = e->block, .merge = spv_id(&e->build)};
-    uint32_t inner = spv_id(&e->build);
-
-    EMIT_PUT(e, SPV_SELECTION_MERGE, region.merge, 0);
-    EMIT_PUT(e, SPV_BRANCH_CONDITIONAL, condition, inner, region.merge);
-    region.patch = e->build.section[SPV_IN_BODY].n - 1;
-    emit_label(e, inner);
-    return region;
-}
-
-void emit_else(struct emit *e, struct region *region)
-{
-    uint32_t label = spv_id(&e->build);
-
-    patch(e, region->patch, label);
-    EMIT_PUT(e, SPV_BRANCH, region->merge);
-    emit_label(e, label);
-}
-
-void emit_end_if(struct emit *e, const struct region *region)
-{
-    EMIT_PUT(e, SPV_BRANCH, region->merge);
-    emit_label(e, region->merge);
-}
-
-enum { PHI_WORDS = 7, PHI_SECOND = 5 };
-
-/* Adds a phi of a loop, with the value that comes from before the loop; control_next sets the other
- * one. */
-static uint32_t open_phi(struct emit *e, uint32_t type, uint32_t first, uint32_t before,
-                         uint32_t resume)
-{
-    return EMIT(e, SPV_PHI, value_packed_type(e, type), first, before, 0, resume);
-}
-
-/* The number of different ids that a value can have. */
-static uint32_t count_distinct_ids(const struct emit *e, uint32_t value)
-{
-    return emit_is_uniform(e, value) ? 1 : e->shape.per_thread;
-}
-
-/* The number of phis that follow the KIR_for at `at`. */
-static uint32_t count_phis(const struct emit *e, uint32_t at)
-{
-    uint32_t n = 0;
-
-    while (at + 1 + n < e->phase->n && e->phase->inst[at + 1 + n].op == KIR_phi)
-        n++;
-    return n;
-}
-
-/* On entry, the ids of a phi are those of its packed first values, which were computed before the
- * loop.  They are replaced by the ids of the SPIR-V phis, and these by the ids of the unpacked
- * values, since all phis of a block precede its other instructions. */
-static void open_phis(struct emit *e, uint32_t at, uint32_t n, uint32_t before)
-{
-    const struct open_loop *loop = &e->loops[e->phase->inst[at].level];
-
-    for (uint32_t i = at + 1; i <= at + n; i++) {
-        for (uint32_t j = 0; j < count_distinct_ids(e, i); j++)
-            emit_set_id(
-                e, i, j,
-                open_phi(e, e->phase->inst[i].type, emit_id(e, i, j), before, loop->resume));
-    }
-    for (uint32_t i = at + 1; i <= at + n; i++) {
-        for (uint32_t j = 0; j < e->shape.per_thread; j++) {
-            uint32_t id = emit_id(e, i, emit_is_uniform(e, i) ? 0 : j);
-
-            if (j < count_distinct_ids(e, i))
-                id = value_unpacked(e, e->phase->inst[i].type, id);
-            emit_set_id(e, i, j, id);
-        }
-    }
-}
-
-static void control_for(struct emit *e, uint32_t at)
-{
-    const struct kir_inst *inst = &e->phase->inst[at];
-    struct open_loop *loop = &e->loops[inst->level];
-    uint32_t begin = e->module->links[inst->a[0]], end = e->module->links[inst->a[0] + 1];
-    uint32_t before = e->block, body = spv_id(&e->build), n = count_phis(e, at), test;
-
-    *loop = (struct open_loop){spv_id(&e->build), spv_id(&e->build), spv_id(&e->build), 0, 0};
-    for (uint32_t i = at + 1; i <= at + n; i++) {
-        for (uint32_t j = 0; j < count_distinct_ids(e, i); j++)
-            emit_set_id(
-                e, i, j,
-                value_packed(e, e->phase->inst[i].type, emit_id(e, e->phase->inst[i].a[0], j)));
-    }
-    EMIT_PUT(e, SPV_BRANCH, loop->head);
-    emit_label(e, loop->head);
-    loop->phis = e->build.section[SPV_IN_BODY].n;
-    loop->counter = open_phi(e, inst->type, emit_id(e, begin, 0), before, loop->resume);
-    emit_set_all(e, at, loop->counter);
-    open_phis(e, at, n, before);
-    test = EMIT(e, SPV_S_LESS_THAN, emit_bool_type(e), loop->counter, emit_id(e, end, 0));
-    EMIT_PUT(e, SPV_LOOP_MERGE, loop->merge, loop->resume, 0);
-    EMIT_PUT(e, SPV_BRANCH_CONDITIONAL, test, body, loop->merge);
-    emit_label(e, body);
-}
-
-static void control_phi(struct emit *e, uint32_t at)
-{
-    (void)e;
-    (void)at;
-}
-
-static void control_next(struct emit *e, uint32_t at)
-{
-    const struct kir_inst *inst = &e->phase->inst[at], *begin = &e->phase->inst[inst->pair];
-    const struct open_loop *loop = &e->loops[begin->level];
-    uint32_t where = loop->phis + PHI_SECOND;
-
-    EMIT_PUT(e, SPV_BRANCH, loop->resume);
-    emit_label(e, loop->resume);
-    patch(e, where,
-          EMIT(e, SPV_I_ADD, emit_type(e, begin->type), loop->counter,
-               emit_const(e, begin->type, begin->imm)));
-    for (uint32_t i = 0; i < inst->a[1]; i++) {
-        uint32_t value = e->module->links[inst->a[0] + i];
-
-        for (uint32_t j = 0; j < count_distinct_ids(e, inst->pair + 1 + i); j++)
-            patch(e, where += PHI_WORDS,
-                  value_packed(e, emit_type_at(e, value), emit_id(e, value, j)));
-    }
-    EMIT_PUT(e, SPV_BRANCH, loop->head);
-    emit_label(e, loop->merge);
-}
-
-static void control_if(struct emit *e, uint32_t at)
-{
-    const struct kir_inst *inst = &e->phase->inst[at];
-
-    e->ifs[inst->level] = emit_if(e, emit_id(e, inst->a[0], 0));
-}
-
-static void control_end(struct emit *e, uint32_t at)
-{
-    emit_end_if(e, &e->ifs[e->phase->inst[e->phase->inst[at].pair].level]);
-}
-
 /* ---- instructions ---- */
 
 static void set_lanes(struct emit *e, uint32_t at)
@@ -395,12 +278,16 @@ static void (*const handlers[KIR_OPS])(struct emit *e, uint32_t at) = {
     [KIR_lane] = set_lanes,          [KIR_load] = access_load,
     [KIR_load_if] = access_load,     [KIR_store] = access_store,
     [KIR_store_if] = access_store,   [KIR_atomic_add] = access_atomic,
-    [KIR_tload] = group_tload,       [KIR_tstore] = group_tstore,
-    [KIR_tstore_if] = group_tstore,  [KIR_barrier] = group_barrier,
+    [KIR_tload] = tile_load,         [KIR_tstore] = tile_store,
+    [KIR_tstore_if] = tile_store,    [KIR_barrier] = group_barrier,
     [KIR_exchange] = group_exchange, [KIR_shift] = group_shift,
     [KIR_first] = group_first,       [KIR_for] = control_for,
     [KIR_phi] = control_phi,         [KIR_next] = control_next,
     [KIR_if] = control_if,           [KIR_end] = control_end,
+    [KIR_mfill] = fragment_fill,     [KIR_mload] = fragment_load,
+    [KIR_mstore] = fragment_store,   [KIR_mma] = fragment_multiply,
+    [KIR_each] = fragment_each,      [KIR_done] = fragment_done,
+    [KIR_row] = fragment_coordinate, [KIR_column] = fragment_coordinate,
 };
 
 static void emit_instruction(struct emit *e, uint32_t at)
@@ -416,24 +303,6 @@ static void emit_instruction(struct emit *e, uint32_t at)
         for (uint32_t i = 0; i < n; i++)
             v[i] = emit_id(e, inst->a[i], j);
         emit_set_run(e, at, j, value_emit(e, inst, v));
-    }
-}
-
-static void make_tiles(struct emit *e)
-{
-    for (uint32_t i = 0; i < e->phase->n_tiles; i++) {
-        const struct kir_tile *tile = &e->phase->tiles[i];
-        uint32_t item = emit_type(e, tile->type), count = tile->count, shared = 0, array;
-        bool wide = tile->type == KIR_I64 || tile->type == KIR_F64;
-
-        array = spv_type(&e->build, SPV_TYPE_ARRAY, SPV(item, emit_u32(e, count)));
-        if (tile->space == KIR_GROUP) {
-            shared = emit_variable(e, SPV_CLASS_WORKGROUP, array);
-            e->code->shared_bytes += count * (wide ? 8 : 4);
-        }
-        for (uint32_t j = 0; j < e->shape.per_thread; j++)
-            e->tiles[i * e->shape.per_thread + j] =
-                shared ? shared : emit_variable(e, SPV_CLASS_FUNCTION, array);
     }
 }
 
@@ -485,7 +354,8 @@ static void make_head(struct emit *e, uint32_t entry)
     n = spv_text(words + 1, "GLSL.std.450");
     spv_put(&e->build, SPV_IN_HEAD, SPV_EXT_INST_IMPORT, words, n + 1);
     spv_put(&e->build, SPV_IN_HEAD, SPV_MEMORY_MODEL,
-            SPV(SPV_ADDRESSING_PHYSICAL_64, SPV_MODEL_GLSL450));
+            SPV(SPV_ADDRESSING_PHYSICAL_64,
+                e->phase->n_fragments ? SPV_MODEL_VULKAN : SPV_MODEL_GLSL450));
     words[0] = entry;
     n = spv_text(words + 1, e->module->name);
     spv_put(&e->build, SPV_IN_NAMES, SPV_NAME, words, n + 1);
@@ -512,7 +382,8 @@ static void make_function(struct emit *e)
     e->code->block_is_pushed =
         !e->module->spaces && SPIRV_HEAD + n_words * 8 <= e->target->push_bytes;
     make_push(e, e->code->block_is_pushed ? n_words : e->module->spaces ? SPIRV_SPACE_WORDS : 1);
-    make_tiles(e);
+    tile_declare(e);
+    fragment_declare(e);
     if (e->module->spaces)
         emit_space(e);
     for (uint32_t i = 0; i < e->phase->n && !e->build.failed; i++)
@@ -530,12 +401,23 @@ static frit_status alloc_arrays(struct emit *e)
            n_words = e->module->n_args + e->module->n_params;
 
     e->ids = arena_array(&e->arena, n + 1, per_thread * sizeof(*e->ids));
+    if (e->phase->n_fragments)
+        e->words = arena_array(&e->arena, n + 1, per_thread * sizeof(*e->words));
     e->launch_words = arena_array(&e->arena, n_words + 1, sizeof(*e->launch_words));
-    e->tiles = arena_array(&e->arena, e->phase->n_tiles + 1, per_thread * sizeof(*e->tiles));
+    e->tiles = arena_array(&e->arena, e->phase->n_tiles + 1, sizeof(*e->tiles));
+    e->fragments = arena_array(&e->arena, e->phase->n_fragments + 1, sizeof(*e->fragments));
     e->globals = arena_array(&e->arena, e->phase->n_tiles + 8, sizeof(*e->globals));
-    if (!e->ids || !e->launch_words || !e->tiles || !e->globals)
+    if (!e->ids || !e->launch_words || !e->tiles || !e->fragments || !e->globals)
         return fail_memory(e->err, (n + 1) * per_thread * sizeof(*e->ids));
     return FRIT_OK;
+}
+
+/* Threads of a team: a subgroup, or a whole group where that may have matrices. */
+static uint32_t team_threads(const struct emit *e)
+{
+    const uint32_t most = e->target->subgroup * TEAM_LANES, team = e->phase->team;
+
+    return team > most && e->target->matrices_of_group ? team / TEAM_LANES : e->target->subgroup;
 }
 
 static frit_status emit_phase(struct emit *e, uint32_t phase)
@@ -544,13 +426,13 @@ static frit_status emit_phase(struct emit *e, uint32_t phase)
                                         .least_threads = e->target->subgroup ? e->target->subgroup
                                                                              : LEAST_THREADS,
                                         .aligned = e->aligned,
-                                        .team = e->target->subgroup};
+                                        .team = team_threads(e)};
 
     TRY(facts_init(&e->facts, e->module, phase, e->err));
     TRY(shape_init(&e->shape, e->module, phase, &e->facts, &target, &e->arena, e->err));
     TRY(alloc_arrays(e));
     e->code->threads = e->shape.threads;
-    e->code->per_thread = e->shape.per_thread;
+    e->code->per_thread = e->stride = e->shape.per_thread;
     make_function(e);
     if (e->status)
         return e->status;
@@ -562,17 +444,6 @@ static frit_status emit_phase(struct emit *e, uint32_t phase)
     return e->code->words ? FRIT_OK : fail_memory(e->err, 0);
 }
 
-/* There is no code for tiles of 16-bit elements. */
-static frit_status refuse_tiles(const struct kir_module *module, frit_err *err)
-{
-    for (uint32_t i = 0; i < module->n_phases; i++)
-        for (uint32_t t = 0; t < module->phases[i].n_tiles; t++)
-            if (kir_tile_bytes(&module->phases[i].tiles[t]) < 4)
-                return fail(err, FRIT_UNSUPPORTED, "kernel %s: a tile of 16-bit elements",
-                            module->name);
-    return FRIT_OK;
-}
-
 frit_status spirv_emit(const struct kir_module *module, uint32_t phase,
                        const struct spirv_target *target, bool aligned, struct spirv_code *out,
                        frit_err *err)
@@ -581,8 +452,6 @@ frit_status spirv_emit(const struct kir_module *module, uint32_t phase,
     frit_status status;
 
     *out = (struct spirv_code){0};
-    TRY(kir_refuse_fragments(module, err));
-    TRY(refuse_tiles(module, err));
     e = calloc(1, sizeof(*e));
     if (!e)
         return fail_memory(err, sizeof(*e));

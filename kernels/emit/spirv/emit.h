@@ -18,6 +18,13 @@ struct open_loop {
     uint32_t phis; /* word of BODY at which the phis begin: the counter's, then the loop's own */
 };
 
+/* An `each` whose end is not written yet: a loop over the components of a matrix. */
+struct open_each {
+    uint32_t head, resume, merge; /* labels */
+    uint32_t counter, next;
+    uint32_t element; /* pointer */
+};
+
 /* Code that runs under a condition. */
 struct region {
     uint32_t from; /* label of the block that branches to `merge` when the code does not run */
@@ -39,7 +46,10 @@ struct emit {
     struct shape shape;
     struct spirv_code *code;
 
-    uint32_t *ids;                             /* per instruction, one for each lane of a thread */
+    uint32_t *words; /* per id of an even lane: a word with its bits and those of the next lane,
+                        where a load of 16-bit floats had it; 0: none.  NULL: not needed */
+    uint32_t *ids;   /* per instruction, one for each lane of a thread */
+    uint32_t stride; /* of ids: lanes of a thread; in an `each` the shape has one of them only */
     struct open_loop loops[KIR_MAX_DEPTH + 1]; /* by level */
     struct region ifs[KIR_MAX_DEPTH + 1];
     uint32_t block;         /* label of the block being written */
@@ -48,8 +58,10 @@ struct emit {
     uint32_t group[3];
     uint32_t zeros[KIR_TYPES][2]; /* per type: 0, without and with the sign bit */
     uint32_t *launch_words;       /* ids, per argument, then per parameter; 0: not loaded yet */
-    uint32_t *tiles;              /* variables: per tile, one for each lane of a thread */
-    uint32_t scratch[2];          /* workgroup memory for exchanges, of 32 and 64 bits */
+    struct spirv_tile *tiles;
+    uint32_t *fragments; /* variables: per fragment */
+    struct open_each each;
+    uint32_t scratch[2];                   /* workgroup memory for exchanges, of 32 and 64 bits */
     uint32_t push, local_index, workgroup; /* variables */
     uint32_t glsl;                         /* id of the imported instruction set */
     uint32_t *globals;                     /* variables of the entry point */
@@ -63,7 +75,7 @@ struct emit {
 void emit_refuse(struct emit *e, const char *what);
 static inline uint32_t emit_id(const struct emit *e, uint32_t value, uint32_t j)
 {
-    return e->ids[value * e->shape.per_thread + j];
+    return e->ids[value * e->stride + j];
 }
 static inline bool emit_is_uniform(const struct emit *e, uint32_t value)
 {
@@ -82,7 +94,7 @@ static inline uint32_t emit_type_at(const struct emit *e, uint32_t value)
 void emit_set_all(struct emit *e, uint32_t at, uint32_t id);
 static inline void emit_set_id(struct emit *e, uint32_t at, uint32_t j, uint32_t id)
 {
-    e->ids[at * e->shape.per_thread + j] = id;
+    e->ids[at * e->stride + j] = id;
 }
 /* The same for the run of lanes that begins at j. */
 static inline void emit_set_run(struct emit *e, uint32_t at, uint32_t j, uint32_t id)
@@ -100,12 +112,20 @@ uint32_t emit_const(struct emit *e, uint32_t kir_type, uint64_t bits);
 /* Declares a variable: in the function if the class is FUNCTION, else in the module. */
 uint32_t emit_variable(struct emit *e, enum spv_class class, uint32_t type);
 uint32_t emit_pointer_type(struct emit *e, enum spv_class class, uint32_t type);
+/* A block in memory of nothing but an array of elements of so many bytes. */
+uint32_t emit_block_type(struct emit *e, uint32_t element, uint32_t bytes);
 
 /* Adds an instruction with a result to the body and returns its id: EMIT(e, op, type, operands...).
  */
 #define EMIT(e, op, type, ...) spv_make(&(e)->build, SPV_IN_BODY, op, type, SPV(__VA_ARGS__))
 /* Adds an instruction without a result. */
 #define EMIT_PUT(e, op, ...) spv_put(&(e)->build, SPV_IN_BODY, op, SPV(__VA_ARGS__))
+
+/* Memory that other invocations may share: `bytes` it is aligned to, 0 for tiles. */
+uint32_t emit_load(struct emit *e, uint32_t type, uint32_t pointer, uint32_t bytes);
+void emit_store(struct emit *e, uint32_t pointer, uint32_t id, uint32_t bytes);
+/* Memory operands of such an access into out[0 .. 2); returns their number. */
+uint32_t emit_memory_operands(const struct emit *e, uint32_t bytes, uint32_t out[2]);
 
 /* A 64-bit word of the launch block, loaded in the entry block: the address of element 0 of an
  * argument, or a parameter. */
@@ -118,6 +138,8 @@ uint32_t emit_group(struct emit *e, uint32_t dim);
 uint32_t emit_zero(struct emit *e, uint32_t kir_type, bool minus);
 /* The number in the group of this thread's lane j. */
 uint32_t emit_lane(struct emit *e, uint32_t j);
+
+/* ---- control.c ---- */
 
 /* Begins code that runs where `condition` is true; emit_end_if ends it. */
 struct region emit_if(struct emit *e, uint32_t condition);

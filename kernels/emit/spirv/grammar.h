@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers of the SPIR-V specification (unified 1, version 1.5) and of GLSL.std.450: those in use.
- */
+/* Numbers of the SPIR-V specification (unified 1, version 1.5), of the extensions
+ * KHR_cooperative_matrix and KHR_bfloat16, and of GLSL.std.450: those in use. */
 #ifndef EMIT_SPIRV_GRAMMAR_H
 #define EMIT_SPIRV_GRAMMAR_H
 
@@ -21,6 +21,7 @@ enum spv_op {
     SPV_TYPE_FLOAT = 22,
     SPV_TYPE_VECTOR = 23,
     SPV_TYPE_ARRAY = 28,
+    SPV_TYPE_RUNTIME_ARRAY = 29,
     SPV_TYPE_STRUCT = 30,
     SPV_TYPE_POINTER = 32,
     SPV_TYPE_FUNCTION = 33,
@@ -100,6 +101,11 @@ enum spv_op {
     SPV_GROUP_BROADCAST_FIRST = 338,
     SPV_GROUP_SHUFFLE = 345,
     SPV_GROUP_SHUFFLE_XOR = 346,
+    SPV_TYPE_MATRIX = 4456, /* cooperative; the next ones too */
+    SPV_MATRIX_LOAD = 4457,
+    SPV_MATRIX_STORE = 4458,
+    SPV_MATRIX_MUL_ADD = 4459,
+    SPV_MATRIX_LENGTH = 4460,
     SPV_ATOMIC_F_ADD = 6035
 };
 
@@ -117,7 +123,11 @@ enum spv_capability {
     SPV_CAP_DENORM_PRESERVE = 4464,
     SPV_CAP_SIGNED_ZERO_INF_NAN_PRESERVE = 4466,
     SPV_CAP_ROUNDING_MODE_RTE = 4467,
+    SPV_CAP_BFLOAT16 = 5116,
+    SPV_CAP_BFLOAT16_MATRIX = 5118,
+    SPV_CAP_VULKAN_MEMORY_MODEL = 5345,
     SPV_CAP_PHYSICAL_ADDRESSES = 5347,
+    SPV_CAP_MATRIX = 6022,
     SPV_CAP_ATOMIC_F32_ADD = 6033
 };
 
@@ -152,12 +162,19 @@ enum {
     SPV_BUILT_IN_LOCAL_INDEX = 29,
     SPV_ADDRESSING_PHYSICAL_64 = 5348,
     SPV_MODEL_GLSL450 = 1,
+    SPV_MODEL_VULKAN = 3,
     SPV_EXECUTION_GLCOMPUTE = 5,
-    SPV_ALIGNED = 2, /* memory operand */
+    SPV_ALIGNED = 2, /* memory operands */
+    SPV_NON_PRIVATE = 0x20,
+    SPV_ENCODING_BFLOAT16 = 0,
+    SPV_LOOP_UNROLL = 1,
     SPV_SCOPE_DEVICE = 1,
     SPV_SCOPE_WORKGROUP = 2,
     SPV_SCOPE_SUBGROUP = 3,
-    SPV_SEMANTICS_TILES = 0x8 | 0x100 /* acquire and release of workgroup memory */
+    SPV_SCOPE_QUEUE_FAMILY = 5,
+    SPV_SEMANTICS_TILES = 0x8 | 0x100, /* acquire and release of workgroup memory */
+    SPV_SEMANTICS_CHAINS =
+        0x2000 | 0x4000 /* with the Vulkan memory model: make available, visible */
 };
 
 enum glsl_op {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What lanes of a group do together: tiles, barriers, values of other lanes.
+/* What lanes of a group do together: barriers, values of other lanes.
  *
  * A value comes from another lane of the same thread for nothing; from another thread by a shuffle
  * where one subgroup has both for certain; else through workgroup memory, a place per lane,
@@ -9,54 +9,13 @@
 #include "emit/spirv/emit.h"
 #include "emit/spirv/value.h"
 
-/* ---- tiles ---- */
-
-/* A tile of one element has one place, said as a constant: a compiler in a driver (NVIDIA's, 580)
- * was seen to read another where it is computed, from an array of one double. */
-static uint32_t tile_pointer(struct emit *e, const struct kir_inst *inst, uint32_t j)
-{
-    const struct kir_tile *tile = &e->phase->tiles[inst->imm];
-    enum spv_class class = tile->space == KIR_GROUP ? SPV_CLASS_WORKGROUP : SPV_CLASS_FUNCTION;
-    uint32_t pointer = emit_pointer_type(e, class, emit_type(e, tile->type));
-    uint32_t at = tile->count == 1 ? emit_u32(e, 0) : emit_id(e, inst->a[0], j);
-
-    return EMIT(e, SPV_ACCESS_CHAIN, pointer, e->tiles[inst->imm * e->shape.per_thread + j], at);
-}
-
-void group_tload(struct emit *e, uint32_t at)
-{
-    const struct kir_inst *inst = &e->phase->inst[at];
-    uint32_t type = emit_type(e, inst->type);
-
-    if (emit_is_uniform(e, at)) {
-        emit_set_all(e, at, EMIT(e, SPV_LOAD, type, tile_pointer(e, inst, 0)));
-        return;
-    }
-    for (uint32_t j = 0; j < e->shape.per_thread; j++)
-        emit_set_id(e, at, j, EMIT(e, SPV_LOAD, type, tile_pointer(e, inst, j)));
-}
-
-void group_tstore(struct emit *e, uint32_t at)
-{
-    const struct kir_inst *inst = &e->phase->inst[at];
-
-    for (uint32_t j = 0; j < e->shape.per_thread; j++) {
-        struct region region;
-
-        if (inst->op == KIR_tstore_if)
-            region = emit_if(e, emit_id(e, inst->a[2], j));
-        EMIT_PUT(e, SPV_STORE, tile_pointer(e, inst, j), emit_id(e, inst->a[1], j));
-        if (inst->op == KIR_tstore_if)
-            emit_end_if(e, &region);
-    }
-}
-
 static void barrier(struct emit *e)
 {
     uint32_t scope = emit_u32(e, SPV_SCOPE_WORKGROUP);
+    uint32_t semantics = SPV_SEMANTICS_TILES | (e->phase->n_fragments ? SPV_SEMANTICS_CHAINS : 0);
 
     if (e->shape.threads > 1)
-        EMIT_PUT(e, SPV_CONTROL_BARRIER, scope, scope, emit_u32(e, SPV_SEMANTICS_TILES));
+        EMIT_PUT(e, SPV_CONTROL_BARRIER, scope, scope, emit_u32(e, semantics));
 }
 
 void group_barrier(struct emit *e, uint32_t at)
@@ -99,13 +58,13 @@ static void put_place(struct emit *e, uint32_t type, uint32_t index, uint32_t id
     id = value_packed(e, type, id);
     if (type == KIR_F32 || type == KIR_F64)
         id = value_bits(e, type, id);
-    EMIT_PUT(e, SPV_STORE, place(e, type, index), id);
+    emit_store(e, place(e, type, index), id, 0);
 }
 
 static uint32_t get_place(struct emit *e, uint32_t type, uint32_t index)
 {
     uint32_t word = emit_int_type(e, type == KIR_I64 || type == KIR_F64 ? 64 : 32);
-    uint32_t id = EMIT(e, SPV_LOAD, word, place(e, type, index));
+    uint32_t id = emit_load(e, word, place(e, type, index), 0);
 
     if (type == KIR_F32 || type == KIR_F64)
         return EMIT(e, SPV_BITCAST, emit_type(e, type), id);

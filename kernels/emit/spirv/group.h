@@ -7,8 +7,6 @@
 
 struct emit;
 
-void group_tload(struct emit *e, uint32_t at);
-void group_tstore(struct emit *e, uint32_t at);
 void group_barrier(struct emit *e, uint32_t at);
 void group_exchange(struct emit *e, uint32_t at);
 void group_shift(struct emit *e, uint32_t at);

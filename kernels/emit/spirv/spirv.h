@@ -54,6 +54,10 @@ struct spirv_target {
     bool round_even32; /* shaderRoundingModeRTEFloat32 */
     bool round_even64;
     bool float16; /* shaderFloat16, and all three of the above for 16 bits: conversions are exact */
+    bool matrices; /* cooperativeMatrix and vulkanMemoryModel, with `subgroup`; without, refused */
+    bool matrices_f16;      /* shaderFloat16: matrices of these */
+    bool matrices_bf16;     /* shaderBFloat16CooperativeMatrix */
+    bool matrices_of_group; /* cooperativeMatrixWorkgroupScope and FlexibleDimensions */
 };
 
 struct spirv_code {

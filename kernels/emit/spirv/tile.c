@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A tile is an array of units.  A unit is an element, or as many as every access to the tile has
+ * as neighbours: then they move as one vector of up to 16 bytes.  Elements of 16 bits are in words
+ * of two where units are that large.
+ *
+ * What a load from memory had as words of two goes into a tile of the same dtype as it is. */
+#include "emit/spirv/tile.h"
+
+#include "emit/spirv/access.h"
+#include "emit/spirv/convert.h"
+#include "emit/spirv/fragment.h"
+#include "emit/spirv/value.h"
+
+enum { UNIT_BYTES = 16, UNIT_MAX = 8 /* elements */ };
+
+static bool is_half(const struct kir_tile *tile)
+{
+    return kir_is_16_bit_float(tile->dtype);
+}
+
+/* ---- declarations ---- */
+
+static uint32_t least(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Elements of a unit that an instruction allows for the tile. */
+static uint32_t allowed_unit(const struct emit *e, const struct kir_inst *inst, uint32_t tile)
+{
+    switch (inst->op) {
+    case KIR_tload:
+    case KIR_tstore:
+    case KIR_tstore_if:
+        return inst->imm != tile           ? UNIT_MAX
+               : inst->op == KIR_tstore_if ? 1
+                                           : shape_tile_chunk(&e->shape, tile, inst->a[0]);
+    case KIR_mload:
+    case KIR_mstore:
+        if (!kir_fragment_place_of(inst->imm).is_tile ||
+            kir_fragment_place_of(inst->imm).place != tile)
+            return UNIT_MAX;
+        return least(e->shape.even[inst->a[0]], e->shape.even[inst->a[1]]);
+    default:
+        return UNIT_MAX;
+    }
+}
+
+static uint32_t choose_unit(const struct emit *e, uint32_t tile)
+{
+    const struct kir_tile *of = &e->phase->tiles[tile];
+    uint32_t unit = UNIT_BYTES / kir_tile_bytes(of);
+
+    if (of->space != KIR_GROUP)
+        return 1;
+    for (uint32_t i = 0; i < e->phase->n && unit > 1; i++)
+        unit = least(unit, allowed_unit(e, &e->phase->inst[i], tile));
+    while (of->count % unit)
+        unit /= 2;
+    return unit;
+}
+
+static uint32_t make_unit_type(struct emit *e, const struct kir_tile *tile, uint32_t unit)
+{
+    uint32_t words = unit, type;
+
+    if (is_half(tile) && unit == 1)
+        return fragment_element_type(e, tile->dtype);
+    if (is_half(tile))
+        words = unit / 2;
+    type = is_half(tile) ? emit_int_type(e, 32) : emit_type(e, tile->type);
+    return words == 1 ? type : spv_type(&e->build, SPV_TYPE_VECTOR, SPV(type, words));
+}
+
+void tile_declare(struct emit *e)
+{
+    for (uint32_t i = 0; i < e->phase->n_tiles; i++) {
+        const struct kir_tile *tile = &e->phase->tiles[i];
+        struct spirv_tile *out = &e->tiles[i];
+        uint32_t shared = 0, array;
+
+        out->unit = choose_unit(e, i);
+        out->unit_type = make_unit_type(e, tile, out->unit);
+        array = spv_type(&e->build, SPV_TYPE_ARRAY,
+                         SPV(out->unit_type, emit_u32(e, tile->count / out->unit)));
+        if (tile->space == KIR_GROUP) {
+            shared = emit_variable(e, SPV_CLASS_WORKGROUP, array);
+            e->code->shared_bytes += tile->count * kir_tile_bytes(tile);
+        }
+        out->variables = arena_array(&e->arena, e->stride, sizeof(*out->variables));
+        if (!out->variables) {
+            e->build.failed = true;
+            return;
+        }
+        for (uint32_t j = 0; j < e->stride; j++)
+            out->variables[j] = shared ? shared : emit_variable(e, SPV_CLASS_FUNCTION, array);
+    }
+}
+
+/* ---- accesses ---- */
+
+uint32_t tile_units(struct emit *e, uint32_t tile, uint32_t value, uint32_t j)
+{
+    const uint32_t unit = e->tiles[tile].unit, type = emit_type_at(e, value);
+
+    if (unit == 1)
+        return emit_id(e, value, j);
+    return EMIT(e, SPV_SHIFT_RIGHT_LOGICAL, emit_type(e, type), emit_id(e, value, j),
+                emit_const(e, type, (uint32_t)__builtin_ctz(unit)));
+}
+
+/* A tile of one element has one place, said as a constant: a compiler in a driver (NVIDIA's, 580)
+ * was seen to read another where it is computed, from an array of one double. */
+uint32_t tile_pointer(struct emit *e, uint32_t tile, uint32_t offset, uint32_t j)
+{
+    const struct kir_tile *of = &e->phase->tiles[tile];
+    enum spv_class class = of->space == KIR_GROUP ? SPV_CLASS_WORKGROUP : SPV_CLASS_FUNCTION;
+    uint32_t pointer = emit_pointer_type(e, class, e->tiles[tile].unit_type);
+    uint32_t at = of->count == 1 ? emit_u32(e, 0) : tile_units(e, tile, offset, j);
+
+    return EMIT(e, SPV_ACCESS_CHAIN, pointer, e->tiles[tile].variables[j], at);
+}
+
+/* Number `i` of the words of a unit. */
+static uint32_t part(struct emit *e, uint32_t words, uint32_t type, uint32_t unit, uint32_t i)
+{
+    return words == 1 ? unit : EMIT(e, SPV_COMPOSITE_EXTRACT, type, unit, i);
+}
+
+/* ---- elements of 16 bits ---- */
+
+/* One by itself, as the bits and as what the tile has. */
+static uint32_t half_bits(struct emit *e, uint32_t dtype, uint32_t id)
+{
+    uint32_t half = fragment_element_type(e, dtype), pair, zero;
+
+    if (dtype == FRIT_BF16) {
+        id = EMIT(e, SPV_F_CONVERT, emit_type(e, KIR_F32), id);
+        return EMIT(e, SPV_SHIFT_RIGHT_LOGICAL, emit_type(e, KIR_I32), value_bits(e, KIR_F32, id),
+                    emit_u32(e, 16));
+    }
+    pair = spv_type(&e->build, SPV_TYPE_VECTOR, SPV(half, 2));
+    zero = spv_constant(&e->build, SPV_CONSTANT, half, SPV(0));
+    return EMIT(e, SPV_BITCAST, emit_type(e, KIR_I32),
+                EMIT(e, SPV_COMPOSITE_CONSTRUCT, pair, id, zero));
+}
+
+static uint32_t half_of_bits(struct emit *e, uint32_t dtype, uint32_t bits)
+{
+    uint32_t half = fragment_element_type(e, dtype), pair;
+
+    if (dtype == FRIT_BF16) {
+        bits = EMIT(e, SPV_SHIFT_LEFT_LOGICAL, emit_type(e, KIR_I32), bits, emit_u32(e, 16));
+        return EMIT(e, SPV_F_CONVERT, half, EMIT(e, SPV_BITCAST, emit_type(e, KIR_F32), bits));
+    }
+    pair = spv_type(&e->build, SPV_TYPE_VECTOR, SPV(half, 2));
+    return EMIT(e, SPV_COMPOSITE_EXTRACT, half, EMIT(e, SPV_BITCAST, pair, bits), 0);
+}
+
+/* The lanes from j on as one word, which `value` of the dtype has in memory. */
+static uint32_t pair_word(struct emit *e, uint32_t dtype, uint32_t value, uint32_t j)
+{
+    uint32_t word = access_word(e, value, dtype, j), low, high, type = emit_type(e, KIR_I32);
+
+    if (word)
+        return word;
+    low = convert_store(e, dtype, emit_id(e, value, j));
+    high = convert_store(e, dtype, emit_id(e, value, j + 1));
+    low = EMIT(e, SPV_BITWISE_AND, type, low, emit_u32(e, 0xffff));
+    high = EMIT(e, SPV_SHIFT_LEFT_LOGICAL, type, high, emit_u32(e, 16));
+    return EMIT(e, SPV_BITWISE_OR, type, low, high);
+}
+
+/* ---- loads ---- */
+
+/* The element of lane `i` of a unit that was loaded. */
+static uint32_t element_of(struct emit *e, const struct kir_tile *tile, uint32_t unit_of,
+                           uint32_t unit, uint32_t i)
+{
+    uint32_t word;
+
+    if (!is_half(tile))
+        return part(e, unit_of, emit_type(e, tile->type), unit, i);
+    if (unit_of == 1)
+        return convert_load(e, tile->dtype, half_bits(e, tile->dtype, unit));
+    word = part(e, unit_of / 2, emit_type(e, KIR_I32), unit, i / 2);
+    if (i % 2)
+        word = EMIT(e, SPV_SHIFT_RIGHT_LOGICAL, emit_type(e, KIR_I32), word, emit_u32(e, 16));
+    return convert_load(e, tile->dtype, word);
+}
+
+void tile_load(struct emit *e, uint32_t at)
+{
+    const struct kir_inst *inst = &e->phase->inst[at];
+    const struct kir_tile *tile = &e->phase->tiles[inst->imm];
+    const struct spirv_tile *has = &e->tiles[inst->imm];
+    uint32_t id;
+
+    for (uint32_t j = 0; j < e->shape.per_thread; j += has->unit) {
+        id = emit_load(e, has->unit_type, tile_pointer(e, (uint32_t)inst->imm, inst->a[0], j), 0);
+        for (uint32_t i = 0; i < has->unit; i++)
+            emit_set_id(e, at, j + i, element_of(e, tile, has->unit, id, i));
+        if (emit_is_uniform(e, at)) {
+            emit_set_all(e, at, emit_id(e, at, 0));
+            return;
+        }
+    }
+}
+
+/* ---- stores ---- */
+
+/* What a unit has from lane j on. */
+static uint32_t unit_of_lanes(struct emit *e, const struct kir_inst *inst, uint32_t j)
+{
+    const struct kir_tile *tile = &e->phase->tiles[inst->imm];
+    const struct spirv_tile *has = &e->tiles[inst->imm];
+    uint32_t parts[UNIT_MAX], n = is_half(tile) ? has->unit / 2 : has->unit;
+
+    if (!n)
+        return half_of_bits(e, tile->dtype,
+                            convert_store(e, tile->dtype, emit_id(e, inst->a[1], j)));
+    for (uint32_t i = 0; i < n; i++)
+        parts[i] = is_half(tile) ? pair_word(e, tile->dtype, inst->a[1], j + 2 * i)
+                                 : emit_id(e, inst->a[1], j + i);
+    return n == 1 ? parts[0]
+                  : spv_make(&e->build, SPV_IN_BODY, SPV_COMPOSITE_CONSTRUCT, has->unit_type, parts,
+                             n);
+}
+
+void tile_store(struct emit *e, uint32_t at)
+{
+    const struct kir_inst *inst = &e->phase->inst[at];
+
+    for (uint32_t j = 0; j < e->shape.per_thread; j += e->tiles[inst->imm].unit) {
+        struct region region;
+
+        if (inst->op == KIR_tstore_if)
+            region = emit_if(e, emit_id(e, inst->a[2], j));
+        emit_store(e, tile_pointer(e, (uint32_t)inst->imm, inst->a[0], j),
+                   unit_of_lanes(e, inst, j), 0);
+        if (inst->op == KIR_tstore_if)
+            emit_end_if(e, &region);
+    }
+}
