@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/fail.h"
 #include "ir/eval_shadow.h"
 #include "ir/eval_state.h"
@@ -191,7 +192,10 @@ void eval_tiles_fini(struct eval *e)
         free(e->tiles[i].touch);
     }
     free(e->tiles);
+    free(e->copies);
     e->tiles = NULL;
+    e->copies = NULL;
+    e->copies_capacity = 0;
 }
 
 void eval_tiles_barrier(struct eval *e)
@@ -204,6 +208,7 @@ void eval_tiles_barrier(struct eval *e)
 
 void eval_tiles_reset(struct eval *e)
 {
+    e->n_copies = e->batch = 0;
     for (uint32_t i = 0; i < e->phase->n_tiles; i++) {
         uint32_t type = e->phase->tiles[i].type;
         uint64_t ones = type == KIR_I32 || type == KIR_F32 ? UINT32_MAX : UINT64_MAX;
@@ -293,5 +298,72 @@ frit_status eval_tstore(struct eval *e)
     for (uint32_t lane = 0; lane < e->phase->lanes; lane++)
         if (!condition || condition[lane])
             TRY(eval_twrite(e, lane, offset_in(e, lane), values[lane]));
+    return FRIT_OK;
+}
+
+/* ---- copies ---- */
+
+static int64_t offset_at(const struct eval *e, uint32_t operand, uint32_t lane)
+{
+    const uint64_t bits = eval_value(e, e->inst->a[operand])[lane];
+
+    return e->phase->inst[e->inst->a[operand]].type == KIR_I32 ? (int32_t)(uint32_t)bits
+                                                               : (int64_t)bits;
+}
+
+/* Until it is waited for the element is the same NaN as one that nothing wrote. */
+static frit_status copy_element(struct eval *e, uint32_t lane)
+{
+    const uint64_t ones = e->phase->tiles[kir_copy_of(e->inst->imm).tile].type == KIR_I32 ||
+                                  e->phase->tiles[kir_copy_of(e->inst->imm).tile].type == KIR_F32
+                              ? UINT32_MAX
+                              : UINT64_MAX;
+    struct eval_copy copy = {
+        .tile = kir_copy_of(e->inst->imm).tile, .batch = e->batch, .lane = lane};
+    frit_status status = FRIT_OK;
+
+    e->in_tile = false;
+    if (eval_value(e, e->inst->a[2])[lane])
+        status = eval_read(e, lane, offset_at(e, 1, lane), &copy.value);
+    e->in_tile = true;
+    if (!status)
+        status = eval_twrite(e, lane, offset_at(e, 0, lane), ones);
+    if (!status)
+        status = find_tile_element(e, lane, offset_at(e, 0, lane), &copy.at);
+    if (!status && !array_grow(&e->copies, &e->copies_capacity, e->n_copies, 1, sizeof(*e->copies)))
+        status = fail_memory(e->err, sizeof(*e->copies));
+    if (!status)
+        e->copies[e->n_copies++] = copy;
+    return status;
+}
+
+frit_status eval_tcopy(struct eval *e)
+{
+    for (uint32_t lane = 0; lane < e->phase->lanes; lane++)
+        TRY(copy_element(e, lane));
+    return FRIT_OK;
+}
+
+frit_status eval_tbatch(struct eval *e)
+{
+    e->batch++;
+    return FRIT_OK;
+}
+
+frit_status eval_twait(struct eval *e)
+{
+    uint32_t kept = 0;
+
+    for (uint32_t i = 0; i < e->n_copies; i++) {
+        const struct eval_copy *copy = &e->copies[i];
+
+        if (copy->batch + e->inst->imm < e->batch) {
+            e->tiles[copy->tile].values[copy->at] = copy->value;
+            e->tiles[copy->tile].touch[copy->at].writer = copy->lane + 1;
+        } else {
+            e->copies[kept++] = *copy;
+        }
+    }
+    e->n_copies = kept;
     return FRIT_OK;
 }

@@ -25,5 +25,8 @@ frit_status eval_store(struct eval *e);
 frit_status eval_atomic_add(struct eval *e);
 frit_status eval_tload(struct eval *e);
 frit_status eval_tstore(struct eval *e);
+frit_status eval_tcopy(struct eval *e);
+frit_status eval_tbatch(struct eval *e);
+frit_status eval_twait(struct eval *e);
 
 #endif

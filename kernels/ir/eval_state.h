@@ -20,6 +20,13 @@ struct eval_region {
     struct eval_touch *touch; /* per granule */
 };
 
+/* A copy that is not waited for. */
+struct eval_copy {
+    uint32_t tile, batch, lane;
+    size_t at; /* of its values */
+    uint64_t value;
+};
+
 struct eval_tile {
     uint64_t *values;         /* per element; of a lane's tile: lane after lane */
     struct eval_touch *touch; /* of a group's tile */
@@ -42,8 +49,11 @@ struct eval {
     uint64_t *values;      /* of instruction i in lane k: values[i * lanes + k] */
     uint64_t *carried;     /* what `next` moves at once: as many as the phase's values */
     struct eval_tile *tiles;
+    struct eval_copy *copies;
+    uint32_t n_copies, copies_capacity, batch; /* batch: those that ended */
     uint64_t **fragments; /* per fragment: elements row by row, team after team */
     struct eval_each each;
+    bool in_tile;                /* the side of a tcopy that eval_place is about */
     struct eval_region *regions; /* as many as arguments, some unused */
     uint32_t *region_of;         /* per argument */
     frit_err *err;
@@ -57,9 +67,14 @@ static inline uint64_t *eval_value(const struct eval *e, uint32_t inst)
 /* Number of the instruction's argument or tile. */
 static inline uint32_t eval_place(const struct eval *e)
 {
-    return kir_op_info(e->inst->op)->imm == KIR_IMM_PLACE
-               ? kir_fragment_place_of(e->inst->imm).place
-               : (uint32_t)e->inst->imm;
+    switch (kir_op_info(e->inst->op)->imm) {
+    case KIR_IMM_PLACE:
+        return kir_fragment_place_of(e->inst->imm).place;
+    case KIR_IMM_COPY:
+        return e->in_tile ? kir_copy_of(e->inst->imm).tile : kir_copy_of(e->inst->imm).arg;
+    default:
+        return (uint32_t)e->inst->imm;
+    }
 }
 
 static inline uint32_t eval_elements(const struct eval *e, uint32_t fragment)

@@ -93,6 +93,20 @@ static void move(struct expansion *x, const struct kir_inst *inst)
     }
 }
 
+/* A copy at once; batches and waits are nothing then. */
+static void copy_to_tile(struct expansion *x, const struct kir_inst *inst)
+{
+    const struct kir_copy copy = kir_copy_of(inst->imm);
+    const enum kir_type type = kir_type_of(x->module->args[copy.arg].dtype);
+    uint32_t zero = type == KIR_F32 || type == KIR_F64 ? kir_const_f(x->out, type, 0)
+                                                       : kir_const_i(x->out, type, 0);
+
+    kir_emit_imm(x->out, KIR_tstore, copy.tile, x->value[inst->a[0]],
+                 kir_emit_as(x->out, KIR_load_if, type, copy.arg, x->value[inst->a[1]],
+                             x->value[inst->a[2]], zero),
+                 KIR_NONE);
+}
+
 /* ---- products ---- */
 
 static uint32_t add_product(const struct expansion *x, uint32_t sum, uint32_t a, uint32_t b)
@@ -228,6 +242,12 @@ static frit_status expand_inst(struct expansion *x, uint32_t *at)
     case KIR_mload:
     case KIR_mstore:
         move(x, inst);
+        return FRIT_OK;
+    case KIR_tcopy:
+        copy_to_tile(x, inst);
+        return FRIT_OK;
+    case KIR_tbatch:
+    case KIR_twait:
         return FRIT_OK;
     case KIR_mma:
         multiply(x, inst->imm);

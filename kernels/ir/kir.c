@@ -163,10 +163,18 @@ uint32_t kir_fragment(struct kir_module *module, const struct kir_fragment *frag
     return phase->n_fragments++;
 }
 
+static bool has_copies(const struct kir_phase *phase)
+{
+    for (uint32_t i = 0; i < phase->n; i++)
+        if (phase->inst[i].op == KIR_tcopy)
+            return true;
+    return false;
+}
+
 frit_status kir_refuse_fragments(const struct kir_module *module, frit_err *err)
 {
     for (uint32_t i = 0; i < module->n_phases; i++)
-        if (module->phases[i].n_fragments)
+        if (module->phases[i].n_fragments || has_copies(&module->phases[i]))
             return fail(err, FRIT_UNSUPPORTED, "kernel %s: there is no code for fragments",
                         module->name);
     return FRIT_OK;
@@ -186,6 +194,16 @@ struct kir_fragment_place kir_fragment_place_of(uint64_t imm)
                                        .is_tile = imm >> TILE_BIT & 1,
                                        .place = (uint32_t)(imm >> PLACE_SHIFT),
                                        .by_columns = imm >> COLUMNS_BIT & 1};
+}
+
+uint64_t kir_copy_imm(const struct kir_copy *copy)
+{
+    return copy->tile | (uint64_t)copy->arg << 32;
+}
+
+struct kir_copy kir_copy_of(uint64_t imm)
+{
+    return (struct kir_copy){(uint32_t)imm, (uint32_t)(imm >> 32)};
 }
 
 uint64_t kir_product(uint32_t sum, uint32_t left, uint32_t right)

@@ -66,7 +66,8 @@ enum kir_imm {
     KIR_IMM_LOOP,
     KIR_IMM_FRAGMENT, /* a number */
     KIR_IMM_PLACE,    /* struct kir_fragment_place */
-    KIR_IMM_PRODUCT   /* three fragments: kir_product */
+    KIR_IMM_PRODUCT,  /* three fragments: kir_product */
+    KIR_IMM_COPY      /* struct kir_copy */
 };
 
 struct kir_op_info {
@@ -117,6 +118,11 @@ struct kir_fragment_place {
     bool is_tile; /* of the group; else an argument */
     uint32_t place;
     bool by_columns;
+};
+
+/* From where to where tcopy copies. */
+struct kir_copy {
+    uint32_t tile, arg;
 };
 
 enum { KIR_READ = 1, KIR_WRITE = 2 };
@@ -187,11 +193,14 @@ uint32_t kir_tile_bytes(const struct kir_tile *tile);
 
 /* Declares a fragment of the last phase; returns its number. */
 uint32_t kir_fragment(struct kir_module *module, const struct kir_fragment *fragment);
-/* FRIT_UNSUPPORTED if a phase has fragments: for emitters that know none. */
+/* FRIT_UNSUPPORTED if a phase has fragments or copies: for emitters that know none. */
 frit_status kir_refuse_fragments(const struct kir_module *module, frit_err *err);
 /* Immediates of mload and mstore, and of mma: sum += left * right. */
 uint64_t kir_fragment_imm(const struct kir_fragment_place *place);
 struct kir_fragment_place kir_fragment_place_of(uint64_t imm);
+/* Of tcopy. */
+uint64_t kir_copy_imm(const struct kir_copy *copy);
+struct kir_copy kir_copy_of(uint64_t imm);
 uint64_t kir_product(uint32_t sum, uint32_t left, uint32_t right);
 /* Number `i` of those of mma: sum, left, right. */
 static inline uint32_t kir_factor(uint64_t imm, uint32_t i)

@@ -46,6 +46,7 @@ struct kir_target {
     bool atomic_f32;
     uint32_t team; /* threads that hold a fragment together: lanes of a team are these times lanes
                       of a thread */
+    bool copies;   /* memory to tiles while lanes go on: tcopy */
     uint32_t n_shapes; /* 0: the device multiplies no fragments */
     struct kir_fragment_shape shapes[KIR_SHAPES];
     uint32_t store_bytes; /* the least that is stored without touching its neighbours */

@@ -403,6 +403,17 @@ static frit_status parse_product(struct parser *p, uint64_t *out)
     return FRIT_OK;
 }
 
+/* "t0 a1" */
+static frit_status parse_copy(struct parser *p, uint64_t *out)
+{
+    uint64_t tile = 0, arg = 0;
+
+    TRY(want_number(p, "t", UINT32_MAX, &tile));
+    TRY(want_number(p, "a", UINT32_MAX, &arg));
+    *out = kir_copy_imm(&(struct kir_copy){(uint32_t)tile, (uint32_t)arg});
+    return FRIT_OK;
+}
+
 static frit_status parse_imm(struct parser *p, enum kir_imm kind, enum kir_type type, uint64_t *out)
 {
     *out = 0;
@@ -424,6 +435,8 @@ static frit_status parse_imm(struct parser *p, enum kir_imm kind, enum kir_type 
         return parse_place(p, out);
     case KIR_IMM_PRODUCT:
         return parse_product(p, out);
+    case KIR_IMM_COPY:
+        return parse_copy(p, out);
     case KIR_IMM_NUMBER:
     case KIR_IMM_DIM:
     case KIR_IMM_LANES:

@@ -224,6 +224,19 @@ static frit_status check_tile(struct verify *v)
     return FRIT_OK;
 }
 
+static frit_status check_copy(struct verify *v)
+{
+    const struct kir_copy copy = kir_copy_of(v->inst->imm);
+
+    if (copy.tile >= v->phase->n_tiles || v->phase->tiles[copy.tile].space != KIR_GROUP)
+        return bad(v, "tile %u is none of the group", copy.tile);
+    if (copy.arg >= v->module->n_args || !(v->module->args[copy.arg].access & KIR_READ))
+        return bad(v, "argument %u may not be read", copy.arg);
+    return v->module->args[copy.arg].dtype == v->phase->tiles[copy.tile].dtype
+               ? FRIT_OK
+               : bad(v, "argument %u and tile %u have other elements", copy.arg, copy.tile);
+}
+
 static bool is_power_of_two(uint64_t number)
 {
     return number && !(number & (number - 1));
@@ -356,6 +369,8 @@ static frit_status check_imm(struct verify *v)
         return check_product(v);
     case KIR_IMM_ARG:
         return check_arg(v);
+    case KIR_IMM_COPY:
+        return check_copy(v);
     case KIR_IMM_TILE:
         return check_tile(v);
     case KIR_IMM_NONE:
@@ -365,7 +380,8 @@ static frit_status check_imm(struct verify *v)
         right = type_bits(inst->type) == 64 || inst->imm >> type_bits(inst->type) == 0;
         break;
     case KIR_IMM_NUMBER:
-        right = inst->op == KIR_phi || inst->imm < v->module->n_params;
+        right = inst->op == KIR_phi ||
+                inst->imm < (inst->op == KIR_twait ? KIR_MAX_BATCHES : v->module->n_params);
         break;
     case KIR_IMM_DIM:
         right = inst->imm < (v->module->spaces ? 1u : 3u);

@@ -22,7 +22,7 @@
 
 #include "ir/kir.h"
 
-enum { KIR_MAX_NAME = 200, KIR_MAX_LANES = 65536, KIR_MAX_DEPTH = 64 };
+enum { KIR_MAX_NAME = 200, KIR_MAX_LANES = 65536, KIR_MAX_DEPTH = 64, KIR_MAX_BATCHES = 8 };
 
 /* Where a rule is broken; KIR_NONE: in no phase, at no instruction. */
 struct kir_place {

@@ -20,8 +20,8 @@
 enum { GRAIN_NS = 5000, BYTES_PER_NS = 16, FLOPS_PER_NS = 16, WORK_PER_NS = 32 };
 
 /* PRODUCT_FLOPS: operations per byte from which on a launch counts as a product.  A thread
- * interprets PRODUCT_FLOPS_PER_NS of those. */
-enum { PRODUCT_FLOPS = 8, PRODUCT_FLOPS_PER_NS = 1 };
+ * interprets PRODUCT_FLOPS_PER_NS of those, in register tiles TILE_FLOPS_PER_NS. */
+enum { PRODUCT_FLOPS = 8, PRODUCT_FLOPS_PER_NS = 1, TILE_FLOPS_PER_NS = 64 };
 
 struct phase_run {
     const struct tile_code *tile; /* NULL: machine code */
@@ -281,13 +281,28 @@ static uint64_t run_phases(const struct launcher *launcher, const frit_launch *l
     return outside;
 }
 
-/* What interpreting takes, at least, if the launch is a product, for which machine code is many
- * times as fast; else 0. */
-static uint64_t interpreted_ns(const struct instance *instance, const struct kernels_launch *made)
+static bool in_register_tiles(const struct kernels_launch *made)
 {
-    return made->flops / PRODUCT_FLOPS > made->bytes
-               ? made->flops / PRODUCT_FLOPS_PER_NS / instance->threads
-               : 0;
+    const struct module_code *code = made->code;
+
+    for (uint32_t i = 0; i < made->n_phases; i++)
+        if (code->phases[i].tile && tile_multiplies(code->phases[i].tile))
+            return true;
+    return false;
+}
+
+/* What interpreting takes: `ns`, but for products, for which machine code is many times as fast
+ * unless they are register tiles. */
+static uint64_t interpreted_ns(const struct instance *instance, const struct kernels_launch *made,
+                               uint64_t ns)
+{
+    uint64_t slowly = made->flops / PRODUCT_FLOPS_PER_NS / instance->threads;
+
+    if (made->flops / PRODUCT_FLOPS <= made->bytes)
+        return ns;
+    if (in_register_tiles(made))
+        return made->flops / TILE_FLOPS_PER_NS / instance->threads;
+    return ns > slowly ? ns : slowly;
 }
 
 /* The machine code that the launch runs; NULL: it is interpreted. */
@@ -299,8 +314,7 @@ static const struct object *choose_code(const frit_launch *launch,
 
     for (uint32_t i = 0; i < made->n_phases; i++)
         ns += estimate_ns(made, groups_of(made->grid[i]), &code->phases[i]);
-    if (ns < interpreted_ns(code->instance, made))
-        ns = interpreted_ns(code->instance, made);
+    ns = interpreted_ns(code->instance, made, ns);
     if (FRIT_HAS(launch, frit_launch, flags) && launch->flags & FRIT_LAUNCH_TRIAL)
         ns = MODULE_BEST;
     return module_object(code, ns);

@@ -227,7 +227,7 @@ void args_load(struct writer *w, uint32_t at)
     struct arg_access a = access_of(w, at, masked ? writer_inst(w, at)->a[1] : KIR_NONE);
     uint32_t step = a.n > 1 ? a.n : writer_run(w, at);
 
-    for (; a.first < w->shape.per_thread; a.first += step) {
+    for (; a.first < writer_lanes(w); a.first += step) {
         if (a.n == 1)
             load_one(w, &a);
         else
@@ -334,7 +334,7 @@ void args_store(struct writer *w, uint32_t at)
     struct arg_access a = access_of(w, at, masked ? writer_inst(w, at)->a[2] : KIR_NONE);
     uint32_t step = a.n > 1 ? a.n : store_step(w, &a);
 
-    for (; a.first < w->shape.per_thread; a.first += step) {
+    for (; a.first < writer_lanes(w); a.first += step) {
         if (a.n == 1) {
             store_one(w, &a, a.first);
         } else if (masked) {
@@ -354,7 +354,7 @@ void args_atomic(struct writer *w, uint32_t at)
 {
     struct arg_access a = access_of(w, at, writer_inst(w, at)->a[2]);
 
-    for (uint32_t j = 0; j < w->shape.per_thread; j++) {
+    for (uint32_t j = 0; j < writer_lanes(w); j++) {
         struct str *out = writer_line(w);
 
         write_condition(w, out, &a, j);
@@ -364,4 +364,57 @@ void args_atomic(struct writer *w, uint32_t at)
         writer_value(w, out, a.inst->a[1], j);
         str_addf(out, ");\n");
     }
+}
+
+/* ---- copies to tiles ---- */
+
+/* "pointer" of lane j in the tile, or in the argument. */
+static void write_pointer(struct writer *w, struct str *out, const char *kind, uint32_t number,
+                          uint32_t offset, uint32_t j)
+{
+    bool wide = writer_inst(w, offset)->type == KIR_I64;
+
+    str_addf(out, "%s%u + (%s)", kind, number, wide ? "i64" : "i32");
+    writer_value(w, out, offset, j);
+}
+
+/* Lanes of one copy: neighbours in both. */
+static uint32_t copy_chunk(const struct writer *w, const struct kir_inst *inst,
+                           const struct kir_copy *copy)
+{
+    uint32_t n = least(shape_tile_chunk(&w->shape, copy->tile, inst->a[0]),
+                       shape_chunk(&w->shape, copy->arg, inst->a[1]));
+
+    return least(n, writer_run(w, inst->a[2]));
+}
+
+void args_copy(struct writer *w, uint32_t at)
+{
+    const struct kir_inst *inst = writer_inst(w, at);
+    const struct kir_copy copy = kir_copy_of(inst->imm);
+    const uint32_t bytes = kir_tile_bytes(&w->phase->tiles[copy.tile]);
+    const uint32_t n = copy_chunk(w, inst, &copy);
+
+    for (uint32_t j = 0; j < w->shape.per_thread; j += n) {
+        struct str *out = writer_line(w);
+
+        str_addf(out, "COPY_%u(", n * bytes);
+        write_pointer(w, out, "t", copy.tile, inst->a[0], j);
+        str_addf(out, ", ");
+        write_pointer(w, out, "a", copy.arg, inst->a[1], j);
+        str_addf(out, ", ");
+        writer_value(w, out, inst->a[2], j);
+        str_addf(out, ");\n");
+    }
+}
+
+void args_batch(struct writer *w, uint32_t at)
+{
+    (void)at;
+    str_addf(writer_line(w), "COPY_BATCH;\n");
+}
+
+void args_wait(struct writer *w, uint32_t at)
+{
+    str_addf(writer_line(w), "COPY_WAIT(%u);\n", (uint32_t)writer_inst(w, at)->imm);
 }

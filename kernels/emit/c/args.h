@@ -8,5 +8,9 @@
 void args_load(struct writer *w, uint32_t at);
 void args_store(struct writer *w, uint32_t at);
 void args_atomic(struct writer *w, uint32_t at);
+/* KIR_tcopy, KIR_tbatch, KIR_twait. */
+void args_copy(struct writer *w, uint32_t at);
+void args_batch(struct writer *w, uint32_t at);
+void args_wait(struct writer *w, uint32_t at);
 
 #endif

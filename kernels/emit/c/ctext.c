@@ -20,7 +20,6 @@ static uint32_t count_words(const struct kir_module *module, bool by_value)
 static frit_status write_phases(struct phase_text *text, struct str *out,
                                 struct ctext_phase *phases, frit_err *err)
 {
-    TRY(kir_refuse_fragments(text->module, err));
     str_addf(out, "PARAMS(%u)\n", count_words(text->module, text->by_value));
     rows_print(text->module, out);
     for (uint32_t i = 0; i < text->module->n_phases; i++)

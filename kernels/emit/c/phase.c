@@ -6,6 +6,7 @@
 #include "base/fail.h"
 
 #include "emit/c/args.h"
+#include "emit/c/fragments.h"
 #include "emit/c/rows.h"
 #include "emit/c/threads.h"
 #include "emit/c/writer.h"
@@ -82,7 +83,7 @@ static void write_row(struct writer *w, uint32_t at)
     const struct kir_inst *inst = writer_inst(w, at);
     const struct kir_op_info *info = kir_op_info(inst->op);
 
-    for (uint32_t j = 0; j < w->shape.per_thread; j += writer_run(w, at)) {
+    for (uint32_t j = 0; j < writer_lanes(w); j += writer_run(w, at)) {
         struct str *out = writer_begin(w, at, j);
 
         str_addf(out, "%s_%s(", info->name,
@@ -232,17 +233,38 @@ static void write_end(struct writer *w, uint32_t at)
 
 /* What is not here is a row of rows.def. */
 static const write_fn writers[KIR_OPS] = {
-    [KIR_const] = write_const,       [KIR_param] = write_param,
-    [KIR_lane] = write_lane,         [KIR_group] = write_group,
-    [KIR_load] = args_load,          [KIR_load_if] = args_load,
-    [KIR_store] = args_store,        [KIR_store_if] = args_store,
-    [KIR_atomic_add] = args_atomic,  [KIR_tload] = threads_tload,
-    [KIR_tstore] = threads_tstore,   [KIR_tstore_if] = threads_tstore,
-    [KIR_barrier] = threads_barrier, [KIR_exchange] = threads_exchange,
-    [KIR_shift] = threads_shift,     [KIR_first] = threads_first,
-    [KIR_for] = write_for,           [KIR_phi] = write_nothing,
-    [KIR_next] = write_loop_end,     [KIR_if] = write_if,
+    [KIR_const] = write_const,
+    [KIR_param] = write_param,
+    [KIR_lane] = write_lane,
+    [KIR_group] = write_group,
+    [KIR_load] = args_load,
+    [KIR_load_if] = args_load,
+    [KIR_store] = args_store,
+    [KIR_store_if] = args_store,
+    [KIR_atomic_add] = args_atomic,
+    [KIR_tload] = threads_tload,
+    [KIR_tstore] = threads_tstore,
+    [KIR_tstore_if] = threads_tstore,
+    [KIR_barrier] = threads_barrier,
+    [KIR_exchange] = threads_exchange,
+    [KIR_shift] = threads_shift,
+    [KIR_first] = threads_first,
+    [KIR_for] = write_for,
+    [KIR_phi] = write_nothing,
+    [KIR_next] = write_loop_end,
+    [KIR_if] = write_if,
     [KIR_end] = write_end,
+    [KIR_mfill] = fragments_fill,
+    [KIR_mload] = fragments_load,
+    [KIR_mstore] = fragments_store,
+    [KIR_mma] = fragments_multiply,
+    [KIR_each] = fragments_each,
+    [KIR_row] = fragments_coordinate,
+    [KIR_column] = fragments_coordinate,
+    [KIR_done] = fragments_done,
+    [KIR_tcopy] = args_copy,
+    [KIR_tbatch] = args_batch,
+    [KIR_twait] = args_wait,
 };
 
 /* ---- the function ---- */
@@ -270,6 +292,21 @@ static void declare_block(struct writer *w)
     }
 }
 
+static bool touches(const struct kir_inst *inst, uint32_t arg)
+{
+    switch (kir_op_info(inst->op)->imm) {
+    case KIR_IMM_ARG:
+        return inst->imm == arg;
+    case KIR_IMM_PLACE:
+        return !kir_fragment_place_of(inst->imm).is_tile &&
+               kir_fragment_place_of(inst->imm).place == arg;
+    case KIR_IMM_COPY:
+        return kir_copy_of(inst->imm).arg == arg;
+    default:
+        return false;
+    }
+}
+
 /* Arguments that the phase touches. */
 static void declare_args(struct writer *w)
 {
@@ -278,8 +315,7 @@ static void declare_args(struct writer *w)
         bool is_used = false;
 
         for (uint32_t i = 0; i < w->phase->n && !is_used; i++)
-            is_used = kir_op_info(w->phase->inst[i].op)->imm == KIR_IMM_ARG &&
-                      w->phase->inst[i].imm == arg;
+            is_used = touches(&w->phase->inst[i], arg);
         if (!is_used)
             continue;
         str_addf(w->out, "    GLOBAL m_%s *const a%u = (GLOBAL m_%s *)", type, arg, type);
@@ -308,6 +344,7 @@ static void write_function(struct writer *w, uint32_t phase)
     declare_block(w);
     declare_args(w);
     threads_declare(w);
+    fragments_declare(w);
     declare_held(w);
     writer_end_region(w);
     for (uint32_t at = 0; at < w->phase->n; at++) {
@@ -360,8 +397,12 @@ frit_status phase_write(struct phase_text *text, uint32_t phase, struct str *out
                        .target = text->target,
                        .by_value = text->by_value,
                        .out = out,
-                       .deep = 1};
-    frit_status status = prepare(&w, text, phase, err);
+                       .deep = 1,
+                       .each = KIR_NONE};
+    frit_status status = fragments_check(text->module, phase, text->target, err);
+
+    if (!status)
+        status = prepare(&w, text, phase, err);
 
     if (!status)
         status = write_prepared(&w, phase, info, err);

@@ -35,8 +35,7 @@ static void number_regions(struct statement_region *c)
 
     for (uint32_t at = 0; at < c->phase->n; at++) {
         const struct kir_inst *inst = &c->phase->inst[at];
-        bool opens = inst->op == KIR_for || inst->op == KIR_if;
-        bool closes = inst->op == KIR_next || inst->op == KIR_end;
+        bool opens = kir_opens(inst->op), closes = kir_closes(inst->op);
         bool cuts = opens    ? c->plan->of_group[at]
                     : closes ? c->plan->of_group[inst->pair]
                              : c->crosses[at];
@@ -56,7 +55,8 @@ static bool may_be_unused(const struct statement_region *c, uint32_t at)
 {
     const struct kir_inst *inst = &c->phase->inst[at];
 
-    return inst->type != KIR_VOID && inst->op != KIR_phi && inst->op != KIR_for && !c->crosses[at];
+    return inst->type != KIR_VOID && inst->op != KIR_phi && inst->op != KIR_for &&
+           inst->op != KIR_each && !c->crosses[at];
 }
 
 static void use_operands(struct statement_region *c, const struct kir_inst *inst)
@@ -87,7 +87,8 @@ static bool is_pure(const struct kir_inst *inst)
     enum kir_imm imm = kir_op_info(inst->op)->imm;
 
     return inst->type != KIR_VOID && imm != KIR_IMM_ARG && imm != KIR_IMM_TILE &&
-           inst->op != KIR_lane && inst->op != KIR_phi && inst->op != KIR_for;
+           imm != KIR_IMM_FRAGMENT && inst->op != KIR_lane && inst->op != KIR_phi &&
+           inst->op != KIR_for;
 }
 
 static uint8_t first_home(const struct statement_region *c, uint32_t at)

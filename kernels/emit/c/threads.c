@@ -107,7 +107,8 @@ bool threads_communicate(const struct shape *shape, uint32_t at)
     const struct kir_inst *inst = &shape->phase->inst[at];
     uint32_t same;
 
-    if (inst->op == KIR_barrier)
+    if (inst->op == KIR_barrier || inst->op == KIR_mfill || inst->op == KIR_mload ||
+        inst->op == KIR_mstore || inst->op == KIR_mma)
         return true;
     if (inst->op != KIR_exchange && inst->op != KIR_shift && inst->op != KIR_first)
         return false;
@@ -123,7 +124,8 @@ static bool is_far(const struct writer *w, uint32_t at)
     const struct kir_inst *inst = writer_inst(w, at);
     uint32_t lanes = (uint32_t)inst->imm;
 
-    if (inst->op == KIR_barrier || !threads_communicate(&w->shape, at))
+    if ((inst->op != KIR_exchange && inst->op != KIR_shift && inst->op != KIR_first) ||
+        !threads_communicate(&w->shape, at))
         return false;
     if (inst->op == KIR_exchange)
         return !is_near(w, 2 * (w->shape.striped ? lanes : lanes / w->shape.per_thread));

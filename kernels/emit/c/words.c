@@ -14,6 +14,14 @@
  *   SHUFFLE_XOR(to, from, by), SHUFFLE_UP(to, from, own, by), FIRST(from)
  *                            between regions, in one warp; up: `own` where there is no such
  * thread READ_ONLY(pointer)       what it points to, which nothing writes during the launch
+ *   COPY_n(to, from, condition), COPY_BATCH, COPY_WAIT(n)
+ *                            n bytes to shared memory, zeros where the condition is false
+ *   FOR_TEAMS, TEAM          what follows is done by each team, of that many threads
+ *   SUMS(f), FACTOR(f)       declare a fragment
+ *   MFILL, MLOAD, SLOAD, MSTORE, MMA
+ *                            see fragments.c; two neighbours are one access in _PAIRS, 8 in _MATRIX
+ *   FOR_ELEMENTS, ELEMENT(f), ELEMENT_ROW, ELEMENT_COLUMN
+ *                            each element of sums that the thread has
  *   atomic_add_KIND(pointer, value)
  *   m_TYPE                   in memory: may alias others
  *   u32x2, u32x4, u64x2      in memory, aligned to their size, with members x y z w
@@ -35,6 +43,21 @@ static const char types[] = "typedef signed char i8;\n"
                             "typedef unsigned long long u64;\n"
                             "typedef float f32;\n"
                             "typedef double f64;\n";
+
+/* At once. */
+static const char copy_words[] =
+    "#define COPY(type, to, from, condition) do { \\\n"
+    "    type copied = {0}; \\\n"
+    "    if (condition) copied = *(GLOBAL const type *)(from); \\\n"
+    "    *(type *)(to) = copied; \\\n"
+    "} while (0)\n"
+    "#define COPY_2(to, from, condition) COPY(m_u16, to, from, condition)\n";
+static const char copy_more_words[] =
+    "#define COPY_4(to, from, condition) COPY(m_u32, to, from, condition)\n"
+    "#define COPY_8(to, from, condition) COPY(u32x2, to, from, condition)\n"
+    "#define COPY_16(to, from, condition) COPY(u32x4, to, from, condition)\n"
+    "#define COPY_BATCH\n"
+    "#define COPY_WAIT(n)\n";
 
 /* ---- C, for a thread that does a whole group ---- */
 
@@ -86,10 +109,43 @@ static const char host_words[] =
     "__ATOMIC_RELAXED));\n"
     "}\n";
 
+static const char host_fragment_words[] =
+    "#define FOR_TEAMS for (u32 thread = 0; thread < THREADS; thread += TEAM)\n"
+    "#define SUMS(f) f32 f[THREADS / TEAM][256]\n"
+    "#define FACTOR(f) f32 f[THREADS / TEAM][256]\n"
+    "#define MFILL(f, a) for (u32 i = 0; i < 256; i++) f[thread / TEAM][i] = a\n"
+    "#define FRAGMENT_AT(stride, by_columns) \\\n"
+    "    ((by_columns) ? i % 16 * (stride) + i / 16 : i / 16 * (stride) + i % 16)\n"
+    "#define MLOAD_SINGLE(f, TYPE, from, stride, is_right, by_columns) \\\n"
+    "    for (i32 i = 0; i < 256; i++) \\\n"
+    "        f[thread / TEAM][i] = load_##TYPE((from)[FRAGMENT_AT(stride, by_columns)])\n"
+    "#define MLOAD_PAIRS MLOAD_SINGLE\n"
+    "#define MLOAD_MATRIX MLOAD_SINGLE\n"
+    "#define SLOAD_SINGLE MLOAD_SINGLE\n"
+    "#define SLOAD_PAIRS MLOAD_SINGLE\n"
+    "#define MSTORE_SINGLE(f, TYPE, to, stride, is_right, by_columns) \\\n"
+    "    for (i32 i = 0; i < 256; i++) \\\n"
+    "        (to)[FRAGMENT_AT(stride, by_columns)] = store_##TYPE(f[thread / TEAM][i])\n"
+    "#define MSTORE_PAIRS MSTORE_SINGLE\n"
+    "#define MMA(f, a, b) \\\n"
+    "    for (u32 i = 0; i < 256; i++) \\\n"
+    "        for (u32 k = 0; k < 16; k++) \\\n"
+    "            f[thread / TEAM][i] = __builtin_fmaf(a[thread / TEAM][i / 16 * 16 + k], \\\n"
+    "                b[thread / TEAM][k * 16 + i % 16], f[thread / TEAM][i])\n"
+    "#define MMA_F16 MMA\n"
+    "#define MMA_BF16 MMA\n"
+    "#define FOR_ELEMENTS for (u32 element = thread % TEAM; element < 256; element += TEAM)\n"
+    "#define ELEMENT(f) f[thread / TEAM][element]\n"
+    "#define ELEMENT_ROW (element / 16)\n"
+    "#define ELEMENT_COLUMN (element % 16)\n";
+
 void ctext_host_words(struct str *out)
 {
     str_add(out, types, sizeof(types) - 1);
     str_add(out, host_words, sizeof(host_words) - 1);
+    str_add(out, copy_words, sizeof(copy_words) - 1);
+    str_add(out, copy_more_words, sizeof(copy_more_words) - 1);
+    str_add(out, host_fragment_words, sizeof(host_fragment_words) - 1);
     for (uint32_t i = 0; rows_function(i); i++)
         str_addf(out, "%s\n", rows_function(i));
     str_addf(out, "%s", CTEXT_END_OF_WORDS);
@@ -140,6 +196,103 @@ static const char cuda_words[] =
     "#define atomic_add_I32(at, r) atomicAdd(at, r)\n"
     "#define atomic_add_I64(at, r) atomicAdd(at, r)\n"
     "#define atomic_add_F32(at, r) atomicAdd(at, r)\n";
+
+/* cp.async; where the condition is false no byte is read. */
+static const char cuda_copy_words[] =
+    "#if __CUDA_ARCH__ >= 800\n"
+    "#define ASYNC(way, n) \\\n"
+    "DEVICE void copy_##n(void *to, const void *from, bool condition) \\\n"
+    "{ \\\n"
+    "    asm volatile(\"cp.async.\" way \".shared.global [%0], [%1], \" #n \", %2;\" :: \\\n"
+    "        \"r\"((u32)__cvta_generic_to_shared(to)), \"l\"(from), \\\n"
+    "        \"r\"(condition ? n##u : 0u) : \"memory\"); \\\n"
+    "}\n"
+    "ASYNC(\"ca\", 4)\n"
+    "ASYNC(\"ca\", 8)\n"
+    "ASYNC(\"cg\", 16)\n"
+    "#define COPY_4(to, from, condition) copy_4(to, from, condition)\n"
+    "#define COPY_8(to, from, condition) copy_8(to, from, condition)\n"
+    "#define COPY_16(to, from, condition) copy_16(to, from, condition)\n"
+    "#define COPY_BATCH asm volatile(\"cp.async.commit_group;\" ::: \"memory\")\n"
+    "#define COPY_WAIT(n) asm volatile(\"cp.async.wait_group \" #n \";\" ::: \"memory\")\n"
+    "#else\n";
+
+/* Fragments of 16 by 16 in 32 threads.  Of sums a thread has two neighbours in two rows, 8 apart,
+ * of each half of the columns; of factors, likewise with neighbours along k.  A matrix of 8 by 8
+ * that ldmatrix reads has neighbours along k in rows of memory; with .trans in columns. */
+static const char cuda_fragment_words[] =
+    "#define FOR_TEAMS\n"
+    "#define SUMS(f) f32 f[8]\n"
+    "#define FACTOR(f) u32 f[4]\n"
+    "#define UNROLL _Pragma(\"unroll\")\n"
+    "#define MFILL(f, a) UNROLL for (u32 i = 0; i < 8; i++) f[i] = a\n"
+    "#define IN_TEAM (THREAD & 31u)\n"
+    "#define PAIR_ROW (IN_TEAM >> 2)\n"
+    "#define PAIR_COLUMN ((IN_TEAM & 3u) << 1)\n"
+    "DEVICE void load_matrix(u32 *f, const u16 *from, bool turned)\n"
+    "{\n"
+    "    const u32 at = (u32)__cvta_generic_to_shared(from);\n"
+    "    if (turned)\n"
+    "        asm volatile(\"ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, "
+    "[%4];\"\n"
+    "            : \"=r\"(f[0]), \"=r\"(f[1]), \"=r\"(f[2]), \"=r\"(f[3]) : \"r\"(at) : "
+    "\"memory\");\n"
+    "    else\n"
+    "        asm volatile(\"ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];\"\n"
+    "            : \"=r\"(f[0]), \"=r\"(f[1]), \"=r\"(f[2]), \"=r\"(f[3]) : \"r\"(at) : "
+    "\"memory\");\n"
+    "}\n"
+    "#define MATRIX_ROW(by_columns) \\\n"
+    "    ((by_columns) ? (IN_TEAM & 7u) + ((IN_TEAM & 16u) >> 1) : IN_TEAM & 15u)\n"
+    "#define MATRIX_COLUMN(by_columns) ((by_columns) ? IN_TEAM & 8u : (IN_TEAM & 16u) >> 1)\n"
+    "#define MLOAD_MATRIX(f, TYPE, from, stride, is_right, by_columns) \\\n"
+    "    load_matrix(f, (from) + (i32)MATRIX_ROW(by_columns) * (i32)(stride) + \\\n"
+    "        MATRIX_COLUMN(by_columns), (is_right) != (by_columns))\n"
+    "#define FACTOR_ROW(is_right) (i32)(PAIR_ROW + ((is_right) ? i >> 1 : i & 1u) * 8)\n"
+    "#define FACTOR_K(is_right) (i32)(PAIR_COLUMN + ((is_right) ? i & 1u : i >> 1) * 8)\n"
+    "#define MLOAD_PAIRS(f, TYPE, from, stride, is_right, by_columns) \\\n"
+    "    UNROLL for (u32 i = 0; i < 4; i++) \\\n"
+    "        f[i] = *(const m_u32 *)((from) + FACTOR_ROW(is_right) * (stride) + "
+    "FACTOR_K(is_right))\n"
+    "#define FACTOR_AT(k, stride, is_right, by_columns) \\\n"
+    "    ((is_right) == (by_columns) ? FACTOR_ROW(is_right) * (stride) + (k) \\\n"
+    "                                : (k) * (stride) + FACTOR_ROW(is_right))\n"
+    "#define MLOAD_SINGLE(f, TYPE, from, stride, is_right, by_columns) \\\n"
+    "    UNROLL for (u32 i = 0; i < 4; i++) \\\n"
+    "        f[i] = (from)[FACTOR_AT(FACTOR_K(is_right), stride, is_right, by_columns)] | \\\n"
+    "            (u32)(from)[FACTOR_AT(FACTOR_K(is_right) + 1, stride, is_right, by_columns)] << "
+    "16\n"
+    "#define ELEMENT_ROW (PAIR_ROW + ((element & 2u) << 2))\n"
+    "#define ELEMENT_COLUMN (PAIR_COLUMN + (element & 1u) + ((element & 4u) << 1))\n"
+    "#define FOR_ELEMENTS UNROLL for (u32 element = 0; element < 8; element++)\n"
+    "#define ELEMENT(f) f[element]\n"
+    "#define SUM_AT(stride, by_columns) \\\n"
+    "    ((by_columns) ? (i32)ELEMENT_COLUMN * (stride) + (i32)ELEMENT_ROW \\\n"
+    "                  : (i32)ELEMENT_ROW * (stride) + (i32)ELEMENT_COLUMN)\n"
+    "#define SLOAD_SINGLE(f, TYPE, from, stride, is_right, by_columns) \\\n"
+    "    FOR_ELEMENTS f[element] = load_##TYPE((from)[SUM_AT(stride, by_columns)])\n"
+    "#define SLOAD_PAIRS SLOAD_SINGLE\n"
+    "#define MSTORE_SINGLE(f, TYPE, to, stride, is_right, by_columns) \\\n"
+    "    FOR_ELEMENTS (to)[SUM_AT(stride, by_columns)] = store_##TYPE(f[element])\n"
+    "#define MSTORE_PAIRS(f, TYPE, to, stride, is_right, by_columns) \\\n"
+    "    UNROLL for (u32 element = 0; element < 8; element += 2) \\\n"
+    "        PUT_PAIR_##TYPE((to) + SUM_AT(stride, by_columns), f[element], f[element + 1])\n"
+    "#define PUT_PAIR_F32(to, a, b) *(float2 *)(to) = make_float2(a, b)\n"
+    "#define PUT_PAIR_F16(to, a, b) *(m_u32 *)(to) = pair_F16(a, b)\n"
+    "#define PUT_PAIR_BF16(to, a, b) *(m_u32 *)(to) = pair_BF16(a, b)\n"
+    "#define MULTIPLY(name, type) \\\n"
+    "DEVICE void name(f32 *f, const u32 *a, const u32 *b) \\\n"
+    "{ \\\n"
+    "    UNROLL for (u32 i = 0; i < 2; i++) \\\n"
+    "        asm(\"mma.sync.aligned.m16n8k16.row.col.f32.\" type \".\" type \".f32 \" \\\n"
+    "            \"{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};\" \\\n"
+    "            : \"+f\"(f[4 * i]), \"+f\"(f[4 * i + 1]), \"+f\"(f[4 * i + 2]), \"+f\"(f[4 * i + "
+    "3]) \\\n"
+    "            : \"r\"(a[0]), \"r\"(a[1]), \"r\"(a[2]), \"r\"(a[3]), \"r\"(b[2 * i]), \"r\"(b[2 "
+    "* i + 1])); \\\n"
+    "}\n"
+    "MULTIPLY(MMA_F16, \"f16\")\n"
+    "MULTIPLY(MMA_BF16, \"bf16\")\n";
 
 /* ---- HIP C++ ---- */
 
@@ -276,6 +429,16 @@ static void print_functions(const struct ctext_target *target, const char *text,
     }
 }
 
+static void print_copies(const struct ctext_target *target, struct str *out)
+{
+    str_add(out, copy_words, sizeof(copy_words) - 1);
+    if (target->dialect == CTEXT_CUDA)
+        str_add(out, cuda_copy_words, sizeof(cuda_copy_words) - 1);
+    str_add(out, copy_more_words, sizeof(copy_more_words) - 1);
+    if (target->dialect == CTEXT_CUDA)
+        str_addf(out, "#endif\n");
+}
+
 void words_print(const struct ctext_target *target, const char *text, struct str *out)
 {
     str_add(out, types, sizeof(types) - 1);
@@ -289,5 +452,9 @@ void words_print(const struct ctext_target *target, const char *text, struct str
             str_add(out, hip_shuffles, sizeof(hip_shuffles) - 1);
     }
     print_functions(target, text, out);
+    if (strstr(text, "COPY_"))
+        print_copies(target, out);
+    if (strstr(text, "FOR_TEAMS"))
+        str_add(out, cuda_fragment_words, sizeof(cuda_fragment_words) - 1);
     str_addf(out, "%s", CTEXT_END_OF_WORDS);
 }

@@ -32,6 +32,7 @@ struct writer {
     uint32_t exchange[2];     /* where in it the areas begin; both are one where it is large */
     uint32_t area;            /* of the last exchange */
     bool is_read[2];          /* of an area, since the last barrier */
+    uint32_t each;            /* the fragment whose elements the lines are for; KIR_NONE */
 };
 
 typedef void (*write_fn)(struct writer *w, uint32_t at);
@@ -39,6 +40,12 @@ typedef void (*write_fn)(struct writer *w, uint32_t at);
 static inline const struct kir_inst *writer_inst(const struct writer *w, uint32_t at)
 {
     return &w->phase->inst[at];
+}
+
+/* Lanes for which an instruction is written: in an each one element takes their place. */
+static inline uint32_t writer_lanes(const struct writer *w)
+{
+    return w->each == KIR_NONE ? w->shape.per_thread : 1;
 }
 
 /* ---- writer.c ---- */

@@ -22,9 +22,11 @@ enum step_kind {
     STEP_RANGE,      /* out: the lanes where a comparison of a line holds */
     STEP_RANGE_AND,  /* out: of two masks, ranges or single ones */
     STEP_RANGE_FILL, /* makes lanes of a range, in place */
-    STEP_FOR,        /* out: the counter; a, b: begin, end; `to`: the step after its NEXT */
-    STEP_NEXT,       /* out, b: as FOR has them; `to`: the first step inside */
-    STEP_IF          /* a; `to`: the step to go to when it is false */
+    STEP_PRODUCT, /* does what is left of the loop, imm: number of its tile_product; `to`: the step
+                     after its NEXT; where it cannot the steps that follow do */
+    STEP_FOR,     /* out: the counter; a, b: begin, end; `to`: the step after its NEXT */
+    STEP_NEXT,    /* out, b: as FOR has them; `to`: the first step inside */
+    STEP_IF       /* a; `to`: the step to go to when it is false */
 };
 
 /* What says which lanes take part. */
@@ -58,6 +60,27 @@ struct tile_range {
 
 enum { TILE_HEAD = 64 };
 
+/* A load of a product loop.  Its offset grows by times * *by for each that the counter does. */
+struct tile_product_load {
+    struct tile_step step;
+    int64_t times;
+    uint32_t by; /* in scratch, as wide as the offset; KIR_NONE: 1 */
+};
+
+/* A loop that adds products to sums and does nothing else. */
+struct tile_product {
+    tile_multiply *multiply;
+    uint8_t type;          /* of sums, enum kir_type */
+    uint32_t rows;         /* sums */
+    uint32_t counter, end; /* in scratch */
+    bool wide;             /* they are 64 bits */
+    int64_t step;
+    uint32_t sums[TILE_ROWS]; /* registers */
+    struct tile_product_load across, down[TILE_ROWS];
+    /* Where elements are put in order that are not so in memory: `depth` rounds of them. */
+    uint32_t depth, across_panel, down_panel;
+};
+
 struct tile_code {
     uint32_t n_steps, steps_capacity;
     struct tile_step *steps;
@@ -65,6 +88,8 @@ struct tile_code {
     uint32_t n_words, words; /* where they are in scratch */
     uint32_t n_consts, consts_capacity, consts;
     uint64_t *const_bits;
+    uint32_t n_products, products_capacity;
+    struct tile_product *products;
     size_t scratch;
 };
 

@@ -140,7 +140,13 @@ void tile_destroy(struct tile_code *code)
         return;
     free(code->steps);
     free(code->const_bits);
+    free(code->products);
     free(code);
+}
+
+bool tile_multiplies(const struct tile_code *code)
+{
+    return code->n_products > 0;
 }
 
 size_t tile_scratch(const struct tile_code *code)

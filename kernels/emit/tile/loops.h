@@ -40,14 +40,31 @@ struct tile_places {
 /* Between a register and memory; lanes that do not take part stay as they are. */
 typedef void tile_move(void *reg, void *memory, const struct tile_places *at);
 
+/* Sums over `rounds` products, for each row and lane: sums[row][lane] += down[row][round *
+ * down_step] * across[round * across_step + lane], one round after the other.  Steps are in bytes.
+ */
+struct tile_products {
+    size_t rows, rounds; /* one at least */
+    size_t lanes;        /* a power of two, TILE_LEAST_LANES or more */
+    void *const *sums;   /* by row */
+    const void *const *down;
+    const void *across;
+    int64_t down_step, across_step;
+};
+
+typedef void tile_multiply(const struct tile_products *p);
+
+enum { TILE_LEAST_LANES = 16, TILE_ROWS = 16 };
+
 struct tile_loops {
     tile_loop *loop[KIR_OPS][KIR_TYPES][TILE_ONES]; /* by op, type of operand a, TILE_ONE_* */
     tile_loop *round[TILE_KINDS]; /* by how the type that is rounded to lies in memory */
     /* Of 4-byte and 8-byte lanes; not in place. */
     tile_loop *exchange[2], *shift[2];
     tile_loop *copy[2];
-    tile_loop *spread[2]; /* a's element to all lanes */
-    tile_loop *line[2];   /* a's element plus lane * imm */
+    tile_loop *spread[2];                          /* a's element to all lanes */
+    tile_loop *line[2];                            /* a's element plus lane * imm */
+    tile_multiply *const *fused, *const *products; /* by type: by fma; by mul and add; NULL: none */
     tile_move *const (*load)[TILE_WAYS], *const (*store)[TILE_WAYS]; /* by tile_kind */
 };
 

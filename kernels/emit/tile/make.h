@@ -16,6 +16,7 @@ struct value {
     uint8_t form;   /* enum form */
     bool needed;    /* by anything that has an effect */
     bool lanes;     /* LINE, RANGE: something needs it lane by lane as well */
+    bool made;      /* before its place */
     uint32_t one;   /* ONE, LINE: where */
     uint32_t reg;   /* RANGE, LANES, and with `lanes`: the register; for, if: their step */
     uint32_t dead;  /* another value that is needed as long, KIR_NONE: no more */

@@ -1,29 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Running: step after step, by kind. */
+#include "emit/tile/run.h"
+
 #include <stdatomic.h>
 #include <string.h>
 
 #include "emit/tile/code.h"
+#include "emit/tile/product_run.h"
 #include "emit/tile/range.h"
 
 enum { WATCHED = 256 }; /* lanes at a time */
-
-static int64_t read_int(const char *at, bool wide)
-{
-    return wide ? *(const int64_t *)at : *(const int32_t *)at;
-}
-
-static char *memory_of(const struct tile_step *step, void *const *args, char *scratch)
-{
-    return step->in_tile ? scratch + step->base : args[step->base];
-}
 
 static struct tile_places places_of(const struct tile_step *step, const char *scratch)
 {
     struct tile_places at = {.n = step->n, .offsets = scratch + step->a};
 
     if (step->way == TILE_LINEAR) {
-        at.first = read_int(scratch + step->a, step->wide) * step->scale;
+        at.first = tile_read_int(scratch + step->a, step->wide) * step->scale;
         at.step = (int64_t)step->imm;
     }
     return at;
@@ -35,11 +28,6 @@ static void cut(struct tile_places *at, const struct tile_step *step, uint32_t f
     at->n = end > first ? end - first : 0;
     at->first += at->step * first;
     at->offsets = (const char *)at->offsets + (size_t)first * (step->wide ? 8 : 4);
-}
-
-static size_t lane_bytes(uint32_t type)
-{
-    return type == KIR_I64 || type == KIR_F64 ? 8 : 4;
 }
 
 /* The lanes that take part, as far as they are a range; `mask` of the others. */
@@ -61,14 +49,15 @@ static struct tile_range taking_part(const struct tile_step *step, const char *s
     return range;
 }
 
-/* Lanes first .. end - 1 get what they have where nothing is loaded. */
-static void get_rest(const struct tile_step *step, char *scratch, size_t first, size_t end)
+/* Lanes first .. end - 1 of `out` get what they have where nothing is loaded. */
+static void get_rest(const struct tile_step *step, const char *scratch, char *out, size_t first,
+                     size_t end)
 {
-    size_t bytes = lane_bytes(step->type);
+    size_t bytes = tile_lane_bytes(step->type);
     const char *rest = scratch + step->b + (step->one_b ? 0 : first * bytes);
 
     if (end > first)
-        step->loop(scratch + step->out + first * bytes, rest, rest, rest, end - first, 0);
+        step->loop(out + first * bytes, rest, rest, rest, end - first, 0);
 }
 
 /* ---- within bounds ---- */
@@ -83,7 +72,7 @@ static int64_t place_at(const struct tile_step *step, const struct tile_places *
 {
     if (step->way == TILE_LINEAR)
         return at->first + at->step * (int64_t)i;
-    return read_int((const char *)at->offsets + i * (step->wide ? 8 : 4), step->wide);
+    return tile_read_int((const char *)at->offsets + i * (step->wide ? 8 : 4), step->wide);
 }
 
 static bool is_inside(const struct watch *watch, const struct tile_step *step, int64_t place)
@@ -123,7 +112,7 @@ static void move_watched(struct watch *watch, const struct tile_step *step, char
     uint32_t lanes[WATCHED];
     const char *offsets = at->offsets;
     const uint32_t *mask = at->mask;
-    size_t bytes = lane_bytes(step->type), n = at->n;
+    size_t bytes = tile_lane_bytes(step->type), n = at->n;
 
     for (size_t i = 0; i < n; i += WATCHED) {
         struct tile_places part = *at;
@@ -150,27 +139,36 @@ static void move(struct watch *watch, const struct tile_step *step, char *reg, v
         step->move(reg, memory, at);
 }
 
-static void run_load(const struct tile_step *step, struct watch *watch, void *const *args,
-                     char *scratch)
+/* From `at` to the register `out`. */
+static void load(const struct tile_step *step, struct watch *watch, void *const *args,
+                 struct tile_places at, char *scratch, char *out)
 {
-    struct tile_places at = places_of(step, scratch);
     size_t first = 0;
 
     if (step->mask != MASK_NONE) {
         struct tile_range range = taking_part(step, scratch, &at.mask);
 
         if (at.mask) {
-            get_rest(step, scratch, 0, step->n);
+            get_rest(step, scratch, out, 0, step->n);
         } else {
-            get_rest(step, scratch, 0, (size_t)range.first);
-            get_rest(step, scratch, (size_t)(range.end), step->n);
+            get_rest(step, scratch, out, 0, (size_t)range.first);
+            get_rest(step, scratch, out, (size_t)range.end, step->n);
             first = (size_t)range.first;
             cut(&at, step, (uint32_t)range.first, (uint32_t)range.end);
         }
     }
     if (at.n)
-        move(watch, step, scratch + step->out + first * lane_bytes(step->type),
-             memory_of(step, args, scratch), &at);
+        move(watch, step, out + first * tile_lane_bytes(step->type),
+             tile_memory(step, args, scratch), &at);
+}
+
+void tile_load_at(const struct tile_step *step, int64_t first, void *const *args, char *scratch,
+                  char *out)
+{
+    struct tile_places at = {.n = step->n, .first = first, .step = (int64_t)step->imm};
+    struct watch watch = {NULL, 0};
+
+    load(step, &watch, args, at, scratch, out);
 }
 
 static void run_store(const struct tile_step *step, struct watch *watch, void *const *args,
@@ -181,8 +179,8 @@ static void run_store(const struct tile_step *step, struct watch *watch, void *c
 
     cut(&at, step, (uint32_t)range.first, (uint32_t)range.end);
     if (at.n)
-        move(watch, step, scratch + step->b + (size_t)range.first * lane_bytes(step->type),
-             memory_of(step, args, scratch), &at);
+        move(watch, step, scratch + step->b + (size_t)range.first * tile_lane_bytes(step->type),
+             tile_memory(step, args, scratch), &at);
 }
 
 /* ---- atomics ---- */
@@ -206,7 +204,7 @@ static void run_atomic(const struct tile_step *step, struct watch *watch, void *
 {
     struct tile_places at = places_of(step, scratch);
     struct tile_range range = taking_part(step, scratch, &at.mask);
-    char *memory = memory_of(step, args, scratch);
+    char *memory = tile_memory(step, args, scratch);
     const char *from = scratch + step->b;
 
     for (int32_t i = range.first; i < range.end; i++) {
@@ -243,16 +241,17 @@ static void write_int(char *at, bool wide, int64_t value)
 static uint32_t run_for(const struct tile_step *step, char *scratch, uint32_t here)
 {
     bool wide = step->type == KIR_I64;
-    int64_t begin = read_int(scratch + step->a, wide);
+    int64_t begin = tile_read_int(scratch + step->a, wide);
 
     write_int(scratch + step->out, wide, begin);
-    return begin < read_int(scratch + step->b, wide) ? here + 1 : step->to;
+    return begin < tile_read_int(scratch + step->b, wide) ? here + 1 : step->to;
 }
 
 static uint32_t run_next(const struct tile_step *step, char *scratch, uint32_t here)
 {
     bool wide = step->type == KIR_I64;
-    int64_t now = read_int(scratch + step->out, wide), end = read_int(scratch + step->b, wide);
+    int64_t now = tile_read_int(scratch + step->out, wide),
+            end = tile_read_int(scratch + step->b, wide);
 
     if ((uint64_t)end - (uint64_t)now <= step->imm) /* now < end */
         return here + 1;
@@ -271,7 +270,7 @@ static uint32_t run_step(const struct tile_code *code, uint32_t here, struct wat
                    step->n, step->imm);
         break;
     case STEP_LOAD:
-        run_load(step, watch, args, scratch);
+        load(step, watch, args, places_of(step, scratch), scratch, scratch + step->out);
         break;
     case STEP_STORE:
         run_store(step, watch, args, scratch);
@@ -288,6 +287,10 @@ static uint32_t run_step(const struct tile_code *code, uint32_t here, struct wat
     case STEP_RANGE_FILL:
         tile_range_fill(step, scratch);
         break;
+    case STEP_PRODUCT: /* the steps that follow watch each access */
+        return !watch->bounds && tile_product_run(&code->products[step->imm], args, scratch)
+                   ? step->to
+                   : here + 1;
     case STEP_FOR:
         return run_for(step, scratch, here);
     case STEP_NEXT:

@@ -6,6 +6,7 @@
 
 #include "emit/tile/make.h"
 #include "emit/tile/places.h"
+#include "emit/tile/product.h"
 
 #include <frit/types.h>
 
@@ -179,7 +180,8 @@ static void make_loop(struct make *m, uint32_t at)
                               .c = places[2],
                               .imm = inst->imm,
                               .loop = loop_of(m, at, ones)};
-    make_release(m, at);
+    if (value->form == FORM_LANES)
+        make_release(m, at);
     step.out = result(m, at);
     make_step(m, &step);
 }
@@ -331,7 +333,7 @@ static void set_mask(struct make *m, struct tile_step *step, uint32_t mask)
     step->c = place_of(value_of(m, mask));
 }
 
-static void make_load(struct make *m, uint32_t at)
+struct tile_step make_load_step(struct make *m, uint32_t at)
 {
     const struct kir_inst *inst = inst_of(m, at);
     const struct value *value = value_of(m, at), *rest;
@@ -350,6 +352,13 @@ static void make_load(struct make *m, uint32_t at)
         step.one_b = !lanes;
         step.loop = (lanes ? m->loops->copy : m->loops->spread)[make_is_wide(inst->type)];
     }
+    return step;
+}
+
+static void make_load(struct make *m, uint32_t at)
+{
+    struct tile_step step = make_load_step(m, at);
+
     step.out = result(m, at);
     make_step(m, &step);
     offset_done(m, at, &step);
@@ -399,6 +408,7 @@ static void make_for(struct make *m, uint32_t at)
     const uint32_t *links = m->module->links + inst->a[0];
     uint32_t n = inst_of(m, inst->pair)->a[1];
 
+    make_early(m, at + 1, inst->pair, at);
     for (uint32_t phi = at + 1; phi <= at + n; phi++) {
         struct value *value = value_of(m, phi);
 
@@ -414,6 +424,7 @@ static void make_for(struct make *m, uint32_t at)
                                      .a = value_of(m, links[0])->one,
                                      .b = value_of(m, links[1])->one,
                                      .imm = inst->imm});
+    value_of(m, at)->spare = make_product(m, at);
 }
 
 static bool is_phi_of(const struct make *m, uint32_t value, uint32_t loop)
@@ -462,8 +473,11 @@ static void make_next(struct make *m, uint32_t at)
                                .b = value_of(m, m->module->links[inst_of(m, loop)->a[0] + 1])->one,
                                .to = step + 1,
                                .imm = inst_of(m, loop)->imm});
-    if (!m->failed)
-        m->code->steps[step].to = m->code->n_steps;
+    if (m->failed)
+        return;
+    m->code->steps[step].to = m->code->n_steps;
+    if (value_of(m, loop)->spare != KIR_NONE)
+        m->code->steps[value_of(m, loop)->spare].to = m->code->n_steps;
 }
 
 static void make_if(struct make *m, uint32_t at)
@@ -491,17 +505,54 @@ static const make_fn makers[KIR_OPS] = {
     [KIR_next] = make_next,        [KIR_if] = make_if,           [KIR_end] = make_end,
 };
 
-void make_inst(struct make *m, uint32_t at)
+static void make_now(struct make *m, uint32_t at)
 {
     struct value *value = value_of(m, at);
 
-    if (!value->needed)
-        return;
     (makers[inst_of(m, at)->op] ? makers[inst_of(m, at)->op] : make_loop)(m, at);
     if (value->lanes && inst_of(m, at)->op != KIR_phi) {
         if (value->form == FORM_LINE)
             value->reg = make_take_reg(m, make_type(m, at));
         fill(m, at);
     }
+}
+
+void make_inst(struct make *m, uint32_t at)
+{
+    if (!value_of(m, at)->needed)
+        return;
+    if (!value_of(m, at)->made)
+        make_now(m, at);
     make_release(m, at);
+}
+
+/* Whether the steps of an instruction read and write single elements alone. */
+static bool is_single(struct make *m, uint32_t at)
+{
+    const struct kir_inst *inst = inst_of(m, at);
+    const struct value *value = value_of(m, at);
+    const make_fn maker = makers[inst->op];
+
+    if ((maker && maker != make_leaf && maker != make_param && maker != make_maybe_range) ||
+        (value->form != FORM_ONE && value->form != FORM_LINE) || value->lanes || !value->needed)
+        return false;
+    for (uint32_t k = 0; k < kir_op_info(inst->op)->n; k++)
+        if (value_of(m, inst->a[k])->form != FORM_ONE && value_of(m, inst->a[k])->form != FORM_LINE)
+            return false;
+    return true;
+}
+
+void make_early(struct make *m, uint32_t first, uint32_t end, uint32_t outside)
+{
+    for (uint32_t at = first; at < end; at++) {
+        const struct kir_inst *inst = inst_of(m, at);
+        bool ready = !value_of(m, at)->made && is_single(m, at);
+
+        for (uint32_t k = 0; ready && k < kir_op_info(inst->op)->n; k++)
+            ready = inst->a[k] < outside || value_of(m, inst->a[k])->made;
+        if (!ready)
+            continue;
+        make_now(m, at);
+        value_of(m, at)->made = true;
+    }
 }

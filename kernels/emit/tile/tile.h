@@ -12,6 +12,7 @@
 #ifndef EMIT_TILE_TILE_H
 #define EMIT_TILE_TILE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -34,6 +35,10 @@ enum tile_level tile_level_best(void);
 frit_status tile_compile(const struct kir_module *module, uint32_t phase, enum tile_level level,
                          struct tile_code **out, frit_err *err);
 void tile_destroy(struct tile_code *code);
+
+/* Whether sums of products, if there are many, are register tiles: as fast as machine code, about.
+ */
+bool tile_multiplies(const struct tile_code *code);
 
 /* Bytes that each running thread needs, aligned to TILE_ALIGN; a group leaves nothing in them. */
 size_t tile_scratch(const struct tile_code *code);

@@ -217,6 +217,8 @@ static void make_phase(struct gen *g, uint32_t phase)
     emit_seeds(g);
     emit_tiles(g);
     gen_body(g, 10 + gen_below(g, 40), 0);
+    if (g->target->products && gen_chance(g, 40))
+        gen_product(g);
     gen_stores(g);
     gen_sum(g);
 }

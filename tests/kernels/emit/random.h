@@ -19,10 +19,11 @@ enum { RANDOM_ARGS = 8, RANDOM_WORDS = 8, RANDOM_PHASES = 2 };
 struct random_target {
     uint32_t max_lanes; /* 0: 256 */
     bool f64, i64, fma, scale;
-    bool exact;  /* div and sqrt are correctly rounded, denormals are kept */
-    bool small;  /* memory of 8 and 16 bits */
-    bool atomic; /* of I32 */
-    bool halves; /* tiles of the group with floats of 16 bits */
+    bool exact;    /* div and sqrt are correctly rounded, denormals are kept */
+    bool small;    /* memory of 8 and 16 bits */
+    bool atomic;   /* of I32 */
+    bool halves;   /* tiles of the group with floats of 16 bits */
+    bool products; /* fragments in teams of 32 lanes, and copies */
 };
 
 struct random_arg {

@@ -45,4 +45,7 @@ void gen_body(struct gen *g, uint32_t n, uint32_t depth);
 void gen_stores(struct gen *g); /* to every argument not yet stored to, but for argument 3 */
 void gen_sum(struct gen *g);    /* of all kinds of values, to argument 3 */
 
+/* random_product.c: copies and, where there are lanes enough, a product of fragments. */
+void gen_product(struct gen *g);
+
 #endif

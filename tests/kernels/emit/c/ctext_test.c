@@ -23,6 +23,9 @@
 
 enum { LONG_CASES = 20, MAX_CASES = 1000, SPACES = 3, PARAMS_BYTES = 4096, MAX_EACH = 8 };
 
+/* All that random modules may have, fragments too. */
+static struct random_target everything;
+
 /* Warps of 4 threads are for exchanges through memory in small groups. */
 static const struct variant {
     struct ctext_target target;
@@ -75,17 +78,22 @@ static uint32_t runs_of(const struct random_case *c)
     return can_have_spaces(c) ? 2 : 1;
 }
 
-static bool takes(const struct batch *b, const struct variant *v)
+/* Whether a variant has code for the case: teams are warps of CUDA. */
+static bool takes(const struct batch *b, const struct variant *v, const struct kir_module *m)
 {
+    for (uint32_t i = 0; i < m->n_phases; i++)
+        if (m->phases[i].team &&
+            (v->target.dialect == CTEXT_HIP || v->target.max_threads < v->target.warp))
+            return false;
     return !b->as_hip || v->target.dialect == CTEXT_HIP;
 }
 
-static uint32_t variants_of(const struct batch *b)
+static uint32_t variants_of(const struct batch *b, const struct kir_module *m)
 {
     uint32_t n = 0;
 
     for (uint32_t v = 0; v < VARIANTS; v++)
-        n += takes(b, &variants[v]);
+        n += takes(b, &variants[v], m);
     return n;
 }
 
@@ -203,11 +211,11 @@ static void write_all(struct batch *b)
     for (uint32_t n = 0; n < b->n; n++) {
         struct random_case c;
 
-        random_case_init(&c, b->first + n, &random_all);
+        random_case_init(&c, b->first + n, &everything);
         for (uint32_t run = 0; run < runs_of(&c); run++) {
             c.module.spaces = run;
             for (uint32_t v = 0; v < VARIANTS; v++) {
-                if (takes(b, &variants[v]))
+                if (takes(b, &variants[v], &c.module))
                     write_run(b, &c, &variants[v]);
             }
         }
@@ -261,14 +269,13 @@ static void compare_case(const struct batch *b, FILE *results, uint32_t n)
     struct random_case c;
     char name[64];
 
-    random_case_init(&c, b->first + n, &random_all);
+    random_case_init(&c, b->first + n, &everything);
     random_case_fill(&c, expected);
     random_case_eval(&c, expected);
     for (uint32_t run = 0; run < runs_of(&c); run++) {
-        for (uint32_t i = 0; i < variants_of(b) * (run ? SPACES : 1); i++) {
-            snprintf(name, sizeof(name), "case %llu, variant %u%s",
-                     (unsigned long long)b->first + n, i / (run ? SPACES : 1),
-                     run ? ", of several spaces" : "");
+        for (uint32_t i = 0; i < variants_of(b, &c.module) * (run ? SPACES : 1); i++) {
+            snprintf(name, sizeof(name), "case %llu, text %u%s", (unsigned long long)b->first + n,
+                     i / (run ? SPACES : 1), run ? ", of several spaces" : "");
             compare(&c, name, expected, results);
         }
     }
@@ -350,5 +357,7 @@ int main(void)
         cmocka_unit_test(without_memory_it_says_so),
     };
 
+    everything = random_all;
+    everything.products = true;
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

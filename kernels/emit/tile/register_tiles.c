@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sums of products in register tiles: compiled once per level, TILE_LEVEL.
+ *
+ * A tile is some rows times some vectors of lanes, whose sums stay in registers from the first
+ * round to the last; each round loads the vectors once and one element for each row.  Every sum
+ * gets its products in the order of rounds, so that tiles change no bits. */
+#include "emit/tile/loops.h"
+
+#ifdef __AVX2__
+#include <immintrin.h>
+#endif
+
+#include "emit/tile/lanes.h"
+
+/* REGISTERS: of vectors. */
+#ifdef __AVX512F__
+enum { VECTOR = 64, REGISTERS = 32 };
+#elif defined(__AVX2__)
+enum { VECTOR = 32, REGISTERS = 16 };
+#else
+enum { VECTOR = 16, REGISTERS = 16 };
+#endif
+
+enum { MAX_VECTORS = 8, MAX_ROWS = 8 }; /* of a tile */
+
+typedef f32 v_f32 __attribute__((vector_size(VECTOR), aligned(4), may_alias));
+typedef f64 v_f64 __attribute__((vector_size(VECTOR), aligned(8), may_alias));
+typedef u32 v_u32 __attribute__((vector_size(VECTOR), aligned(4), may_alias));
+
+/* ---- the choice of tiles ---- */
+
+/* Rows of a tile of `vectors`, at most: its sums and the vectors leave two registers, but for a
+ * single row, whose vectors need none. */
+#define FIT(vectors) ((REGISTERS - 2) / (vectors)-1)
+#define MOST_ROWS(vectors) \
+    (FIT(vectors) < 1 ? 1 : FIT(vectors) < MAX_ROWS ? FIT(vectors) : MAX_ROWS)
+
+/* Rows of each tile, of which there are as few as possible, about equal. */
+static size_t tile_rows(size_t rows, size_t vectors)
+{
+    size_t most = MOST_ROWS(vectors), tiles = (rows + most - 1) / most;
+
+    return (rows + tiles - 1) / tiles;
+}
+
+/* Of up to `most` vectors, a power of two, how many make tiles with the fewest loads per product.
+ */
+static size_t tile_vectors(size_t rows, size_t most)
+{
+    size_t best = 1;
+
+    for (size_t vectors = 2; vectors <= most && vectors <= MAX_VECTORS; vectors *= 2) {
+        size_t r = tile_rows(rows, vectors), best_r = tile_rows(rows, best);
+
+        if ((r + vectors) * best_r * best < (best_r + best) * r * vectors)
+            best = vectors;
+    }
+    return best;
+}
+
+/* ---- tiles ---- */
+
+typedef void tile_function(const struct tile_products *p, size_t row, size_t lane);
+
+/* All tiles; `lanes`: of a vector. */
+static void multiply(const struct tile_products *p,
+                     tile_function *const tiles[MAX_ROWS + 1][MAX_VECTORS + 1], size_t lanes)
+{
+    size_t vectors = tile_vectors(p->rows, p->lanes / lanes);
+    size_t rows = tile_rows(p->rows, vectors);
+
+    for (size_t lane = 0; lane < p->lanes; lane += vectors * lanes)
+        for (size_t row = 0; row < p->rows; row += rows)
+            tiles[row + rows < p->rows ? rows : p->rows - row][vectors](p, row, lane);
+}
+
+/* Loops that have to become straight code. */
+#ifdef __clang__
+#define UNROLL _Pragma("unroll")
+#else
+#define UNROLL _Pragma("GCC unroll 8")
+#endif
+
+/* Types take no parentheses. */
+/* NOLINTBEGIN(bugprone-macro-parentheses) */
+
+/* One tile: the sums of `rows` rows from `row` on, of the lanes from `lane` on. */
+#define TILE(name, T, V, ADD_PRODUCT)                                                      \
+    static inline __attribute__((always_inline)) void name##_tile(                         \
+        const struct tile_products *p, size_t row, size_t lane, const size_t rows,         \
+        const size_t vectors)                                                              \
+    {                                                                                      \
+        enum { LANES = VECTOR / sizeof(T) };                                               \
+        const char *across = (const char *)((const T *)p->across + lane), *down[MAX_ROWS]; \
+        V sums[MAX_ROWS][MAX_VECTORS], b[MAX_VECTORS];                                     \
+        i64 at = 0;                                                                        \
+        UNROLL                                                                             \
+        for (size_t i = 0; i < rows; i++) {                                                \
+            down[i] = p->down[row + i];                                                    \
+            UNROLL                                                                         \
+            for (size_t j = 0; j < vectors; j++)                                           \
+                sums[i][j] = *(const V *)((const T *)p->sums[row + i] + lane + j * LANES); \
+        }                                                                                  \
+        size_t rounds = p->rounds;                                                         \
+        do {                                                                               \
+            UNROLL                                                                         \
+            for (size_t j = 0; j < vectors; j++)                                           \
+                b[j] = *(const V *)(across + j * VECTOR);                                  \
+            UNROLL                                                                         \
+            for (size_t i = 0; i < rows; i++) {                                            \
+                const V a = *(const T *)(down[i] + at) - (V){0};                           \
+                UNROLL                                                                     \
+                for (size_t j = 0; j < vectors; j++)                                       \
+                    sums[i][j] = ADD_PRODUCT(a, b[j], sums[i][j]);                         \
+            }                                                                              \
+            at += p->down_step, across += p->across_step;                                  \
+        } while (--rounds);                                                                \
+        UNROLL                                                                             \
+        for (size_t i = 0; i < rows; i++) {                                                \
+            UNROLL                                                                         \
+            for (size_t j = 0; j < vectors; j++)                                           \
+                *(V *)((T *)p->sums[row + i] + lane + j * LANES) = sums[i][j];             \
+        }                                                                                  \
+    }
+
+/* Each tile is a function of its own, for the sake of its registers. */
+#define SHAPE(name, rows, vectors)                                                                 \
+    static __attribute__((noinline)) void name##_##rows##_##vectors(const struct tile_products *p, \
+                                                                    size_t row, size_t lane)       \
+    {                                                                                              \
+        if ((rows) <= MOST_ROWS(vectors))                                                          \
+            name##_tile(p, row, lane, rows, vectors);                                              \
+    }
+#define SHAPES(name, rows) \
+    SHAPE(name, rows, 1) SHAPE(name, rows, 2) SHAPE(name, rows, 4) SHAPE(name, rows, 8)
+#define ENTRY(name, rows)              \
+    [rows] = {[1] = name##_##rows##_1, \
+              [2] = name##_##rows##_2, \
+              [4] = name##_##rows##_4, \
+              [8] = name##_##rows##_8}
+
+#define PRODUCTS(name, T, V, ADD_PRODUCT)                                       \
+    TILE(name, T, V, ADD_PRODUCT)                                               \
+    SHAPES(name, 1)                                                             \
+    SHAPES(name, 2)                                                             \
+    SHAPES(name, 3)                                                             \
+    SHAPES(name, 4)                                                             \
+    SHAPES(name, 5)                                                             \
+    SHAPES(name, 6)                                                             \
+    SHAPES(name, 7)                                                             \
+    SHAPES(name, 8)                                                             \
+    static tile_function *const name##_tiles[MAX_ROWS + 1][MAX_VECTORS + 1] = { \
+        ENTRY(name, 1), ENTRY(name, 2), ENTRY(name, 3), ENTRY(name, 4),         \
+        ENTRY(name, 5), ENTRY(name, 6), ENTRY(name, 7), ENTRY(name, 8)};        \
+    static void name(const struct tile_products *p)                             \
+    {                                                                           \
+        multiply(p, name##_tiles, VECTOR / sizeof(T));                          \
+    }
+
+/* NOLINTEND(bugprone-macro-parentheses) */
+
+#define MUL_ADD(a, b, c) ((c) + (a) * (b))
+
+PRODUCTS(mul_add_u32, u32, v_u32, MUL_ADD)
+
+#ifdef __AVX512F__
+#define FMA_F32(a, b, c) ((v_f32)_mm512_fmadd_ps((__m512)(a), (__m512)(b), (__m512)(c)))
+#define FMA_F64(a, b, c) ((v_f64)_mm512_fmadd_pd((__m512d)(a), (__m512d)(b), (__m512d)(c)))
+#elif defined(__AVX2__)
+#define FMA_F32(a, b, c) ((v_f32)_mm256_fmadd_ps((__m256)(a), (__m256)(b), (__m256)(c)))
+#define FMA_F64(a, b, c) ((v_f64)_mm256_fmadd_pd((__m256d)(a), (__m256d)(b), (__m256d)(c)))
+#endif
+
+#ifdef FMA_F32
+PRODUCTS(fma_f32, f32, v_f32, FMA_F32)
+PRODUCTS(fma_f64, f64, v_f64, FMA_F64)
+#else
+PRODUCTS(mul_add_f32, f32, v_f32, MUL_ADD)
+PRODUCTS(mul_add_f64, f64, v_f64, MUL_ADD)
+#endif
+
+/* Floats by fma where the machine has it, which is what schedules choose then. */
+extern tile_multiply *const TILE_NAME(tile_fused)[KIR_TYPES];
+extern tile_multiply *const TILE_NAME(tile_products)[KIR_TYPES];
+#ifdef FMA_F32
+tile_multiply *const TILE_NAME(tile_fused)[KIR_TYPES] = {[KIR_F32] = fma_f32, [KIR_F64] = fma_f64};
+tile_multiply *const TILE_NAME(tile_products)[KIR_TYPES] = {[KIR_I32] = mul_add_u32};
+#else
+tile_multiply *const TILE_NAME(tile_fused)[KIR_TYPES] = {NULL};
+tile_multiply *const TILE_NAME(tile_products)[KIR_TYPES] = {
+    [KIR_I32] = mul_add_u32, [KIR_F32] = mul_add_f32, [KIR_F64] = mul_add_f64};
+#endif

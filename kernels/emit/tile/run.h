@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What running a step and running a product loop share. */
+#ifndef EMIT_TILE_RUN_H
+#define EMIT_TILE_RUN_H
+
+#include "emit/tile/code.h"
+
+static inline int64_t tile_read_int(const char *at, bool wide)
+{
+    return wide ? *(const int64_t *)at : *(const int32_t *)at;
+}
+
+static inline char *tile_memory(const struct tile_step *step, void *const *args, char *scratch)
+{
+    return step->in_tile ? scratch + step->base : args[step->base];
+}
+
+static inline size_t tile_lane_bytes(uint32_t type)
+{
+    return type == KIR_I64 || type == KIR_F64 ? 8 : 4;
+}
+
+/* Runs a load, its mask included, from linear places that begin at `first` and to `out`. */
+void tile_load_at(const struct tile_step *step, int64_t first, void *const *args, char *scratch,
+                  char *out);
+
+#endif

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Products of fragments, for random modules: of small whole numbers, so that no order of sums and
+ * no rounding shows. */
+#include "emit/random_gen.h"
+
+enum { TEAM = 32, SIDE = 16, ELEMENTS = SIDE * SIDE };
+
+static uint32_t op2(struct gen *g, enum kir_op op, uint32_t a, uint32_t b)
+{
+    return kir_emit(g->module, op, a, b, KIR_NONE);
+}
+
+static uint32_t number(struct gen *g, int64_t value)
+{
+    return kir_const_i(g->module, KIR_I32, value);
+}
+
+static void barrier(struct gen *g)
+{
+    kir_emit(g->module, KIR_barrier, KIR_NONE, KIR_NONE, KIR_NONE);
+}
+
+/* -3 .. 4 */
+static uint32_t small_number(struct gen *g)
+{
+    uint32_t low = op2(g, KIR_and, gen_pick(g, KIR_I32), number(g, 7));
+
+    return kir_unary(g->module, KIR_f32, op2(g, KIR_sub, low, number(g, 3)));
+}
+
+/* A tile with ELEMENTS of small numbers for each team. */
+static uint32_t filled_tile(struct gen *g, uint32_t dtype)
+{
+    const uint32_t count = g->lanes / TEAM * ELEMENTS;
+    uint32_t tile = kir_tile_of(g->module, KIR_GROUP, dtype, count);
+
+    for (uint32_t i = 0; i < count; i += g->lanes)
+        kir_emit_imm(g->module, KIR_tstore, tile, op2(g, KIR_add, g->lane, number(g, i)),
+                     small_number(g), KIR_NONE);
+    return tile;
+}
+
+static uint64_t place(struct gen *g, uint32_t fragment, uint32_t tile)
+{
+    return kir_fragment_imm(&(struct kir_fragment_place){fragment, true, tile, gen_chance(g, 50)});
+}
+
+/* max(element - row, -column) */
+static void emit_each(struct gen *g, uint32_t sums)
+{
+    struct kir_module *m = g->module;
+    uint32_t element = kir_each(m, sums), row, column;
+
+    row = kir_unary(m, KIR_f32, kir_emit(m, KIR_row, KIR_NONE, KIR_NONE, KIR_NONE));
+    column = kir_unary(m, KIR_f32, kir_emit(m, KIR_column, KIR_NONE, KIR_NONE, KIR_NONE));
+    kir_done(m, op2(g, KIR_fmax, op2(g, KIR_sub, element, row), kir_unary(m, KIR_neg, column)));
+}
+
+/* Copies of an argument's elements to a tile, which other lanes read then. */
+static void emit_copies(struct gen *g)
+{
+    struct kir_module *m = g->module;
+    const uint32_t dtype = m->args[0].dtype;
+    struct kir_copy copy;
+    uint32_t inside = op2(g, KIR_lt, g->base, g->limit), at;
+
+    if (frit_storage_bytes(dtype, 1) < 4 && !kir_is_16_bit_float(dtype))
+        return;
+    copy = (struct kir_copy){kir_tile_of(m, KIR_GROUP, dtype, g->lanes), 0};
+    at = gen_chance(g, 50) ? g->lane : op2(g, KIR_xor, g->lane, number(g, gen_below(g, g->lanes)));
+    kir_emit_imm(m, KIR_tcopy, kir_copy_imm(&copy), at, g->base, inside);
+    kir_emit(m, KIR_tbatch, KIR_NONE, KIR_NONE, KIR_NONE);
+    kir_emit_imm(m, KIR_twait, 0, KIR_NONE, KIR_NONE, KIR_NONE);
+    barrier(g);
+    at = op2(g, KIR_sub, number(g, g->lanes - 1), g->lane);
+    gen_push(g, kir_emit_as(m, KIR_tload, kir_type_of(dtype), copy.tile, at, KIR_NONE, KIR_NONE));
+}
+
+void gen_product(struct gen *g)
+{
+    struct kir_module *m = g->module;
+    const uint32_t dtype = gen_chance(g, 50) ? FRIT_F16 : FRIT_BF16;
+    const struct kir_fragment sums = {KIR_SUM, FRIT_F32, SIDE, SIDE},
+                              left = {KIR_LEFT, dtype, SIDE, SIDE},
+                              right = {KIR_RIGHT, dtype, SIDE, SIDE};
+    uint32_t first, side, f[3], tile[3];
+
+    emit_copies(g);
+    if (g->lanes < TEAM)
+        return;
+    m->phases[m->n_phases - 1].team = TEAM;
+    f[0] = kir_fragment(m, &sums);
+    f[1] = kir_fragment(m, &left);
+    f[2] = kir_fragment(m, &right);
+    tile[0] = kir_tile(m, KIR_GROUP, KIR_F32, g->lanes / TEAM * ELEMENTS);
+    tile[1] = filled_tile(g, dtype);
+    tile[2] = filled_tile(g, dtype);
+    barrier(g);
+    first = op2(g, KIR_mul, op2(g, KIR_shr, g->lane, number(g, 5)), number(g, ELEMENTS));
+    if (g->index == KIR_I64)
+        first = kir_unary(m, KIR_i64, first);
+    side = gen_index(g, SIDE);
+    kir_emit_imm(m, KIR_mfill, f[0], kir_const_f(m, KIR_F32, gen_below(g, 5)), KIR_NONE, KIR_NONE);
+    for (uint32_t i = 1; i < 3; i++)
+        kir_emit_imm(m, KIR_mload, place(g, f[i], tile[i]), first, side, KIR_NONE);
+    kir_for(m, number(g, 0), number(g, 1 + gen_below(g, 3)), 1);
+    kir_emit_imm(m, KIR_mma, kir_product(f[0], f[1], f[2]), KIR_NONE, KIR_NONE, KIR_NONE);
+    kir_next(m, NULL, 0);
+    if (gen_chance(g, 50))
+        emit_each(g, f[0]);
+    kir_emit_imm(m, KIR_mstore, place(g, f[0], tile[0]), first, side, KIR_NONE);
+    barrier(g);
+    for (uint32_t i = 0; i < ELEMENTS / TEAM; i++)
+        gen_push(g, kir_emit_as(m, KIR_tload, KIR_F32, tile[0],
+                                op2(g, KIR_add, g->lane, number(g, i * g->lanes)), KIR_NONE,
+                                KIR_NONE));
+}
