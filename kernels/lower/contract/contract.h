@@ -86,6 +86,7 @@ struct contract {
                                   of two across */
     uint32_t tile_m, tile_n;   /* TILES: sums of a group */
     uint32_t tile_depth;       /* likewise: of k in a tile, a power of two */
+    uint32_t tile_unroll;      /* likewise: of k in code without a loop */
     uint32_t thread_lanes;     /* likewise: lanes that make one access */
     struct contract_pack pack; /* LINES */
     struct contract_pad pad;   /* b.node is BLOCK_NONE then */

@@ -150,6 +150,7 @@ void contract_choose_tiles(struct contract *c)
     c->tile_m = shape->tile_m;
     c->tile_n = shape->tile_n;
     c->tile_depth = sched_tuning(c->e.s).tile_depth;
+    c->tile_unroll = sched_tuning(c->e.s).tile_unroll;
     c->n_down = shape->rows;
     c->n_across = lane_columns(c, shape);
     c->lanes = lanes_of(c, shape);

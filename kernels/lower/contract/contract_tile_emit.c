@@ -16,6 +16,11 @@
 
 #include "lower/contract/contract_emit.h"
 
+/* A number that bits of a lane's number make: lane / by % n + lane / high_by % high_n * n. */
+struct lane_part {
+    uint32_t by, n, high_by, high_n;
+};
+
 /* One side as the group stages it.  Tile elements are I32, places and k have the index type. */
 struct staged {
     struct contract_side *side;
@@ -25,8 +30,9 @@ struct staged {
     bool along_k;                  /* by neighbouring lanes, else places */
     uint32_t corner;               /* the group's first place */
     bool linear_in_k;              /* loads are, of k's number */
-    uint32_t deep;                 /* k of the first element in a step */
+    struct lane_part place, deep;  /* of the first element of a step, in the tile */
     uint32_t to;                   /* tile element of the first element */
+    struct lane_part sums;         /* of the lane: a chunk of rows, a column */
     uint32_t from;                 /* tile element of the lane's first operand */
     uint32_t takes_part;           /* B: the lane stages anything; KIR_NONE: all do */
 };
@@ -35,7 +41,6 @@ struct tile_emitter {
     struct contract_emitter *w;
     struct staged side[2];
     uint32_t lane;      /* I32 */
-    uint32_t lanes_n;   /* along n */
     uint32_t last_step; /* k where the last step begins; KIR_NONE: steps are masked at the end */
     uint32_t k_end;
     uint32_t totals, totals_at; /* tile of the lane, and 0 */
@@ -64,14 +69,40 @@ static uint32_t plus(const struct tile_emitter *t, uint32_t value, uint32_t n)
     return n ? op2(t->w, KIR_add, value, kir_const_i(t->w->m, type, n)) : value;
 }
 
-/* Bits of the lane: lane / by % n, I32. */
+/* lane / by % n, I32. */
 static uint32_t lane_bits(const struct tile_emitter *t, uint32_t by, uint32_t n)
 {
     uint32_t value = t->lane;
 
+    if (n == 1)
+        return const_i32(t, 0);
     if (by > 1)
         value = op2(t->w, KIR_shr, value, const_i32(t, shift_of(by)));
     return by * n < t->w->c->lanes ? op2(t->w, KIR_and, value, const_i32(t, n - 1)) : value;
+}
+
+static uint32_t count_of(const struct lane_part *part)
+{
+    return part->n * part->high_n;
+}
+
+/* Whether neighbouring lanes have neighbouring numbers, in chunks of that many. */
+static bool has_chunks(const struct lane_part *part, uint32_t chunk)
+{
+    return part->by == 1 && part->n % chunk == 0;
+}
+
+/* The number, I32, in chunks that it has. */
+static uint32_t part_number(const struct tile_emitter *t, const struct lane_part *part,
+                            uint32_t chunk)
+{
+    uint32_t value = lane_bits(t, part->by * chunk, part->n / chunk), high;
+
+    if (part->high_n == 1)
+        return value;
+    high = op2(t->w, KIR_mul, lane_bits(t, part->high_by, part->high_n),
+               const_i32(t, part->n / chunk));
+    return op2(t->w, KIR_add, high, value);
 }
 
 static uint32_t index_of(const struct tile_emitter *t, uint32_t value)
@@ -79,42 +110,40 @@ static uint32_t index_of(const struct tile_emitter *t, uint32_t value)
     return sched_wide(t->w->e->s, value);
 }
 
-/* first / chunk + lane / by / chunk % (n / chunk): the number of a chunk, where lanes number chunks
- * of neighbours. */
-static uint32_t chunk_number(const struct tile_emitter *t, uint32_t first, uint32_t by, uint32_t n,
-                             uint32_t chunk)
+/* first / chunk + the part's number of chunks. */
+static uint32_t chunk_number(const struct tile_emitter *t, uint32_t first,
+                             const struct lane_part *part, uint32_t chunk)
 {
     if (chunk > 1)
         first = op2(t->w, KIR_shr, first, index_const(t->w, shift_of(chunk)));
-    return op2(t->w, KIR_add, first, index_of(t, lane_bits(t, by * chunk, n / chunk)));
+    return op2(t->w, KIR_add, first, index_of(t, part_number(t, part, chunk)));
 }
 
-/* B: first + lane / by % n < end, where `first` is a multiple of all chunks.  Neighbouring lanes
- * that make one access share the condition if `end` allows that. */
-static uint32_t is_below(const struct tile_emitter *t, uint32_t first, uint32_t by, uint32_t n,
+/* B: first + the part's number < end, where `first` is a multiple of all chunks.  Neighbouring
+ * lanes that make one access share the condition if `end` allows that. */
+static uint32_t is_below(const struct tile_emitter *t, uint32_t first, const struct lane_part *part,
                          int64_t end)
 {
     uint32_t chunk = 1;
 
-    while (by == 1 && chunk < t->w->c->thread_lanes && chunk < n && end % (2 * chunk) == 0)
+    while (chunk < t->w->c->thread_lanes && has_chunks(part, 2 * chunk) && end % (2 * chunk) == 0)
         chunk *= 2;
-    return op2(t->w, KIR_lt, chunk_number(t, first, by, n, chunk),
+    return op2(t->w, KIR_lt, chunk_number(t, first, part, chunk),
                sched_add_index(t->w->e->s, end / chunk));
 }
 
-/* Sets the place first + lane / by % n, likewise. */
+/* Sets the place first + the part's number, likewise. */
 static void set_place(const struct tile_emitter *t, const struct contract_side *side,
-                      uint32_t first, uint32_t by, uint32_t n)
+                      uint32_t first, const struct lane_part *part)
 {
     const struct delinearizer *points = &side->points;
-    uint32_t chunk = points->chunk;
+    const struct lane_part low = {1, points->chunk, 1, 1};
 
-    if (by == 1 && chunk > 1 && chunk <= n)
-        delinearize_set_chunk(points, t->w->e, chunk_number(t, first, by, n, chunk),
-                              index_of(t, lane_bits(t, 1, chunk)));
+    if (points->chunk > 1 && has_chunks(part, points->chunk))
+        delinearize_set_chunk(points, t->w->e, chunk_number(t, first, part, points->chunk),
+                              index_of(t, part_number(t, &low, 1)));
     else
-        delinearize_set(points, t->w->e,
-                        op2(t->w, KIR_add, first, index_of(t, lane_bits(t, by, n))));
+        delinearize_set(points, t->w->e, chunk_number(t, first, part, 1));
 }
 
 /* ---- staging ---- */
@@ -163,11 +192,55 @@ static uint32_t deep_step(const struct tile_emitter *t, const struct staged *s, 
     return s->along_k ? 0 : i * t->w->c->lanes / s->places;
 }
 
+/* Whether neighbours in memory can be one access: where they begin is a multiple of a thread's
+ * lanes. */
+static bool is_aligned(const struct contract *c, const struct contract_side *side, bool along_k)
+{
+    const struct delinearizer *points = along_k ? &c->k : &side->points;
+    uint32_t line = points->n ? points->dim[points->n - 1] : SPACE_DIMS;
+
+    for (uint32_t n = 0; n <= side->node; n++) {
+        const struct space_expr *at = &c->e.nodes[n].at;
+
+        for (uint32_t v = 0; side->loads[n] && v < SPACE_VARS; v++)
+            if (v != line && at->k[v] % c->thread_lanes)
+                return false;
+        if (side->loads[n] && at->c % c->thread_lanes)
+            return false;
+    }
+    return true;
+}
+
+/* Sets which elements lanes stage.  In the order of memory lane i has number i where a thread's
+ * lanes make one access of their elements; else the threads' first lanes have the first numbers, so
+ * that an access of all threads is to neighbours. */
+static void share_elements(const struct tile_emitter *t, struct staged *s)
+{
+    const struct contract *c = t->w->c;
+    uint32_t line = s->along_k ? c->tile_depth : s->places,
+             lines = s->places * c->tile_depth / line;
+    uint32_t each = c->thread_lanes, threads = c->lanes / each;
+    struct lane_part *inner = s->along_k ? &s->deep : &s->place;
+    struct lane_part *outer = s->along_k ? &s->place : &s->deep;
+
+    *inner = (struct lane_part){1, line, 1, 1};
+    *outer = (struct lane_part){line, c->lanes > line ? lines : 1, 1, 1};
+    if (is_aligned(c, s->side, s->along_k) || c->lanes > line * lines || c->lanes < line)
+        return;
+    if (threads >= line) {
+        *inner = (struct lane_part){each, line, 1, 1};
+        *outer = (struct lane_part){each * line, threads / line, 1, each};
+    } else {
+        *inner = (struct lane_part){each, threads, 1, line / threads};
+        *outer = (struct lane_part){line / threads, c->lanes / line, 1, 1};
+    }
+}
+
 static void begin_side(struct tile_emitter *t, uint32_t number, uint32_t tile, uint32_t places)
 {
     const struct contract *c = t->w->c;
     struct staged *s = &t->side[number];
-    uint32_t depth = c->tile_depth, count = places * depth, place, deep;
+    uint32_t depth = c->tile_depth, count = places * depth;
 
     s->side = t->w->side[number];
     s->places = places;
@@ -178,12 +251,10 @@ static void begin_side(struct tile_emitter *t, uint32_t number, uint32_t tile, u
     s->tile = kir_tile(t->w->m, KIR_GROUP, t->w->type, 2 * s->size);
     s->n = (uint32_t)tiles_of(count, c->lanes);
     s->corner = op2(t->w, KIR_mul, tile, index_const(t->w, places));
-    place = s->along_k ? lane_bits(t, depth, places) : lane_bits(t, 1, places);
-    deep = s->along_k          ? lane_bits(t, 1, depth)
-           : c->lanes > places ? lane_bits(t, places, depth)
-                               : const_i32(t, 0);
-    s->to = op2(t->w, KIR_add, op2(t->w, KIR_mul, deep, const_i32(t, s->stride)), place);
-    s->deep = index_of(t, deep);
+    share_elements(t, s);
+    s->to =
+        op2(t->w, KIR_add, op2(t->w, KIR_mul, part_number(t, &s->deep, 1), const_i32(t, s->stride)),
+            part_number(t, &s->place, 1));
     s->takes_part = KIR_NONE;
     if (c->lanes > count)
         s->takes_part = op2(t->w, KIR_eq, lane_bits(t, count, c->lanes / count), const_i32(t, 0));
@@ -203,25 +274,18 @@ static uint32_t is_inside(const struct tile_emitter *t, const struct staged *s, 
 
     if (s->side->points.count % s->places) {
         first = plus(t, s->corner, place_step(t, s, i));
-        inside = and_b(
-            t, inside,
-            is_below(t, first, s->along_k ? c->tile_depth : 1, s->places, s->side->points.count));
+        inside = and_b(t, inside, is_below(t, first, &s->place, s->side->points.count));
     }
     if (t->last_step == KIR_NONE) {
         first = plus(t, k, deep_step(t, s, i));
-        if (s->along_k)
-            first = is_below(t, first, 1, c->tile_depth, c->n_k);
-        else
-            first = op2(t->w, KIR_lt, op2(t->w, KIR_add, first, s->deep), t->k_end);
-        inside = and_b(t, inside, first);
+        inside = and_b(t, inside, is_below(t, first, &s->deep, c->n_k));
     }
     return inside;
 }
 
 static void set_staged(const struct tile_emitter *t, const struct staged *s, uint32_t i)
 {
-    set_place(t, s->side, plus(t, s->corner, place_step(t, s, i)),
-              s->along_k ? t->w->c->tile_depth : 1, s->places);
+    set_place(t, s->side, plus(t, s->corner, place_step(t, s, i)), &s->place);
 }
 
 /* Whether all elements of a lane have one place. */
@@ -254,7 +318,7 @@ static uint32_t load_element(const struct tile_emitter *t, const struct staged *
     if (!has_one_place(t, s))
         set_staged(t, s, i);
     k = plus(t, k, deep_step(t, s, i));
-    set_k(t, s, op2(t->w, KIR_add, k, s->deep));
+    set_k(t, s, chunk_number(t, k, &s->deep, 1));
     expr_mask(e, inside);
     value = expr_value(e, s->side->node);
     expr_release(e, mark);
@@ -319,21 +383,43 @@ static void load_operands(const struct tile_emitter *t, const struct staged *s, 
         out[i] = kir_emit_as(t->w->m, KIR_tload, t->w->type, s->tile, at[i], KIR_NONE, KIR_NONE);
 }
 
-static void add_step(const struct tile_emitter *t, uint32_t buffer, uint32_t *sums)
+/* The products of `n` places of k from those on whose operands begin at first[]. */
+static void add_places(const struct tile_emitter *t, const uint32_t *first, uint32_t n,
+                       uint32_t *sums)
 {
     const struct contract *c = t->w->c;
-    uint32_t down[CONTRACT_SUMS], across[CONTRACT_SUMS], first[2];
+    const struct staged *a = &t->side[DOWN], *b = &t->side[ACROSS];
+    uint32_t down[CONTRACT_SUMS], across[CONTRACT_SUMS];
 
-    for (uint32_t s = DOWN; s <= ACROSS; s++)
-        first[s] = in_buffer(t, &t->side[s], buffer, t->side[s].from);
-    for (uint32_t k = 0; k < c->tile_depth; k++) {
-        const struct staged *m = &t->side[DOWN], *n = &t->side[ACROSS];
-
-        load_operands(t, m, plus(t, first[DOWN], k * m->stride), 1, c->n_down, down);
-        load_operands(t, n, plus(t, first[ACROSS], k * n->stride), t->lanes_n, c->n_across, across);
+    for (uint32_t k = 0; k < n; k++) {
+        load_operands(t, a, plus(t, first[DOWN], k * a->stride), 1, c->n_down, down);
+        load_operands(t, b, plus(t, first[ACROSS], k * b->stride), count_of(&b->sums), c->n_across,
+                      across);
         for (uint32_t i = 0; i < t->w->n; i++)
             sums[i] = add_product(t->w, sums[i], down[i / c->n_across], across[i % c->n_across]);
     }
+}
+
+/* Those of a step. */
+static void add_step(const struct tile_emitter *t, uint32_t buffer, uint32_t *sums)
+{
+    const uint32_t depth = t->w->c->tile_depth, unroll = t->w->c->tile_unroll;
+    uint32_t first[2], at[2], next[CONTRACT_SUMS], k;
+
+    for (uint32_t s = DOWN; s <= ACROSS; s++)
+        first[s] = in_buffer(t, &t->side[s], buffer, t->side[s].from);
+    if (depth <= unroll) {
+        add_places(t, first, depth, sums);
+        return;
+    }
+    k = work_loop(t->w, const_i32(t, 0), const_i32(t, depth), unroll, sums);
+    for (uint32_t i = 0; i < t->w->n; i++)
+        next[i] = sums[i];
+    for (uint32_t s = DOWN; s <= ACROSS; s++)
+        at[s] =
+            op2(t->w, KIR_add, first[s], op2(t->w, KIR_mul, k, const_i32(t, t->side[s].stride)));
+    add_places(t, at, unroll, next);
+    kir_next(t->w->m, next, t->w->n);
 }
 
 /* All steps from begin to end. */
@@ -392,13 +478,27 @@ static void sum_blocks(struct tile_emitter *t, uint32_t *sums)
 
 /* ---- the phase ---- */
 
+enum { WARP_ROWS = 4, WARP_COLUMNS = 8 }; /* of threads */
+
+/* A warp's threads lie in a rectangle, so that together they load few operands. */
+static void arrange_lanes(struct tile_emitter *t)
+{
+    const struct contract *c = t->w->c;
+    uint32_t rows = c->tile_m / c->n_down, columns = c->tile_n / c->n_across;
+    uint32_t wide = WARP_COLUMNS * c->thread_lanes, high = WARP_ROWS;
+
+    wide = wide < columns ? wide : columns;
+    high = high < rows && wide < columns ? high : rows;
+    t->side[ACROSS].sums = (struct lane_part){1, wide, wide * high, columns / wide};
+    t->side[DOWN].sums = (struct lane_part){wide, high, columns * high, rows / high};
+}
+
 static void begin(struct tile_emitter *t, uint32_t down, uint32_t across)
 {
     const struct contract *c = t->w->c;
     int64_t steps = c->n_k / c->tile_depth;
 
     t->lane = kir_emit(t->w->m, KIR_lane, KIR_NONE, KIR_NONE, KIR_NONE);
-    t->lanes_n = c->tile_n / c->n_across;
     t->k_end = sched_add_index(t->w->e->s, c->n_k);
     t->last_step = KIR_NONE;
     if (c->n_k % c->tile_depth == 0)
@@ -406,9 +506,10 @@ static void begin(struct tile_emitter *t, uint32_t down, uint32_t across)
                            index_const(t->w, c->tile_depth));
     begin_side(t, DOWN, down, c->tile_m);
     begin_side(t, ACROSS, across, c->tile_n);
-    t->side[DOWN].from = op2(t->w, KIR_mul, lane_bits(t, t->lanes_n, c->tile_m / c->n_down),
-                             const_i32(t, c->n_down));
-    t->side[ACROSS].from = lane_bits(t, 1, t->lanes_n);
+    arrange_lanes(t);
+    for (uint32_t s = DOWN; s <= ACROSS; s++)
+        t->side[s].from = part_number(t, &t->side[s].sums, 1);
+    t->side[DOWN].from = op2(t->w, KIR_mul, t->side[DOWN].from, const_i32(t, c->n_down));
 }
 
 static void sum_all(struct tile_emitter *t, uint32_t *sums)
@@ -433,20 +534,21 @@ static void sum_all(struct tile_emitter *t, uint32_t *sums)
 static void emit_row(const struct tile_emitter *t, uint32_t i, const uint32_t *sums)
 {
     const struct contract *c = t->w->c;
-    const struct staged *m = &t->side[DOWN], *n = &t->side[ACROSS];
+    const struct staged *a = &t->side[DOWN], *b = &t->side[ACROSS];
     struct expr *e = t->w->e;
-    uint32_t row = plus(t, op2(t->w, KIR_add, m->corner, index_of(t, m->from)), i), ok = KIR_NONE;
+    uint32_t row = plus(t, op2(t->w, KIR_add, a->corner, index_of(t, a->from)), i), ok = KIR_NONE;
 
-    if (m->side->points.count % m->places)
-        ok = op2(t->w, KIR_lt, row, sched_add_index(e->s, m->side->points.count));
-    delinearize_set(&m->side->points, e, row);
+    if (a->side->points.count % a->places)
+        ok = op2(t->w, KIR_lt, row, sched_add_index(e->s, a->side->points.count));
+    delinearize_set(&a->side->points, e, row);
     expr_hoist(e);
     for (uint32_t j = 0; j < c->n_across; j++) {
-        uint32_t mark = expr_mark(e), first = plus(t, n->corner, j * t->lanes_n), mask = ok;
+        uint32_t mark = expr_mark(e), mask = ok;
+        uint32_t first = plus(t, b->corner, j * count_of(&b->sums));
 
-        if (n->side->points.count % n->places)
-            mask = and_b(t, mask, is_below(t, first, 1, t->lanes_n, n->side->points.count));
-        set_place(t, n->side, first, 1, t->lanes_n);
+        if (b->side->points.count % b->places)
+            mask = and_b(t, mask, is_below(t, first, &b->sums, b->side->points.count));
+        set_place(t, b->side, first, &b->sums);
         expr_mask(e, mask);
         work_finish(t->w, sums[j]);
         expr_release(e, mark);
