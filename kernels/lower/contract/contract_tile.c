@@ -18,38 +18,37 @@ enum {
     GROUPS_OF_UNITS = 4,   /* target.units for each multiprocessor */
     WARP = 32,             /* threads that a scheduler issues at once */
     REGISTER_FILE = 65536, /* words of a multiprocessor */
-    OTHER_WORDS = 40       /* of a thread, beside its sums and their operands */
+    OTHER_WORDS = 20,      /* of a thread, beside its sums and as many for all that is in flight */
+    HALF_WARPS = 1         /* of a multiprocessor, with which half of its cycles multiply */
 };
 
-/* A group tile and the register tile of a thread. */
+/* A group tile, the register tile of a thread, and how fast a device is that is full of such groups
+ * (TFLOP/s of an H100, products of f32). */
 struct tile_shape {
-    uint32_t tile_m, tile_n, rows, columns;
+    uint32_t tile_m, tile_n, rows, columns, speed;
 };
 
 static const struct tile_shape shapes[] = {
-    {128, 128, 8, 8}, {128, 64, 8, 8}, {64, 128, 8, 8}, {128, 64, 8, 4}, {64, 64, 8, 8},
-    {64, 64, 8, 4},   {64, 64, 4, 4},  {128, 32, 8, 4}, {32, 128, 4, 8}, {64, 32, 4, 4},
-    {32, 64, 4, 4},   {32, 32, 4, 4},  {16, 128, 4, 4}, {16, 64, 4, 4},  {128, 16, 4, 4},
-    {64, 16, 4, 4},   {16, 32, 2, 4},
+    {64, 128, 8, 8, 43}, {128, 64, 8, 8, 42}, {128, 128, 8, 8, 41}, {64, 64, 8, 8, 40},
+    {64, 64, 8, 4, 39},  {128, 64, 8, 4, 36}, {32, 128, 4, 8, 34},  {128, 32, 8, 4, 34},
+    {64, 64, 4, 4, 29},  {32, 64, 4, 4, 28},  {64, 32, 4, 4, 26},   {32, 32, 4, 4, 25},
+    {16, 128, 4, 4, 22}, {16, 64, 4, 4, 22},  {128, 16, 4, 4, 20},  {64, 16, 4, 4, 20},
+    {16, 32, 2, 4, 15},
 };
-
-static uint32_t least_u32(uint32_t a, uint32_t b)
-{
-    return a < b ? a : b;
-}
 
 /* Lanes that emitters give a thread: 16 bytes of the widest elements. */
 static uint32_t lanes_of_thread(const struct contract *c)
 {
     const struct block *block = c->e.s->block;
-    uint32_t widest = 1;
+    uint32_t widest = 1, n;
 
     for (uint32_t i = 0; i < block->n_inputs + block->n_outputs; i++) {
         uint32_t bytes = (uint32_t)frit_storage_bytes(expr_arg(&c->e, i)->dtype, 1);
 
         widest = bytes > widest ? bytes : widest;
     }
-    return least_u32(ACCESS_BYTES / least_u32(widest, ACCESS_BYTES), MOST_LANES);
+    n = widest < ACCESS_BYTES ? ACCESS_BYTES / widest : 1;
+    return n < MOST_LANES ? n : MOST_LANES;
 }
 
 static uint32_t words_of_sum(const struct contract *c)
@@ -67,60 +66,94 @@ static uint32_t lane_columns(const struct contract *c, const struct tile_shape *
     return n ? n : 1;
 }
 
+/* Words of registers for a thread's sums. */
+static uint32_t sum_words(const struct contract *c, const struct tile_shape *shape)
+{
+    return shape->rows * lane_columns(c, shape) * lanes_of_thread(c) * words_of_sum(c);
+}
+
 static uint32_t lanes_of(const struct contract *c, const struct tile_shape *shape)
 {
     return shape->tile_m / shape->rows * (shape->tile_n / lane_columns(c, shape));
 }
 
-static uint32_t group_bytes(const struct contract *c, const struct tile_shape *shape)
+static uint32_t threads_of(const struct contract *c, const struct tile_shape *shape)
+{
+    return (lanes_of(c, shape) + lanes_of_thread(c) - 1) / lanes_of_thread(c);
+}
+
+/* ---- memory of a group ---- */
+
+static uint32_t tile_bytes(const struct contract *c, uint32_t tile_m, uint32_t tile_n)
 {
     return 2 * sched_tuning(c->e.s).tile_depth * WORD_BYTES * words_of_sum(c) *
-           (shape->tile_m + shape->tile_n + 2 * TILE_PAD);
+           (tile_m + tile_n + 2 * TILE_PAD);
+}
+
+/* That a group has which exchanges no values of lanes. */
+static uint32_t available_bytes(const struct contract *c)
+{
+    const struct kir_target *target = c->e.s->target;
+    uint32_t bytes = target->group_bytes + target->lanes * target->lane_bytes;
+    uint32_t most = sched_tuning(c->e.s).tile_bytes;
+
+    return bytes < most ? bytes : most;
+}
+
+bool tile_has_totals(const struct contract *c)
+{
+    return c->tile_m * c->tile_n * WORD_BYTES * words_of_sum(c) +
+               tile_bytes(c, c->tile_m, c->tile_n) <=
+           available_bytes(c);
 }
 
 static bool is_legal(const struct contract *c, const struct tile_shape *shape)
 {
-    const struct kir_target *target = c->e.s->target;
     const struct kir_tuning tuning = sched_tuning(c->e.s);
-    uint32_t lanes = lanes_of(c, shape), columns = lane_columns(c, shape), most;
+    uint32_t lanes = lanes_of(c, shape), side = shape->tile_m;
 
-    most = target->group_bytes;
-    if (lanes > target->lanes) {
-        uint32_t less = (lanes - target->lanes) * target->lane_bytes;
-
-        most = most > less ? most - less : 0;
-    }
-    return shape->tile_m <= tuning.tile_side_sums && shape->tile_n <= tuning.tile_side_sums &&
-           shape->rows * columns * lanes_of_thread(c) * words_of_sum(c) <= tuning.tile_sums &&
-           shape->rows * columns <= CONTRACT_SUMS && lanes >= SCHED_MIN_LANES &&
-           lanes <= target->max_lanes && group_bytes(c, shape) <= most &&
-           tuning.tile_depth * (shape->tile_m > shape->tile_n ? shape->tile_m : shape->tile_n) <=
-               TILE_STAGED * lanes;
+    if (side < shape->tile_n)
+        side = shape->tile_n;
+    return side <= tuning.tile_side_sums && sum_words(c, shape) <= tuning.tile_sums &&
+           shape->rows * lane_columns(c, shape) <= CONTRACT_SUMS && lanes >= SCHED_MIN_LANES &&
+           lanes <= c->e.s->target->max_lanes &&
+           tile_bytes(c, shape->tile_m, shape->tile_n) <= available_bytes(c) &&
+           tuning.tile_depth * side <= TILE_STAGED * lanes;
 }
 
 /* ---- cost ---- */
 
-/* Time of a step of k over all groups, if every multiprocessor gets as many groups as any: that of
- * its products, longer where a register tile loads much for a product, and where there are too few
- * warps to fill the pipeline of a product. */
-static uint64_t cost_of(const struct contract *c, const struct tile_shape *shape)
+/* Time in which a multiprocessor does the sums of `n` groups at once, for each k: few warps cannot
+ * multiply in all cycles. */
+static double time_of(const struct contract *c, const struct tile_shape *shape, int64_t n)
+{
+    double warps = (double)(n * threads_of(c, shape)) / WARP;
+
+    return (double)(n * shape->tile_m * shape->tile_n) / shape->speed * (1 + HALF_WARPS / warps);
+}
+
+/* Of all groups.  Multiprocessors take as many as fit their registers, again and again; when there
+ * are too few left for all, some get one more than others. */
+static double cost_of(const struct contract *c, const struct tile_shape *shape)
 {
     const struct space *space = &c->e.space;
-    uint32_t processors = (c->e.s->target->units + GROUPS_OF_UNITS - 1) / GROUPS_OF_UNITS;
-    uint64_t threads = lanes_of(c, shape) / lanes_of_thread(c), resident, warps, loads;
-    uint64_t sums = (uint64_t)shape->rows * shape->columns;
-    int64_t rounds = tiles_of(contract_points(space, CONTRACT_BOTH) *
-                                  tiles_of(contract_points(space, CONTRACT_M), shape->tile_m) *
-                                  tiles_of(contract_points(space, CONTRACT_N), shape->tile_n),
-                              processors);
+    int64_t processors = (c->e.s->target->units + GROUPS_OF_UNITS - 1) / GROUPS_OF_UNITS;
+    uint32_t registers = 2 * sum_words(c, shape) + OTHER_WORDS;
+    int64_t resident = REGISTER_FILE / (threads_of(c, shape) * registers), rounds, rest;
+    int64_t groups = contract_points(space, CONTRACT_BOTH) *
+                     tiles_of(contract_points(space, CONTRACT_M), shape->tile_m) *
+                     tiles_of(contract_points(space, CONTRACT_N), shape->tile_n);
+    double cost = 0;
 
-    resident = REGISTER_FILE / (sums + sums / 4 + OTHER_WORDS);
-    if (resident > (uint64_t)rounds * threads)
-        resident = (uint64_t)rounds * threads;
-    warps = resident / WARP;
-    loads = 16 + 10 * (shape->rows + shape->columns) / (uint32_t)sums;
-    loads = 160 + 100 * (uint64_t)(shape->rows + shape->columns) / sums;
-    return (uint64_t)rounds * shape->tile_m * shape->tile_n * loads * (warps + 4) / (warps + 1);
+    if (resident < 1)
+        resident = 1;
+    rounds = groups / (processors * resident);
+    rest = (groups % (processors * resident) + processors - 1) / processors;
+    if (rounds)
+        cost = (double)rounds * time_of(c, shape, resident);
+    if (rest)
+        cost += time_of(c, shape, rounds && rest < resident ? rest + 1 : rest);
+    return cost;
 }
 
 static const struct tile_shape *best_shape(const struct contract *c)
@@ -143,14 +176,15 @@ bool contract_fits_tiles(const struct contract *c)
 void contract_choose_tiles(struct contract *c)
 {
     const struct tile_shape *shape = best_shape(c);
+    const struct kir_tuning tuning = sched_tuning(c->e.s);
 
     c->form = CONTRACT_TILES;
     c->across = &c->b;
     c->down = &c->a;
     c->tile_m = shape->tile_m;
     c->tile_n = shape->tile_n;
-    c->tile_depth = sched_tuning(c->e.s).tile_depth;
-    c->tile_unroll = sched_tuning(c->e.s).tile_unroll;
+    c->tile_depth = tuning.tile_depth;
+    c->tile_unroll = tuning.tile_unroll;
     c->n_down = shape->rows;
     c->n_across = lane_columns(c, shape);
     c->lanes = lanes_of(c, shape);

@@ -14,6 +14,8 @@ struct contract_emitter;
 bool contract_fits_tiles(const struct contract *c);
 /* Sets the sides, the group tile, the register tile and the lanes. */
 void contract_choose_tiles(struct contract *c);
+/* Whether the group has memory for its sums beside its tiles. */
+bool tile_has_totals(const struct contract *c);
 /* Emits the sums of the group tile at row `down` and column `across` of group tiles, and all that
  * follows. */
 void tile_emit(struct contract_emitter *w, uint32_t down, uint32_t across);

@@ -10,8 +10,8 @@
  * make wide accesses of both.  Where neighbouring lanes stage neighbours along k, rows of the tile
  * are TILE_PAD longer, so that such lanes store to different banks.
  *
- * Long sums are added up in blocks.  The sums of the blocks before lie in a tile of the lane, which
- * is addressed in a way that keeps it out of the registers: they are needed once a block. */
+ * Long sums are added up in blocks.  The sums of the blocks before are needed once a block and lie
+ * in a tile too, so that the registers have room for two or more groups of a multiprocessor. */
 #include "lower/contract/contract_tile.h"
 
 #include "lower/contract/contract_emit.h"
@@ -43,7 +43,7 @@ struct tile_emitter {
     uint32_t lane;      /* I32 */
     uint32_t last_step; /* k where the last step begins; KIR_NONE: steps are masked at the end */
     uint32_t k_end;
-    uint32_t totals, totals_at; /* tile of the lane, and 0 */
+    uint32_t totals, totals_at, totals_step; /* tile of sums, the lane's first one, how far apart */
 };
 
 /* ---- small numbers ---- */
@@ -443,7 +443,7 @@ static void sum_steps(const struct tile_emitter *t, uint32_t begin, uint32_t end
 
 static uint32_t total_at(const struct tile_emitter *t, uint32_t i)
 {
-    return plus(t, t->totals_at, i);
+    return plus(t, t->totals_at, t->totals_step * i);
 }
 
 static void put_total(const struct tile_emitter *t, uint32_t i, uint32_t value)
@@ -457,13 +457,30 @@ static uint32_t get_total(const struct tile_emitter *t, uint32_t i)
                        KIR_NONE);
 }
 
+/* Declares where sums of blocks are added up: in a tile of the group where that has the memory, a
+ * row for each of a lane's sums; else in tiles of lanes, addressed from a parameter that is 0,
+ * which keeps compilers from holding them in registers. */
+static void declare_totals(struct tile_emitter *t)
+{
+    const struct contract *c = t->w->c;
+
+    if (tile_has_totals(c)) {
+        t->totals = kir_tile(t->w->m, KIR_GROUP, t->w->type, t->w->n * c->lanes);
+        t->totals_at = t->lane;
+        t->totals_step = c->lanes;
+    } else {
+        t->totals = kir_tile(t->w->m, KIR_LANE, t->w->type, t->w->n);
+        t->totals_at = sched_add_param(t->w->e->s, KIR_I32, 0);
+        t->totals_step = 1;
+    }
+}
+
 /* By blocks, whose sums are added up. */
 static void sum_blocks(struct tile_emitter *t, uint32_t *sums)
 {
     uint32_t zero_sum = sums[0], begin, end;
 
-    t->totals = kir_tile(t->w->m, KIR_LANE, t->w->type, t->w->n);
-    t->totals_at = sched_add_param(t->w->e->s, KIR_I32, 0);
+    declare_totals(t);
     for (uint32_t i = 0; i < t->w->n; i++)
         put_total(t, i, zero_sum);
     begin = kir_for(t->w->m, index_const(t->w, 0), t->k_end, SUM_BLOCK_CONTRACT);
