@@ -126,6 +126,7 @@ struct kernels_launch {
     const uint32_t *args;      /* per argument of the code, space after space: its index in
                                   frit_launch.args, KERNELS_WORKSPACE or KERNELS_DERIVED */
     uint32_t fill_phases;      /* bits of phases that do nothing but fill derived memory */
+    uint32_t brief_phases;     /* bits of phases that do a small part of the work */
     const uint64_t *words;     /* values of the code's parameters, space after space */
     const uint32_t (*grid)[3]; /* per phase: number of groups, over all spaces */
     const uint32_t *first; /* n_spaces + 1: number of groups before each space; NULL if the module's

@@ -3,7 +3,10 @@
  * of a range is one atomic word: its own thread takes units from the front, other threads from the
  * back.  When no units are left the caller closes the round and waits until no thread is inside.  A
  * thread increments `inside` before it checks whether its round is open, so either the caller sees
- * the thread, or the thread sees that the round is closed. */
+ * the thread, or the thread sees that the round is closed.
+ *
+ * Threads form a tree, the caller at its root: each one wakes those below it that sleep, so that
+ * waking many costs nobody much, and only as many as the call uses. */
 #include "exec/team.h"
 
 #include <pthread.h>
@@ -15,11 +18,18 @@
 
 #include "base/thread.h"
 
-enum { SPIN_NS = 30000, SPINS_PER_CLOCK = 64, FRACTION = 16 };
+enum { SPIN_NS = 30000, SPINS_PER_CLOCK = 64, FRACTION = 16, BRANCHES = 2 };
 
 /* A range of units of one grain: low half: the first unit not taken, high half: the end. */
 struct range {
     _Alignas(64) atomic_uint_least64_t left;
+};
+
+/* Where a thread sleeps. */
+struct bed {
+    _Alignas(64) pthread_mutex_t lock;
+    pthread_cond_t wake;
+    atomic_bool sleeps;
 };
 
 struct team_job {
@@ -30,19 +40,18 @@ struct team_job {
 };
 
 static struct team {
-    pthread_mutex_t lock; /* guards users, and sleeping */
-    pthread_cond_t wake;
+    pthread_mutex_t lock; /* guards users */
     uint32_t users;
     uint32_t n_threads; /* changed only by the call that holds the team, or by the last user */
     pthread_t threads[TEAM_MAX - 1];
     atomic_bool busy;
     atomic_bool ending;
-    atomic_uint sleepers;
     atomic_uint inside;          /* threads that may access the job */
     atomic_uint_least64_t round; /* odd: a call is running */
     struct team_job job;         /* constant while the round is open or threads are inside */
     struct range ranges[TEAM_MAX];
-} team = {.lock = PTHREAD_MUTEX_INITIALIZER, .wake = PTHREAD_COND_INITIALIZER};
+    struct bed beds[TEAM_MAX]; /* of threads that were started */
+} team = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 uint32_t team_processors(void)
 {
@@ -129,20 +138,38 @@ static bool is_new(uint64_t round, uint64_t seen)
 }
 
 /* Waits for a round other than `seen`; returns 0 if the thread is to end. */
-static uint64_t sleep_until(uint64_t seen)
+static uint64_t sleep_until(uint64_t seen, struct bed *bed)
 {
     uint64_t round;
 
-    pthread_mutex_lock(&team.lock);
-    atomic_fetch_add(&team.sleepers, 1);
+    pthread_mutex_lock(&bed->lock);
+    atomic_store(&bed->sleeps, true);
     while (!is_new(round = atomic_load(&team.round), seen) && !atomic_load(&team.ending))
-        pthread_cond_wait(&team.wake, &team.lock);
-    atomic_fetch_sub(&team.sleepers, 1);
-    pthread_mutex_unlock(&team.lock);
+        pthread_cond_wait(&bed->wake, &bed->lock);
+    atomic_store(&bed->sleeps, false);
+    pthread_mutex_unlock(&bed->lock);
     return is_new(round, seen) ? round : 0;
 }
 
-static uint64_t next_round(uint64_t seen)
+/* A thread sets `sleeps` before it looks at the round, which the waking one has opened before it
+ * looks at `sleeps`. */
+static void wake(struct bed *bed)
+{
+    if (!atomic_load(&bed->sleeps))
+        return;
+    pthread_mutex_lock(&bed->lock);
+    pthread_cond_signal(&bed->wake);
+    pthread_mutex_unlock(&bed->lock);
+}
+
+/* Those below a thread, of n. */
+static void wake_branches(uint32_t thread, uint32_t n)
+{
+    for (uint32_t i = 1; i <= BRANCHES && thread * BRANCHES + i < n; i++)
+        wake(&team.beds[thread * BRANCHES + i]);
+}
+
+static uint64_t next_round(uint64_t seen, struct bed *bed)
 {
     uint64_t end = now_ns() + SPIN_NS;
 
@@ -155,7 +182,7 @@ static uint64_t next_round(uint64_t seen)
             relax();
         }
     } while (now_ns() < end);
-    return sleep_until(seen);
+    return sleep_until(seen, bed);
 }
 
 static void *work(void *ctx)
@@ -163,10 +190,12 @@ static void *work(void *ctx)
     const uint32_t thread = (uint32_t)(uintptr_t)ctx;
     uint64_t round = 0;
 
-    while ((round = next_round(round))) {
+    while ((round = next_round(round, &team.beds[thread]))) {
         atomic_fetch_add(&team.inside, 1);
-        if (atomic_load(&team.round) == round && thread < team.job.n)
+        if (atomic_load(&team.round) == round && thread < team.job.n) {
+            wake_branches(thread, team.job.n);
             participate(thread);
+        }
         atomic_fetch_sub(&team.inside, 1);
     }
     return NULL;
@@ -175,17 +204,23 @@ static void *work(void *ctx)
 /* Starts threads until there are `n`, as far as possible. */
 static void start(uint32_t n)
 {
-    while (team.n_threads < n && thread_start(&team.threads[team.n_threads], work,
-                                              (void *)(uintptr_t)(team.n_threads + 1)) == 0)
+    while (team.n_threads < n) {
+        struct bed *bed = &team.beds[team.n_threads + 1];
+
+        (void)pthread_mutex_init(&bed->lock, NULL);
+        (void)pthread_cond_init(&bed->wake, NULL);
+        if (thread_start(&team.threads[team.n_threads], work,
+                         (void *)(uintptr_t)(team.n_threads + 1)))
+            return;
         team.n_threads++;
+    }
 }
 
 static void end_threads(void)
 {
-    pthread_mutex_lock(&team.lock);
     atomic_store(&team.ending, true);
-    pthread_cond_broadcast(&team.wake);
-    pthread_mutex_unlock(&team.lock);
+    for (uint32_t i = 1; i <= team.n_threads; i++)
+        wake(&team.beds[i]);
     while (team.n_threads > 0)
         pthread_join(team.threads[--team.n_threads], NULL);
     atomic_store(&team.ending, false);
@@ -213,16 +248,6 @@ void team_leave(void)
 }
 
 /* ---- calls ---- */
-
-static void open_round(void)
-{
-    atomic_fetch_add(&team.round, 1);
-    if (atomic_load(&team.sleepers) == 0)
-        return;
-    pthread_mutex_lock(&team.lock);
-    pthread_cond_broadcast(&team.wake);
-    pthread_mutex_unlock(&team.lock);
-}
 
 static void close_round(void)
 {
@@ -257,7 +282,8 @@ void team_for(uint32_t threads, uint64_t count, uint64_t grain, team_run run, vo
     for (uint64_t i = 0; i < n; i++)
         atomic_store_explicit(&team.ranges[i].left, range_word(units * i / n, units * (i + 1) / n),
                               memory_order_relaxed);
-    open_round();
+    atomic_fetch_add(&team.round, 1);
+    wake_branches(0, (uint32_t)n);
     participate(0);
     close_round();
     atomic_store(&team.busy, false);

@@ -30,7 +30,7 @@ static struct fuser *fuser_create(const struct kernels_device *device,
     fuser->device = device;
     fuser->schedule = schedule;
     block_init(&fuser->block);
-    if (!matcher_init(&fuser->matcher, schedule)) {
+    if (!matcher_init(&fuser->matcher, schedule, &device->target)) {
         free(fuser);
         return NULL;
     }

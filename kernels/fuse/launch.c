@@ -124,6 +124,7 @@ static bool fill_body(struct kernels_launch *out, uint32_t number)
     out->n_args = body->n_args;
     out->args = body->args;
     out->fill_phases = body->fill_phases;
+    out->brief_phases = body->brief_phases;
     out->grid = body->grid;
     out->first = body->first;
     return out->code;

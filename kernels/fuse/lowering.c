@@ -243,6 +243,7 @@ static frit_status finish_whole(struct lowering *l, const struct sched *s, frit_
     TRY(lowering_add_body(l, s, &body, err));
     TRY(add_args(l, s, body, err));
     add_derived(l, &n->derived, body);
+    body->brief_phases = n->brief_phases;
     body->n_spaces = 1;
     memcpy(body->grid, n->grid, sizeof(body->grid));
     p->workspace_bytes = n->workspace_bytes;

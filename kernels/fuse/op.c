@@ -56,7 +56,7 @@ static frit_status has_schedule(const frit_op_desc *op, bool *out, frit_err *err
         uint32_t covered;
         bool open;
 
-        st = match_block(schedules[i], &block, &covered, &open, err);
+        st = match_block(schedules[i], NULL, &block, &covered, &open, err);
         *out = covered == 1;
     }
     block_fini(&block);

@@ -105,13 +105,13 @@ static void add_library(struct program *p)
     add_candidate(p, NULL, device->library, other_candidates_class(&p->block));
 }
 
-static frit_status accepts_whole(const struct schedule *schedule, const struct block *block,
-                                 bool *out, frit_err *err)
+static frit_status accepts_whole(const struct schedule *schedule, const struct kir_target *target,
+                                 const struct block *block, bool *out, frit_err *err)
 {
     uint32_t covered;
     bool open;
 
-    TRY(match_block(schedule, block, &covered, &open, err));
+    TRY(match_block(schedule, target, block, &covered, &open, err));
     *out =
         covered == block->n_ops && (schedule->of_components || block->n_outputs <= SCHED_OUTPUTS);
     return FRIT_OK;
@@ -133,7 +133,7 @@ static frit_status choose_candidates(struct program *p, const struct schedule *f
         bool accepts = false;
 
         if (!first || strcmp(schedules[i]->name, first->name) != 0)
-            TRY(accepts_whole(schedules[i], &p->block, &accepts, err));
+            TRY(accepts_whole(schedules[i], &p->device->target, &p->block, &accepts, err));
         if (accepts)
             add_schedule(p, schedules[i]);
     }
@@ -423,8 +423,8 @@ static frit_status push_all(const struct kernels_device *device, const frit_op_d
     return block_close(block, n_ops, err);
 }
 
-static frit_status check_state(const struct schedule *schedule, const struct block *block,
-                               const struct state *saved, frit_err *err)
+static frit_status check_state(const struct kernels_device *device, const struct schedule *schedule,
+                               const struct block *block, const struct state *saved, frit_err *err)
 {
     struct state expected;
     bool accepts;
@@ -433,7 +433,7 @@ static frit_status check_state(const struct schedule *schedule, const struct blo
     if (memcmp(&expected, saved, sizeof(expected)) != 0)
         return fail(err, FRIT_INCOMPATIBLE, "%s: the program was saved for other ops",
                     schedule->name);
-    TRY(accepts_whole(schedule, block, &accepts, err));
+    TRY(accepts_whole(schedule, &device->target, block, &accepts, err));
     return accepts ? FRIT_OK
                    : fail(err, FRIT_INCOMPATIBLE, "%s: the schedule does not accept these ops",
                           schedule->name);
@@ -461,7 +461,7 @@ frit_status kernels_from_state(const struct kernels_device *device, const frit_o
     block_init(&block);
     st = push_all(device, ops, n_ops, op_stride, &block, err);
     if (!st)
-        st = check_state(schedule, &block, &saved, err);
+        st = check_state(device, schedule, &block, &saved, err);
     if (st) {
         block_fini(&block);
         return st == FRIT_NO_HOST_MEMORY ? st : FRIT_INCOMPATIBLE;

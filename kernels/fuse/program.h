@@ -27,8 +27,9 @@ struct body {
     uint32_t n_args, n_words; /* per space */
     uint32_t first_word;      /* index of its first word among the launch's */
     uint32_t *args;           /* argument numbers of the launch, space after space */
-    uint32_t *first;      /* n_spaces + 1: number of groups before each space; NULL: one space */
-    uint32_t fill_phases; /* bits of phases that fill derived memory */
+    uint32_t *first;       /* n_spaces + 1: number of groups before each space; NULL: one space */
+    uint32_t fill_phases;  /* bits of phases that fill derived memory */
+    uint32_t brief_phases; /* bits of phases that do a small part of the work */
 };
 
 /* The result of prepare: a launch without the values in `late`.  Constant except the fields that

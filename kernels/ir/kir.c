@@ -216,6 +216,17 @@ enum kir_type kir_type_at(const struct kir_module *module, uint32_t value)
     return module->failed || value == KIR_NONE ? KIR_VOID : last_phase(module)->inst[value].type;
 }
 
+bool kir_is_const(const struct kir_module *module, uint32_t value, uint64_t *bits)
+{
+    const struct kir_inst *inst;
+
+    if (module->failed || value == KIR_NONE)
+        return false;
+    inst = &last_phase(module)->inst[value];
+    *bits = inst->imm;
+    return inst->op == KIR_const;
+}
+
 /* The level of what comes next: after what opens one deeper, after what closes one less. */
 static uint8_t next_level(const struct kir_phase *phase)
 {

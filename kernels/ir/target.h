@@ -46,8 +46,11 @@ struct kir_target {
     bool atomic_f32;
     uint32_t team; /* threads that hold a fragment together: lanes of a team are these times lanes
                       of a thread */
-    bool copies;   /* memory to tiles while lanes go on: tcopy */
-    uint32_t n_shapes; /* 0: the device multiplies no fragments */
+    bool reuses_tiles;       /* tiles that are never used at the same time share memory */
+    bool copies;             /* memory to tiles while lanes go on: tcopy */
+    uint32_t fragment_bytes; /* of group tiles where fragments are multiplied: few groups at a time
+                                are enough there; 0: group_bytes */
+    uint32_t n_shapes;       /* 0: the device multiplies no fragments */
     struct kir_fragment_shape shapes[KIR_SHAPES];
     uint32_t store_bytes; /* the least that is stored without touching its neighbours */
     struct kir_tuning tuning;

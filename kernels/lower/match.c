@@ -10,9 +10,10 @@
 
 /* ---- life ---- */
 
-bool matcher_init(struct matcher *matcher, const struct schedule *schedule)
+bool matcher_init(struct matcher *matcher, const struct schedule *schedule,
+                  const struct kir_target *target)
 {
-    *matcher = (struct matcher){.schedule = schedule};
+    *matcher = (struct matcher){.schedule = schedule, .target = target};
     matcher->state = calloc(1, schedule->state_bytes + 1u);
     return matcher->state != NULL;
 }
@@ -201,11 +202,11 @@ void matcher_push(struct matcher *matcher, const struct block *block)
     m->fits = outputs_fit(m) && extents_follow(m, block) && m->schedule->fits(m, block);
 }
 
-frit_status match_block(const struct schedule *schedule, const struct block *block,
-                        uint32_t *covered, bool *open, frit_err *err)
+frit_status match_block(const struct schedule *schedule, const struct kir_target *target,
+                        const struct block *block, uint32_t *covered, bool *open, frit_err *err)
 {
     struct matcher m;
-    bool no_memory = !matcher_init(&m, schedule);
+    bool no_memory = !matcher_init(&m, schedule, target);
 
     *covered = 0;
     *open = false;

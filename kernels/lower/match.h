@@ -7,6 +7,7 @@
 
 #include <frit/op_table.h>
 
+#include "ir/target.h"
 #include "lower/block/block.h"
 
 /* Values that may be live at once: about as many as a kernel keeps in registers.  A schedule of
@@ -19,7 +20,8 @@ struct schedule;
 
 struct matcher {
     const struct schedule *schedule;
-    uint32_t n_ops; /* matched: a prefix of the block's ops */
+    const struct kir_target *target; /* NULL: what holds for every target */
+    uint32_t n_ops;                  /* matched: a prefix of the block's ops */
     bool closed;
     bool no_memory;              /* an allocation failed; `closed` is true then */
     bool fits;                   /* one program can cover the n_ops ops */
@@ -39,7 +41,8 @@ struct matcher {
 };
 
 /* A matcher without ops.  Returns false if out of memory. */
-bool matcher_init(struct matcher *matcher, const struct schedule *schedule);
+bool matcher_init(struct matcher *matcher, const struct schedule *schedule,
+                  const struct kir_target *target);
 void matcher_fini(struct matcher *matcher);
 /* Removes all ops; the next block may be another one. */
 void matcher_reset(struct matcher *matcher);
@@ -49,7 +52,7 @@ void matcher_push(struct matcher *matcher, const struct block *block);
 
 /* *covered: the largest number of the block's first ops that one program can cover, or 0.  *open:
  * the schedule accepted all ops and might accept more.  Fails only if out of memory. */
-frit_status match_block(const struct schedule *schedule, const struct block *block,
-                        uint32_t *covered, bool *open, frit_err *err);
+frit_status match_block(const struct schedule *schedule, const struct kir_target *target,
+                        const struct block *block, uint32_t *covered, bool *open, frit_err *err);
 
 #endif

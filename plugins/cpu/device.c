@@ -47,6 +47,13 @@ frit_status device_enumerate(void *self, frit_device_info *out, uint64_t stride,
     return FRIT_OK;
 }
 
+/* Packed operands lie in panels as wide as the vectors that are computed at a time, so that a panel
+ * is read in order; at least the smallest group. */
+static uint32_t pack_lanes(enum tile_level level)
+{
+    return level >= TILE_AVX512 ? 32 : 16;
+}
+
 /* Interpreted loops are fast over many lanes, whatever caches hold.  Lanes change no bits. */
 static void choose_for_interpreter(struct kir_target *target)
 {
@@ -74,6 +81,7 @@ static struct kir_target target_of(const struct instance *instance)
         .exact_div = true,
         .denormals = true,
         .store_bytes = 1,
+        .tuning = {.pack_lanes = pack_lanes(instance->level)},
     };
 
     if (instance->jit.mode == JIT_NEVER)

@@ -189,15 +189,20 @@ static void run_groups(void *ctx, uint64_t first, uint64_t end, uint32_t thread)
         atomic_fetch_add(run->outside, outside);
 }
 
-/* Estimates how long a phase takes on one thread: the larger of two estimates, by the bytes and
- * flops of the launch and by the instructions of the code. */
-static uint64_t estimate_ns(const struct kernels_launch *made, uint64_t groups,
-                            const struct phase_code *phase)
+static uint64_t groups_of(const uint32_t *grid)
 {
-    uint64_t launch = (made->bytes / BYTES_PER_NS + made->flops / FLOPS_PER_NS) / made->n_bodies;
-    uint64_t code = groups * phase->work / WORK_PER_NS;
+    return (uint64_t)grid[0] * grid[1] * grid[2];
+}
 
-    return launch > code ? launch : code;
+/* Estimates how long a phase takes on one thread: the larger of two estimates, by the bytes and
+ * flops of the launch, which a brief phase has little of, and by the instructions of the code. */
+static uint64_t estimate_ns(const struct kernels_launch *made, uint32_t phase)
+{
+    const struct module_code *code = made->code;
+    uint64_t launch = (made->bytes / BYTES_PER_NS + made->flops / FLOPS_PER_NS) / made->n_bodies;
+    uint64_t work = groups_of(made->grid[phase]) * code->phases[phase].work / WORK_PER_NS;
+
+    return work > launch || made->brief_phases >> phase & 1 ? work : launch;
 }
 
 static void run_phase(const struct instance *instance, const struct phase_run *run, uint64_t groups,
@@ -213,11 +218,6 @@ static void run_phase(const struct instance *instance, const struct phase_run *r
     grain = groups / (ns / GRAIN_NS);
     instance->exec->parallel_for(instance->plug.host->self, groups, grain ? grain : 1, part,
                                  (void *)(uintptr_t)run);
-}
-
-static uint64_t groups_of(const uint32_t *grid)
-{
-    return (uint64_t)grid[0] * grid[1] * grid[2];
 }
 
 /* Whether stores should bypass the caches: the launch writes several times as much as the L2 caches
@@ -274,7 +274,7 @@ static uint64_t run_phases(const struct launcher *launcher, const frit_launch *l
         for (uint32_t t = 0; run.non_temporal && t < instance->threads; t++)
             object_begin(run.code, run.scratch[t]);
         if (groups > 0)
-            run_phase(instance, &run, groups, estimate_ns(made, groups, &code->phases[i]));
+            run_phase(instance, &run, groups, estimate_ns(made, i));
         for (uint32_t t = 0; run.non_temporal && t < instance->threads; t++)
             object_finish(run.code, run.scratch[t]);
     }
@@ -313,7 +313,7 @@ static const struct object *choose_code(const frit_launch *launch,
     uint64_t ns = 0;
 
     for (uint32_t i = 0; i < made->n_phases; i++)
-        ns += estimate_ns(made, groups_of(made->grid[i]), &code->phases[i]);
+        ns += estimate_ns(made, i);
     ns = interpreted_ns(code->instance, made, ns);
     if (FRIT_HAS(launch, frit_launch, flags) && launch->flags & FRIT_LAUNCH_TRIAL)
         ns = MODULE_BEST;

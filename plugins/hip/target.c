@@ -14,6 +14,28 @@ enum { SLAB_BYTES = 64 };
 
 enum { EXCHANGE_BYTES = 8 /* of shared memory, for a lane of those that exchange values */ };
 
+/* An old runtime does not know the larger number. */
+static uint32_t most_shared_bytes(const struct adapter *adapter)
+{
+    const int plain = adapter->attributes[ATTRIBUTE_SHARED_BYTES],
+              most = adapter->attributes[ATTRIBUTE_MOST_SHARED_BYTES];
+
+    return (uint32_t)(most > plain ? most : plain);
+}
+
+enum { FRAGMENTS_MAJOR = 8 /* of the compute capability: mma.sync for BF16, cp.async */ };
+
+static void add_fragments(const struct adapter *adapter, struct kir_target *out)
+{
+    static const uint32_t dtypes[] = {FRIT_F16, FRIT_BF16};
+
+    out->team = (uint32_t)adapter->attributes[ATTRIBUTE_WARP_SIZE];
+    out->copies = true;
+    out->fragment_bytes = most_shared_bytes(adapter);
+    for (uint32_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++)
+        out->shapes[out->n_shapes++] = (struct kir_fragment_shape){16, 16, 16, dtypes[i], FRIT_F32};
+}
+
 void target_fill_text(const struct adapter *adapter, struct ctext_target *out)
 {
     const uint32_t threads = (uint32_t)adapter->attributes[ATTRIBUTE_MAX_THREADS];
@@ -22,7 +44,7 @@ void target_fill_text(const struct adapter *adapter, struct ctext_target *out)
         .dialect = vendor.dialect,
         .max_threads = threads < MAX_THREADS ? 256 : MAX_THREADS,
         .warp = (uint32_t)adapter->attributes[ATTRIBUTE_WARP_SIZE],
-        .shared_bytes = (uint32_t)adapter->attributes[ATTRIBUTE_SHARED_BYTES],
+        .shared_bytes = most_shared_bytes(adapter),
         .value_bytes = TARGET_VALUE_WORDS * sizeof(uint64_t),
     };
 }
@@ -51,5 +73,8 @@ void target_fill_kernels(const struct adapter *adapter, struct kir_target *out)
         .denormals = true,
         .atomic_f32 = true,
         .store_bytes = 1,
+        .reuses_tiles = true,
     };
+    if (vendor.dialect == CTEXT_CUDA && adapter->attributes[ATTRIBUTE_MAJOR] >= FRAGMENTS_MAJOR)
+        add_fragments(adapter, out);
 }

@@ -21,8 +21,9 @@ struct product_library;
 
 /* Device attributes that the driver reads. */
 enum attribute {
-    ATTRIBUTE_MAX_THREADS,  /* of a block */
-    ATTRIBUTE_SHARED_BYTES, /* of a block */
+    ATTRIBUTE_MAX_THREADS,       /* of a block */
+    ATTRIBUTE_SHARED_BYTES,      /* of a block */
+    ATTRIBUTE_MOST_SHARED_BYTES, /* likewise, for kernels that request it */
     ATTRIBUTE_WARP_SIZE,
     ATTRIBUTE_MULTIPROCESSORS,
     ATTRIBUTE_INTEGRATED, /* shares the host's memory */

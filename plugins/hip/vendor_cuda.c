@@ -102,6 +102,7 @@ const struct vendor vendor = {
         {
             [ATTRIBUTE_MAX_THREADS] = 1,
             [ATTRIBUTE_SHARED_BYTES] = 8,
+            [ATTRIBUTE_MOST_SHARED_BYTES] = 97,
             [ATTRIBUTE_WARP_SIZE] = 10,
             [ATTRIBUTE_MULTIPROCESSORS] = 16,
             [ATTRIBUTE_INTEGRATED] = 18,

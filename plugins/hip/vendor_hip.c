@@ -126,6 +126,7 @@ const struct vendor vendor = {
         {
             [ATTRIBUTE_MAX_THREADS] = 56,
             [ATTRIBUTE_SHARED_BYTES] = 74,
+            [ATTRIBUTE_MOST_SHARED_BYTES] = 74,
             [ATTRIBUTE_WARP_SIZE] = 87,
             [ATTRIBUTE_MULTIPROCESSORS] = 63,
             [ATTRIBUTE_INTEGRATED] = 16,

@@ -11,12 +11,23 @@
 #include "plugin.h"
 
 /* Optional extensions, enabled where a device has them. */
-enum { EXT_ATOMIC_FLOAT, EXT_BUDGET, EXT_CLOCK, EXT_PCI, EXT_SUBGROUP_SIZE, N_EXTENSIONS };
+enum {
+    EXT_ATOMIC_FLOAT,
+    EXT_BFLOAT16,
+    EXT_BUDGET,
+    EXT_CLOCK,
+    EXT_MATRIX,
+    EXT_PCI,
+    EXT_SUBGROUP_SIZE,
+    N_EXTENSIONS
+};
 
 static const char *const extension_names[N_EXTENSIONS] = {
     [EXT_ATOMIC_FLOAT] = VK_EXT_SHADER_ATOMIC_FLOAT_EXTENSION_NAME,
+    [EXT_BFLOAT16] = VK_KHR_SHADER_BFLOAT16_EXTENSION_NAME,
     [EXT_BUDGET] = VK_EXT_MEMORY_BUDGET_EXTENSION_NAME,
     [EXT_CLOCK] = VK_EXT_CALIBRATED_TIMESTAMPS_EXTENSION_NAME,
+    [EXT_MATRIX] = VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME,
     [EXT_PCI] = VK_EXT_PCI_BUS_INFO_EXTENSION_NAME,
     [EXT_SUBGROUP_SIZE] = VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME,
 };
@@ -155,6 +166,8 @@ static void *link_chain(struct features *features, const bool found[N_EXTENSIONS
 
     features->subgroup.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES;
     features->atomic.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_ATOMIC_FLOAT_FEATURES_EXT;
+    features->matrix.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR;
+    features->bfloat16.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_BFLOAT16_FEATURES_KHR;
     features->v12.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES;
     features->v11.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES;
     features->core.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2;
@@ -165,6 +178,14 @@ static void *link_chain(struct features *features, const bool found[N_EXTENSIONS
     if (found[EXT_ATOMIC_FLOAT]) {
         features->atomic.pNext = next;
         next = &features->atomic;
+    }
+    if (found[EXT_MATRIX]) {
+        features->matrix.pNext = next;
+        next = &features->matrix;
+    }
+    if (found[EXT_BFLOAT16]) {
+        features->bfloat16.pNext = next;
+        next = &features->bfloat16;
     }
     features->v12.pNext = next;
     features->v11.pNext = &features->v12;
@@ -181,7 +202,10 @@ static void read_features(const struct instance *instance, const bool found[N_EX
 #define VULKAN_CORE_FEATURE(name) out->features.core.features.name = all.core.features.name;
 #define VULKAN_FEATURE(member, name, TYPE, struct, OTHER_TYPE, other_struct) \
     out->features.member.name = all.member.name;
+#define VULKAN_MATRIX_FEATURE VULKAN_FEATURE
 #include "features.def"
+    out->has_matrices = found[EXT_MATRIX];
+    out->has_bfloat16 = found[EXT_BFLOAT16];
     out->has_subgroup_control = found[EXT_SUBGROUP_SIZE];
     out->has_atomic_float = found[EXT_ATOMIC_FLOAT];
 }
@@ -189,9 +213,69 @@ static void read_features(const struct instance *instance, const bool found[N_EX
 const void *adapter_features(struct adapter *adapter)
 {
     const bool found[N_EXTENSIONS] = {[EXT_SUBGROUP_SIZE] = adapter->has_subgroup_control,
-                                      [EXT_ATOMIC_FLOAT] = adapter->has_atomic_float};
+                                      [EXT_ATOMIC_FLOAT] = adapter->has_atomic_float,
+                                      [EXT_MATRIX] = adapter->has_matrices,
+                                      [EXT_BFLOAT16] = adapter->has_bfloat16};
 
     return link_chain(&adapter->features, found);
+}
+
+/* ---- matrices ---- */
+
+/* The dtype of elements; FRIT_DTYPE_LIMIT: none that kernels have matrices of. */
+static uint32_t element_dtype(VkComponentTypeKHR type)
+{
+    switch ((uint32_t)type) {
+    case VK_COMPONENT_TYPE_FLOAT16_KHR:
+        return FRIT_F16;
+    case VK_COMPONENT_TYPE_FLOAT32_KHR:
+        return FRIT_F32;
+    case VK_COMPONENT_TYPE_BFLOAT16_KHR:
+        return FRIT_BF16;
+    default:
+        return FRIT_DTYPE_LIMIT;
+    }
+}
+
+/* Adds a shape with sums of 32 bits, if the list has room. */
+static void add_shape(struct adapter *out, const VkCooperativeMatrixPropertiesKHR *shape)
+{
+    const uint32_t dtype = element_dtype(shape->AType);
+
+    if (shape->scope != VK_SCOPE_SUBGROUP_KHR || shape->BType != shape->AType ||
+        shape->ResultType != shape->CType || shape->saturatingAccumulation ||
+        (dtype != FRIT_F16 && dtype != FRIT_BF16) || element_dtype(shape->CType) != FRIT_F32 ||
+        out->n_shapes == KIR_SHAPES)
+        return;
+    out->shapes[out->n_shapes++] = (struct kir_fragment_shape){
+        shape->MSize, shape->NSize, shape->KSize, .dtype = dtype, .sum = FRIT_F32};
+}
+
+/* Lists the shapes of matrices; none where the option forbids them. */
+static frit_status read_shapes(const struct instance *instance, struct adapter *out, frit_err *err)
+{
+    VkCooperativeMatrixPropertiesKHR *all;
+    uint32_t n = 0;
+    VkResult result;
+
+    if (!out->features.matrix.cooperativeMatrix || !out->features.v12.vulkanMemoryModel ||
+        !instance->api.GetPhysicalDeviceCooperativeMatrixPropertiesKHR ||
+        instance->options.no_matrices)
+        return FRIT_OK;
+    result = instance->api.GetPhysicalDeviceCooperativeMatrixPropertiesKHR(out->handle, &n, NULL);
+    if (result < 0)
+        return vulkan_fail(instance, err, result, "reading the matrices of a device");
+    all = vulkan_alloc(instance, (n + 1) * sizeof *all);
+    if (!all)
+        return plug_fail(&instance->plug, err, FRIT_NO_HOST_MEMORY,
+                         "no memory to read the matrices of a device");
+    for (uint32_t i = 0; i < n; i++)
+        all[i].sType = VK_STRUCTURE_TYPE_COOPERATIVE_MATRIX_PROPERTIES_KHR;
+    result = instance->api.GetPhysicalDeviceCooperativeMatrixPropertiesKHR(out->handle, &n, all);
+    for (uint32_t i = 0; i < n && result >= 0; i++)
+        add_shape(out, &all[i]);
+    vulkan_free(instance, all);
+    return FRIT_OK;
 }
 
 /* ---- memory ---- */
@@ -383,6 +467,9 @@ frit_status adapter_read(const struct instance *instance, VkPhysicalDevice handl
     read_features(instance, found, out);
     read_properties(instance, found, out);
     read_memory(instance, found, out);
+    status = read_shapes(instance, out, err);
+    if (status)
+        return status;
     if (missing_requirement(out))
         mark_unusable(out, missing_requirement(out));
     return FRIT_OK;

@@ -9,6 +9,8 @@
 #include <frit/backend.h>
 #include <frit/status.h>
 
+#include "ir/target.h"
+
 #include "api.h"
 
 struct instance;
@@ -21,6 +23,8 @@ struct features {
     VkPhysicalDeviceVulkan12Features v12;
     VkPhysicalDeviceSubgroupSizeControlFeatures subgroup;
     VkPhysicalDeviceShaderAtomicFloatFeaturesEXT atomic;
+    VkPhysicalDeviceCooperativeMatrixFeaturesKHR matrix;
+    VkPhysicalDeviceShaderBfloat16FeaturesKHR bfloat16;
 };
 
 /* Where a buffer's memory lies and whether the host maps it. */
@@ -52,6 +56,8 @@ struct adapter {
     VkPhysicalDeviceLimits limits;
     VkPhysicalDeviceVulkan12Properties vulkan12; /* driver ID, float controls */
     struct features features; /* the features that are enabled when the driver creates the device */
+    bool has_matrices;        /* VK_KHR_cooperative_matrix */
+    bool has_bfloat16;        /* VK_KHR_shader_bfloat16 */
     bool has_subgroup_control; /* VK_EXT_subgroup_size_control */
     bool has_atomic_float;     /* VK_EXT_shader_atomic_float */
     bool has_memory_budget;    /* VK_EXT_memory_budget */
@@ -59,7 +65,9 @@ struct adapter {
     uint32_t subgroup_size;    /* required of pipelines with subgroups; 0: none may use them */
     uint32_t max_subgroups;    /* of a workgroup, if `subgroup_size` is required */
     uint32_t n_extensions;
-    const char *extensions[5]; /* enabled when the driver creates the device */
+    uint32_t n_shapes; /* of the matrices that a subgroup multiplies */
+    struct kir_fragment_shape shapes[KIR_SHAPES];
+    const char *extensions[7]; /* enabled when the driver creates the device */
 };
 
 /* Reads everything about a physical device.  For a device that cannot be used it sets `reason`,

@@ -73,25 +73,37 @@ static const struct feature {
     const char *name;
     size_t offset; /* of its VkBool32 in struct adapter */
     struct feature_source sources[2];
+    bool is_optional;
 } feature_rows[] = {
 #define SOURCE(TYPE, type, member)                                                         \
     {                                                                                      \
         VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_##TYPE, offsetof(VkPhysicalDevice##type, member) \
     }
-#define VULKAN_CORE_FEATURE(name)                           \
-    {#name,                                                 \
-     offsetof(struct adapter, features.core.features.name), \
-     {SOURCE(FEATURES_2, Features2, features.name),         \
-      SOURCE(FEATURES_2, Features2, features.name)}},
+#define VULKAN_CORE_FEATURE(name)                                                                  \
+    {#name,                                                                                        \
+     offsetof(struct adapter, features.core.features.name),                                        \
+     {SOURCE(FEATURES_2, Features2, features.name), SOURCE(FEATURES_2, Features2, features.name)}, \
+     false},
 #define VULKAN_FEATURE(member, name, TYPE, type, OTHER_TYPE, other_type) \
     {#name,                                                              \
      offsetof(struct adapter, features.member.name),                     \
-     {SOURCE(TYPE, type, name), SOURCE(OTHER_TYPE, other_type, name)}},
+     {SOURCE(TYPE, type, name), SOURCE(OTHER_TYPE, other_type, name)},   \
+     false},
+#define VULKAN_MATRIX_FEATURE(member, name, TYPE, type, OTHER_TYPE, other_type) \
+    {#name,                                                                     \
+     offsetof(struct adapter, features.member.name),                            \
+     {SOURCE(TYPE, type, name), SOURCE(OTHER_TYPE, other_type, name)},          \
+     true},
 #include "features.def"
 #undef SOURCE
 };
 
-static VkBool32 bool_at(const void *structure, size_t offset)
+static VkBool32 *bool_at(void *structure, size_t offset)
+{
+    return (VkBool32 *)(void *)((char *)structure + offset);
+}
+
+static bool is_set(const void *structure, size_t offset)
 {
     return *(const VkBool32 *)(const void *)((const char *)structure + offset);
 }
@@ -102,13 +114,14 @@ static bool is_enabled(const struct feature *feature, const VkBaseInStructure *c
     for (; chain; chain = chain->pNext)
         for (size_t i = 0; i < sizeof feature->sources / sizeof *feature->sources; i++)
             if (feature->sources[i].type == chain->sType &&
-                bool_at(chain, feature->sources[i].offset))
+                is_set(chain, feature->sources[i].offset))
                 return true;
     return false;
 }
 
-/* FRIT_UNSUPPORTED unless every feature of features.def that the physical device has is enabled.
- * The properties from enumerate, and compiled kernels, assume that it is. */
+/* FRIT_UNSUPPORTED unless every feature of features.def that the physical device has is enabled,
+ * but for those of matrices.  The properties from enumerate, and compiled kernels, assume that it
+ * is. */
 static frit_status check_features(const struct device *device, const VkBaseInStructure *chain,
                                   frit_err *err)
 {
@@ -116,12 +129,17 @@ static frit_status check_features(const struct device *device, const VkBaseInStr
     if (chain->sType != VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2)
         return plug_fail(&device->instance->plug, err, FRIT_INVALID,
                          "'vk.features' is not a VkPhysicalDeviceFeatures2");
-    for (size_t i = 0; i < sizeof feature_rows / sizeof *feature_rows; i++)
-        if (bool_at(device->adapter, feature_rows[i].offset) &&
-            !is_enabled(&feature_rows[i], chain))
+    for (size_t i = 0; i < sizeof feature_rows / sizeof *feature_rows; i++) {
+        VkBool32 *has = bool_at(&device->adopted->adapter, feature_rows[i].offset);
+
+        if (!*has || is_enabled(&feature_rows[i], chain))
+            continue;
+        if (!feature_rows[i].is_optional)
             return plug_fail(&device->instance->plug, err, FRIT_UNSUPPORTED,
                              "'vk.device' was created without %s, which %s has",
                              feature_rows[i].name, device->adapter->name);
+        *has = false;
+    }
     return FRIT_OK;
 }
 

@@ -7,6 +7,8 @@
 #define VK_NO_PROTOTYPES
 #include <vulkan/vulkan.h>
 
+#include "later.h"
+
 struct global_api {
     PFN_vkGetInstanceProcAddr GetInstanceProcAddr;
 #define VULKAN_GLOBAL(name) PFN_vk##name name;
@@ -16,6 +18,7 @@ struct global_api {
 struct instance_api {
 #define VULKAN_INSTANCE(name) PFN_vk##name name;
 #define VULKAN_DEBUG(name)    PFN_vk##name name;
+#define VULKAN_MATRIX(name)   PFN_vk##name name;
 #include "syms.def"
 };
 

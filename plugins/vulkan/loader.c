@@ -73,6 +73,7 @@ const char *loader_load_instance(struct instance *instance)
 #define VULKAN_DEBUG(name) \
     instance->api.name =   \
         (PFN_vk##name)instance->global.GetInstanceProcAddr(instance->handle, "vk" #name);
+#define VULKAN_MATRIX VULKAN_DEBUG
 #include "syms.def"
     return missing;
 }

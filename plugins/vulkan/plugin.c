@@ -73,7 +73,7 @@ static frit_status configure(void *opened, const frit_host_options *table, frit_
     struct options *out = &instance->options;
     const frit_host_root *host = instance->plug.host;
     frit_str staging = {0};
-    uint32_t validate = 0;
+    uint32_t validate = 0, matrices = 1;
     frit_status status = table->get_str(host->self, FRIT_STR("loader"), &out->loader, err);
 
     instance->cache =
@@ -84,6 +84,9 @@ static frit_status configure(void *opened, const frit_host_options *table, frit_
         status = table->get_str(host->self, FRIT_STR("dump"), &out->dump, err);
     if (!status)
         status = table->get_bool(host->self, FRIT_STR("validate"), &validate, err);
+    if (!status)
+        status = table->get_bool(host->self, FRIT_STR("matrices"), &matrices, err);
+    out->no_matrices = !matrices;
     out->force_staging = plug_is(staging, FRIT_STR("force"));
     out->validate = validate != 0;
     return status;
@@ -167,6 +170,13 @@ static const frit_option options[] = {
         .default_value = FRIT_STR_INIT(""),
         .meaning =
             FRIT_STR_INIT("folder to write the SPIR-V of each compiled kernel to; empty: none"),
+    },
+    {
+        .struct_size = sizeof(frit_option),
+        .type = FRIT_OPTION_BOOL,
+        .name = FRIT_STR_INIT("matrices"),
+        .default_value = FRIT_STR_INIT("yes"),
+        .meaning = FRIT_STR_INIT("multiply matrices with the device's units for that"),
     },
     {
         .struct_size = sizeof(frit_option),

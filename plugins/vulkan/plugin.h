@@ -22,6 +22,7 @@ struct options {
     frit_str loader;    /* file name of the Vulkan loader */
     bool validate;      /* enables the validation layers */
     bool force_staging; /* device memory is never mapped */
+    bool no_matrices;   /* kernels multiply no matrices by the device's units for that */
     frit_str dump;      /* folder to which compiled SPIR-V modules are written; empty: none */
 };
 

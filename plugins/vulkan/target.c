@@ -3,6 +3,8 @@
  * adapter. */
 #include "target.h"
 
+#include <frit/types.h>
+
 #include "emit/spirv/spirv.h"
 #include "ir/target.h"
 
@@ -77,6 +79,17 @@ static void fill_floats(const struct adapter *adapter, struct spirv_target *out)
         out->round_even32 = out->round_even64 = false;
 }
 
+static void fill_matrices(const struct adapter *adapter, struct spirv_target *out)
+{
+    const struct features *features = &adapter->features;
+
+    out->matrices = adapter->subgroup_size && adapter->n_shapes &&
+                    features->matrix.cooperativeMatrix && features->v12.vulkanMemoryModel;
+    out->matrices_f16 = out->matrices && features->v12.shaderFloat16;
+    out->matrices_bf16 = out->matrices && features->bfloat16.shaderBFloat16Type &&
+                         features->bfloat16.shaderBFloat16CooperativeMatrix;
+}
+
 void target_fill_spirv(const struct adapter *adapter, struct spirv_target *out)
 {
     const VkPhysicalDeviceLimits *limits = &adapter->limits;
@@ -93,6 +106,7 @@ void target_fill_spirv(const struct adapter *adapter, struct spirv_target *out)
         .atomic_i64 = adapter->features.v12.shaderBufferInt64Atomics,
         .atomic_f32 = adapter->features.atomic.shaderBufferFloat32AtomicAdd,
     };
+    fill_matrices(adapter, out);
     if (adapter->subgroup_size)
         out->max_threads =
             min_u32(out->max_threads, adapter->subgroup_size * adapter->max_subgroups);
@@ -118,6 +132,17 @@ uint32_t target_max_lanes(const struct adapter *adapter)
 static bool has_fused_fma(const struct adapter *adapter)
 {
     return adapter->vulkan12.driverID == VK_DRIVER_ID_NVIDIA_PROPRIETARY;
+}
+
+/* The adapter's shapes with elements that the target takes. */
+static void fill_shapes(const struct adapter *adapter, const struct spirv_target *target,
+                        struct kir_target *out)
+{
+    out->team = target->matrices ? target->subgroup : 0;
+    out->fragment_bytes = target->matrices ? target->shared_bytes : 0;
+    for (uint32_t i = 0; i < adapter->n_shapes; i++)
+        if (adapter->shapes[i].dtype == FRIT_BF16 ? target->matrices_bf16 : target->matrices_f16)
+            out->shapes[out->n_shapes++] = adapter->shapes[i];
 }
 
 void target_fill_kernels(const struct adapter *adapter, const struct spirv_target *target,
@@ -148,4 +173,5 @@ void target_fill_kernels(const struct adapter *adapter, const struct spirv_targe
         .atomic_f32 = target->atomic_f32,
         .store_bytes = 1,
     };
+    fill_shapes(adapter, target, out);
 }

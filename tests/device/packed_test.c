@@ -11,6 +11,7 @@
 static const uint32_t types[] = {FRIT_F8E4M3, FRIT_F8E5M2, FRIT_F4E2M1, FRIT_Q8, FRIT_Q4, FRIT_Q2};
 enum { N_TYPES = sizeof(types) / sizeof(types[0]) };
 
+enum { ODD = 4 };
 enum { ROWS = 3, COLUMNS = 37, MAX_BYTES = ROWS * COLUMNS };
 
 static bool staging;
@@ -29,6 +30,23 @@ static void open_device(struct rig *rig)
     if (frit_host_open(&params, &rig->host, &err) ||
         frit_device_open(rig->host, name ? name : "cpu:0", &rig->dev, &err))
         fail_msg("%s", err.text);
+}
+
+/* Odd sizes, ODD of the products, are not computed with packed weights: their ops run one by one.
+ */
+static void close_device(struct rig *rig)
+{
+    frit_err err = {.struct_size = sizeof(err)};
+    frit_stats stats;
+
+    if (frit_sync_all(rig->dev, &err))
+        fail_msg("%s", err.text);
+    stats = rig_stats(rig);
+    assert_int_equal(stats.fallbacks_device, 0);
+    assert_in_range(stats.fallbacks_ops, 0, ODD);
+    assert_int_equal(stats.buffers_now, 0);
+    frit_device_close(rig->dev);
+    frit_host_close(rig->host);
 }
 
 static uint64_t bytes_of(uint32_t dtype)
@@ -161,6 +179,126 @@ static void test_files(void **unused)
     rig_close(&rig);
 }
 
+/* ---- products ---- */
+
+/* x [m, k] times w: [k, n], or `turned` [n, k]; blocks of w's dims; rank 0: one scale. */
+struct product {
+    int64_t m, n, k;
+    bool turned;
+    int64_t block[2];
+};
+
+static const struct product products[] = {
+    {1, 64, 128, false, {32, 1}},  {1, 64, 128, true, {1, 32}},  {3, 40, 96, false, {32, 1}},
+    {5, 40, 96, true, {1, 32}},    {9, 24, 64, false, {1, 8}},   {2, 24, 64, true, {8, 64}},
+    {33, 48, 64, false, {16, 16}}, {33, 48, 64, true, {16, 16}}, {4, 32, 640, false, {640, 1}},
+    {4, 32, 640, true, {1, 640}},  {2, 20, 320, true, {0, 0}},   {2, 20, 320, false, {0, 0}},
+    {3, 7, 45, false, {32, 1}},    {3, 7, 45, true, {1, 32}},    {1, 9, 33, true, {4, 7}},
+    {7, 1, 64, false, {32, 1}},    {7, 1, 64, true, {1, 32}},    {1, 4, 2048, true, {1, 128}}};
+enum { N_PRODUCTS = sizeof(products) / sizeof(products[0]) };
+
+struct packed_weights {
+    unsigned char *bytes;
+    float *scales;
+    int64_t dims[2], blocks[2];
+};
+
+static void make_weights(const struct product *p, uint32_t dtype, struct packed_weights *out)
+{
+    int64_t bytes, n;
+
+    *out = (struct packed_weights){.dims = {p->turned ? p->n : p->k, p->turned ? p->k : p->n}};
+    for (int d = 0; d < 2; d++)
+        out->blocks[d] = p->block[d] ? (out->dims[d] + p->block[d] - 1) / p->block[d] : 1;
+    bytes = (int64_t)frit_storage_bytes(dtype, out->dims[0] * out->dims[1]);
+    out->bytes = malloc((size_t)bytes);
+    assert_non_null(out->bytes);
+    for (int64_t i = 0; i < bytes; i++) /* no NaN among those of 8 bits */
+        out->bytes[i] = (unsigned char)(i * 37 + i / 11 * 5 + p->m) & 0xbb;
+    n = out->blocks[0] * out->blocks[1];
+    out->scales = malloc((size_t)n * sizeof(float));
+    assert_non_null(out->scales);
+    for (int64_t i = 0; i < n; i++)
+        out->scales[i] = (float)(i % 7 + 1) / 16;
+}
+
+static double weight(const struct product *p, const struct packed_weights *w, uint32_t dtype,
+                     int64_t k, int64_t n)
+{
+    const int64_t row = p->turned ? n : k, column = p->turned ? k : n;
+    const int64_t block = p->block[0] ? row / p->block[0] * w->blocks[1] + column / p->block[1] : 0;
+
+    return element(dtype, w->bytes, (int)(row * w->dims[1] + column)) * (double)w->scales[block];
+}
+
+static frit_tensor *multiply(struct rig *rig, const struct product *p, uint32_t dtype,
+                             const struct packed_weights *w, frit_tensor *x, frit_tensor *bias)
+{
+    const bool is_one = !p->block[0];
+    const frit_dims dims = FRIT_SHAPE(w->dims[0], w->dims[1]);
+    const frit_dims blocks = is_one ? FRIT_RANK0 : FRIT_SHAPE(w->blocks[0], w->blocks[1]);
+    const frit_dims block = is_one ? FRIT_RANK0 : FRIT_SHAPE(p->block[0], p->block[1]);
+    frit_tensor *packed = frit_from_host(rig->dev, dtype, dims, w->bytes,
+                                         frit_storage_bytes(dtype, w->dims[0] * w->dims[1]));
+    frit_tensor *scales = rig_tensor(rig, blocks, w->scales), *y;
+
+    y = frit_dequantize(frit_take(packed), frit_take(scales), NULL, .block = block);
+    if (p->turned)
+        y = frit_transpose(frit_take(y), 0, 1);
+    y = frit_matmul(x, frit_take(y));
+    return frit_relu(frit_take(frit_add(frit_take(y), bias)));
+}
+
+static void check_product(struct rig *rig, const struct product *p, uint32_t dtype)
+{
+    struct packed_weights w;
+    float *x = rig_numbers((uint64_t)(p->m * p->k)), *bias = rig_numbers((uint64_t)p->n), *y;
+    frit_tensor *tx = rig_tensor(rig, FRIT_SHAPE(p->m, p->k), x);
+    frit_tensor *tb = rig_tensor(rig, FRIT_SHAPE(p->n), bias);
+
+    make_weights(p, dtype, &w);
+    y = rig_read(multiply(rig, p, dtype, &w, tx, tb));
+    for (int64_t i = 0; i < p->m * p->n; i++) {
+        double sum = 0, size = 0;
+
+        for (int64_t k = 0; k < p->k; k++) {
+            const double product =
+                (double)x[i / p->n * p->k + k] * weight(p, &w, dtype, k, i % p->n);
+
+            sum += product;
+            size += fabs(product);
+        }
+        sum += (double)bias[i % p->n];
+        if (!rig_near((double)y[i], sum > 0 ? sum : 0, size, 16))
+            fail_msg("%s, product %d: element %lld is %g, not %g", frit_dtype_name(dtype),
+                     (int)(p - products), (long long)i, (double)y[i], sum);
+    }
+    frit_release(tx);
+    frit_release(tb);
+    free(w.bytes);
+    free(w.scales);
+    free(x);
+    free(bias);
+    free(y);
+}
+
+/* Sizes in both orders, each in a device of its own: of q4 alone, since compiling takes long. */
+static void test_products(void **unused)
+{
+    (void)unused;
+    for (int t = 0; t < N_TYPES; t++)
+        for (int order = 0; order < (types[t] == FRIT_Q4 ? 2 : 1); order++) {
+            struct rig rig;
+
+            open_device(&rig);
+            for (int i = 0; i < N_PRODUCTS; i++)
+                check_product(&rig, &products[order ? N_PRODUCTS - 1 - i : i], types[t]);
+            close_device(&rig);
+        }
+}
+
+/* ---- errors ---- */
+
 static void expect_error(frit_tensor *tensor, const char *text)
 {
     assert_int_equal(frit_tensor_status(tensor), FRIT_INVALID);
@@ -205,6 +343,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_memory),
         cmocka_unit_test(test_files),
         cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_products),
     };
 
     staging = argc > 1 && strcmp(argv[1], "_staging") == 0;

@@ -12,6 +12,7 @@
 
 #include "emit/c/args.h"
 #include "emit/c/rows.h"
+#include "emit/reuse.h"
 
 static uint32_t size_of(uint32_t type)
 {
@@ -23,11 +24,6 @@ static uint32_t size_of(uint32_t type)
 enum { MAX_DOUBLE = 4096 };
 
 /* ---- tiles ---- */
-
-static uint32_t tile_bytes(const struct kir_tile *tile)
-{
-    return tile->space == KIR_GROUP ? (kir_tile_bytes(tile) * tile->count + 15) / 16 * 16 : 0;
-}
 
 static bool is_of_group(const struct writer *w, uint32_t at)
 {
@@ -154,8 +150,13 @@ static uint32_t exchange_bytes(const struct writer *w)
 
 void threads_declare(struct writer *w)
 {
-    uint32_t place = 0;
+    uint32_t *places = arena_array(&w->arena, w->phase->n_tiles + 1u, sizeof(*places)), place;
 
+    if (!places) {
+        w->out->failed = true;
+        return;
+    }
+    place = reuse_tiles(w->phase, places);
     for (uint32_t i = 0; i < w->phase->n_tiles; i++) {
         const struct kir_tile *tile = &w->phase->tiles[i];
         const char *type =
@@ -163,10 +164,9 @@ void threads_declare(struct writer *w)
 
         if (tile->space == KIR_GROUP)
             str_addf(writer_group_line(w), "m_%s *const t%u = (m_%s *)((u8 *)shared + %u);\n", type,
-                     i, type, place);
+                     i, type, places[i]);
         for (uint32_t j = 0; tile->space == KIR_LANE && j < w->shape.per_thread; j++)
             str_addf(writer_group_line(w), "HELD_TILE(%s, t%u_%u, %u);\n", type, i, j, tile->count);
-        place += tile_bytes(tile);
     }
     w->exchange[0] = place;
     place += exchange_bytes(w);

@@ -14,6 +14,7 @@
 #include "emit/llvm/divide.h"
 #include "emit/llvm/group.h"
 #include "emit/llvm/memory.h"
+#include "emit/llvm/nibble.h"
 #include "emit/llvm/rows.h"
 #include "emit/llvm/value.h"
 
@@ -79,6 +80,28 @@ static ll_value group_word(struct ll *l, uint64_t number)
     return BUILD(l, Load2, i32, BUILD(l, GEP2, i32, l->group, &index, 1));
 }
 
+/* The low bits of the lane that are the same in all chunks. */
+static bool is_low_bits(const struct ll *l, uint32_t at)
+{
+    const struct fact *fact = &l->facts.of[at];
+
+    return ll_inst(l, at)->op == KIR_and && fact->run_stride == 1 && fact->run > 1 &&
+           fact->run <= l->chunk;
+}
+
+/* Constants: so are conditions made of them, and selects by these are shuffles. */
+static void emit_low_bits(struct ll *l, uint32_t at)
+{
+    uint64_t numbers[LL_MAX_WIDTH];
+
+    for (uint32_t u = 0; u < l->units; u++) {
+        for (uint32_t i = 0; i < l->width; i++)
+            numbers[i] = (u * l->width + i) % l->facts.of[at].run;
+        l->vector[(size_t)at * l->units + u] =
+            ll_lanes(l, l->types.of[ll_inst(l, at)->type], numbers);
+    }
+}
+
 static void emit_row(struct ll *l, uint32_t at)
 {
     const struct kir_inst *inst = ll_inst(l, at);
@@ -90,6 +113,14 @@ static void emit_row(struct ll *l, uint32_t at)
             a[k] = l->scalar[inst->a[k]];
         l->wide = false;
         ll_set(l, at, ll_row(l, inst, a));
+        return;
+    }
+    if (ll_is_nibble(l, at)) {
+        ll_nibble(l, at);
+        return;
+    }
+    if (is_low_bits(l, at)) {
+        emit_low_bits(l, at);
         return;
     }
     if (ll_shares_divisor(l, at)) {
@@ -500,7 +531,10 @@ static void place(struct ll *l)
         l->deferred.at = make_room(l, sizeof(struct blob_deferred) + BLOB_HELD);
 }
 
-enum { ONCE = 4 /* instructions beside loops, for one in them */ };
+enum {
+    ONCE = 4,       /* instructions beside loops, for one in them */
+    FEW_CARRIED = 2 /* values, of which many vectors fit the registers */
+};
 
 /* How long the code is, by where it spends its time. */
 static uint32_t body_of(const struct ll *l)
@@ -526,21 +560,36 @@ static uint32_t max_carried(const struct ll *l)
     return most;
 }
 
-/* Long bodies fill the registers with few vectors; short ones wait for memory anyway. */
+/* Whether a loop loads, and goes on by 1: its lanes' neighbours in memory are other lanes, not its
+ * next rounds. */
+static bool reads_lines(const struct ll *l)
+{
+    for (uint32_t at = 0; at < l->phase->n; at++)
+        if (ll_inst(l, at)->op == KIR_for && ll_inst(l, at)->imm == 1 && phis_of(l, at))
+            for (uint32_t i = at; i < ll_inst(l, at)->pair; i++)
+                if (ll_inst(l, i)->op == KIR_load)
+                    return true;
+    return false;
+}
+
+/* Long bodies fill the registers with few vectors; short ones wait for memory anyway, the less the
+ * longer the runs are that they read. */
 static void choose_units(struct ll *l)
 {
     static const uint32_t widths[LLVM_ISAS] = {4, 8, 16}, registers[LLVM_ISAS] = {16, 16, 32};
     uint32_t lanes = l->phase->lanes, width = widths[l->cpu.isa], most, body = body_of(l);
     bool across = false;
 
-    for (uint32_t at = 0; at < l->phase->n; at++)
-        across |= ll_inst(l, at)->op == KIR_exchange || ll_inst(l, at)->op == KIR_shift ||
-                  ll_inst(l, at)->op == KIR_barrier;
     l->width = lanes < width ? lanes : width;
     most = lanes / l->width;
-    l->units = body < 100 ? 4 : body < 400 ? 2 : 1;
+    l->units = body < 100 ? reads_lines(l) ? LL_MAX_UNITS : 4 : body < 400 ? 2 : 1;
     while (l->units > 1 && l->units * max_carried(l) > registers[l->cpu.isa] / 4 * 3)
         l->units /= 2;
+    for (uint32_t at = 0; at < l->phase->n; at++)
+        across |= ll_inst(l, at)->op == KIR_shift ||
+                  (ll_inst(l, at)->op == KIR_barrier && max_carried(l) <= FEW_CARRIED) ||
+                  (ll_inst(l, at)->op == KIR_exchange &&
+                   ll_inst(l, at)->imm >= (uint64_t)l->width * l->units);
     if (across && most <= LL_MAX_UNITS && l->phase->n < 200)
         l->units = LL_MAX_UNITS;
     if (l->units > most)
@@ -598,12 +647,42 @@ static void begin_function(struct ll *l, const char *name)
     }
 }
 
+/* Whether an integer is linear in each chunk, and can be computed from what is. */
+static bool is_linear_in_chunk(const struct ll *l, uint32_t at)
+{
+    const struct kir_inst *inst = ll_inst(l, at);
+    const struct fact *fact = &l->facts.of[at];
+
+    if (fact->kind != FACT_VARYING || fact->run < l->chunk || !ll_has_row(inst->op) ||
+        (inst->type != KIR_I32 && inst->type != KIR_I64))
+        return false;
+    for (uint32_t k = 0; k < kir_op_info(inst->op)->n; k++)
+        if (ll_is(l, inst->a[k], FACT_VARYING))
+            return false;
+    return true;
+}
+
+/* In a phase of one region each chunk runs from begin to end, so that a value has to be linear in
+ * chunks alone; the stride may be 0. */
+static void find_linear_chunks(struct ll *l)
+{
+    for (uint32_t at = 0; at < l->phase->n; at++)
+        if (l->regions.bounds_region[at])
+            return;
+    for (uint32_t at = 0; at < l->phase->n; at++)
+        if (is_linear_in_chunk(l, at)) {
+            l->facts.of[at].kind = FACT_LINEAR;
+            l->facts.of[at].stride = l->facts.of[at].run_stride;
+        }
+}
+
 static frit_status prepare(struct ll *l, uint32_t phase, frit_err *err)
 {
     size_t n = (size_t)l->phase->n + 1;
 
     TRY(facts_init(&l->facts, l->module, phase, err));
     TRY(regions_init(&l->regions, l->module, phase, &l->facts, l->chunk, err));
+    find_linear_chunks(l);
     l->args = calloc((size_t)l->module->n_args + 1, sizeof(*l->args));
     l->scalar = calloc(n, sizeof(*l->scalar));
     l->vector = calloc(n * l->units, sizeof(*l->vector));

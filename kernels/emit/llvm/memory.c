@@ -12,7 +12,11 @@
 
 #include <assert.h>
 
-enum { LINE = 64 };
+enum {
+    LINE = 64,
+    MAX_STEP = 4, /* of elements that are loaded with all between them */
+    LEAST_RUN = 4 /* lanes whose access pays for finding their address */
+};
 
 struct llvm_access {
     const struct kir_inst *inst;
@@ -22,6 +26,8 @@ struct llvm_access {
     uint32_t bytes;
     uint32_t kind; /* of the offset: enum fact_kind */
     int64_t stride;
+    uint32_t run; /* VARYING: lanes in a row that access neighbours, or one element if `run_same` */
+    bool run_same;
     uint32_t index; /* the value */
     uint64_t times; /* index * times + lane * step: the element */
     uint64_t step;
@@ -56,13 +62,23 @@ static void find_tile(struct ll *l, struct llvm_access *a)
     }
 }
 
+static void find_run(const struct ll *l, struct llvm_access *a, const struct fact *fact)
+{
+    if (!a->dtype || fact->run < LEAST_RUN || fact->run_stride < 0 || fact->run_stride > 1)
+        return;
+    a->run = fact->run < l->width ? fact->run : l->width;
+    a->run_same = fact->run_stride == 0;
+}
+
 static void find_place(struct ll *l, struct llvm_access *a)
 {
     const struct fact *fact = &l->facts.of[a->index];
 
     a->kind = fact->kind;
-    if (a->kind == FACT_VARYING)
+    if (a->kind == FACT_VARYING) {
+        find_run(l, a, fact);
         return;
+    }
     l->wide = false;
     a->stride = (int64_t)((uint64_t)fact->stride * a->times + a->step);
     a->kind = a->stride ? FACT_LINEAR : FACT_UNIFORM;
@@ -185,6 +201,123 @@ static ll_value load_run(struct ll *l, const struct llvm_access *a, uint32_t uni
     return ordered(l, a, ll_call(l, "llvm.masked.load", types, 2, args, 4), a->type);
 }
 
+/* ---- runs of a unit ---- */
+
+static ll_value raw_of(struct ll *l, const struct llvm_access *a, uint32_t unit)
+{
+    ll_value value;
+
+    l->wide = true;
+    value = ll_at(l, a->value, unit);
+    return a->dtype ? ll_to_memory(l, a->dtype, value) : value;
+}
+
+/* Where run number `part` of a unit begins. */
+static ll_value part_of(struct ll *l, const struct llvm_access *a, uint32_t unit, uint32_t part)
+{
+    ll_value lane = ll_int(l, l->types.of[KIR_I32], (uint64_t)part * a->run), index;
+
+    index = BUILD(l, ExtractElement, ll_at(l, a->index, unit), lane);
+    l->wide = false;
+    return pointer(l, a, widened(l, a->index, index));
+}
+
+/* `n` lanes of two vectors together, from number `first` on. */
+static ll_value lanes_from(struct ll *l, ll_value low, ll_value high, uint32_t first, uint32_t n)
+{
+    ll_value lanes[LL_MAX_WIDTH];
+
+    for (uint32_t i = 0; i < n; i++)
+        lanes[i] = ll_int(l, l->types.of[KIR_I32], first + i);
+    return BUILD(l, ShuffleVector, low, high, l->api->ConstVector(lanes, n));
+}
+
+static ll_value mask_of_part(struct ll *l, const struct llvm_access *a, uint32_t unit,
+                             uint32_t part)
+{
+    ll_value mask = mask_of(l, a, unit);
+
+    return a->run == l->width ? mask : lanes_from(l, mask, mask, part * a->run, a->run);
+}
+
+static ll_value load_part(struct ll *l, const struct llvm_access *a, uint32_t unit, uint32_t part)
+{
+    ll_type vector = l->api->VectorType(a->type, a->run), types[2] = {vector, l->types.ptr};
+    ll_value args[4] = {part_of(l, a, unit, part)};
+
+    if (a->mask == KIR_NONE)
+        return load_at(l, vector, args[0]);
+    args[1] = ll_int(l, l->types.of[KIR_I32], 1);
+    args[2] = mask_of_part(l, a, unit, part);
+    args[3] = l->api->ConstNull(vector);
+    return ll_call(l, "llvm.masked.load", types, 2, args, 4);
+}
+
+static ll_value load_parts(struct ll *l, const struct llvm_access *a, uint32_t unit)
+{
+    ll_value parts[LL_MAX_WIDTH / LEAST_RUN];
+    uint32_t n = l->width / a->run;
+
+    for (uint32_t i = 0; i < n; i++)
+        parts[i] = load_part(l, a, unit, i);
+    for (uint32_t lanes = a->run; n > 1; n /= 2, lanes *= 2)
+        for (uint32_t i = 0; i < n / 2; i++)
+            parts[i] = lanes_from(l, parts[2 * i], parts[2 * i + 1], 0, 2 * lanes);
+    return parts[0];
+}
+
+static void store_parts(struct ll *l, const struct llvm_access *a, uint32_t unit)
+{
+    ll_type types[2] = {l->api->VectorType(a->type, a->run), l->types.ptr};
+    ll_value raw = raw_of(l, a, unit), args[4];
+
+    for (uint32_t i = 0; i < l->width / a->run; i++) {
+        args[0] = a->run == l->width ? raw : lanes_from(l, raw, raw, i * a->run, a->run);
+        args[1] = part_of(l, a, unit, i);
+        if (a->mask == KIR_NONE) {
+            l->api->SetAlignment(l->api->BuildStore(l->builder, args[0], args[1]), 1);
+            continue;
+        }
+        args[2] = ll_int(l, l->types.of[KIR_I32], 1);
+        args[3] = mask_of_part(l, a, unit, i);
+        ll_call(l, "llvm.masked.store", types, 2, args, 4);
+    }
+}
+
+/* Lanes a few elements apart, all of which are accessed. */
+static bool is_stepped(const struct ll *l, const struct llvm_access *a)
+{
+    return a->kind == FACT_LINEAR && a->stride > 1 && a->stride <= MAX_STEP && l->width > 1 &&
+           a->mask == KIR_NONE;
+}
+
+/* Vectors of all elements from the first lane's to the last one's, of which lanes are picked.  The
+ * last vector ends with the last lane's element. */
+static ll_value load_stepped(struct ll *l, const struct llvm_access *a, uint32_t unit)
+{
+    const uint32_t step = (uint32_t)a->stride, width = l->width, last = (width - 1) * step;
+    ll_type vector = ll_vector_of(l, a->type);
+    ll_value first =
+        BUILD(l, Add, a->first, ll_int(l, l->types.i64, (uint64_t)unit * width * step));
+    ll_value out = NULL;
+    uint32_t lanes[LL_MAX_WIDTH];
+
+    for (uint32_t v = 0; v < step; v++) {
+        uint32_t from = v + 1 < step ? v * width : last + 1 - width;
+        ll_value index = BUILD(l, Add, first, ll_int(l, l->types.i64, from));
+        ll_value next = load_at(l, vector, pointer(l, a, index));
+
+        for (uint32_t i = 0; i < width; i++)
+            lanes[i] = out && i * step / width == v ? width + i * step - from
+                       : out                        ? i
+                                                    : i * step % width;
+        out = BUILD(l, ShuffleVector, out ? out : next, next, ll_mask(l, lanes));
+    }
+    return out;
+}
+
+/* ---- loads and stores of a unit ---- */
+
 static ll_value gather(struct ll *l, const struct llvm_access *a, uint32_t unit)
 {
     ll_type vector = ll_vector_of(l, a->type);
@@ -197,7 +330,11 @@ static ll_value gather(struct ll *l, const struct llvm_access *a, uint32_t unit)
 
 static ll_value load_unit(struct ll *l, const struct llvm_access *a, uint32_t unit)
 {
-    ll_value raw = is_run(a) ? load_run(l, a, unit) : gather(l, a, unit);
+    bool in_runs = a->run && !a->run_same;
+    ll_value raw = is_run(a)          ? load_run(l, a, unit)
+                   : is_stepped(l, a) ? load_stepped(l, a, unit)
+                   : in_runs          ? load_parts(l, a, unit)
+                                      : gather(l, a, unit);
 
     l->wide = true;
     if (a->dtype)
@@ -256,15 +393,6 @@ static void load(struct ll *l, uint32_t at, const struct llvm_access *a)
 }
 
 /* ---- stores ---- */
-
-static ll_value raw_of(struct ll *l, const struct llvm_access *a, uint32_t unit)
-{
-    ll_value value;
-
-    l->wide = true;
-    value = ll_at(l, a->value, unit);
-    return a->dtype ? ll_to_memory(l, a->dtype, value) : value;
-}
 
 static void store_run(struct ll *l, const struct llvm_access *a, uint32_t unit)
 {
@@ -373,6 +501,8 @@ static void store(struct ll *l, uint32_t at, const struct llvm_access *a)
     for (uint32_t u = 0; u < l->units; u++) {
         if (is_run(a))
             store_run(l, a, u);
+        else if (a->run && !a->run_same)
+            store_parts(l, a, u);
         else
             scatter(l, a, u);
     }

@@ -14,6 +14,7 @@ enum { ACCESS_MAX = 16 }; /* elements: 16 bytes of the smallest */
 /* One access: `n` lanes from `first` on. */
 struct access {
     const struct kir_inst *inst;
+    uint32_t arg, offset; /* a number; a value */
     uint32_t dtype, bytes;
     uint32_t first, n;
     uint32_t condition; /* operand, KIR_NONE: always */
@@ -22,10 +23,13 @@ struct access {
 static struct access access_of(const struct emit *e, uint32_t at, uint32_t condition)
 {
     struct access a = {.inst = &e->phase->inst[at], .condition = condition};
+    bool copies = a.inst->op == KIR_tcopy;
 
-    a.dtype = e->module->args[a.inst->imm].dtype;
+    a.arg = copies ? kir_copy_of(a.inst->imm).arg : (uint32_t)a.inst->imm;
+    a.offset = a.inst->a[copies];
+    a.dtype = e->module->args[a.arg].dtype;
     a.bytes = (uint32_t)frit_storage_bytes(a.dtype, 1);
-    a.n = shape_chunk(&e->shape, (uint32_t)a.inst->imm, a.inst->a[0]);
+    a.n = shape_chunk(&e->shape, a.arg, a.offset);
     return a;
 }
 
@@ -64,13 +68,13 @@ static uint32_t access_type(struct emit *e, const struct access *a)
 /* A pointer to element `offset` of the argument, at the access' first lane. */
 static uint32_t pointer(struct emit *e, const struct access *a, uint32_t type)
 {
-    uint32_t offset = emit_id(e, a->inst->a[0], a->first), wide = emit_int_type(e, 64);
+    uint32_t offset = emit_id(e, a->offset, a->first), wide = emit_int_type(e, 64);
 
-    if (emit_type_at(e, a->inst->a[0]) == KIR_I32)
+    if (emit_type_at(e, a->offset) == KIR_I32)
         offset = EMIT(e, SPV_S_CONVERT, wide, offset);
     if (a->bytes > 1)
         offset = EMIT(e, SPV_I_MUL, wide, offset, emit_u64(e, a->bytes));
-    offset = EMIT(e, SPV_I_ADD, wide, offset, emit_launch_word(e, (uint32_t)a->inst->imm));
+    offset = EMIT(e, SPV_I_ADD, wide, offset, emit_launch_word(e, a->arg));
     return EMIT(e, SPV_CONVERT_U_TO_PTR, emit_pointer_type(e, SPV_CLASS_PHYSICAL, type), offset);
 }
 
@@ -210,26 +214,50 @@ static bool has_zeros(const struct emit *e, const struct access *a)
     return third->op == KIR_const && !third->imm;
 }
 
-/* A word of two lanes that each test their condition; zeros where it is false. */
-static uint32_t load_pair(struct emit *e, const struct access *a, uint32_t j)
+static uint32_t word_type(struct emit *e, const struct access *a)
 {
-    uint32_t type = emit_int_type(e, 32), pair[2], from;
-
-    for (uint32_t k = 0; k < 2; k++) {
-        struct access one = *a;
-        struct region region = emit_if(e, emit_id(e, a->condition, j + k));
-
-        one.first = j + k;
-        one.n = 1;
-        load_words(e, &one, &pair[k]);
-        from = e->block;
-        emit_end_if(e, &region);
-        pair[k] = EMIT(e, SPV_PHI, type, pair[k], from, emit_u32(e, 0), region.from);
-    }
-    return EMIT(e, SPV_BITWISE_OR, type, pair[0],
-                EMIT(e, SPV_SHIFT_LEFT_LOGICAL, type, pair[1], emit_u32(e, 16)));
+    return emit_int_type(e, a->bytes == 8 ? 64 : 32);
 }
 
+static uint32_t word_zero(struct emit *e, const struct access *a)
+{
+    return a->bytes == 8 ? emit_u64(e, 0) : emit_u32(e, 0);
+}
+
+/* The word of lane j alone; zero where its condition is false. */
+static uint32_t load_guarded_word(struct emit *e, const struct access *a, uint32_t j)
+{
+    struct access one = *a;
+    struct region region;
+    uint32_t word, from;
+
+    one.first = j;
+    one.n = 1;
+    if (a->condition == KIR_NONE) {
+        load_words(e, &one, &word);
+        return word;
+    }
+    region = emit_if(e, emit_id(e, a->condition, j));
+    load_words(e, &one, &word);
+    from = e->block;
+    emit_end_if(e, &region);
+    return EMIT(e, SPV_PHI, word_type(e, a), word, from, word_zero(e, a), region.from);
+}
+
+/* The word that lanes have from j on, of which each tests its condition. */
+static uint32_t load_word_by_lanes(struct emit *e, const struct access *a, uint32_t j)
+{
+    uint32_t word = load_guarded_word(e, a, j), other, type = word_type(e, a);
+
+    for (uint32_t i = 1; i < per_word(a); i++) {
+        other = load_guarded_word(e, a, j + i);
+        other = EMIT(e, SPV_SHIFT_LEFT_LOGICAL, type, other, emit_u32(e, i * a->bytes * 8));
+        word = EMIT(e, SPV_BITWISE_OR, type, word, other);
+    }
+    return word;
+}
+
+/* The words of the access, zeros for lanes whose conditions are false. */
 static void load_words_where(struct emit *e, const struct access *a, uint32_t *words)
 {
     uint32_t others[ACCESS_MAX], from, all;
@@ -243,12 +271,36 @@ static void load_words_where(struct emit *e, const struct access *a, uint32_t *w
     if (!same)
         emit_else(e, &region);
     for (uint32_t i = 0; i < word_count(a); i++)
-        others[i] = same ? emit_u32(e, 0) : load_pair(e, a, a->first + 2 * i);
+        others[i] = same ? word_zero(e, a) : load_word_by_lanes(e, a, a->first + i * per_word(a));
     if (!same)
         region.from = e->block;
     emit_end_if(e, &region);
     for (uint32_t i = 0; i < word_count(a); i++)
-        words[i] = EMIT(e, SPV_PHI, emit_int_type(e, 32), words[i], from, others[i], region.from);
+        words[i] = EMIT(e, SPV_PHI, word_type(e, a), words[i], from, others[i], region.from);
+}
+
+/* Without a condition where it is always true. */
+static uint32_t copy_condition(const struct emit *e, const struct kir_inst *inst)
+{
+    const struct kir_inst *condition = &e->phase->inst[inst->a[2]];
+
+    return condition->op == KIR_const && condition->imm & 1 ? KIR_NONE : inst->a[2];
+}
+
+void access_copy(struct emit *e, uint32_t at, uint32_t j, uint32_t n, uint32_t *words)
+{
+    struct access a = access_of(e, at, copy_condition(e, &e->phase->inst[at]));
+    uint32_t step, wide = a.n >= n;
+
+    a.first = j;
+    a.n = n;
+    step = per_word(&a);
+    if (wide && a.condition == KIR_NONE)
+        load_words(e, &a, words);
+    else if (wide)
+        load_words_where(e, &a, words);
+    for (uint32_t i = 0; !wide && i < n / step; i++)
+        words[i] = load_word_by_lanes(e, &a, j + i * step);
 }
 
 /* A chunk whose words are kept for tiles. */

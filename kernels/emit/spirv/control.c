@@ -1,48 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Blocks of code: loops, branches, labels.  The second operand of a loop's phis is patched into the
+/* Loops and branches.  The second operand of a loop's phis is patched into the
  * words already written when the loop ends. */
 #include "emit/spirv/control.h"
 
+#include "emit/spirv/tile.h"
 #include "emit/spirv/value.h"
-
-void emit_label(struct emit *e, uint32_t label)
-{
-    EMIT_PUT(e, SPV_LABEL, label);
-    e->block = label;
-}
-
-static void patch(struct emit *e, uint32_t where, uint32_t id)
-{
-    if (!e->build.failed)
-        e->build.section[SPV_IN_BODY].word[where] = id;
-}
-
-struct region emit_if(struct emit *e, uint32_t condition)
-{
-    struct region region = {.from = e->block, .merge = spv_id(&e->build)};
-    uint32_t inner = spv_id(&e->build);
-
-    EMIT_PUT(e, SPV_SELECTION_MERGE, region.merge, 0);
-    EMIT_PUT(e, SPV_BRANCH_CONDITIONAL, condition, inner, region.merge);
-    region.patch = e->build.section[SPV_IN_BODY].n - 1;
-    emit_label(e, inner);
-    return region;
-}
-
-void emit_else(struct emit *e, struct region *region)
-{
-    uint32_t label = spv_id(&e->build);
-
-    patch(e, region->patch, label);
-    EMIT_PUT(e, SPV_BRANCH, region->merge);
-    emit_label(e, label);
-}
-
-void emit_end_if(struct emit *e, const struct region *region)
-{
-    EMIT_PUT(e, SPV_BRANCH, region->merge);
-    emit_label(e, region->merge);
-}
 
 enum { PHI_WORDS = 7, PHI_SECOND = 5 };
 
@@ -101,6 +63,7 @@ void control_for(struct emit *e, uint32_t at)
     uint32_t begin = e->module->links[inst->a[0]], end = e->module->links[inst->a[0] + 1];
     uint32_t before = e->block, body = spv_id(&e->build), n = count_phis(e, at), test;
 
+    tile_end_copies(e);
     *loop = (struct open_loop){spv_id(&e->build), spv_id(&e->build), spv_id(&e->build), 0, 0};
     for (uint32_t i = at + 1; i <= at + n; i++) {
         for (uint32_t j = 0; j < count_distinct_ids(e, i); j++)
@@ -132,17 +95,18 @@ void control_next(struct emit *e, uint32_t at)
     const struct open_loop *loop = &e->loops[begin->level];
     uint32_t where = loop->phis + PHI_SECOND;
 
+    tile_end_copies(e);
     EMIT_PUT(e, SPV_BRANCH, loop->resume);
     emit_label(e, loop->resume);
-    patch(e, where,
-          EMIT(e, SPV_I_ADD, emit_type(e, begin->type), loop->counter,
-               emit_const(e, begin->type, begin->imm)));
+    emit_patch(e, where,
+               EMIT(e, SPV_I_ADD, emit_type(e, begin->type), loop->counter,
+                    emit_const(e, begin->type, begin->imm)));
     for (uint32_t i = 0; i < inst->a[1]; i++) {
         uint32_t value = e->module->links[inst->a[0] + i];
 
         for (uint32_t j = 0; j < count_distinct_ids(e, inst->pair + 1 + i); j++)
-            patch(e, where += PHI_WORDS,
-                  value_packed(e, emit_type_at(e, value), emit_id(e, value, j)));
+            emit_patch(e, where += PHI_WORDS,
+                       value_packed(e, emit_type_at(e, value), emit_id(e, value, j)));
     }
     EMIT_PUT(e, SPV_BRANCH, loop->head);
     emit_label(e, loop->merge);
@@ -152,10 +116,12 @@ void control_if(struct emit *e, uint32_t at)
 {
     const struct kir_inst *inst = &e->phase->inst[at];
 
+    tile_end_copies(e);
     e->ifs[inst->level] = emit_if(e, emit_id(e, inst->a[0], 0));
 }
 
 void control_end(struct emit *e, uint32_t at)
 {
+    tile_end_copies(e);
     emit_end_if(e, &e->ifs[e->phase->inst[e->phase->inst[at].pair].level]);
 }

@@ -265,6 +265,47 @@ uint32_t emit_lane(struct emit *e, uint32_t j)
     return j ? EMIT(e, SPV_I_ADD, word, first, emit_u32(e, j * stride)) : first;
 }
 
+/* ---- blocks ---- */
+
+void emit_label(struct emit *e, uint32_t label)
+{
+    EMIT_PUT(e, SPV_LABEL, label);
+    e->block = label;
+}
+
+void emit_patch(struct emit *e, uint32_t where, uint32_t id)
+{
+    if (!e->build.failed)
+        e->build.section[SPV_IN_BODY].word[where] = id;
+}
+
+struct region emit_if(struct emit *e, uint32_t condition)
+{
+    struct region region = {.from = e->block, .merge = spv_id(&e->build)};
+    uint32_t inner = spv_id(&e->build);
+
+    EMIT_PUT(e, SPV_SELECTION_MERGE, region.merge, 0);
+    EMIT_PUT(e, SPV_BRANCH_CONDITIONAL, condition, inner, region.merge);
+    region.patch = e->build.section[SPV_IN_BODY].n - 1;
+    emit_label(e, inner);
+    return region;
+}
+
+void emit_else(struct emit *e, struct region *region)
+{
+    uint32_t label = spv_id(&e->build);
+
+    emit_patch(e, region->patch, label);
+    EMIT_PUT(e, SPV_BRANCH, region->merge);
+    emit_label(e, label);
+}
+
+void emit_end_if(struct emit *e, const struct region *region)
+{
+    EMIT_PUT(e, SPV_BRANCH, region->merge);
+    emit_label(e, region->merge);
+}
+
 /* ---- instructions ---- */
 
 static void set_lanes(struct emit *e, uint32_t at)
@@ -275,19 +316,35 @@ static void set_lanes(struct emit *e, uint32_t at)
 
 /* Instructions that are not written lane by lane by value_emit. */
 static void (*const handlers[KIR_OPS])(struct emit *e, uint32_t at) = {
-    [KIR_lane] = set_lanes,          [KIR_load] = access_load,
-    [KIR_load_if] = access_load,     [KIR_store] = access_store,
-    [KIR_store_if] = access_store,   [KIR_atomic_add] = access_atomic,
-    [KIR_tload] = tile_load,         [KIR_tstore] = tile_store,
-    [KIR_tstore_if] = tile_store,    [KIR_barrier] = group_barrier,
-    [KIR_exchange] = group_exchange, [KIR_shift] = group_shift,
-    [KIR_first] = group_first,       [KIR_for] = control_for,
-    [KIR_phi] = control_phi,         [KIR_next] = control_next,
-    [KIR_if] = control_if,           [KIR_end] = control_end,
-    [KIR_mfill] = fragment_fill,     [KIR_mload] = fragment_load,
-    [KIR_mstore] = fragment_store,   [KIR_mma] = fragment_multiply,
-    [KIR_each] = fragment_each,      [KIR_done] = fragment_done,
-    [KIR_row] = fragment_coordinate, [KIR_column] = fragment_coordinate,
+    [KIR_lane] = set_lanes,
+    [KIR_load] = access_load,
+    [KIR_load_if] = access_load,
+    [KIR_store] = access_store,
+    [KIR_store_if] = access_store,
+    [KIR_atomic_add] = access_atomic,
+    [KIR_tload] = tile_load,
+    [KIR_tstore] = tile_store,
+    [KIR_tstore_if] = tile_store,
+    [KIR_barrier] = group_barrier,
+    [KIR_exchange] = group_exchange,
+    [KIR_shift] = group_shift,
+    [KIR_first] = group_first,
+    [KIR_for] = control_for,
+    [KIR_phi] = control_phi,
+    [KIR_next] = control_next,
+    [KIR_if] = control_if,
+    [KIR_end] = control_end,
+    [KIR_mfill] = fragment_fill,
+    [KIR_mload] = fragment_load,
+    [KIR_mstore] = fragment_store,
+    [KIR_mma] = fragment_multiply,
+    [KIR_each] = fragment_each,
+    [KIR_done] = fragment_done,
+    [KIR_tcopy] = tile_copy,
+    [KIR_tbatch] = tile_batch,
+    [KIR_twait] = tile_wait,
+    [KIR_row] = fragment_coordinate,
+    [KIR_column] = fragment_coordinate,
 };
 
 static void emit_instruction(struct emit *e, uint32_t at)

@@ -25,6 +25,13 @@ struct open_each {
     uint32_t element; /* pointer */
 };
 
+/* What a copy has loaded and not stored yet. */
+struct open_copy {
+    uint32_t pointer, value;
+};
+
+enum { EMIT_COPIES = 64 };
+
 /* Code that runs under a condition. */
 struct region {
     uint32_t from; /* label of the block that branches to `merge` when the code does not run */
@@ -61,6 +68,8 @@ struct emit {
     struct spirv_tile *tiles;
     uint32_t *fragments; /* variables: per fragment */
     struct open_each each;
+    uint32_t n_copies;
+    struct open_copy copies[EMIT_COPIES];
     uint32_t scratch[2];                   /* workgroup memory for exchanges, of 32 and 64 bits */
     uint32_t push, local_index, workgroup; /* variables */
     uint32_t glsl;                         /* id of the imported instruction set */
@@ -139,13 +148,13 @@ uint32_t emit_zero(struct emit *e, uint32_t kir_type, bool minus);
 /* The number in the group of this thread's lane j. */
 uint32_t emit_lane(struct emit *e, uint32_t j);
 
-/* ---- control.c ---- */
-
 /* Begins code that runs where `condition` is true; emit_end_if ends it. */
 struct region emit_if(struct emit *e, uint32_t condition);
 /* Begins the code that runs where it is false; `from` is for the caller to set. */
 void emit_else(struct emit *e, struct region *region);
 void emit_label(struct emit *e, uint32_t label);
 void emit_end_if(struct emit *e, const struct region *region);
+/* Sets a word of BODY to an id. */
+void emit_patch(struct emit *e, uint32_t where, uint32_t id);
 
 #endif

@@ -36,6 +36,9 @@ static uint32_t allowed_unit(const struct emit *e, const struct kir_inst *inst, 
         return inst->imm != tile           ? UNIT_MAX
                : inst->op == KIR_tstore_if ? 1
                                            : shape_tile_chunk(&e->shape, tile, inst->a[0]);
+    case KIR_tcopy:
+        return kir_copy_of(inst->imm).tile != tile ? UNIT_MAX
+                                                   : shape_tile_chunk(&e->shape, tile, inst->a[0]);
     case KIR_mload:
     case KIR_mstore:
         if (!kir_fragment_place_of(inst->imm).is_tile ||
@@ -339,4 +342,60 @@ void tile_store(struct emit *e, uint32_t at)
                        unit_of_lanes(e, inst, j), 0);
         else
             store_element(e, inst, j);
+}
+
+/* ---- copies ---- */
+
+/* A unit of a tile of words. */
+static uint32_t unit_of_words(struct emit *e, const struct kir_tile *tile,
+                              const struct spirv_tile *has, uint32_t *words)
+{
+    uint32_t n = is_half(tile) ? has->unit / 2 : has->unit;
+
+    if (!n)
+        return half_of_bits(e, tile->dtype, words[0]);
+    for (uint32_t i = 0; i < n; i++)
+        if (tile->type == KIR_F32 && !is_half(tile))
+            words[i] = EMIT(e, SPV_BITCAST, emit_type(e, KIR_F32), words[i]);
+        else if (tile->type == KIR_F64)
+            words[i] = EMIT(e, SPV_BITCAST, emit_type(e, KIR_F64), words[i]);
+    return n == 1 ? words[0]
+                  : spv_make(&e->build, SPV_IN_BODY, SPV_COMPOSITE_CONSTRUCT, has->unit_type, words,
+                             n);
+}
+
+void tile_copy(struct emit *e, uint32_t at)
+{
+    const struct kir_inst *inst = &e->phase->inst[at];
+    const uint32_t tile = kir_copy_of(inst->imm).tile;
+    const struct spirv_tile *has = &e->tiles[tile];
+    uint32_t words[UNIT_MAX];
+
+    for (uint32_t j = 0; j < e->shape.per_thread; j += has->unit) {
+        if (e->n_copies == EMIT_COPIES)
+            tile_end_copies(e);
+        access_copy(e, at, j, has->unit, words);
+        e->copies[e->n_copies++] =
+            (struct open_copy){.value = unit_of_words(e, &e->phase->tiles[tile], has, words),
+                               .pointer = tile_pointer(e, tile, inst->a[0], j)};
+    }
+}
+
+void tile_end_copies(struct emit *e)
+{
+    for (uint32_t i = 0; i < e->n_copies; i++)
+        emit_store(e, e->copies[i].pointer, e->copies[i].value, 0);
+    e->n_copies = 0;
+}
+
+void tile_batch(struct emit *e, uint32_t at)
+{
+    (void)e;
+    (void)at;
+}
+
+void tile_wait(struct emit *e, uint32_t at)
+{
+    (void)at;
+    tile_end_copies(e);
 }

@@ -15,6 +15,12 @@ struct spirv_tile {
 void tile_declare(struct emit *e);
 void tile_load(struct emit *e, uint32_t at);
 void tile_store(struct emit *e, uint32_t at);
+/* Copies load where they stand and store where they have to be done: at a wait, or where the block
+ * around them ends. */
+void tile_copy(struct emit *e, uint32_t at);
+void tile_batch(struct emit *e, uint32_t at);
+void tile_wait(struct emit *e, uint32_t at);
+void tile_end_copies(struct emit *e);
 /* A pointer to the unit of a tile of the group that begins at element `offset`, a value. */
 uint32_t tile_pointer(struct emit *e, uint32_t tile, uint32_t offset, uint32_t j);
 /* A number of elements in units. */

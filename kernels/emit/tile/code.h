@@ -64,21 +64,22 @@ enum { TILE_HEAD = 64 };
 struct tile_product_load {
     struct tile_step step;
     int64_t times;
-    uint32_t by; /* in scratch, as wide as the offset; KIR_NONE: 1 */
+    uint32_t by;    /* in scratch, as wide as the offset; KIR_NONE: 1 */
+    uint32_t panel; /* where its elements are put in order if they are not so in memory, or 0 */
 };
 
-/* A loop that adds products to sums and does nothing else. */
+/* A loop that adds products to sums and does nothing else, see tile_products. */
 struct tile_product {
     tile_multiply *multiply;
-    uint8_t type;          /* of sums, enum kir_type */
-    uint32_t rows;         /* sums */
+    uint8_t type; /* of sums, enum kir_type */
+    bool dots;
+    uint32_t rows, columns;
     uint32_t counter, end; /* in scratch */
     bool wide;             /* they are 64 bits */
     int64_t step;
-    uint32_t sums[TILE_ROWS]; /* registers */
-    struct tile_product_load across, down[TILE_ROWS];
-    /* Where elements are put in order that are not so in memory: `depth` rounds of them. */
-    uint32_t depth, across_panel, down_panel;
+    uint32_t sums[TILE_SUMS]; /* registers */
+    struct tile_product_load down[TILE_SUMS], across[TILE_SUMS];
+    uint32_t depth; /* rounds in a panel */
 };
 
 struct tile_code {

@@ -44,7 +44,8 @@ static bool takes(const struct make *m, uint32_t at, uint32_t k)
     enum kir_imm imm = (enum kir_imm)kir_op_info(inst->op)->imm;
 
     if (imm == KIR_IMM_ARG || imm == KIR_IMM_TILE)
-        return letter == 'i' || (letter == 'b' && m->values[inst->a[k]].form == FORM_RANGE);
+        return letter == 'i' || letter == 'n' ||
+               (letter == 'b' && m->values[inst->a[k]].form == FORM_RANGE);
     if (m->values[inst->a[k]].form == FORM_RANGE)
         return m->values[at].form == FORM_RANGE;
     return m->values[at].form != FORM_LANES && inst->type != KIR_VOID;

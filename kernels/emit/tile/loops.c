@@ -123,8 +123,7 @@ MOVES(u64)
 extern tile_move *const TILE_NAME(tile_load)[TILE_KINDS][TILE_WAYS];
 extern tile_move *const TILE_NAME(tile_store)[TILE_KINDS][TILE_WAYS];
 
-extern tile_multiply *const TILE_NAME(tile_fused)[KIR_TYPES];
-extern tile_multiply *const TILE_NAME(tile_products)[KIR_TYPES];
+extern tile_multiply *const TILE_NAME(tile_products)[TILE_PRODUCTS][KIR_TYPES];
 
 const struct tile_loops TILE_NAME(tile_loops) = {
     .loop =
@@ -141,7 +140,6 @@ const struct tile_loops TILE_NAME(tile_loops) = {
     .copy = {copy_u32, copy_u64},
     .spread = {spread_u32, spread_u64},
     .line = {line_u32, line_u64},
-    .fused = TILE_NAME(tile_fused),
     .products = TILE_NAME(tile_products),
     .load = TILE_NAME(tile_load),
     .store = TILE_NAME(tile_store),

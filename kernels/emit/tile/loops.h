@@ -40,21 +40,24 @@ struct tile_places {
 /* Between a register and memory; lanes that do not take part stay as they are. */
 typedef void tile_move(void *reg, void *memory, const struct tile_places *at);
 
-/* Sums over `rounds` products, for each row and lane: sums[row][lane] += down[row][round *
- * down_step] * across[round * across_step + lane], one round after the other.  Steps are in bytes.
- */
+/* Sums over `rounds` products, one round after the other: for each row, column and lane
+ * sums[row * columns + column][lane] += down[row][round * down_step] *
+ * across[column][round * across_step].  An element of `across` is one of each lane, from its place
+ * on; one of `down` is for all lanes, or with `dots` likewise.  Steps are in bytes. */
 struct tile_products {
-    size_t rows, rounds; /* one at least */
-    size_t lanes;        /* a power of two, TILE_LEAST_LANES or more */
-    void *const *sums;   /* by row */
-    const void *const *down;
-    const void *across;
+    size_t rows, columns, rounds; /* one at least; columns: 1 without `dots` */
+    size_t lanes;                 /* a power of two, TILE_LEAST_LANES or more */
+    void *const *sums;
+    const void *const *down, *const *across;
     int64_t down_step, across_step;
 };
 
 typedef void tile_multiply(const struct tile_products *p);
 
-enum { TILE_LEAST_LANES = 16, TILE_ROWS = 16 };
+enum { TILE_LEAST_LANES = 16, TILE_SUMS = 16 };
+
+/* Functions on tile_products by the bits of an index: FUSED: by fma, else mul and add. */
+enum { TILE_FUSED = 1, TILE_DOTS = 2, TILE_PRODUCTS = 4 };
 
 struct tile_loops {
     tile_loop *loop[KIR_OPS][KIR_TYPES][TILE_ONES]; /* by op, type of operand a, TILE_ONE_* */
@@ -62,9 +65,9 @@ struct tile_loops {
     /* Of 4-byte and 8-byte lanes; not in place. */
     tile_loop *exchange[2], *shift[2];
     tile_loop *copy[2];
-    tile_loop *spread[2];                          /* a's element to all lanes */
-    tile_loop *line[2];                            /* a's element plus lane * imm */
-    tile_multiply *const *fused, *const *products; /* by type: by fma; by mul and add; NULL: none */
+    tile_loop *spread[2];                        /* a's element to all lanes */
+    tile_loop *line[2];                          /* a's element plus lane * imm */
+    tile_multiply *const (*products)[KIR_TYPES]; /* by TILE_FUSED, TILE_DOTS; NULL: there is none */
     tile_move *const (*load)[TILE_WAYS], *const (*store)[TILE_WAYS]; /* by tile_kind */
 };
 

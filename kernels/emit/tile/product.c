@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finding product loops.  Such a loop carries sums in lanes, and gives each the product of two
- * elements that it loads: one for all lanes, and one for each lane, which is the same for all sums.
- * It stores nothing, and its loads' offsets grow by as much in each round, so that what else it
+/* Finding product loops.  Such a loop carries sums in lanes, a matrix of them, and gives each the
+ * product of two elements that it loads: that of its row and that of its column.  Rows have an
+ * element for all lanes, and there is one column; or, in dots, all have one for each lane.  The
+ * loop stores nothing, and its loads' offsets grow by as much in each round, so that what else it
  * computes need not be.
  *
  * The steps of its body follow the one that does it whole: for launches that watch every access,
@@ -16,11 +17,11 @@
 
 enum { PANEL_BYTES = 32768, LEAST_DEPTH = 8, MOST_DEPTH = 128 };
 
-/* What a loop adds to its sums: down[i] * across to that of phi i. */
+/* What a loop adds to its sums: down[i] * across[j] to that of phi i * columns + j. */
 struct product_loop {
-    uint32_t loop, rows;
-    bool fused;
-    uint32_t across, down[TILE_ROWS];
+    uint32_t loop, rows, columns;
+    bool fused, dots;
+    uint32_t down[TILE_SUMS], across[TILE_SUMS];
 };
 
 /* How a value grows: by times * *by for each that the counter does. */
@@ -132,38 +133,81 @@ static bool is_load(const struct make *m, const struct product_loop *p, uint32_t
            is_inside(m, p, value);
 }
 
-/* Row i's sum. */
-static bool find_row(const struct make *m, struct product_loop *p, uint32_t i)
+/* The factors of all sums, which have one type. */
+static bool find_all_factors(const struct make *m, struct product_loop *p, uint32_t n,
+                             uint32_t (*factors)[2])
 {
-    const struct kir_inst *next = inst_of(m, inst_of(m, p->loop)->pair);
-    uint32_t phi = p->loop + 1 + i, factors[2], down;
+    const uint32_t *links = m->module->links + inst_of(m, inst_of(m, p->loop)->pair)->a[0];
+    bool fused = false;
 
-    if (m->values[phi].form != FORM_LANES ||
-        inst_of(m, phi)->type != inst_of(m, p->loop + 1)->type ||
-        !find_factors(m, p, phi, m->module->links[next->a[0] + i], factors))
-        return false;
-    down = m->values[factors[0]].form == FORM_ONE ? 0 : 1;
-    p->down[i] = factors[down];
-    if (m->values[p->down[i]].form != FORM_ONE || (i && p->across != factors[1 - down]))
-        return false;
-    p->across = factors[1 - down];
-    return is_load(m, p, p->down[i]) && inst_of(m, p->down[i])->op != KIR_load_if;
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t phi = p->loop + 1 + i;
+
+        if (m->values[phi].form != FORM_LANES ||
+            inst_of(m, phi)->type != inst_of(m, p->loop + 1)->type ||
+            !find_factors(m, p, phi, links[i], factors[i]) || (i && p->fused != fused))
+            return false;
+        fused = p->fused;
+    }
+    return true;
+}
+
+static uint32_t other_factor(const uint32_t *factors, uint32_t one)
+{
+    return factors[0] == one ? factors[1] : factors[1] == one ? factors[0] : KIR_NONE;
+}
+
+/* The matrix of sums whose first row begins with `down`: as many columns as have that factor. */
+static bool find_matrix(struct product_loop *p, uint32_t n, uint32_t (*factors)[2], uint32_t down)
+{
+    p->columns = 0;
+    while (p->columns < n && other_factor(factors[p->columns], down) != KIR_NONE) {
+        p->across[p->columns] = other_factor(factors[p->columns], down);
+        p->columns++;
+    }
+    p->rows = n / p->columns;
+    for (uint32_t i = 0; i < p->rows; i++)
+        p->down[i] = other_factor(factors[i * p->columns], p->across[0]);
+    for (uint32_t i = 0; i < n; i++)
+        if (p->down[i / p->columns] == KIR_NONE ||
+            other_factor(factors[i], p->down[i / p->columns]) != p->across[i % p->columns])
+            return false;
+    return p->rows * p->columns == n;
+}
+
+/* One element for all lanes. */
+static bool is_one(const struct make *m, const struct product_loop *p, uint32_t value)
+{
+    return m->values[value].form == FORM_ONE && is_load(m, p, value) &&
+           inst_of(m, value)->op != KIR_load_if;
 }
 
 /* One element per lane, in a line, where the mask is, which does not change. */
-static bool is_line(const struct make *m, const struct product_loop *p)
+static bool is_line(const struct make *m, const struct product_loop *p, uint32_t value)
 {
-    const struct kir_inst *inst = inst_of(m, p->across);
+    const struct kir_inst *inst = inst_of(m, value);
 
-    return m->values[p->across].form == FORM_LANES && is_load(m, p, p->across) &&
-           m->values[inst->a[0]].form == FORM_LINE &&
+    return m->values[value].form == FORM_LANES && is_load(m, p, value) &&
+           m->values[inst->a[0]].form == FORM_LINE && !m->values[inst->a[0]].lanes &&
            (inst->op != KIR_load_if || (inst->a[1] < p->loop && is_fixed(m, p, inst->a[2])));
 }
 
-/* Nothing in the body has an effect, or a loop or branch of its own. */
-static bool is_pure(const struct make *m, const struct product_loop *p)
+static bool find_forms(const struct make *m, struct product_loop *p)
 {
-    for (uint32_t at = p->loop + 1 + p->rows; at < inst_of(m, p->loop)->pair; at++)
+    p->dots = m->values[p->down[0]].form != FORM_ONE;
+    for (uint32_t i = 0; i < p->rows; i++)
+        if (!(p->dots ? is_line : is_one)(m, p, p->down[i]))
+            return false;
+    for (uint32_t i = 0; i < p->columns; i++)
+        if (!is_line(m, p, p->across[i]))
+            return false;
+    return p->dots || p->columns == 1;
+}
+
+/* Nothing in the body has an effect, or a loop or branch of its own. */
+static bool is_pure(const struct make *m, const struct product_loop *p, uint32_t n)
+{
+    for (uint32_t at = p->loop + 1 + n; at < inst_of(m, p->loop)->pair; at++)
         if (inst_of(m, at)->type == KIR_VOID || kir_opens(inst_of(m, at)->op))
             return false;
     return true;
@@ -171,94 +215,114 @@ static bool is_pure(const struct make *m, const struct product_loop *p)
 
 static tile_multiply *find_loop(const struct make *m, struct product_loop *p)
 {
-    uint32_t type;
-    bool fused = false;
+    uint32_t n = inst_of(m, inst_of(m, p->loop)->pair)->a[1], factors[TILE_SUMS][2];
+    uint32_t form;
 
-    p->rows = inst_of(m, inst_of(m, p->loop)->pair)->a[1];
-    if (p->rows == 0 || p->rows > TILE_ROWS || m->code->lanes < TILE_LEAST_LANES || !is_pure(m, p))
+    if (n == 0 || n > TILE_SUMS || m->code->lanes < TILE_LEAST_LANES || !is_pure(m, p, n) ||
+        !find_all_factors(m, p, n, factors))
         return NULL;
-    for (uint32_t i = 0; i < p->rows; i++) {
-        if (!find_row(m, p, i) || (i && p->fused != fused))
-            return NULL;
-        fused = p->fused;
-    }
-    type = inst_of(m, p->loop + 1)->type;
-    return is_line(m, p) ? (fused ? m->loops->fused : m->loops->products)[type] : NULL;
+    if (!(find_matrix(p, n, factors, factors[0][0]) && find_forms(m, p)) &&
+        !(find_matrix(p, n, factors, factors[0][1]) && find_forms(m, p)))
+        return NULL;
+    form = (p->fused ? TILE_FUSED : 0u) + (p->dots ? TILE_DOTS : 0u);
+    return m->loops->products[form][inst_of(m, p->loop + 1)->type];
 }
 
 /* ---- the step ---- */
 
-static bool grows_evenly(const struct make *m, const struct product_loop *p, uint32_t load,
-                         struct growth *out)
-{
-    return growth_of(m, p, inst_of(m, load)->a[0], out);
-}
-
-static struct tile_product_load load_of(struct make *m, uint32_t load, const struct growth *growth)
-{
-    return (struct tile_product_load){make_load_step(m, load), growth->times, growth->by};
-}
-
 /* Elements that are in memory as in a register. */
 static bool is_plain(const struct tile_product_load *load, size_t bytes)
 {
-    return load->step.in_tile || load->step.bytes == bytes;
+    const struct tile_step *step = &load->step;
+
+    return (step->in_tile || step->bytes == bytes) && step->mask == MASK_NONE &&
+           (step->n == 1 || step->imm == 1);
+}
+
+/* False: how its offset grows is not known. */
+static bool add_load(struct make *m, const struct product_loop *p, uint32_t load,
+                     struct tile_product_load *out)
+{
+    struct growth growth;
+
+    if (!growth_of(m, p, inst_of(m, load)->a[0], &growth))
+        return false;
+    *out = (struct tile_product_load){.times = growth.times, .by = growth.by};
+    return true;
+}
+
+static bool add_loads(struct make *m, const struct product_loop *p, struct tile_product *product)
+{
+    for (uint32_t i = 0; i < p->rows; i++)
+        if (!add_load(m, p, p->down[i], &product->down[i]))
+            return false;
+    for (uint32_t i = 0; i < p->columns; i++)
+        if (!add_load(m, p, p->across[i], &product->across[i]))
+            return false;
+    return true;
+}
+
+static void place_panel(struct make *m, const struct tile_product *product, size_t bytes,
+                        struct tile_product_load *load)
+{
+    if (!is_plain(load, bytes))
+        load->panel = make_space(m, product->depth * load->step.n * bytes, TILE_ALIGN);
 }
 
 static void place_panels(struct make *m, struct tile_product *product, size_t bytes)
 {
-    const struct tile_product_load *across = &product->across;
-    bool plain = true;
+    uint64_t depth = PANEL_BYTES / (m->code->lanes * bytes);
 
-    product->depth = MOST_DEPTH;
-    if (!is_plain(across, bytes) || across->step.mask != MASK_NONE || across->step.imm != 1) {
-        uint64_t depth = PANEL_BYTES / (m->code->lanes * bytes);
-
-        product->depth = depth < LEAST_DEPTH  ? LEAST_DEPTH
-                         : depth > MOST_DEPTH ? MOST_DEPTH
-                                              : (uint32_t)depth;
-        product->across_panel = make_space(m, product->depth * m->code->lanes * bytes, TILE_ALIGN);
-    }
+    product->depth = depth < LEAST_DEPTH  ? LEAST_DEPTH
+                     : depth > MOST_DEPTH ? MOST_DEPTH
+                                          : (uint32_t)depth;
     for (uint32_t i = 0; i < product->rows; i++)
-        plain = plain && is_plain(&product->down[i], bytes);
-    if (!plain)
-        product->down_panel = make_space(m, product->depth * product->rows * bytes, TILE_ALIGN);
+        place_panel(m, product, bytes, &product->down[i]);
+    for (uint32_t i = 0; i < product->columns; i++)
+        place_panel(m, product, bytes, &product->across[i]);
+}
+
+static void place(struct make *m, const struct product_loop *p, struct tile_product *product)
+{
+    const struct kir_inst *inst = inst_of(m, p->loop);
+
+    make_early(m, p->loop + 1 + p->rows * p->columns, inst->pair, p->loop + 1);
+    product->counter = m->values[p->loop].one;
+    product->end = m->values[m->module->links[inst->a[0] + 1]].one;
+    for (uint32_t i = 0; i < p->rows; i++)
+        product->down[i].step = make_load_step(m, p->down[i]);
+    for (uint32_t i = 0; i < p->columns; i++)
+        product->across[i].step = make_load_step(m, p->across[i]);
+    for (uint32_t i = 0; i < p->rows * p->columns; i++)
+        product->sums[i] = m->values[p->loop + 1 + i].reg;
+    place_panels(m, product, make_is_wide(product->type) ? 8 : 4);
 }
 
 uint32_t make_product(struct make *m, uint32_t loop)
 {
     struct product_loop p = {.loop = loop};
-    struct growth across, down[TILE_ROWS];
     tile_multiply *multiply = find_loop(m, &p);
-    const struct kir_inst *inst = inst_of(m, loop);
     struct tile_code *code = m->code;
-    struct tile_product *product;
-    bool even = multiply && grows_evenly(m, &p, p.across, &across);
+    struct tile_product product;
 
-    for (uint32_t i = 0; even && i < p.rows; i++)
-        even = grows_evenly(m, &p, p.down[i], &down[i]);
-    if (!even)
+    if (!multiply)
+        return KIR_NONE;
+    product = (struct tile_product){.multiply = multiply,
+                                    .type = inst_of(m, loop + 1)->type,
+                                    .dots = p.dots,
+                                    .rows = p.rows,
+                                    .columns = p.columns,
+                                    .wide = inst_of(m, loop)->type == KIR_I64,
+                                    .step = (int64_t)inst_of(m, loop)->imm};
+    if (!add_loads(m, &p, &product))
         return KIR_NONE;
     if (!array_grow(&code->products, &code->products_capacity, code->n_products, 1,
                     sizeof(*code->products))) {
         m->failed = true;
         return KIR_NONE;
     }
-    make_early(m, loop + 1 + p.rows, inst->pair, loop + 1);
-    product = &code->products[code->n_products];
-    *product = (struct tile_product){.multiply = multiply,
-                                     .type = inst_of(m, loop + 1)->type,
-                                     .rows = p.rows,
-                                     .counter = m->values[loop].one,
-                                     .end = m->values[m->module->links[inst->a[0] + 1]].one,
-                                     .wide = inst->type == KIR_I64,
-                                     .step = (int64_t)inst->imm,
-                                     .across = load_of(m, p.across, &across)};
-    for (uint32_t i = 0; i < p.rows; i++) {
-        product->sums[i] = m->values[loop + 1 + i].reg;
-        product->down[i] = load_of(m, p.down[i], &down[i]);
-    }
-    place_panels(m, product, make_is_wide(product->type) ? 8 : 4);
+    place(m, &p, &product);
+    code->products[code->n_products] = product;
     make_step(m, &(struct tile_step){.kind = STEP_PRODUCT, .imm = code->n_products++});
     return code->n_steps - 1;
 }

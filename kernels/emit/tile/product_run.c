@@ -41,30 +41,79 @@ static bool is_whole(const struct tile_step *step, char *scratch)
            (step->mask == MASK_RANGE && range->first == 0 && range->end == (int32_t)step->n);
 }
 
-static void fill_across(const struct tile_product *product, const struct course *at, int64_t round,
-                        size_t rounds, void *const *args, char *scratch)
+/* Whether a load's elements lie in memory as register tiles read them. */
+static bool is_plain(const struct tile_product *product, const struct tile_product_load *load,
+                     char *scratch)
 {
-    const struct tile_step *step = &product->across.step;
-    size_t bytes = step->n * tile_lane_bytes(product->type);
+    const struct tile_step *step = &load->step;
 
-    for (size_t i = 0; i < rounds; i++)
-        tile_load_at(step, at->first + (round + (int64_t)i) * at->step, args, scratch,
-                     scratch + product->across_panel + i * bytes);
+    return !load->panel || (step->bytes == tile_lane_bytes(product->type) &&
+                            (step->n == 1 || step->imm == 1) && is_whole(step, scratch));
 }
 
-static void fill_down(const struct tile_product *product, const struct course *courses,
-                      int64_t round, size_t rounds, void *const *args, char *scratch)
+static void fill_panel(const struct tile_product *product, const struct tile_product_load *load,
+                       const struct course *at, size_t rounds, void *const *args, char *scratch)
 {
-    size_t bytes = product->depth * tile_lane_bytes(product->type);
+    const struct tile_step *step = &load->step;
+    const struct tile_places places = {.n = rounds, .first = at->first, .step = at->step};
+    size_t bytes = step->n * tile_lane_bytes(product->type);
+    char *panel = scratch + load->panel;
 
-    for (uint32_t i = 0; i < product->rows; i++) {
-        const struct tile_step *step = &product->down[i].step;
-        const struct tile_places at = {.n = rounds,
-                                       .first = courses[i].first + round * courses[i].step,
-                                       .step = courses[i].step};
+    if (step->n == 1) {
+        step->move(panel, tile_memory(step, args, scratch), &places);
+        return;
+    }
+    for (size_t i = 0; i < rounds; i++)
+        tile_load_at(step, at->first + (int64_t)i * at->step, args, scratch, panel + i * bytes);
+}
 
-        step->move(scratch + product->down_panel + i * bytes, tile_memory(step, args, scratch),
-                   &at);
+/* Rows, or columns: where their elements are, and from one round to the next. */
+struct side {
+    const struct tile_product_load *loads;
+    uint32_t n;
+    bool packs; /* into panels, all of them if any */
+    int64_t step;
+    struct course courses[TILE_SUMS];
+    const void *elements[TILE_SUMS];
+};
+
+/* False: offsets leave their type, or loads do not go together. */
+static bool find_side(const struct tile_product *product, int64_t rounds, char *scratch,
+                      struct side *side)
+{
+    bool packs = false;
+
+    for (uint32_t i = 0; i < side->n; i++) {
+        if (!find_course(product, &side->loads[i], rounds, scratch, &side->courses[i]) ||
+            side->courses[i].step != side->courses[0].step)
+            return false;
+        packs = packs || !is_plain(product, &side->loads[i], scratch);
+    }
+    for (uint32_t i = 0; packs && i < side->n; i++)
+        if (!side->loads[i].panel)
+            return false;
+    side->packs = packs;
+    side->step = (int64_t)tile_lane_bytes(product->type) *
+                 (packs ? (int64_t)side->loads[0].step.n : side->courses[0].step);
+    return true;
+}
+
+/* The elements of the next rounds. */
+static void find_elements(const struct tile_product *product, size_t rounds, void *const *args,
+                          char *scratch, struct side *side)
+{
+    int64_t bytes = (int64_t)tile_lane_bytes(product->type);
+
+    for (uint32_t i = 0; i < side->n; i++) {
+        const struct tile_product_load *load = &side->loads[i];
+        struct course *at = &side->courses[i];
+
+        if (side->packs)
+            fill_panel(product, load, at, rounds, args, scratch);
+        side->elements[i] = side->packs
+                                ? scratch + load->panel
+                                : tile_memory(&load->step, args, scratch) + at->first * bytes;
+        at->first += (int64_t)rounds * at->step;
     }
 }
 
@@ -78,47 +127,31 @@ static int64_t rounds_of(const struct tile_product *product, const char *scratch
 
 bool tile_product_run(const struct tile_product *product, void *const *args, char *scratch)
 {
-    int64_t rounds = rounds_of(product, scratch), bytes = (int64_t)tile_lane_bytes(product->type);
-    const struct tile_step *across = &product->across.step;
-    struct course line, courses[TILE_ROWS];
-    const void *down[TILE_ROWS];
-    void *sums[TILE_ROWS];
-    struct tile_products p = {
-        .rows = product->rows, .lanes = across->n, .sums = sums, .down = down};
-    bool pack_across, pack_down = product->down_panel != 0;
+    struct side down = {.loads = product->down, .n = product->rows};
+    struct side across = {.loads = product->across, .n = product->columns};
+    int64_t rounds = rounds_of(product, scratch);
+    void *sums[TILE_SUMS];
+    struct tile_products p = {.rows = product->rows,
+                              .columns = product->columns,
+                              .lanes = product->across[0].step.n,
+                              .sums = sums,
+                              .down = down.elements,
+                              .across = across.elements};
 
-    if (!find_course(product, &product->across, rounds, scratch, &line))
+    if (!find_side(product, rounds, scratch, &down) ||
+        !find_side(product, rounds, scratch, &across))
         return false;
-    pack_across = product->across_panel &&
-                  !(across->bytes == bytes && across->imm == 1 && is_whole(across, scratch));
-    for (uint32_t i = 0; i < product->rows; i++) {
-        if (!find_course(product, &product->down[i], rounds, scratch, &courses[i]) ||
-            courses[i].step != courses[0].step)
-            return false;
+    p.down_step = down.step;
+    p.across_step = across.step;
+    for (uint32_t i = 0; i < product->rows * product->columns; i++)
         sums[i] = scratch + product->sums[i];
-        down[i] = pack_down ? scratch + product->down_panel + i * product->depth * (size_t)bytes
-                            : tile_memory(&product->down[i].step, args, scratch) +
-                                  courses[i].first * bytes;
-    }
-    p.across = pack_across ? scratch + product->across_panel
-                           : tile_memory(across, args, scratch) + line.first * bytes;
-    p.across_step = pack_across ? (int64_t)across->n * bytes : line.step * bytes;
-    p.down_step = pack_down ? bytes : courses[0].step * bytes;
-    for (int64_t round = 0; round < rounds; round += (int64_t)p.rounds) {
-        bool packs = pack_across || pack_down;
-
-        p.rounds = (size_t)(rounds - round);
-        if (packs && p.rounds > product->depth)
+    for (; rounds > 0; rounds -= (int64_t)p.rounds) {
+        p.rounds = (size_t)rounds;
+        if ((down.packs || across.packs) && p.rounds > product->depth)
             p.rounds = product->depth;
-        if (pack_across)
-            fill_across(product, &line, round, p.rounds, args, scratch);
-        if (pack_down)
-            fill_down(product, courses, round, p.rounds, args, scratch);
+        find_elements(product, p.rounds, args, scratch, &down);
+        find_elements(product, p.rounds, args, scratch, &across);
         product->multiply(&p);
-        for (uint32_t i = 0; !pack_down && i < product->rows; i++)
-            down[i] = (const char *)down[i] + (int64_t)p.rounds * p.down_step;
-        if (!pack_across)
-            p.across = (const char *)p.across + (int64_t)p.rounds * p.across_step;
     }
     return true;
 }

@@ -6,62 +6,48 @@
 #include <string.h>
 
 #include "base/fail.h"
+#include "lower/contract/contract_blocks.h"
+#include "lower/contract/contract_fragment.h"
 #include "lower/contract/contract_pack.h"
 #include "lower/contract/contract_pad.h"
 #include "lower/contract/contract_tile.h"
 #include "lower/rows/rows.h"
+#include "lower/sum_blocks.h"
 
 enum {
     QUALITY = 850,
     LEAST_LANES = 16,
-    FEW_LANES = 64,      /* a group with more is cut where there are few groups */
-    GROUPS_PER_UNIT = 2, /* to have work for all */
-    GROUP_COST = 32,     /* in lanes */
-    FEW_ROWS = 6,        /* sums of a lane, which fit 16 registers with their operands */
-    MANY_ROWS = 8,       /* likewise for more */
+    FEW_LANES = 64,       /* a group with more is cut where there are few groups */
+    GROUPS_PER_UNIT = 2,  /* to have work for all */
+    READERS_PER_UNIT = 4, /* likewise, to end at the same time where memory is all that counts */
+    STREAM_ROUNDS = 16,   /* rows that are read side by side, each in order */
+    GROUP_COST = 32,      /* in lanes */
+    FEW_ROWS = 6,         /* sums of a lane, which fit 16 registers with their operands */
+    MANY_ROWS = 8,        /* likewise for more */
     DOT_PLACES = 4,
+    FEW_DOT_LANES = 96,   /* of all sums of a group along k, which fit 16 registers */
+    MANY_DOT_LANES = 384, /* likewise for more */
     PACK_LANES = 64,
+    GROUP_WIDTHS = 2,     /* of packed lanes, in a group */
     LEAST_PACKED = 32,    /* lanes that fill the vectors of a lane's sums */
     PACK_LEAST = 1 << 15, /* elements */
     PACK_MAX = 1 << 29,
-    KEPT_READERS = 16,  /* of a copy that is kept, at least */
-    KEPT_PRODUCTS = 16, /* likewise, of a sum */
-    LEAST_DOT = 32,     /* a sum of that many is worth lanes of its own */
-    LEAST_ROUNDS = 32,  /* of lanes along k, which pay for adding them up */
-    GATHER_COST = 8,    /* of an access whose lanes lie apart, in accesses of neighbours */
-    APART_COST = 12     /* of storing a result whose lanes lie apart, in products */
+    LEAST_TURNED = 4,     /* places of a lane */
+    LINE_PART = 8,        /* places that idle at ends of lines are that part of all at most */
+    KEPT_READERS = 8,     /* of a copy that is kept, at least */
+    KEPT_PRODUCTS = 16,   /* likewise, of a sum */
+    KEPT_LARGE = 1 << 18, /* elements of one that could be read where it is, at least: beyond caches
+                             its lines, which lie apart, are what takes time */
+    STREAM_LARGE = 1 << 19, /* likewise, of one that is read once */
+    LEAST_DOT = 32,         /* a sum of that many is worth lanes of its own */
+    LEAST_ROUNDS = 32,      /* of lanes along k, which pay for adding them up */
+    GATHER_COST = 8,        /* of an access whose lanes lie apart, in accesses of neighbours */
+    APART_COST = 12,        /* of storing a result whose lanes lie apart, in products */
+    TURN_COST = 8,          /* likewise, turned */
+    PACK_COST = 6           /* likewise, of packing an element that is not kept */
 };
 
 /* ---- matching ---- */
-
-static void mark_operands(const struct block_op *op, bool *needed)
-{
-    for (uint32_t i = 0; i < op->n_in; i++)
-        if (op->in[i].kind == FRIT_OPERAND_TENSOR)
-            needed[op->in[i].value] = true;
-}
-
-/* Whether all that an op's operands are made of in the block may be done again and again; false
- * if out of memory too. */
-static bool made_cheaply(const struct block *block, uint32_t number)
-{
-    bool *needed = calloc(block->n_values + 1u, sizeof(*needed)), cheap = needed != NULL;
-
-    if (needed)
-        mark_operands(&block->ops[number], needed);
-    for (uint32_t n = number; cheap && n-- > 0;) {
-        const struct block_op *op = &block->ops[n];
-
-        for (uint32_t i = 0; i < op->n_out; i++) {
-            if (op->out[i] == BLOCK_NONE || !needed[op->out[i]])
-                continue;
-            cheap = cheap && lower_is_cheap(op->id);
-            mark_operands(op, needed);
-        }
-    }
-    free(needed);
-    return cheap;
-}
 
 static bool multiplies(const struct block *block, uint32_t number)
 {
@@ -78,14 +64,20 @@ static bool multiplies(const struct block *block, uint32_t number)
     return true;
 }
 
-static bool contract_takes(const struct block *block, uint32_t number)
+static bool takes(const struct block *block, uint32_t number)
 {
-    return multiplies(block, number) && made_cheaply(block, number);
+    return multiplies(block, number) && anchor_is_cheap(block, number, false);
+}
+
+/* Weights are unpacked in the product too. */
+static bool takes_dequantized(const struct block *block, uint32_t number)
+{
+    return multiplies(block, number) && anchor_is_cheap(block, number, true);
 }
 
 static bool contract_match(struct matcher *m, const struct block *block)
 {
-    return anchor_match(m, block, contract_takes);
+    return anchor_match(m, block, blocks_can_be(m->target) ? takes_dequantized : takes);
 }
 
 /* A cast of a float to the type that it is computed in changes no value. */
@@ -110,6 +102,13 @@ static bool contract_match_alone(struct matcher *m, const struct block *block)
 }
 
 /* ---- how lanes lie ---- */
+
+bool contract_has_vectors(const struct contract *c)
+{
+    const struct kir_target *target = c->e.s->target;
+
+    return target->lanes_interleaved && !target->stages_tiles;
+}
 
 /* The loads that a side's elements are made of. */
 static void find_loads(struct contract *c, struct contract_side *side)
@@ -183,14 +182,23 @@ static int64_t line_of(const struct contract *c, const struct contract_side *sid
     return contract_points(&c->e.space, side->tag);
 }
 
+/* Whether a side is read by all groups together, and has this many elements. */
+static bool is_large(const struct contract *c, const struct contract_side *side, int64_t least)
+{
+    const struct space *space = &c->e.space;
+
+    return contract_points(space, CONTRACT_BOTH) == 1 &&
+           c->n_k * contract_points(space, side->tag) >= least;
+}
+
 /* Whether a side is put in order first: one that many read, where lanes would lie apart, or the
  * steps of k so far apart that caches suffer. */
 static bool is_packed(const struct contract *c, const struct contract_side *side)
 {
     const struct space *space = &c->e.space;
     uint32_t dim = contract_last_dim(space, side->tag), k = contract_last_dim(space, CONTRACT_K);
-    bool is_kept =
-        dim != SPACE_DIMS && contract_line_cost(c, side, dim) > 1 && pack_can_keep(c, side);
+    bool is_kept = dim != SPACE_DIMS && pack_can_keep(c, side) &&
+                   (contract_line_cost(c, side, dim) > 1 || is_large(c, side, KEPT_LARGE));
     uint32_t least = is_kept ? KEPT_READERS : sched_tuning(c->e.s).pack_readers;
     int64_t line = line_of(c, side), size, readers = contract_points(space, CONTRACT_M);
 
@@ -206,35 +214,83 @@ static bool is_packed(const struct contract *c, const struct contract_side *side
                        (contract_points(space, side->tag) / line);
 }
 
-/* Storing the results with lanes along a side whose neighbours lie apart, likewise. */
-static uint64_t store_cost(const struct contract *c, uint32_t dim)
+/* Whether neighbours along `dim` are neighbours in all that is stored, and those along `apart` are
+ * not. */
+static bool stores_lie_along(const struct contract *c, uint32_t dim, uint32_t apart)
 {
-    uint64_t cost = 0;
+    for (uint32_t i = 0; i < c->e.n_stores; i++) {
+        const int64_t *k = c->e.stores[i].at.k;
+
+        if (k[dim] != 1 || (k[apart] >= -1 && k[apart] <= 1))
+            return false;
+    }
+    return c->e.n_stores > 0;
+}
+
+/* Storing the results with lanes along a side whose neighbours lie apart, likewise: turned if they
+ * lie along `other`. */
+static uint64_t store_cost(const struct contract *c, uint32_t dim, uint32_t other)
+{
+    bool turned = contract_has_vectors(c) && other != SPACE_DIMS &&
+                  c->e.space.extent[other] >= LEAST_TURNED && stores_lie_along(c, other, dim);
+    uint64_t each = 1024 * (uint64_t)(turned ? TURN_COST : APART_COST) / (uint64_t)c->n_k, cost = 0;
 
     for (uint32_t i = 0; i < c->e.n_stores; i++) {
         int64_t k = c->e.stores[i].at.k[dim];
 
         if (k < -1 || k > 1)
-            cost += 1024 * (uint64_t)APART_COST / (uint64_t)c->n_k;
+            cost += each;
     }
     return cost;
+}
+
+/* Packing a side, likewise. */
+static uint64_t pack_cost(const struct contract *c, const struct contract_side *side)
+{
+    uint32_t readers = side == &c->a ? CONTRACT_N : CONTRACT_M;
+
+    if (!contract_has_vectors(c) || pack_can_keep(c, side))
+        return 0;
+    return 1024 * (uint64_t)PACK_COST / (uint64_t)contract_points(&c->e.space, readers);
+}
+
+/* The group with which n lanes cost least: what idles, and beginning a group. */
+static uint32_t lanes_for(uint32_t most, int64_t n)
+{
+    uint32_t best = most;
+
+    for (uint32_t lanes = most; lanes >= LEAST_LANES; lanes /= 2)
+        if (tiles_of(n, lanes) * (lanes + GROUP_COST) < tiles_of(n, best) * (best + GROUP_COST))
+            best = lanes;
+    return best;
+}
+
+/* Lanes of all groups along a packed line. */
+static uint64_t packed_lanes(const struct contract *c, int64_t line)
+{
+    uint32_t most = GROUP_WIDTHS * sched_tuning(c->e.s).pack_lanes, lanes;
+
+    lanes = lanes_for(most < c->e.s->target->lanes ? most : c->e.s->target->lanes, line);
+    return (uint64_t)tiles_of(line, lanes) * lanes;
 }
 
 /* What a product costs with lanes along a side, in 1024ths of one where all lanes work and load
  * neighbours. */
 static uint64_t side_cost(const struct contract *c, const struct contract_side *side)
 {
-    int64_t n = line_of(c, side), lanes = (n + LEAST_LANES - 1) / LEAST_LANES * LEAST_LANES;
+    int64_t n = line_of(c, side), lanes = tiles_of(n, LEAST_LANES) * LEAST_LANES;
     uint32_t dim = contract_last_dim(&c->e.space, side->tag);
+    uint32_t other = contract_last_dim(&c->e.space, side == &c->a ? CONTRACT_N : CONTRACT_M);
     uint64_t cost = 1024 * (uint64_t)lanes / (uint64_t)n;
 
     if (dim == SPACE_DIMS || !c->n_k)
         return cost;
     if (is_packed(c, side))
-        return cost + store_cost(c, dim);
+        return packed_lanes(c, n) * 1024 / (uint64_t)n + store_cost(c, dim, other) +
+               pack_cost(c, side);
     if (n != c->e.space.extent[dim])
         return cost * GATHER_COST;
-    return cost * contract_line_cost(c, side, dim) + store_cost(c, dim);
+    return cost * contract_line_cost(c, side, dim) + store_cost(c, dim, other);
 }
 
 /* Likewise with lanes along k: their sums are added up at the end. */
@@ -247,17 +303,6 @@ static uint64_t dots_cost(const struct contract *c)
     worst = contract_line_cost(c, &c->a, dim);
     other = contract_line_cost(c, &c->b, dim);
     return 2048 * (uint64_t)(worst > other ? worst : other);
-}
-
-/* The group with which n lanes cost least: what idles, and beginning a group. */
-static uint32_t lanes_for(uint32_t most, int64_t n)
-{
-    uint32_t best = most;
-
-    for (uint32_t lanes = most; lanes >= LEAST_LANES; lanes /= 2)
-        if (tiles_of(n, lanes) * (lanes + GROUP_COST) < tiles_of(n, best) * (best + GROUP_COST))
-            best = lanes;
-    return best;
 }
 
 /* How many places a lane has: each round of them costs their products and a load more. */
@@ -281,44 +326,146 @@ void contract_cut_line(struct contract *c, int64_t line)
             space->tag[d] = CONTRACT_BOTH;
 }
 
-/* Reduces lanes while what a group reads again and again along them does not fit a cache: the first
- * one, or if it is packed, and so read in order, the second one. */
+/* Reduces lanes while what groups read again and again along them does not fit a cache: the first
+ * one, or if it is packed, and so read in order, the second one.  Each place along the other side
+ * beyond the first n_down makes them read it again. */
 static void limit_lanes(struct contract *c)
 {
     const struct kir_tuning tuning = sched_tuning(c->e.s);
     const uint32_t least = c->pack.used ? LEAST_PACKED : FEW_LANES;
     const int64_t most = c->pack.used ? tuning.pack_panel : tuning.line_panel;
 
+    if (contract_points(&c->e.space, c->down->tag) <= c->n_down)
+        return;
     while (c->lanes > least && c->lanes * c->n_k > most)
         c->lanes /= 2;
+}
+
+/* Whether a side is read once, from memory beyond the caches, which is all that takes time. */
+static bool is_streamed(const struct contract *c)
+{
+    const enum kir_type type = contract_type(c);
+    uint32_t k = contract_last_dim(&c->e.space, CONTRACT_K);
+
+    return c->e.s->target->lanes_interleaved && !c->pack.used && !c->pad.used &&
+           c->n_k > SUM_BLOCK_CONTRACT && c->e.space.extent[k] == c->n_k &&
+           is_large(c, c->across, STREAM_LARGE) && (type == KIR_F32 || type == KIR_F64);
+}
+
+/* Groups read memory almost in order: a block of k, and of that a few rows at a time.  Sums of
+ * blocks are added up as they are in one group. */
+static void choose_splits(struct contract *c, int64_t *n)
+{
+    c->slices.n_splits = (uint32_t)tiles_of(c->n_k, SUM_BLOCK_CONTRACT);
+    c->rounds = STREAM_ROUNDS;
+    *n *= c->slices.n_splits;
+}
+
+/* Keeps a lane's places on a line where that costs few more of them, and turns them if the results
+ * lie along such lines. */
+static void choose_turn(struct contract *c)
+{
+    const struct space *space = &c->e.space;
+    uint32_t dim = contract_last_dim(space, c->down->tag);
+    uint32_t apart = contract_last_dim(space, c->across->tag);
+    int64_t points = contract_points(space, c->down->tag), line, tiles;
+    uint32_t places;
+
+    if (dim == SPACE_DIMS || apart == SPACE_DIMS || !contract_has_vectors(c) || !c->n_k)
+        return;
+    line = space->extent[dim];
+    places = places_for(c->n_down, line);
+    tiles = points / line * tiles_of(line, places);
+    if (places < LEAST_TURNED || tiles * (places + 1) * LINE_PART > tiles_of(points, c->n_down) *
+                                                                        (c->n_down + 1) *
+                                                                        (LINE_PART + 1))
+        return;
+    c->n_down = places;
+    c->down_by_line = true;
+    c->turns = stores_lie_along(c, dim, apart);
+}
+
+/* Lanes of a group on a packed line, with so many sums each.  Where these leave registers for one
+ * width of packed lanes alone, a group has several after each other, which read the other side from
+ * the first cache. */
+static uint32_t most_packed(const struct contract *c, uint32_t places)
+{
+    const struct kir_target *target = c->e.s->target;
+    uint32_t lanes = sched_tuning(c->e.s).pack_lanes;
+
+    if (contract_has_vectors(c) && 4 * places > target->registers / 4 * 3)
+        lanes *= GROUP_WIDTHS;
+    return lanes < target->lanes ? lanes : target->lanes;
+}
+
+/* The most places of a lane. */
+static uint32_t most_places(const struct contract *c)
+{
+    return c->e.s->target->registers > 16 ? MANY_ROWS : FEW_ROWS;
 }
 
 static void choose_lines(struct contract *c)
 {
     const struct kir_target *target = c->e.s->target;
-    const uint32_t most = target->lanes, packed = sched_tuning(c->e.s).pack_lanes;
+    const uint32_t packed = sched_tuning(c->e.s).pack_lanes;
     int64_t line = line_of(c, c->across), others;
+    uint32_t each;
 
     c->pack.used = c->n_k && is_packed(c, c->across);
     contract_cut_line(c, line);
-    c->lanes = lanes_for(c->pack.used && most > packed ? packed : most, line);
-    limit_lanes(c);
-    c->n_down = places_for(target->registers > 16 ? MANY_ROWS : FEW_ROWS,
-                           contract_points(&c->e.space, c->down->tag));
+    c->n_down = places_for(most_places(c), contract_points(&c->e.space, c->down->tag));
     c->n_across = 1;
+    choose_turn(c);
+    c->lanes = lanes_for(c->pack.used ? most_packed(c, c->n_down) : target->lanes, line);
+    limit_lanes(c);
+    c->pack.width = c->lanes < packed ? c->lanes : packed;
     others = contract_points(&c->e.space, CONTRACT_BOTH) *
              tiles_of(contract_points(&c->e.space, c->down->tag), c->n_down);
+    if (others == 1 && is_streamed(c))
+        choose_splits(c, &others);
+    each = c->slices.n_splits ? READERS_PER_UNIT : GROUPS_PER_UNIT;
     while (c->lanes > FEW_LANES && !c->pack.used &&
-           tiles_of(line, c->lanes) * others < (int64_t)GROUPS_PER_UNIT * target->units)
+           tiles_of(line, c->lanes) * others < (int64_t)each * target->units)
+        c->lanes /= 2;
+}
+
+/* Groups go over k once, so all sums are to fit the registers. */
+static void choose_dots(struct contract *c)
+{
+    const struct kir_target *target = c->e.s->target;
+    const bool many = target->registers > 16;
+    const uint32_t most = many ? MANY_DOT_LANES : FEW_DOT_LANES;
+    const uint32_t least = many ? LEAST_LANES : LEAST_LANES / 2;
+
+    c->n_down = places_for(DOT_PLACES, contract_points(&c->e.space, c->down->tag));
+    c->n_across = places_for(DOT_PLACES, contract_points(&c->e.space, c->across->tag));
+    while (c->n_across > 1 && c->n_down * c->n_across * least > most)
+        c->n_across--;
+    c->lanes = target->lanes_per_row;
+    while (c->lanes > least &&
+           (c->n_k / c->lanes < LEAST_ROUNDS || c->n_down * c->n_across * c->lanes > most))
         c->lanes /= 2;
 }
 
 static void choose_form(struct contract *c)
 {
-    uint64_t a = side_cost(c, &c->a), b = side_cost(c, &c->b);
+    uint64_t a, b;
 
+    if (blocks_choose(c))
+        return;
+    if (blocks_is_dequantized(c->e.s->block, c->anchor.op)) {
+        expr_fail(&c->e,
+                  FRIT_UNSUPPORTED); /* unpacked element by element it is slower than first */
+        return;
+    }
+    a = side_cost(c, &c->a);
+    b = side_cost(c, &c->b);
     if (contract_fits_slices(c)) {
         contract_choose_slices(c);
+        return;
+    }
+    if (contract_fits_fragments(c)) {
+        contract_choose_fragments(c);
         return;
     }
     if (contract_fits_tiles(c)) {
@@ -332,11 +479,7 @@ static void choose_form(struct contract *c)
         choose_lines(c);
         return;
     }
-    c->lanes = c->e.s->target->lanes_per_row;
-    while (c->lanes > LEAST_LANES && c->n_k / c->lanes < LEAST_ROUNDS)
-        c->lanes /= 2;
-    c->n_down = places_for(DOT_PLACES, contract_points(&c->e.space, c->down->tag));
-    c->n_across = places_for(DOT_PLACES, contract_points(&c->e.space, c->across->tag));
+    choose_dots(c);
 }
 
 /* ---- aliases ---- */
@@ -413,9 +556,9 @@ static frit_status build(struct contract *c, frit_err *err)
     if (c->form == CONTRACT_TILES)
         delinearize_chunk(&c->across->points, &c->e, c->thread_lanes);
     TRY(expr_status(&c->e, err));
-    groups = c->both.count * tiles_of(c->down->points.count, contract_height(c)) *
+    groups = c->both.count * contract_down_tiles(c) *
              tiles_of(c->across->points.count, contract_width(c));
-    if (c->form == CONTRACT_SLICES)
+    if (c->slices.n_splits)
         groups *= c->slices.n_splits;
     if (groups > INT32_MAX)
         return fail(err, FRIT_UNSUPPORTED, "kernels: %s needs too many groups", s->module->name);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The contract schedule, between contract_rows.c (what a row multiplies), contract.c (what is to be
- * done), contract_emit.c and the _emit.c of the forms (the code).
+ * done), contract_emit.c and contract_tile.c (the code).
  *
  * An element of the result is a sum over k of products of an element of side a and one of side b.
  * The space has dims of four tags, in this order: those that both sides have, those of a alone (m),
@@ -12,14 +12,22 @@
 #include "lower/expr/anchor.h"
 #include "lower/expr/delinearize.h"
 
-enum contract_tag { CONTRACT_BOTH, CONTRACT_M, CONTRACT_N, CONTRACT_K, CONTRACT_TAGS };
+enum contract_tag {
+    CONTRACT_BOTH,
+    CONTRACT_M,
+    CONTRACT_N,
+    CONTRACT_K,
+    CONTRACT_PIECE, /* of a byte of packed weights; see contract_blocks.c */
+    CONTRACT_TAGS
+};
 enum { CONTRACT_SUMS = 16 }; /* of a lane at most */
 
 enum contract_form {
     CONTRACT_LINES, /* lanes along `across`, each sums alone */
     CONTRACT_DOTS,  /* lanes along k, whose one dim is long: their sums are added up at the end */
     CONTRACT_TILES, /* lanes along both; elements of both sides go through tiles of the group */
-    CONTRACT_SLICES /* lanes along `across` and along k, which groups may share too */
+    CONTRACT_FRAGMENTS, /* teams of lanes multiply fragments */
+    CONTRACT_SLICES     /* lanes along `across` and along k, which groups may share too */
 };
 
 /* TILES: elements by which rows of a tile are longer where that avoids bank conflicts; elements
@@ -33,14 +41,25 @@ struct contract_side {
     struct delinearizer points;
 };
 
-/* SLICES: a group is `wide` lanes along `across` times `deep` lanes along k. */
+/* SLICES: a group is `wide` lanes along `across` times `deep` lanes along k.  LINES: n_splits and
+ * partial alone. */
 struct contract_slices {
     uint32_t wide, deep; /* powers of two */
     bool along_k;        /* neighbours lie along k, else along `across` */
     uint32_t steps;      /* of k whose elements are loaded before they are multiplied */
     bool loads_ahead;    /* those of the next steps are loaded before these are multiplied */
-    uint32_t n_splits;   /* groups that share a sum; over 1: a phase of its own adds them up */
+    uint32_t n_splits;   /* groups that share a sum; over 1: a phase of its own adds them up; LINES:
+                            each has a block of products, 0: all */
     uint32_t partial;    /* argument: their sums */
+};
+
+/* FRAGMENTS: lanes of a thread, and k in a slot of the tile. */
+enum { FRAGMENT_CHUNK = 8, FRAGMENT_DEPTH = 32 };
+
+struct contract_fragments {
+    uint32_t dtype;             /* of what is multiplied */
+    uint32_t tile[2], teams[2]; /* of a group, down and across */
+    uint32_t stages;            /* slots of tiles, a power of two */
 };
 
 /* A copy of side `across`, in the order in which the sums read it; see contract_pack.c. */
@@ -49,6 +68,7 @@ struct contract_pack {
     bool is_kept;     /* in memory derived from the operand; else in the workspace */
     bool is_numbered; /* `number` is planned; else k has one dim at most */
     uint32_t number;  /* coordinate of the contraction's expr: the row-major number of k */
+    uint32_t width;   /* lanes whose elements lie together, at most those of a group */
     uint32_t arg;     /* argument: the copy */
     int64_t first;    /* element of the argument where it begins */
 };
@@ -61,6 +81,18 @@ struct contract_pad {
     uint32_t at;   /* coordinate of the contraction's expr: where in the copy an element is */
     int64_t count; /* elements of the copy */
     uint32_t arg;  /* argument: the copy */
+};
+
+/* Packed weights, which are side `across`; see contract_blocks.c.  LINES, or DOTS with `along_k`.
+ */
+struct contract_blocks {
+    bool used;
+    bool along_k;       /* lanes lie along k; else a lane has the places of a byte's pieces */
+    uint32_t node;      /* of dequantize */
+    uint32_t pieces;    /* elements of a byte */
+    uint32_t piece_dim; /* numbers them; SPACE_DIMS: a byte is an element */
+    uint32_t block_dim; /* of k: those with scales of their own; SPACE_DIMS: all have one */
+    uint32_t inner_dim; /* of k: within a block */
 };
 
 struct contract_workspace {
@@ -88,10 +120,15 @@ struct contract {
     uint32_t tile_depth;       /* likewise: of k in a tile, a power of two */
     uint32_t tile_unroll;      /* likewise: of k in code without a loop */
     uint32_t thread_lanes;     /* likewise: lanes that make one access */
+    uint32_t rounds;           /* LINES: of k, that all lanes do before any does the next; 0: all */
+    bool down_by_line; /* LINES: a lane's places along `down` lie on one line of its last dim */
+    bool turns;        /* then: results are stored with lanes along `down`; see contract_turn.c */
     struct contract_pack pack; /* LINES */
-    struct contract_pad pad;   /* b.node is BLOCK_NONE then */
+    struct contract_blocks blocks;
+    struct contract_pad pad;             /* b.node is BLOCK_NONE then */
     struct contract_workspace workspace; /* of copies */
     struct contract_slices slices;
+    struct contract_fragments fragments;
 };
 
 /* One row of ops.def: dims are appended to the space, root and the nodes of a, b and bias planned.
@@ -109,6 +146,8 @@ static inline int64_t tiles_of(int64_t n, uint32_t each)
 /* NULL: the op is none. */
 const struct contract_row *contract_row_of(uint32_t op);
 
+/* Whether lanes are parts of a processor's vectors, which read neighbours alone well. */
+bool contract_has_vectors(const struct contract *c);
 /* What loading elements of a side costs a line of lanes along a dim, 1 where they are neighbours:
  * the worst of its loads. */
 uint32_t contract_line_cost(const struct contract *c, const struct contract_side *side,
@@ -122,8 +161,12 @@ void contract_cut_line(struct contract *c, int64_t line);
 /* Whether SLICES is the form: a long sum, and few places along one side. */
 bool contract_fits_slices(const struct contract *c);
 void contract_choose_slices(struct contract *c);
+/* The node of a side's elements as they are multiplied by fragments: without a cast to F32. */
+uint32_t contract_factor_node(const struct contract *c, const struct contract_side *side);
 /* Of the sums. */
 enum kir_type contract_type(const struct contract *c);
+/* Tiles of places along `down`. */
+int64_t contract_down_tiles(const struct contract *c);
 /* Places of a group along each side. */
 uint32_t contract_height(const struct contract *c);
 uint32_t contract_width(const struct contract *c);

@@ -8,13 +8,26 @@
  * line read nothing. */
 #include "lower/contract/contract_emit.h"
 
+#include "lower/contract/contract_blocks.h"
+#include "lower/contract/contract_fragment.h"
 #include "lower/contract/contract_pack.h"
 #include "lower/contract/contract_pad.h"
 #include "lower/contract/contract_slices_emit.h"
 #include "lower/contract/contract_tile.h"
+#include "lower/contract/contract_turn.h"
 #include "lower/rows/rows.h"
 
 /* ---- products ---- */
+
+void work_set_place(const struct contract_emitter *w, uint32_t side, uint32_t place)
+{
+    const struct delinearizer *points = &w->side[side]->points;
+
+    if (side == DOWN && w->c->down_by_line)
+        expr_set(w->e, points->dim[points->n - 1], place);
+    else
+        delinearize_set(points, w->e, place);
+}
 
 uint32_t work_element(const struct contract_emitter *w, uint32_t side, uint32_t place,
                       uint32_t mask)
@@ -23,7 +36,7 @@ uint32_t work_element(const struct contract_emitter *w, uint32_t side, uint32_t 
 
     expr_mask(w->e, mask);
     if (place != KIR_NONE)
-        delinearize_set(&w->side[side]->points, w->e, place);
+        work_set_place(w, side, place);
     value = w->c->pad.used && w->side[side] == &w->c->b ? pad_element(w, mask)
                                                         : expr_value(w->e, w->side[side]->node);
     expr_release(w->e, mark);
@@ -104,6 +117,21 @@ static void sum_lanes(const struct contract_emitter *w, uint32_t begin, uint32_t
     kir_next(w->m, next, w->n);
 }
 
+/* `rounds` of k at a time, from begin to end: lanes wait for each other in between, so that the
+ * next lanes read what lies next to what these read before these read further rows. */
+static void sum_rounds(const struct contract_emitter *w, uint32_t begin, uint32_t end,
+                       uint32_t *sums)
+{
+    uint32_t first = work_loop(w, begin, end, w->c->rounds, sums), next[CONTRACT_SUMS];
+
+    for (uint32_t i = 0; i < w->n; i++)
+        next[i] = sums[i];
+    kir_emit(w->m, KIR_barrier, KIR_NONE, KIR_NONE, KIR_NONE);
+    end = op2(w, KIR_smin, op2(w, KIR_add, first, index_const(w, w->c->rounds)), end);
+    sum_dims(w, 0, first, end, next);
+    kir_next(w->m, next, w->n);
+}
+
 static bool is_inside(const struct contract_emitter *w)
 {
     return w->c->sums_inside && w->c->form == CONTRACT_LINES && w->c->k.n > 1;
@@ -112,10 +140,14 @@ static bool is_inside(const struct contract_emitter *w)
 static void sum_range(const struct contract_emitter *w, uint32_t begin, uint32_t end,
                       uint32_t *sums)
 {
-    if (w->c->form == CONTRACT_DOTS)
+    if (w->c->blocks.used)
+        blocks_range(w, begin, end, sums);
+    else if (w->c->form == CONTRACT_DOTS)
         sum_lanes(w, begin, end, sums);
     else if (w->c->form == CONTRACT_SLICES)
         slices_sum(w, begin, end, sums);
+    else if (w->c->rounds)
+        sum_rounds(w, begin, end, sums);
     else
         sum_dims(w, is_inside(w) ? w->c->k.n - 1 : 0, begin, end, sums);
 }
@@ -200,6 +232,15 @@ static void add_lanes(const struct contract_emitter *w, uint32_t *sums)
     }
 }
 
+/* The block of products that is the group's part. */
+static void sum_split(const struct contract_emitter *w, uint32_t *sums)
+{
+    uint32_t begin = op2(w, KIR_mul, w->split, index_const(w, SUM_BLOCK_CONTRACT));
+    uint32_t end = op2(w, KIR_add, begin, index_const(w, SUM_BLOCK_CONTRACT));
+
+    sum_range(w, begin, op2(w, KIR_smin, end, sched_add_index(w->e->s, w->c->n_k)), sums);
+}
+
 static void emit_sums(const struct contract_emitter *w, uint32_t *sums)
 {
     const struct contract *c = w->c;
@@ -210,12 +251,22 @@ static void emit_sums(const struct contract_emitter *w, uint32_t *sums)
         sums[i] = zero(w);
     if (c->n_k == 0)
         return;
+    if (c->blocks.used) {
+        blocks_sums(w, sums);
+        if (c->form == CONTRACT_DOTS)
+            add_lanes(w, sums);
+        return;
+    }
     if (c->k.n == 0) {
         emit_products(w, KIR_NONE, KIR_NONE, sums);
         return;
     }
     if (is_inside(w)) {
         sum_inside(w, 0, sums);
+        return;
+    }
+    if (w->split != KIR_NONE) {
+        sum_split(w, sums);
         return;
     }
     outer = range_of(w);
@@ -231,13 +282,16 @@ static void emit_sums(const struct contract_emitter *w, uint32_t *sums)
 
 /* ---- results ---- */
 
-void work_finish(const struct contract_emitter *w, uint32_t sum)
+uint32_t work_add_bias(const struct contract_emitter *w, uint32_t sum)
+{
+    return w->c->bias == BLOCK_NONE ? sum : op2(w, KIR_add, sum, expr_value(w->e, w->c->bias));
+}
+
+void work_store(const struct contract_emitter *w, uint32_t sum)
 {
     const struct expr_node *result = &w->e->nodes[w->c->result];
     uint32_t dtype = w->e->s->block->values[result->value].dtype;
 
-    if (w->c->bias != BLOCK_NONE)
-        sum = op2(w, KIR_add, sum, expr_value(w->e, w->c->bias));
     expr_bind(w->e, w->c->result, lower_fit(w->m, dtype, sum));
     for (uint32_t i = 0; i < w->e->n_stores; i++)
         expr_value(w->e, w->e->stores[i].node);
@@ -250,16 +304,22 @@ static void emit_result(const struct contract_emitter *w, uint32_t i, uint32_t j
 {
     uint32_t mark = expr_mark(w->e), ok[2] = {w->ok[DOWN][i], w->ok[ACROSS][j]}, mask = w->mask;
 
-    delinearize_set(&w->side[DOWN]->points, w->e, w->place[DOWN][i]);
+    work_set_place(w, DOWN, w->place[DOWN][i]);
     if (w->place[ACROSS][j] != KIR_NONE)
-        delinearize_set(&w->side[ACROSS]->points, w->e, w->place[ACROSS][j]);
+        work_set_place(w, ACROSS, w->place[ACROSS][j]);
+    if (w->c->blocks.used)
+        blocks_set_place(w, j);
     for (uint32_t s = DOWN; s <= ACROSS; s++)
         if (ok[s] != KIR_NONE)
             kir_if(w->m, ok[s]);
     if (w->c->form == CONTRACT_DOTS)
         mask = op2(w, KIR_eq, w->lane, index_const(w, 0));
-    expr_mask(w->e, mask);
-    work_finish(w, sum);
+    if (w->split == KIR_NONE) {
+        expr_mask(w->e, mask);
+        work_finish(w, sum);
+    } else {
+        slices_store(w, (const uint32_t[2]){w->place[DOWN][i], w->at[ACROSS]}, mask, sum);
+    }
     for (uint32_t s = DOWN; s <= ACROSS; s++)
         if (ok[s] != KIR_NONE)
             kir_end(w->m);
@@ -290,13 +350,31 @@ uint32_t work_begin(struct contract_emitter *w, uint32_t lanes)
     return sched_wide(w->e->s, kir_emit_imm(w->m, KIR_group, 0, KIR_NONE, KIR_NONE, KIR_NONE));
 }
 
+/* Sets the dims around the lines on which places lie, of which a line has `count`; returns the
+ * number of the tile on its line. */
+static uint32_t set_line_of_places(const struct contract_emitter *w, uint32_t tile, int64_t count)
+{
+    struct delinearizer around = w->c->down->points;
+    uint32_t rest = work_part(w, &tile, tiles_of(count, w->n_places[DOWN]));
+
+    around.n--;
+    delinearize_set(&around, w->e, tile);
+    return rest;
+}
+
 /* The group's places from tile * n on, n of them. */
 static void set_places(struct contract_emitter *w, uint32_t side, uint32_t tile)
 {
+    const struct delinearizer *points = &w->side[side]->points;
     uint32_t n = w->n_places[side], last = KIR_NONE, end = KIR_NONE, *places = w->place[side];
-    uint32_t first = op2(w, KIR_mul, tile, index_const(w, n));
-    int64_t count = w->side[side]->points.count;
+    int64_t count = points->count;
+    uint32_t first;
 
+    if (side == DOWN && w->c->down_by_line) {
+        count = w->e->space.extent[points->dim[points->n - 1]];
+        tile = set_line_of_places(w, tile, count);
+    }
+    first = op2(w, KIR_mul, tile, index_const(w, n));
     if (count % n) {
         last = sched_add_index(w->e->s, count - 1);
         end = sched_add_index(w->e->s, count);
@@ -315,13 +393,17 @@ static void set_places(struct contract_emitter *w, uint32_t side, uint32_t tile)
 static void set_line(struct contract_emitter *w, uint32_t tile)
 {
     const struct delinearizer *points = &w->side[ACROSS]->points;
-    uint32_t place = op2(w, KIR_mul, tile, index_const(w, w->c->lanes));
+    uint32_t place;
 
-    place = op2(w, KIR_add, place, w->lane);
+    w->before_line = expr_mark(w->e);
+    w->line_begin = op2(w, KIR_mul, tile, index_const(w, w->c->lanes));
+    place = op2(w, KIR_add, w->line_begin, w->lane);
     if (points->count % w->c->lanes)
         w->mask = op2(w, KIR_lt, place, sched_add_index(w->e->s, points->count));
     delinearize_set(points, w->e, place);
-    w->place[ACROSS][0] = w->ok[ACROSS][0] = KIR_NONE;
+    w->at[ACROSS] = place;
+    for (uint32_t j = 0; j < w->n_places[ACROSS]; j++)
+        w->place[ACROSS][j] = w->ok[ACROSS][j] = KIR_NONE;
 }
 
 static void set_group(struct contract_emitter *w, uint32_t down, uint32_t across)
@@ -337,17 +419,30 @@ static void set_group(struct contract_emitter *w, uint32_t down, uint32_t across
         set_line(w, across);
 }
 
+int64_t contract_down_tiles(const struct contract *c)
+{
+    const struct delinearizer *points = &c->down->points;
+    int64_t line = points->count;
+
+    if (c->down_by_line)
+        line = c->e.space.extent[points->dim[points->n - 1]];
+    return points->count / line * tiles_of(line, contract_height(c));
+}
+
 uint32_t contract_height(const struct contract *c)
 {
-    return c->form == CONTRACT_TILES ? c->tile_m : c->n_down;
+    return c->form == CONTRACT_TILES       ? c->tile_m
+           : c->form == CONTRACT_FRAGMENTS ? c->fragments.tile[DOWN]
+                                           : c->n_down;
 }
 
 uint32_t contract_width(const struct contract *c)
 {
-    return c->form == CONTRACT_TILES    ? c->tile_n
-           : c->form == CONTRACT_SLICES ? c->n_across * c->slices.wide
-           : c->form == CONTRACT_DOTS   ? c->n_across
-                                        : c->lanes;
+    return c->form == CONTRACT_TILES       ? c->tile_n
+           : c->form == CONTRACT_FRAGMENTS ? c->fragments.tile[ACROSS]
+           : c->form == CONTRACT_SLICES    ? c->n_across * c->slices.wide
+           : c->form == CONTRACT_DOTS      ? c->n_across
+                                           : c->lanes;
 }
 
 enum kir_type contract_type(const struct contract *c)
@@ -410,14 +505,18 @@ void contract_emit(struct contract *c)
     uint32_t group, down, across, sums[CONTRACT_SUMS] = {0};
 
     w.type = contract_type(c);
+    if (c->form == CONTRACT_FRAGMENTS) {
+        fragment_emit(&w);
+        return;
+    }
     group = work_begin(&w, c->lanes);
     delinearize_phase(&c->down->points, w.e);
     begin_k(&w);
-    down = work_part(&w, &group, tiles_of(c->down->points.count, contract_height(c)));
+    down = work_part(&w, &group, contract_down_tiles(c));
     if (c->pack.used)
         w.panel = pack_first(&w, group);
     across = work_part(&w, &group, tiles_of(c->across->points.count, contract_width(c)));
-    if (c->form == CONTRACT_SLICES && c->slices.n_splits > 1) {
+    if (c->slices.n_splits > 1) {
         w.both = work_part(&w, &group, c->both.count);
         w.split = group;
         group = w.both;
@@ -433,8 +532,16 @@ void contract_emit(struct contract *c)
         slices_emit(&w);
         return;
     }
+    if (w.split != KIR_NONE)
+        slices_reserve(&w);
     emit_sums(&w, sums);
+    if (c->turns) {
+        turn_results(&w, sums);
+        return;
+    }
     for (uint32_t i = 0; i < c->n_down; i++)
         for (uint32_t j = 0; j < c->n_across; j++)
             emit_result(&w, i, j, sums[i * c->n_across + j]);
+    if (w.split != KIR_NONE)
+        slices_join(&w);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What emitting contractions needs at hand, between contract_emit.c and the forms' files. */
+/* What emitting contractions needs at hand, between contract_emit.c and contract_tile.c. */
 #ifndef LOWER_CONTRACT_EMIT_H
 #define LOWER_CONTRACT_EMIT_H
 
@@ -21,10 +21,16 @@ struct contract_emitter {
     uint32_t n_places[2]; /* of a lane, or of the group where lanes lie along k */
     uint32_t place[2][CONTRACT_SUMS];
     uint32_t ok[2][CONTRACT_SUMS]; /* KIR_B: the place is not beyond the end; KIR_NONE: surely */
-    /* SLICES. */
-    uint32_t corner; /* the group's first place down */
-    uint32_t at;     /* the lane's first place across */
+    /* LINES. */
+    uint32_t line_begin;  /* the group's first place across */
+    uint32_t before_line; /* mark: places across are not set */
+    /* FRAGMENTS. */
+    uint32_t tile[2];   /* numbers */
+    uint32_t corner[2]; /* first places of the group */
+    uint32_t end[2];    /* parameters: places that there are */
     uint32_t k_end;
+    uint32_t at[2]; /* the lane's place in its row, column */
+    /* SLICES: corner[DOWN], and the lane's first place across in at[ACROSS]. */
     uint32_t both;   /* the group's number among those of one tile */
     uint32_t slice;  /* the lane's k in a step */
     uint32_t split;  /* the group's part of k; KIR_NONE: all of it */
@@ -67,8 +73,17 @@ uint32_t work_element(const struct contract_emitter *w, uint32_t side, uint32_t 
  * `rounds` whose sums are added up. */
 void work_range(const struct contract_emitter *w, uint32_t begin, uint32_t end, bool long_sum,
                 int64_t rounds, uint32_t *sums);
-/* Stores the result of one sum at the places that are set, where the mask is. */
-void work_finish(const struct contract_emitter *w, uint32_t sum);
+/* Sets the place of a side. */
+void work_set_place(const struct contract_emitter *w, uint32_t side, uint32_t place);
+/* A sum and the bias at the places that are set. */
+uint32_t work_add_bias(const struct contract_emitter *w, uint32_t sum);
+/* Stores the result of a sum with its bias at the places that are set, where the mask is. */
+void work_store(const struct contract_emitter *w, uint32_t sum);
+
+static inline void work_finish(const struct contract_emitter *w, uint32_t sum)
+{
+    work_store(w, work_add_bias(w, sum));
+}
 
 /* A loop that carries the sums; they are its phis.  Gives the counter. */
 uint32_t work_loop(const struct contract_emitter *w, uint32_t begin, uint32_t end, uint32_t step,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Packing: the elements of the side that lanes lie along, with what was done to them before, in the
- * order in which the sums read them: [both][panel][k][lane], a panel for each group's width; 0 in
- * lanes beyond the end. */
+ * order in which the sums read them: [both][panel][lane / width][k][lane % width], a panel for each
+ * group's width, of which `width` lanes compute together; 0 in lanes beyond the end. */
 #include "lower/contract/contract_pack.h"
 
 #define XXH_INLINE_ALL
@@ -11,21 +11,33 @@
 
 enum {
     DEPTH = 32, /* of k, of a group */
-    TAG = 1     /* of this order; raised when it changes */
+    TAG = 2     /* of this order; raised when it changes */
 };
+
+/* The lane's first element in its panel. */
+static uint32_t lane_first(const struct contract_emitter *w)
+{
+    uint32_t width = w->c->pack.width, shift = (uint32_t)__builtin_ctz(width), part;
+
+    if (width == w->c->lanes)
+        return w->lane;
+    part = op2(w, KIR_shr, w->lane, index_const(w, shift));
+    part = op2(w, KIR_mul, part, sched_add_index(w->e->s, w->c->n_k * width));
+    return op2(w, KIR_add, part, op2(w, KIR_and, w->lane, index_const(w, width - 1)));
+}
 
 uint32_t pack_first(const struct contract_emitter *w, uint32_t panel)
 {
     uint32_t each = sched_add_index(w->e->s, w->c->n_k * w->c->lanes), first;
 
-    first = op2(w, KIR_add, op2(w, KIR_mul, panel, each), w->lane);
+    first = op2(w, KIR_add, op2(w, KIR_mul, panel, each), lane_first(w));
     return w->c->pack.first ? op2(w, KIR_add, first, sched_add_index(w->e->s, w->c->pack.first))
                             : first;
 }
 
 static uint32_t place_of(const struct contract_emitter *w, uint32_t k)
 {
-    return op2(w, KIR_add, op2(w, KIR_mul, k, index_const(w, w->c->lanes)), w->panel);
+    return op2(w, KIR_add, op2(w, KIR_mul, k, index_const(w, w->c->pack.width)), w->panel);
 }
 
 uint32_t pack_element(const struct contract_emitter *w, uint32_t k)
@@ -71,8 +83,9 @@ bool pack_can_keep(const struct contract *c, const struct contract_side *side)
 static uint64_t tag_of(const struct contract *c, const struct expr_node *operand)
 {
     const struct space *space = &c->e.space;
-    int64_t numbers[4 + 3 * SPACE_DIMS] = {TAG, c->lanes, contract_type(c), operand->at.c};
-    uint32_t n = 4;
+    int64_t numbers[5 + 3 * SPACE_DIMS] = {TAG, c->lanes, c->pack.width, contract_type(c),
+                                           operand->at.c};
+    uint32_t n = 5;
 
     for (uint32_t d = 0; d < space->n_dims; d++) {
         if (space->tag[d] != CONTRACT_BOTH && space->tag[d] != CONTRACT_K &&

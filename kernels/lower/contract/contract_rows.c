@@ -160,19 +160,11 @@ static void conv_places(struct conv *conv, struct contract *c)
     }
 }
 
-/* Whether lanes are parts of a processor's vectors, which read neighbours alone well. */
-static bool has_vectors(const struct contract *c)
-{
-    const struct kir_target *target = c->e.s->target;
-
-    return target->lanes_interleaved && !target->stages_tiles;
-}
-
 /* The dim of k along which the window has the most products is the innermost one where loads do not
  * depend on that: rounds of its loop are long. */
 static bool sums_channels(const struct conv *conv, const struct contract *c)
 {
-    return has_vectors(c) && conv->w[1] >= LONG_CHANNELS &&
+    return contract_has_vectors(c) && conv->w[1] >= LONG_CHANNELS &&
            conv->y[1] / conv->groups >= LONG_CHANNELS;
 }
 
@@ -218,7 +210,7 @@ static void conv_window(struct conv *conv, struct contract *c)
         add_window_dim(conv, c, d);
     if (channels_last)
         add_window_dim(conv, c, 1);
-    if (has_vectors(c))
+    if (contract_has_vectors(c))
         plan_number(conv, c, channels_last);
     c->sums_inside = channels_last;
 }
@@ -238,7 +230,7 @@ static bool wants_pad(const struct conv *conv, const struct contract *c)
         count *= last < PAD_MAX && count < PAD_MAX ? last + 1 : 1;
     }
     return padded && window > 1 && conv->y[1] / conv->groups >= PAD_READERS && count < PAD_MAX &&
-           has_vectors(c);
+           contract_has_vectors(c);
 }
 
 static void plan_pad(struct conv *conv, struct contract *c, uint32_t x)

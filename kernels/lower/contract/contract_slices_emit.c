@@ -59,19 +59,19 @@ void slices_begin(struct contract_emitter *w, uint32_t down, uint32_t across)
     uint32_t fast = slices->along_k ? slices->deep : slices->wide;
     uint32_t low = low_part(w, w->lane, fast), high = high_part(w, w->lane, fast);
 
-    w->corner = op2(w, KIR_mul, down, index_const(w, w->c->n_down));
+    w->corner[DOWN] = op2(w, KIR_mul, down, index_const(w, w->c->n_down));
     w->slice = slices->along_k ? low : high;
-    w->at = op2(w, KIR_add, op2(w, KIR_mul, across, index_const(w, width)),
-                slices->along_k ? high : low);
+    w->at[ACROSS] = op2(w, KIR_add, op2(w, KIR_mul, across, index_const(w, width)),
+                        slices->along_k ? high : low);
     if (!slices->along_k) { /* lanes beyond the end read nothing */
         if (points->count % slices->wide)
-            w->mask = op2(w, KIR_lt, w->at, sched_add_index(w->e->s, points->count));
-        delinearize_set(points, w->e, w->at);
+            w->mask = op2(w, KIR_lt, w->at[ACROSS], sched_add_index(w->e->s, points->count));
+        delinearize_set(points, w->e, w->at[ACROSS]);
         places[0] = KIR_NONE;
         return;
     }
     for (uint32_t j = 0; j < w->c->n_across; j++) { /* places beyond it are read at the last one */
-        places[j] = plus(w, w->at, (int64_t)j * slices->wide);
+        places[j] = plus(w, w->at[ACROSS], (int64_t)j * slices->wide);
         if (points->count % width)
             places[j] = op2(w, KIR_smin, places[j], sched_add_index(w->e->s, points->count - 1));
     }
@@ -276,9 +276,8 @@ static void add_lanes(const struct contract_emitter *w, uint32_t *sums, struct h
 
 /* ---- results ---- */
 
-/* A lane's sum where the mask is, at its places, which are set. */
-static void store_sum(const struct contract_emitter *w, const uint32_t *places, uint32_t mask,
-                      uint32_t sum)
+void slices_store(const struct contract_emitter *w, const uint32_t *places, uint32_t mask,
+                  uint32_t sum)
 {
     uint32_t at = w->both;
 
@@ -303,9 +302,9 @@ static void store_at(const struct contract_emitter *w, uint32_t number, uint32_t
 
     sizes[DOWN] = w->c->n_down;
     sizes[ACROSS] = n * w->c->slices.wide;
-    places[DOWN] = op2(w, KIR_add, w->corner, high_part(w, number, n));
+    places[DOWN] = op2(w, KIR_add, w->corner[DOWN], high_part(w, number, n));
     places[ACROSS] =
-        op2(w, KIR_add, w->at,
+        op2(w, KIR_add, w->at[ACROSS],
             op2(w, KIR_mul, low_part(w, number, n), index_const(w, w->c->slices.wide)));
     if (w->n & (w->n - 1))
         mask = both_of(w, mask, op2(w, KIR_lt, number, index_const(w, w->n)));
@@ -317,12 +316,11 @@ static void store_at(const struct contract_emitter *w, uint32_t number, uint32_t
                            op2(w, KIR_lt, places[side], sched_add_index(w->e->s, points->count)));
         delinearize_set(points, w->e, places[side]);
     }
-    store_sum(w, places, mask, sum);
+    slices_store(w, places, mask, sum);
     expr_release(w->e, mark);
 }
 
-/* The sums of groups that share them: [split][both][down][across]. */
-static void add_workspace(struct contract_emitter *w)
+void slices_reserve(struct contract_emitter *w)
 {
     struct contract *c = w->c;
     int64_t total = c->both.count * c->down->points.count * c->across->points.count;
@@ -332,8 +330,7 @@ static void add_workspace(struct contract_emitter *w)
     w->e->s->numbers->workspace_bytes = frit_storage_bytes(dtype, total * c->slices.n_splits);
 }
 
-/* The phase that adds up what groups stored: a lane for each result. */
-static void join(struct contract_emitter *w)
+void slices_join(struct contract_emitter *w)
 {
     const struct contract *c = w->c;
     struct sched_numbers *numbers = w->e->s->numbers;
@@ -358,6 +355,7 @@ static void join(struct contract_emitter *w)
     kir_next(w->m, &loaded, 1);
     expr_mask(w->e, w->mask);
     work_finish(w, sum);
+    numbers->brief_phases = 1u << 1;
     memcpy(numbers->grid[1], (const uint32_t[3]){(uint32_t)tiles_of(total, JOIN_LANES), 1, 1},
            sizeof(numbers->grid[1]));
 }
@@ -369,11 +367,11 @@ void slices_emit(struct contract_emitter *w)
 
     w->k_end = sched_add_index(w->e->s, w->c->n_k);
     if (w->split != KIR_NONE)
-        add_workspace(w);
+        slices_reserve(w);
     sum_lanes(w, sums);
     add_lanes(w, sums, &held);
     for (uint32_t i = 0; i < held.n; i++)
         store_at(w, plus(w, held.first, i), held.mask, sums[i]);
     if (w->split != KIR_NONE)
-        join(w);
+        slices_join(w);
 }

@@ -13,4 +13,12 @@ void slices_begin(struct contract_emitter *w, uint32_t down, uint32_t across);
 void slices_sum(const struct contract_emitter *w, uint32_t begin, uint32_t end, uint32_t *sums);
 void slices_emit(struct contract_emitter *w);
 
+/* Where groups share sums, of any form: memory for theirs, [split][both][down][across]; a lane's
+ * sum where the mask is, at its places, which are set; the phase that adds up what groups stored, a
+ * lane for each result, and goes on. */
+void slices_reserve(struct contract_emitter *w);
+void slices_store(const struct contract_emitter *w, const uint32_t *places, uint32_t mask,
+                  uint32_t sum);
+void slices_join(struct contract_emitter *w);
+
 #endif

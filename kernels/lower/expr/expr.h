@@ -85,6 +85,7 @@ struct expr {
     struct expr_emitter *emit; /* state of emitting */
     uint32_t separate_tags; /* bits of tags whose dims the schedule never linearises together with
                                dims of other tags */
+    int64_t const_factor;   /* factors of indices up to this are constants of the module */
     frit_status status;
 };
 
@@ -148,6 +149,8 @@ void expr_bind(struct expr *e, uint32_t node, uint32_t value);
 uint32_t expr_emitted(const struct expr *e, uint32_t node);
 /* The value of a node; emits it unless it is cached. */
 uint32_t expr_value(struct expr *e, uint32_t node);
+/* Where in its argument a LOAD node's element is. */
+uint32_t expr_load_at(struct expr *e, uint32_t node);
 /* KIR_B: all conditions of a GUARD node hold; KIR_NONE: it has none. */
 uint32_t expr_inside(struct expr *e, uint32_t node);
 uint32_t expr_coord_value(struct expr *e, uint32_t place);

@@ -110,7 +110,10 @@ static void phase_index(struct expr *e, struct index *index)
     for (uint32_t v = 0; v < SPACE_VARS; v++) {
         int64_t k = index->at.k[v];
 
-        index->k[v] = k < -1 || k > 1 ? element_param(e, k) : KIR_NONE;
+        if (k > 1 && k <= e->const_factor)
+            index->k[v] = kir_const_i(e->s->module, kir_index_type(e->s->module), k);
+        else
+            index->k[v] = k < -1 || k > 1 ? element_param(e, k) : KIR_NONE;
     }
 }
 
@@ -522,6 +525,11 @@ uint32_t expr_value(struct expr *e, uint32_t node)
                  : e->nodes[node].kind == EXPR_GUARD ? emit_guard(e, node)
                                                      : emit_op(e, node));
     return *slot;
+}
+
+uint32_t expr_load_at(struct expr *e, uint32_t node)
+{
+    return index_value(e, e->emit->node_index[node]);
 }
 
 uint32_t expr_coord_value(struct expr *e, uint32_t coord)

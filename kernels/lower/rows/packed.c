@@ -86,11 +86,23 @@ uint32_t packed_stored(uint32_t dtype)
 
 /* ---- to floats ---- */
 
+/* Where the position is a constant, so is the shift: emitters know such fields. */
+static uint32_t shift_up(struct kir_module *m, uint32_t spare, uint32_t at)
+{
+    uint64_t position;
+
+    if (at == KIR_NONE)
+        return int_of(m, spare);
+    if (kir_is_const(m, at, &position))
+        return int_of(m, (int64_t)spare - (int64_t)position);
+    return kir_binary(m, KIR_sub, int_of(m, spare), at);
+}
+
 static uint32_t decode_integer(struct kir_module *m, uint32_t width, uint32_t bits, uint32_t at)
 {
     uint32_t spare = int_of(m, 32 - width);
 
-    bits = kir_binary(m, KIR_shl, bits, at == KIR_NONE ? spare : kir_binary(m, KIR_sub, spare, at));
+    bits = kir_binary(m, KIR_shl, bits, shift_up(m, 32 - width, at));
     return kir_unary(m, KIR_f32, kir_binary(m, KIR_sar, bits, spare));
 }
 
@@ -135,6 +147,20 @@ uint32_t packed_decode(struct kir_module *m, uint32_t dtype, uint32_t bits, uint
     if (!small_of(dtype, &type))
         return decode_integer(m, packed_width(dtype), bits, at);
     return decode_small(m, &type, at == KIR_NONE ? bits : kir_binary(m, KIR_shr, bits, at));
+}
+
+uint32_t packed_top(uint32_t dtype)
+{
+    return 8 - packed_width(dtype);
+}
+
+uint32_t packed_decode_top(struct kir_module *m, uint32_t dtype, uint32_t byte)
+{
+    uint32_t top = packed_top(dtype);
+
+    if (top)
+        byte = kir_binary(m, KIR_and, byte, int_of(m, -((int64_t)1 << top)));
+    return kir_unary(m, KIR_f32, byte);
 }
 
 /* ---- to bits ---- */

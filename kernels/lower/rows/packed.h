@@ -14,6 +14,10 @@ uint32_t packed_width(uint32_t dtype); /* bits of an element */
 
 /* The element whose bits, of an I32, begin at bit `at` (I32, or KIR_NONE: 0), as F32: all are. */
 uint32_t packed_decode(struct kir_module *m, uint32_t dtype, uint32_t bits, uint32_t at);
+/* Of an integer type: the last element of a byte that was extended by its sign, times
+ * 2^packed_top(dtype), which is 1 where a byte is an element. */
+uint32_t packed_decode_top(struct kir_module *m, uint32_t dtype, uint32_t byte);
+uint32_t packed_top(uint32_t dtype);
 /* The bits, as I32, of the value nearest to a float, ties to even, clipped to the finite range;
  * `symmetric` leaves out an integer type's lowest value.  NaN gives NaN, or 0 where the type has
  * none. */

@@ -60,7 +60,26 @@ def cube(n):
     return 2.0 * n**3, [(n, n), (n, n)], torch.matmul
 
 
-# name: (operations, dims of the operands, function of them, their dtype if it is not f32)
+def q4(rows):
+    """Weights of 4 bits in groups of 32 by the packed product that PyTorch has for the CPU, times bf16: times f32 it is a
+    plain loop, forty times slower.  On a GPU f32 weights that were unpacked before."""
+    n = k = 4096
+
+    def operands(device):
+        x = torch.rand(rows, k, device=device) * 2 - 1
+        if device != "cpu":
+            return x, torch.rand(n, k, device=device)
+        codes = torch.randint(0, 16, (n, k), dtype=torch.int32)
+        scales = torch.rand(k // 32, n, 2, dtype=torch.bfloat16)
+        return x.bfloat16(), torch.ops.aten._convert_weight_to_int4pack_for_cpu(codes, 1), scales
+
+    def run(x, w, scales=None):
+        return x @ w.t() if scales is None else torch.ops.aten._weight_int4pack_mm_for_cpu(x, w, 32, scales)
+
+    return 2.0 * rows * n * k, operands, run
+
+
+# name: (operations, dims of the operands or a function that makes them, function of them, their dtype if it is not f32)
 PRODUCTS = {
     "matmul-256": cube(256),
     "matmul-512": cube(512),
@@ -73,6 +92,10 @@ PRODUCTS = {
     "skinny-8-bf16": (16.0 * 4096**2, [(8, 4096), (4096, 4096)], torch.matmul, torch.bfloat16),
     "skinny-1": (2.0 * 4096**2, [(1, 4096), (4096, 4096)], torch.matmul),
     "skinny-32": (64.0 * 4096**2, [(32, 4096), (4096, 4096)], torch.matmul),
+    "q4-1": q4(1),
+    "q4-1-turned": q4(1),
+    "q4-32": q4(32),
+    "q4-32-turned": q4(32),
     "batched": (128.0 * 128 * 128 * 64, [(64, 128, 64), (64, 64, 128)], torch.matmul),
     "matmul-bias-gelu": (2.0 * 256**3, [(256, 256), (256, 256), (256,)],
                          lambda a, b, c: torch.nn.functional.gelu(a @ b + c)),
@@ -143,7 +166,10 @@ def main():
             report(device, name, matrices * rows * columns * 4, lambda run, data=data: lambda: run(data), run, rounds)
         elif name in PRODUCTS:
             operations, dims, run, *dtype = PRODUCTS[name]
-            operands = [(torch.rand(*d, device=device) * 2 - 1).to(*(dtype or [torch.float32])) for d in dims]
+            if callable(dims):
+                operands = dims(device)
+            else:
+                operands = [(torch.rand(*d, device=device) * 2 - 1).to(*(dtype or [torch.float32])) for d in dims]
             report(device, name, operations, lambda run, operands=operands: lambda: run(*operands), run, rounds)
 
 

@@ -200,6 +200,29 @@ static void test_batches(void **state)
         check_all(FRIT_F32, cases[i]);
 }
 
+/* A target whose lanes are interleaved, and the number of phases on it. */
+static void check_phases(const struct operands *o, uint32_t width, uint32_t n_phases)
+{
+    uint32_t a, b, y;
+    struct rig rig;
+
+    rig_init(&rig);
+    rig.index_width = width;
+    rig.target.lanes_interleaved = true;
+    a = operand(&rig, FRIT_F32, o->rank_a, o->a, o->turned & 1);
+    b = operand(&rig, FRIT_F32, o->rank_b, o->b, o->turned >> 1);
+    y = rig_op(&rig, FRIT_OP_matmul, 2, (struct rig_in[]){rig_value(a), rig_value(b)}, NULL,
+               FRIT_F32, o->rank, o->y);
+    rig_run(&rig, &sched_contract);
+    assert_int_equal(rig.module.n_phases, n_phases);
+    for (int64_t n = 0; n < rig_count(&rig, y); n++) {
+        double size, want = product_at(&rig, a, b, &rig.values[y], n, &size);
+
+        same("matmul", FRIT_F32, n, get(&rig, y, n), want, size);
+    }
+    rig_fini(&rig);
+}
+
 /* Many rows that read what lies across: it is put in order first. */
 static void test_packed(void **state)
 {
@@ -211,30 +234,22 @@ static void test_packed(void **state)
     };
 
     (void)state;
-    for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        const struct operands *o = &cases[i];
-        uint32_t a, b, y;
+    for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        for (uint32_t width = 32; width <= 64; width += 32)
+            check_phases(&cases[i], width, 2);
+}
 
-        for (uint32_t width = 32; width <= 64; width += 32) {
-            struct rig rig;
+/* Few rows that read much once: groups have blocks of it. */
+static void test_streamed(void **state)
+{
+    const struct operands cases[] = {
+        {2, 2, 2, {1, 520}, {520, 1030}, {1, 1030}, 0},
+        {2, 2, 2, {1030, 520}, {520, 2}, {1030, 2}, 1},
+    };
 
-            rig_init(&rig);
-            rig.index_width = width;
-            rig.target.lanes_interleaved = true;
-            a = operand(&rig, FRIT_F32, o->rank_a, o->a, o->turned & 1);
-            b = operand(&rig, FRIT_F32, o->rank_b, o->b, o->turned >> 1);
-            y = rig_op(&rig, FRIT_OP_matmul, 2, (struct rig_in[]){rig_value(a), rig_value(b)}, NULL,
-                       FRIT_F32, o->rank, o->y);
-            rig_run(&rig, &sched_contract);
-            assert_int_equal(rig.module.n_phases, 2);
-            for (int64_t n = 0; n < rig_count(&rig, y); n++) {
-                double size, want = product_at(&rig, a, b, &rig.values[y], n, &size);
-
-                same("packed", FRIT_F32, n, get(&rig, y, n), want, size);
-            }
-            rig_fini(&rig);
-        }
-    }
+    (void)state;
+    for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        check_phases(&cases[i], i ? 64 : 32, 2);
 }
 
 /* Tiles of the group on lanes of a GPU: sides and k that tiles divide, that 16 bytes divide, and
@@ -469,6 +484,8 @@ static void test_wide(void **state)
 
 /* ---- conv ---- */
 
+enum { PACK_LANES = 16, TURN_EXCHANGES = 24 };
+
 struct window {
     uint32_t rank;                        /* spatial */
     int64_t n, groups, channels, outputs; /* of a group */
@@ -510,14 +527,24 @@ static double conv_at(const struct rig *rig, const struct window *w, uint32_t x,
     return sum;
 }
 
-/* `keeps`: the target keeps what is derived, and packs these weights if lanes are interleaved. */
-static void check_conv(uint32_t dtype, const struct window *w, const struct target *target,
-                       bool biased, bool keeps)
+static uint32_t count_ops(const struct kir_phase *phase, enum kir_op op)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < phase->n; i++)
+        n += phase->inst[i].op == op;
+    return n;
+}
+
+/* The conv of these.  `keeps`: the target keeps what is derived, and packs these weights if lanes
+ * are interleaved.  Returns the exchanges of the phase that sums. */
+static uint32_t check_conv(uint32_t dtype, const struct window *w, const struct target *target,
+                           bool biased, bool keeps)
 {
     int64_t x_dims[5] = {w->n, w->groups * w->channels},
             w_dims[5] = {w->groups * w->outputs, w->channels},
             y_dims[5] = {w->n, w->groups * w->outputs};
-    uint32_t x, weights, bias, y, rank = w->rank + 2;
+    uint32_t x, weights, bias, y, rank = w->rank + 2, exchanges;
     struct rig rig;
 
     for (uint32_t d = 0; d < w->rank; d++) {
@@ -530,6 +557,7 @@ static void check_conv(uint32_t dtype, const struct window *w, const struct targ
     rig_init(&rig);
     set_target(&rig, target);
     rig.target.keeps_derived = keeps;
+    rig.target.tuning.pack_lanes = PACK_LANES;
     x = operand(&rig, dtype, rank, x_dims, false);
     weights = operand(&rig, dtype, rank, w_dims, false);
     bias = rig_input(&rig, dtype, 1, y_dims + 1);
@@ -553,7 +581,9 @@ static void check_conv(uint32_t dtype, const struct window *w, const struct targ
             want += rig_get_real(&rig, bias, place[1]);
         same("conv", dtype, i, rig_get_real(&rig, y, i), want, 1);
     }
+    exchanges = count_ops(&rig.module.phases[rig.module.n_phases - 1], KIR_exchange);
     rig_fini(&rig);
+    return exchanges;
 }
 
 #define CONV(...)                                           \
@@ -626,6 +656,24 @@ static void test_conv_packed(void **state)
             for (uint32_t keeps = 0; keeps < 2; keeps++)
                 if ((i + d + keeps) % rig_every() == 0)
                     check_conv(dtypes[d], &cases[i], &targets[(i + d) % 3], (i + d) & 1, keeps);
+}
+
+/* Lanes along outputs, which lie apart in the result: it is transposed before it is stored. */
+static void test_conv_turned(void **state)
+{
+    static const struct window cases[] = {
+        {2, 1, 1, 40, 64, {7, 7}, {1, 1}, CONV(.groups = 1)},
+        {2, 2, 1, 20, 70, {5, 14}, {3, 3}, CONV(.padding = {1, 1})},
+        {2, 1, 2, 16, 33, {4, 11}, {3, 3}, CONV(.padding = {1, 1}, .groups = 2)},
+        {1, 3, 1, 16, 40, {29}, {3}, CONV(.stride = {2})},
+    };
+
+    (void)state;
+    for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        for (uint32_t t = 0; t < 2; t++)
+            assert_int_equal(
+                check_conv(t ? FRIT_F32 : FRIT_BF16, &cases[i], &targets[t], true, true),
+                TURN_EXCHANGES);
 }
 
 /* x [2, 3, 20] times w [20, 33], plus bias; and a row alone. */
@@ -726,7 +774,8 @@ int main(void)
         cmocka_unit_test(test_costly_before), cmocka_unit_test(test_long_sum),
         cmocka_unit_test(test_conv),          cmocka_unit_test(test_conv_packed),
         cmocka_unit_test(test_around_conv),   cmocka_unit_test(test_linear),
-        cmocka_unit_test(test_packed),        cmocka_unit_test(test_many_ways),
+        cmocka_unit_test(test_packed),        cmocka_unit_test(test_streamed),
+        cmocka_unit_test(test_many_ways),     cmocka_unit_test(test_conv_turned),
         cmocka_unit_test(test_tiles),         cmocka_unit_test(test_wide),
         cmocka_unit_test(test_no_memory),
     };

@@ -725,7 +725,8 @@ static void test_no_memory(void **state)
     rig_run(&rig, &sched_map);
     rig_fail_allocations(&rig, &sched_map, 10);
     failing_alloc_arm(0);
-    assert_int_equal(match_block(&sched_map, &rig.block, &x, &open, NULL), FRIT_NO_HOST_MEMORY);
+    assert_int_equal(match_block(&sched_map, NULL, &rig.block, &x, &open, NULL),
+                     FRIT_NO_HOST_MEMORY);
     assert_true(failing_alloc_disarm());
     assert_false(open);
     rig_fini(&rig);

@@ -126,8 +126,8 @@ static frit_status get_bool(void *self, frit_str key, uint32_t *out, frit_err *e
     const struct rig *rig = self;
 
     (void)err;
-    assert_true(is(key, "validate"));
-    *out = !rig->no_validation && has_layers();
+    assert_true(is(key, "validate") || is(key, "matrices"));
+    *out = is(key, "matrices") || (!rig->no_validation && has_layers());
     return FRIT_OK;
 }
 

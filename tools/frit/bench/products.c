@@ -8,7 +8,7 @@
 #include "bench/device.h"
 #include "invocation.h"
 
-enum { OPERANDS = 5, MAX_ROUNDS = 64 };
+enum { OPERANDS = 5, MAX_ROUNDS = 64, Q4_BLOCK = 32 };
 
 /* Devices that are programs run no larger rows, and nothing does with --quick. */
 static const double small_flops = 2e8;
@@ -32,6 +32,21 @@ static frit_tensor *matmul_turned(frit_tensor *const *in)
     frit_tensor *turned = frit_permute(in[1], FRIT_AXES(1, 0));
 
     return frit_matmul(in[0], frit_take(turned));
+}
+
+static frit_tensor *matmul_q4(frit_tensor *const *in)
+{
+    frit_tensor *w = frit_dequantize(in[1], in[2], NULL, .block = {2, {Q4_BLOCK, 1}});
+
+    return frit_matmul(in[0], frit_take(w));
+}
+
+static frit_tensor *matmul_q4_turned(frit_tensor *const *in)
+{
+    frit_tensor *w = frit_dequantize(in[1], in[2], NULL, .block = {2, {1, Q4_BLOCK}});
+
+    w = frit_permute(frit_take(w), FRIT_AXES(1, 0));
+    return frit_matmul(in[0], frit_take(w));
 }
 
 static frit_tensor *matmul_bias_gelu(frit_tensor *const *in)
@@ -132,6 +147,30 @@ static const struct product products[] = {
      FRIT_F32,
      {{2, {32, 4096}}, {2, {4096, 4096}}},
      matmul},
+    {"q4-1",
+     "1 row times 4096 x 4096 q4 in blocks of 32 with f32 scales: 0.3125 bytes an operation",
+     2.0 * 4096 * 4096,
+     FRIT_F32,
+     {{2, {1, 4096}}, {2, {4096, 4096}}, {2, {128, 4096}}},
+     matmul_q4},
+    {"q4-1-turned",
+     "the same, transposed in memory",
+     2.0 * 4096 * 4096,
+     FRIT_F32,
+     {{2, {1, 4096}}, {2, {4096, 4096}}, {2, {4096, 128}}},
+     matmul_q4_turned},
+    {"q4-32",
+     "32 rows times 4096 x 4096 q4",
+     64.0 * 4096 * 4096,
+     FRIT_F32,
+     {{2, {32, 4096}}, {2, {4096, 4096}}, {2, {128, 4096}}},
+     matmul_q4},
+    {"q4-32-turned",
+     "the same, transposed in memory",
+     64.0 * 4096 * 4096,
+     FRIT_F32,
+     {{2, {32, 4096}}, {2, {4096, 4096}}, {2, {4096, 128}}},
+     matmul_q4_turned},
     {"batched",
      "64 times 128 x 64 x 128 f32",
      128.0 * 128 * 128 * 64,
@@ -201,6 +240,16 @@ static frit_tensor *run(const void *self)
     return operands->product->run(operands->in);
 }
 
+/* Makes q4 of operand 1, in blocks whose scales operand 2 has, for products of such weights. */
+static void pack(const struct product *product, frit_tensor **in)
+{
+    const bool turned = product->run == matmul_q4_turned;
+    const frit_dims block = {2, {turned ? 1 : Q4_BLOCK, turned ? Q4_BLOCK : 1}};
+
+    if (turned || product->run == matmul_q4)
+        in[1] = frit_quantize(frit_take(in[1]), in[2], NULL, FRIT_Q4, .block = block);
+}
+
 /* Operations per second; below 0 after a failure. */
 static double measure(const struct bench *bench, frit_device *device, const struct product *product,
                       frit_err *err)
@@ -213,6 +262,7 @@ static double measure(const struct bench *bench, frit_device *device, const stru
 
     for (uint32_t i = 0; i < OPERANDS && product->dims[i].rank; i++)
         operands.in[i] = frit_random_uniform(device, product->dtype, product->dims[i], -1, 1);
+    pack(product, operands.in);
     n = bench_queue(bench, &job);
     for (uint32_t i = 0; i < n_rounds && good; i++) {
         times[i] = bench_run(&job, n);

@@ -28,6 +28,7 @@ struct spirv_rig_run {
     const uint32_t (*grid)[3];
     uint32_t ulps;     /* floats may differ by that many */
     bool no_subgroups; /* even where the device has them */
+    bool aligned_only; /* it has matrices in arguments */
 };
 
 /* Whether arguments are aligned and the block lies in push constants or not, shuffles are allowed

@@ -11,7 +11,10 @@
 #define VK_NO_PROTOTYPES
 #include <vulkan/vulkan_core.h>
 
+#include "plugins/vulkan/later.h"
+
 enum { HEAP_BYTES = 32 << 20, GUARD = 256, GUARD_BYTE = 0xa5, MAX_DEVICES = 16, MAX_PHASES = 8 };
+enum { MAX_EXTENSIONS = 4, MAX_MATRICES = 64 };
 
 struct vulkan_rig {
     void *library;
@@ -29,6 +32,8 @@ struct vulkan_rig {
     VkPipelineLayout layouts[MAX_PHASES];
     struct spirv_target target;
     bool software;
+    uint32_t n_shapes;
+    struct kir_fragment_shape shapes[KIR_SHAPES];
     char name[VK_MAX_PHYSICAL_DEVICE_NAME_SIZE];
 #define VULKAN_INSTANCE(name) PFN_vk##name name;
 #define VULKAN_DEVICE(name)   PFN_vk##name name;
@@ -50,6 +55,12 @@ const char *vulkan_name(const struct vulkan_rig *rig)
 bool vulkan_is_software(const struct vulkan_rig *rig)
 {
     return rig->software;
+}
+
+const struct kir_fragment_shape *vulkan_shapes(const struct vulkan_rig *rig, uint32_t *n)
+{
+    *n = rig->n_shapes;
+    return rig->shapes;
 }
 
 static bool made(VkResult result, const char *what)
@@ -179,12 +190,64 @@ static void read_properties(struct vulkan_rig *rig)
         t->subgroup = v11.subgroupSize;
 }
 
+/* Features that are there or not. */
+struct optional {
+    VkPhysicalDeviceShaderAtomicFloatFeaturesEXT atomics;
+    VkPhysicalDeviceSubgroupSizeControlFeatures sizes;
+    VkPhysicalDeviceCooperativeMatrixFeaturesKHR matrices;
+    VkPhysicalDeviceShaderBfloat16FeaturesKHR bfloats;
+    uint32_t n;
+    const char *extensions[MAX_EXTENSIONS];
+};
+
+/* Puts a struct of features in front of the chain where the device has the extension. */
+static void add_extension(const struct vulkan_rig *rig, struct optional *all, const char *name,
+                          void *features, void **chain)
+{
+    VkBaseOutStructure *structure = features;
+
+    if (!has_extension(rig, name))
+        return;
+    all->extensions[all->n++] = name;
+    structure->pNext = *chain;
+    *chain = structure;
+}
+
+static void add_extensions(const struct vulkan_rig *rig, struct optional *all, void **chain)
+{
+    all->atomics.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_ATOMIC_FLOAT_FEATURES_EXT;
+    all->sizes.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES;
+    all->matrices.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR;
+    all->bfloats.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_BFLOAT16_FEATURES_KHR;
+    add_extension(rig, all, "VK_EXT_subgroup_size_control", &all->sizes, chain);
+    add_extension(rig, all, "VK_EXT_shader_atomic_float", &all->atomics, chain);
+    add_extension(rig, all, VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME, &all->matrices, chain);
+    add_extension(rig, all, VK_KHR_SHADER_BFLOAT16_EXTENSION_NAME, &all->bfloats, chain);
+}
+
+static void read_shapes(struct vulkan_rig *rig)
+{
+    VkCooperativeMatrixPropertiesKHR all[MAX_MATRICES] = {0};
+    uint32_t n = MAX_MATRICES;
+
+    for (uint32_t i = 0; i < MAX_MATRICES; i++)
+        all[i].sType = VK_STRUCTURE_TYPE_COOPERATIVE_MATRIX_PROPERTIES_KHR;
+    if (rig->GetPhysicalDeviceCooperativeMatrixPropertiesKHR(rig->physical, &n, all) < 0)
+        return;
+    for (uint32_t i = 0; i < n && rig->n_shapes < KIR_SHAPES; i++) {
+        bool is_half = all[i].AType == VK_COMPONENT_TYPE_FLOAT16_KHR;
+
+        if ((is_half || all[i].AType == VK_COMPONENT_TYPE_BFLOAT16_KHR) &&
+            all[i].ResultType == VK_COMPONENT_TYPE_FLOAT32_KHR &&
+            all[i].scope == VK_SCOPE_SUBGROUP_KHR)
+            rig->shapes[rig->n_shapes++] = (struct kir_fragment_shape){
+                all[i].MSize, all[i].NSize, all[i].KSize, is_half ? FRIT_F16 : FRIT_BF16, FRIT_F32};
+    }
+}
+
 static bool create_device(struct vulkan_rig *rig)
 {
-    VkPhysicalDeviceShaderAtomicFloatFeaturesEXT atomics = {
-        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_ATOMIC_FLOAT_FEATURES_EXT};
-    VkPhysicalDeviceSubgroupSizeControlFeatures sizes = {
-        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES};
+    struct optional optional = {0};
     VkPhysicalDeviceVulkan12Features v12 = {
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES};
     VkPhysicalDeviceVulkan11Features v11 = {
@@ -195,33 +258,31 @@ static bool create_device(struct vulkan_rig *rig)
     VkDeviceQueueCreateInfo queue = {.sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO,
                                      .queueCount = 1,
                                      .pQueuePriorities = &priority};
-    const char *extensions[2];
     VkDeviceCreateInfo info = {.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO,
                                .pNext = &f,
                                .queueCreateInfoCount = 1,
                                .pQueueCreateInfos = &queue,
-                               .ppEnabledExtensionNames = extensions};
+                               .ppEnabledExtensionNames = optional.extensions};
 
-    if (has_extension(rig, "VK_EXT_subgroup_size_control")) {
-        extensions[info.enabledExtensionCount++] = "VK_EXT_subgroup_size_control";
-        sizes.pNext = v12.pNext;
-        v12.pNext = &sizes;
-    }
-    if (has_extension(rig, "VK_EXT_shader_atomic_float")) {
-        extensions[info.enabledExtensionCount++] = "VK_EXT_shader_atomic_float";
-        atomics.pNext = v12.pNext;
-        v12.pNext = &atomics;
-    }
+    add_extensions(rig, &optional, &v12.pNext);
+    info.enabledExtensionCount = optional.n;
     rig->GetPhysicalDeviceFeatures2(rig->physical, &f);
     read_properties(rig);
     rig->target.float64 = f.features.shaderFloat64;
     rig->target.store8 = v12.storageBuffer8BitAccess;
     rig->target.store16 = v11.storageBuffer16BitAccess;
     rig->target.atomic_i64 = v12.shaderBufferInt64Atomics;
-    rig->target.atomic_f32 = atomics.shaderBufferFloat32AtomicAdd;
+    rig->target.atomic_f32 = optional.atomics.shaderBufferFloat32AtomicAdd;
     rig->target.float16 &= v12.shaderFloat16;
-    if (!sizes.subgroupSizeControl || !sizes.computeFullSubgroups)
+    if (!optional.sizes.subgroupSizeControl || !optional.sizes.computeFullSubgroups)
         rig->target.subgroup = 0;
+    rig->target.matrices =
+        optional.matrices.cooperativeMatrix && v12.vulkanMemoryModel && rig->target.subgroup;
+    rig->target.matrices_f16 = rig->target.matrices && v12.shaderFloat16;
+    rig->target.matrices_bf16 =
+        rig->target.matrices && optional.bfloats.shaderBFloat16CooperativeMatrix;
+    if (rig->target.matrices)
+        read_shapes(rig);
     if (!f.features.shaderInt64 || !v12.bufferDeviceAddress) {
         fprintf(stderr, "vulkan: %s lacks shaderInt64 or bufferDeviceAddress\n", rig->name);
         return false;

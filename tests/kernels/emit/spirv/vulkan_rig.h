@@ -6,6 +6,7 @@
 #define TESTS_EMIT_VULKAN_RIG_H
 
 #include "emit/spirv/spirv.h"
+#include "ir/target.h"
 
 struct vulkan_rig;
 
@@ -16,6 +17,8 @@ const struct spirv_target *vulkan_target(const struct vulkan_rig *rig);
 const char *vulkan_name(const struct vulkan_rig *rig);
 /* A device made of the processor: its arithmetic is that of the machine, but for fma. */
 bool vulkan_is_software(const struct vulkan_rig *rig);
+/* Shapes of the matrices that a subgroup multiplies, with elements of 16 bits and sums of 32. */
+const struct kir_fragment_shape *vulkan_shapes(const struct vulkan_rig *rig, uint32_t *n);
 
 /* An argument: `bytes` that are copied to the device, and back after.  `skew` bytes beyond an
  * address of SPIRV_ALIGN. */

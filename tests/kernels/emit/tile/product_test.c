@@ -11,13 +11,13 @@
 
 #include "unit.h"
 
-enum { DOWN, ACROSS, OUT, ARGS, SPAN = 4096, MOST_LANES = 256, TILE_COUNT = 1024 };
+enum { DOWN, ACROSS, OUT, ARGS, SPAN = 8192, MOST_LANES = 256, TILE_COUNT = 2048 };
 
 struct shape {
     enum kir_type type;
     uint32_t dtypes[ARGS];
-    uint32_t lanes, rows, step;
-    bool fused, masked, nested, by_const, in_tile;
+    uint32_t lanes, rows, columns, sums, step;
+    bool dots, fused, masked, nested, by_const, in_tile;
     int64_t words[6]; /* strides: of rows, of both sides along k; lanes that load; begin, end */
 };
 
@@ -43,7 +43,14 @@ static struct shape shape_of(uint64_t number)
                                           : ints[random_below(&seed, 4)];
     s.dtypes[OUT] = s.type == KIR_F32 ? FRIT_F32 : s.type == KIR_F64 ? FRIT_F64 : FRIT_I32;
     s.lanes = 16u << random_below(&seed, 5);
-    s.rows = 1 + random_below(&seed, TILE_ROWS);
+    s.rows = 1 + random_below(&seed, TILE_SUMS);
+    s.columns = 1;
+    s.dots = random_below(&seed, 3) == 0;
+    if (s.dots) {
+        s.columns = 1 + random_below(&seed, TILE_SUMS);
+        s.rows = 1 + random_below(&seed, TILE_SUMS / s.columns);
+    }
+    s.sums = s.rows * s.columns;
     s.step = 1 + random_below(&seed, 2);
     s.fused = s.type != KIR_I32 && random_below(&seed, 2);
     s.masked = random_below(&seed, 2);
@@ -85,9 +92,11 @@ static uint32_t along_k(const struct body *b, uint32_t k, uint32_t word)
     return op(b->m, KIR_add, op(b->m, KIR_mul, stride, k), index_of(b->m, SPAN / 2));
 }
 
-static uint32_t across_of(const struct body *b, uint32_t k)
+static uint32_t across_of(const struct body *b, uint32_t k, uint32_t column)
 {
     uint32_t at = op(b->m, KIR_add, along_k(b, k, ACROSS_STRIDE), b->lane);
+
+    at = op(b->m, KIR_add, at, index_of(b->m, 3 * (int64_t)column));
 
     return b->s->masked ? kir_emit_as(b->m, KIR_load_if, b->s->type, ACROSS, at, b->mask, b->zero)
                         : kir_emit_as(b->m, KIR_load, b->s->type, ACROSS, at, KIR_NONE, KIR_NONE);
@@ -98,42 +107,51 @@ static uint32_t down_of(const struct body *b, uint32_t k, uint32_t row)
     uint32_t start = op(b->m, KIR_mul, b->words[ROW_STRIDE], index_of(b->m, row));
     uint32_t at = op(b->m, row % 2 ? KIR_add : KIR_sub, along_k(b, k, DOWN_STRIDE), start);
 
-    return b->s->in_tile ? kir_emit_as(b->m, KIR_tload, b->s->type, b->tile,
-                                       op(b->m, KIR_add, start, k), KIR_NONE, KIR_NONE)
+    if (b->s->in_tile)
+        at = op(b->m, KIR_add, start, k);
+    if (b->s->dots)
+        at = op(b->m, KIR_add, at, b->lane);
+    return b->s->in_tile ? kir_emit_as(b->m, KIR_tload, b->s->type, b->tile, at, KIR_NONE, KIR_NONE)
                          : kir_emit_as(b->m, KIR_load, b->s->type, DOWN, at, KIR_NONE, KIR_NONE);
 }
 
 static void sum(const struct body *b, uint32_t begin, uint32_t end, uint32_t *sums)
 {
-    uint32_t k = kir_for(b->m, begin, end, b->s->step), next[TILE_ROWS], across;
+    uint32_t k = kir_for(b->m, begin, end, b->s->step), n = b->s->columns;
+    uint32_t next[TILE_SUMS], across[TILE_SUMS], down = 0;
 
-    for (uint32_t i = 0; i < b->s->rows; i++)
+    for (uint32_t i = 0; i < b->s->sums; i++)
         sums[i] = kir_phi(b->m, sums[i]);
-    across = across_of(b, k);
-    for (uint32_t i = 0; i < b->s->rows; i++) {
-        uint32_t down = down_of(b, k, i), x = i % 3 ? down : across, y = i % 3 ? across : down;
+    for (uint32_t i = 0; i < n; i++)
+        across[i] = across_of(b, k, i);
+    for (uint32_t i = 0; i < b->s->sums; i++) {
+        uint32_t x, y;
 
+        if (i % n == 0)
+            down = down_of(b, k, i / n);
+        x = i % 3 ? down : across[i % n];
+        y = i % 3 ? across[i % n] : down;
         next[i] = b->s->fused ? kir_emit(b->m, KIR_fma, x, y, sums[i])
                   : i % 2     ? op(b->m, KIR_add, op(b->m, KIR_mul, x, y), sums[i])
                               : op(b->m, KIR_add, sums[i], op(b->m, KIR_mul, x, y));
     }
-    kir_next(b->m, next, b->s->rows);
+    kir_next(b->m, next, b->s->sums);
 }
 
 /* Sums of parts of the loop, added up. */
 static void sum_parts(const struct body *b, uint32_t *sums)
 {
-    uint32_t part = kir_for(b->m, b->words[BEGIN], b->words[END], 20), next[TILE_ROWS];
+    uint32_t part = kir_for(b->m, b->words[BEGIN], b->words[END], 20), next[TILE_SUMS];
 
-    for (uint32_t i = 0; i < b->s->rows; i++) {
+    for (uint32_t i = 0; i < b->s->sums; i++) {
         sums[i] = kir_phi(b->m, sums[i]);
         next[i] = b->zero;
     }
     sum(b, part, op(b->m, KIR_smin, op(b->m, KIR_add, part, index_of(b->m, 20)), b->words[END]),
         next);
-    for (uint32_t i = 0; i < b->s->rows; i++)
+    for (uint32_t i = 0; i < b->s->sums; i++)
         next[i] = op(b->m, KIR_add, sums[i], next[i]);
-    kir_next(b->m, next, b->s->rows);
+    kir_next(b->m, next, b->s->sums);
 }
 
 static void fill_tile(struct body *b)
@@ -152,7 +170,7 @@ static void fill_tile(struct body *b)
 static void build(struct kir_module *m, const struct shape *s)
 {
     struct body b = {s, m, .mask = KIR_NONE};
-    uint32_t sums[TILE_ROWS];
+    uint32_t sums[TILE_SUMS];
 
     kir_init(m, "product");
     for (uint32_t i = 0; i < ARGS; i++)
@@ -165,7 +183,7 @@ static void build(struct kir_module *m, const struct shape *s)
     if (s->in_tile)
         fill_tile(&b);
     b.mask = op(m, KIR_lt, b.lane, b.words[LOADED]);
-    for (uint32_t i = 0; i < s->rows; i++)
+    for (uint32_t i = 0; i < s->sums; i++)
         sums[i] = i % 2                ? b.zero
                   : s->type == KIR_I32 ? kir_const_i(m, s->type, i)
                                        : kir_const_f(m, s->type, i);
@@ -173,7 +191,7 @@ static void build(struct kir_module *m, const struct shape *s)
         sum_parts(&b, sums);
     else
         sum(&b, b.words[BEGIN], b.words[END], sums);
-    for (uint32_t i = 0; i < s->rows; i++)
+    for (uint32_t i = 0; i < s->sums; i++)
         kir_emit_imm(m, KIR_store, OUT, op(m, KIR_add, b.lane, index_of(m, (int64_t)i * s->lanes)),
                      sums[i], KIR_NONE);
 }
@@ -225,7 +243,7 @@ static bool is_found(const struct shape *s, int level)
 static void check_level(const struct shape *s, const struct kir_module *m, int level,
                         uint64_t number, void *const *args, const void *expected)
 {
-    const uint64_t bytes = TILE_ROWS * MOST_LANES * sizeof(double);
+    const uint64_t bytes = TILE_SUMS * MOST_LANES * sizeof(double);
     struct tile_bounds bounds[ARGS];
     struct tile_code *code;
     uint64_t words[WORDS];
@@ -246,7 +264,7 @@ static void check_level(const struct shape *s, const struct kir_module *m, int l
                              0);
         else
             tile_run(code, words, args, (uint32_t[3]){0}, scratch);
-        for (uint32_t i = 0; i < s->rows * s->lanes; i++)
+        for (uint32_t i = 0; i < s->sums * s->lanes; i++)
             if (!same(s, args[OUT], expected, i))
                 fail_msg("case %llu, level %d, within %d: sum %u of lane %u differs",
                          (unsigned long long)number, level, within, i / s->lanes, i % s->lanes);
@@ -257,7 +275,7 @@ static void check_level(const struct shape *s, const struct kir_module *m, int l
 
 static void check_case(uint64_t number)
 {
-    const uint64_t bytes = TILE_ROWS * MOST_LANES * sizeof(double);
+    const uint64_t bytes = TILE_SUMS * MOST_LANES * sizeof(double);
     const struct shape s = shape_of(number);
     frit_err err = {.struct_size = sizeof(err)};
     struct eval_arg eval_args[ARGS];

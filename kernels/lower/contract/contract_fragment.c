@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Contractions by products of fragments: which, and how groups share them. */
+#include "lower/contract/contract_fragment.h"
+
+#include <frit/op_table.h>
+
+#include "lower/contract/contract.h"
+#include "lower/contract/contract_emit.h"
+
+enum {
+    SIDE = 16,          /* of fragments */
+    LEAST_K = 16,       /* products of a sum */
+    LEAST_PLACES = 17,  /* along each side */
+    PROCESSOR_UNITS = 4 /* of kir_target.units, for each that runs groups at the same time */
+};
+
+/* Group tiles, and how fast they are: sums that one processor makes in a time, relative to each
+ * other, and groups that it runs at once. */
+static const struct choice {
+    uint32_t tile[2], teams[2];
+    uint32_t speed, at_once;
+} choices[] = {
+    {{128, 256}, {2, 4}, 100, 1},
+    {{128, 128}, {2, 2}, 95, 2},
+    {{128, 64}, {2, 2}, 75, 3},
+    {{64, 64}, {2, 2}, 60, 4},
+};
+
+/* ---- operands ---- */
+
+/* A cast of a float of 16 bits to F32 changes no value. */
+static bool is_widened(const struct contract *c, const struct expr_node *node)
+{
+    const struct block *block = c->e.s->block;
+
+    return node->kind == EXPR_OP && block->values[node->value].dtype == FRIT_F32 &&
+           block->ops[block->values[node->value].maker].id == FRIT_OP_cast &&
+           node->in[0] != BLOCK_NONE &&
+           kir_is_16_bit_float(block->values[c->e.nodes[node->in[0]].value].dtype);
+}
+
+uint32_t contract_factor_node(const struct contract *c, const struct contract_side *side)
+{
+    const struct expr_node *node = &c->e.nodes[side->node];
+
+    return is_widened(c, node) ? node->in[0] : side->node;
+}
+
+static uint32_t factor_dtype(const struct contract *c, const struct contract_side *side)
+{
+    return c->e.s->block->values[c->e.nodes[contract_factor_node(c, side)].value].dtype;
+}
+
+static bool has_shape(const struct kir_target *target, uint32_t dtype)
+{
+    for (uint32_t i = 0; i < target->n_shapes; i++) {
+        const struct kir_fragment_shape *s = &target->shapes[i];
+
+        if (s->dtype == dtype && s->sum == FRIT_F32 && s->m == SIDE && s->n == SIDE && s->k == SIDE)
+            return true;
+    }
+    return false;
+}
+
+/* ---- sizes ---- */
+
+static uint32_t threads_of(const struct contract *c, const struct choice *choice)
+{
+    return choice->teams[0] * choice->teams[1] * c->e.s->target->team;
+}
+
+/* Elements from one line of a tile to the next: 16 bytes more than there are, so that lines begin
+ * in different banks. */
+static uint32_t staged_bytes(const struct choice *choice, uint32_t stages)
+{
+    return 2 * stages * (choice->tile[0] + choice->tile[1]) * (FRAGMENT_DEPTH + FRAGMENT_CHUNK);
+}
+
+static uint32_t result_bytes(const struct choice *choice)
+{
+    return 4 * choice->tile[0] * (choice->tile[1] + FRAGMENT_CHUNK);
+}
+
+static uint32_t stages_of(const struct contract *c)
+{
+    return c->e.s->target->copies ? 4 : 2;
+}
+
+static bool fits(const struct contract *c, const struct choice *choice)
+{
+    const struct kir_target *target = c->e.s->target;
+    uint32_t staged = staged_bytes(choice, stages_of(c)), result = result_bytes(choice);
+    uint32_t bytes = target->reuses_tiles ? (staged > result ? staged : result) : staged + result;
+
+    return bytes <= (target->fragment_bytes ? target->fragment_bytes : target->group_bytes) &&
+           threads_of(c, choice) * FRAGMENT_CHUNK <= target->max_lanes;
+}
+
+/* What all take, in sums of one processor. */
+static uint64_t cost_of(const struct contract *c, const struct choice *choice)
+{
+    const struct kir_target *target = c->e.s->target;
+    uint64_t groups =
+        (uint64_t)(contract_points(&c->e.space, CONTRACT_BOTH) *
+                   tiles_of(contract_points(&c->e.space, CONTRACT_M), choice->tile[0]) *
+                   tiles_of(contract_points(&c->e.space, CONTRACT_N), choice->tile[1]));
+    uint64_t processors = target->units / PROCESSOR_UNITS + 1, rounds, rest, at_once;
+
+    rounds = groups / (processors * choice->at_once);
+    rest = groups % (processors * choice->at_once);
+    at_once = (rest + processors - 1) / processors;
+    return (rounds * choice->at_once + at_once) * choice->tile[0] * choice->tile[1] * 1000 /
+           choice->speed;
+}
+
+static const struct choice *best_choice(const struct contract *c)
+{
+    const struct choice *best = NULL;
+
+    for (uint32_t i = 0; i < sizeof(choices) / sizeof(*choices); i++)
+        if (fits(c, &choices[i]) && (!best || cost_of(c, &choices[i]) < cost_of(c, best)))
+            best = &choices[i];
+    return best;
+}
+
+bool contract_fits_fragments(const struct contract *c)
+{
+    if (!c->e.s->target->n_shapes || c->n_k < LEAST_K || c->pad.used ||
+        contract_points(&c->e.space, CONTRACT_M) < LEAST_PLACES ||
+        contract_points(&c->e.space, CONTRACT_N) < LEAST_PLACES || contract_type(c) != KIR_F32)
+        return false;
+    return factor_dtype(c, &c->a) == factor_dtype(c, &c->b) &&
+           has_shape(c->e.s->target, factor_dtype(c, &c->a)) && best_choice(c);
+}
+
+/* Results are stored along `across`: the side whose places are neighbours in the first output. */
+static bool is_turned(const struct contract *c)
+{
+    uint32_t m = contract_last_dim(&c->e.space, CONTRACT_M),
+             n = contract_last_dim(&c->e.space, CONTRACT_N);
+
+    return m != SPACE_DIMS && n != SPACE_DIMS && c->e.n_stores && c->e.stores[0].at.k[m] == 1 &&
+           c->e.stores[0].at.k[n] != 1;
+}
+
+void contract_choose_fragments(struct contract *c)
+{
+    const struct choice *choice = best_choice(c);
+    struct contract_fragments *f = &c->fragments;
+
+    c->form = CONTRACT_FRAGMENTS;
+    c->down = is_turned(c) ? &c->b : &c->a;
+    c->across = is_turned(c) ? &c->a : &c->b;
+    for (uint32_t s = DOWN; s <= ACROSS; s++) {
+        f->tile[s] = choice->tile[s];
+        f->teams[s] = choice->teams[s];
+    }
+    f->dtype = factor_dtype(c, &c->a);
+    f->stages = stages_of(c);
+    c->n_down = c->n_across = 1;
+    c->lanes = threads_of(c, choice) * FRAGMENT_CHUNK;
+}

@@ -1,0 +1,455 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Code of contractions by products of fragments.
+ *
+ * A group makes a tile of sums, each of its teams a part of it in fragments.  FRAGMENT_DEPTH of k
+ * of both sides at a time lie in one of several slots of a tile; while one is multiplied the next
+ * ones are copied, or where that takes more than a copy loaded, and stored after the products.
+ * Beyond the ends of sides there are zeros.  A slot has lines along what lies next to each other in
+ * memory, k or places; lines are longer by a chunk, so that they begin in different banks.  Sums
+ * are added in order of k, whatever the tile.
+ *
+ * In the end sums go through a tile too, so that chunks of neighbours are computed and stored
+ * together.  A thread has FRAGMENT_CHUNK lanes: what they load and store is one access. */
+#include "lower/contract/contract_emit.h"
+#include "lower/contract/contract_fragment.h"
+
+enum {
+    SIDE = 16, /* of fragments */
+    CHUNK = FRAGMENT_CHUNK,
+    DEPTH = FRAGMENT_DEPTH,
+    MAX_PIECES = 16, /* fragments of a team along a side */
+    MAX_ROUNDS = 32, /* of the group's lanes over a slot */
+    BAND = 8         /* tiles down that groups next to each other share, for the cache's sake */
+};
+
+/* A side in the tile. */
+struct staged {
+    uint32_t node;   /* elements */
+    bool along_k;    /* lines of the slot, and its chunks */
+    bool copies;     /* elements are those of an argument */
+    uint32_t places; /* of the group */
+    uint32_t line;   /* elements from one line to the next */
+    uint32_t slot;   /* elements of a slot */
+    uint32_t tile;
+    uint32_t loaded[MAX_ROUNDS]; /* values that are stored after the products */
+    uint32_t at[MAX_ROUNDS];     /* where in the slot */
+};
+
+struct fragment_emitter {
+    struct contract_emitter *w;
+    const struct contract_fragments *f;
+    uint32_t chunk, low; /* the lane's number in chunks, and in its chunk */
+    uint32_t team[2];    /* the team's, along each side */
+    uint32_t yes;        /* KIR_B */
+    struct staged side[2];
+    uint32_t pieces[2];                                         /* of a team */
+    uint32_t part[2][MAX_PIECES], sums[MAX_PIECES][MAX_PIECES]; /* fragments */
+};
+
+static uint32_t shift_of(uint32_t n)
+{
+    return (uint32_t)__builtin_ctz(n);
+}
+
+static uint32_t plus(const struct contract_emitter *w, uint32_t value, int64_t n)
+{
+    return n ? op2(w, KIR_add, value, index_const(w, n)) : value;
+}
+
+static uint32_t times(const struct contract_emitter *w, uint32_t value, int64_t n)
+{
+    return op2(w, KIR_mul, value, index_const(w, n));
+}
+
+static uint32_t low_bits(const struct contract_emitter *w, uint32_t value, uint32_t n)
+{
+    return op2(w, KIR_and, value, index_const(w, n - 1));
+}
+
+static uint32_t high_bits(const struct contract_emitter *w, uint32_t value, uint32_t n)
+{
+    return op2(w, KIR_shr, value, index_const(w, shift_of(n)));
+}
+
+static void barrier(const struct contract_emitter *w)
+{
+    kir_emit(w->m, KIR_barrier, KIR_NONE, KIR_NONE, KIR_NONE);
+}
+
+/* ---- places ---- */
+
+/* Sets the place `first` + the lane's in its chunk, where `first` is a multiple of a chunk. */
+static void set_chunk(const struct fragment_emitter *x, const struct delinearizer *points,
+                      uint32_t first)
+{
+    const struct contract_emitter *w = x->w;
+
+    if (points->chunk == CHUNK)
+        delinearize_set_chunk(points, w->e, high_bits(w, first, CHUNK), x->low);
+    else
+        delinearize_set(points, w->e, op2(w, KIR_add, first, x->low));
+}
+
+/* Whether lanes of the chunk at `first` are below `end`, one answer for all where ends are those of
+ * chunks. */
+static uint32_t chunk_below(const struct fragment_emitter *x, uint32_t first, int64_t count,
+                            uint32_t end)
+{
+    const struct contract_emitter *w = x->w;
+
+    return op2(w, KIR_lt, count % CHUNK ? op2(w, KIR_add, first, x->low) : first, end);
+}
+
+static uint32_t both(const struct contract_emitter *w, uint32_t a, uint32_t b)
+{
+    return a == KIR_NONE ? b : b == KIR_NONE ? a : op2(w, KIR_and, a, b);
+}
+
+/* ---- slots ---- */
+
+static uint32_t chunks_of(const struct staged *side)
+{
+    return (side->along_k ? DEPTH : side->places) / CHUNK;
+}
+
+static uint32_t rounds_of(const struct fragment_emitter *x, const struct staged *side)
+{
+    return side->places * DEPTH / x->w->c->lanes;
+}
+
+/* Sets a lane's element of round `i` from k on.  *at: where in the slot it is; returns whether it
+ * is below the ends, KIR_NONE: surely. */
+static uint32_t set_element(const struct fragment_emitter *x, uint32_t s, uint32_t i, uint32_t k,
+                            bool is_whole, uint32_t *at)
+{
+    const struct contract_emitter *w = x->w;
+    const struct staged *side = &x->side[s];
+    const struct delinearizer *points = &w->side[s]->points;
+    uint32_t number = plus(w, x->chunk, (int64_t)i * w->c->lanes / CHUNK);
+    uint32_t line = high_bits(w, number, chunks_of(side));
+    uint32_t first = times(w, low_bits(w, number, chunks_of(side)), CHUNK), inside = KIR_NONE;
+
+    *at = op2(w, KIR_add, op2(w, KIR_add, times(w, line, side->line), first), x->low);
+    line = op2(w, KIR_add, line, side->along_k ? w->corner[s] : k);
+    first = op2(w, KIR_add, first, side->along_k ? k : w->corner[s]);
+    if (side->along_k) {
+        delinearize_set(points, w->e, line);
+        set_chunk(x, &w->c->k, first);
+    } else {
+        set_chunk(x, points, first);
+        delinearize_set(&w->c->k, w->e, line);
+    }
+    if (points->count % side->places)
+        inside = side->along_k ? op2(w, KIR_lt, line, w->end[s])
+                               : chunk_below(x, first, points->count, w->end[s]);
+    if (!is_whole)
+        inside = both(w, inside,
+                      side->along_k ? chunk_below(x, first, w->c->n_k, w->k_end)
+                                    : op2(w, KIR_lt, line, w->k_end));
+    return inside;
+}
+
+static void copy_side(const struct fragment_emitter *x, uint32_t s, uint32_t k, uint32_t slot)
+{
+    const struct contract_emitter *w = x->w;
+    const struct staged *side = &x->side[s];
+    const struct kir_copy copy = {side->tile,
+                                  w->e->s->block->values[w->e->nodes[side->node].value].input};
+    uint32_t to = times(w, slot, side->slot);
+
+    for (uint32_t i = 0; i < rounds_of(x, side); i++) {
+        uint32_t mark = expr_mark(w->e), at;
+        uint32_t inside = set_element(x, s, i, k, w->c->n_k % DEPTH == 0, &at);
+
+        kir_emit_imm(w->m, KIR_tcopy, kir_copy_imm(&copy), op2(w, KIR_add, to, at),
+                     expr_load_at(w->e, side->node), inside == KIR_NONE ? x->yes : inside);
+        expr_release(w->e, mark);
+    }
+}
+
+static void load_side(struct fragment_emitter *x, uint32_t s, uint32_t k)
+{
+    const struct contract_emitter *w = x->w;
+    struct staged *side = &x->side[s];
+
+    for (uint32_t i = 0; i < rounds_of(x, side); i++) {
+        uint32_t mark = expr_mark(w->e), inside = set_element(x, s, i, k, false, &side->at[i]);
+
+        expr_mask(w->e, inside);
+        side->loaded[i] = expr_value(w->e, side->node);
+        expr_release(w->e, mark);
+        side->loaded[i] = kir_select(w->m, inside, side->loaded[i], zero(w));
+    }
+}
+
+static void store_side(const struct fragment_emitter *x, uint32_t s, uint32_t slot)
+{
+    const struct contract_emitter *w = x->w;
+    const struct staged *side = &x->side[s];
+    uint32_t to = times(w, slot, side->slot);
+
+    for (uint32_t i = 0; i < rounds_of(x, side); i++)
+        kir_emit_imm(w->m, KIR_tstore, side->tile, op2(w, KIR_add, to, side->at[i]),
+                     side->loaded[i], KIR_NONE);
+}
+
+static bool has_copies(const struct fragment_emitter *x)
+{
+    return x->side[DOWN].copies || x->side[ACROSS].copies;
+}
+
+/* What is done for the slot of k before products, and after them. */
+static void begin_slot(struct fragment_emitter *x, uint32_t k, uint32_t slot)
+{
+    const struct contract_emitter *w = x->w;
+
+    if (has_copies(x)) {
+        kir_if(w->m, op2(w, KIR_lt, k, w->k_end));
+        for (uint32_t s = DOWN; s <= ACROSS; s++)
+            if (x->side[s].copies)
+                copy_side(x, s, k, slot);
+        kir_end(w->m);
+        kir_emit(w->m, KIR_tbatch, KIR_NONE, KIR_NONE, KIR_NONE);
+    }
+    for (uint32_t s = DOWN; s <= ACROSS; s++)
+        if (!x->side[s].copies)
+            load_side(x, s, k);
+}
+
+static void end_slot(const struct fragment_emitter *x, uint32_t slot)
+{
+    for (uint32_t s = DOWN; s <= ACROSS; s++)
+        if (!x->side[s].copies)
+            store_side(x, s, slot);
+}
+
+/* ---- products ---- */
+
+/* Loads a team's fragments of a side, from `deep` of the slot on. */
+static void load_parts(const struct fragment_emitter *x, uint32_t s, uint32_t slot, uint32_t deep)
+{
+    const struct contract_emitter *w = x->w;
+    const struct staged *side = &x->side[s];
+    uint32_t step = side->along_k ? side->line : 1;
+    uint32_t first = times(w, x->team[s], (int64_t)x->pieces[s] * SIDE * step);
+
+    first = op2(w, KIR_add, times(w, slot, side->slot), first);
+    first = plus(w, first, (int64_t)deep * (side->along_k ? 1 : side->line));
+    for (uint32_t i = 0; i < x->pieces[s]; i++) {
+        const struct kir_fragment_place place = {x->part[s][i], true, side->tile,
+                                                 side->along_k == (s == ACROSS)};
+
+        kir_emit_imm(w->m, KIR_mload, kir_fragment_imm(&place),
+                     plus(w, first, (int64_t)i * SIDE * step), index_const(w, side->line),
+                     KIR_NONE);
+    }
+}
+
+static void multiply(const struct fragment_emitter *x, uint32_t slot)
+{
+    for (uint32_t deep = 0; deep < DEPTH; deep += SIDE) {
+        load_parts(x, DOWN, slot, deep);
+        load_parts(x, ACROSS, slot, deep);
+        for (uint32_t i = 0; i < x->pieces[DOWN]; i++)
+            for (uint32_t j = 0; j < x->pieces[ACROSS]; j++)
+                kir_emit_imm(x->w->m, KIR_mma,
+                             kir_product(x->sums[i][j], x->part[DOWN][i], x->part[ACROSS][j]),
+                             KIR_NONE, KIR_NONE, KIR_NONE);
+    }
+}
+
+static void emit_sums(struct fragment_emitter *x)
+{
+    const struct contract_emitter *w = x->w;
+    const uint32_t ahead = x->f->stages - 1;
+    uint32_t mark = expr_mark(w->e), k, slot, next;
+
+    slot = kir_for(w->m, index_const(w, 0), index_const(w, ahead), 1);
+    begin_slot(x, times(w, slot, DEPTH), slot);
+    end_slot(x, slot);
+    expr_release(w->e, mark);
+    kir_next(w->m, NULL, 0);
+    k = kir_for(w->m, index_const(w, 0), w->k_end, DEPTH);
+    slot = low_bits(w, high_bits(w, k, DEPTH), x->f->stages);
+    next = low_bits(w, plus(w, slot, ahead), x->f->stages);
+    if (has_copies(x))
+        kir_emit_imm(w->m, KIR_twait, ahead - 1, KIR_NONE, KIR_NONE, KIR_NONE);
+    barrier(w);
+    begin_slot(x, plus(w, k, (int64_t)ahead * DEPTH), next);
+    multiply(x, slot);
+    end_slot(x, next);
+    expr_release(w->e, mark);
+    kir_next(w->m, NULL, 0);
+}
+
+/* ---- results ---- */
+
+/* Puts a team's sums into the tile. */
+static void store_sums(const struct fragment_emitter *x, uint32_t tile, uint32_t line)
+{
+    const struct contract_emitter *w = x->w;
+    uint32_t row = times(w, x->team[DOWN], (int64_t)x->pieces[DOWN] * SIDE * line);
+    uint32_t first =
+        op2(w, KIR_add, row, times(w, x->team[ACROSS], (int64_t)x->pieces[ACROSS] * SIDE));
+
+    for (uint32_t i = 0; i < x->pieces[DOWN]; i++)
+        for (uint32_t j = 0; j < x->pieces[ACROSS]; j++) {
+            const struct kir_fragment_place place = {x->sums[i][j], true, tile, false};
+
+            kir_emit_imm(w->m, KIR_mstore, kir_fragment_imm(&place),
+                         plus(w, first, (int64_t)i * SIDE * line + j * SIDE), index_const(w, line),
+                         KIR_NONE);
+        }
+}
+
+/* The lanes' results from chunk number `number` of the tile on. */
+static void finish_chunk(const struct fragment_emitter *x, uint32_t tile, uint32_t line,
+                         uint32_t number)
+{
+    const struct contract_emitter *w = x->w;
+    const struct delinearizer *points[2] = {&w->side[DOWN]->points, &w->side[ACROSS]->points};
+    const uint32_t chunks = x->f->tile[ACROSS] / CHUNK;
+    uint32_t row = high_bits(w, number, chunks), mask = KIR_NONE, mark = expr_mark(w->e), sum;
+    uint32_t first = times(w, low_bits(w, number, chunks), CHUNK);
+    uint32_t at = op2(w, KIR_add, op2(w, KIR_add, times(w, row, line), first), x->low);
+
+    sum = kir_emit_as(w->m, KIR_tload, w->type, tile, at, KIR_NONE, KIR_NONE);
+    row = op2(w, KIR_add, row, w->corner[DOWN]);
+    first = op2(w, KIR_add, first, w->corner[ACROSS]);
+    delinearize_set(points[DOWN], w->e, row);
+    set_chunk(x, points[ACROSS], first);
+    if (points[DOWN]->count % x->f->tile[DOWN])
+        mask = op2(w, KIR_lt, row, w->end[DOWN]);
+    if (points[ACROSS]->count % x->f->tile[ACROSS])
+        mask = both(w, mask, chunk_below(x, first, points[ACROSS]->count, w->end[ACROSS]));
+    expr_mask(w->e, mask);
+    work_finish(w, sum);
+    expr_release(w->e, mark);
+}
+
+static void emit_results(const struct fragment_emitter *x)
+{
+    const struct contract_emitter *w = x->w;
+    const uint32_t line = x->f->tile[ACROSS] + CHUNK, mark = expr_mark(w->e);
+    uint32_t tile = kir_tile(w->m, KIR_GROUP, w->type, x->f->tile[DOWN] * line), i;
+
+    if (has_copies(x))
+        kir_emit_imm(w->m, KIR_twait, 0, KIR_NONE, KIR_NONE, KIR_NONE);
+    barrier(w);
+    store_sums(x, tile, line);
+    barrier(w);
+    i = kir_for(w->m, index_const(w, 0),
+                index_const(w, (int64_t)x->f->tile[DOWN] * x->f->tile[ACROSS] / CHUNK),
+                w->c->lanes / CHUNK);
+    finish_chunk(x, tile, line, op2(w, KIR_add, i, x->chunk));
+    expr_release(w->e, mark);
+    kir_next(w->m, NULL, 0);
+}
+
+/* ---- the phase ---- */
+
+/* Neighbours in memory lie along k. */
+static bool runs_along_k(const struct contract_emitter *w, const struct contract_side *side)
+{
+    const struct delinearizer *k = &w->c->k, *own = &side->points;
+
+    return k->n && contract_line_cost(w->c, side, k->dim[k->n - 1]) == 1 &&
+           (!own->n || contract_line_cost(w->c, side, own->dim[own->n - 1]) > 1);
+}
+
+static void begin_side(struct fragment_emitter *x, uint32_t s)
+{
+    struct contract_emitter *w = x->w;
+    struct staged *side = &x->side[s];
+    const struct kir_fragment left = {KIR_LEFT, x->f->dtype, SIDE, SIDE},
+                              right = {KIR_RIGHT, x->f->dtype, SIDE, SIDE};
+
+    side->node = contract_factor_node(w->c, w->side[s]);
+    side->along_k = runs_along_k(w, w->side[s]);
+    side->copies = w->e->s->target->copies && w->e->nodes[side->node].kind == EXPR_LOAD;
+    side->places = x->f->tile[s];
+    side->line = (side->along_k ? DEPTH : side->places) + CHUNK;
+    side->slot = side->line * (side->along_k ? side->places : DEPTH);
+    side->tile = kir_tile_of(w->m, KIR_GROUP, x->f->dtype, side->slot * x->f->stages);
+    x->pieces[s] = x->f->tile[s] / x->f->teams[s] / SIDE;
+    for (uint32_t i = 0; i < x->pieces[s]; i++)
+        x->part[s][i] = kir_fragment(w->m, s == DOWN ? &left : &right);
+    w->end[s] = sched_add_index(w->e->s, w->side[s]->points.count);
+}
+
+static void begin_sums(struct fragment_emitter *x)
+{
+    const struct kir_fragment sums = {KIR_SUM, FRIT_F32, SIDE, SIDE};
+    struct kir_module *m = x->w->m;
+
+    for (uint32_t i = 0; i < x->pieces[DOWN]; i++)
+        for (uint32_t j = 0; j < x->pieces[ACROSS]; j++)
+            x->sums[i][j] = kir_fragment(m, &sums);
+}
+
+/* The lane's place among teams and chunks. */
+static void begin_lanes(struct fragment_emitter *x)
+{
+    struct contract_emitter *w = x->w;
+    const uint32_t lanes = w->e->s->target->team * CHUNK;
+    uint32_t team = high_bits(w, w->lane, lanes);
+
+    if (!w->m->failed)
+        w->m->phases[w->m->n_phases - 1].team = lanes;
+    x->chunk = high_bits(w, w->lane, CHUNK);
+    x->low = low_bits(w, w->lane, CHUNK);
+    x->team[DOWN] = high_bits(w, team, x->f->teams[ACROSS]);
+    x->team[ACROSS] = low_bits(w, team, x->f->teams[ACROSS]);
+    x->yes = kir_const_b(w->m, true);
+}
+
+/* The group's tile: groups that run at the same time have few lines of tiles of both sides. */
+static void begin_group(struct fragment_emitter *x, uint32_t group)
+{
+    struct contract_emitter *w = x->w;
+    const struct contract *c = w->c;
+    int64_t n[2], all;
+    uint32_t band, in, height, tile[2];
+
+    for (uint32_t s = DOWN; s <= ACROSS; s++)
+        n[s] = tiles_of(w->side[s]->points.count, x->f->tile[s]);
+    all = n[DOWN] * n[ACROSS];
+    in = work_part(w, &group, all);
+    delinearize_set(&c->both, w->e, group);
+    band = in;
+    in = work_part(w, &band, BAND * n[ACROSS]);
+    band = times(w, band, BAND);
+    height = op2(w, KIR_smin, op2(w, KIR_sub, sched_add_index(w->e->s, n[DOWN]), band),
+                 index_const(w, BAND));
+    tile[ACROSS] = op2(w, KIR_udiv, in, height);
+    tile[DOWN] = op2(w, KIR_add, band, op2(w, KIR_sub, in, op2(w, KIR_mul, tile[ACROSS], height)));
+    for (uint32_t s = DOWN; s <= ACROSS; s++)
+        w->corner[s] = times(w, tile[s], x->f->tile[s]);
+}
+
+void fragment_emit(struct contract_emitter *w)
+{
+    struct contract *c = w->c;
+    struct fragment_emitter x = {.w = w, .f = &c->fragments};
+    uint32_t group, none;
+
+    delinearize_chunk(&c->a.points, w->e, CHUNK);
+    delinearize_chunk(&c->b.points, w->e, CHUNK);
+    delinearize_chunk(&c->k, w->e, CHUNK);
+    group = work_begin(w, c->lanes);
+    delinearize_phase(&c->down->points, w->e);
+    delinearize_phase(&c->k, w->e);
+    w->k_end = sched_add_index(w->e->s, c->n_k);
+    begin_side(&x, DOWN);
+    begin_side(&x, ACROSS);
+    begin_sums(&x);
+    begin_lanes(&x);
+    begin_group(&x, group);
+    expr_hoist(w->e);
+    none = zero(w);
+    for (uint32_t i = 0; i < x.pieces[DOWN]; i++)
+        for (uint32_t j = 0; j < x.pieces[ACROSS]; j++)
+            kir_emit_imm(w->m, KIR_mfill, x.sums[i][j], none, KIR_NONE, KIR_NONE);
+    emit_sums(&x);
+    emit_results(&x);
+}

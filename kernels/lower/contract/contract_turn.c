@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Turning: where lanes lie along a side whose neighbours are far apart in the result, and a lane's
+ * places next to each other, the sums are transposed before what follows is computed and stored.
+ * Matrices of SIDE lanes and as many places are turned, so that runs of SIDE lanes load and store
+ * neighbours: lane l of result j has place l % SIDE, and the place across of lane
+ * l - l % SIDE + j. */
+#include "lower/contract/contract_turn.h"
+
+#include "lower/contract/contract_emit.h"
+
+enum { SIDE = 8, LOG_SIDE = 3 };
+
+/* Adds what depends on the places as they are; fills up to SIDE. */
+static void begin(const struct contract_emitter *w, uint32_t *sums)
+{
+    for (uint32_t i = 0; i < w->n; i++) {
+        uint32_t mark = expr_mark(w->e);
+
+        work_set_place(w, DOWN, w->place[DOWN][i]);
+        expr_mask(w->e, w->mask);
+        sums[i] = work_add_bias(w, sums[i]);
+        expr_release(w->e, mark);
+    }
+    for (uint32_t i = w->n; i < SIDE; i++)
+        sums[i] = zero(w);
+}
+
+static uint32_t low_bits(const struct contract_emitter *w, uint32_t below)
+{
+    return op2(w, KIR_and, w->lane, index_const(w, below - 1));
+}
+
+static uint32_t exchange(const struct contract_emitter *w, uint32_t value, uint32_t by)
+{
+    return kir_emit_imm(w->m, KIR_exchange, by, value, KIR_NONE, KIR_NONE);
+}
+
+/* By blocks: those beside the diagonal change places. */
+static void transpose(const struct contract_emitter *w, uint32_t *rows)
+{
+    for (uint32_t by = 1; by < SIDE; by *= 2) {
+        uint32_t lower = op2(w, KIR_lt, low_bits(w, 2 * by), index_const(w, by));
+
+        for (uint32_t i = 0; i < SIDE; i++) {
+            uint32_t a = rows[i], b = rows[i | by];
+
+            if (i & by)
+                continue;
+            rows[i] = kir_select(w->m, lower, a, exchange(w, b, by));
+            rows[i | by] = kir_select(w->m, lower, exchange(w, a, by), b);
+        }
+    }
+}
+
+static uint32_t both(const struct contract_emitter *w, uint32_t a, uint32_t b)
+{
+    return a == KIR_NONE ? b : b == KIR_NONE ? a : op2(w, KIR_and, a, b);
+}
+
+/* Sets the place of the lane along its line; returns the mask of lanes that have one. */
+static uint32_t set_place(const struct contract_emitter *w)
+{
+    const struct delinearizer *points = &w->c->down->points;
+    uint32_t n = w->n_places[DOWN], at = low_bits(w, SIDE), mask = KIR_NONE, place;
+    int64_t line = w->e->space.extent[points->dim[points->n - 1]];
+
+    place = op2(w, KIR_add, w->place[DOWN][0], at);
+    work_set_place(w, DOWN, place);
+    if (n < SIDE)
+        mask = op2(w, KIR_lt, at, index_const(w, n));
+    if (line % n)
+        mask = both(w, mask, op2(w, KIR_lt, place, sched_add_index(w->e->s, line)));
+    return mask;
+}
+
+void turn_results(const struct contract_emitter *w, uint32_t *sums)
+{
+    uint32_t shift = index_const(w, LOG_SIDE), first, mask, end = KIR_NONE;
+    int64_t count = w->c->across->points.count;
+
+    begin(w, sums);
+    transpose(w, sums);
+    expr_release(w->e, w->before_line);
+    first = op2(w, KIR_shl, op2(w, KIR_shr, w->lane, shift), shift);
+    first = op2(w, KIR_add, first, w->line_begin);
+    if (count % w->c->lanes)
+        end = sched_add_index(w->e->s, count);
+    mask = set_place(w);
+    expr_hoist(w->e);
+    for (uint32_t j = 0; j < SIDE; j++) {
+        uint32_t mark = expr_mark(w->e), place = op2(w, KIR_add, first, index_const(w, j));
+
+        work_set_place(w, ACROSS, place);
+        expr_mask(w->e, end == KIR_NONE ? mask : both(w, mask, op2(w, KIR_lt, place, end)));
+        work_store(w, sums[j]);
+        expr_release(w->e, mark);
+    }
+}
