@@ -16,14 +16,14 @@ enum {
     MOST_LANES = 8,        /* of a thread, see emit/shape.c */
     WORD_BYTES = 4,        /* of a register */
     GROUPS_OF_UNITS = 4,   /* target.units for each multiprocessor */
-    WARP = 32,             /* threads that a scheduler issues at once */
+    IN_STEP = 32,          /* threads that are issued together */
     REGISTER_FILE = 65536, /* words of a multiprocessor */
     OTHER_WORDS = 20,      /* of a thread, beside its sums and as many for all that is in flight */
-    HALF_WARPS = 1         /* of a multiprocessor, with which half of its cycles multiply */
+    HALF_BUSY = 1 /* of those on a multiprocessor, with which half of its cycles multiply */
 };
 
 /* A group tile, the register tile of a thread, and how fast a device is that is full of such groups
- * (TFLOP/s of an H100, products of f32). */
+ * (TFLOP/s where PyTorch has 51, products of f32). */
 struct tile_shape {
     uint32_t tile_m, tile_n, rows, columns, speed;
 };
@@ -123,13 +123,13 @@ static bool is_legal(const struct contract *c, const struct tile_shape *shape)
 
 /* ---- cost ---- */
 
-/* Time in which a multiprocessor does the sums of `n` groups at once, for each k: few warps cannot
- * multiply in all cycles. */
+/* Time in which a multiprocessor does the sums of `n` groups at once, for each k: few threads
+ * cannot multiply in all cycles. */
 static double time_of(const struct contract *c, const struct tile_shape *shape, int64_t n)
 {
-    double warps = (double)(n * threads_of(c, shape)) / WARP;
+    double busy = (double)(n * threads_of(c, shape)) / IN_STEP;
 
-    return (double)(n * shape->tile_m * shape->tile_n) / shape->speed * (1 + HALF_WARPS / warps);
+    return (double)(n * shape->tile_m * shape->tile_n) / shape->speed * (1 + HALF_BUSY / busy);
 }
 
 /* Of all groups.  Multiprocessors take as many as fit their registers, again and again; when there

@@ -22,7 +22,7 @@ struct lane_part {
 };
 
 /* One side as the group stages it.  Tile elements are I32, places and k have the index type. */
-struct staged {
+struct tile_side {
     struct contract_side *side;
     uint32_t tile;
     uint32_t places, stride, size; /* of the group; from one k to the next; of a buffer */
@@ -39,7 +39,7 @@ struct staged {
 
 struct tile_emitter {
     struct contract_emitter *w;
-    struct staged side[2];
+    struct tile_side side[2];
     uint32_t lane;      /* I32 */
     uint32_t last_step; /* k where the last step begins; KIR_NONE: steps are masked at the end */
     uint32_t k_end;
@@ -180,14 +180,14 @@ static bool is_linear_in_k(const struct contract *c, const struct contract_side 
 }
 
 /* How far element `i` of a lane lies from its first one. */
-static uint32_t place_step(const struct tile_emitter *t, const struct staged *s, uint32_t i)
+static uint32_t place_step(const struct tile_emitter *t, const struct tile_side *s, uint32_t i)
 {
     uint32_t number = i * t->w->c->lanes;
 
     return s->along_k ? number / t->w->c->tile_depth : number % s->places;
 }
 
-static uint32_t deep_step(const struct tile_emitter *t, const struct staged *s, uint32_t i)
+static uint32_t deep_step(const struct tile_emitter *t, const struct tile_side *s, uint32_t i)
 {
     return s->along_k ? 0 : i * t->w->c->lanes / s->places;
 }
@@ -214,7 +214,7 @@ static bool is_aligned(const struct contract *c, const struct contract_side *sid
 /* Sets which elements lanes stage.  In the order of memory lane i has number i where a thread's
  * lanes make one access of their elements; else the threads' first lanes have the first numbers, so
  * that an access of all threads is to neighbours. */
-static void share_elements(const struct tile_emitter *t, struct staged *s)
+static void share_elements(const struct tile_emitter *t, struct tile_side *s)
 {
     const struct contract *c = t->w->c;
     uint32_t line = s->along_k ? c->tile_depth : s->places,
@@ -239,7 +239,7 @@ static void share_elements(const struct tile_emitter *t, struct staged *s)
 static void begin_side(struct tile_emitter *t, uint32_t number, uint32_t tile, uint32_t places)
 {
     const struct contract *c = t->w->c;
-    struct staged *s = &t->side[number];
+    struct tile_side *s = &t->side[number];
     uint32_t depth = c->tile_depth, count = places * depth;
 
     s->side = t->w->side[number];
@@ -266,7 +266,7 @@ static uint32_t and_b(const struct tile_emitter *t, uint32_t a, uint32_t b)
 }
 
 /* B: element `i` of the step at k is one of the operand's; KIR_NONE: it is for certain. */
-static uint32_t is_inside(const struct tile_emitter *t, const struct staged *s, uint32_t i,
+static uint32_t is_inside(const struct tile_emitter *t, const struct tile_side *s, uint32_t i,
                           uint32_t k)
 {
     const struct contract *c = t->w->c;
@@ -283,19 +283,19 @@ static uint32_t is_inside(const struct tile_emitter *t, const struct staged *s, 
     return inside;
 }
 
-static void set_staged(const struct tile_emitter *t, const struct staged *s, uint32_t i)
+static void set_staged(const struct tile_emitter *t, const struct tile_side *s, uint32_t i)
 {
     set_place(t, s->side, plus(t, s->corner, place_step(t, s, i)), &s->place);
 }
 
 /* Whether all elements of a lane have one place. */
-static bool has_one_place(const struct tile_emitter *t, const struct staged *s)
+static bool has_one_place(const struct tile_emitter *t, const struct tile_side *s)
 {
     return s->n == 1 || (!s->along_k && t->w->c->lanes >= s->places);
 }
 
 /* Sets k; where loads are linear in its number, without dividing that. */
-static void set_k(const struct tile_emitter *t, const struct staged *s, uint32_t k)
+static void set_k(const struct tile_emitter *t, const struct tile_side *s, uint32_t k)
 {
     const struct delinearizer *points = &t->w->c->k;
 
@@ -309,7 +309,7 @@ static void set_k(const struct tile_emitter *t, const struct staged *s, uint32_t
 }
 
 /* Element `i` of a side in the step at k. */
-static uint32_t load_element(const struct tile_emitter *t, const struct staged *s, uint32_t i,
+static uint32_t load_element(const struct tile_emitter *t, const struct tile_side *s, uint32_t i,
                              uint32_t k)
 {
     struct expr *e = t->w->e;
@@ -347,7 +347,7 @@ static uint32_t buffer_of(const struct tile_emitter *t, uint32_t k)
     return op2(t->w, KIR_and, k, const_i32(t, 1));
 }
 
-static uint32_t in_buffer(const struct tile_emitter *t, const struct staged *s, uint32_t buffer,
+static uint32_t in_buffer(const struct tile_emitter *t, const struct tile_side *s, uint32_t buffer,
                           uint32_t at)
 {
     return op2(t->w, KIR_add, op2(t->w, KIR_mul, buffer, const_i32(t, s->size)), at);
@@ -356,7 +356,7 @@ static uint32_t in_buffer(const struct tile_emitter *t, const struct staged *s, 
 static void store_step(const struct tile_emitter *t, uint32_t buffer, const struct step_values *v)
 {
     for (uint32_t number = DOWN; number <= ACROSS; number++) {
-        const struct staged *s = &t->side[number];
+        const struct tile_side *s = &t->side[number];
         uint32_t first = in_buffer(t, s, buffer, s->to);
 
         for (uint32_t i = 0; i < s->n; i++) {
@@ -372,7 +372,7 @@ static void store_step(const struct tile_emitter *t, uint32_t buffer, const stru
 /* ---- sums ---- */
 
 /* A lane's `n` operands of a side from `first` on, `step` apart. */
-static void load_operands(const struct tile_emitter *t, const struct staged *s, uint32_t first,
+static void load_operands(const struct tile_emitter *t, const struct tile_side *s, uint32_t first,
                           uint32_t step, uint32_t n, uint32_t *out)
 {
     uint32_t at[CONTRACT_SUMS];
@@ -388,7 +388,7 @@ static void add_places(const struct tile_emitter *t, const uint32_t *first, uint
                        uint32_t *sums)
 {
     const struct contract *c = t->w->c;
-    const struct staged *a = &t->side[DOWN], *b = &t->side[ACROSS];
+    const struct tile_side *a = &t->side[DOWN], *b = &t->side[ACROSS];
     uint32_t down[CONTRACT_SUMS], across[CONTRACT_SUMS];
 
     for (uint32_t k = 0; k < n; k++) {
@@ -495,14 +495,14 @@ static void sum_blocks(struct tile_emitter *t, uint32_t *sums)
 
 /* ---- the phase ---- */
 
-enum { WARP_ROWS = 4, WARP_COLUMNS = 8 }; /* of threads */
+enum { NEAR_ROWS = 4, NEAR_COLUMNS = 8 }; /* of threads that are issued together */
 
-/* A warp's threads lie in a rectangle, so that together they load few operands. */
+/* Threads that are issued together lie in a rectangle, so that they load few operands. */
 static void arrange_lanes(struct tile_emitter *t)
 {
     const struct contract *c = t->w->c;
     uint32_t rows = c->tile_m / c->n_down, columns = c->tile_n / c->n_across;
-    uint32_t wide = WARP_COLUMNS * c->thread_lanes, high = WARP_ROWS;
+    uint32_t wide = NEAR_COLUMNS * c->thread_lanes, high = NEAR_ROWS;
 
     wide = wide < columns ? wide : columns;
     high = high < rows && wide < columns ? high : rows;
@@ -551,7 +551,7 @@ static void sum_all(struct tile_emitter *t, uint32_t *sums)
 static void emit_row(const struct tile_emitter *t, uint32_t i, const uint32_t *sums)
 {
     const struct contract *c = t->w->c;
-    const struct staged *a = &t->side[DOWN], *b = &t->side[ACROSS];
+    const struct tile_side *a = &t->side[DOWN], *b = &t->side[ACROSS];
     struct expr *e = t->w->e;
     uint32_t row = plus(t, op2(t->w, KIR_add, a->corner, index_of(t, a->from)), i), ok = KIR_NONE;
 

@@ -371,8 +371,7 @@ static void test_identities(void **state)
         "map:line=short",      "map:tiles=none",      "map:lanes=half",
         "row:lanes=half",      "row:lanes=quarter",   "row:columns=few",
         "row:chunk=whole",     "contract:line=short", "contract:packing=none",
-        "contract:tile=small", "contract:tile=tiny",  "contract:registers=half",
-        "contract:depth=twice"};
+        "contract:tile=small", "contract:tile=tiny",  "contract:depth=twice"};
     const uint32_t n = sizeof(expected) / sizeof(expected[0]);
 
     (void)state;
