@@ -88,15 +88,16 @@ static bool widens(const struct block *block, const struct block_op *op)
            block->values[op->out[0]].dtype == FRIT_F32;
 }
 
-/* Views and casts that widen, then the contraction. */
+/* Views, casts that widen and packed weights, then the contraction. */
 static bool contract_match_alone(struct matcher *m, const struct block *block)
 {
     const struct anchor *anchor = m->state;
     const struct block_op *op = &block->ops[m->n_ops];
     const frit_op_info *info = frit_op_info_at(op->id);
 
-    if (anchor->found ||
-        (!contract_row_of(op->id) && !widens(block, op) && (!info || info->cls != FRIT_CLASS_VIEW)))
+    if (anchor->found || (!contract_row_of(op->id) && !widens(block, op) &&
+                          (!info || info->cls != FRIT_CLASS_VIEW) &&
+                          !(op->id == FRIT_OP_dequantize && blocks_can_be(m->target))))
         return false;
     return anchor_match(m, block, multiplies);
 }
@@ -358,6 +359,7 @@ static void choose_splits(struct contract *c, int64_t *n)
 {
     c->slices.n_splits = (uint32_t)tiles_of(c->n_k, SUM_BLOCK_CONTRACT);
     c->rounds = STREAM_ROUNDS;
+    c->down_by_line = c->turns = false; /* sums are stored by numbers of places */
     *n *= c->slices.n_splits;
 }
 
@@ -371,7 +373,8 @@ static void choose_turn(struct contract *c)
     int64_t points = contract_points(space, c->down->tag), line, tiles;
     uint32_t places;
 
-    if (dim == SPACE_DIMS || apart == SPACE_DIMS || !contract_has_vectors(c) || !c->n_k)
+    if (dim == SPACE_DIMS || apart == SPACE_DIMS || !contract_has_vectors(c) || !c->n_k ||
+        !expr_can_shift(&c->e, dim))
         return;
     line = space->extent[dim];
     places = places_for(c->n_down, line);
