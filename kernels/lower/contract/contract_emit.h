@@ -28,7 +28,7 @@ struct contract_emitter {
     uint32_t place_begin; /* the first place on its line */
     uint32_t done_before; /* so many of the first places belong to the tile before; KIR_NONE: 0 */
     uint32_t before_line; /* mark: the places are not set, nor those across */
-    /* TILES, FRAGMENTS. */
+    /* FRAGMENTS. */
     uint32_t tile[2];   /* numbers */
     uint32_t corner[2]; /* first places of the group */
     uint32_t end[2];    /* parameters: places that there are */

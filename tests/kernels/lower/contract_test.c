@@ -104,14 +104,14 @@ static uint32_t operand(struct rig *rig, uint32_t dtype, uint32_t rank, const in
 struct target {
     uint32_t lanes, lanes_per_row, units;
     bool fma, stages, interleaved;
-    uint32_t near_lanes;
+    uint32_t near_lanes, max_lanes; /* 0: 256 */
 };
 
 static const struct target targets[] = {
-    {64, 64, 4, true, false, true, 0},      {256, 32, 1, false, false, true, 0},
-    {16, 16, 64, true, false, true, 0},     {256, 64, 1, true, true, false, 32},
-    {256, 64, 64, false, true, false, 128}, {64, 64, 4, true, false, false, 16},
-    {32, 32, 8, false, false, false, 0}};
+    {64, 64, 4, true, false, true, 0, 0},      {256, 32, 1, false, false, true, 0, 0},
+    {16, 16, 64, true, false, true, 0, 0},     {256, 64, 1, true, true, false, 32, 0},
+    {256, 64, 64, false, true, false, 128, 0}, {64, 64, 4, true, false, false, 16, 0},
+    {32, 32, 8, false, false, false, 0, 0}};
 
 static void set_target(struct rig *rig, const struct target *target)
 {
@@ -122,6 +122,8 @@ static void set_target(struct rig *rig, const struct target *target)
     rig->target.stages_tiles = target->stages;
     rig->target.lanes_interleaved = target->interleaved;
     rig->target.near_lanes = target->near_lanes;
+    if (target->max_lanes)
+        rig->target.max_lanes = target->max_lanes;
 }
 
 static void check(uint32_t dtype, const struct operands *o, const struct target *target)
@@ -250,6 +252,39 @@ static void test_streamed(void **state)
     (void)state;
     for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
         check_phases(&cases[i], i ? 64 : 32, 2);
+}
+
+/* Tiles of the group on lanes of a GPU: sides and k that tiles divide, that 16 bytes divide, and
+ * odd ones; sums in blocks; each register tile. */
+static void test_tiles(void **state)
+{
+    static const struct {
+        uint32_t dtype, units, max_lanes;
+        struct operands o;
+    } cases[] = {
+        {FRIT_F32, 4, 2048, {2, 2, 2, {128, 264}, {264, 128}, {128, 128}, 0}},
+        {FRIT_F32, 4, 2048, {2, 2, 2, {132, 20}, {20, 140}, {132, 140}, 0}},
+        {FRIT_F32, 512, 2048, {2, 2, 2, {67, 301}, {301, 35}, {67, 35}, 0}},
+        {FRIT_F32, 64, 256, {3, 3, 3, {2, 40, 16}, {2, 16, 64}, {2, 40, 64}, 0}},
+        {FRIT_F64, 4, 2048, {2, 2, 2, {70, 17}, {17, 130}, {70, 130}, 0}},
+        {FRIT_BF16, 4, 2048, {2, 2, 2, {128, 24}, {24, 136}, {128, 136}, 0}},
+        {FRIT_I8, 64, 1024, {3, 2, 3, {2, 33, 40}, {40, 40}, {2, 33, 40}, 0}},
+    };
+
+    (void)state;
+    for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        for (uint32_t turned = 0; turned < 4; turned++) {
+            struct operands o = cases[i].o;
+            struct target target = {.lanes = cases[i].max_lanes / 2,
+                                    .lanes_per_row = 256,
+                                    .units = cases[i].units,
+                                    .fma = i % 2,
+                                    .stages = true,
+                                    .max_lanes = cases[i].max_lanes};
+
+            o.turned = turned;
+            check(cases[i].dtype, &o, &target);
+        }
 }
 
 /* Without rows, columns, products. */
@@ -810,8 +845,8 @@ int main(void)
         cmocka_unit_test(test_around_conv),   cmocka_unit_test(test_linear),
         cmocka_unit_test(test_packed),        cmocka_unit_test(test_streamed),
         cmocka_unit_test(test_many_ways),     cmocka_unit_test(test_conv_turned),
-        cmocka_unit_test(test_pairs),         cmocka_unit_test(test_wide),
-        cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_pairs),         cmocka_unit_test(test_tiles),
+        cmocka_unit_test(test_wide),          cmocka_unit_test(test_no_memory),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
