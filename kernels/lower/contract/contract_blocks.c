@@ -317,24 +317,41 @@ static uint32_t scale_at(const struct contract_emitter *w, uint32_t j)
 
 /* ---- sums ---- */
 
+/* Whether scaling the elements of weights takes fewer operations than scaling sums of blocks. */
+static bool scales_elements(const struct contract_emitter *w)
+{
+    const struct contract_blocks *blocks = &w->c->blocks;
+
+    return blocks->along_k && blocks->block_dim != SPACE_DIMS &&
+           w->n_places[DOWN] > blocks->pieces * w->e->space.extent[blocks->inner_dim] / w->c->lanes;
+}
+
 static void add_along_k(const struct contract_emitter *w, uint32_t *sums)
 {
     const struct contract_blocks *blocks = &w->c->blocks;
     uint32_t n = w->n_places[ACROSS], bytes[CONTRACT_SUMS], values[CONTRACT_SUMS];
+    uint32_t scales[CONTRACT_SUMS];
 
-    for (uint32_t j = 0; j < n; j++)
+    for (uint32_t j = 0; j < n; j++) {
         bytes[j] = byte_at(w, j);
+        if (scales_elements(w))
+            scales[j] = scale_at(w, j);
+    }
     for (uint32_t p = 0; p < blocks->pieces; p++) {
         uint32_t mark = expr_mark(w->e);
 
         if (blocks->piece_dim != SPACE_DIMS)
             expr_set(w->e, blocks->piece_dim, index_const(w, p));
-        for (uint32_t j = 0; j < n; j++)
+        for (uint32_t j = 0; j < n; j++) {
             values[j] = decode(w, bytes[j], p);
+            if (scales_elements(w))
+                values[j] =
+                    op2(w, KIR_mul, values[j], is_top(w, p) ? undo_top(w, scales[j]) : scales[j]);
+        }
         for (uint32_t i = 0; i < w->n_places[DOWN]; i++) {
             uint32_t down = work_element(w, DOWN, w->place[DOWN][i], KIR_NONE);
 
-            if (is_top(w, p))
+            if (is_top(w, p) && !scales_elements(w))
                 down = undo_top(w, down);
             for (uint32_t j = 0; j < n; j++)
                 sums[i * n + j] = add_product(w, sums[i * n + j], down, values[j]);
@@ -437,8 +454,12 @@ void blocks_range(const struct contract_emitter *w, uint32_t begin, uint32_t end
     }
     expr_set(w->e, blocks->block_dim, counter);
     expr_hoist(w->e);
-    sum_block(w, parts);
-    add_scaled(w, parts, next);
+    if (scales_elements(w)) {
+        sum_block(w, next);
+    } else {
+        sum_block(w, parts);
+        add_scaled(w, parts, next);
+    }
     expr_release(w->e, mark);
     kir_next(w->m, next, w->n);
 }
