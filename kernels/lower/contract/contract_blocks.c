@@ -172,17 +172,13 @@ static void choose_across(struct contract *c)
         c->lanes /= 2;
 }
 
-/* On lanes that are threads: few places down, else it is not worth it. */
-static bool choose_slices(struct contract *c)
+/* On lanes that are threads weights are unpacked for few places down; more share them in tiles. */
+static bool fits_slices(const struct contract *c)
 {
     const struct space *space = &c->e.space;
-    const uint32_t pieces = c->blocks.along_k ? 1 : c->blocks.pieces;
 
-    if (contract_points(space, c->across->tag) * pieces < contract_points(space, c->down->tag) ||
-        !contract_fits_slices(c))
-        return false;
-    contract_choose_slices(c);
-    return true;
+    return contract_points(space, c->across->tag) >= contract_points(space, c->down->tag) &&
+           contract_fits_slices(c);
 }
 
 bool blocks_can_be(const struct kir_target *target)
@@ -204,14 +200,16 @@ bool blocks_choose(struct contract *c)
             break;
         c->blocks = (struct contract_blocks){0};
     }
+    if (c->blocks.used && !c->e.s->target->lanes_interleaved && !fits_slices(c))
+        c->blocks = (struct contract_blocks){0};
     if (!c->blocks.used)
         return false;
     if (c->blocks.piece_dim != SPACE_DIMS)
         c->e.space.tag[c->blocks.piece_dim] = CONTRACT_PIECE;
     c->e.const_factor = c->blocks.pieces; /* steps of lanes, which memory is read with */
     if (!c->e.s->target->lanes_interleaved)
-        return choose_slices(c);
-    if (c->blocks.along_k)
+        contract_choose_slices(c);
+    else if (c->blocks.along_k)
         choose_along(c);
     else
         choose_across(c);
