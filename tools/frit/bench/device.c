@@ -15,6 +15,7 @@
 #include "bench/plain.h"
 #include "bench/plot.h"
 #include "bench/products.h"
+#include "bench/resnet.h"
 #include "invocation.h"
 
 enum {
@@ -214,8 +215,9 @@ static int run_row(const struct device_stage *stage, const struct bench_work *wo
 
 static const char *row_at(size_t index)
 {
-    return index < n_bench_works ? bench_works[index].name
-                                 : bench_product_at(index - n_bench_works);
+    if (index < n_bench_works)
+        return bench_works[index].name;
+    return index == n_bench_works ? bench_resnet_name : bench_product_at(index - n_bench_works - 1);
 }
 
 int bench_device(const struct bench *bench, const char *name)
@@ -233,6 +235,8 @@ int bench_device(const struct bench *bench, const char *name)
     for (uint32_t i = 0; i < n_bench_works && status == CLI_FINE; i++)
         status = bench_wants(bench, bench_works[i].name) ? run_row(&stage, &bench_works[i], &plot)
                                                          : CLI_FINE;
+    if (status == CLI_FINE && bench_wants(bench, bench_resnet_name))
+        status = bench_resnet(bench, stage.device, &stage.desc);
     if (status == CLI_FINE)
         status = bench_products(bench, stage.device, &stage.desc);
     if (status == CLI_FINE && bench->plot && !plot_write(&plot, bench->plot))
