@@ -33,7 +33,7 @@ const char bench_resnet_name[] = "resnet50";
 /* ---- the program ---- */
 
 /* What is written: values are named by the number of the convolution that made them. */
-struct writer {
+struct resnet_writer {
     struct str text;
     int n;        /* convolutions */
     int side;     /* of the value that was written last */
@@ -41,8 +41,8 @@ struct writer {
 };
 
 /* y = conv of value `x`; without a relu. */
-static void write_conv(struct writer *w, const char *x, int channels, int outputs, int kernel,
-                       int stride)
+static void write_conv(struct resnet_writer *w, const char *x, int channels, int outputs,
+                       int kernel, int stride)
 {
     int n = ++w->n;
 
@@ -54,8 +54,8 @@ static void write_conv(struct writer *w, const char *x, int channels, int output
              kernel / 2, kernel / 2, stride, stride);
 }
 
-static void write_conv_relu(struct writer *w, char *x, size_t size, int channels, int outputs,
-                            int kernel, int stride)
+static void write_conv_relu(struct resnet_writer *w, char *x, size_t size, int channels,
+                            int outputs, int kernel, int stride)
 {
     write_conv(w, x, channels, outputs, kernel, stride);
     str_addf(&w->text, "r%d = relu c%d\n", w->n, w->n);
@@ -63,7 +63,7 @@ static void write_conv_relu(struct writer *w, char *x, size_t size, int channels
 }
 
 /* A block on value `x`, which it replaces. */
-static void write_block(struct writer *w, char *x, size_t size, int channels, int inside,
+static void write_block(struct resnet_writer *w, char *x, size_t size, int channels, int inside,
                         int stride)
 {
     char kept[16], y[16];
@@ -85,12 +85,12 @@ static void write_block(struct writer *w, char *x, size_t size, int channels, in
     snprintf(x, size, "r%d", w->n);
 }
 
-static void write_program(struct writer *w, int side, int part)
+static void write_program(struct resnet_writer *w, int side, int part)
 {
     int channels = stages[0].channels / part;
     char x[16] = "x";
 
-    *w = (struct writer){.side = side};
+    *w = (struct resnet_writer){.side = side};
     str_addf(&w->text, "input x : f32[1, 3, %d, %d]\n", side, side);
     write_conv_relu(w, x, sizeof(x), 3, channels, 7, 2);
     str_addf(&w->text, "p = max_pool %s, kernel=[3, 3], stride=[2, 2], padding=[1, 1]\n", x);
@@ -197,7 +197,7 @@ int bench_resnet(const struct bench *bench, frit_device *device, const frit_devi
                             .device = frit_device_name(device),
                             .n_figures = 2};
     double time = -1;
-    struct writer w;
+    struct resnet_writer w;
     char what[96];
 
     write_program(&w, side, part);
