@@ -62,6 +62,21 @@ static uint32_t column_of(const struct expansion *x, const struct kir_fragment *
 
 /* ---- memory ---- */
 
+/* Where element `near` of line `far` is, see kir_fragment_at. */
+static uint32_t offset_in_blocks(const struct expansion *x, const struct kir_inst *inst,
+                                 uint32_t far, uint32_t near)
+{
+    const uint32_t shift = constant(x, 6), bits = constant(x, 7), three = constant(x, 3);
+    uint32_t block = kir_binary(x->out, KIR_shr, near, shift), at;
+
+    near = kir_binary(x->out, KIR_and, near, constant(x, KIR_BLOCK - 1));
+    at = add(x, kir_binary(x->out, KIR_shl, far, shift), near);
+    at = add(x, at, kir_binary(x->out, KIR_mul, block, x->value[inst->a[1]]));
+    at = add(x, at, x->value[inst->a[0]]);
+    far = kir_binary(x->out, KIR_and, kir_binary(x->out, KIR_shr, at, shift), bits);
+    return kir_binary(x->out, KIR_xor, at, kir_binary(x->out, KIR_shl, far, three));
+}
+
 /* Where the element of a row and a column is. */
 static uint32_t offset_of(const struct expansion *x, const struct kir_inst *inst,
                           const struct kir_fragment *f, uint32_t i)
@@ -71,6 +86,8 @@ static uint32_t offset_of(const struct expansion *x, const struct kir_inst *inst
     uint32_t column = column_of(x, f, i % row_values(x, f), true);
     uint32_t far = place.by_columns ? column : row, near = place.by_columns ? row : column;
 
+    if (place.in_blocks)
+        return offset_in_blocks(x, inst, far, near);
     far = kir_binary(x->out, KIR_mul, far, x->value[inst->a[1]]);
     return add(x, add(x, x->value[inst->a[0]], far), near);
 }
@@ -152,6 +169,8 @@ static void expand_each(struct expansion *x, uint32_t each)
         for (uint32_t at = each + 1; at < done; at++) {
             if (x->phase->inst[at].op == KIR_row)
                 x->value[at] = kir_const_i(x->out, KIR_I32, i / row_values(x, f));
+            else if (x->phase->inst[at].op == KIR_peer)
+                x->value[at] = x->elements[x->phase->inst[at].imm][i];
             else if (x->phase->inst[at].op == KIR_column)
                 x->value[at] = column_of(x, f, i % row_values(x, f), false);
             else
@@ -252,6 +271,11 @@ static frit_status expand_inst(struct expansion *x, uint32_t *at)
     case KIR_mma:
         multiply(x, inst->imm);
         return FRIT_OK;
+    case KIR_mlargest:
+    case KIR_mtotal:
+    case KIR_mnarrow:
+        return fail(x->err, FRIT_UNSUPPORTED, "kernel %s: folds rows of fragments",
+                    x->module->name);
     case KIR_each:
         expand_each(x, *at);
         *at = inst->pair;

@@ -9,12 +9,15 @@
 
 #include "ir/tuning.h"
 
-enum { KIR_SHAPES = 8 };
+enum { KIR_SHAPES = 16 };
 
 /* Fragments that a device multiplies: sums of m x n, left of m x k, right of k x n. */
 struct kir_fragment_shape {
     uint32_t m, n, k;
     uint32_t dtype, sum; /* of left and right; of sums */
+    uint32_t team;       /* threads; 0: that of the target */
+    bool from_blocks; /* left and right are loaded from tiles, in blocks alone, and multiplied while
+                         lanes go on, to the next barrier */
 };
 
 struct kir_target {
@@ -40,6 +43,7 @@ struct kir_target {
     bool stages_tiles;     /* what many lanes read again and again belongs into a group's tile */
     bool fma;              /* fused in one rounding */
     bool scale;            /* by a power of 2, as one instruction */
+    bool dot2;             /* of two BF16 */
     bool f64, i64;         /* arithmetic; without f64 no module may have F64 values */
     bool exact_div;        /* division and square root of floats are correctly rounded */
     bool denormals;        /* are kept */
@@ -47,6 +51,7 @@ struct kir_target {
     uint32_t team; /* threads that hold a fragment together: lanes of a team are these times lanes
                       of a thread */
     bool reuses_tiles;       /* tiles that are never used at the same time share memory */
+    bool folds_fragments;    /* mlargest, mtotal, mnarrow, peer */
     bool copies;             /* memory to tiles while lanes go on: tcopy */
     uint32_t fragment_bytes; /* of group tiles where fragments are multiplied: few groups at a time
                                 are enough there; 0: group_bytes */

@@ -392,9 +392,13 @@ static frit_status parse_place(struct parser *p, uint64_t *out)
     TRY(want_number(p, place.is_tile ? "t" : "a", UINT32_MAX, &number));
     place.place = (uint32_t)number;
     next_word(p);
-    place.by_columns = str_is(p->word, "columns");
-    if (!place.by_columns && !str_is(p->word, "rows"))
-        return bad(p, "%s stands where there may be: rows, columns", shown(p));
+    for (number = 0; number < 4 && !str_is(p->word, text_layouts[number]); number++)
+        ;
+    if (number == 4)
+        return bad(p, "%s stands where there may be: rows, columns, row-blocks, column-blocks",
+                   shown(p));
+    place.by_columns = number & 1;
+    place.in_blocks = number & 2;
     *out = kir_fragment_imm(&place);
     return FRIT_OK;
 }
@@ -406,6 +410,16 @@ static frit_status parse_product(struct parser *p, uint64_t *out)
     for (uint32_t i = 0; i < 3; i++)
         TRY(want_fragment(p, &f[i]));
     *out = kir_product(f[0], f[1], f[2]);
+    return FRIT_OK;
+}
+
+static frit_status parse_pair(struct parser *p, uint64_t *out)
+{
+    uint32_t f[2];
+
+    for (uint32_t i = 0; i < 2; i++)
+        TRY(want_fragment(p, &f[i]));
+    *out = kir_pair(f[0], f[1]);
     return FRIT_OK;
 }
 
@@ -441,6 +455,8 @@ static frit_status parse_imm(struct parser *p, enum kir_imm kind, enum kir_type 
         return parse_place(p, out);
     case KIR_IMM_PRODUCT:
         return parse_product(p, out);
+    case KIR_IMM_PAIR:
+        return parse_pair(p, out);
     case KIR_IMM_COPY:
         return parse_copy(p, out);
     case KIR_IMM_NUMBER:

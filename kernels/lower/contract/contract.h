@@ -30,8 +30,9 @@ enum contract_form {
     CONTRACT_SLICES     /* lanes along `across` and along k, which groups may share too */
 };
 
-/* TILES: lanes along each side, and k in a tile. */
-enum { CONTRACT_EDGE = 16, CONTRACT_DEPTH = 16 };
+/* TILES: elements by which rows of a tile are longer where that avoids bank conflicts; elements
+ * that a lane stages of a side at most. */
+enum { TILE_PAD = 4, TILE_STAGED = 8 };
 
 struct contract_side {
     uint32_t node;     /* elements */
@@ -52,13 +53,17 @@ struct contract_slices {
     uint32_t partial;    /* argument: their sums */
 };
 
-/* FRAGMENTS: lanes of a thread, and k in a slot of the tile. */
-enum { FRAGMENT_CHUNK = 8, FRAGMENT_DEPTH = 32 };
+/* FRAGMENTS: lanes of a thread. */
+enum { FRAGMENT_CHUNK = 8 };
 
 struct contract_fragments {
     uint32_t dtype;             /* of what is multiplied */
     uint32_t tile[2], teams[2]; /* of a group, down and across */
-    uint32_t stages;            /* slots of tiles, a power of two */
+    uint32_t side[2];           /* of a fragment of sums */
+    uint32_t threads;           /* of a team */
+    bool from_blocks;           /* see struct kir_fragment_shape */
+    uint32_t depth;             /* of k in a slot of the tile, a power of two */
+    uint32_t stages;            /* slots, a power of two */
 };
 
 /* A copy of side `across`, in the order in which the sums read it; see contract_pack.c. */
@@ -83,8 +88,8 @@ struct contract_pad {
     uint32_t arg;   /* argument: the copy */
 };
 
-/* Packed weights, which are side `across`; see contract_blocks.c.  LINES, or DOTS with `along_k`.
- */
+/* Packed weights, which are side `across`; see contract_blocks.c.  SLICES; LINES, or DOTS with
+ * `along_k`. */
 struct contract_blocks {
     bool used;
     bool along_k;       /* lanes lie along k; else a lane has the places of a byte's pieces */
@@ -109,6 +114,7 @@ struct contract {
     uint32_t bias;                       /* node: what a sum begins with; BLOCK_NONE: 0 */
     uint32_t result;                     /* node */
     int64_t n_k;                         /* 0 too */
+    bool in_pairs;                       /* packed LINES: by dot2, see contract_pairs.c */
     bool sums_inside;                    /* LINES: blocks of products lie along the last dim of k */
     enum contract_form form;
     struct contract_side *across, *down;
@@ -116,6 +122,10 @@ struct contract {
     uint32_t lanes;
     uint32_t n_down, n_across; /* places of a lane along each side; LINES: 1 across; SLICES: a power
                                   of two across */
+    uint32_t tile_m, tile_n;   /* TILES: sums of a group */
+    uint32_t tile_depth;       /* likewise: of k in a tile, a power of two */
+    uint32_t tile_unroll;      /* likewise: of k in code without a loop */
+    uint32_t thread_lanes;     /* likewise: lanes that make one access */
     uint32_t rounds;           /* LINES: of k, that all lanes do before any does the next; 0: all */
     bool down_by_line; /* LINES: a lane's places along `down` lie on one line of its last dim, and
                           are shifts of the first one */
@@ -155,6 +165,16 @@ int64_t contract_points(const struct space *space, uint32_t tag);
 /* Leaves the innermost dim of `across` to lanes, those around it to groups, if it has `line`
  * points. */
 void contract_cut_line(struct contract *c, int64_t line);
+/* Steps of k: of products, or of bytes of packed weights whose pieces lie along it. */
+static inline int64_t contract_steps(const struct contract *c)
+{
+    return c->blocks.used && c->blocks.along_k ? c->n_k / c->blocks.pieces : c->n_k;
+}
+/* Places across of a lane that are points of that side: pieces of a byte are one. */
+static inline uint32_t contract_points_across(const struct contract *c)
+{
+    return c->blocks.used && !c->blocks.along_k ? 1 : c->n_across;
+}
 /* Whether SLICES is the form: a long sum, and few places along one side. */
 bool contract_fits_slices(const struct contract *c);
 void contract_choose_slices(struct contract *c);

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "bench/bench.h"
+#include "bench/models.h"
 #include "bench/plain.h"
 #include "bench/plot.h"
 #include "bench/products.h"
@@ -215,9 +216,16 @@ static int run_row(const struct device_stage *stage, const struct bench_work *wo
 
 static const char *row_at(size_t index)
 {
+    size_t n_models = 0;
+
+    while (bench_model_at(n_models))
+        n_models++;
     if (index < n_bench_works)
         return bench_works[index].name;
-    return index == n_bench_works ? bench_resnet_name : bench_product_at(index - n_bench_works - 1);
+    index -= n_bench_works;
+    if (index == 0)
+        return bench_resnet_name;
+    return --index < n_models ? bench_model_at(index) : bench_product_at(index - n_models);
 }
 
 int bench_device(const struct bench *bench, const char *name)
@@ -237,6 +245,8 @@ int bench_device(const struct bench *bench, const char *name)
                                                          : CLI_FINE;
     if (status == CLI_FINE && bench_wants(bench, bench_resnet_name))
         status = bench_resnet(bench, stage.device, &stage.desc);
+    if (status == CLI_FINE)
+        status = bench_models(bench, stage.device, &stage.desc);
     if (status == CLI_FINE)
         status = bench_products(bench, stage.device, &stage.desc);
     if (status == CLI_FINE && bench->plot && !plot_write(&plot, bench->plot))
