@@ -45,7 +45,11 @@ static bool find_course(const struct tile_product *product, const struct tile_pr
 
     out->first = tile_read_int(scratch + load->step.a, load->step.wide);
     out->step = load->step.wide ? (int64_t)step : (int32_t)step;
-    return fits(load, out, rounds, scratch);
+    if (!fits(load, out, rounds, scratch))
+        return false;
+    out->first *= load->step.scale;
+    out->step *= load->step.scale;
+    return true;
 }
 
 /* All lanes take part. */
