@@ -10,6 +10,7 @@
 #include "lower/contract/contract_fragment.h"
 #include "lower/contract/contract_pack.h"
 #include "lower/contract/contract_pad.h"
+#include "lower/contract/contract_pairs.h"
 #include "lower/contract/contract_tile.h"
 #include "lower/rows/rows.h"
 #include "lower/sum_blocks.h"
@@ -430,6 +431,8 @@ static void choose_lines(struct contract *c)
     while (c->lanes > FEW_LANES && !c->pack.used &&
            tiles_of(line, c->lanes) * others < (int64_t)each * target->units)
         c->lanes /= 2;
+    if (!c->slices.n_splits)
+        pairs_choose(c);
 }
 
 /* Groups go over k once, so all sums are to fit the registers. */

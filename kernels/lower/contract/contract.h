@@ -113,6 +113,7 @@ struct contract {
     uint32_t bias;                       /* node: what a sum begins with; BLOCK_NONE: 0 */
     uint32_t result;                     /* node */
     int64_t n_k;                         /* 0 too */
+    bool in_pairs;                       /* packed LINES: by dot2, see contract_pairs.c */
     bool sums_inside;                    /* LINES: blocks of products lie along the last dim of k */
     enum contract_form form;
     struct contract_side *across, *down;

@@ -12,6 +12,7 @@
 #include "lower/contract/contract_fragment.h"
 #include "lower/contract/contract_pack.h"
 #include "lower/contract/contract_pad.h"
+#include "lower/contract/contract_pairs.h"
 #include "lower/contract/contract_slices_emit.h"
 #include "lower/contract/contract_tile.h"
 #include "lower/contract/contract_turn.h"
@@ -50,6 +51,10 @@ static void emit_products(const struct contract_emitter *w, uint32_t k, uint32_t
 {
     uint32_t across[CONTRACT_SUMS], n = w->n_places[ACROSS];
 
+    if (w->c->in_pairs) {
+        pairs_add(w, k, pack_element(w, k), sums);
+        return;
+    }
     for (uint32_t j = 0; j < n; j++) {
         if (w->c->pack.used) {
             across[j] = pack_element(w, k);
@@ -155,6 +160,8 @@ static void sum_range(const struct contract_emitter *w, uint32_t begin, uint32_t
 /* What sum_range counts, and how much of that makes a block. */
 static int64_t range_of(const struct contract_emitter *w)
 {
+    if (w->c->in_pairs)
+        return pairs_depth(w->c);
     return w->e->space.extent[w->c->k.dim[0]];
 }
 
@@ -539,6 +546,8 @@ void contract_emit(struct contract *c)
     }
     set_group(&w, down, across);
     expr_hoist(w.e);
+    if (c->in_pairs)
+        pairs_begin(&w);
     if (c->form == CONTRACT_SLICES) {
         slices_emit(&w);
         return;

@@ -12,11 +12,12 @@ struct contract_emitter {
     struct contract *c;
     struct expr *e;
     struct kir_module *m;
-    enum kir_type type; /* of sums */
-    uint32_t lane;      /* as an index */
-    uint32_t mask;      /* of lanes that have a place; KIR_NONE: all have */
-    uint32_t n;         /* sums */
-    uint32_t panel;     /* packed: the lane's first element there */
+    enum kir_type type;           /* of sums */
+    uint32_t lane;                /* as an index */
+    uint32_t mask;                /* of lanes that have a place; KIR_NONE: all have */
+    uint32_t n;                   /* sums */
+    uint32_t panel;               /* packed: the lane's first element there */
+    uint32_t pair[CONTRACT_SUMS]; /* with in_pairs: the first of a place of `down` */
     struct contract_side *side[2];
     uint32_t n_places[2];             /* of a lane, or of the group where lanes lie along k */
     uint32_t place[2][CONTRACT_SUMS]; /* down_by_line: shifts, else values */

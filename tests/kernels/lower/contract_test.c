@@ -4,6 +4,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "ir/half.h"
+
 #include "kernels/lower/fail_allocations.h"
 #include "unit.h"
 
@@ -765,6 +767,73 @@ static void test_no_memory(void **state)
     }
 }
 
+/* ---- pairs of BF16 ---- */
+
+static bool has_dot2(const struct kir_module *m)
+{
+    for (uint32_t p = 0; p < m->n_phases; p++)
+        for (uint32_t i = 0; i < m->phases[p].n; i++)
+            if (m->phases[p].inst[i].op == KIR_dot2)
+                return true;
+    return false;
+}
+
+/* y = a b, or with `again` a + a b; `takes`: whether it is done in pairs. */
+static void check_pairs(const struct operands *o, bool again, bool takes)
+{
+    uint32_t a, b, product, y;
+    struct rig rig;
+
+    rig_init(&rig);
+    set_target(&rig, &targets[0]);
+    rig.target.dot2 = true;
+    a = operand(&rig, FRIT_BF16, o->rank_a, o->a, o->turned & 1);
+    b = operand(&rig, FRIT_BF16, o->rank_b, o->b, o->turned >> 1);
+    product = y = rig_op(&rig, FRIT_OP_matmul, 2, (struct rig_in[]){rig_value(a), rig_value(b)},
+                         NULL, FRIT_BF16, o->rank, o->y);
+    if (again)
+        y = rig_op(&rig, FRIT_OP_add, 2, (struct rig_in[]){rig_value(a), rig_value(product)}, NULL,
+                   FRIT_BF16, o->rank, o->y);
+    rig_run(&rig, &sched_contract);
+    assert_int_equal(has_dot2(&rig.module), takes);
+    for (int64_t i = 0; i < rig_count(&rig, y); i++) {
+        double size, want = product_at(&rig, a, b, &rig.values[y], i, &size);
+
+        if (again)
+            want =
+                (double)half_real_of((uint32_t)half_store((float)want, 7) << 16) + get(&rig, a, i);
+        same("pairs", FRIT_BF16, i, get(&rig, y, i), want, size);
+    }
+    rig_fini(&rig);
+}
+
+static void test_pairs(void **state)
+{
+    /* The last: whether b is turned, and whether it is done in pairs. */
+    static const int64_t sizes[][5] = {
+        {64, 34, 70, 2, true},  {65, 64, 64, 2, true}, {66, 520, 70, 0, true},
+        {70, 33, 70, 2, false}, {64, 34, 1, 2, false}, {9, 64, 70, 0, false},
+        {70, 64, 70, 3, false},
+    };
+
+    (void)state;
+    for (uint32_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        const int64_t *s = sizes[i];
+        struct operands o = {.rank_a = 2,
+                             .rank_b = 2,
+                             .rank = 2,
+                             .a = {s[0], s[1]},
+                             .b = {s[1], s[2]},
+                             .y = {s[0], s[2]},
+                             .turned = (uint32_t)s[3]};
+
+        check_pairs(&o, false, s[4]);
+    }
+    check_pairs(&(struct operands){3, 3, 3, {2, 70, 36}, {2, 36, 70}, {2, 70, 70}, 2}, false, true);
+    check_pairs(&(struct operands){3, 2, 3, {2, 40, 36}, {36, 70}, {2, 40, 70}, 2}, false, true);
+    check_pairs(&(struct operands){2, 2, 2, {70, 70}, {70, 70}, {70, 70}, 2}, true, false);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -776,8 +845,8 @@ int main(void)
         cmocka_unit_test(test_around_conv),   cmocka_unit_test(test_linear),
         cmocka_unit_test(test_packed),        cmocka_unit_test(test_streamed),
         cmocka_unit_test(test_many_ways),     cmocka_unit_test(test_conv_turned),
-        cmocka_unit_test(test_tiles),         cmocka_unit_test(test_wide),
-        cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_pairs),         cmocka_unit_test(test_tiles),
+        cmocka_unit_test(test_wide),          cmocka_unit_test(test_no_memory),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
