@@ -125,6 +125,7 @@ struct contract {
     uint32_t tile_m, tile_n;   /* TILES: sums of a group */
     uint32_t tile_depth;       /* likewise: of k in a tile, a power of two */
     uint32_t tile_unroll;      /* likewise: of k in code without a loop */
+    int64_t tile_part;         /* likewise: of k that a group sums; all, or slices.n_splits parts */
     uint32_t thread_lanes;     /* likewise: lanes that make one access */
     uint32_t rounds;           /* LINES: of k, that all lanes do before any does the next; 0: all */
     bool down_by_line; /* LINES: a lane's places along `down` lie on one line of its last dim, and
