@@ -81,6 +81,8 @@ static void fill_matrices(const struct adapter *adapter, struct spirv_target *ou
 
     out->matrices = adapter->subgroup_size && adapter->n_shapes &&
                     features->matrix.cooperativeMatrix && features->v12.vulkanMemoryModel;
+    out->shares_tiles = features->shared.workgroupMemoryExplicitLayout &&
+                        features->shared.workgroupMemoryExplicitLayout16BitAccess;
     out->matrices_f16 = out->matrices && features->v12.shaderFloat16;
     out->matrices_bf16 = out->matrices && features->bfloat16.shaderBFloat16Type &&
                          features->bfloat16.shaderBFloat16CooperativeMatrix;
@@ -135,6 +137,7 @@ static void fill_shapes(const struct adapter *adapter, const struct spirv_target
                         struct kir_target *out)
 {
     out->team = target->matrices ? target->subgroup : 0;
+    out->reuses_tiles = target->shares_tiles;
     out->fragment_bytes = target->matrices ? target->shared_bytes : 0;
     for (uint32_t i = 0; i < adapter->n_shapes; i++)
         if (adapter->shapes[i].dtype == FRIT_BF16 ? target->matrices_bf16 : target->matrices_f16)

@@ -3,9 +3,13 @@
  * as neighbours: then they move as one vector of up to 16 bytes.  Elements of 16 bits are in words
  * of two where units are that large.
  *
+ * Beside fragments, tiles that are never used at the same time share memory, if the device lays
+ * blocks out in it.
+ *
  * What a load from memory had as words of two goes into a tile of the same dtype as it is. */
 #include "emit/spirv/tile.h"
 
+#include "emit/reuse.h"
 #include "emit/spirv/access.h"
 #include "emit/spirv/convert.h"
 #include "emit/spirv/fragment.h"
@@ -75,29 +79,54 @@ static uint32_t make_unit_type(struct emit *e, const struct kir_tile *tile, uint
     return words == 1 ? type : spv_type(&e->build, SPV_TYPE_VECTOR, SPV(type, words));
 }
 
+/* Memory for the tiles of the group.  Returns where each is; NULL: without places. */
+static uint32_t *make_places(struct emit *e)
+{
+    uint32_t *places;
+
+    for (uint32_t i = 0; i < e->phase->n_tiles; i++)
+        if (e->phase->tiles[i].space == KIR_GROUP)
+            e->code->shared_bytes += e->phase->tiles[i].count * kir_tile_bytes(&e->phase->tiles[i]);
+    if (!e->target->shares_tiles || !e->phase->n_fragments)
+        return NULL;
+    places = arena_array(&e->arena, e->phase->n_tiles + 1, sizeof(*places));
+    if (!places) {
+        e->build.failed = true;
+        return NULL;
+    }
+    e->has_blocks = true;
+    e->code->shared_bytes = reuse_tiles(e->phase, places);
+    return places;
+}
+
+static void declare(struct emit *e, uint32_t number, uint32_t place)
+{
+    const struct kir_tile *tile = &e->phase->tiles[number];
+    struct spirv_tile *out = &e->tiles[number];
+    uint32_t shared = 0, array = 0, n;
+
+    out->unit = choose_unit(e, number);
+    out->unit_type = make_unit_type(e, tile, out->unit);
+    n = tile->count / out->unit;
+    if (tile->space == KIR_GROUP)
+        shared = emit_shared(e, out->unit_type, out->unit * kir_tile_bytes(tile), n, place);
+    else
+        array = spv_type(&e->build, SPV_TYPE_ARRAY, SPV(out->unit_type, emit_u32(e, n)));
+    out->variables = arena_array(&e->arena, e->stride, sizeof(*out->variables));
+    if (!out->variables) {
+        e->build.failed = true;
+        return;
+    }
+    for (uint32_t j = 0; j < e->stride; j++)
+        out->variables[j] = shared ? shared : emit_variable(e, SPV_CLASS_FUNCTION, array);
+}
+
 void tile_declare(struct emit *e)
 {
-    for (uint32_t i = 0; i < e->phase->n_tiles; i++) {
-        const struct kir_tile *tile = &e->phase->tiles[i];
-        struct spirv_tile *out = &e->tiles[i];
-        uint32_t shared = 0, array;
+    const uint32_t *places = make_places(e);
 
-        out->unit = choose_unit(e, i);
-        out->unit_type = make_unit_type(e, tile, out->unit);
-        array = spv_type(&e->build, SPV_TYPE_ARRAY,
-                         SPV(out->unit_type, emit_u32(e, tile->count / out->unit)));
-        if (tile->space == KIR_GROUP) {
-            shared = emit_variable(e, SPV_CLASS_WORKGROUP, array);
-            e->code->shared_bytes += tile->count * kir_tile_bytes(tile);
-        }
-        out->variables = arena_array(&e->arena, e->stride, sizeof(*out->variables));
-        if (!out->variables) {
-            e->build.failed = true;
-            return;
-        }
-        for (uint32_t j = 0; j < e->stride; j++)
-            out->variables[j] = shared ? shared : emit_variable(e, SPV_CLASS_FUNCTION, array);
-    }
+    for (uint32_t i = 0; i < e->phase->n_tiles && !e->build.failed; i++)
+        declare(e, i, places ? places[i] : 0);
 }
 
 /* ---- accesses ---- */
@@ -117,11 +146,13 @@ uint32_t tile_units(struct emit *e, uint32_t tile, uint32_t value, uint32_t j)
 uint32_t tile_pointer(struct emit *e, uint32_t tile, uint32_t offset, uint32_t j)
 {
     const struct kir_tile *of = &e->phase->tiles[tile];
-    enum spv_class class = of->space == KIR_GROUP ? SPV_CLASS_WORKGROUP : SPV_CLASS_FUNCTION;
-    uint32_t pointer = emit_pointer_type(e, class, e->tiles[tile].unit_type);
+    const struct spirv_tile *has = &e->tiles[tile];
     uint32_t at = of->count == 1 ? emit_u32(e, 0) : tile_units(e, tile, offset, j);
 
-    return EMIT(e, SPV_ACCESS_CHAIN, pointer, e->tiles[tile].variables[j], at);
+    if (of->space == KIR_GROUP)
+        return emit_shared_pointer(e, has->unit_type, has->variables[j], at);
+    return EMIT(e, SPV_ACCESS_CHAIN, emit_pointer_type(e, SPV_CLASS_FUNCTION, has->unit_type),
+                has->variables[j], at);
 }
 
 /* Number `i` of the words of a unit. */
