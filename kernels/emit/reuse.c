@@ -4,7 +4,7 @@
  * memory where all lanes meet between the uses of the one and those of the other. */
 #include "emit/reuse.h"
 
-enum { ALIGN = 16 };
+enum { ALIGN = 16, BLOCKS_ALIGN = 1024 /* of tiles with blocks */ };
 
 struct use {
     uint32_t first, last; /* instructions; first > last: none */
@@ -66,18 +66,29 @@ static bool may_share(const struct kir_phase *phase, uint32_t a, uint32_t b)
            meets_between(phase, y.last, x.first);
 }
 
-static uint32_t bytes_of(const struct kir_tile *tile)
+static bool has_blocks(const struct kir_phase *phase)
 {
-    return (kir_tile_bytes(tile) * tile->count + ALIGN - 1) / ALIGN * ALIGN;
+    for (uint32_t i = 0; i < phase->n; i++)
+        if (phase->inst[i].op == KIR_mload && kir_fragment_place_of(phase->inst[i].imm).in_blocks)
+            return true;
+    return false;
+}
+
+static uint32_t bytes_of(const struct kir_phase *phase, uint32_t tile)
+{
+    const struct kir_tile *t = &phase->tiles[tile];
+    const uint32_t align = has_blocks(phase) ? BLOCKS_ALIGN : ALIGN;
+
+    return (kir_tile_bytes(t) * t->count + align - 1) / align * align;
 }
 
 /* The first place from `at` on where the tile is in nobody's way. */
 static uint32_t place_from(const struct kir_phase *phase, uint32_t tile, const uint32_t *place)
 {
-    uint32_t at = 0, bytes = bytes_of(&phase->tiles[tile]);
+    uint32_t at = 0, bytes = bytes_of(phase, tile);
 
     for (uint32_t i = 0; i < tile; i++) {
-        uint32_t end = place[i] + bytes_of(&phase->tiles[i]);
+        uint32_t end = place[i] + bytes_of(phase, i);
 
         if (phase->tiles[i].space == KIR_GROUP && at < end && at + bytes > place[i] &&
             !may_share(phase, i, tile)) {
@@ -97,8 +108,8 @@ uint32_t reuse_tiles(const struct kir_phase *phase, uint32_t *place)
         if (phase->tiles[i].space != KIR_GROUP)
             continue;
         place[i] = place_from(phase, i, place);
-        if (place[i] + bytes_of(&phase->tiles[i]) > end)
-            end = place[i] + bytes_of(&phase->tiles[i]);
+        if (place[i] + bytes_of(phase, i) > end)
+            end = place[i] + bytes_of(phase, i);
     }
     return end;
 }

@@ -96,7 +96,7 @@ static frit_status move_elements(struct eval *e, uint32_t team)
     TRY(team_value(e, e->inst->a[1], team, &stride));
     for (uint32_t r = 0; r < f->rows; r++)
         for (uint32_t c = 0; c < f->columns; c++) {
-            int64_t at = first + (place.by_columns ? c * stride + r : r * stride + c);
+            int64_t at = kir_fragment_at(&place, r, c, first, stride);
 
             TRY(move_element(e, &place, team * e->phase->team, at, &elements[r * f->columns + c]));
         }

@@ -62,6 +62,21 @@ static uint32_t column_of(const struct expansion *x, const struct kir_fragment *
 
 /* ---- memory ---- */
 
+/* Where element `near` of line `far` is, see kir_fragment_at. */
+static uint32_t offset_in_blocks(const struct expansion *x, const struct kir_inst *inst,
+                                 uint32_t far, uint32_t near)
+{
+    const uint32_t shift = constant(x, 6), bits = constant(x, 7), three = constant(x, 3);
+    uint32_t block = kir_binary(x->out, KIR_shr, near, shift), at;
+
+    near = kir_binary(x->out, KIR_and, near, constant(x, KIR_BLOCK - 1));
+    at = add(x, kir_binary(x->out, KIR_shl, far, shift), near);
+    at = add(x, at, kir_binary(x->out, KIR_mul, block, x->value[inst->a[1]]));
+    at = add(x, at, x->value[inst->a[0]]);
+    far = kir_binary(x->out, KIR_and, kir_binary(x->out, KIR_shr, at, shift), bits);
+    return kir_binary(x->out, KIR_xor, at, kir_binary(x->out, KIR_shl, far, three));
+}
+
 /* Where the element of a row and a column is. */
 static uint32_t offset_of(const struct expansion *x, const struct kir_inst *inst,
                           const struct kir_fragment *f, uint32_t i)
@@ -71,6 +86,8 @@ static uint32_t offset_of(const struct expansion *x, const struct kir_inst *inst
     uint32_t column = column_of(x, f, i % row_values(x, f), true);
     uint32_t far = place.by_columns ? column : row, near = place.by_columns ? row : column;
 
+    if (place.in_blocks)
+        return offset_in_blocks(x, inst, far, near);
     far = kir_binary(x->out, KIR_mul, far, x->value[inst->a[1]]);
     return add(x, add(x, x->value[inst->a[0]], far), near);
 }

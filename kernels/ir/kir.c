@@ -180,12 +180,24 @@ frit_status kir_refuse_fragments(const struct kir_module *module, frit_err *err)
     return FRIT_OK;
 }
 
-enum { PLACE_SHIFT = 16, TILE_BIT = 48, COLUMNS_BIT = 49 };
+enum { PLACE_SHIFT = 16, TILE_BIT = 48, COLUMNS_BIT = 49, BLOCKS_BIT = 50 };
+
+int64_t kir_fragment_at(const struct kir_fragment_place *place, int64_t row, int64_t column,
+                        int64_t first, int64_t stride)
+{
+    int64_t line = place->by_columns ? column : row, in_line = place->by_columns ? row : column;
+
+    if (!place->in_blocks)
+        return first + line * stride + in_line;
+    return kir_swizzled(first + in_line / KIR_BLOCK * stride + line * KIR_BLOCK +
+                        in_line % KIR_BLOCK);
+}
 
 uint64_t kir_fragment_imm(const struct kir_fragment_place *place)
 {
     return (place->fragment & 0xffff) | (uint64_t)place->place << PLACE_SHIFT |
-           (uint64_t)place->is_tile << TILE_BIT | (uint64_t)place->by_columns << COLUMNS_BIT;
+           (uint64_t)place->is_tile << TILE_BIT | (uint64_t)place->by_columns << COLUMNS_BIT |
+           (uint64_t)place->in_blocks << BLOCKS_BIT;
 }
 
 struct kir_fragment_place kir_fragment_place_of(uint64_t imm)
@@ -193,7 +205,8 @@ struct kir_fragment_place kir_fragment_place_of(uint64_t imm)
     return (struct kir_fragment_place){.fragment = imm & 0xffff,
                                        .is_tile = imm >> TILE_BIT & 1,
                                        .place = (uint32_t)(imm >> PLACE_SHIFT),
-                                       .by_columns = imm >> COLUMNS_BIT & 1};
+                                       .by_columns = imm >> COLUMNS_BIT & 1,
+                                       .in_blocks = imm >> BLOCKS_BIT & 1};
 }
 
 uint64_t kir_copy_imm(const struct kir_copy *copy)

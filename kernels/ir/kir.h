@@ -118,7 +118,17 @@ struct kir_fragment_place {
     bool is_tile; /* of the group; else an argument */
     uint32_t place;
     bool by_columns;
+    bool in_blocks; /* of mload from a tile */
 };
+
+/* Of 128 bytes.  What lies in blocks is swizzled: where it is said to be at p it is at
+ * kir_swizzled(p), so that neither a line nor 8 lines of a few elements lie in the same banks. */
+enum { KIR_BLOCK = 64 };
+
+static inline int64_t kir_swizzled(int64_t at)
+{
+    return at ^ (at / KIR_BLOCK % 8 * 8);
+}
 
 /* From where to where tcopy copies. */
 struct kir_copy {
@@ -196,6 +206,9 @@ uint32_t kir_fragment(struct kir_module *module, const struct kir_fragment *frag
 /* FRIT_UNSUPPORTED if a phase has fragments or copies: for emitters that know none. */
 frit_status kir_refuse_fragments(const struct kir_module *module, frit_err *err);
 /* Immediates of mload and mstore, and of mma: sum += left * right. */
+/* Where the element of a row and a column is, from the operands of mload and mstore. */
+int64_t kir_fragment_at(const struct kir_fragment_place *place, int64_t row, int64_t column,
+                        int64_t first, int64_t stride);
 uint64_t kir_fragment_imm(const struct kir_fragment_place *place);
 struct kir_fragment_place kir_fragment_place_of(uint64_t imm);
 /* Of tcopy. */

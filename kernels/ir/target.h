@@ -9,12 +9,15 @@
 
 #include "ir/tuning.h"
 
-enum { KIR_SHAPES = 8 };
+enum { KIR_SHAPES = 16 };
 
 /* Fragments that a device multiplies: sums of m x n, left of m x k, right of k x n. */
 struct kir_fragment_shape {
     uint32_t m, n, k;
     uint32_t dtype, sum; /* of left and right; of sums */
+    uint32_t team;       /* threads; 0: that of the target */
+    bool from_blocks; /* left and right are loaded from tiles, in blocks alone, and multiplied while
+                         lanes go on, to the next barrier */
 };
 
 struct kir_target {

@@ -386,9 +386,13 @@ static frit_status parse_place(struct parser *p, uint64_t *out)
     TRY(want_number(p, place.is_tile ? "t" : "a", UINT32_MAX, &number));
     place.place = (uint32_t)number;
     next_word(p);
-    place.by_columns = str_is(p->word, "columns");
-    if (!place.by_columns && !str_is(p->word, "rows"))
-        return bad(p, "%s stands where there may be: rows, columns", shown(p));
+    for (number = 0; number < 4 && !str_is(p->word, text_layouts[number]); number++)
+        ;
+    if (number == 4)
+        return bad(p, "%s stands where there may be: rows, columns, row-blocks, column-blocks",
+                   shown(p));
+    place.by_columns = number & 1;
+    place.in_blocks = number & 2;
     *out = kir_fragment_imm(&place);
     return FRIT_OK;
 }

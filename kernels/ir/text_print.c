@@ -57,7 +57,7 @@ static void print_place(struct str *out, uint64_t imm)
     const struct kir_fragment_place place = kir_fragment_place_of(imm);
 
     str_addf(out, " f%u %c%u %s", place.fragment, place.is_tile ? 't' : 'a', place.place,
-             place.by_columns ? "columns" : "rows");
+             text_layouts[place.by_columns + 2 * place.in_blocks]);
 }
 
 static void print_imm(struct str *out, const struct kir_inst *inst)

@@ -45,4 +45,7 @@ static inline uint32_t text_narrow(int64_t imm)
     }
 }
 
+/* By by_columns and in_blocks of a place. */
+static const char *const text_layouts[] = {"rows", "columns", "row-blocks", "column-blocks"};
+
 #endif

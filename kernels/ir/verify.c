@@ -298,6 +298,8 @@ static frit_status check_place(struct verify *v)
 
     if (!fragment || (stores && !is_sum(fragment)))
         return bad(v, "fragment %u is none%s", place.fragment, stores ? " of sums" : "");
+    if (place.in_blocks && (stores || !place.is_tile))
+        return bad(v, "blocks are loaded from tiles alone");
     if (place.is_tile)
         return check_fragment_tile(v, fragment, place.place);
     if (place.place >= v->module->n_args)

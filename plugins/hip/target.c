@@ -23,7 +23,8 @@ static uint32_t most_shared_bytes(const struct adapter *adapter)
     return (uint32_t)(most > plain ? most : plain);
 }
 
-enum { FRAGMENTS_MAJOR = 8 /* of the compute capability: mma.sync for BF16, cp.async */ };
+/* Of the compute capability: mma.sync for BF16, cp.async; wgmma. */
+enum { FRAGMENTS_MAJOR = 8, WIDE_MAJOR = 9, WIDE_WARPS = 4 };
 
 static void add_fragments(const struct adapter *adapter, struct kir_target *out)
 {

@@ -11,14 +11,18 @@
 #include "plugin.h"
 #include "product_library.h"
 
-enum { LEAST_MAJOR = 7 /* of the compute capability: __grid_constant__, independent threads */ };
+/* Of the compute capability: __grid_constant__, independent threads; instructions that no later one
+ * has, wgmma. */
+enum { LEAST_MAJOR = 7, OWN_MAJOR = 9 };
 
 static bool read_arch(const struct instance *instance, struct adapter *adapter)
 {
+    const int major = adapter->attributes[ATTRIBUTE_MAJOR];
+
     (void)instance;
-    snprintf(adapter->arch, sizeof adapter->arch, "sm_%d%d", adapter->attributes[ATTRIBUTE_MAJOR],
-             adapter->attributes[ATTRIBUTE_MINOR]);
-    return adapter->attributes[ATTRIBUTE_MAJOR] >= LEAST_MAJOR;
+    snprintf(adapter->arch, sizeof adapter->arch, "sm_%d%d%s", major,
+             adapter->attributes[ATTRIBUTE_MINOR], major == OWN_MAJOR ? "a" : "");
+    return major >= LEAST_MAJOR;
 }
 
 static gpu_result enter(const struct device *device, struct scope *scope)

@@ -2,21 +2,95 @@
 /* Fragments.  What a team does together ends a region, and is written once for each team, with the
  * values of its first thread; an each is a loop in a region, over the elements that a thread has.
  *
- * All fragments are of 16 by 16 elements: two products of mma.sync m16n8k16.  A thread has 8
- * elements of sums and 4 words with 2 elements each of what is multiplied (words.c). */
+ * Small ones are of 16 by 16 elements, in a warp: two products of mma.sync m16n8k16.  A thread has
+ * 8 elements of sums and 4 words with 2 elements each of what is multiplied (words.c).
+ *
+ * Wide ones have sums of 64 rows and up to 256 columns, in 4 warps: wgmma.  What is multiplied
+ * stays in tiles, of which a fragment is a descriptor.  They go on until the next barrier, or
+ * another use of sums. */
 #include "emit/c/fragments.h"
 
 #include "base/fail.h"
 
 #include "emit/c/rows.h"
 
-enum { SIDE = 16, LEAST_EVEN = 8 /* elements, where ldmatrix may read */ };
+enum {
+    SIDE = 16,
+    LEAST_EVEN = 8, /* elements, where a matrix may begin */
+    WIDE_ROWS = 64,
+    WIDE_STEP = 8,
+    WIDE_MAX = 256, /* columns */
+    WIDE_WARPS = 4
+};
 
-static bool is_known(const struct kir_fragment *f)
+static bool is_factor_dtype(uint32_t dtype)
 {
-    if (f->rows != SIDE || f->columns != SIDE)
-        return false;
-    return f->use == KIR_SUM ? f->dtype == FRIT_F32 : f->dtype == FRIT_F16 || f->dtype == FRIT_BF16;
+    return dtype == FRIT_F16 || dtype == FRIT_BF16;
+}
+
+static bool is_small(const struct kir_fragment *f)
+{
+    return f->rows == SIDE && f->columns == SIDE &&
+           (f->use == KIR_SUM ? f->dtype == FRIT_F32 : is_factor_dtype(f->dtype));
+}
+
+static bool is_wide_columns(uint32_t columns)
+{
+    return columns % WIDE_STEP == 0 && columns <= WIDE_MAX;
+}
+
+static bool is_wide(const struct kir_fragment *f)
+{
+    switch (f->use) {
+    case KIR_SUM:
+        return f->rows == WIDE_ROWS && is_wide_columns(f->columns) && f->dtype == FRIT_F32;
+    case KIR_LEFT:
+        return f->rows == WIDE_ROWS && f->columns == SIDE && is_factor_dtype(f->dtype);
+    default:
+        return f->rows == SIDE && is_wide_columns(f->columns) && is_factor_dtype(f->dtype);
+    }
+}
+
+/* Products of 64 rows, of 4 warps: those of fragments of which one has as many. */
+static bool has_wide(const struct kir_phase *phase)
+{
+    for (uint32_t i = 0; i < phase->n_fragments; i++)
+        if (phase->fragments[i].rows == WIDE_ROWS)
+            return true;
+    return false;
+}
+
+uint32_t fragments_team(const struct kir_phase *phase, const struct ctext_target *target)
+{
+    return has_wide(phase) ? WIDE_WARPS * target->warp : target->warp;
+}
+
+/* How the one load of a fragment of a wide product finds its elements; false: there are others. */
+static bool find_layout(const struct kir_phase *phase, uint32_t fragment, bool *by_columns)
+{
+    bool found = false;
+
+    for (uint32_t i = 0; i < phase->n; i++) {
+        const struct kir_fragment_place place = kir_fragment_place_of(phase->inst[i].imm);
+
+        if (phase->inst[i].op != KIR_mload || place.fragment != fragment)
+            continue;
+        if (!place.in_blocks || (found && place.by_columns != *by_columns))
+            return false;
+        found = true;
+        *by_columns = place.by_columns;
+    }
+    return found;
+}
+
+static bool is_known(const struct kir_phase *phase, uint32_t fragment)
+{
+    const struct kir_fragment *f = &phase->fragments[fragment];
+    bool by_columns = false;
+
+    if (!has_wide(phase))
+        return is_small(f);
+    return is_wide(f) && (f->use == KIR_SUM || find_layout(phase, fragment, &by_columns));
 }
 
 frit_status fragments_check(const struct kir_module *module, uint32_t phase,
@@ -27,22 +101,49 @@ frit_status fragments_check(const struct kir_module *module, uint32_t phase,
     if (p->n_fragments && target->dialect != CTEXT_CUDA)
         return kir_refuse_fragments(module, err);
     for (uint32_t i = 0; i < p->n_fragments; i++)
-        if (!is_known(&p->fragments[i]))
+        if (!is_known(p, i))
             return fail(err, FRIT_UNSUPPORTED, "kernel %s: fragment %u is none of the device's",
                         module->name, i);
     return FRIT_OK;
 }
 
+static bool is_factor(const struct kir_fragment *f)
+{
+    return f->use != KIR_SUM;
+}
+
 void fragments_declare(struct writer *w)
 {
+    const char *prefix = has_wide(w->phase) ? "WIDE_" : "";
+
     if (w->phase->n_fragments)
-        str_addf(w->out, "#undef TEAM\n#define TEAM %uu\n", w->target->warp);
-    for (uint32_t i = 0; i < w->phase->n_fragments; i++)
-        str_addf(writer_group_line(w), "%s(f%u);\n",
-                 w->phase->fragments[i].use == KIR_SUM ? "SUMS" : "FACTOR", i);
+        str_addf(w->out, "#undef TEAM\n#define TEAM %uu\n", fragments_team(w->phase, w->target));
+    for (uint32_t i = 0; i < w->phase->n_fragments; i++) {
+        const struct kir_fragment *f = &w->phase->fragments[i];
+
+        str_addf(writer_group_line(w), "%s%s(f%u, %u);\n", is_factor(f) ? prefix : "",
+                 is_factor(f) ? "FACTOR" : "SUMS", i, f->rows * f->columns);
+    }
+    w->multiplies = false;
 }
 
 /* ---- what a team does ---- */
+
+/* Wide products go on until here. */
+void fragments_end_products(struct writer *w)
+{
+    if (!w->multiplies)
+        return;
+    writer_end_region(w);
+    str_addf(writer_group_line(w), "WIDE_WAIT;\n");
+    w->multiplies = false;
+}
+
+void fragments_begin_loop(struct writer *w, uint32_t loop)
+{
+    for (uint32_t i = loop; has_wide(w->phase) && i < writer_inst(w, loop)->pair; i++)
+        w->multiplies |= writer_inst(w, i)->op == KIR_mma;
+}
 
 /* Begins a line for each team. */
 static struct str *begin_team(struct writer *w)
@@ -58,9 +159,12 @@ static struct str *begin_team(struct writer *w)
 void fragments_fill(struct writer *w, uint32_t at)
 {
     const struct kir_inst *inst = writer_inst(w, at);
-    struct str *out = begin_team(w);
+    const struct kir_fragment *f = &w->phase->fragments[inst->imm];
+    struct str *out;
 
-    str_addf(out, "MFILL(f%u, ", (uint32_t)inst->imm);
+    fragments_end_products(w);
+    out = begin_team(w);
+    str_addf(out, "MFILL(f%u, %u, ", (uint32_t)inst->imm, f->rows * f->columns);
     writer_value(w, out, inst->a[0], 0);
     str_addf(out, ");\n");
 }
@@ -80,15 +184,20 @@ static const char *access_of(const struct writer *w, const struct kir_inst *inst
         even[inst->a[0]] < even[inst->a[1]] ? even[inst->a[0]] : even[inst->a[1]];
     const bool sums = w->phase->fragments[place->fragment].use == KIR_SUM;
 
-    if (!sums && place->is_tile && least >= LEAST_EVEN)
+    if (!sums && has_wide(w->phase))
+        return "WIDE";
+    if (!sums && place->is_tile && !place->in_blocks && least >= LEAST_EVEN)
         return "MATRIX";
+    if (place->in_blocks)
+        return "BLOCKS";
     /* Pairs are of k, or columns of sums. */
     if (sums || (w->phase->fragments[place->fragment].use == KIR_LEFT) != place->by_columns)
         return aligned && least >= 2 && !(sums && place->by_columns) ? "PAIRS" : "SINGLE";
     return "SINGLE";
 }
 
-/* "FORM(f1, DTYPE, pointer, stride, is_right, by_columns)" */
+/* "FORM(f1, DTYPE, pointer, stride, is_right, by_columns, in_blocks, rows, columns)"; in blocks the
+ * tile and the offset in it in place of the pointer. */
 static void write_move(struct writer *w, uint32_t at, const char *name)
 {
     const struct kir_inst *inst = writer_inst(w, at);
@@ -98,50 +207,90 @@ static void write_move(struct writer *w, uint32_t at, const char *name)
         place.is_tile ? w->phase->tiles[place.place].dtype : w->module->args[place.place].dtype;
     struct str *out = begin_team(w);
 
-    str_addf(out, "%s_%s(f%u, %s, %s%u + (%s)", name, access_of(w, inst, &place), place.fragment,
+    str_addf(out, "%s_%s(f%u, %s, %s%u%s(%s)", name, access_of(w, inst, &place), place.fragment,
              rows_memory_name(dtype), place.is_tile ? "t" : "a", place.place,
-             index_type(w, inst->a[0]));
+             place.in_blocks ? ", " : " + ", index_type(w, inst->a[0]));
     writer_value(w, out, inst->a[0], 0);
     str_addf(out, ", (%s)", index_type(w, inst->a[1]));
     writer_value(w, out, inst->a[1], 0);
-    str_addf(out, ", %d, %d);\n", f->use == KIR_RIGHT, place.by_columns);
+    str_addf(out, ", %d, %d, %d, %u, %u);\n", f->use == KIR_RIGHT, place.by_columns,
+             place.in_blocks, f->rows, f->columns);
 }
 
 void fragments_load(struct writer *w, uint32_t at)
 {
     const struct kir_fragment_place place = kir_fragment_place_of(writer_inst(w, at)->imm);
 
+    if (!is_factor(&w->phase->fragments[place.fragment]))
+        fragments_end_products(w);
     write_move(w, at, w->phase->fragments[place.fragment].use == KIR_SUM ? "SLOAD" : "MLOAD");
 }
 
 void fragments_store(struct writer *w, uint32_t at)
 {
+    fragments_end_products(w);
     write_move(w, at, "MSTORE");
+}
+
+static void write_factors(struct str *out, uint64_t imm)
+{
+    str_addf(out, "f%u, f%u, f%u", kir_factor(imm, 0), kir_factor(imm, 1), kir_factor(imm, 2));
+}
+
+/* Matrices of a wide product lie along k, or turned. */
+static void multiply_wide(struct writer *w, uint64_t imm)
+{
+    const uint32_t left = kir_factor(imm, 1), right = kir_factor(imm, 2);
+    bool by_columns[2] = {false, false};
+    struct str *out;
+
+    (void)find_layout(w->phase, left, &by_columns[0]);
+    (void)find_layout(w->phase, right, &by_columns[1]);
+    writer_end_region(w);
+    if (!w->multiplies)
+        str_addf(writer_group_line(w), "WIDE_BEGIN;\n");
+    w->multiplies = true;
+    out = begin_team(w);
+    str_addf(out, "WIDE_MMA_%u(%s, ", w->phase->fragments[right].columns,
+             rows_memory_name(w->phase->fragments[left].dtype));
+    write_factors(out, imm);
+    str_addf(out, ", %d, %d);\n", by_columns[0], !by_columns[1]);
 }
 
 void fragments_multiply(struct writer *w, uint32_t at)
 {
     const uint64_t imm = writer_inst(w, at)->imm;
+    struct str *out;
 
-    str_addf(begin_team(w), "MMA_%s(f%u, f%u, f%u);\n",
-             rows_memory_name(w->phase->fragments[kir_factor(imm, 1)].dtype), kir_factor(imm, 0),
-             kir_factor(imm, 1), kir_factor(imm, 2));
+    if (has_wide(w->phase)) {
+        multiply_wide(w, imm);
+        return;
+    }
+    out = begin_team(w);
+    str_addf(out, "MMA_%s(", rows_memory_name(w->phase->fragments[kir_factor(imm, 1)].dtype));
+    write_factors(out, imm);
+    str_addf(out, ");\n");
 }
 
 /* ---- each ---- */
 
 void fragments_each(struct writer *w, uint32_t at)
 {
-    str_addf(writer_line(w), "FOR_ELEMENTS {\n");
+    const uint32_t fragment = (uint32_t)writer_inst(w, at)->imm;
+    const struct kir_fragment *f = &w->phase->fragments[fragment];
+
+    fragments_end_products(w);
+    str_addf(writer_line(w), "FOR_ELEMENTS(%u) {\n", f->rows * f->columns);
     w->body_deep++;
-    w->each = (uint32_t)writer_inst(w, at)->imm;
+    w->each = fragment;
     str_addf(writer_begin(w, at, 0), "ELEMENT(f%u);\n", w->each);
 }
 
 void fragments_coordinate(struct writer *w, uint32_t at)
 {
-    str_addf(writer_begin(w, at, 0), "%s;\n",
-             writer_inst(w, at)->op == KIR_row ? "ELEMENT_ROW" : "ELEMENT_COLUMN");
+    str_addf(writer_begin(w, at, 0), "%s(%u);\n",
+             writer_inst(w, at)->op == KIR_row ? "ELEMENT_ROW" : "ELEMENT_COLUMN",
+             w->phase->fragments[w->each].columns);
 }
 
 void fragments_done(struct writer *w, uint32_t at)

@@ -8,6 +8,12 @@
 /* FRIT_UNSUPPORTED: the dialect's devices do not multiply the phase's fragments. */
 frit_status fragments_check(const struct kir_module *module, uint32_t phase,
                             const struct ctext_target *target, frit_err *err);
+/* Threads of a team. */
+uint32_t fragments_team(const struct kir_phase *phase, const struct ctext_target *target);
+/* Waits for products that go on: before a barrier. */
+void fragments_end_products(struct writer *w);
+/* At the begin of a loop: products of the round before may go on. */
+void fragments_begin_loop(struct writer *w, uint32_t loop);
 /* Declares those of the phase. */
 void fragments_declare(struct writer *w);
 

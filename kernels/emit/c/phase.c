@@ -156,6 +156,7 @@ static void write_for(struct writer *w, uint32_t at)
     write_same(w, out, links[1], of_group);
     str_addf(out, "; c%u += %lld) {\n", at, (long long)inst->imm);
     open_control(w, of_group);
+    fragments_begin_loop(w, at);
     str_addf(writer_begin(w, at, 0), "(%s)c%u;\n", rows_type(inst->type), at);
 }
 
@@ -362,7 +363,7 @@ static frit_status prepare(struct writer *w, const struct phase_text *text, uint
     const struct shape_target target = {.max_threads = text->target->max_threads,
                                         .least_threads = text->target->warp,
                                         .aligned = text->aligned,
-                                        .team = text->target->warp};
+                                        .team = fragments_team(w->phase, text->target)};
     bool *crosses;
 
     TRY(facts_init(&w->facts, w->module, phase, err));

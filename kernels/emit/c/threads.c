@@ -11,6 +11,7 @@
 #include <stdio.h>
 
 #include "emit/c/args.h"
+#include "emit/c/fragments.h"
 #include "emit/c/rows.h"
 #include "emit/reuse.h"
 
@@ -80,6 +81,7 @@ void threads_tstore(struct writer *w, uint32_t at)
 void threads_barrier(struct writer *w, uint32_t at)
 {
     (void)at;
+    fragments_end_products(w);
     writer_barrier(w);
 }
 

@@ -17,11 +17,13 @@
  *   COPY_n(to, from, condition), COPY_BATCH, COPY_WAIT(n)
  *                            n bytes to shared memory, zeros where the condition is false
  *   FOR_TEAMS, TEAM          what follows is done by each team, of that many threads
- *   SUMS(f), FACTOR(f)       declare a fragment
+ *   SUMS(f, n), FACTOR(f, n) declare a fragment of n elements
  *   MFILL, MLOAD, SLOAD, MSTORE, MMA
  *                            see fragments.c; two neighbours are one access in _PAIRS, 8 in _MATRIX
- *   FOR_ELEMENTS, ELEMENT(f), ELEMENT_ROW, ELEMENT_COLUMN
- *                            each element of sums that the thread has
+ *   WIDE_BEGIN, WIDE_WAIT, WIDE_...
+ *                            likewise, of wide ones: around products that go on while threads do
+ *   FOR_ELEMENTS(n), ELEMENT(f), ELEMENT_ROW(columns), ELEMENT_COLUMN(columns)
+ *                            each element of sums that the thread has, of n
  *   atomic_add_KIND(pointer, value)
  *   m_TYPE                   in memory: may alias others
  *   u32x2, u32x4, u64x2      in memory, aligned to their size, with members x y z w
@@ -29,6 +31,7 @@
  * A function of rows.def has a form per dialect, or is taken as it is. */
 #include "emit/c/words.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "emit/c/rows.h"
@@ -111,33 +114,57 @@ static const char host_words[] =
 
 static const char host_fragment_words[] =
     "#define FOR_TEAMS for (u32 thread = 0; thread < THREADS; thread += TEAM)\n"
-    "#define SUMS(f) f32 f[THREADS / TEAM][256]\n"
-    "#define FACTOR(f) f32 f[THREADS / TEAM][256]\n"
-    "#define MFILL(f, a) for (u32 i = 0; i < 256; i++) f[thread / TEAM][i] = a\n"
-    "#define FRAGMENT_AT(stride, by_columns) \\\n"
-    "    ((by_columns) ? i % 16 * (stride) + i / 16 : i / 16 * (stride) + i % 16)\n"
-    "#define MLOAD_SINGLE(f, TYPE, from, stride, is_right, by_columns) \\\n"
-    "    for (i32 i = 0; i < 256; i++) \\\n"
-    "        f[thread / TEAM][i] = load_##TYPE((from)[FRAGMENT_AT(stride, by_columns)])\n"
+    "#define SUMS(f, n) f32 f[THREADS / TEAM][n]\n"
+    "#define FACTOR SUMS\n"
+    "#define WIDE_FACTOR SUMS\n"
+    "#define MFILL(f, n, a) for (u32 i = 0; i < n; i++) f[thread / TEAM][i] = a\n"
+    "#define IN_LINE(i, columns, by_columns) ((by_columns) ? i / columns : i % columns)\n"
+    "#define SWIZZLED(at) ((at) ^ ((at) / 64 % 8 * 8))\n"
+    "#define LINES_AT(far, near, stride) ((far) * (stride) + (near))\n"
+    "#define BLOCKS_AT(far, near, stride) ((near) / 64 * (stride) + (far) * 64 + (near) % 64)\n"
+    "#define FRAGMENT_AT(by_columns, columns, AT, stride) \\\n"
+    "    AT(IN_LINE(i, columns, !(by_columns)), IN_LINE(i, columns, by_columns), stride)\n"
+    "#define MLOAD_SINGLE(f, TYPE, from, stride, is_right, by_columns, in_blocks, rows, columns) "
+    "\\\n"
+    "    for (i32 i = 0; i < rows * columns; i++) f[thread / TEAM][i] = \\\n"
+    "        load_##TYPE((from)[FRAGMENT_AT(by_columns, columns, LINES_AT, stride)])\n"
+    "#define MLOAD_BLOCKS(f, TYPE, tile, at, stride, is_right, by_columns, in_blocks, rows, "
+    "columns) \\\n"
+    "    for (i32 i = 0; i < rows * columns; i++) f[thread / TEAM][i] = \\\n"
+    "        load_##TYPE((tile)[SWIZZLED((at) + FRAGMENT_AT(by_columns, columns, BLOCKS_AT, "
+    "stride))])\n"
     "#define MLOAD_PAIRS MLOAD_SINGLE\n"
     "#define MLOAD_MATRIX MLOAD_SINGLE\n"
+    "#define MLOAD_WIDE MLOAD_BLOCKS\n"
     "#define SLOAD_SINGLE MLOAD_SINGLE\n"
     "#define SLOAD_PAIRS MLOAD_SINGLE\n"
-    "#define MSTORE_SINGLE(f, TYPE, to, stride, is_right, by_columns) \\\n"
-    "    for (i32 i = 0; i < 256; i++) \\\n"
-    "        (to)[FRAGMENT_AT(stride, by_columns)] = store_##TYPE(f[thread / TEAM][i])\n"
+    "#define MSTORE_SINGLE(f, TYPE, to, stride, is_right, by_columns, in_blocks, rows, columns) "
+    "\\\n"
+    "    for (i32 i = 0; i < rows * columns; i++) \\\n"
+    "        (to)[FRAGMENT_AT(by_columns, columns, LINES_AT, stride)] = store_##TYPE(f[thread / "
+    "TEAM][i])\n"
     "#define MSTORE_PAIRS MSTORE_SINGLE\n"
-    "#define MMA(f, a, b) \\\n"
-    "    for (u32 i = 0; i < 256; i++) \\\n"
+    "#define MULTIPLY(f, a, b, rows, columns) \\\n"
+    "    for (u32 i = 0; i < (rows) * (columns); i++) \\\n"
     "        for (u32 k = 0; k < 16; k++) \\\n"
-    "            f[thread / TEAM][i] = __builtin_fmaf(a[thread / TEAM][i / 16 * 16 + k], \\\n"
-    "                b[thread / TEAM][k * 16 + i % 16], f[thread / TEAM][i])\n"
-    "#define MMA_F16 MMA\n"
-    "#define MMA_BF16 MMA\n"
-    "#define FOR_ELEMENTS for (u32 element = thread % TEAM; element < 256; element += TEAM)\n"
+    "            f[thread / TEAM][i] = __builtin_fmaf(a[thread / TEAM][i / (columns) * 16 + k], "
+    "\\\n"
+    "                b[thread / TEAM][k * (columns) + i % (columns)], f[thread / TEAM][i])\n"
+    "#define MMA_F16(f, a, b) MULTIPLY(f, a, b, 16, 16)\n"
+    "#define MMA_BF16(f, a, b) MULTIPLY(f, a, b, 16, 16)\n"
+    "#define WIDE_BEGIN\n"
+    "#define WIDE_WAIT\n"
+    "#define FOR_ELEMENTS(n) for (u32 element = thread % TEAM; element < n; element += TEAM)\n"
     "#define ELEMENT(f) f[thread / TEAM][element]\n"
-    "#define ELEMENT_ROW (element / 16)\n"
-    "#define ELEMENT_COLUMN (element % 16)\n";
+    "#define ELEMENT_ROW(columns) (element / columns)\n"
+    "#define ELEMENT_COLUMN(columns) (element % columns)\n";
+
+/* WIDE_MMA_n(type, sums, left, right, is_left_turned, is_right_turned) of n columns. */
+static void print_host_wide(struct str *out)
+{
+    for (uint32_t n = 8; n <= 256; n += 8)
+        str_addf(out, "#define WIDE_MMA_%u(type, f, a, b, c, d) MULTIPLY(f, a, b, 64, %u)\n", n, n);
+}
 
 void ctext_host_words(struct str *out)
 {
@@ -146,6 +173,7 @@ void ctext_host_words(struct str *out)
     str_add(out, copy_words, sizeof(copy_words) - 1);
     str_add(out, copy_more_words, sizeof(copy_more_words) - 1);
     str_add(out, host_fragment_words, sizeof(host_fragment_words) - 1);
+    print_host_wide(out);
     for (uint32_t i = 0; rows_function(i); i++)
         str_addf(out, "%s\n", rows_function(i));
     str_addf(out, "%s", CTEXT_END_OF_WORDS);
@@ -182,7 +210,7 @@ static const char cuda_words[] =
     "#define BLOCK_0 blockIdx.x\n"
     "#define BLOCK_1 blockIdx.y\n"
     "#define BLOCK_2 blockIdx.z\n"
-    "#define SHARED extern __shared__ __align__(16) u64 shared[]\n"
+    "#define SHARED extern __shared__ __align__(1024) u64 shared[]\n"
     "#define THREAD threadIdx.x\n"
     "#define BARRIER __syncthreads()\n"
     "#define MASK (0xffffffffu >> (THREADS < 32 ? 32 - THREADS : 0))\n"
@@ -218,17 +246,41 @@ static const char cuda_copy_words[] =
     "#else\n";
 
 /* Fragments of 16 by 16 in 32 threads.  Of sums a thread has two neighbours in two rows, 8 apart,
- * of each half of the columns; of factors, likewise with neighbours along k.  A matrix of 8 by 8
- * that ldmatrix reads has neighbours along k in rows of memory; with .trans in columns. */
+ * of each 8 columns; of factors, likewise with neighbours along k.  A matrix of 8 by 8 that
+ * ldmatrix reads has neighbours along k in rows of memory; with .trans in columns.  Wide sums lie
+ * likewise, 16 rows in each warp. */
 static const char cuda_fragment_words[] =
     "#define FOR_TEAMS\n"
-    "#define SUMS(f) f32 f[8]\n"
-    "#define FACTOR(f) u32 f[4]\n"
+    "#define SUMS(f, n) f32 f[n / TEAM]\n"
+    "#define FACTOR(f, n) u32 f[4]\n"
     "#define UNROLL _Pragma(\"unroll\")\n"
-    "#define MFILL(f, a) UNROLL for (u32 i = 0; i < 8; i++) f[i] = a\n"
-    "#define IN_TEAM (THREAD & 31u)\n"
-    "#define PAIR_ROW (IN_TEAM >> 2)\n"
-    "#define PAIR_COLUMN ((IN_TEAM & 3u) << 1)\n"
+    "#define MFILL(f, n, a) UNROLL for (u32 i = 0; i < n / TEAM; i++) f[i] = a\n"
+    "#define IN_WARP (THREAD & 31u)\n"
+    "#define PAIR_ROW (IN_WARP >> 2)\n"
+    "#define PAIR_COLUMN ((IN_WARP & 3u) << 1)\n"
+    "#define ELEMENT_ROW(columns) (PAIR_ROW + ((element & 2u) << 2) + (THREAD % TEAM / 32u) * "
+    "16u)\n"
+    "#define ELEMENT_COLUMN(columns) (PAIR_COLUMN + (element & 1u) + ((element & ~3u) << 1))\n"
+    "#define FOR_ELEMENTS(n) UNROLL for (u32 element = 0; element < n / TEAM; element++)\n"
+    "#define ELEMENT(f) f[element]\n"
+    "#define SUM_AT(stride, by_columns) \\\n"
+    "    ((by_columns) ? (i32)ELEMENT_COLUMN(0) * (stride) + (i32)ELEMENT_ROW(0) \\\n"
+    "                  : (i32)ELEMENT_ROW(0) * (stride) + (i32)ELEMENT_COLUMN(0))\n"
+    "#define SLOAD_SINGLE(f, TYPE, from, stride, is_right, by_columns, in_blocks, rows, columns) "
+    "\\\n"
+    "    FOR_ELEMENTS(rows * columns) f[element] = load_##TYPE((from)[SUM_AT(stride, "
+    "by_columns)])\n"
+    "#define SLOAD_PAIRS SLOAD_SINGLE\n"
+    "#define MSTORE_SINGLE(f, TYPE, to, stride, is_right, by_columns, in_blocks, rows, columns) "
+    "\\\n"
+    "    FOR_ELEMENTS(rows * columns) (to)[SUM_AT(stride, by_columns)] = store_##TYPE(f[element])\n"
+    "#define MSTORE_PAIRS(f, TYPE, to, stride, is_right, by_columns, in_blocks, rows, columns) \\\n"
+    "    UNROLL for (u32 element = 0; element < rows * columns / TEAM; element += 2) \\\n"
+    "        PUT_PAIR_##TYPE((to) + SUM_AT(stride, by_columns), f[element], f[element + 1])\n"
+    "#define PUT_PAIR_F32(to, a, b) *(float2 *)(to) = make_float2(a, b)\n"
+    "#define PUT_PAIR_F16(to, a, b) *(m_u32 *)(to) = pair_F16(a, b)\n"
+    "#define PUT_PAIR_BF16(to, a, b) *(m_u32 *)(to) = pair_BF16(a, b)\n";
+static const char cuda_small_words[] =
     "DEVICE void load_matrix(u32 *f, const u16 *from, bool turned)\n"
     "{\n"
     "    const u32 at = (u32)__cvta_generic_to_shared(from);\n"
@@ -243,43 +295,39 @@ static const char cuda_fragment_words[] =
     "\"memory\");\n"
     "}\n"
     "#define MATRIX_ROW(by_columns) \\\n"
-    "    ((by_columns) ? (IN_TEAM & 7u) + ((IN_TEAM & 16u) >> 1) : IN_TEAM & 15u)\n"
-    "#define MATRIX_COLUMN(by_columns) ((by_columns) ? IN_TEAM & 8u : (IN_TEAM & 16u) >> 1)\n"
-    "#define MLOAD_MATRIX(f, TYPE, from, stride, is_right, by_columns) \\\n"
-    "    load_matrix(f, (from) + (i32)MATRIX_ROW(by_columns) * (i32)(stride) + \\\n"
+    "    (i32)((by_columns) ? (IN_WARP & 7u) + ((IN_WARP & 16u) >> 1) : IN_WARP & 15u)\n"
+    "#define MATRIX_COLUMN(by_columns) (i32)((by_columns) ? IN_WARP & 8u : (IN_WARP & 16u) >> 1)\n"
+    "#define MLOAD_MATRIX(f, TYPE, from, stride, is_right, by_columns, in_blocks, rows, columns) "
+    "\\\n"
+    "    load_matrix(f, (from) + MATRIX_ROW(by_columns) * (i32)(stride) + \\\n"
     "        MATRIX_COLUMN(by_columns), (is_right) != (by_columns))\n"
     "#define FACTOR_ROW(is_right) (i32)(PAIR_ROW + ((is_right) ? i >> 1 : i & 1u) * 8)\n"
     "#define FACTOR_K(is_right) (i32)(PAIR_COLUMN + ((is_right) ? i & 1u : i >> 1) * 8)\n"
-    "#define MLOAD_PAIRS(f, TYPE, from, stride, is_right, by_columns) \\\n"
+    "#define MLOAD_PAIRS(f, TYPE, from, stride, is_right, by_columns, in_blocks, rows, columns) "
+    "\\\n"
     "    UNROLL for (u32 i = 0; i < 4; i++) \\\n"
     "        f[i] = *(const m_u32 *)((from) + FACTOR_ROW(is_right) * (stride) + "
     "FACTOR_K(is_right))\n"
     "#define FACTOR_AT(k, stride, is_right, by_columns) \\\n"
     "    ((is_right) == (by_columns) ? FACTOR_ROW(is_right) * (stride) + (k) \\\n"
     "                                : (k) * (stride) + FACTOR_ROW(is_right))\n"
-    "#define MLOAD_SINGLE(f, TYPE, from, stride, is_right, by_columns) \\\n"
+    "#define MLOAD_SINGLE(f, TYPE, from, stride, is_right, by_columns, in_blocks, rows, columns) "
+    "\\\n"
     "    UNROLL for (u32 i = 0; i < 4; i++) \\\n"
     "        f[i] = (from)[FACTOR_AT(FACTOR_K(is_right), stride, is_right, by_columns)] | \\\n"
     "            (u32)(from)[FACTOR_AT(FACTOR_K(is_right) + 1, stride, is_right, by_columns)] << "
     "16\n"
-    "#define ELEMENT_ROW (PAIR_ROW + ((element & 2u) << 2))\n"
-    "#define ELEMENT_COLUMN (PAIR_COLUMN + (element & 1u) + ((element & 4u) << 1))\n"
-    "#define FOR_ELEMENTS UNROLL for (u32 element = 0; element < 8; element++)\n"
-    "#define ELEMENT(f) f[element]\n"
-    "#define SUM_AT(stride, by_columns) \\\n"
-    "    ((by_columns) ? (i32)ELEMENT_COLUMN * (stride) + (i32)ELEMENT_ROW \\\n"
-    "                  : (i32)ELEMENT_ROW * (stride) + (i32)ELEMENT_COLUMN)\n"
-    "#define SLOAD_SINGLE(f, TYPE, from, stride, is_right, by_columns) \\\n"
-    "    FOR_ELEMENTS f[element] = load_##TYPE((from)[SUM_AT(stride, by_columns)])\n"
-    "#define SLOAD_PAIRS SLOAD_SINGLE\n"
-    "#define MSTORE_SINGLE(f, TYPE, to, stride, is_right, by_columns) \\\n"
-    "    FOR_ELEMENTS (to)[SUM_AT(stride, by_columns)] = store_##TYPE(f[element])\n"
-    "#define MSTORE_PAIRS(f, TYPE, to, stride, is_right, by_columns) \\\n"
-    "    UNROLL for (u32 element = 0; element < 8; element += 2) \\\n"
-    "        PUT_PAIR_##TYPE((to) + SUM_AT(stride, by_columns), f[element], f[element + 1])\n"
-    "#define PUT_PAIR_F32(to, a, b) *(float2 *)(to) = make_float2(a, b)\n"
-    "#define PUT_PAIR_F16(to, a, b) *(m_u32 *)(to) = pair_F16(a, b)\n"
-    "#define PUT_PAIR_BF16(to, a, b) *(m_u32 *)(to) = pair_BF16(a, b)\n"
+    "#define SWIZZLED(at) ((at) ^ ((at) / 64 % 8 * 8))\n"
+    "#define BLOCK_AT(at, k, stride, is_right, by_columns) \\\n"
+    "    SWIZZLED((at) + ((is_right) == (by_columns) \\\n"
+    "        ? (k) / 64 * (stride) + FACTOR_ROW(is_right) * 64 + (k) % 64 \\\n"
+    "        : FACTOR_ROW(is_right) / 64 * (stride) + (k) * 64 + FACTOR_ROW(is_right) % 64))\n"
+    "#define MLOAD_BLOCKS(f, TYPE, tile, at, stride, is_right, by_columns, in_blocks, rows, "
+    "columns) \\\n"
+    "    UNROLL for (u32 i = 0; i < 4; i++) \\\n"
+    "        f[i] = (tile)[BLOCK_AT(at, FACTOR_K(is_right), stride, is_right, by_columns)] | \\\n"
+    "            (u32)(tile)[BLOCK_AT(at, FACTOR_K(is_right) + 1, stride, is_right, by_columns)] "
+    "<< 16\n"
     "#define MULTIPLY(name, type) \\\n"
     "DEVICE void name(f32 *f, const u32 *a, const u32 *b) \\\n"
     "{ \\\n"
@@ -293,6 +341,30 @@ static const char cuda_fragment_words[] =
     "}\n"
     "MULTIPLY(MMA_F16, \"f16\")\n"
     "MULTIPLY(MMA_BF16, \"bf16\")\n";
+
+/* Descriptors of matrices in shared memory, swizzled in lines of 128 bytes: where it begins, the
+ * distance of blocks of 64 across k, that of 8 lines, all in 16 bytes, and the swizzling.  What
+ * threads wrote is fenced before a barrier, after which wgmma reads it. */
+static const char cuda_wide_words[] =
+    "#define WIDE_FACTOR(f, n) u64 f\n"
+    "DEVICE u64 descriptor(const u16 *from, i64 stride)\n"
+    "{\n"
+    "    return ((u64)__cvta_generic_to_shared(from) & 0x3ffff) >> 4 | (u64)stride >> 3 << 16 |\n"
+    "        64ull << 32 | 1ull << 62;\n"
+    "}\n"
+    "#define MLOAD_WIDE(f, TYPE, tile, at, stride, is_right, by_columns, in_blocks, rows, columns) "
+    "\\\n"
+    "    f = descriptor((tile) + (at), stride)\n"
+    "#undef BARRIER\n"
+    "#define BARRIER do { \\\n"
+    "    asm volatile(\"fence.proxy.async.shared::cta;\" ::: \"memory\"); \\\n"
+    "    __syncthreads(); \\\n"
+    "} while (0)\n"
+    "#define WIDE_BEGIN asm volatile(\"wgmma.fence.sync.aligned;\" ::: \"memory\")\n"
+    "#define WIDE_WAIT asm volatile(\"wgmma.commit_group.sync.aligned;\\n\" \\\n"
+    "    \"wgmma.wait_group.sync.aligned 0;\" ::: \"memory\")\n"
+    "#define WIDE_TYPE_F16 \"f16\"\n"
+    "#define WIDE_TYPE_BF16 \"bf16\"\n";
 
 /* ---- HIP C++ ---- */
 
@@ -439,6 +511,42 @@ static void print_copies(const struct ctext_target *target, struct str *out)
         str_addf(out, "#endif\n");
 }
 
+/* WIDE_MMA_n(type, sums, left, right, is_left_turned, is_right_turned), n columns. */
+static void print_wide(uint32_t n, struct str *out)
+{
+    const uint32_t registers = n / 2;
+
+    str_addf(out, "#define WIDE_MMA_%u(TYPE, f, a, b, turn_a, turn_b) \\\n    asm volatile(", n);
+    str_addf(out,
+             "\"wgmma.mma_async.sync.aligned.m64n%uk16.f32.\" WIDE_TYPE_##TYPE \".\" "
+             "WIDE_TYPE_##TYPE \" {",
+             n);
+    for (uint32_t i = 0; i < registers; i++)
+        str_addf(out, i ? ", %%%u" : "%%%u", i);
+    str_addf(out, "}, %%%u, %%%u, 1, 1, 1, \" #turn_a \", \" #turn_b \";\" \\\n    : ", registers,
+             registers + 1);
+    for (uint32_t i = 0; i < registers; i++)
+        str_addf(out, i ? ", \"+f\"(f[%u])" : "\"+f\"(f[%u])", i);
+    str_addf(out, " \\\n    : \"l\"(a), \"l\"(b) : \"memory\")\n");
+}
+
+static void print_fragments(const char *text, struct str *out)
+{
+    char name[32];
+
+    str_add(out, cuda_fragment_words, sizeof(cuda_fragment_words) - 1);
+    if (!strstr(text, "WIDE_")) {
+        str_add(out, cuda_small_words, sizeof(cuda_small_words) - 1);
+        return;
+    }
+    str_add(out, cuda_wide_words, sizeof(cuda_wide_words) - 1);
+    for (uint32_t n = 8; n <= 256; n += 8) {
+        snprintf(name, sizeof(name), "WIDE_MMA_%u(", n);
+        if (strstr(text, name))
+            print_wide(n, out);
+    }
+}
+
 void words_print(const struct ctext_target *target, const char *text, struct str *out)
 {
     str_add(out, types, sizeof(types) - 1);
@@ -455,6 +563,6 @@ void words_print(const struct ctext_target *target, const char *text, struct str
     if (strstr(text, "COPY_"))
         print_copies(target, out);
     if (strstr(text, "FOR_TEAMS"))
-        str_add(out, cuda_fragment_words, sizeof(cuda_fragment_words) - 1);
+        print_fragments(text, out);
     str_addf(out, "%s", CTEXT_END_OF_WORDS);
 }

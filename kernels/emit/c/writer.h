@@ -32,6 +32,7 @@ struct writer {
     uint32_t exchange[2];     /* where in it the areas begin; both are one where it is large */
     uint32_t area;            /* of the last exchange */
     bool is_read[2];          /* of an area, since the last barrier */
+    bool multiplies;          /* wide products may go on */
     uint32_t each;            /* the fragment whose elements the lines are for; KIR_NONE */
 };
 

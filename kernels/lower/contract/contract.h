@@ -52,13 +52,17 @@ struct contract_slices {
     uint32_t partial;    /* argument: their sums */
 };
 
-/* FRAGMENTS: lanes of a thread, and k in a slot of the tile. */
-enum { FRAGMENT_CHUNK = 8, FRAGMENT_DEPTH = 32 };
+/* FRAGMENTS: lanes of a thread. */
+enum { FRAGMENT_CHUNK = 8 };
 
 struct contract_fragments {
     uint32_t dtype;             /* of what is multiplied */
     uint32_t tile[2], teams[2]; /* of a group, down and across */
-    uint32_t stages;            /* slots of tiles, a power of two */
+    uint32_t side[2];           /* of a fragment of sums */
+    uint32_t threads;           /* of a team */
+    bool from_blocks;           /* see struct kir_fragment_shape */
+    uint32_t depth;             /* of k in a slot of the tile, a power of two */
+    uint32_t stages;            /* slots, a power of two */
 };
 
 /* A copy of side `across`, in the order in which the sums read it; see contract_pack.c. */

@@ -8,7 +8,7 @@
 #include "lower/contract/contract_emit.h"
 
 enum {
-    SIDE = 16,          /* of fragments */
+    FRAGMENT_K = 16,
     LEAST_K = 16,       /* products of a sum */
     LEAST_PLACES = 17,  /* along each side */
     PROCESSOR_UNITS = 4 /* of kir_target.units, for each that runs groups at the same time */
@@ -17,13 +17,21 @@ enum {
 /* Group tiles, and how fast they are: sums that one processor makes in a time, relative to each
  * other, and groups that it runs at once. */
 static const struct choice {
-    uint32_t tile[2], teams[2];
-    uint32_t speed, at_once;
+    uint32_t tile[2], teams[2], side[2];
+    bool copies; /* needs them */
+    uint32_t depth, stages, speed, at_once;
 } choices[] = {
-    {{128, 256}, {2, 4}, 100, 1},
-    {{128, 128}, {2, 2}, 95, 2},
-    {{128, 64}, {2, 2}, 75, 3},
-    {{64, 64}, {2, 2}, 60, 4},
+    {{128, 256}, {2, 1}, {64, 256}, true, 64, 4, 160, 1},
+    {{128, 192}, {2, 1}, {64, 192}, true, 64, 4, 150, 1},
+    {{128, 128}, {2, 1}, {64, 128}, true, 64, 2, 135, 3},
+    {{128, 64}, {2, 1}, {64, 64}, true, 64, 4, 90, 2},
+    {{128, 256}, {2, 4}, {16, 16}, true, 32, 4, 95, 1},
+    {{128, 128}, {2, 2}, {16, 16}, true, 32, 4, 95, 2},
+    {{128, 64}, {2, 2}, {16, 16}, true, 32, 4, 75, 3},
+    {{64, 64}, {2, 2}, {16, 16}, true, 32, 4, 60, 4},
+    {{128, 128}, {2, 2}, {16, 16}, false, 32, 2, 80, 2},
+    {{128, 64}, {2, 2}, {16, 16}, false, 32, 2, 60, 3},
+    {{64, 64}, {2, 2}, {16, 16}, false, 32, 2, 50, 4},
 };
 
 /* ---- operands ---- */
@@ -51,29 +59,39 @@ static uint32_t factor_dtype(const struct contract *c, const struct contract_sid
     return c->e.s->block->values[c->e.nodes[contract_factor_node(c, side)].value].dtype;
 }
 
-static bool has_shape(const struct kir_target *target, uint32_t dtype)
+/* The target's shape with these sums; NULL: it has none. */
+static const struct kir_fragment_shape *shape_of(const struct contract *c,
+                                                 const struct choice *choice)
 {
+    const struct kir_target *target = c->e.s->target;
+
     for (uint32_t i = 0; i < target->n_shapes; i++) {
         const struct kir_fragment_shape *s = &target->shapes[i];
 
-        if (s->dtype == dtype && s->sum == FRIT_F32 && s->m == SIDE && s->n == SIDE && s->k == SIDE)
-            return true;
+        if (s->dtype == factor_dtype(c, &c->a) && s->sum == FRIT_F32 && s->m == choice->side[0] &&
+            s->n == choice->side[1] && s->k == FRAGMENT_K)
+            return s;
     }
-    return false;
+    return NULL;
 }
 
 /* ---- sizes ---- */
 
-static uint32_t threads_of(const struct contract *c, const struct choice *choice)
+static uint32_t team_of(const struct contract *c, const struct kir_fragment_shape *shape)
 {
-    return choice->teams[0] * choice->teams[1] * c->e.s->target->team;
+    return shape->team ? shape->team : c->e.s->target->team;
 }
 
-/* Elements from one line of a tile to the next: 16 bytes more than there are, so that lines begin
- * in different banks. */
-static uint32_t staged_bytes(const struct choice *choice, uint32_t stages)
+static uint32_t lanes_of(const struct contract *c, const struct choice *choice)
 {
-    return 2 * stages * (choice->tile[0] + choice->tile[1]) * (FRAGMENT_DEPTH + FRAGMENT_CHUNK);
+    return choice->teams[0] * choice->teams[1] * team_of(c, shape_of(c, choice)) * FRAGMENT_CHUNK;
+}
+
+/* Lines of a slot are longer by a chunk, at most. */
+static uint32_t staged_bytes(const struct choice *choice)
+{
+    return 2 * choice->stages * (choice->tile[0] + choice->tile[1]) *
+           (choice->depth + FRAGMENT_CHUNK * FRAGMENT_CHUNK / choice->depth);
 }
 
 static uint32_t result_bytes(const struct choice *choice)
@@ -81,19 +99,15 @@ static uint32_t result_bytes(const struct choice *choice)
     return 4 * choice->tile[0] * (choice->tile[1] + FRAGMENT_CHUNK);
 }
 
-static uint32_t stages_of(const struct contract *c)
-{
-    return c->e.s->target->copies ? 4 : 2;
-}
-
 static bool fits(const struct contract *c, const struct choice *choice)
 {
     const struct kir_target *target = c->e.s->target;
-    uint32_t staged = staged_bytes(choice, stages_of(c)), result = result_bytes(choice);
+    uint32_t staged = staged_bytes(choice), result = result_bytes(choice);
     uint32_t bytes = target->reuses_tiles ? (staged > result ? staged : result) : staged + result;
 
-    return bytes <= (target->fragment_bytes ? target->fragment_bytes : target->group_bytes) &&
-           threads_of(c, choice) * FRAGMENT_CHUNK <= target->max_lanes;
+    return choice->copies == target->copies && shape_of(c, choice) &&
+           bytes <= (target->fragment_bytes ? target->fragment_bytes : target->group_bytes) &&
+           lanes_of(c, choice) <= target->max_lanes;
 }
 
 /* What all take, in sums of one processor. */
@@ -129,8 +143,7 @@ bool contract_fits_fragments(const struct contract *c)
         contract_points(&c->e.space, CONTRACT_M) < LEAST_PLACES ||
         contract_points(&c->e.space, CONTRACT_N) < LEAST_PLACES || contract_type(c) != KIR_F32)
         return false;
-    return factor_dtype(c, &c->a) == factor_dtype(c, &c->b) &&
-           has_shape(c->e.s->target, factor_dtype(c, &c->a)) && best_choice(c);
+    return factor_dtype(c, &c->a) == factor_dtype(c, &c->b) && best_choice(c);
 }
 
 /* Results are stored along `across`: the side whose places are neighbours in the first output. */
@@ -146,6 +159,7 @@ static bool is_turned(const struct contract *c)
 void contract_choose_fragments(struct contract *c)
 {
     const struct choice *choice = best_choice(c);
+    const struct kir_fragment_shape *shape = shape_of(c, choice);
     struct contract_fragments *f = &c->fragments;
 
     c->form = CONTRACT_FRAGMENTS;
@@ -154,9 +168,13 @@ void contract_choose_fragments(struct contract *c)
     for (uint32_t s = DOWN; s <= ACROSS; s++) {
         f->tile[s] = choice->tile[s];
         f->teams[s] = choice->teams[s];
+        f->side[s] = choice->side[s];
     }
     f->dtype = factor_dtype(c, &c->a);
-    f->stages = stages_of(c);
+    f->threads = team_of(c, shape);
+    f->from_blocks = shape->from_blocks;
+    f->depth = choice->depth;
+    f->stages = choice->stages;
     c->n_down = c->n_across = 1;
-    c->lanes = threads_of(c, choice) * FRAGMENT_CHUNK;
+    c->lanes = lanes_of(c, choice);
 }

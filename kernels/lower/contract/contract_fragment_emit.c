@@ -5,7 +5,8 @@
  * of both sides at a time lie in one of several slots of a tile; while one is multiplied the next
  * ones are copied, or where that takes more than a copy loaded, and stored after the products.
  * Beyond the ends of sides there are zeros.  A slot has lines along what lies next to each other in
- * memory, k or places; lines are longer by a chunk, so that they begin in different banks.  Sums
+ * memory, k or places; lines are longer by a chunk, so that they begin in different banks.  Where
+ * the target wants blocks, lines are cut into these, and swizzled.  Sums
  * are added in order of k, whatever the tile.
  *
  * In the end sums go through a tile too, so that chunks of neighbours are computed and stored
@@ -14,11 +15,10 @@
 #include "lower/contract/contract_fragment.h"
 
 enum {
-    SIDE = 16, /* of fragments */
+    DEEP = 16, /* k of fragments */
     CHUNK = FRAGMENT_CHUNK,
-    DEPTH = FRAGMENT_DEPTH,
     MAX_PIECES = 16, /* fragments of a team along a side */
-    MAX_ROUNDS = 32, /* of the group's lanes over a slot */
+    MAX_ROUNDS = 64, /* of the group's lanes over a slot */
     BAND = 8         /* tiles down that groups next to each other share, for the cache's sake */
 };
 
@@ -28,8 +28,9 @@ struct staged {
     bool along_k;    /* lines of the slot, and its chunks */
     bool copies;     /* elements are those of an argument */
     uint32_t places; /* of the group */
-    uint32_t line;   /* elements from one line to the next */
-    uint32_t slot;   /* elements of a slot */
+    uint32_t depth;  /* of k */
+    uint32_t line; /* elements from one line to the next, or from one chunk of lines to the next */
+    uint32_t slot; /* elements of a slot */
     uint32_t tile;
     uint32_t loaded[MAX_ROUNDS]; /* values that are stored after the products */
     uint32_t at[MAX_ROUNDS];     /* where in the slot */
@@ -61,14 +62,22 @@ static uint32_t times(const struct contract_emitter *w, uint32_t value, int64_t 
     return op2(w, KIR_mul, value, index_const(w, n));
 }
 
-static uint32_t low_bits(const struct contract_emitter *w, uint32_t value, uint32_t n)
+static bool is_power_of_two(uint32_t n)
 {
-    return op2(w, KIR_and, value, index_const(w, n - 1));
+    return !(n & (n - 1));
 }
 
-static uint32_t high_bits(const struct contract_emitter *w, uint32_t value, uint32_t n)
+/* Remainder and quotient by a number. */
+static uint32_t low_part(const struct contract_emitter *w, uint32_t value, uint32_t n)
 {
-    return op2(w, KIR_shr, value, index_const(w, shift_of(n)));
+    return is_power_of_two(n) ? op2(w, KIR_and, value, index_const(w, n - 1))
+                              : op2(w, KIR_urem, value, index_const(w, n));
+}
+
+static uint32_t high_part(const struct contract_emitter *w, uint32_t value, uint32_t n)
+{
+    return is_power_of_two(n) ? op2(w, KIR_shr, value, index_const(w, shift_of(n)))
+                              : op2(w, KIR_udiv, value, index_const(w, n));
 }
 
 static void barrier(const struct contract_emitter *w)
@@ -85,7 +94,7 @@ static void set_chunk(const struct fragment_emitter *x, const struct delinearize
     const struct contract_emitter *w = x->w;
 
     if (points->chunk == CHUNK)
-        delinearize_set_chunk(points, w->e, high_bits(w, first, CHUNK), x->low);
+        delinearize_set_chunk(points, w->e, high_part(w, first, CHUNK), x->low);
     else
         delinearize_set(points, w->e, op2(w, KIR_add, first, x->low));
 }
@@ -109,12 +118,28 @@ static uint32_t both(const struct contract_emitter *w, uint32_t a, uint32_t b)
 
 static uint32_t chunks_of(const struct staged *side)
 {
-    return (side->along_k ? DEPTH : side->places) / CHUNK;
+    return (side->along_k ? side->depth : side->places) / CHUNK;
 }
 
 static uint32_t rounds_of(const struct fragment_emitter *x, const struct staged *side)
 {
-    return side->places * DEPTH / x->w->c->lanes;
+    return side->places * side->depth / x->w->c->lanes;
+}
+
+/* Where a chunk of a line is in a slot. */
+static uint32_t place_in(const struct fragment_emitter *x, const struct staged *side, uint32_t line,
+                         uint32_t chunk)
+{
+    const struct contract_emitter *w = x->w;
+    uint32_t at, block;
+
+    if (!x->f->from_blocks)
+        return op2(w, KIR_add, times(w, line, side->line), times(w, chunk, CHUNK));
+    block = high_part(w, chunk, KIR_BLOCK / CHUNK);
+    at = op2(w, KIR_add, times(w, low_part(w, chunk, KIR_BLOCK / CHUNK), CHUNK),
+             times(w, line, KIR_BLOCK));
+    at = op2(w, KIR_add, at, times(w, block, side->line));
+    return op2(w, KIR_xor, at, times(w, low_part(w, high_part(w, at, KIR_BLOCK), 8), CHUNK));
 }
 
 /* Sets a lane's element of round `i` from k on.  *at: where in the slot it is; returns whether it
@@ -126,10 +151,11 @@ static uint32_t set_element(const struct fragment_emitter *x, uint32_t s, uint32
     const struct staged *side = &x->side[s];
     const struct delinearizer *points = &w->side[s]->points;
     uint32_t number = plus(w, x->chunk, (int64_t)i * w->c->lanes / CHUNK);
-    uint32_t line = high_bits(w, number, chunks_of(side));
-    uint32_t first = times(w, low_bits(w, number, chunks_of(side)), CHUNK), inside = KIR_NONE;
+    uint32_t line = high_part(w, number, chunks_of(side));
+    uint32_t chunk = low_part(w, number, chunks_of(side)), first = times(w, chunk, CHUNK),
+             inside = KIR_NONE;
 
-    *at = op2(w, KIR_add, op2(w, KIR_add, times(w, line, side->line), first), x->low);
+    *at = op2(w, KIR_add, place_in(x, side, line, chunk), x->low);
     line = op2(w, KIR_add, line, side->along_k ? w->corner[s] : k);
     first = op2(w, KIR_add, first, side->along_k ? k : w->corner[s]);
     if (side->along_k) {
@@ -159,7 +185,7 @@ static void copy_side(const struct fragment_emitter *x, uint32_t s, uint32_t k, 
 
     for (uint32_t i = 0; i < rounds_of(x, side); i++) {
         uint32_t mark = expr_mark(w->e), at;
-        uint32_t inside = set_element(x, s, i, k, w->c->n_k % DEPTH == 0, &at);
+        uint32_t inside = set_element(x, s, i, k, w->c->n_k % x->f->depth == 0, &at);
 
         kir_emit_imm(w->m, KIR_tcopy, kir_copy_imm(&copy), op2(w, KIR_add, to, at),
                      expr_load_at(w->e, side->node), inside == KIR_NONE ? x->yes : inside);
@@ -225,29 +251,42 @@ static void end_slot(const struct fragment_emitter *x, uint32_t slot)
 
 /* ---- products ---- */
 
+/* Where place `place` and k `deep` of a side are in a slot, before swizzling. */
+static int64_t offset_in(const struct fragment_emitter *x, uint32_t s, uint32_t place,
+                         uint32_t deep)
+{
+    const struct staged *side = &x->side[s];
+    uint32_t far = side->along_k ? place : deep, near = side->along_k ? deep : place;
+
+    return x->f->from_blocks
+               ? (int64_t)near / KIR_BLOCK * side->line + far * KIR_BLOCK + near % KIR_BLOCK
+               : (int64_t)far * side->line + near;
+}
+
 /* Loads a team's fragments of a side, from `deep` of the slot on. */
 static void load_parts(const struct fragment_emitter *x, uint32_t s, uint32_t slot, uint32_t deep)
 {
     const struct contract_emitter *w = x->w;
     const struct staged *side = &x->side[s];
-    uint32_t step = side->along_k ? side->line : 1;
-    uint32_t first = times(w, x->team[s], (int64_t)x->pieces[s] * SIDE * step);
+    uint32_t first = times(w, x->team[s], offset_in(x, s, x->pieces[s] * x->f->side[s], 0));
 
     first = op2(w, KIR_add, times(w, slot, side->slot), first);
-    first = plus(w, first, (int64_t)deep * (side->along_k ? 1 : side->line));
     for (uint32_t i = 0; i < x->pieces[s]; i++) {
-        const struct kir_fragment_place place = {x->part[s][i], true, side->tile,
-                                                 side->along_k == (s == ACROSS)};
+        const struct kir_fragment_place place = {.fragment = x->part[s][i],
+                                                 .is_tile = true,
+                                                 .place = side->tile,
+                                                 .by_columns = side->along_k == (s == ACROSS),
+                                                 .in_blocks = x->f->from_blocks};
 
         kir_emit_imm(w->m, KIR_mload, kir_fragment_imm(&place),
-                     plus(w, first, (int64_t)i * SIDE * step), index_const(w, side->line),
-                     KIR_NONE);
+                     plus(w, first, offset_in(x, s, i * x->f->side[s], deep)),
+                     index_const(w, side->line), KIR_NONE);
     }
 }
 
 static void multiply(const struct fragment_emitter *x, uint32_t slot)
 {
-    for (uint32_t deep = 0; deep < DEPTH; deep += SIDE) {
+    for (uint32_t deep = 0; deep < x->f->depth; deep += DEEP) {
         load_parts(x, DOWN, slot, deep);
         load_parts(x, ACROSS, slot, deep);
         for (uint32_t i = 0; i < x->pieces[DOWN]; i++)
@@ -265,18 +304,21 @@ static void emit_sums(struct fragment_emitter *x)
     uint32_t mark = expr_mark(w->e), k, slot, next;
 
     slot = kir_for(w->m, index_const(w, 0), index_const(w, ahead), 1);
-    begin_slot(x, times(w, slot, DEPTH), slot);
+    begin_slot(x, times(w, slot, x->f->depth), slot);
     end_slot(x, slot);
     expr_release(w->e, mark);
     kir_next(w->m, NULL, 0);
-    k = kir_for(w->m, index_const(w, 0), w->k_end, DEPTH);
-    slot = low_bits(w, high_bits(w, k, DEPTH), x->f->stages);
-    next = low_bits(w, plus(w, slot, ahead), x->f->stages);
+    k = kir_for(w->m, index_const(w, 0), w->k_end, x->f->depth);
+    slot = low_part(w, high_part(w, k, x->f->depth), x->f->stages);
+    next = low_part(w, plus(w, slot, ahead), x->f->stages);
     if (has_copies(x))
         kir_emit_imm(w->m, KIR_twait, ahead - 1, KIR_NONE, KIR_NONE, KIR_NONE);
     barrier(w);
-    begin_slot(x, plus(w, k, (int64_t)ahead * DEPTH), next);
-    multiply(x, slot);
+    if (x->f->from_blocks) /* products go on by themselves */
+        multiply(x, slot);
+    begin_slot(x, plus(w, k, (int64_t)ahead * x->f->depth), next);
+    if (!x->f->from_blocks)
+        multiply(x, slot);
     end_slot(x, next);
     expr_release(w->e, mark);
     kir_next(w->m, NULL, 0);
@@ -288,17 +330,19 @@ static void emit_sums(struct fragment_emitter *x)
 static void store_sums(const struct fragment_emitter *x, uint32_t tile, uint32_t line)
 {
     const struct contract_emitter *w = x->w;
-    uint32_t row = times(w, x->team[DOWN], (int64_t)x->pieces[DOWN] * SIDE * line);
+    const uint32_t *side = x->f->side;
+    uint32_t row = times(w, x->team[DOWN], (int64_t)x->pieces[DOWN] * side[DOWN] * line);
     uint32_t first =
-        op2(w, KIR_add, row, times(w, x->team[ACROSS], (int64_t)x->pieces[ACROSS] * SIDE));
+        op2(w, KIR_add, row, times(w, x->team[ACROSS], (int64_t)x->pieces[ACROSS] * side[ACROSS]));
 
     for (uint32_t i = 0; i < x->pieces[DOWN]; i++)
         for (uint32_t j = 0; j < x->pieces[ACROSS]; j++) {
-            const struct kir_fragment_place place = {x->sums[i][j], true, tile, false};
+            const struct kir_fragment_place place = {
+                .fragment = x->sums[i][j], .is_tile = true, .place = tile};
 
             kir_emit_imm(w->m, KIR_mstore, kir_fragment_imm(&place),
-                         plus(w, first, (int64_t)i * SIDE * line + j * SIDE), index_const(w, line),
-                         KIR_NONE);
+                         plus(w, first, (int64_t)i * side[DOWN] * line + j * side[ACROSS]),
+                         index_const(w, line), KIR_NONE);
         }
 }
 
@@ -309,8 +353,8 @@ static void finish_chunk(const struct fragment_emitter *x, uint32_t tile, uint32
     const struct contract_emitter *w = x->w;
     const struct delinearizer *points[2] = {&w->side[DOWN]->points, &w->side[ACROSS]->points};
     const uint32_t chunks = x->f->tile[ACROSS] / CHUNK;
-    uint32_t row = high_bits(w, number, chunks), mask = KIR_NONE, mark = expr_mark(w->e), sum;
-    uint32_t first = times(w, low_bits(w, number, chunks), CHUNK);
+    uint32_t row = high_part(w, number, chunks), mask = KIR_NONE, mark = expr_mark(w->e), sum;
+    uint32_t first = times(w, low_part(w, number, chunks), CHUNK);
     uint32_t at = op2(w, KIR_add, op2(w, KIR_add, times(w, row, line), first), x->low);
 
     sum = kir_emit_as(w->m, KIR_tload, w->type, tile, at, KIR_NONE, KIR_NONE);
@@ -361,17 +405,20 @@ static void begin_side(struct fragment_emitter *x, uint32_t s)
 {
     struct contract_emitter *w = x->w;
     struct staged *side = &x->side[s];
-    const struct kir_fragment left = {KIR_LEFT, x->f->dtype, SIDE, SIDE},
-                              right = {KIR_RIGHT, x->f->dtype, SIDE, SIDE};
+    const struct kir_fragment left = {KIR_LEFT, x->f->dtype, x->f->side[DOWN], DEEP},
+                              right = {KIR_RIGHT, x->f->dtype, DEEP, x->f->side[ACROSS]};
+    uint32_t lines;
 
     side->node = contract_factor_node(w->c, w->side[s]);
     side->along_k = runs_along_k(w, w->side[s]);
     side->copies = w->e->s->target->copies && w->e->nodes[side->node].kind == EXPR_LOAD;
     side->places = x->f->tile[s];
-    side->line = (side->along_k ? DEPTH : side->places) + CHUNK;
-    side->slot = side->line * (side->along_k ? side->places : DEPTH);
+    side->depth = x->f->depth;
+    lines = side->along_k ? side->places : side->depth;
+    side->line = x->f->from_blocks ? lines * KIR_BLOCK : (chunks_of(side) + 1) * CHUNK;
+    side->slot = x->f->from_blocks ? lines * chunks_of(side) * CHUNK : side->line * lines;
     side->tile = kir_tile_of(w->m, KIR_GROUP, x->f->dtype, side->slot * x->f->stages);
-    x->pieces[s] = x->f->tile[s] / x->f->teams[s] / SIDE;
+    x->pieces[s] = x->f->tile[s] / x->f->teams[s] / x->f->side[s];
     for (uint32_t i = 0; i < x->pieces[s]; i++)
         x->part[s][i] = kir_fragment(w->m, s == DOWN ? &left : &right);
     w->end[s] = sched_add_index(w->e->s, w->side[s]->points.count);
@@ -379,7 +426,7 @@ static void begin_side(struct fragment_emitter *x, uint32_t s)
 
 static void begin_sums(struct fragment_emitter *x)
 {
-    const struct kir_fragment sums = {KIR_SUM, FRIT_F32, SIDE, SIDE};
+    const struct kir_fragment sums = {KIR_SUM, FRIT_F32, x->f->side[DOWN], x->f->side[ACROSS]};
     struct kir_module *m = x->w->m;
 
     for (uint32_t i = 0; i < x->pieces[DOWN]; i++)
@@ -391,15 +438,15 @@ static void begin_sums(struct fragment_emitter *x)
 static void begin_lanes(struct fragment_emitter *x)
 {
     struct contract_emitter *w = x->w;
-    const uint32_t lanes = w->e->s->target->team * CHUNK;
-    uint32_t team = high_bits(w, w->lane, lanes);
+    const uint32_t lanes = x->f->threads * CHUNK;
+    uint32_t team = high_part(w, w->lane, lanes);
 
     if (!w->m->failed)
         w->m->phases[w->m->n_phases - 1].team = lanes;
-    x->chunk = high_bits(w, w->lane, CHUNK);
-    x->low = low_bits(w, w->lane, CHUNK);
-    x->team[DOWN] = high_bits(w, team, x->f->teams[ACROSS]);
-    x->team[ACROSS] = low_bits(w, team, x->f->teams[ACROSS]);
+    x->chunk = high_part(w, w->lane, CHUNK);
+    x->low = low_part(w, w->lane, CHUNK);
+    x->team[DOWN] = high_part(w, team, x->f->teams[ACROSS]);
+    x->team[ACROSS] = low_part(w, team, x->f->teams[ACROSS]);
     x->yes = kir_const_b(w->m, true);
 }
 

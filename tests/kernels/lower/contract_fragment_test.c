@@ -9,20 +9,36 @@
 
 enum { M, N, K, SIZES };
 
-/* Small teams: evaluating takes less time. */
-static void set_target(struct rig *rig, bool copies)
-{
-    static const uint32_t dtypes[] = {FRIT_F16, FRIT_BF16};
+/* Targets: without copies, with them, and with wide fragments that are loaded in chunks. */
+enum way { PLAIN, COPIES, WIDE, WAYS };
 
-    rig->target.team = 8;
-    rig->target.max_lanes = 2048;
-    rig->target.group_bytes = 1 << 17;
-    rig->target.units = 16;
-    rig->target.copies = rig->target.reuses_tiles = copies;
-    rig->target.stages_tiles = true;
-    rig->target.n_shapes = 2;
-    for (uint32_t i = 0; i < 2; i++)
-        rig->target.shapes[i] = (struct kir_fragment_shape){16, 16, 16, dtypes[i], FRIT_F32};
+static void add_shape(struct kir_target *target, uint32_t m, uint32_t n, uint32_t dtype)
+{
+    target->shapes[target->n_shapes++] = (struct kir_fragment_shape){.m = m,
+                                                                     .n = n,
+                                                                     .k = 16,
+                                                                     .dtype = dtype,
+                                                                     .sum = FRIT_F32,
+                                                                     .team = m / 2,
+                                                                     .from_blocks = m > 16};
+}
+
+/* Small teams: evaluating takes less time. */
+static void set_target(struct rig *rig, enum way way)
+{
+    struct kir_target *target = &rig->target;
+
+    target->max_lanes = 2048;
+    target->group_bytes = 1 << 18;
+    target->units = 16;
+    target->copies = target->reuses_tiles = way != PLAIN;
+    target->stages_tiles = true;
+    for (uint32_t dtype = FRIT_F16; dtype <= FRIT_BF16; dtype += FRIT_BF16 - FRIT_F16) {
+        add_shape(target, way == WIDE ? 64 : 16, way == WIDE ? 64 : 16, dtype);
+        if (way == WIDE)
+            for (uint32_t n = 192; n <= 256; n += 64)
+                add_shape(target, 64, n, dtype);
+    }
 }
 
 static void fill(struct rig *rig, uint32_t value, uint64_t seed)
@@ -72,7 +88,7 @@ static void assert_fragments(const struct rig *rig)
     assert_true(rig->module.phases[0].n_fragments > 0);
 }
 
-static void check(uint32_t dtype, const int64_t *n, int64_t batches, uint32_t turned, bool copies)
+static void check(uint32_t dtype, const int64_t *n, int64_t batches, uint32_t turned, enum way way)
 {
     const int64_t a_dims[] = {batches, n[M], n[K]}, b_dims[] = {batches, n[K], n[N]},
                   dims[] = {batches, n[M], n[N]};
@@ -80,7 +96,7 @@ static void check(uint32_t dtype, const int64_t *n, int64_t batches, uint32_t tu
     struct rig rig;
 
     rig_init(&rig);
-    set_target(&rig, copies);
+    set_target(&rig, way);
     a = operand(&rig, dtype, 3, a_dims, turned & 1);
     b = operand(&rig, dtype, 3, b_dims, turned >> 1);
     y = rig_op(&rig, FRIT_OP_matmul, 2, (struct rig_in[]){rig_value(a), rig_value(b)}, NULL, dtype,
@@ -102,23 +118,26 @@ static void test_sizes(void **state)
     (void)state;
     for (uint32_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
         for (uint32_t turned = 0; turned < 4; turned++)
-            for (uint32_t copies = 0; copies < 2; copies++)
+            for (uint32_t way = 0; way < WAYS; way++)
                 if (number++ % rig_every() == 0)
-                    check(i % 2 ? FRIT_F16 : FRIT_BF16, sizes[i], 1 + i % 2, turned, copies);
+                    check(i % 2 ? FRIT_F16 : FRIT_BF16, sizes[i], 1 + i % 2, turned, way);
 }
 
 /* Large groups, whatever the size. */
 static void test_tiles(void **state)
 {
-    static const int64_t sizes[][SIZES] = {{256, 512, 40}, {256, 128, 33}, {140, 64, 64}};
+    static const int64_t sizes[][SIZES] = {
+        {256, 512, 40}, {256, 128, 33}, {140, 64, 64}, {128, 570, 70}};
 
     (void)state;
-    for (uint32_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i += rig_every())
-        check(FRIT_BF16, sizes[i], 1, i, true);
+    for (uint32_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
+        for (uint32_t way = 0; way < WAYS; way++)
+            if ((i + way) % rig_every() == 0)
+                check(FRIT_BF16, sizes[i], 1, i, way);
 }
 
 /* relu(x @ w + bias + rest), of x or neg(x), and twice that. */
-static void around(bool copies, uint32_t form)
+static void around(enum way way, uint32_t form)
 {
     const int64_t n[SIZES] = {48, 40, 72}, x_dims[] = {n[M], n[K]}, w_dims[] = {n[K], n[N]},
                   dims[] = {n[M], n[N]};
@@ -126,7 +145,7 @@ static void around(bool copies, uint32_t form)
     struct rig rig;
 
     rig_init(&rig);
-    set_target(&rig, copies);
+    set_target(&rig, way);
     x = operand(&rig, FRIT_BF16, 2, x_dims, false);
     w = operand(&rig, FRIT_BF16, 2, w_dims, form & 1);
     bias = rig_input(&rig, FRIT_BF16, 1, dims + 1);
@@ -160,9 +179,9 @@ static void test_around(void **state)
 {
     (void)state;
     for (uint32_t form = 0; form < 4; form++)
-        for (uint32_t copies = 0; copies < 2; copies++)
-            if ((form + copies) % rig_every() == 0)
-                around(copies, form);
+        for (uint32_t way = 0; way < WAYS; way++)
+            if ((form + way) % rig_every() == 0)
+                around(way, form);
 }
 
 /* Operands that are cast to F32, which changes none: the result is of F32. */
@@ -176,7 +195,7 @@ static void test_widened(void **state)
 
     (void)state;
     rig_init(&rig);
-    set_target(&rig, true);
+    set_target(&rig, COPIES);
     a = operand(&rig, FRIT_F16, 2, a_dims, false);
     b = operand(&rig, FRIT_F16, 2, b_dims, false);
     in[0] =
@@ -202,7 +221,7 @@ static void test_special(void **state)
 
     (void)state;
     rig_init(&rig);
-    set_target(&rig, true);
+    set_target(&rig, COPIES);
     a = operand(&rig, FRIT_BF16, 2, a_dims, false);
     b = operand(&rig, FRIT_BF16, 2, b_dims, true);
     rig_set_real(&rig, a, 3 * 40 + 39, NAN);
