@@ -331,9 +331,10 @@ static void emit_sums(struct fragment_emitter *x)
 
 /* ---- results ---- */
 
-/* Sums in a tile: of each team those of `n` fragments down from `piece` on. */
+/* Sums in a tile: of each team those of `n` fragments down, at the round `round` of all. */
 struct results {
-    uint32_t tile, line, piece, n;
+    uint32_t tile, line, n;
+    uint32_t round; /* a value; KIR_NONE: there is one round */
 };
 
 /* Lines of the tile for a team. */
@@ -342,8 +343,8 @@ static uint32_t team_lines(const struct fragment_emitter *x, const struct result
     return r->n * x->f->side[DOWN];
 }
 
-/* Puts a team's sums into the tile. */
-static void store_sums(const struct fragment_emitter *x, const struct results *r)
+/* Puts a team's sums of fragments from `piece` on into the tile. */
+static void store_sums(const struct fragment_emitter *x, const struct results *r, uint32_t piece)
 {
     const struct contract_emitter *w = x->w;
     const uint32_t *side = x->f->side;
@@ -354,7 +355,7 @@ static void store_sums(const struct fragment_emitter *x, const struct results *r
     for (uint32_t i = 0; i < r->n; i++)
         for (uint32_t j = 0; j < x->pieces[ACROSS]; j++) {
             const struct kir_fragment_place place = {
-                .fragment = x->sums[r->piece + i][j], .is_tile = true, .place = r->tile};
+                .fragment = x->sums[piece + i][j], .is_tile = true, .place = r->tile};
 
             kir_emit_imm(w->m, KIR_mstore, kir_fragment_imm(&place),
                          plus(w, first, (int64_t)i * side[DOWN] * r->line + j * side[ACROSS]),
@@ -369,10 +370,10 @@ static uint32_t line_of(const struct fragment_emitter *x, const struct results *
     const uint32_t lines = team_lines(x, r);
     uint32_t team;
 
-    if (r->n == x->pieces[DOWN])
+    if (r->round == KIR_NONE)
         return row;
     team = times(w, high_part(w, row, lines), (int64_t)x->pieces[DOWN] * x->f->side[DOWN]);
-    team = plus(w, team, (int64_t)r->piece * x->f->side[DOWN]);
+    team = op2(w, KIR_add, team, times(w, r->round, lines));
     return op2(w, KIR_add, team, low_part(w, row, lines));
 }
 
@@ -400,28 +401,58 @@ static void finish_chunk(const struct fragment_emitter *x, const struct results 
     expr_release(w->e, mark);
 }
 
+/* Computes and stores the results of sums that are in the tile. */
+static void finish_tile(const struct fragment_emitter *x, const struct results *r)
+{
+    const struct contract_emitter *w = x->w;
+    const uint32_t mark = expr_mark(w->e), lines = x->f->teams[DOWN] * team_lines(x, r);
+    uint32_t i =
+        kir_for(w->m, index_const(w, 0),
+                index_const(w, (int64_t)lines * x->f->tile[ACROSS] / CHUNK), w->c->lanes / CHUNK);
+
+    finish_chunk(x, r, op2(w, KIR_add, i, x->chunk));
+    expr_release(w->e, mark);
+    kir_next(w->m, NULL, 0);
+}
+
+/* A round for each fragment down of the teams. */
+static void finish_in_rounds(const struct fragment_emitter *x, struct results *r)
+{
+    const struct contract_emitter *w = x->w;
+    const uint32_t mark = expr_mark(w->e);
+
+    r->round = kir_for(w->m, index_const(w, 0), index_const(w, x->pieces[DOWN]), 1);
+    for (uint32_t i = 0; i < x->pieces[DOWN]; i++) {
+        kir_if(w->m, op2(w, KIR_eq, r->round, index_const(w, i)));
+        store_sums(x, r, i);
+        expr_release(w->e, mark);
+        kir_end(w->m);
+    }
+    barrier(w);
+    finish_tile(x, r);
+    barrier(w);
+    expr_release(w->e, mark);
+    kir_next(w->m, NULL, 0);
+}
+
 static void emit_results(const struct fragment_emitter *x)
 {
     const struct contract_emitter *w = x->w;
     struct results r = {.line = x->f->tile[ACROSS] + CHUNK,
-                        .n = x->f->in_pieces ? 1 : x->pieces[DOWN]};
-    const uint32_t mark = expr_mark(w->e), lines = x->f->teams[DOWN] * team_lines(x, &r);
-    uint32_t i;
+                        .n = x->f->in_pieces ? 1 : x->pieces[DOWN],
+                        .round = KIR_NONE};
 
-    r.tile = kir_tile(w->m, KIR_GROUP, w->type, lines * r.line);
+    r.tile = kir_tile(w->m, KIR_GROUP, w->type, x->f->teams[DOWN] * team_lines(x, &r) * r.line);
     if (has_copies(x))
         kir_emit_imm(w->m, KIR_twait, 0, KIR_NONE, KIR_NONE, KIR_NONE);
-    for (; r.piece < x->pieces[DOWN]; r.piece += r.n) {
-        barrier(w);
-        store_sums(x, &r);
-        barrier(w);
-        i = kir_for(w->m, index_const(w, 0),
-                    index_const(w, (int64_t)lines * x->f->tile[ACROSS] / CHUNK),
-                    w->c->lanes / CHUNK);
-        finish_chunk(x, &r, op2(w, KIR_add, i, x->chunk));
-        expr_release(w->e, mark);
-        kir_next(w->m, NULL, 0);
+    barrier(w);
+    if (x->f->in_pieces) {
+        finish_in_rounds(x, &r);
+        return;
     }
+    store_sums(x, &r, 0);
+    barrier(w);
+    finish_tile(x, &r);
 }
 
 /* ---- the phase ---- */
