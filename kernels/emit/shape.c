@@ -171,6 +171,8 @@ static uint32_t choose_per_thread(const struct shape *s, const struct shape_targ
             widest = bytes_of(s, (uint32_t)inst->imm);
     }
     per_thread = widest ? least(ACCESS_BYTES / widest, PER_THREAD_MAX) : PER_THREAD_USUAL;
+    while (s->phase->per_thread && per_thread > s->phase->per_thread)
+        per_thread /= 2;
     while (per_thread > 1 && lanes / per_thread < target->least_threads)
         per_thread /= 2;
     while (lanes / per_thread > target->max_threads)

@@ -38,6 +38,8 @@ static void add_phase(XXH3_state_t *state, const struct kir_module *module,
 
         add(state, (const uint32_t[]){tile->space, tile->dtype, tile->count}, 12);
     }
+    if (phase->per_thread)
+        add(state, &phase->per_thread, sizeof(phase->per_thread));
     if (phase->n_fragments) {
         add(state, &phase->team, sizeof(phase->team));
         add(state, phase->fragments, phase->n_fragments * sizeof(*phase->fragments));

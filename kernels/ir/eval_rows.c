@@ -119,6 +119,23 @@ static float scaled(float a, float b)
     return isnan(b) ? b : (float)ldexp((double)a, (int)fminf(fmaxf(b, -400), 400));
 }
 
+static float flushed(uint32_t bits)
+{
+    return half_real_of(bits & 0x7f800000 ? bits : bits & SIGN_32);
+}
+
+/* Adds a product to an F32; all are bits of F32s. */
+static uint32_t add_product(uint32_t a, uint32_t b, uint32_t sum)
+{
+    return half_bits_of(flushed(half_bits_of(fmaf(flushed(a), flushed(b), flushed(sum)))));
+}
+
+static float dot2(uint32_t a, uint32_t b, uint32_t sum)
+{
+    sum = add_product(a & 0xffff0000, b & 0xffff0000, sum);
+    return half_real_of(add_product(a << 16, b << 16, sum));
+}
+
 static uint32_t wrapped(uint32_t a, uint64_t imm)
 {
     switch ((int64_t)imm) {

@@ -335,6 +335,8 @@ static frit_status expand_phase(struct expansion *x)
     frit_status status;
 
     kir_phase(x->out, x->phase->lanes);
+    if (!x->out->failed)
+        x->out->phases[x->out->n_phases - 1].per_thread = x->phase->per_thread;
     x->value = malloc(n * sizeof(*x->value));
     x->elements = calloc(n_fragments, sizeof(*x->elements));
     x->list = NULL;

@@ -298,6 +298,12 @@ static frit_status parse_tile(struct parser *p)
     return FRIT_OK;
 }
 
+static frit_status parse_per_thread(struct parser *p)
+{
+    TRY(want_phase(p));
+    return want_u32(p, &p->module->phases[p->module->n_phases - 1].per_thread);
+}
+
 static frit_status parse_team(struct parser *p)
 {
     TRY(want_phase(p));
@@ -581,9 +587,11 @@ static frit_status parse_line(struct parser *p)
         const char *word;
         frit_status (*parse)(struct parser *p);
     } heads[] = {
-        {"wide", parse_wide},     {"spaces", parse_spaces}, {"params", parse_params},
-        {"arg", parse_arg},       {"tile", parse_tile},     {"phase", parse_phase},
-        {"kernel", parse_kernel}, {"team", parse_team},     {"fragment", parse_fragment},
+        {"wide", parse_wide},         {"spaces", parse_spaces},
+        {"params", parse_params},     {"arg", parse_arg},
+        {"tile", parse_tile},         {"phase", parse_phase},
+        {"kernel", parse_kernel},     {"team", parse_team},
+        {"fragment", parse_fragment}, {"per_thread", parse_per_thread},
     };
 
     if (!p->module->name && !str_is(p->word, "kernel"))

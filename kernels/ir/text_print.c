@@ -154,6 +154,8 @@ static void print_phase(struct str *out, const struct kir_module *module,
                         const struct kir_phase *phase)
 {
     str_addf(out, "phase %u\n", phase->lanes);
+    if (phase->per_thread)
+        str_addf(out, "per_thread %u\n", phase->per_thread);
     for (uint32_t i = 0; i < phase->n_tiles; i++) {
         const struct kir_tile *tile = &phase->tiles[i];
 

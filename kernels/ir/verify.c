@@ -565,6 +565,8 @@ static frit_status check_phase_head(struct verify *v)
 {
     if (!is_power_of_two(v->phase->lanes) || v->phase->lanes > KIR_MAX_LANES)
         return bad(v, "%u lanes are not a power of two up to %u", v->phase->lanes, KIR_MAX_LANES);
+    if (v->phase->per_thread && !is_power_of_two(v->phase->per_thread))
+        return bad(v, "%u lanes of a thread are not a power of two", v->phase->per_thread);
     for (uint32_t i = 0; i < v->phase->n_tiles; i++) {
         const struct kir_tile *tile = &v->phase->tiles[i];
 

@@ -119,6 +119,20 @@ uint32_t kit_exp(const struct kit *kit, uint32_t x)
                    kit_f(kit, ldexp(1, -spare(kit))));
 }
 
+/* Far below, the power is any number. */
+uint32_t kit_exp_normal(const struct kit *kit, uint32_t x)
+{
+    struct reduced reduced;
+    uint32_t value, below;
+
+    if (kit->wide)
+        return kit_exp(kit, x);
+    reduced = reduce(kit, x, 1, 0);
+    value = kit_mul(kit, kit_poly(kit, poly_exp_near, reduced.r), power(kit, &reduced));
+    below = kit_lt(kit, x, kit_f(kit, -87));
+    return kit_select(kit, below, kit_f(kit, 0), value);
+}
+
 /* Uses half the scale, so that finite results do not overflow on the way.  Tiny x are returned as
  * they are, since halves of denormals lose a bit. */
 uint32_t math_expm1(struct kir_module *module, const struct kir_target *target, uint32_t x)

@@ -133,7 +133,12 @@ static void hurry_and_wait(struct module_code *code)
         (void)nanosleep(&pause, NULL);
 }
 
-static void note_spent(struct module_code *code, uint64_t ns)
+bool module_can_improve(const struct module_code *code)
+{
+    return code->compiles && !atomic_load_explicit(&code->best, memory_order_relaxed);
+}
+
+void module_spend(struct module_code *code, uint64_t ns)
 {
     uint64_t before = atomic_fetch_add_explicit(&code->spent_ns, ns, memory_order_relaxed);
 
@@ -153,8 +158,6 @@ const struct object *module_object(struct module_code *code, uint64_t ns)
         hurry_and_wait(code);
     else if (ns >= LONG_NS)
         hurry(code);
-    else
-        note_spent(code, ns);
     best = atomic_load_explicit(&code->best, memory_order_acquire);
     return best ? best : code->first;
 }

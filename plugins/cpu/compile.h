@@ -3,6 +3,7 @@
 #ifndef CPU_COMPILE_H
 #define CPU_COMPILE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <frit/host.h>
@@ -22,5 +23,9 @@ uint32_t module_generation(void *self, void *code);
 /* Machine code for a launch that takes about `ns`, of which a long one waits for its compile; NULL:
  * interpret it. */
 const struct object *module_object(struct module_code *code, uint64_t ns);
+/* Whether what runs now will be replaced by better code if much time is spent in it; how much was.
+ */
+bool module_can_improve(const struct module_code *code);
+void module_spend(struct module_code *code, uint64_t ns);
 
 #endif

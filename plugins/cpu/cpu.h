@@ -71,7 +71,7 @@ struct module_code {
     struct object *first;          /* machine code that was there at once, or NULL */
     _Atomic(struct object *) best; /* as good as it gets; NULL: not yet, or never; set once */
     atomic_uint generation;
-    atomic_uint_least64_t spent_ns; /* without it, about */
+    atomic_uint_least64_t spent_ns; /* without it */
     atomic_uint_least64_t task;     /* of the host, that makes it; 0: not known */
     bool compiles;                  /* to better code, of the module that is kept for that */
     atomic_bool spawned;            /* the task that makes better code */

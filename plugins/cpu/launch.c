@@ -9,6 +9,7 @@
 #include <assert.h>
 #include <inttypes.h>
 #include <string.h>
+#include <time.h>
 
 #include "compile.h"
 #include "cpu.h"
@@ -379,18 +380,30 @@ static frit_status fail_no_memory(const struct instance *instance, const char *n
     return plug_fail(&instance->plug, err, FRIT_NO_HOST_MEMORY, "no memory to run %s", name);
 }
 
+static uint64_t now_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
 /* One kernel of a launch; *outside: elements that were not within bounds. */
 static frit_status run_kernel(struct launcher *launcher, const frit_launch *launch,
                               const struct kernels_launch *made, uint64_t *outside, frit_err *err)
 {
     const struct instance *instance = launcher->instance;
     const struct object *object = choose_code(launch, made);
+    const bool slow = module_can_improve(made->code);
+    const uint64_t begun = slow ? now_ns() : 0;
 
     if (!grow_args(&launcher->memory, instance, made->n_spaces * made->n_args) ||
         !grow_scratch(&launcher->memory, instance, scratch_of(made->code, object)))
         return fail_no_memory(instance, made->name, err);
     set_args(&launcher->memory, launch, made);
     *outside += run_phases(launcher, launch, made, object);
+    if (slow)
+        module_spend(made->code, now_ns() - begun);
     return FRIT_OK;
 }
 

@@ -26,6 +26,21 @@ static uint32_t most_shared_bytes(const struct adapter *adapter)
 /* Of the compute capability: mma.sync for BF16, cp.async; wgmma. */
 enum { FRAGMENTS_MAJOR = 8, WIDE_MAJOR = 9, WIDE_WARPS = 4 };
 
+static void add_wide(struct kir_target *out, uint32_t dtype)
+{
+    for (uint32_t n = 64; n <= 256; n += 64) {
+        const struct kir_fragment_shape wide = {.m = 64,
+                                                .n = n,
+                                                .k = 16,
+                                                .dtype = dtype,
+                                                .sum = FRIT_F32,
+                                                .team = WIDE_WARPS * out->team,
+                                                .from_blocks = true};
+
+        out->shapes[out->n_shapes++] = wide;
+    }
+}
+
 static void add_fragments(const struct adapter *adapter, struct kir_target *out)
 {
     static const uint32_t dtypes[] = {FRIT_F16, FRIT_BF16};
@@ -33,8 +48,14 @@ static void add_fragments(const struct adapter *adapter, struct kir_target *out)
     out->team = (uint32_t)adapter->attributes[ATTRIBUTE_WARP_SIZE];
     out->copies = true;
     out->fragment_bytes = most_shared_bytes(adapter);
-    for (uint32_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++)
-        out->shapes[out->n_shapes++] = (struct kir_fragment_shape){16, 16, 16, dtypes[i], FRIT_F32};
+    for (uint32_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++) {
+        const struct kir_fragment_shape small = {
+            .m = 16, .n = 16, .k = 16, .dtype = dtypes[i], .sum = FRIT_F32};
+
+        out->shapes[out->n_shapes++] = small;
+        if (adapter->attributes[ATTRIBUTE_MAJOR] == WIDE_MAJOR)
+            add_wide(out, dtypes[i]);
+    }
 }
 
 void target_fill_text(const struct adapter *adapter, struct ctext_target *out)

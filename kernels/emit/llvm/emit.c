@@ -35,6 +35,24 @@ ll_value ll_call(struct ll *l, const char *intrinsic, ll_type *types, uint32_t n
     return BUILD(l, Call2, type, function, args, n);
 }
 
+ll_value ll_call_bits(struct ll *l, const char *intrinsic, const ll_value *given, uint32_t n)
+{
+    unsigned id = l->api->LookupIntrinsicID(intrinsic, strlen(intrinsic));
+    ll_type type = l->api->IntrinsicGetType(l->context, id, NULL, 0), of[3];
+    ll_value args[3];
+
+    assert(n <= 3);
+    l->api->GetParamTypes(type, of);
+    for (uint32_t i = 0; i < n; i++)
+        args[i] = BUILD(l, BitCast, given[i], of[i]);
+    return BUILD(l, Call2, type, l->api->GetIntrinsicDeclaration(l->code, id, NULL, 0), args, n);
+}
+
+bool ll_has_dot2(const struct ll *l)
+{
+    return l->cpu.dot2 && l->cpu.isa == LLVM_AVX512;
+}
+
 static void go_to(struct ll *l, ll_block block)
 {
     l->api->PositionBuilderAtEnd(l->builder, block);
@@ -615,9 +633,18 @@ static bool may_spill(const struct ll *l)
 
         if (op == KIR_exchange || op == KIR_shift)
             return true;
-        if (real && ll_has_row(op) && op != KIR_add && op != KIR_mul && op != KIR_fma)
+        if (real && ll_has_row(op) && op != KIR_add && op != KIR_mul && op != KIR_fma &&
+            op != KIR_dot2)
             return true;
     }
+    return false;
+}
+
+static bool has_op(const struct ll *l, uint32_t op)
+{
+    for (uint32_t at = 0; at < l->phase->n; at++)
+        if (ll_inst(l, at)->op == op)
+            return true;
     return false;
 }
 
@@ -633,6 +660,8 @@ static void begin_function(struct ll *l, const char *name)
                                 l->api->CreateEnumAttribute(l->context, nounwind, 0));
     attribute(l, "prefer-vector-width", bits[l->cpu.isa]);
     attribute(l, "min-legal-vector-width", bits[l->cpu.isa]);
+    if (ll_has_dot2(l) && has_op(l, KIR_dot2))
+        attribute(l, "target-features", "+avx512bf16");
     if (may_spill(l))
         attribute(l, "stackrealign", "");
     go_to(l, ll_new_block(l));

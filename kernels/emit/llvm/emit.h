@@ -66,6 +66,10 @@ frit_status ll_phase(struct ll *l, uint32_t phase, const char *name, frit_err *e
 ll_block ll_new_block(struct ll *l);
 ll_value ll_call(struct ll *l, const char *intrinsic, ll_type *types, uint32_t n_types,
                  ll_value *args, uint32_t n);
+/* An intrinsic without type variables, whose arguments may be of other types of as many bits. */
+ll_value ll_call_bits(struct ll *l, const char *intrinsic, const ll_value *given, uint32_t n);
+/* Whether the processor has dot2. */
+bool ll_has_dot2(const struct ll *l);
 
 static inline const struct kir_inst *ll_inst(const struct ll *l, uint32_t at)
 {

@@ -23,6 +23,7 @@ enum llvm_isa { LLVM_BASE /* x86-64-v2 */, LLVM_AVX2 /* v3 */, LLVM_AVX512 /* v4
 struct llvm_cpu {
     enum llvm_isa isa;
     bool slow_div; /* a vector's division takes as long as ten products and more */
+    bool dot2;     /* with LLVM_AVX512 it has BF16's */
 };
 
 enum llvm_level {

@@ -14,6 +14,7 @@
 
 enum {
     LINE = 64,
+    MAX_CONST = 1 << 15,
     MAX_STEP = 4, /* of elements that are loaded with all between them */
     LEAST_RUN = 4 /* lanes whose access pays for finding their address */
 };
@@ -42,6 +43,25 @@ static ll_value widened(struct ll *l, uint32_t value, ll_value number)
     if (l->phase->inst[value].type == KIR_I64)
         return number;
     return BUILD(l, SExt, number, ll_shape(l, l->types.i64));
+}
+
+/* A scalar offset, likewise.  What a small constant is added to is extended, and the constant
+ * becomes a part of the address: a sum that wraps is no offset of an access that is in bounds,
+ * since those of 32 bits lie MAX_CONST below the ends of the type at least. */
+static ll_value widened_offset(struct ll *l, uint32_t value)
+{
+    const struct kir_inst *inst = &l->phase->inst[value], *by;
+    int64_t number;
+
+    if (inst->op != KIR_add || inst->type != KIR_I32)
+        return widened(l, value, l->scalar[value]);
+    by = &l->phase->inst[inst->a[1]];
+    number = (int32_t)(uint32_t)by->imm;
+    if (by->op != KIR_const || number < -MAX_CONST || number > MAX_CONST ||
+        l->facts.of[inst->a[0]].kind == FACT_VARYING)
+        return widened(l, value, l->scalar[value]);
+    return BUILD(l, Add, widened(l, inst->a[0], l->scalar[inst->a[0]]),
+                 ll_int(l, l->types.i64, (uint64_t)number));
 }
 
 static void find_tile(struct ll *l, struct llvm_access *a)
@@ -82,7 +102,7 @@ static void find_place(struct ll *l, struct llvm_access *a)
     l->wide = false;
     a->stride = (int64_t)((uint64_t)fact->stride * a->times + a->step);
     a->kind = a->stride ? FACT_LINEAR : FACT_UNIFORM;
-    a->first = widened(l, a->index, l->scalar[a->index]);
+    a->first = widened_offset(l, a->index);
     if (a->step) {
         a->first = BUILD(l, Mul, a->first, ll_int(l, l->types.i64, a->times));
         a->first = BUILD(l, Add, a->first, BUILD(l, ZExt, l->lane0, l->types.i64));

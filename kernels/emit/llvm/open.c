@@ -143,7 +143,7 @@ bool llvm_cpu_find(struct llvm_cpu *out)
 #ifdef __x86_64__
     if (!__builtin_cpu_supports("sse4.2") || !__builtin_cpu_supports("popcnt"))
         return false;
-    *out = (struct llvm_cpu){LLVM_BASE, __builtin_cpu_is("intel")};
+    *out = (struct llvm_cpu){LLVM_BASE, __builtin_cpu_is("intel"), false};
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
         __builtin_cpu_supports("bmi2"))
         out->isa = LLVM_AVX2;
@@ -151,6 +151,7 @@ bool llvm_cpu_find(struct llvm_cpu *out)
         __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512cd"))
         out->isa = LLVM_AVX512;
+    out->dot2 = __builtin_cpu_supports("avx512bf16");
     return true;
 #else
     (void)out;

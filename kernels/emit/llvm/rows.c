@@ -111,6 +111,52 @@ static ll_value scale_row(const struct instruction_row *r)
     return ll_call(l, "llvm.x86.avx512.mask.scalef.ps.512", NULL, 0, args, 5);
 }
 
+/* ---- dot2 ---- */
+
+/* Denormals become 0. */
+static ll_value flush(struct ll *l, ll_value bits)
+{
+    ll_type i32 = l->types.of[KIR_I32];
+    ll_value size = BUILD(l, And, bits, ll_num(l, i32, 0x7f800000));
+    ll_value sign = BUILD(l, And, bits, ll_num(l, i32, 0x80000000));
+
+    return BUILD(l, Select, BUILD(l, ICmp, LL_EQ, size, ll_num(l, i32, 0)), sign, bits);
+}
+
+/* Adds a product; all are bits of F32s. */
+static ll_value add_flushed(struct ll *l, ll_value a, ll_value b, ll_value sum)
+{
+    ll_type i32 = ll_shape(l, l->types.of[KIR_I32]), f32 = ll_shape(l, l->types.of[KIR_F32]);
+    ll_value args[3] = {BUILD(l, BitCast, flush(l, a), f32), BUILD(l, BitCast, flush(l, b), f32),
+                        BUILD(l, BitCast, flush(l, sum), f32)};
+
+    return flush(l, BUILD(l, BitCast, ll_call(l, "llvm.fma", &f32, 1, args, 3), i32));
+}
+
+static ll_value dot2_by_fma(struct ll *l, ll_value a, ll_value b, ll_value c)
+{
+    ll_type word = l->types.of[KIR_I32], i32 = ll_shape(l, word);
+    ll_value half = ll_num(l, word, 16), upper = ll_num(l, word, 0xffff0000);
+
+    a = BUILD(l, BitCast, a, i32);
+    b = BUILD(l, BitCast, b, i32);
+    c = BUILD(l, BitCast, c, i32);
+    c = add_flushed(l, BUILD(l, And, a, upper), BUILD(l, And, b, upper), c);
+    c = add_flushed(l, BUILD(l, Shl, a, half), BUILD(l, Shl, b, half), c);
+    return BUILD(l, BitCast, c, ll_shape(l, l->types.of[KIR_F32]));
+}
+
+static ll_value dot2_row(const struct instruction_row *r)
+{
+    struct ll *l = r->l;
+
+    if (l->cpu.isa < LLVM_AVX2)
+        l->lacks = "fma";
+    if (!ll_has_dot2(l) || !l->wide || l->width != 16)
+        return dot2_by_fma(l, r->a, r->b, r->c);
+    return ll_call_bits(l, "llvm.x86.avx512bf16.dpbf16ps.512", (ll_value[]){r->c, r->a, r->b}, 3);
+}
+
 static ll_value neg_row(const struct instruction_row *r)
 {
     return is_real(r) ? BUILD(r->l, FNeg, r->a) : BUILD(r->l, Sub, number(r, 0), r->a);
@@ -257,23 +303,23 @@ static ll_value convert_row(const struct instruction_row *r)
 }
 
 static const row_fn rows[KIR_OPS] = {
-    [KIR_add] = add_row,       [KIR_sub] = sub_row,       [KIR_mul] = mul_row,
-    [KIR_div] = div_row,       [KIR_fma] = fma_row,       [KIR_sqrt] = sqrt_row,
-    [KIR_floor] = floor_row,   [KIR_ceil] = ceil_row,     [KIR_trunc] = trunc_row,
-    [KIR_rint] = rint_row,     [KIR_neg] = neg_row,       [KIR_abs] = abs_row,
-    [KIR_scale] = scale_row,   [KIR_sdiv] = sdiv_row,     [KIR_udiv] = udiv_row,
-    [KIR_srem] = srem_row,     [KIR_urem] = urem_row,     [KIR_mulhi] = mulhi_row,
-    [KIR_and] = and_row,       [KIR_or] = or_row,         [KIR_xor] = xor_row,
-    [KIR_not] = not_row,       [KIR_shl] = shl_row,       [KIR_shr] = shr_row,
-    [KIR_sar] = sar_row,       [KIR_smin] = smin_row,     [KIR_smax] = smax_row,
-    [KIR_umin] = umin_row,     [KIR_umax] = umax_row,     [KIR_fmin] = fmin_row,
-    [KIR_fmax] = fmax_row,     [KIR_eq] = eq_row,         [KIR_ne] = ne_row,
-    [KIR_lt] = lt_row,         [KIR_le] = le_row,         [KIR_ult] = ult_row,
-    [KIR_ule] = ule_row,       [KIR_select] = select_row, [KIR_wrap] = convert_row,
-    [KIR_round] = convert_row, [KIR_i32] = convert_row,   [KIR_i64] = convert_row,
-    [KIR_u64] = convert_row,   [KIR_u32] = convert_row,   [KIR_f32] = convert_row,
-    [KIR_f64] = convert_row,   [KIR_uf32] = convert_row,  [KIR_uf64] = convert_row,
-    [KIR_bits] = convert_row,
+    [KIR_add] = add_row,      [KIR_sub] = sub_row,       [KIR_mul] = mul_row,
+    [KIR_div] = div_row,      [KIR_fma] = fma_row,       [KIR_sqrt] = sqrt_row,
+    [KIR_floor] = floor_row,  [KIR_ceil] = ceil_row,     [KIR_trunc] = trunc_row,
+    [KIR_rint] = rint_row,    [KIR_neg] = neg_row,       [KIR_abs] = abs_row,
+    [KIR_dot2] = dot2_row,    [KIR_scale] = scale_row,   [KIR_sdiv] = sdiv_row,
+    [KIR_udiv] = udiv_row,    [KIR_srem] = srem_row,     [KIR_urem] = urem_row,
+    [KIR_mulhi] = mulhi_row,  [KIR_and] = and_row,       [KIR_or] = or_row,
+    [KIR_xor] = xor_row,      [KIR_not] = not_row,       [KIR_shl] = shl_row,
+    [KIR_shr] = shr_row,      [KIR_sar] = sar_row,       [KIR_smin] = smin_row,
+    [KIR_smax] = smax_row,    [KIR_umin] = umin_row,     [KIR_umax] = umax_row,
+    [KIR_fmin] = fmin_row,    [KIR_fmax] = fmax_row,     [KIR_eq] = eq_row,
+    [KIR_ne] = ne_row,        [KIR_lt] = lt_row,         [KIR_le] = le_row,
+    [KIR_ult] = ult_row,      [KIR_ule] = ule_row,       [KIR_select] = select_row,
+    [KIR_wrap] = convert_row, [KIR_round] = convert_row, [KIR_i32] = convert_row,
+    [KIR_i64] = convert_row,  [KIR_u64] = convert_row,   [KIR_u32] = convert_row,
+    [KIR_f32] = convert_row,  [KIR_f64] = convert_row,   [KIR_uf32] = convert_row,
+    [KIR_uf64] = convert_row, [KIR_bits] = convert_row,
 };
 
 bool ll_has_row(uint32_t op)

@@ -329,6 +329,13 @@ struct value_row {
     value_fn make;
 };
 
+static uint32_t refuse_dot2(struct emit *e, const struct kir_inst *inst, const uint32_t *v)
+{
+    (void)inst;
+    emit_refuse(e, "sums of two products of bf16");
+    return v[2];
+}
+
 enum { GLSL = 0x8000 };
 
 #define ONE(i, f, b)  \
@@ -355,6 +362,7 @@ static const struct value_row rows[KIR_OPS] = {
     [KIR_trunc] = MADE(toward_zero),
     [KIR_rint] = MADE(round_even),
     [KIR_scale] = MADE(scale),
+    [KIR_dot2] = MADE(refuse_dot2),
     [KIR_neg] = MADE(negate),
     [KIR_abs] = MADE(absolute),
     [KIR_sdiv] = MADE(sdiv),

@@ -63,6 +63,9 @@ enum { TILE_HEAD = 64 };
 /* A load of a product loop.  Its offset grows by times * *by for each that the counter does. */
 struct tile_product_load {
     struct tile_step step;
+    uint32_t
+        spread;   /* if not 0, a register that is added to the offset, which is a single element */
+    uint32_t run; /* aligned lanes that have neighbours */
     int64_t times;
     uint32_t by;    /* in scratch, as wide as the offset; KIR_NONE: 1 */
     uint32_t panel; /* where its elements are put in order if they are not so in memory, or 0 */

@@ -192,6 +192,28 @@ static bool is_line(const struct make *m, const struct product_loop *p, uint32_t
            (inst->op != KIR_load_if || (inst->a[1] < p->loop && is_fixed(m, p, inst->a[2])));
 }
 
+/* The lanes' part of an offset that is added to that of the round: the operand's number. */
+static uint32_t spread_of(const struct make *m, const struct product_loop *p, uint32_t value)
+{
+    const struct kir_inst *inst = inst_of(m, value);
+
+    for (uint32_t i = 0; inst->op == KIR_add && i < 2; i++)
+        if (inst->a[i] < p->loop && m->values[inst->a[i]].form == FORM_LANES &&
+            m->values[inst->a[1 - i]].form == FORM_ONE)
+            return i;
+    return KIR_NONE;
+}
+
+/* One element per lane, at any places, which move all together. */
+static bool is_spread(const struct make *m, const struct product_loop *p, uint32_t value)
+{
+    const struct kir_inst *inst = inst_of(m, value);
+
+    return m->values[value].form == FORM_LANES && is_load(m, p, value) &&
+           spread_of(m, p, inst->a[0]) != KIR_NONE &&
+           (inst->op != KIR_load_if || (inst->a[1] < p->loop && is_fixed(m, p, inst->a[2])));
+}
+
 static bool find_forms(const struct make *m, struct product_loop *p)
 {
     p->dots = m->values[p->down[0]].form != FORM_ONE;
@@ -199,7 +221,7 @@ static bool find_forms(const struct make *m, struct product_loop *p)
         if (!(p->dots ? is_line : is_one)(m, p, p->down[i]))
             return false;
     for (uint32_t i = 0; i < p->columns; i++)
-        if (!is_line(m, p, p->across[i]))
+        if (!is_line(m, p, p->across[i]) && (p->dots || !is_spread(m, p, p->across[i])))
             return false;
     return p->dots || p->columns == 1;
 }
@@ -236,16 +258,19 @@ static bool is_plain(const struct tile_product_load *load, size_t bytes)
     const struct tile_step *step = &load->step;
 
     return (step->in_tile || step->bytes == bytes) && step->mask == MASK_NONE &&
-           (step->n == 1 || step->imm == 1);
+           (step->n == 1 || load->run >= TILE_LEAST_LANES);
 }
 
 /* False: how its offset grows is not known. */
 static bool add_load(struct make *m, const struct product_loop *p, uint32_t load,
                      struct tile_product_load *out)
 {
+    uint32_t offset = inst_of(m, load)->a[0], spread = spread_of(m, p, offset);
     struct growth growth;
 
-    if (!growth_of(m, p, inst_of(m, load)->a[0], &growth))
+    if (spread != KIR_NONE)
+        offset = inst_of(m, offset)->a[1 - spread];
+    if (!growth_of(m, p, offset, &growth))
         return false;
     *out = (struct tile_product_load){.times = growth.times, .by = growth.by};
     return true;
@@ -260,6 +285,23 @@ static bool add_loads(struct make *m, const struct product_loop *p, struct tile_
         if (!add_load(m, p, p->across[i], &product->across[i]))
             return false;
     return true;
+}
+
+static void place_load(struct make *m, const struct product_loop *p, uint32_t load,
+                       struct tile_product_load *out)
+{
+    const struct kir_inst *offset = inst_of(m, inst_of(m, load)->a[0]);
+    uint32_t spread = spread_of(m, p, inst_of(m, load)->a[0]);
+    const struct fact *fact;
+
+    out->step = make_load_step(m, load);
+    out->run = out->step.imm == 1 ? out->step.n : 1;
+    if (spread == KIR_NONE)
+        return;
+    fact = &m->facts.of[offset->a[spread]];
+    out->run = fact->run_stride == 1 ? fact->run : 1;
+    out->spread = m->values[offset->a[spread]].reg;
+    out->step.a = m->values[offset->a[1 - spread]].one;
 }
 
 static void place_panel(struct make *m, const struct tile_product *product, size_t bytes,
@@ -290,9 +332,9 @@ static void place(struct make *m, const struct product_loop *p, struct tile_prod
     product->counter = m->values[p->loop].one;
     product->end = m->values[m->module->links[inst->a[0] + 1]].one;
     for (uint32_t i = 0; i < p->rows; i++)
-        product->down[i].step = make_load_step(m, p->down[i]);
+        place_load(m, p, p->down[i], &product->down[i]);
     for (uint32_t i = 0; i < p->columns; i++)
-        product->across[i].step = make_load_step(m, p->across[i]);
+        place_load(m, p, p->across[i], &product->across[i]);
     for (uint32_t i = 0; i < p->rows * p->columns; i++)
         product->sums[i] = m->values[p->loop + 1 + i].reg;
     place_panels(m, product, make_is_wide(product->type) ? 8 : 4);

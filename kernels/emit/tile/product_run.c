@@ -15,19 +15,37 @@ static uint64_t read(const char *at, bool wide)
     return (uint64_t)tile_read_int(at, wide);
 }
 
-/* False: not all offsets are numbers of their type. */
+/* Whether `first` and what rounds and lanes add are numbers of their type. */
+static bool fits(const struct tile_product_load *load, const struct course *at, int64_t rounds,
+                 const char *scratch)
+{
+    bool wide = load->step.wide;
+    int64_t least = wide ? INT64_MIN : INT32_MIN, most = wide ? INT64_MAX : INT32_MAX, last;
+    int64_t low = 0, high = 0;
+
+    for (uint32_t i = 0; load->spread && i < load->step.n; i++) {
+        int64_t part = tile_read_int(scratch + load->spread + (size_t)i * (wide ? 8 : 4), wide);
+
+        low = part < low ? part : low;
+        high = part > high ? part : high;
+    }
+    if (__builtin_mul_overflow(at->step, rounds - 1, &last) ||
+        __builtin_add_overflow(last, at->first, &last))
+        return false;
+    least -= low;
+    most -= high;
+    return at->first >= least && at->first <= most && last >= least && last <= most;
+}
+
 static bool find_course(const struct tile_product *product, const struct tile_product_load *load,
                         int64_t rounds, const char *scratch, struct course *out)
 {
     uint64_t by = load->by == KIR_NONE ? 1 : read(scratch + load->by, load->step.wide);
     uint64_t step = (uint64_t)load->times * by * (uint64_t)product->step;
-    int64_t last;
 
     out->first = tile_read_int(scratch + load->step.a, load->step.wide);
     out->step = load->step.wide ? (int64_t)step : (int32_t)step;
-    return !__builtin_mul_overflow(out->step, rounds - 1, &last) &&
-           !__builtin_add_overflow(last, out->first, &last) &&
-           (load->step.wide || (last >= INT32_MIN && last <= INT32_MAX));
+    return fits(load, out, rounds, scratch);
 }
 
 /* All lanes take part. */
@@ -47,8 +65,9 @@ static bool is_plain(const struct tile_product *product, const struct tile_produ
 {
     const struct tile_step *step = &load->step;
 
-    return !load->panel || (step->bytes == tile_lane_bytes(product->type) &&
-                            (step->n == 1 || step->imm == 1) && is_whole(step, scratch));
+    return !load->panel ||
+           (tile_element_bytes(step) == tile_lane_bytes(product->type) &&
+            (step->n == 1 || load->run >= TILE_LEAST_LANES) && is_whole(step, scratch));
 }
 
 static void fill_panel(const struct tile_product *product, const struct tile_product_load *load,
@@ -64,7 +83,9 @@ static void fill_panel(const struct tile_product *product, const struct tile_pro
         return;
     }
     for (size_t i = 0; i < rounds; i++)
-        tile_load_at(step, at->first + (int64_t)i * at->step, args, scratch, panel + i * bytes);
+        tile_load_at(step, at->first + (int64_t)i * at->step,
+                     load->spread ? scratch + load->spread : NULL, args, scratch,
+                     panel + i * bytes);
 }
 
 /* Rows, or columns: where their elements are, and from one round to the next. */
@@ -125,33 +146,52 @@ static int64_t rounds_of(const struct tile_product *product, const char *scratch
     return (int64_t)((end - now - 1) / (uint64_t)product->step + 1);
 }
 
+/* Runs of lanes whose elements lie together in memory, or all lanes at once. */
+static void multiply(const struct tile_product *product, const struct side *across,
+                     struct tile_products *p, void **sums, char *scratch)
+{
+    const struct tile_product_load *load = &product->across[0];
+    size_t bytes = tile_lane_bytes(product->type), lanes = load->step.n;
+    size_t run = load->spread && !across->packs ? load->run : lanes;
+    const void *elements[TILE_SUMS];
+
+    p->lanes = run;
+    p->across = across->elements;
+    for (size_t lane = 0; lane < lanes; lane += run) {
+        for (size_t i = 0; i < p->rows * p->columns; i++)
+            sums[i] = scratch + product->sums[i] + lane * bytes;
+        if (load->spread && !across->packs) {
+            const char *part = scratch + load->spread + lane * (load->step.wide ? 8 : 4);
+
+            elements[0] = (const char *)across->elements[0] +
+                          tile_read_int(part, load->step.wide) * (int64_t)bytes;
+            p->across = elements;
+        }
+        product->multiply(p);
+    }
+}
+
 bool tile_product_run(const struct tile_product *product, void *const *args, char *scratch)
 {
     struct side down = {.loads = product->down, .n = product->rows};
     struct side across = {.loads = product->across, .n = product->columns};
     int64_t rounds = rounds_of(product, scratch);
     void *sums[TILE_SUMS];
-    struct tile_products p = {.rows = product->rows,
-                              .columns = product->columns,
-                              .lanes = product->across[0].step.n,
-                              .sums = sums,
-                              .down = down.elements,
-                              .across = across.elements};
+    struct tile_products p = {
+        .rows = product->rows, .columns = product->columns, .sums = sums, .down = down.elements};
 
     if (!find_side(product, rounds, scratch, &down) ||
         !find_side(product, rounds, scratch, &across))
         return false;
     p.down_step = down.step;
     p.across_step = across.step;
-    for (uint32_t i = 0; i < product->rows * product->columns; i++)
-        sums[i] = scratch + product->sums[i];
     for (; rounds > 0; rounds -= (int64_t)p.rounds) {
         p.rounds = (size_t)rounds;
         if ((down.packs || across.packs) && p.rounds > product->depth)
             p.rounds = product->depth;
         find_elements(product, p.rounds, args, scratch, &down);
         find_elements(product, p.rounds, args, scratch, &across);
-        product->multiply(&p);
+        multiply(product, &across, &p, sums, scratch);
     }
     return true;
 }

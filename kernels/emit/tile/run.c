@@ -143,8 +143,11 @@ static void move(struct watch *watch, const struct tile_step *step, char *reg, v
 static void load(const struct tile_step *step, struct watch *watch, void *const *args,
                  struct tile_places at, char *scratch, char *out)
 {
+    char *memory = tile_memory(step, args, scratch);
     size_t first = 0;
 
+    if (step->way != TILE_LINEAR)
+        memory += at.first * (int64_t)tile_element_bytes(step);
     if (step->mask != MASK_NONE) {
         struct tile_range range = taking_part(step, scratch, &at.mask);
 
@@ -158,14 +161,14 @@ static void load(const struct tile_step *step, struct watch *watch, void *const 
         }
     }
     if (at.n)
-        move(watch, step, out + first * tile_lane_bytes(step->type),
-             tile_memory(step, args, scratch), &at);
+        move(watch, step, out + first * tile_lane_bytes(step->type), memory, &at);
 }
 
-void tile_load_at(const struct tile_step *step, int64_t first, void *const *args, char *scratch,
-                  char *out)
+void tile_load_at(const struct tile_step *step, int64_t first, const void *offsets,
+                  void *const *args, char *scratch, char *out)
 {
-    struct tile_places at = {.n = step->n, .first = first, .step = (int64_t)step->imm};
+    struct tile_places at = {
+        .n = step->n, .first = first, .step = (int64_t)step->imm, .offsets = offsets};
     struct watch watch = {NULL, 0};
 
     load(step, &watch, args, at, scratch, out);

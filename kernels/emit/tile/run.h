@@ -20,8 +20,15 @@ static inline size_t tile_lane_bytes(uint32_t type)
     return type == KIR_I64 || type == KIR_F64 ? 8 : 4;
 }
 
-/* Runs a load, its mask included, from linear places that begin at `first` and to `out`. */
-void tile_load_at(const struct tile_step *step, int64_t first, void *const *args, char *scratch,
-                  char *out);
+/* Of an element in memory. */
+static inline size_t tile_element_bytes(const struct tile_step *step)
+{
+    return step->in_tile ? tile_lane_bytes(step->type) : step->bytes;
+}
+
+/* Runs a load, its mask included, to `out`: from linear places that begin at `first`, or from
+ * `offsets` on from there. */
+void tile_load_at(const struct tile_step *step, int64_t first, const void *offsets,
+                  void *const *args, char *scratch, char *out);
 
 #endif

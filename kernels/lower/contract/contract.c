@@ -49,36 +49,6 @@ enum {
 
 /* ---- matching ---- */
 
-static void mark_operands(const struct block_op *op, bool *needed)
-{
-    for (uint32_t i = 0; i < op->n_in; i++)
-        if (op->in[i].kind == FRIT_OPERAND_TENSOR)
-            needed[op->in[i].value] = true;
-}
-
-/* Whether all that an op's operands are made of in the block may be done again and again; false
- * if out of memory too. */
-static bool made_cheaply(const struct block *block, uint32_t number, bool or_dequantized)
-{
-    bool *needed = calloc(block->n_values + 1u, sizeof(*needed)), cheap = needed != NULL;
-
-    if (needed)
-        mark_operands(&block->ops[number], needed);
-    for (uint32_t n = number; cheap && n-- > 0;) {
-        const struct block_op *op = &block->ops[n];
-
-        for (uint32_t i = 0; i < op->n_out; i++) {
-            if (op->out[i] == BLOCK_NONE || !needed[op->out[i]])
-                continue;
-            cheap = cheap &&
-                    (lower_is_cheap(op->id) || (or_dequantized && op->id == FRIT_OP_dequantize));
-            mark_operands(op, needed);
-        }
-    }
-    free(needed);
-    return cheap;
-}
-
 static bool multiplies(const struct block *block, uint32_t number)
 {
     const struct block_op *op = &block->ops[number];
@@ -96,13 +66,13 @@ static bool multiplies(const struct block *block, uint32_t number)
 
 static bool takes(const struct block *block, uint32_t number)
 {
-    return multiplies(block, number) && made_cheaply(block, number, false);
+    return multiplies(block, number) && anchor_is_cheap(block, number, false);
 }
 
 /* Weights are unpacked in the product too. */
 static bool takes_dequantized(const struct block *block, uint32_t number)
 {
-    return multiplies(block, number) && made_cheaply(block, number, true);
+    return multiplies(block, number) && anchor_is_cheap(block, number, true);
 }
 
 static bool contract_match(struct matcher *m, const struct block *block)
@@ -118,15 +88,16 @@ static bool widens(const struct block *block, const struct block_op *op)
            block->values[op->out[0]].dtype == FRIT_F32;
 }
 
-/* Views and casts that widen, then the contraction. */
+/* Views, casts that widen and packed weights, then the contraction. */
 static bool contract_match_alone(struct matcher *m, const struct block *block)
 {
     const struct anchor *anchor = m->state;
     const struct block_op *op = &block->ops[m->n_ops];
     const frit_op_info *info = frit_op_info_at(op->id);
 
-    if (anchor->found ||
-        (!contract_row_of(op->id) && !widens(block, op) && (!info || info->cls != FRIT_CLASS_VIEW)))
+    if (anchor->found || (!contract_row_of(op->id) && !widens(block, op) &&
+                          (!info || info->cls != FRIT_CLASS_VIEW) &&
+                          !(op->id == FRIT_OP_dequantize && blocks_can_be(m->target))))
         return false;
     return anchor_match(m, block, multiplies);
 }
@@ -388,6 +359,7 @@ static void choose_splits(struct contract *c, int64_t *n)
 {
     c->slices.n_splits = (uint32_t)tiles_of(c->n_k, SUM_BLOCK_CONTRACT);
     c->rounds = STREAM_ROUNDS;
+    c->down_by_line = c->turns = false; /* sums are stored by numbers of places */
     *n *= c->slices.n_splits;
 }
 
@@ -401,7 +373,8 @@ static void choose_turn(struct contract *c)
     int64_t points = contract_points(space, c->down->tag), line, tiles;
     uint32_t places;
 
-    if (dim == SPACE_DIMS || apart == SPACE_DIMS || !contract_has_vectors(c) || !c->n_k)
+    if (dim == SPACE_DIMS || apart == SPACE_DIMS || !contract_has_vectors(c) || !c->n_k ||
+        !expr_can_shift(&c->e, dim))
         return;
     line = space->extent[dim];
     places = places_for(c->n_down, line);

@@ -87,8 +87,8 @@ struct contract_pad {
     uint32_t arg;  /* argument: the copy */
 };
 
-/* Packed weights, which are side `across`; see contract_blocks.c.  LINES, or DOTS with `along_k`.
- */
+/* Packed weights, which are side `across`; see contract_blocks.c.  SLICES; LINES, or DOTS with
+ * `along_k`. */
 struct contract_blocks {
     bool used;
     bool along_k;       /* lanes lie along k; else a lane has the places of a byte's pieces */
@@ -121,7 +121,8 @@ struct contract {
     uint32_t n_down, n_across; /* places of a lane along each side; LINES: 1 across; SLICES: a power
                                   of two across */
     uint32_t rounds;           /* LINES: of k, that all lanes do before any does the next; 0: all */
-    bool down_by_line; /* LINES: a lane's places along `down` lie on one line of its last dim */
+    bool down_by_line; /* LINES: a lane's places along `down` lie on one line of its last dim, and
+                          are shifts of the first one */
     bool turns;        /* then: results are stored with lanes along `down`; see contract_turn.c */
     struct contract_pack pack; /* LINES */
     struct contract_blocks blocks;
@@ -158,6 +159,16 @@ int64_t contract_points(const struct space *space, uint32_t tag);
 /* Leaves the innermost dim of `across` to lanes, those around it to groups, if it has `line`
  * points. */
 void contract_cut_line(struct contract *c, int64_t line);
+/* Steps of k: of products, or of bytes of packed weights whose pieces lie along it. */
+static inline int64_t contract_steps(const struct contract *c)
+{
+    return c->blocks.used && c->blocks.along_k ? c->n_k / c->blocks.pieces : c->n_k;
+}
+/* Places across of a lane that are points of that side: pieces of a byte are one. */
+static inline uint32_t contract_points_across(const struct contract *c)
+{
+    return c->blocks.used && !c->blocks.along_k ? 1 : c->n_across;
+}
 /* Whether SLICES is the form: a long sum, and few places along one side. */
 bool contract_fits_slices(const struct contract *c);
 void contract_choose_slices(struct contract *c);

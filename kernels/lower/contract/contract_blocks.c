@@ -170,9 +170,22 @@ static void choose_across(struct contract *c)
         c->lanes /= 2;
 }
 
+/* On lanes that are threads: few places down, else it is not worth it. */
+static bool choose_slices(struct contract *c)
+{
+    const struct space *space = &c->e.space;
+    const uint32_t pieces = c->blocks.along_k ? 1 : c->blocks.pieces;
+
+    if (contract_points(space, c->across->tag) * pieces < contract_points(space, c->down->tag) ||
+        !contract_fits_slices(c))
+        return false;
+    contract_choose_slices(c);
+    return true;
+}
+
 bool blocks_can_be(const struct kir_target *target)
 {
-    return target && target->lanes_interleaved && !target->stages_tiles;
+    return target && (!target->lanes_interleaved || !target->stages_tiles);
 }
 
 bool blocks_choose(struct contract *c)
@@ -194,6 +207,8 @@ bool blocks_choose(struct contract *c)
     if (c->blocks.piece_dim != SPACE_DIMS)
         c->e.space.tag[c->blocks.piece_dim] = CONTRACT_PIECE;
     c->e.const_factor = c->blocks.pieces; /* steps of lanes, which memory is read with */
+    if (!c->e.s->target->lanes_interleaved)
+        return choose_slices(c);
     if (c->blocks.along_k)
         choose_along(c);
     else

@@ -24,7 +24,7 @@ void work_set_place(const struct contract_emitter *w, uint32_t side, uint32_t pl
     const struct delinearizer *points = &w->side[side]->points;
 
     if (side == DOWN && w->c->down_by_line)
-        expr_set(w->e, points->dim[points->n - 1], place);
+        expr_shift(w->e, points->dim[points->n - 1], place);
     else
         delinearize_set(points, w->e, place);
 }
@@ -140,7 +140,7 @@ static bool is_inside(const struct contract_emitter *w)
 static void sum_range(const struct contract_emitter *w, uint32_t begin, uint32_t end,
                       uint32_t *sums)
 {
-    if (w->c->blocks.used)
+    if (w->c->blocks.used && w->c->form != CONTRACT_SLICES)
         blocks_range(w, begin, end, sums);
     else if (w->c->form == CONTRACT_DOTS)
         sum_lanes(w, begin, end, sums);
@@ -358,31 +358,40 @@ uint32_t work_begin(struct contract_emitter *w, uint32_t lanes)
     return sched_wide(w->e->s, kir_emit_imm(w->m, KIR_group, 0, KIR_NONE, KIR_NONE, KIR_NONE));
 }
 
-/* Sets the dims around the lines on which places lie, of which a line has `count`; returns the
- * number of the tile on its line. */
-static uint32_t set_line_of_places(const struct contract_emitter *w, uint32_t tile, int64_t count)
+/* The group's places on the line of a tile.  The last tile of a line ends with it, and leaves the
+ * places that it shares with the one before to that. */
+static void set_places_on_line(struct contract_emitter *w, uint32_t tile)
 {
     struct delinearizer around = w->c->down->points;
-    uint32_t rest = work_part(w, &tile, tiles_of(count, w->n_places[DOWN]));
+    uint32_t n = w->n_places[DOWN], dim = around.dim[--around.n], first, last;
+    int64_t line = w->e->space.extent[dim];
 
-    around.n--;
+    first = op2(w, KIR_mul, work_part(w, &tile, tiles_of(line, n)), index_const(w, n));
     delinearize_set(&around, w->e, tile);
-    return rest;
+    w->before_line = expr_mark(w->e);
+    w->place_begin = first;
+    w->done_before = KIR_NONE;
+    if (line % n) {
+        last = sched_add_index(w->e->s, line - n);
+        w->place_begin = op2(w, KIR_smin, first, last);
+        w->done_before = op2(w, KIR_sub, first, w->place_begin);
+    }
+    expr_set(w->e, dim, w->place_begin);
+    for (uint32_t i = 0; i < n; i++) {
+        w->place[DOWN][i] = i;
+        w->ok[DOWN][i] = w->done_before == KIR_NONE
+                             ? KIR_NONE
+                             : op2(w, KIR_le, w->done_before, index_const(w, i));
+    }
 }
 
 /* The group's places from tile * n on, n of them. */
 static void set_places(struct contract_emitter *w, uint32_t side, uint32_t tile)
 {
-    const struct delinearizer *points = &w->side[side]->points;
     uint32_t n = w->n_places[side], last = KIR_NONE, end = KIR_NONE, *places = w->place[side];
-    int64_t count = points->count;
-    uint32_t first;
+    uint32_t first = op2(w, KIR_mul, tile, index_const(w, n));
+    int64_t count = w->side[side]->points.count;
 
-    if (side == DOWN && w->c->down_by_line) {
-        count = w->e->space.extent[points->dim[points->n - 1]];
-        tile = set_line_of_places(w, tile, count);
-    }
-    first = op2(w, KIR_mul, tile, index_const(w, n));
     if (count % n) {
         last = sched_add_index(w->e->s, count - 1);
         end = sched_add_index(w->e->s, count);
@@ -403,7 +412,6 @@ static void set_line(struct contract_emitter *w, uint32_t tile)
     const struct delinearizer *points = &w->side[ACROSS]->points;
     uint32_t place;
 
-    w->before_line = expr_mark(w->e);
     w->line_begin = op2(w, KIR_mul, tile, index_const(w, w->c->lanes));
     place = op2(w, KIR_add, w->line_begin, w->lane);
     if (points->count % w->c->lanes)
@@ -420,7 +428,10 @@ static void set_group(struct contract_emitter *w, uint32_t down, uint32_t across
         tile_begin(w, down, across);
         return;
     }
-    set_places(w, DOWN, down);
+    if (w->c->down_by_line)
+        set_places_on_line(w, down);
+    else
+        set_places(w, DOWN, down);
     if (w->c->form == CONTRACT_SLICES) {
         slices_begin(w, down, across);
         return;
@@ -452,7 +463,7 @@ uint32_t contract_width(const struct contract *c)
 {
     return c->form == CONTRACT_TILES       ? c->n_across * CONTRACT_EDGE
            : c->form == CONTRACT_FRAGMENTS ? c->fragments.tile[ACROSS]
-           : c->form == CONTRACT_SLICES    ? c->n_across * c->slices.wide
+           : c->form == CONTRACT_SLICES    ? contract_points_across(c) * c->slices.wide
            : c->form == CONTRACT_DOTS      ? c->n_across
                                            : c->lanes;
 }
@@ -496,7 +507,7 @@ static void begin_k(struct contract_emitter *w)
 {
     struct delinearizer *k = &w->c->k;
 
-    if (w->c->form == CONTRACT_TILES) {
+    if (w->c->form == CONTRACT_TILES || (w->c->blocks.used && w->c->form == CONTRACT_SLICES)) {
         delinearize_phase(k, w->e);
         return;
     }

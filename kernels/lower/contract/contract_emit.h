@@ -18,12 +18,15 @@ struct contract_emitter {
     uint32_t n;         /* sums */
     uint32_t panel;     /* packed: the lane's first element there */
     struct contract_side *side[2];
-    uint32_t n_places[2]; /* of a lane, or of the group where lanes lie along k */
-    uint32_t place[2][CONTRACT_SUMS];
-    uint32_t ok[2][CONTRACT_SUMS]; /* KIR_B: the place is not beyond the end; KIR_NONE: surely */
+    uint32_t n_places[2];             /* of a lane, or of the group where lanes lie along k */
+    uint32_t place[2][CONTRACT_SUMS]; /* down_by_line: shifts, else values */
+    uint32_t ok[2][CONTRACT_SUMS];    /* KIR_B: the place is not beyond the end; KIR_NONE: surely */
     /* LINES. */
-    uint32_t line_begin;  /* the group's first place across */
-    uint32_t before_line; /* mark: places across are not set */
+    uint32_t line_begin; /* the group's first place across */
+    /* down_by_line. */
+    uint32_t place_begin; /* the first place on its line */
+    uint32_t done_before; /* so many of the first places belong to the tile before; KIR_NONE: 0 */
+    uint32_t before_line; /* mark: the places are not set, nor those across */
     /* TILES, FRAGMENTS. */
     uint32_t tile[2];   /* numbers */
     uint32_t corner[2]; /* first places of the group */

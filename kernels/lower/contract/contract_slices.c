@@ -30,8 +30,8 @@ bool contract_fits_slices(const struct contract *c)
     uint32_t k = contract_last_dim(space, CONTRACT_K);
     int64_t m = contract_points(space, CONTRACT_M), n = contract_points(space, CONTRACT_N);
 
-    return !c->e.s->target->lanes_interleaved && c->n_k >= LEAST_K && space->extent[k] == c->n_k &&
-           (m < n ? m : n) <= FEW_PLACES;
+    return !c->e.s->target->lanes_interleaved && c->n_k >= LEAST_K &&
+           (c->blocks.used || space->extent[k] == c->n_k) && (m < n ? m : n) <= FEW_PLACES;
 }
 
 /* ---- layouts ---- */
@@ -96,7 +96,8 @@ static int64_t groups_of(const struct contract *c)
 
     return contract_points(space, CONTRACT_BOTH) *
            tiles_of(contract_points(space, c->down->tag), c->n_down) *
-           tiles_of(contract_points(space, c->across->tag), c->slices.wide * c->n_across);
+           tiles_of(contract_points(space, c->across->tag),
+                    c->slices.wide * contract_points_across(c));
 }
 
 /* Neighbours along `across`: as wide as leaves enough groups, and no narrower than memory is. */
@@ -109,19 +110,19 @@ static void choose_across(struct contract *c)
 
     line = c->e.space.extent[contract_last_dim(&c->e.space, c->across->tag)];
     contract_cut_line(c, line);
+    c->n_across = c->blocks.used ? c->blocks.pieces : 1;
     c->n_down = even_places(contract_points(&c->e.space, c->down->tag),
-                            sums < CONTRACT_SUMS ? sums : CONTRACT_SUMS);
-    c->n_across = 1;
+                            (sums < CONTRACT_SUMS ? sums : CONTRACT_SUMS) / c->n_across);
     slices->wide = most;
     while (slices->wide > 1 && slices->wide / 2 >= line)
         slices->wide /= 2;
     while (groups_of(c) < WANTED_GROUPS && slices->wide * bytes > SECTOR_BYTES)
         slices->wide /= 2;
     slices->deep = most / slices->wide;
-    while (slices->deep > 1 && c->n_k / slices->deep < LEAST_STEPS)
+    while (slices->deep > 1 && contract_steps(c) / slices->deep < LEAST_STEPS)
         slices->deep /= 2;
     slices->steps = c->n_down <= 2 ? 8 : c->n_down <= 8 ? 4 : 2;
-    slices->loads_ahead = c->n_down <= AHEAD_DOWN;
+    slices->loads_ahead = c->n_down <= AHEAD_DOWN && !c->blocks.used;
 }
 
 /* Neighbours along k: those that exchange values at little cost, more where groups are few. */
@@ -136,17 +137,17 @@ static void choose_along(struct contract *c)
     while (c->n_across > 1 && c->n_down * c->n_across > CONTRACT_SUMS)
         c->n_across /= 2;
     slices->deep = near < most ? near : most;
-    while (slices->deep > 1 && c->n_k / slices->deep < FEWEST_STEPS)
+    while (slices->deep > 1 && contract_steps(c) / slices->deep < FEWEST_STEPS)
         slices->deep /= 2;
     slices->wide = most / slices->deep;
     while (c->n_across > 2 && groups_of(c) < WANTED_GROUPS)
         c->n_across /= 2;
     while (slices->wide > 1 && groups_of(c) < WANTED_GROUPS &&
-           c->n_k / slices->deep >= 2 * FEWEST_STEPS) {
+           contract_steps(c) / slices->deep >= 2 * FEWEST_STEPS) {
         slices->wide /= 2;
         slices->deep *= 2;
     }
-    slices->loads_ahead = true;
+    slices->loads_ahead = !c->blocks.used;
     slices->steps = LOADS / (c->n_down + c->n_across);
     if (slices->steps < 2)
         slices->steps = 2;
@@ -155,7 +156,7 @@ static void choose_along(struct contract *c)
 /* Steps that divide those of a lane, where about as many do. */
 static void fit_steps(const struct contract *c, struct contract_slices *slices)
 {
-    int64_t rounds = c->n_k / slices->deep;
+    int64_t rounds = contract_steps(c) / slices->deep;
 
     for (uint32_t steps = slices->steps; 2 * steps >= slices->steps && steps > 0; steps--)
         if (rounds % steps == 0) {
@@ -172,7 +173,10 @@ void contract_choose_slices(struct contract *c)
     int64_t groups;
 
     c->form = CONTRACT_SLICES;
-    choose_sides(c);
+    if (c->blocks.used)
+        slices->along_k = c->blocks.along_k;
+    else
+        choose_sides(c);
     if (slices->along_k)
         choose_along(c);
     else
@@ -181,7 +185,7 @@ void contract_choose_slices(struct contract *c)
     c->lanes = slices->wide * slices->deep;
     groups = groups_of(c);
     slices->n_splits = 1;
-    while (groups * slices->n_splits < SPLIT_GROUPS &&
-           c->n_k / (2 * slices->n_splits) >= (int64_t)SPLIT_STEPS * slices->deep)
+    while (!c->blocks.used && groups * slices->n_splits < SPLIT_GROUPS &&
+           contract_steps(c) / (2 * slices->n_splits) >= (int64_t)SPLIT_STEPS * slices->deep)
         slices->n_splits *= 2;
 }

@@ -15,9 +15,10 @@
 #include <assert.h>
 #include <string.h>
 
+#include "lower/contract/contract_blocks.h"
 #include "lower/contract/contract_emit.h"
 
-enum { MAX_STEPS = 16, MAX_CARRIED = 64, JOIN_LANES = 256 };
+enum { MAX_STEPS = 32 /* times pieces of a byte */, MAX_CARRIED = 64, JOIN_LANES = 256 };
 
 /* ---- the grid of lanes ---- */
 
@@ -55,7 +56,7 @@ void slices_begin(struct contract_emitter *w, uint32_t down, uint32_t across)
 {
     const struct contract_slices *slices = &w->c->slices;
     const struct delinearizer *points = &w->side[ACROSS]->points;
-    uint32_t width = slices->wide * w->c->n_across, *places = w->place[ACROSS];
+    uint32_t width = slices->wide * contract_points_across(w->c), *places = w->place[ACROSS];
     uint32_t fast = slices->along_k ? slices->deep : slices->wide;
     uint32_t low = low_part(w, w->lane, fast), high = high_part(w, w->lane, fast);
 
@@ -67,7 +68,8 @@ void slices_begin(struct contract_emitter *w, uint32_t down, uint32_t across)
         if (points->count % slices->wide)
             w->mask = op2(w, KIR_lt, w->at[ACROSS], sched_add_index(w->e->s, points->count));
         delinearize_set(points, w->e, w->at[ACROSS]);
-        places[0] = KIR_NONE;
+        for (uint32_t j = 0; j < w->c->n_across; j++)
+            places[j] = KIR_NONE;
         return;
     }
     for (uint32_t j = 0; j < w->c->n_across; j++) { /* places beyond it are read at the last one */
@@ -91,8 +93,12 @@ static void load_step(const struct contract_emitter *w, uint32_t inside, struct 
         uint32_t mask = side == ACROSS ? both_of(w, inside, w->mask) : inside;
 
         for (uint32_t i = 0; i < w->n_places[side]; i++) {
-            uint32_t element = work_element(w, side, w->place[side][i], mask);
+            uint32_t mark = expr_mark(w->e), element;
 
+            if (side == ACROSS && w->c->blocks.used)
+                blocks_set_place(w, i);
+            element = work_element(w, side, w->place[side][i], mask);
+            expr_release(w->e, mark);
             if (inside != KIR_NONE)
                 element = kir_emit(w->m, KIR_select, element, zero(w), inside);
             out->of[side][i] = element;
@@ -109,6 +115,12 @@ static void multiply(const struct contract_emitter *w, const struct elements *el
         sums[i] = add_product(w, sums[i], elements->of[DOWN][i / n], elements->of[ACROSS][i % n]);
 }
 
+/* Products of a step: of the pieces of a byte along k. */
+static uint32_t products_of(const struct contract_emitter *w)
+{
+    return w->c->blocks.used && w->c->blocks.along_k ? w->c->blocks.pieces : 1;
+}
+
 /* The elements of `steps` steps from the lane's k `first` on; `ends`: the last may be beyond that
  * of k. */
 static void load_steps(const struct contract_emitter *w, uint32_t first, uint32_t steps, bool ends,
@@ -116,9 +128,17 @@ static void load_steps(const struct contract_emitter *w, uint32_t first, uint32_
 {
     for (uint32_t s = 0; s < steps; s++) {
         uint32_t mark = expr_mark(w->e), k = plus(w, first, (int64_t)s * w->c->slices.deep);
+        uint32_t inside = ends ? op2(w, KIR_lt, k, w->k_end) : KIR_NONE, n = products_of(w);
 
-        expr_set(w->e, w->c->k.dim[0], k);
-        load_step(w, ends ? op2(w, KIR_lt, k, w->k_end) : KIR_NONE, &out[s]);
+        if (w->c->blocks.used)
+            delinearize_set(&w->c->k, w->e, k);
+        else
+            expr_set(w->e, w->c->k.dim[0], k);
+        for (uint32_t p = 0; p < n; p++) {
+            if (n > 1)
+                expr_set(w->e, w->c->blocks.piece_dim, index_const(w, p));
+            load_step(w, inside, &out[s * n + p]);
+        }
         expr_release(w->e, mark);
     }
 }
@@ -133,7 +153,7 @@ static void sum_steps(const struct contract_emitter *w, uint32_t begin, uint32_t
     for (uint32_t i = 0; i < w->n; i++)
         next[i] = sums[i];
     load_steps(w, op2(w, KIR_add, k, w->slice), steps, ends, elements);
-    for (uint32_t s = 0; s < steps; s++)
+    for (uint32_t s = 0; s < steps * products_of(w); s++)
         multiply(w, &elements[s], next);
     kir_next(w->m, next, w->n);
 }
@@ -193,7 +213,8 @@ void slices_sum(const struct contract_emitter *w, uint32_t begin, uint32_t end, 
 static void sum_lanes(struct contract_emitter *w, uint32_t *sums)
 {
     const struct contract_slices *slices = &w->c->slices;
-    int64_t step = (int64_t)slices->steps * slices->deep, full_n = w->c->n_k / step * step;
+    int64_t step = (int64_t)slices->steps * slices->deep,
+            full_n = contract_steps(w->c) / step * step;
     int64_t part = tiles_of(full_n / step, slices->n_splits) * step;
     int64_t block = SUM_BLOCK_CONTRACT / slices->steps * step;
     uint32_t begin = index_const(w, 0), full, end, rest;
@@ -209,13 +230,13 @@ static void sum_lanes(struct contract_emitter *w, uint32_t *sums)
         end = op2(w, KIR_smin, op2(w, KIR_add, begin, sched_add_index(w->e->s, part)), full);
     }
     work_range(w, begin, end, part > block, block, sums);
-    if (full_n == w->c->n_k)
+    if (full_n == contract_steps(w->c))
         return;
     rest = w->k_end;
     if (w->split != KIR_NONE)
         rest = kir_emit(w->m, KIR_select, rest, full,
                         op2(w, KIR_eq, w->split, index_const(w, slices->n_splits - 1)));
-    sum_steps(w, full, rest, 1, w->c->n_k % slices->deep != 0, sums);
+    sum_steps(w, full, rest, 1, contract_steps(w->c) % slices->deep != 0, sums);
 }
 
 /* ---- sums of the group ---- */
@@ -301,11 +322,15 @@ static void store_at(const struct contract_emitter *w, uint32_t number, uint32_t
     uint32_t mark = expr_mark(w->e), n = w->c->n_across, places[2], sizes[2];
 
     sizes[DOWN] = w->c->n_down;
-    sizes[ACROSS] = n * w->c->slices.wide;
+    sizes[ACROSS] = contract_points_across(w->c) * w->c->slices.wide;
     places[DOWN] = op2(w, KIR_add, w->corner[DOWN], high_part(w, number, n));
-    places[ACROSS] =
-        op2(w, KIR_add, w->at[ACROSS],
-            op2(w, KIR_mul, low_part(w, number, n), index_const(w, w->c->slices.wide)));
+    places[ACROSS] = w->at[ACROSS];
+    if (contract_points_across(w->c) == n)
+        places[ACROSS] =
+            op2(w, KIR_add, places[ACROSS],
+                op2(w, KIR_mul, low_part(w, number, n), index_const(w, w->c->slices.wide)));
+    else
+        expr_set(w->e, w->c->blocks.piece_dim, low_part(w, number, n));
     if (w->n & (w->n - 1))
         mask = both_of(w, mask, op2(w, KIR_lt, number, index_const(w, w->n)));
     for (uint32_t side = DOWN; side <= ACROSS; side++) {
@@ -365,7 +390,7 @@ void slices_emit(struct contract_emitter *w)
     uint32_t sums[CONTRACT_SUMS];
     struct held held;
 
-    w->k_end = sched_add_index(w->e->s, w->c->n_k);
+    w->k_end = sched_add_index(w->e->s, contract_steps(w->c));
     if (w->split != KIR_NONE)
         slices_reserve(w);
     sum_lanes(w, sums);

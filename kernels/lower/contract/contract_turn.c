@@ -61,15 +61,13 @@ static uint32_t both(const struct contract_emitter *w, uint32_t a, uint32_t b)
 static uint32_t set_place(const struct contract_emitter *w)
 {
     const struct delinearizer *points = &w->c->down->points;
-    uint32_t n = w->n_places[DOWN], at = low_bits(w, SIDE), mask = KIR_NONE, place;
-    int64_t line = w->e->space.extent[points->dim[points->n - 1]];
+    uint32_t n = w->n_places[DOWN], at = low_bits(w, SIDE), mask = KIR_NONE;
 
-    place = op2(w, KIR_add, w->place[DOWN][0], at);
-    work_set_place(w, DOWN, place);
+    expr_set(w->e, points->dim[points->n - 1], op2(w, KIR_add, w->place_begin, at));
     if (n < SIDE)
         mask = op2(w, KIR_lt, at, index_const(w, n));
-    if (line % n)
-        mask = both(w, mask, op2(w, KIR_lt, place, sched_add_index(w->e->s, line)));
+    if (w->done_before != KIR_NONE)
+        mask = both(w, mask, op2(w, KIR_le, w->done_before, at));
     return mask;
 }
 

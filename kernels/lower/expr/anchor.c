@@ -105,6 +105,34 @@ bool anchor_reads_args(const struct block *block, uint32_t op)
     return true;
 }
 
+static void mark_operands(const struct block_op *op, bool *needed)
+{
+    for (uint32_t i = 0; i < op->n_in; i++)
+        if (op->in[i].kind == FRIT_OPERAND_TENSOR)
+            needed[op->in[i].value] = true;
+}
+
+bool anchor_is_cheap(const struct block *block, uint32_t number, bool or_dequantized)
+{
+    bool *needed = calloc(block->n_values + 1u, sizeof(*needed)), cheap = needed != NULL;
+
+    if (needed)
+        mark_operands(&block->ops[number], needed);
+    for (uint32_t n = number; cheap && n-- > 0;) {
+        const struct block_op *op = &block->ops[n];
+
+        for (uint32_t i = 0; i < op->n_out; i++) {
+            if (op->out[i] == BLOCK_NONE || !needed[op->out[i]])
+                continue;
+            cheap = cheap &&
+                    (lower_is_cheap(op->id) || (or_dequantized && op->id == FRIT_OP_dequantize));
+            mark_operands(op, needed);
+        }
+    }
+    free(needed);
+    return cheap;
+}
+
 /* ---- lineages ---- */
 
 /* Whether y has the dims of x, apart from leading ones of extent 1. */

@@ -19,6 +19,9 @@ typedef bool (*anchor_fn)(const struct block *block, uint32_t op);
 /* Whether all operands are arguments or views of arguments, so that reading an element twice
  * computes nothing twice. */
 bool anchor_reads_args(const struct block *block, uint32_t op);
+/* Whether all that the operands are made of in the block may be done again and again, to which
+ * dequantizing may belong; false if out of memory too. */
+bool anchor_is_cheap(const struct block *block, uint32_t op, bool or_dequantized);
 
 struct anchor {
     uint32_t n_ops; /* matched: a prefix of the block's ops */

@@ -30,6 +30,8 @@
 #include "lower/sched.h"
 #include "lower/space/space.h"
 
+enum { EXPR_MAX_SHIFT = 64 };
+
 enum expr_kind { EXPR_LOAD, EXPR_OP, EXPR_JOIN, EXPR_EXTERNAL, EXPR_GUARD };
 
 /* The value of a GUARD where its operand has no element. */
@@ -136,6 +138,12 @@ uint64_t expr_alias(const struct expr *e, uint32_t output);
 void expr_phase(struct expr *e);
 /* Sets the value of a dim of the space. */
 void expr_set(struct expr *e, uint32_t dim, uint32_t value);
+/* Whether nothing but offsets depends on a dim. */
+bool expr_can_shift(const struct expr *e, uint32_t dim);
+/* Makes the coordinate of a dim, which is set and can be shifted, larger by a number below
+ * EXPR_MAX_SHIFT than its value; undone by expr_release.  Offsets are those at the value plus a
+ * constant, so that accesses share an address. */
+void expr_shift(struct expr *e, uint32_t dim, uint32_t by);
 /* Sets the row-major number of the point, which is reused as the offset of contiguous arguments. */
 void expr_set_number(struct expr *e, uint32_t value);
 /* Masks later loads and stores with this B; KIR_NONE: no mask. */

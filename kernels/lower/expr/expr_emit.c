@@ -15,6 +15,8 @@
 #include "lower/rows/packed.h"
 #include "lower/rows/rows.h"
 
+enum { MAX_CONST_FACTOR = 4 }; /* such factors of a shifted dim make modules of their own */
+
 /* ---- slots ---- */
 
 static void set_slot(struct expr *e, uint32_t *slot, uint32_t value)
@@ -47,6 +49,25 @@ void expr_release(struct expr *e, uint32_t mark)
 void expr_set(struct expr *e, uint32_t dim, uint32_t value)
 {
     set_slot(e, &e->emit->dim[dim], value);
+}
+
+bool expr_can_shift(const struct expr *e, uint32_t dim)
+{
+    for (uint32_t i = 0; i < e->space.n_leaves; i++)
+        if (e->space.leaf[i].of.k[dim])
+            return false;
+    for (uint32_t i = 0; i < e->n_nodes; i++)
+        for (uint32_t k = 0; k < e->nodes[i].n_within; k++)
+            if (e->nodes[i].within[k].at.k[dim])
+                return false;
+    return true;
+}
+
+void expr_shift(struct expr *e, uint32_t dim, uint32_t by)
+{
+    assert(by < EXPR_MAX_SHIFT);
+    set_slot(e, &e->emit->shift_dim, dim);
+    set_slot(e, &e->emit->shift, by);
 }
 
 void expr_set_number(struct expr *e, uint32_t value)
@@ -215,6 +236,7 @@ void expr_phase(struct expr *e)
 
     emit->n_log = 0;
     emit->mask = KIR_NONE;
+    emit->shift = 0;
     memset(emit->dim, 0xff, sizeof(emit->dim));
     memset(emit->value, 0xff, e->n_nodes * sizeof(*emit->value));
     memset(emit->scalar, 0xff, block->n_scalars * sizeof(*emit->scalar));
@@ -281,12 +303,30 @@ static void add_ready_terms(struct expr *e, struct index *index)
     }
 }
 
+/* What the shift adds to an index: a constant of the module where the factor is small. */
+static uint32_t shifted(struct expr *e, const struct index *index)
+{
+    const struct expr_emitter *emit = e->emit;
+    enum kir_type type = kir_index_type(e->s->module);
+    int64_t k = index->at.k[emit->shift_dim];
+    uint32_t by;
+
+    if (k >= -MAX_CONST_FACTOR && k <= MAX_CONST_FACTOR)
+        by = kir_const_i(e->s->module, type, k * emit->shift);
+    else
+        by = kir_binary(e->s->module, KIR_mul, index->k[emit->shift_dim],
+                        kir_const_i(e->s->module, type, emit->shift));
+    return kir_binary(e->s->module, KIR_add, index->value, by);
+}
+
 static uint32_t index_value(struct expr *e, uint32_t number)
 {
     struct index *index = &e->emit->indices[number];
 
     add_ready_terms(e, index);
-    return index->value;
+    if (!e->emit->shift || index->value == KIR_NONE || !index->at.k[e->emit->shift_dim])
+        return index->value;
+    return shifted(e, index);
 }
 
 /* KIR_B: check number `number` holds; KIR_NONE while it depends on a dim that is not set. */

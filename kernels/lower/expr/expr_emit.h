@@ -45,6 +45,7 @@ struct expr_emitter {
     uint32_t *fill;        /* per node: of a GUARD */
     uint32_t *scalar;      /* per scalar of the block */
     uint32_t dim[SPACE_DIMS];
+    uint32_t shift_dim, shift; /* numbers: see expr_shift */
     struct leaf leaf[SPACE_LEAVES];
     uint32_t mask;
     bool hoisting;       /* expr_hoist runs: emits no loads, since masks are not set yet */

@@ -15,6 +15,8 @@ import time
 
 import torch
 
+import transformer_torch
+
 
 def norm(x, w, b):
     return torch.nn.functional.layer_norm(x, (x.shape[1],), w, b, 1e-5)
@@ -56,6 +58,22 @@ def conv(x, w, b):
     return torch.relu(torch.nn.functional.conv2d(x, w, b, padding=1))
 
 
+def attention(dims, causal, *dtype):
+    batch, heads, tokens, width = dims
+    return (4.0 * batch * heads * tokens**2 * width / (2 if causal else 1), [dims] * 3,
+            lambda q, k, v: torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=causal), *dtype)
+
+
+# name: layers, dim, heads, batch, tokens, dtype
+TRANSFORMERS = {
+    "transformer-256": (4, 256, 4, 1, 128, "f32"),
+    "transformer-256-1": (4, 256, 4, 1, 1, "f32"),
+    "transformer-768": (12, 768, 12, 1, 128, "f32"),
+    "transformer-768-1": (12, 768, 12, 1, 1, "f32"),
+    "transformer-bf16": (4, 768, 12, 8, 1024, "bf16"),
+}
+
+
 def cube(n):
     return 2.0 * n**3, [(n, n), (n, n)], torch.matmul
 
@@ -85,12 +103,18 @@ PRODUCTS = {
     "matmul-512": cube(512),
     "matmul-1024": cube(1024),
     "matmul-2048": cube(2048),
+    "matmul-bf16": (*cube(1024), torch.bfloat16),
+    "matmul-tall": (2.0 * 4096 * 256**2, [(4096, 256), (256, 256)], torch.matmul),
+    "attention": attention((1, 12, 512, 64), False),
+    "attention-causal": attention((1, 12, 512, 64), True),
+    "attention-bf16": attention((8, 16, 2048, 64), True, torch.bfloat16),
     "matmul-turned": (2.0 * 1024**3, [(1024, 1024)] * 2, lambda a, b: a @ b.t()),
     "gemv": (2.0 * 4096**2, [(4096, 4096), (4096, 1)], torch.matmul),
     "skinny-8": (16.0 * 4096**2, [(8, 4096), (4096, 4096)], torch.matmul),
     "skinny-8-turned": (16.0 * 4096**2, [(8, 4096), (4096, 4096)], lambda a, b: a @ b.t()),
     "skinny-8-bf16": (16.0 * 4096**2, [(8, 4096), (4096, 4096)], torch.matmul, torch.bfloat16),
     "skinny-1": (2.0 * 4096**2, [(1, 4096), (4096, 4096)], torch.matmul),
+    "skinny-1-turned": (2.0 * 4096**2, [(1, 4096), (4096, 4096)], lambda a, b: a @ b.t()),
     "skinny-32": (64.0 * 4096**2, [(32, 4096), (4096, 4096)], torch.matmul),
     "q4-1": q4(1),
     "q4-1-turned": q4(1),
@@ -156,7 +180,8 @@ def report(device, name, work, call, run, rounds):
 def main():
     device, rows, columns = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
     rounds = int(sys.argv[4]) if len(sys.argv) > 4 else 9
-    wanted = sys.argv[5:] or [*ROWS, *PRODUCTS]
+    huge = {"attention-bf16", "transformer-bf16"} if device == "cpu" else set()
+    wanted = sys.argv[5:] or [name for name in (*ROWS, *TRANSFORMERS, *PRODUCTS) if name not in huge]
     torch.backends.cuda.matmul.allow_tf32 = False
     torch.backends.cudnn.allow_tf32 = False
     data = Data(device, rows, columns)
@@ -164,6 +189,11 @@ def main():
         if name in ROWS:
             matrices, run = ROWS[name]
             report(device, name, matrices * rows * columns * 4, lambda run, data=data: lambda: run(data), run, rounds)
+        elif name in TRANSFORMERS:
+            layers, dim, heads, batch, tokens, dtype = TRANSFORMERS[name]
+            flops = layers * batch * tokens * (24.0 * dim**2 + 2.0 * dim * tokens)
+            model = transformer_torch.Model(device, layers, dim, heads, batch, tokens, dtype)
+            report(device, name, flops, lambda run: run, model.step, rounds)
         elif name in PRODUCTS:
             operations, dims, run, *dtype = PRODUCTS[name]
             if callable(dims):

@@ -102,4 +102,5 @@ def main():
                 measure(mode, model.step, steps)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -11,7 +11,7 @@
 #ifdef FAKE_HIP
 #define IMAGE_ARCH "gfx90a:sramecc+:xnack-"
 #else
-#define IMAGE_ARCH "sm_90"
+#define IMAGE_ARCH "sm_90a"
 #endif
 
 struct image {

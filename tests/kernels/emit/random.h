@@ -18,7 +18,7 @@ enum { RANDOM_ARGS = 8, RANDOM_WORDS = 8, RANDOM_PHASES = 2 };
 /* What a target has; all zero: nothing beyond F32, I32 and memory of 32-bit elements. */
 struct random_target {
     uint32_t max_lanes; /* 0: 256 */
-    bool f64, i64, fma, scale;
+    bool f64, i64, fma, scale, dot2;
     bool exact;    /* div and sqrt are correctly rounded, denormals are kept */
     bool small;    /* memory of 8 and 16 bits */
     bool atomic;   /* of I32 */

@@ -54,6 +54,7 @@ static bool is_elementwise(const struct gen *g, uint32_t op)
     if (info->result == KIR_RESULT_TYPE && !(g->types & 1u << info->type))
         return false;
     return !((op == KIR_fma && !g->target->fma) || (op == KIR_scale && !g->target->scale) ||
+             (op == KIR_dot2 && !g->target->dot2) ||
              ((op == KIR_div || op == KIR_sqrt) && !g->target->exact) ||
              (op == KIR_round && !g->target->small));
 }
@@ -120,6 +121,10 @@ static void emit_elementwise(struct gen *g)
         operand[k] = gen_pick(g, info->operands[k] == 'b' ? KIR_B : type);
     if (op == KIR_shl || op == KIR_shr || op == KIR_sar)
         operand[1] = op2(g, KIR_and, operand[1], gen_const(g, type, type == KIR_I32 ? 31 : 63));
+    if (op == KIR_dot2) /* what is no number has any bits */
+        for (uint32_t k = 0; k < 2; k++)
+            operand[k] = kir_emit(g->module, KIR_select, operand[k], gen_const(g, type, 0),
+                                  op2(g, KIR_eq, operand[k], operand[k]));
     if (op == KIR_scale) /* by whole numbers */
         operand[1] = within(g, op1(g, KIR_rint, operand[1]), 300);
     if (op == KIR_wrap)

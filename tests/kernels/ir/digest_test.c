@@ -77,6 +77,7 @@ static void test_different(void **state)
     CHANGED(m.args[1].access = KIR_READ);
     CHANGED(kir_phase(&m, 4));
     CHANGED(m.phases[0].lanes = 8);
+    CHANGED(m.phases[0].per_thread = 1);
     CHANGED(kir_tile(&m, KIR_LANE, KIR_F32, 4));
     CHANGED(m.phases[0].tiles[0].count = 5);
     CHANGED(m.phases[0].tiles[0].space = KIR_LANE);

@@ -101,6 +101,11 @@ static void check_arithmetic(bool seen[KIR_OPS][KIR_TYPES])
         ROW(scale, F32, F(0x1p-149f), F(276), 0, F(0x1p127f)),
         ROW(scale, F32, F(-1), F(128), 0, F(-INFINITY)),
         ROW(scale, F32, F(1), F(NAN), 0, F(NAN)),
+        /* 2 * 3 + 1 * 5 + 1; the second product first: 2^24 + 1 is 2^24, then 2 more. */
+        ROW(dot2, F32, 0x3f804000, 0x40a04040, F(1), F(12)),
+        ROW(dot2, F32, 0x3f804000, 0x3f803f80, F(0x1p24f), F(0x1p24f + 2)),
+        ROW(dot2, F32, 0x00010080, 0x7f003f80, F(0x1p-149f), F(0x1p-126f)),
+        ROW(dot2, F32, 0x7fc00000, 0, 0, F(NAN)),
         ROW(fmax, F32, F(NAN), F(1), 0, F(NAN)),
         ROW(fmax, F64, D(1), D(NAN), 0, D(NAN)),
         ROW(fmax, F64, D(1), D(2), 0, D(2)),

@@ -23,6 +23,7 @@ struct product {
     int64_t m, n, k;
     bool turned;
     int64_t block[2];
+    bool threads; /* lanes are threads */
     uint32_t packed, real;
     int64_t scale;
     bool global;
@@ -123,8 +124,9 @@ static frit_status multiply(const struct product *p)
     assert_non_null(w);
     unpack(p, w);
     rig_init(&rig);
-    rig.target.lanes_interleaved = true;
+    rig.target.lanes_interleaved = !p->threads;
     rig.target.stages_tiles = false;
+    rig.target.near_lanes = p->threads ? 16 : 0;
     if (p->index_width)
         rig.index_width = p->index_width;
     x = rig_input(&rig, p->real, 2, of_x);
@@ -178,6 +180,20 @@ static void test_types(void **state)
         }
 }
 
+/* Few rows; more are products of unpacked weights. */
+static void test_threads(void **state)
+{
+    (void)state;
+    for (uint32_t t = 0; t < N_TYPES; t++)
+        for (uint32_t i = 0; i < N_SHAPES; i++) {
+            struct product p = product_of(&shapes[i], packed_types[t], FRIT_F32);
+
+            p.threads = true;
+            p.m = p.m > 4 ? 4 : p.m;
+            assert_int_equal(multiply(&p), FRIT_OK);
+        }
+}
+
 static void test_numbers(void **state)
 {
     static const uint32_t reals[] = {FRIT_F64, FRIT_F16, FRIT_BF16};
@@ -216,6 +232,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_types),
+        cmocka_unit_test(test_threads),
         cmocka_unit_test(test_numbers),
         cmocka_unit_test(test_what_does_not_fit),
     };

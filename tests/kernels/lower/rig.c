@@ -188,8 +188,20 @@ static void add_bounds(struct rig *rig, const int64_t *from, uint32_t n)
     }
 }
 
+static void add_real(struct rig *rig, const char *at)
+{
+    frit_scalar scalar = {.kind = FRIT_SCALAR_F64};
+    double real;
+
+    memcpy(&real, at, sizeof(real));
+    memcpy(&scalar.bits, at, sizeof(real));
+    rig->scalar_classes[rig->n_scalars] =
+        real == 0 ? FRIT_SCALAR_CLASS_ZERO : FRIT_SCALAR_CLASS_OTHER;
+    rig->scalars[rig->n_scalars++] = scalar;
+}
+
 /* The LAUNCH fields of an op's attributes, as frit_launch says. */
-static void push_bounds(struct rig *rig, const struct rig_op *op, const frit_op_info *info)
+static void push_launch_fields(struct rig *rig, const struct rig_op *op, const frit_op_info *info)
 {
     const frit_record_info *record = frit_record_info_at(info->record);
     uint32_t x = op->n_in ? op->in[0].value : RIG_NONE;
@@ -200,7 +212,9 @@ static void push_bounds(struct rig *rig, const struct rig_op *op, const frit_op_
 
         if (record->field[i].use != FRIT_USE_LAUNCH)
             continue;
-        if (record->field[i].type == FRIT_ATTR_SLICES)
+        if (record->field[i].type == FRIT_ATTR_REAL)
+            add_real(rig, at);
+        else if (record->field[i].type == FRIT_ATTR_SLICES)
             add_bounds(rig, &((const frit_slices *)(const void *)at)->dim[0].start, 3 * rank);
         else if (record->field[i].type == FRIT_ATTR_DIMS)
             add_bounds(rig, ((const frit_dims *)(const void *)at)->dim, rank);
@@ -237,7 +251,7 @@ static void push_op(struct rig *rig, uint32_t number)
                                    .value = 1000 + rig->n_scalars};
             rig->scalars[rig->n_scalars++] = op->in[i].scalar;
         }
-    push_bounds(rig, op, info);
+    push_launch_fields(rig, op, info);
     for (uint32_t i = 0; i < desc.n_extra; i++)
         rig->scalars[rig->n_scalars++] = (frit_scalar){FRIT_SCALAR_U64, 0, op->extra[i]};
     fill_operand(rig, op->out, &out[0]);
@@ -283,6 +297,7 @@ static void fill_sig(struct rig *rig)
                                 .n_scalars = block->n_scalars,
                                 .index_width = rig->index_width,
                                 .args = rig->args,
+                                .scalar_classes = rig->no_classes ? NULL : rig->scalar_classes,
                                 .bound_classes = rig->no_classes ? NULL : rig->bound_classes,
                                 .n_bounds = rig->n_bounds};
     for (uint32_t i = 0; i < block->n_inputs + block->n_outputs; i++) {

@@ -43,7 +43,7 @@ struct rig {
     struct rig_op ops[RIG_OPS];
     struct kir_target target;
     uint32_t index_width;
-    bool no_classes; /* the signature says nothing of bounds */
+    bool no_classes; /* the signature says nothing of bounds and scalars */
     /* After rig_run. */
     struct block block;
     struct kir_module module;
@@ -53,7 +53,7 @@ struct rig {
     int64_t extents[RIG_VALUES * FRIT_MAX_RANK];
     frit_scalar scalars[RIG_SCALARS];
     int64_t bounds[RIG_BOUNDS];
-    uint8_t bound_classes[RIG_BOUNDS];
+    uint8_t bound_classes[RIG_BOUNDS], scalar_classes[RIG_SCALARS]; /* of attributes alone */
     uint32_t n_scalars, n_bounds;
 };
 

@@ -186,7 +186,7 @@ static void architectures(void **state)
     char older[512];
 
     (void)state;
-    expect_arch(NULL, fake_is_cuda() ? "sm_90" : "gfx90a:sramecc+:xnack-");
+    expect_arch(NULL, fake_is_cuda() ? "sm_90a" : "gfx90a:sramecc+:xnack-");
     if (fake_is_cuda())
         return;
     snprintf(older, sizeof older, "%s/tests/fake/libfake-amdhip64-5.so", getenv("FRIT_TEST_BUILD"));

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "bench/bench.h"
+#include "bench/models.h"
 #include "bench/plain.h"
 #include "bench/plot.h"
 #include "bench/products.h"
@@ -214,8 +215,14 @@ static int run_row(const struct device_stage *stage, const struct bench_work *wo
 
 static const char *row_at(size_t index)
 {
-    return index < n_bench_works ? bench_works[index].name
-                                 : bench_product_at(index - n_bench_works);
+    size_t n_models = 0;
+
+    while (bench_model_at(n_models))
+        n_models++;
+    if (index < n_bench_works)
+        return bench_works[index].name;
+    index -= n_bench_works;
+    return index < n_models ? bench_model_at(index) : bench_product_at(index - n_models);
 }
 
 int bench_device(const struct bench *bench, const char *name)
@@ -233,6 +240,8 @@ int bench_device(const struct bench *bench, const char *name)
     for (uint32_t i = 0; i < n_bench_works && status == CLI_FINE; i++)
         status = bench_wants(bench, bench_works[i].name) ? run_row(&stage, &bench_works[i], &plot)
                                                          : CLI_FINE;
+    if (status == CLI_FINE)
+        status = bench_models(bench, stage.device, &stage.desc);
     if (status == CLI_FINE)
         status = bench_products(bench, stage.device, &stage.desc);
     if (status == CLI_FINE && bench->plot && !plot_write(&plot, bench->plot))

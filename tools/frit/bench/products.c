@@ -10,8 +10,9 @@
 
 enum { OPERANDS = 5, MAX_ROUNDS = 64, Q4_BLOCK = 32 };
 
-/* Devices that are programs run no larger rows, and nothing does with --quick. */
-static const double small_flops = 2e8;
+/* Devices that are programs run no larger rows, and nothing does with --quick; processors run no
+ * huge ones. */
+static const double small_flops = 2e8, huge_flops = 5e10;
 
 struct product {
     const char *name;
@@ -109,6 +110,13 @@ static const struct product products[] = {
     {"matmul-512", "512^3 f32", CUBE(512), FRIT_F32, SQUARE(512), matmul},
     {"matmul-1024", "1024^3 f32", CUBE(1024), FRIT_F32, SQUARE(1024), matmul},
     {"matmul-2048", "2048^3 f32", CUBE(2048), FRIT_F32, SQUARE(2048), matmul},
+    {"matmul-bf16", "1024^3 bf16", CUBE(1024), FRIT_BF16, SQUARE(1024), matmul},
+    {"matmul-tall",
+     "4096 x 256 x 256 f32",
+     2.0 * 4096 * 256 * 256,
+     FRIT_F32,
+     {{2, {4096, 256}}, {2, {256, 256}}},
+     matmul},
     {"matmul-turned", "1024^3 f32, the second one transposed", CUBE(1024), FRIT_F32, SQUARE(1024),
      matmul_turned},
     {"gemv",
@@ -141,6 +149,12 @@ static const struct product products[] = {
      FRIT_F32,
      {{2, {1, 4096}}, {2, {4096, 4096}}},
      matmul},
+    {"skinny-1-turned",
+     "the same, transposed in memory",
+     2.0 * 4096 * 4096,
+     FRIT_F32,
+     {{2, {1, 4096}}, {2, {4096, 4096}}},
+     matmul_turned},
     {"skinny-32",
      "32 rows times 4096 x 4096 f32",
      64.0 * 4096 * 4096,
@@ -251,59 +265,76 @@ static void pack(const struct product *product, frit_tensor **in)
 }
 
 /* Operations per second; below 0 after a failure. */
-static double measure(const struct bench *bench, frit_device *device, const struct product *product,
+static double measure(const struct bench *bench, frit_device *device, const struct bench_rate *rate,
                       frit_err *err)
 {
-    struct operands operands = {.product = product};
-    const struct bench_job job = {device, run, &operands, err};
+    const struct bench_job job = {device, rate->run, rate->self, err};
     double times[MAX_ROUNDS];
     uint32_t n_rounds = bench->rounds < MAX_ROUNDS ? (uint32_t)bench->rounds : MAX_ROUNDS, n;
     bool good = true;
 
-    for (uint32_t i = 0; i < OPERANDS && product->dims[i].rank; i++)
-        operands.in[i] = frit_random_uniform(device, product->dtype, product->dims[i], -1, 1);
-    pack(product, operands.in);
     n = bench_queue(bench, &job);
     for (uint32_t i = 0; i < n_rounds && good; i++) {
         times[i] = bench_run(&job, n);
         good = times[i] >= 0;
     }
-    for (uint32_t i = 0; i < OPERANDS; i++)
-        frit_release(operands.in[i]);
-    return good ? 1e9 * product->flops / bench_median(times, n_rounds) : -1;
+    return good ? 1e9 * rate->flops / bench_median(times, n_rounds) : -1;
 }
 
-static int run_row(const struct bench *bench, frit_device *device, const struct product *product)
+int bench_rate(const struct bench *bench, frit_device *device, const struct bench_rate *rate)
 {
     frit_err err = {.struct_size = sizeof(err)};
     struct bench_row row = {.suite = "device",
-                            .row = product->name,
-                            .what = product->what,
+                            .row = rate->name,
+                            .what = rate->what,
                             .device = frit_device_name(device),
                             .n_figures = 1};
-    double rate = measure(bench, device, product, &err);
+    double flops = measure(bench, device, rate, &err);
 
-    if (rate < 0)
-        return fail_command(bench->in, "%s: %s", product->name, err.text);
-    row.figures[0] = (struct bench_figure){"gflop_per_s", "GFLOP/s", rate * 1e-9, 0, false};
+    if (flops < 0)
+        return fail_command(bench->in, "%s: %s", rate->name, err.text);
+    row.figures[0] = (struct bench_figure){"gflop_per_s", "GFLOP/s", flops * 1e-9, 0, false};
     bench_print(bench, &row);
     return CLI_FINE;
 }
 
-int bench_products(const struct bench *bench, frit_device *device, const frit_device_desc *desc)
+bool bench_wants_rate(const struct bench *bench, const frit_device_desc *desc, const char *name,
+                      double flops)
 {
     bool small = bench->quick || strcmp(desc->type, "software") == 0;
+    bool processor = strcmp(desc->type, "processor") == 0;
+
+    if (!bench_wants(bench, name))
+        return false;
+    if (flops <= (small ? small_flops : huge_flops) || (!small && !processor))
+        return true;
+    if (invocation_has(bench->in, "--filter"))
+        fprintf(stderr, "frit bench: %s is left out, being large\n", name);
+    return false;
+}
+
+static int run_row(const struct bench *bench, frit_device *device, const struct product *product)
+{
+    struct operands operands = {.product = product};
+    int status;
+
+    for (uint32_t i = 0; i < OPERANDS && product->dims[i].rank; i++)
+        operands.in[i] = frit_random_uniform(device, product->dtype, product->dims[i], -1, 1);
+    pack(product, operands.in);
+    status = bench_rate(
+        bench, device,
+        &(struct bench_rate){product->name, product->what, product->flops, run, &operands});
+    for (uint32_t i = 0; i < OPERANDS; i++)
+        frit_release(operands.in[i]);
+    return status;
+}
+
+int bench_products(const struct bench *bench, frit_device *device, const frit_device_desc *desc)
+{
     int status = CLI_FINE;
 
-    for (size_t i = 0; i < N_PRODUCTS && status == CLI_FINE; i++) {
-        if (!bench_wants(bench, products[i].name))
-            continue;
-        if (small && products[i].flops > small_flops) {
-            if (invocation_has(bench->in, "--filter"))
-                fprintf(stderr, "frit bench: %s is left out, being large\n", products[i].name);
-            continue;
-        }
-        status = run_row(bench, device, &products[i]);
-    }
+    for (size_t i = 0; i < N_PRODUCTS && status == CLI_FINE; i++)
+        if (bench_wants_rate(bench, desc, products[i].name, products[i].flops))
+            status = run_row(bench, device, &products[i]);
     return status;
 }

@@ -156,7 +156,7 @@ static void make(struct kir_module *m, const struct shape *shape)
 
 static struct object *compile(const struct rig *rig, const struct shape *shape)
 {
-    const struct llvm_cpu cpu = {(enum llvm_isa)shape->isa, false};
+    const struct llvm_cpu cpu = {(enum llvm_isa)shape->isa, false, false};
     struct kir_module m;
     struct object *object;
 

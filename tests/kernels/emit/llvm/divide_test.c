@@ -109,8 +109,8 @@ static struct quotients *quotients_of(const struct rig *rig)
     make_quotients(&m);
     q->n_isas = (int)rig->best.isa + 1;
     for (int isa = 0; isa < 2 * q->n_isas; isa++)
-        q->object[isa / 2][isa % 2] =
-            rig_compile(rig, &m, &(struct llvm_cpu){(enum llvm_isa)(isa / 2), isa % 2}, LLVM_QUICK);
+        q->object[isa / 2][isa % 2] = rig_compile(
+            rig, &m, &(struct llvm_cpu){(enum llvm_isa)(isa / 2), isa % 2, false}, LLVM_QUICK);
     kir_fini(&m);
     return q;
 }

@@ -16,7 +16,7 @@ static const char *const isas[LLVM_ISAS] = {"base", "avx2", "avx512"};
 static void run_level(const struct rig *rig, const struct random_case *c, uint64_t number, int isa,
                       void *const *expected)
 {
-    struct llvm_cpu cpu = {(enum llvm_isa)isa, number & 4};
+    struct llvm_cpu cpu = {(enum llvm_isa)isa, number & 4, rig->best.dot2 && !(number & 8)};
     const char *forced = getenv("FRIT_TEST_LEVEL");
     int level = forced ? atoi(forced) : number & 1 ? LLVM_GOOD : LLVM_QUICK;
     struct object *object = rig_compile(rig, &c->module, &cpu, level);
@@ -39,7 +39,7 @@ static void run_case(const struct rig *rig, uint64_t number, int isa)
     void *expected[RANDOM_ARGS];
     struct random_case c;
 
-    target.fma = isa >= LLVM_AVX2;
+    target.fma = target.dot2 = isa >= LLVM_AVX2;
     random_case_init(&c, number, &target);
     random_case_fill(&c, expected);
     random_case_eval(&c, expected);
@@ -82,7 +82,7 @@ static void copy_all(const struct rig *rig, int isa, uint32_t from, uint32_t to,
     struct object *object;
 
     make_copy(&m, from, to);
-    object = rig_compile(rig, &m, &(struct llvm_cpu){(enum llvm_isa)isa, false}, LLVM_QUICK);
+    object = rig_compile(rig, &m, &(struct llvm_cpu){(enum llvm_isa)isa, false, false}, LLVM_QUICK);
     rig_run(object, 0, (const uint32_t[3]){1, 1, 1}, NULL, (void *[]){in, out}, true);
     object_unload(object);
     kir_fini(&m);
@@ -217,8 +217,8 @@ static void what_the_set_lacks_is_unsupported(void **state)
     kir_phase(&m, 8);
     one = kir_const_f(&m, KIR_F32, 1);
     kir_emit(&m, KIR_fma, one, one, one);
-    assert_int_equal(llvm_compile(rig->llvm, &m, &(struct llvm_cpu){LLVM_BASE, false}, LLVM_QUICK,
-                                  &bytes, &n, &err),
+    assert_int_equal(llvm_compile(rig->llvm, &m, &(struct llvm_cpu){LLVM_BASE, false, false},
+                                  LLVM_QUICK, &bytes, &n, &err),
                      FRIT_UNSUPPORTED);
     assert_null(bytes);
     assert_string_equal(err.text, "kernel thirds: x86-64-v2 has no fma");

@@ -16,8 +16,8 @@ enum { DOWN, ACROSS, OUT, ARGS, SPAN = 8192, MOST_LANES = 256, TILE_COUNT = 2048
 struct shape {
     enum kir_type type;
     uint32_t dtypes[ARGS];
-    uint32_t lanes, rows, columns, sums, step;
-    bool dots, fused, masked, nested, by_const, in_tile;
+    uint32_t lanes, rows, columns, sums, step, run; /* run: of lanes that are neighbours */
+    bool dots, spread, fused, masked, nested, by_const, in_tile;
     int64_t words[6]; /* strides: of rows, of both sides along k; lanes that load; begin, end */
 };
 
@@ -51,6 +51,8 @@ static struct shape shape_of(uint64_t number)
         s.rows = 1 + random_below(&seed, TILE_SUMS / s.columns);
     }
     s.sums = s.rows * s.columns;
+    s.spread = !s.dots && random_below(&seed, 3) == 0;
+    s.run = 1u << random_below(&seed, 9);
     s.step = 1 + random_below(&seed, 2);
     s.fused = s.type != KIR_I32 && random_below(&seed, 2);
     s.masked = random_below(&seed, 2);
@@ -81,7 +83,7 @@ static uint32_t index_of(struct kir_module *m, int64_t value)
 struct body {
     const struct shape *s;
     struct kir_module *m;
-    uint32_t lane, mask, zero, tile, words[WORDS];
+    uint32_t lane, spread, mask, zero, tile, words[WORDS];
 };
 
 /* k times a stride, from the middle of the memory on. */
@@ -96,7 +98,10 @@ static uint32_t across_of(const struct body *b, uint32_t k, uint32_t column)
 {
     uint32_t at = op(b->m, KIR_add, along_k(b, k, ACROSS_STRIDE), b->lane);
 
-    at = op(b->m, KIR_add, at, index_of(b->m, 3 * (int64_t)column));
+    if (b->s->spread)
+        at = op(b->m, KIR_add, b->spread, along_k(b, k, ACROSS_STRIDE));
+    if (b->s->columns > 1)
+        at = op(b->m, KIR_add, at, index_of(b->m, 3 * (int64_t)column));
 
     return b->s->masked ? kir_emit_as(b->m, KIR_load_if, b->s->type, ACROSS, at, b->mask, b->zero)
                         : kir_emit_as(b->m, KIR_load, b->s->type, ACROSS, at, KIR_NONE, KIR_NONE);
@@ -167,6 +172,15 @@ static void fill_tile(struct body *b)
     kir_emit(b->m, KIR_barrier, KIR_NONE, KIR_NONE, KIR_NONE);
 }
 
+/* Runs of lanes, three times as far from each other as neighbours. */
+static uint32_t spread_of(const struct body *b)
+{
+    uint32_t low = op(b->m, KIR_and, b->lane, index_of(b->m, (int64_t)b->s->run - 1));
+    uint32_t high = op(b->m, KIR_sub, b->lane, low);
+
+    return op(b->m, KIR_add, op(b->m, KIR_mul, high, index_of(b->m, 3)), low);
+}
+
 static void build(struct kir_module *m, const struct shape *s)
 {
     struct body b = {s, m, .mask = KIR_NONE};
@@ -183,6 +197,7 @@ static void build(struct kir_module *m, const struct shape *s)
     if (s->in_tile)
         fill_tile(&b);
     b.mask = op(m, KIR_lt, b.lane, b.words[LOADED]);
+    b.spread = spread_of(&b);
     for (uint32_t i = 0; i < s->sums; i++)
         sums[i] = i % 2                ? b.zero
                   : s->type == KIR_I32 ? kir_const_i(m, s->type, i)

@@ -1,0 +1,418 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The attention schedule: what it takes, the space, and how lanes share it. */
+#include "lower/attention/attention.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/fail.h"
+#include "lower/rows/rows.h"
+
+enum {
+    QUALITY = 860,
+    MOST_OUTS = 256,  /* of a group */
+    FEW_ROWS = 8,     /* of which a group has all, with lanes along keys alone */
+    GROUP_ROWS = 64,  /* of a group, at most */
+    DOWN = 8,         /* lanes along rows */
+    ACROSS = 16,      /* likewise along keys or results, of many rows; */
+    FEW_ACROSS = 128, /* of few */
+    LEAST_ACROSS = 32,
+    FULL_DEPTH = 32,
+    FULL_VALUES = 16,
+    LEAST_DEPTH = 16,
+    LEAST_VALUES = 8,
+    WANTED_GROUPS = 256, /* with fewer, groups share keys; */
+    WANTED_FEW = 2048,   /* likewise where a group has few rows, and reading keys takes the time */
+    SPLIT_KEYS = 256,    /* each has as many, at least, */
+    MOST_SPLITS = 32,
+    LINE_LANES = 64, /* of a group where lanes are parts of vectors, */
+    LEAST_LINE = 16,
+    LINE_KEYS = 96, /* and keys of a block */
+    MANY_SUMS = 6,  /* of a lane, where registers hold those of as many vectors as a chunk */
+    FEW_SUMS = 6
+};
+
+/* ---- matching ---- */
+
+enum { Q, K, V, MASK, BIAS, OPERANDS };
+
+static bool attends(const struct block *block, uint32_t number)
+{
+    const struct block_op *op = &block->ops[number];
+
+    if (op->id != FRIT_OP_attention || op->out[0] == BLOCK_NONE || op->n_in > OPERANDS)
+        return false;
+    for (uint32_t i = 0; i < op->n_in; i++)
+        if (op->in[i].kind != FRIT_OPERAND_TENSOR &&
+            (i < MASK || op->in[i].kind != FRIT_OPERAND_ABSENT))
+            return false;
+    return anchor_is_cheap(block, number, false);
+}
+
+static bool attention_match(struct matcher *m, const struct block *block)
+{
+    return anchor_match(m, block, attends);
+}
+
+/* ---- the space ---- */
+
+/* An operand's element where the last two coordinates are given. */
+static uint32_t plan_at(struct attention *a, uint32_t value, const struct space_map *full)
+{
+    struct space_map map;
+    int64_t dims[FRIT_MAX_RANK];
+    uint32_t rank = a->e.s->block->values[value].rank;
+
+    expr_dims(&a->e, value, dims);
+    space_broadcast(full, rank, dims, &map);
+    return expr_node(&a->e, value, &map);
+}
+
+static uint32_t plan_optional(struct attention *a, const struct block_op *op, uint32_t i,
+                              const struct space_map *full)
+{
+    return op->n_in > i && op->in[i].kind == FRIT_OPERAND_TENSOR ? plan_at(a, op->in[i].value, full)
+                                                                 : BLOCK_NONE;
+}
+
+/* Whether the queries of all heads that share keys are rows together: few ones. */
+static bool joins_heads(int64_t queries)
+{
+    return queries < GROUP_ROWS;
+}
+
+static void plan_operands(struct attention *a, const struct block_op *op, int64_t shared,
+                          const int64_t *q_dims)
+{
+    struct space *space = &a->e.space;
+    uint32_t rank = a->root.rank;
+    struct space_map of_k, of_q = a->root, scores = a->root;
+    struct space_expr head = {0}, share, key, size;
+
+    for (uint32_t d = 0; d + 3 < rank; d++)
+        a->root.at[d] = space_dim(space, q_dims[d], ATTENTION_BOTH);
+    head = space_dim(space, q_dims[rank - 3] / shared, ATTENTION_BOTH);
+    share = space_dim(space, shared, joins_heads(a->queries) ? ATTENTION_ROW : ATTENTION_BOTH);
+    a->root.at[rank - 3] = share;
+    space_add(&a->root.at[rank - 3], &head, shared);
+    a->root.at[rank - 2] = space_dim(space, a->queries, ATTENTION_ROW);
+    a->root.at[rank - 1] = space_dim(space, a->outs, ATTENTION_OUT);
+    key = space_dim(space, a->keys, ATTENTION_KEY);
+    size = space_dim(space, a->size, ATTENTION_SIZE);
+    of_q = of_k = scores = a->root;
+    of_q.at[rank - 1] = size;
+    scores.at[rank - 1] = key;
+    of_k.at[rank - 3] = head;
+    of_k.at[rank - 2] = key;
+    a->position = expr_coord(&a->e, &a->root.at[rank - 2]);
+    a->mask = plan_optional(a, op, MASK, &scores);
+    a->bias = plan_optional(a, op, BIAS, &scores);
+    of_k.at[rank - 1] = a->root.at[rank - 1];
+    a->v = expr_node(&a->e, op->in[V].value, &of_k);
+    of_k.at[rank - 1] = size;
+    a->k = expr_node(&a->e, op->in[K].value, &of_k);
+    a->q = expr_node(&a->e, op->in[Q].value, &of_q);
+}
+
+/* Whether an attribute of the op may be other than 0. */
+static bool has_scalar(const struct attention *a, uint32_t scalar)
+{
+    const frit_signature *sig = a->e.s->sig;
+
+    return !sig->scalar_classes || sig->scalar_classes[scalar] != FRIT_SCALAR_CLASS_ZERO;
+}
+
+/* Scalars of a launch: scale, softcap. */
+static void plan_attributes(struct attention *a, const struct block_op *op)
+{
+    const frit_attrs_attention *attrs = op->attrs;
+
+    a->causal = attrs->causal != 0;
+    a->scale_scalar = op->first_scalar;
+    a->cap_scalar = op->first_scalar + 1;
+    a->has_scale = has_scalar(a, a->scale_scalar);
+    a->has_cap = has_scalar(a, a->cap_scalar);
+}
+
+static bool plan_row(struct attention *a, const struct block_op *op)
+{
+    const struct block_value *values = a->e.s->block->values;
+    int64_t q[FRIT_MAX_RANK], k[FRIT_MAX_RANK], y[FRIT_MAX_RANK], shared;
+    uint32_t rank = values[op->in[Q].value].rank;
+
+    expr_dims(&a->e, op->in[Q].value, q);
+    expr_dims(&a->e, op->in[K].value, k);
+    expr_dims(&a->e, op->out[0], y);
+    if (rank < 3 || k[rank - 3] < 1 || q[rank - 3] % k[rank - 3])
+        return false;
+    shared = q[rank - 3] / k[rank - 3];
+    a->root.rank = rank;
+    a->queries = q[rank - 2];
+    a->keys = k[rank - 2];
+    a->size = q[rank - 1];
+    a->outs = y[rank - 1];
+    if (a->keys < 1 || a->size < 1)
+        return false;
+    plan_attributes(a, op);
+    plan_operands(a, op, shared, q);
+    a->rows_are_queries = shared == 1 || !joins_heads(a->queries);
+    return true;
+}
+
+/* ---- how lanes lie ---- */
+
+static int64_t tiles_of(int64_t n, int64_t each)
+{
+    return (n + each - 1) / each;
+}
+
+static uint32_t power_above(int64_t n)
+{
+    uint32_t power = 1;
+
+    while (power < n)
+        power *= 2;
+    return power;
+}
+
+static uint64_t bytes_of(const struct attention *a)
+{
+    uint32_t dtype = a->e.s->block->values[a->e.nodes[a->result].value].dtype;
+
+    return attention_tile_elements(&a->sizes) * (dtype == FRIT_F64 ? 8 : 4);
+}
+
+/* Smaller tiles, until a group's fit. */
+static bool shrink(struct attention *a)
+{
+    struct attention_sizes *s = &a->sizes;
+
+    while (bytes_of(a) > a->e.s->target->group_bytes) {
+        if (s->values > FULL_VALUES)
+            s->values /= 2;
+        else if (s->depth > FULL_DEPTH)
+            s->depth /= 2;
+        else if (s->keys > 2)
+            s->keys /= 2;
+        else if (s->values > LEAST_VALUES)
+            s->values /= 2;
+        else if (s->depth > LEAST_DEPTH)
+            s->depth /= 2;
+        else if (s->rows > 1)
+            s->rows /= 2;
+        else
+            return false;
+        if (s->values > s->across * s->keys)
+            s->values = s->across * s->keys;
+    }
+    return true;
+}
+
+static bool choose_tiles(struct attention *a)
+{
+    struct attention_sizes *s = &a->sizes;
+    int64_t rows = a->points[ATTENTION_ROW].count;
+    int64_t outs = a->outs < MOST_OUTS ? a->outs : MOST_OUTS;
+    uint32_t most = a->e.s->target->max_lanes;
+
+    a->form = ATTENTION_TILES;
+    if (rows <= FEW_ROWS) {
+        s->down = 1;
+        s->rows = power_above(rows);
+        s->across = power_above(a->keys > outs ? a->keys : outs);
+        if (s->across > FEW_ACROSS)
+            s->across = FEW_ACROSS;
+        if (s->across < LEAST_ACROSS)
+            s->across = LEAST_ACROSS;
+        s->keys = 1;
+    } else {
+        s->down = DOWN;
+        s->across = ACROSS;
+        s->rows = power_above(rows < GROUP_ROWS ? rows : GROUP_ROWS) / DOWN;
+        if (!s->rows)
+            s->rows = 1;
+        s->keys = 4;
+    }
+    s->outs = (uint32_t)tiles_of(outs, s->across);
+    a->n_outs = s->outs * s->across;
+    while (s->rows * s->outs > ATTENTION_SUMS)
+        s->rows /= 2;
+    s->depth = power_above(a->size < 64 ? a->size : 64);
+    s->values = s->across * s->keys;
+    return s->down * s->across <= most && shrink(a);
+}
+
+static bool choose_lines(struct attention *a)
+{
+    struct attention_sizes *s = &a->sizes;
+    int64_t rows = a->points[ATTENTION_ROW].count;
+
+    a->form = ATTENTION_LINES;
+    s->down = power_above(rows < LINE_LANES ? rows : LINE_LANES);
+    if (s->down < LEAST_LINE)
+        s->down = LEAST_LINE;
+    s->across = s->rows = 1;
+    s->keys = LINE_KEYS;
+    s->depth = a->e.s->target->registers > 16 ? MANY_SUMS : FEW_SUMS;
+    s->outs = s->depth;
+    a->n_outs = (uint32_t)a->outs;
+    return true;
+}
+
+/* Few groups share the keys of a row. */
+static void choose_splits(struct attention *a, int64_t groups)
+{
+    int64_t block = a->sizes.across * (int64_t)a->sizes.keys;
+    int64_t wanted = a->sizes.down == 1 ? WANTED_FEW : WANTED_GROUPS;
+
+    a->n_splits = 1;
+    while (groups * a->n_splits < wanted && a->n_splits < MOST_SPLITS &&
+           a->keys / (2 * a->n_splits) >= SPLIT_KEYS)
+        a->n_splits *= 2;
+    if (a->n_splits == 1)
+        return;
+    a->part = tiles_of(tiles_of(a->keys, a->n_splits), block) * block;
+    a->n_splits = (uint32_t)tiles_of(a->keys, a->part);
+}
+
+/* ---- building ---- */
+
+static bool is_empty(const struct attention *a)
+{
+    const struct block *block = a->e.s->block;
+    uint32_t value = block->ops[a->anchor.op].out[0];
+    int64_t dims[FRIT_MAX_RANK];
+
+    expr_dims(&a->e, value, dims);
+    for (uint32_t d = 0; d < block->values[value].rank; d++)
+        if (dims[d] == 0)
+            return true;
+    return false;
+}
+
+static frit_status plan(struct attention *a, frit_err *err)
+{
+    if (!plan_row(a, &a->e.s->block->ops[a->anchor.op]))
+        expr_fail(&a->e, FRIT_UNSUPPORTED);
+    if (!a->e.status)
+        anchor_stores(&a->anchor, &a->e, &a->root);
+    expr_settle(&a->e);
+    TRY(expr_status(&a->e, err));
+    a->result = anchor_result(&a->anchor, &a->e, 0);
+    if (a->result == BLOCK_NONE)
+        return fail(err, FRIT_UNSUPPORTED, "kernels: the result is not used");
+    for (uint32_t tag = 0; tag < ATTENTION_TAGS; tag++)
+        delinearize_init(&a->points[tag], &a->e, tag);
+    return FRIT_OK;
+}
+
+/* Other rows are read by other groups, at any time. */
+static void find_aliases(const struct attention *a)
+{
+    const uint32_t read[] = {a->q, a->k, a->v, a->mask, a->bias};
+    uint64_t inputs = 0;
+
+    for (uint32_t i = 0; i < sizeof(read) / sizeof(read[0]); i++)
+        if (read[i] != BLOCK_NONE)
+            inputs |= a->e.nodes[read[i]].inputs;
+    for (uint32_t i = 0; i < a->e.n_stores; i++) {
+        uint32_t output = a->e.stores[i].output;
+
+        a->e.s->numbers->alias[output] = expr_alias(&a->e, output) & ~inputs;
+    }
+}
+
+static void reserve(struct attention *a)
+{
+    uint32_t dtype = a->e.s->block->values[a->e.nodes[a->result].value].dtype;
+    int64_t rows = a->n_splits * a->points[ATTENTION_BOTH].count * a->points[ATTENTION_ROW].count;
+
+    if (a->n_splits == 1)
+        return;
+    dtype = dtype == FRIT_F64 ? FRIT_F64 : FRIT_F32;
+    a->partial = kir_arg(a->e.s->module, dtype, KIR_READ | KIR_WRITE);
+    a->e.s->numbers->workspace_bytes = frit_storage_bytes(dtype, rows * (a->outs + 2));
+}
+
+static void estimate(const struct attention *a)
+{
+    int64_t rows = a->points[ATTENTION_BOTH].count * a->points[ATTENTION_ROW].count;
+    uint64_t flops = 2 * (uint64_t)rows * (uint64_t)a->keys * (uint64_t)(a->size + a->outs);
+
+    a->e.s->numbers->bytes = sched_bytes(a->e.s);
+    a->e.s->numbers->flops = a->causal && a->queries == a->keys ? flops / 2 : flops;
+}
+
+static frit_status emit(struct attention *a, frit_err *err)
+{
+    struct sched *s = a->e.s;
+    int64_t both = a->points[ATTENTION_BOTH].count, groups;
+    bool is_tiles = !s->target->lanes_interleaved;
+
+    if (!(is_tiles ? choose_tiles(a) : choose_lines(a)))
+        return fail(err, FRIT_UNSUPPORTED, "kernels: %s has a form for more rows alone",
+                    s->module->name);
+    groups = both * tiles_of(a->outs, a->n_outs) *
+             tiles_of(a->points[ATTENTION_ROW].count, (int64_t)a->sizes.down * a->sizes.rows);
+
+    a->n_splits = 1;
+    if (is_tiles)
+        choose_splits(a, groups);
+    groups *= a->n_splits;
+    if (groups > INT32_MAX)
+        return fail(err, FRIT_UNSUPPORTED, "kernels: %s needs too many groups", s->module->name);
+    TRY(sched_check_rounds(s, a->keys / 8 * (2 + a->size / 8), err));
+    reserve(a);
+    s->numbers->grid[0][0] = (uint32_t)groups;
+    s->numbers->grid[0][1] = s->numbers->grid[0][2] = 1;
+    (is_tiles ? attention_tiles : attention_lines)(a);
+    if (a->n_splits > 1)
+        attention_join(a);
+    TRY(expr_status(&a->e, err));
+    find_aliases(a);
+    estimate(a);
+    return FRIT_OK;
+}
+
+static frit_status build(struct attention *a, frit_err *err)
+{
+    struct sched *s = a->e.s;
+
+    expr_args(s);
+    if (is_empty(a)) {
+        kir_phase(s->module, s->target->lanes);
+        return expr_status(&a->e, err);
+    }
+    TRY(plan(a, err));
+    return emit(a, err);
+}
+
+static frit_status attention_build(struct sched *s, frit_err *err)
+{
+    struct attention a = {.mask = BLOCK_NONE, .bias = BLOCK_NONE};
+    frit_status status;
+
+    expr_init(&a.e, s);
+    a.e.separate_tags = (1u << ATTENTION_TAGS) - 1;
+    if (anchor_init(&a.anchor, s->block, attends)) {
+        status =
+            a.anchor.n_ops == s->block->n_ops && a.anchor.found
+                ? build(&a, err)
+                : fail(err, FRIT_UNSUPPORTED, "kernels: %s is not one attention", s->module->name);
+        anchor_fini(&a.anchor);
+    } else {
+        status = fail_memory(err, s->block->n_values * sizeof(uint32_t));
+    }
+    expr_fini(&a.e);
+    return status;
+}
+
+const struct schedule sched_attention = {
+    .name = "attention",
+    .quality = QUALITY,
+    .state_bytes = sizeof(struct anchor),
+    .value_bytes = sizeof(uint32_t),
+    .match = attention_match,
+    .fits = anchor_fits,
+    .build = attention_build,
+};

@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The attention schedule against its definition: types, heads that share keys, masks, biases,
+ * causal rows, layouts, sizes around those of tiles, rows that see nothing, on targets that lead to
+ * each form. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "kernels/lower/fail_allocations.h"
+#include "unit.h"
+
+struct shape {
+    int64_t batch, heads, shared, queries, keys, size, outs;
+    bool has_mask, has_bias;
+    frit_attrs_attention attrs;
+    uint32_t dtype;
+    uint32_t layout;     /* 1: [batch, length, heads, size]; 2: [batch, heads, size, length] */
+    uint32_t width;      /* of indices; 0: 32 */
+    double hides;        /* part of the mask */
+    bool mask_is_narrow; /* [queries, keys] */
+};
+
+struct target {
+    bool is_lines;
+    uint32_t group_bytes, max_lanes;
+};
+
+static const struct target targets[] = {
+    {false, 47104, 256}, {false, 24000, 256}, {true, 65536, 2048}};
+
+struct operands {
+    uint32_t q, k, v, mask, bias, y;
+};
+
+static void fill(struct rig *rig, uint32_t value, uint64_t seed)
+{
+    for (int64_t i = 0; i < rig_count(rig, value); i++)
+        rig_set_real(rig, value, i, ((double)rig_random(&seed, 33) - 16) / 16);
+}
+
+static uint32_t operand(struct rig *rig, const struct shape *s, int64_t heads, int64_t length,
+                        int64_t size, uint64_t seed)
+{
+    static const uint32_t orders[][4] = {{0, 1, 2, 3}, {0, 2, 1, 3}, {0, 1, 3, 2}};
+    const int64_t dims[] = {s->batch, heads, length, size};
+    uint32_t value = rig_laid(rig, s->dtype, 4, dims, orders[s->layout], 0, 1);
+
+    fill(rig, value, seed);
+    return value;
+}
+
+static struct operands make(struct rig *rig, const struct shape *s)
+{
+    const int64_t heads = s->heads * s->shared;
+    const int64_t scores[] = {s->batch, heads, s->queries, s->keys};
+    const int64_t dims[] = {s->batch, heads, s->queries, s->outs};
+    struct operands o = {.mask = RIG_ABSENT, .bias = RIG_ABSENT};
+    uint64_t seed = 77;
+
+    o.q = operand(rig, s, heads, s->queries, s->size, 3);
+    o.k = operand(rig, s, s->heads, s->keys, s->size, 4);
+    o.v = operand(rig, s, s->heads, s->keys, s->outs, 5);
+    if (s->has_mask) {
+        o.mask = s->mask_is_narrow ? rig_input(rig, FRIT_BOOL, 2, scores + 2)
+                                   : rig_input(rig, FRIT_BOOL, 4, scores);
+        for (int64_t i = 0; i < rig_count(rig, o.mask); i++)
+            rig_set_int(rig, o.mask, i, rig_random(&seed, 1000) < s->hides * 1000);
+    }
+    if (s->has_bias) {
+        const int64_t of_bias[] = {heads, 1, s->keys};
+
+        o.bias = rig_input(rig, s->dtype, 3, of_bias);
+        fill(rig, o.bias, 9);
+    }
+    o.y = rig_op(rig, FRIT_OP_attention, 5,
+                 (struct rig_in[]){rig_value(o.q), rig_value(o.k), rig_value(o.v),
+                                   rig_value(o.mask), rig_value(o.bias)},
+                 &s->attrs, s->dtype, 4, dims);
+    return o;
+}
+
+/* ---- the definition ---- */
+
+static bool hidden(const struct rig *rig, const struct shape *s, const struct operands *o,
+                   int64_t head, int64_t query, int64_t key)
+{
+    int64_t at = query * s->keys + key;
+
+    if (s->attrs.causal && key > query + s->keys - s->queries)
+        return true;
+    if (o->mask == RIG_ABSENT)
+        return false;
+    return rig_get_int(rig, o->mask, s->mask_is_narrow ? at : at + head * s->queries * s->keys);
+}
+
+static double score(const struct rig *rig, const struct shape *s, const struct operands *o,
+                    int64_t head, int64_t query, int64_t key)
+{
+    double sum = 0, scale = s->attrs.scale != 0 ? s->attrs.scale : 1 / sqrt((double)s->size);
+
+    for (int64_t i = 0; i < s->size; i++)
+        sum += rig_get_real(rig, o->q, (head * s->queries + query) * s->size + i) *
+               rig_get_real(rig, o->k, (head / s->shared * s->keys + key) * s->size + i);
+    sum *= scale;
+    if (s->attrs.softcap != 0)
+        sum = s->attrs.softcap * tanh(sum / s->attrs.softcap);
+    if (o->bias != RIG_ABSENT)
+        sum += rig_get_real(rig, o->bias, head % (s->heads * s->shared) * s->keys + key);
+    return sum;
+}
+
+/* Row `query` of `head`, counted over batches; `size`: the largest value. */
+static void attend(const struct rig *rig, const struct shape *s, const struct operands *o,
+                   int64_t head, int64_t query, double *out, double *size)
+{
+    double largest = -INFINITY, total = 0, *weights = calloc((size_t)s->keys + 1, sizeof(double));
+
+    for (int64_t key = 0; key < s->keys; key++) {
+        weights[key] =
+            hidden(rig, s, o, head, query, key) ? -INFINITY : score(rig, s, o, head, query, key);
+        largest = fmax(largest, weights[key]);
+    }
+    if (largest == -INFINITY)
+        largest = 0;
+    for (int64_t i = 0; i < s->outs; i++)
+        out[i] = 0;
+    *size = 0;
+    for (int64_t key = 0; key < s->keys; key++) {
+        double weight = exp(weights[key] - largest);
+
+        total += weight;
+        for (int64_t i = 0; i < s->outs; i++) {
+            double value =
+                rig_get_real(rig, o->v, (head / s->shared * s->keys + key) * s->outs + i);
+
+            out[i] += weight * value;
+            *size = fmax(*size, fabs(value));
+        }
+    }
+    for (int64_t i = 0; i < s->outs && total != 0; i++)
+        out[i] /= total;
+    free(weights);
+}
+
+static void compare(const struct rig *rig, const struct shape *s, const struct operands *o)
+{
+    double tolerance = s->dtype == FRIT_F16    ? 0x1p-10
+                       : s->dtype == FRIT_BF16 ? 0x1p-7
+                       : s->dtype == FRIT_F32  ? 0x1p-19
+                                               : 0x1p-46;
+    double want[300], size;
+
+    for (int64_t head = 0; head < s->batch * s->heads * s->shared; head++)
+        for (int64_t query = 0; query < s->queries; query++) {
+            attend(rig, s, o, head, query, want, &size);
+            for (int64_t i = 0; i < s->outs; i++) {
+                double seen = rig_get_real(rig, o->y, (head * s->queries + query) * s->outs + i);
+
+                if (!(fabs(seen - want[i]) <= tolerance * size))
+                    fail_msg("heads %lld x %lld, %lld queries, %lld keys of %lld, %lld: head %lld, "
+                             "query %lld, element %lld is %.9g, not %.9g",
+                             (long long)s->heads, (long long)s->shared, (long long)s->queries,
+                             (long long)s->keys, (long long)s->size, (long long)s->outs,
+                             (long long)head, (long long)query, (long long)i, seen, want[i]);
+            }
+        }
+}
+
+static void set_target(struct rig *rig, const struct target *target)
+{
+    rig->target.stages_tiles = !target->is_lines;
+    rig->target.lanes_interleaved = target->is_lines;
+    rig->target.group_bytes = target->group_bytes;
+    rig->target.max_lanes = target->max_lanes;
+    rig->target.near_lanes = 32;
+}
+
+static void check_on(struct shape s, const struct target *target)
+{
+    struct operands o;
+    struct rig rig;
+    frit_status status;
+
+    s.attrs.struct_size = sizeof(s.attrs);
+    s.dtype = s.dtype ? s.dtype : FRIT_F32;
+    rig_init(&rig);
+    rig.index_width = s.width ? s.width : 32;
+    set_target(&rig, target);
+    o = make(&rig, &s);
+    status = rig_try(&rig, &sched_attention);
+    assert_int_equal(status, FRIT_OK);
+    compare(&rig, &s, &o);
+    rig_fini(&rig);
+}
+
+static void check(struct shape s)
+{
+    for (uint32_t t = 0; t < sizeof(targets) / sizeof(targets[0]); t++)
+        check_on(s, &targets[t]);
+}
+
+static void test_sizes(void **state)
+{
+    static const int64_t sizes[][4] = {
+        /* queries, keys, size, outs */
+        {1, 1, 8, 8},    {16, 16, 16, 16},   {17, 33, 5, 7}, {70, 70, 64, 64},  {1, 300, 32, 20},
+        {3, 40, 80, 80}, {33, 100, 128, 24}, {20, 30, 1, 1}, {20, 9, 300, 300}, {2, 9, 20, 300}};
+
+    (void)state;
+    for (uint32_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
+        for (uint32_t causal = 0; causal < 2; causal++)
+            check((struct shape){.batch = 1,
+                                 .heads = 1,
+                                 .shared = 1,
+                                 .queries = sizes[i][0],
+                                 .keys = sizes[i][1],
+                                 .size = sizes[i][2],
+                                 .outs = sizes[i][3],
+                                 .attrs = {.causal = causal}});
+}
+
+static void test_options(void **state)
+{
+    const struct shape cases[] = {
+        {2, 2, 1, 20, 20, 16, 16, .has_mask = true, .hides = 0.3},
+        {1, 2, 1, 20, 37, 16, 16, .has_mask = true, .hides = 0.3, .mask_is_narrow = true},
+        {2, 3, 1, 20, 37, 16, 12, .has_bias = true},
+        {1, 2, 1, 70, 50, 16, 12, .has_bias = true, .has_mask = true, .hides = 0.5,
+         .attrs = {.causal = 1, .softcap = 1.5}},
+        {1, 1, 1, 30, 20, 16, 16, .attrs = {.causal = 1}},       /* rows that see no key */
+        {1, 1, 1, 40, 80, 16, 16, .attrs = {.causal = 1}},       /* all see the first ones */
+        {1, 1, 1, 20, 20, 16, 16, .has_mask = true, .hides = 1}, /* nor here */
+        {1, 1, 1, 20, 20, 16, 16, .attrs = {.scale = 0.3, .softcap = 5}},
+        {1, 1, 1, 20, 20, 16, 16, .attrs = {.softcap = -0.0}},
+        {2, 2, 3, 20, 33, 16, 16, .has_bias = true},
+        {2, 2, 3, 20, 33, 16, 16, .attrs = {.causal = 1}},
+        {2, 2, 4, 70, 70, 8, 8, .attrs = {.causal = 1}},
+        {2, 2, 4, 1, 70, 8, 8, .has_mask = true, .hides = 0.2},
+        {2, 2, 4, 5, 70, 8, 8, .attrs = {.causal = 1}},
+    };
+
+    (void)state;
+    for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        check(cases[i]);
+}
+
+static void test_types(void **state)
+{
+    static const uint32_t dtypes[] = {FRIT_F16, FRIT_BF16, FRIT_F64};
+
+    (void)state;
+    for (uint32_t i = 0; i < sizeof(dtypes) / sizeof(dtypes[0]); i++) {
+        struct shape s = {1, 2, 2, 33, 40, 20, 24, .has_bias = true, .dtype = dtypes[i]};
+
+        check(s);
+        s.queries = 3;
+        s.attrs.causal = 1;
+        check(s);
+    }
+}
+
+static void test_layouts(void **state)
+{
+    (void)state;
+    for (uint32_t layout = 0; layout < 3; layout++)
+        for (uint32_t width = 32; width <= 64; width += 32)
+            check((struct shape){2, 3, 1, 20, 21, 17, 9, .has_bias = true, .layout = layout,
+                                 .width = width, .attrs = {.causal = 1}});
+}
+
+/* Few rows with long keys: groups share them. */
+static void test_splits(void **state)
+{
+    struct shape s = {.batch = 1, .heads = 2, .shared = 1, .keys = 1500, .size = 16, .outs = 12};
+
+    (void)state;
+    for (uint32_t causal = 0; causal < 2; causal++) {
+        s.attrs.causal = causal;
+        for (s.queries = 1; s.queries < 20; s.queries += 9)
+            check(s);
+    }
+    check((struct shape){1, 1, 1, 2, 2000, 8, 8, .has_mask = true, .hides = 1});
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_sizes),  cmocka_unit_test(test_options),
+        cmocka_unit_test(test_types),  cmocka_unit_test(test_layouts),
+        cmocka_unit_test(test_splits),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
