@@ -53,6 +53,20 @@ static void instruction(const struct build *b, enum kir_op op, uint64_t imm, uin
     kir_emit_imm(b->m, op, imm, x, y, KIR_NONE);
 }
 
+/* Where a fragment is in memory. */
+static struct kir_fragment_place place_of(const struct build *b, enum kir_use use)
+{
+    const struct form *f = b->form;
+
+    if (use == KIR_SUM)
+        return (struct kir_fragment_place){
+            .fragment = 0, .is_tile = true, .place = 2, .by_columns = f->sums};
+    return (struct kir_fragment_place){.fragment = use == KIR_LEFT ? 1 : 2,
+                                       .is_tile = f->source != FROM_ARGUMENTS,
+                                       .place = use == KIR_RIGHT,
+                                       .by_columns = use == KIR_LEFT ? f->left : f->right};
+}
+
 static void place(const struct build *b, enum kir_op op, struct kir_fragment_place at,
                   uint32_t offset, uint32_t stride)
 {
@@ -87,10 +101,8 @@ static void multiply(const struct build *b)
     left = f->left ? plus(b, times(b, step, left_stride), row)
                    : plus(b, times(b, row, left_stride), step);
     right = f->right ? step : times(b, step, right_stride);
-    place(b, KIR_mload, (struct kir_fragment_place){1, f->source != FROM_ARGUMENTS, 0, f->left},
-          left, left_stride);
-    place(b, KIR_mload, (struct kir_fragment_place){2, f->source != FROM_ARGUMENTS, 1, f->right},
-          right, right_stride);
+    place(b, KIR_mload, place_of(b, KIR_LEFT), left, left_stride);
+    place(b, KIR_mload, place_of(b, KIR_RIGHT), right, right_stride);
     instruction(b, KIR_mma, kir_product(0, 1, 2), KIR_NONE, KIR_NONE);
     kir_next(b->m, NULL, 0);
 }
@@ -101,8 +113,7 @@ static void store(const struct build *b)
     uint32_t stride = b->form->sums ? b->rows : b->columns, row = times(b, b->team, s->m), at;
 
     kir_emit(b->m, KIR_barrier, KIR_NONE, KIR_NONE, KIR_NONE);
-    place(b, KIR_mstore, (struct kir_fragment_place){0, true, 2, b->form->sums},
-          b->form->sums ? row : times(b, row, stride), stride);
+    place(b, KIR_mstore, place_of(b, KIR_SUM), b->form->sums ? row : times(b, row, stride), stride);
     kir_emit(b->m, KIR_barrier, KIR_NONE, KIR_NONE, KIR_NONE);
     for (uint32_t i = 0; i < b->rows * b->columns; i += b->lanes) {
         at = plus(b, b->lane, number(b, i));
@@ -152,6 +163,11 @@ static void build_form(struct kir_module *m, const struct form *form)
 
 /* ---- the words ---- */
 
+static struct kir_fragment_shape shape_16(uint32_t n, uint32_t dtype)
+{
+    return (struct kir_fragment_shape){.m = 16, .n = n, .k = 16, .dtype = dtype, .sum = FRIT_F32};
+}
+
 static struct spirv_target matrix_target(void)
 {
     struct spirv_target target = spirv_rich;
@@ -178,7 +194,7 @@ static void matrices_are_loaded_multiplied_and_stored(void **state)
     (void)state;
     for (uint32_t i = 0; i < SOURCES * 16; i++) {
         const uint32_t dtype = i & 2 ? FRIT_F16 : FRIT_BF16;
-        struct form form = form_of((struct kir_fragment_shape){16, 8, 16, dtype, FRIT_F32}, i);
+        struct form form = form_of(shape_16(8, dtype), i);
         struct kir_module m;
         struct spirv_code code;
 
@@ -200,7 +216,8 @@ static void matrices_are_loaded_multiplied_and_stored(void **state)
 /* The sums lie where the factors were. */
 static void tiles_share_memory(void **state)
 {
-    const struct form form = {{16, 16, 16, FRIT_BF16, FRIT_F32}, 8, FROM_STORES, 0, 0, 0};
+    const struct form form = {
+        .shape = shape_16(16, FRIT_BF16), .per_thread = 8, .source = FROM_STORES};
     struct spirv_target target = matrix_target();
     struct kir_module m;
     struct spirv_code apart, shared;
@@ -220,7 +237,8 @@ static void tiles_share_memory(void **state)
 /* Elements of 16 bits go from an argument to a tile in words, unconverted. */
 static void pairs_are_copied_as_words(void **state)
 {
-    const struct form form = {{16, 16, 16, FRIT_BF16, FRIT_F32}, 8, FROM_STORES, 0, 0, 0};
+    const struct form form = {
+        .shape = shape_16(16, FRIT_BF16), .per_thread = 8, .source = FROM_STORES};
     const struct spirv_target target = matrix_target();
     struct kir_module m;
     struct spirv_code code;
@@ -245,7 +263,8 @@ static void refused(const struct kir_module *m, const struct spirv_target *targe
 
 static void what_the_device_lacks_is_refused(void **state)
 {
-    const struct form form = {{16, 16, 16, FRIT_BF16, FRIT_F32}, 1, FROM_ARGUMENTS, 0, 0, 0};
+    const struct form form = {
+        .shape = shape_16(16, FRIT_BF16), .per_thread = 1, .source = FROM_ARGUMENTS};
     const struct spirv_target all = matrix_target();
     struct spirv_target target = all;
     struct kir_module m;

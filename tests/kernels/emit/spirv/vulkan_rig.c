@@ -244,8 +244,12 @@ static void read_shapes(struct vulkan_rig *rig)
         if ((is_half || all[i].AType == VK_COMPONENT_TYPE_BFLOAT16_KHR) &&
             all[i].ResultType == VK_COMPONENT_TYPE_FLOAT32_KHR &&
             all[i].scope == VK_SCOPE_SUBGROUP_KHR)
-            rig->shapes[rig->n_shapes++] = (struct kir_fragment_shape){
-                all[i].MSize, all[i].NSize, all[i].KSize, is_half ? FRIT_F16 : FRIT_BF16, FRIT_F32};
+            rig->shapes[rig->n_shapes++] =
+                (struct kir_fragment_shape){.m = all[i].MSize,
+                                            .n = all[i].NSize,
+                                            .k = all[i].KSize,
+                                            .dtype = is_half ? FRIT_F16 : FRIT_BF16,
+                                            .sum = FRIT_F32};
     }
 }
 
