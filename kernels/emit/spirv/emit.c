@@ -124,7 +124,7 @@ uint32_t emit_variable(struct emit *e, enum spv_class class, uint32_t type)
 
 /* ---- shared memory ---- */
 
-/* A block of its own: types of the same array are told apart by their layout alone. */
+/* A block of its own: types of the same array differ by their layout alone. */
 static uint32_t shared_block(struct emit *e, uint32_t element, uint32_t bytes, uint32_t count,
                              uint32_t place)
 {

@@ -9,8 +9,8 @@
 
 enum { M, N, K, SIZES };
 
-/* Targets: without copies, and with little memory too, with copies, and with wide fragments that are
- * loaded in blocks. */
+/* Targets: without copies, and with little memory too, with copies, and with wide fragments that
+ * are loaded in blocks. */
 enum way { PLAIN, SMALL, COPIES, WIDE, WAYS };
 
 static void add_shape(struct kir_target *target, uint32_t m, uint32_t n, uint32_t dtype)
