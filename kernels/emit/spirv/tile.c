@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A tile is an array of units.  A unit is an element, or as many as every access to the tile has
- * as neighbours: then they move as one vector of up to 16 bytes.  Elements of 16 bits are in words
- * of two where units are that large.
+ * as neighbours: then they move as one vector of up to 16 bytes.  Elements of 32 and 64 bits are in
+ * vectors of 16 bytes also where most accesses have those; others are to components.  Elements of
+ * 16 bits are in words of two where units are that large.
  *
  * Beside fragments, tiles that are never used at the same time share memory, if the device lays
  * blocks out in it.
@@ -53,6 +54,35 @@ static uint32_t allowed_unit(const struct emit *e, const struct kir_inst *inst, 
     }
 }
 
+/* Neighbouring elements that a load or store of a tile has as one access. */
+static uint32_t width_of(const struct emit *e, uint32_t at)
+{
+    const struct kir_inst *inst = &e->phase->inst[at];
+    uint32_t first, n = inst->op == KIR_tstore_if
+                            ? 1
+                            : shape_tile_chunk(&e->shape, (uint32_t)inst->imm, inst->a[0]);
+
+    return n == 1 ? shape_tile_together(&e->shape, at, &first) : n;
+}
+
+/* Whether most accesses to a tile have a unit, and no fragment is in it. */
+static bool is_mostly_wide(const struct emit *e, uint32_t tile, uint32_t unit)
+{
+    uint32_t wide = 0, others = 0;
+
+    for (uint32_t i = 0; i < e->phase->n; i++) {
+        const struct kir_inst *inst = &e->phase->inst[i];
+
+        if ((inst->op == KIR_mload || inst->op == KIR_mstore) &&
+            kir_fragment_place_of(inst->imm).is_tile &&
+            kir_fragment_place_of(inst->imm).place == tile)
+            return false;
+        if (kir_op_info(inst->op)->imm == KIR_IMM_TILE && inst->imm == tile)
+            *(width_of(e, i) >= unit ? &wide : &others) += 1;
+    }
+    return wide > others;
+}
+
 static uint32_t choose_unit(const struct emit *e, uint32_t tile)
 {
     const struct kir_tile *of = &e->phase->tiles[tile];
@@ -60,6 +90,8 @@ static uint32_t choose_unit(const struct emit *e, uint32_t tile)
 
     if (of->space != KIR_GROUP)
         return 1;
+    if (!is_half(of) && of->count % unit == 0 && is_mostly_wide(e, tile, unit))
+        return unit;
     for (uint32_t i = 0; i < e->phase->n && unit > 1; i++)
         unit = least(unit, allowed_unit(e, &e->phase->inst[i], tile));
     while (of->count % unit)
@@ -155,6 +187,21 @@ uint32_t tile_pointer(struct emit *e, uint32_t tile, uint32_t offset, uint32_t j
                 has->variables[j], at);
 }
 
+/* A pointer to one element; 16-bit ones only where units are single. */
+static uint32_t element_pointer(struct emit *e, uint32_t tile, uint32_t offset, uint32_t j)
+{
+    const struct kir_tile *of = &e->phase->tiles[tile];
+    uint32_t type = emit_type_at(e, offset), unit = e->tiles[tile].unit, part;
+    enum spv_class class = SPV_CLASS_WORKGROUP;
+
+    if (unit == 1)
+        return tile_pointer(e, tile, offset, j);
+    part = EMIT(e, SPV_BITWISE_AND, emit_type(e, type), emit_id(e, offset, j),
+                emit_const(e, type, unit - 1));
+    return EMIT(e, SPV_ACCESS_CHAIN, emit_pointer_type(e, class, emit_type(e, of->type)),
+                e->tiles[tile].variables[j], tile_units(e, tile, offset, j), part);
+}
+
 /* Number `i` of the words of a unit. */
 static uint32_t part(struct emit *e, uint32_t words, uint32_t type, uint32_t unit, uint32_t i)
 {
@@ -223,22 +270,60 @@ static uint32_t element_of(struct emit *e, const struct kir_tile *tile, uint32_t
     return convert_load(e, tile->dtype, word);
 }
 
-void tile_load(struct emit *e, uint32_t at)
+/* A unit, the elements of as many instructions, of which `at` is one: the first loads it. */
+static void load_together(struct emit *e, uint32_t at, uint32_t first)
 {
     const struct kir_inst *inst = &e->phase->inst[at];
-    const struct kir_tile *tile = &e->phase->tiles[inst->imm];
     const struct spirv_tile *has = &e->tiles[inst->imm];
     uint32_t id;
 
+    if (at != first)
+        return;
+    id = emit_load(e, has->unit_type, tile_pointer(e, (uint32_t)inst->imm, inst->a[0], 0), 0);
+    for (uint32_t i = 0; i < has->unit; i++)
+        emit_set_all(e, at + i, element_of(e, &e->phase->tiles[inst->imm], has->unit, id, i));
+}
+
+/* Units of neighbouring lanes. */
+static void load_units(struct emit *e, uint32_t at)
+{
+    const struct kir_inst *inst = &e->phase->inst[at];
+    const struct spirv_tile *has = &e->tiles[inst->imm];
+
     for (uint32_t j = 0; j < e->shape.per_thread; j += has->unit) {
-        id = emit_load(e, has->unit_type, tile_pointer(e, (uint32_t)inst->imm, inst->a[0], j), 0);
+        uint32_t id =
+            emit_load(e, has->unit_type, tile_pointer(e, (uint32_t)inst->imm, inst->a[0], j), 0);
+
         for (uint32_t i = 0; i < has->unit; i++)
-            emit_set_id(e, at, j + i, element_of(e, tile, has->unit, id, i));
-        if (emit_is_uniform(e, at)) {
-            emit_set_all(e, at, emit_id(e, at, 0));
-            return;
-        }
+            emit_set_id(e, at, j + i, element_of(e, &e->phase->tiles[inst->imm], has->unit, id, i));
     }
+}
+
+static void load_elements(struct emit *e, uint32_t at)
+{
+    const struct kir_inst *inst = &e->phase->inst[at];
+    const struct kir_tile *tile = &e->phase->tiles[inst->imm];
+    uint32_t type = is_half(tile) ? e->tiles[inst->imm].unit_type : emit_type(e, tile->type), id;
+    uint32_t run = tile->space == KIR_GROUP ? emit_run_length(e, at) : 1;
+
+    for (uint32_t j = 0; j < e->shape.per_thread; j += run) {
+        id = emit_load(e, type, element_pointer(e, (uint32_t)inst->imm, inst->a[0], j), 0);
+        emit_set_run(e, at, j, element_of(e, tile, 1, id, 0));
+    }
+}
+
+void tile_load(struct emit *e, uint32_t at)
+{
+    const struct kir_inst *inst = &e->phase->inst[at];
+    const uint32_t unit = e->tiles[inst->imm].unit;
+    uint32_t first;
+
+    if (unit > 1 && shape_tile_chunk(&e->shape, (uint32_t)inst->imm, inst->a[0]) >= unit)
+        load_units(e, at);
+    else if (unit > 1 && shape_tile_together(&e->shape, at, &first) == unit)
+        load_together(e, at, first);
+    else
+        load_elements(e, at);
 }
 
 /* ---- stores ---- */
@@ -261,20 +346,33 @@ static uint32_t unit_of_lanes(struct emit *e, const struct kir_inst *inst, uint3
                              n);
 }
 
+static void store_element(struct emit *e, const struct kir_inst *inst, uint32_t j)
+{
+    struct region region;
+    bool has_condition = inst->op == KIR_tstore_if;
+    uint32_t value =
+        e->tiles[inst->imm].unit == 1 ? unit_of_lanes(e, inst, j) : emit_id(e, inst->a[1], j);
+
+    if (has_condition)
+        region = emit_if(e, emit_id(e, inst->a[2], j));
+    emit_store(e, element_pointer(e, (uint32_t)inst->imm, inst->a[0], j), value, 0);
+    if (has_condition)
+        emit_end_if(e, &region);
+}
+
 void tile_store(struct emit *e, uint32_t at)
 {
     const struct kir_inst *inst = &e->phase->inst[at];
+    const uint32_t unit = e->tiles[inst->imm].unit;
+    bool is_wide = unit > 1 && inst->op == KIR_tstore &&
+                   shape_tile_chunk(&e->shape, (uint32_t)inst->imm, inst->a[0]) >= unit;
 
-    for (uint32_t j = 0; j < e->shape.per_thread; j += e->tiles[inst->imm].unit) {
-        struct region region;
-
-        if (inst->op == KIR_tstore_if)
-            region = emit_if(e, emit_id(e, inst->a[2], j));
-        emit_store(e, tile_pointer(e, (uint32_t)inst->imm, inst->a[0], j),
-                   unit_of_lanes(e, inst, j), 0);
-        if (inst->op == KIR_tstore_if)
-            emit_end_if(e, &region);
-    }
+    for (uint32_t j = 0; j < e->shape.per_thread; j += is_wide ? unit : 1)
+        if (is_wide)
+            emit_store(e, tile_pointer(e, (uint32_t)inst->imm, inst->a[0], j),
+                       unit_of_lanes(e, inst, j), 0);
+        else
+            store_element(e, inst, j);
 }
 
 /* ---- copies ---- */

@@ -20,7 +20,8 @@ enum { PANEL_BYTES = 32768, LEAST_DEPTH = 8, MOST_DEPTH = 128 };
 /* What a loop adds to its sums: down[i] * across[j] to that of phi i * columns + j. */
 struct product_loop {
     uint32_t loop, rows, columns;
-    bool fused, dots;
+    uint32_t op; /* KIR_fma, KIR_dot2, KIR_add: of a mul */
+    bool dots;
     uint32_t down[TILE_SUMS], across[TILE_SUMS];
 };
 
@@ -111,10 +112,10 @@ static bool find_factors(const struct make *m, struct product_loop *p, uint32_t 
 
     if (!is_inside(m, p, sum))
         return false;
-    p->fused = inst->op == KIR_fma;
+    p->op = inst->op;
     if (inst->op == KIR_add && inst->a[0] != inst->a[1])
         product = inst->a[0] == phi ? inst->a[1] : inst->a[1] == phi ? inst->a[0] : KIR_NONE;
-    else if (inst->op == KIR_fma && inst->a[2] == phi)
+    else if ((inst->op == KIR_fma || inst->op == KIR_dot2) && inst->a[2] == phi)
         product = sum;
     if (product == KIR_NONE || !is_inside(m, p, product) ||
         (inst_of(m, product)->op != KIR_mul && product != sum))
@@ -138,16 +139,16 @@ static bool find_all_factors(const struct make *m, struct product_loop *p, uint3
                              uint32_t (*factors)[2])
 {
     const uint32_t *links = m->module->links + inst_of(m, inst_of(m, p->loop)->pair)->a[0];
-    bool fused = false;
+    uint32_t op = KIR_add;
 
     for (uint32_t i = 0; i < n; i++) {
         uint32_t phi = p->loop + 1 + i;
 
         if (m->values[phi].form != FORM_LANES ||
             inst_of(m, phi)->type != inst_of(m, p->loop + 1)->type ||
-            !find_factors(m, p, phi, links[i], factors[i]) || (i && p->fused != fused))
+            !find_factors(m, p, phi, links[i], factors[i]) || (i && p->op != op))
             return false;
-        fused = p->fused;
+        op = p->op;
     }
     return true;
 }
@@ -246,7 +247,12 @@ static tile_multiply *find_loop(const struct make *m, struct product_loop *p)
     if (!(find_matrix(p, n, factors, factors[0][0]) && find_forms(m, p)) &&
         !(find_matrix(p, n, factors, factors[0][1]) && find_forms(m, p)))
         return NULL;
-    form = (p->fused ? TILE_FUSED : 0u) + (p->dots ? TILE_DOTS : 0u);
+    if (p->op == KIR_dot2 && !tile_has_dot2())
+        return NULL;
+    form = (p->op == KIR_fma    ? TILE_FUSED
+            : p->op == KIR_dot2 ? TILE_PAIRS
+                                : 0u) +
+           (p->dots ? TILE_DOTS : 0u);
     return m->loops->products[form][inst_of(m, p->loop + 1)->type];
 }
 

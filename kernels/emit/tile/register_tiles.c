@@ -276,6 +276,11 @@ PRODUCTS(mul_add_u32, u32, v_u32, MUL_ADD)
 #define FMA_F64(a, b, c) ((v_f64)_mm256_fmadd_pd((__m256d)(a), (__m256d)(b), (__m256d)(c)))
 #endif
 
+#ifdef __AVX512BF16__
+#define DOT2(a, b, c) ((v_f32)_mm512_dpbf16_ps((__m512)(c), (__m512bh)(a), (__m512bh)(b)))
+PRODUCTS(dot2, f32, v_f32, DOT2)
+#endif
+
 /* Floats are by fma where the machine has it, which is what schedules choose then. */
 #ifdef FMA_F32
 PRODUCTS(fma_f32, f32, v_f32, FMA_F32)
@@ -291,6 +296,10 @@ tile_multiply *const TILE_NAME(tile_products)[TILE_PRODUCTS][KIR_TYPES] = {
     [0] = {[KIR_I32] = mul_add_u32},
     [TILE_DOTS] = {[KIR_I32] = mul_add_u32_dots},
     [TILE_FUSED] = {[KIR_F32] = fma_f32, [KIR_F64] = fma_f64},
+#ifdef DOT2
+    [TILE_PAIRS] = {[KIR_F32] = dot2},
+    [TILE_PAIRS + TILE_DOTS] = {[KIR_F32] = dot2_dots},
+#endif
     [TILE_FUSED + TILE_DOTS] = {[KIR_F32] = fma_f32_dots, [KIR_F64] = fma_f64_dots},
 #else
     [0] = {[KIR_I32] = mul_add_u32, [KIR_F32] = mul_add_f32, [KIR_F64] = mul_add_f64},

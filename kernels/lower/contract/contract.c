@@ -10,6 +10,8 @@
 #include "lower/contract/contract_fragment.h"
 #include "lower/contract/contract_pack.h"
 #include "lower/contract/contract_pad.h"
+#include "lower/contract/contract_pairs.h"
+#include "lower/contract/contract_tile.h"
 #include "lower/rows/rows.h"
 #include "lower/sum_blocks.h"
 
@@ -26,7 +28,6 @@ enum {
     DOT_PLACES = 4,
     FEW_DOT_LANES = 96,   /* of all sums of a group along k, which fit 16 registers */
     MANY_DOT_LANES = 384, /* likewise for more */
-    TILE_PLACES = 4,      /* of a lane at most */
     PACK_LANES = 64,
     GROUP_WIDTHS = 2,     /* of packed lanes, in a group */
     LEAST_PACKED = 32,    /* lanes that fill the vectors of a lane's sums */
@@ -430,38 +431,8 @@ static void choose_lines(struct contract *c)
     while (c->lanes > FEW_LANES && !c->pack.used &&
            tiles_of(line, c->lanes) * others < (int64_t)each * target->units)
         c->lanes /= 2;
-}
-
-/* Whether both sides are long enough that most lanes of tiles have work. */
-static bool fits_tiles(const struct contract *c)
-{
-    const struct kir_target *target = c->e.s->target;
-    uint64_t bytes = 2 * sizeof(double) * CONTRACT_DEPTH * CONTRACT_EDGE * TILE_PLACES;
-
-    return target->stages_tiles && target->group_bytes >= bytes &&
-           target->max_lanes >= CONTRACT_EDGE * CONTRACT_EDGE && c->n_k >= CONTRACT_DEPTH / 2 &&
-           contract_points(&c->e.space, CONTRACT_M) >= CONTRACT_EDGE &&
-           contract_points(&c->e.space, CONTRACT_N) >= CONTRACT_EDGE;
-}
-
-/* Fewer places where there would be too few groups to keep the device busy. */
-static void choose_tiles(struct contract *c)
-{
-    const uint32_t most = sched_tuning(c->e.s).tile_places;
-    int64_t both = contract_points(&c->e.space, CONTRACT_BOTH),
-            m = contract_points(&c->e.space, CONTRACT_M),
-            n = contract_points(&c->e.space, CONTRACT_N);
-
-    c->form = CONTRACT_TILES;
-    c->across = &c->b;
-    c->down = &c->a;
-    c->lanes = CONTRACT_EDGE * CONTRACT_EDGE;
-    c->n_down = m > 2 * CONTRACT_EDGE ? most : m > CONTRACT_EDGE ? 2 : 1;
-    c->n_across = n > 2 * CONTRACT_EDGE ? most : n > CONTRACT_EDGE ? 2 : 1;
-    while (c->n_down + c->n_across > 2 && both * tiles_of(m, CONTRACT_EDGE * c->n_down) *
-                                                  tiles_of(n, CONTRACT_EDGE * c->n_across) <
-                                              (int64_t)c->e.s->target->units / 4)
-        *(c->n_down > c->n_across ? &c->n_down : &c->n_across) /= 2;
+    if (!c->slices.n_splits)
+        pairs_choose(c);
 }
 
 /* Groups go over k once, so all sums are to fit the registers. */
@@ -503,8 +474,8 @@ static void choose_form(struct contract *c)
         contract_choose_fragments(c);
         return;
     }
-    if (fits_tiles(c)) {
-        choose_tiles(c);
+    if (contract_fits_tiles(c)) {
+        contract_choose_tiles(c);
         return;
     }
     c->across = a < b ? &c->a : &c->b;
@@ -588,6 +559,8 @@ static frit_status build(struct contract *c, frit_err *err)
     delinearize_init(&c->a.points, &c->e, CONTRACT_M);
     delinearize_init(&c->b.points, &c->e, CONTRACT_N);
     delinearize_init(&c->k, &c->e, CONTRACT_K);
+    if (c->form == CONTRACT_TILES)
+        delinearize_chunk(&c->across->points, &c->e, c->thread_lanes);
     TRY(expr_status(&c->e, err));
     groups = c->both.count * contract_down_tiles(c) *
              tiles_of(c->across->points.count, contract_width(c));

@@ -17,7 +17,7 @@ struct shape {
     enum kir_type type;
     uint32_t dtypes[ARGS];
     uint32_t lanes, rows, columns, sums, step, run; /* run: of lanes that are neighbours */
-    bool dots, spread, fused, masked, nested, by_const, in_tile;
+    bool dots, pairs, spread, fused, masked, nested, by_const, in_tile;
     int64_t words[6]; /* strides: of rows, of both sides along k; lanes that load; begin, end */
 };
 
@@ -55,6 +55,9 @@ static struct shape shape_of(uint64_t number)
     s.run = 1u << random_below(&seed, 9);
     s.step = 1 + random_below(&seed, 2);
     s.fused = s.type != KIR_I32 && random_below(&seed, 2);
+    s.pairs = s.type == KIR_F32 && random_below(&seed, 3) == 0;
+    if (s.pairs)
+        s.dtypes[DOWN] = s.dtypes[ACROSS] = FRIT_F32;
     s.masked = random_below(&seed, 2);
     s.nested = random_below(&seed, 2);
     s.by_const = random_below(&seed, 2);
@@ -136,9 +139,10 @@ static void sum(const struct body *b, uint32_t begin, uint32_t end, uint32_t *su
             down = down_of(b, k, i / n);
         x = i % 3 ? down : across[i % n];
         y = i % 3 ? across[i % n] : down;
-        next[i] = b->s->fused ? kir_emit(b->m, KIR_fma, x, y, sums[i])
-                  : i % 2     ? op(b->m, KIR_add, op(b->m, KIR_mul, x, y), sums[i])
-                              : op(b->m, KIR_add, sums[i], op(b->m, KIR_mul, x, y));
+        next[i] = b->s->pairs   ? kir_emit(b->m, KIR_dot2, x, y, sums[i])
+                  : b->s->fused ? kir_emit(b->m, KIR_fma, x, y, sums[i])
+                  : i % 2       ? op(b->m, KIR_add, op(b->m, KIR_mul, x, y), sums[i])
+                                : op(b->m, KIR_add, sums[i], op(b->m, KIR_mul, x, y));
     }
     kir_next(b->m, next, b->s->sums);
 }
@@ -215,14 +219,18 @@ static void build(struct kir_module *m, const struct shape *s)
 
 static const double specials[] = {0.0, -0.0, 1e30, -1e30, __builtin_inf(), -__builtin_inf()};
 
-static void fill(void *memory, uint32_t dtype, uint64_t seed)
+static void fill(void *memory, uint32_t dtype, bool pairs, uint64_t seed)
 {
     for (uint32_t i = 0; i < SPAN; i++) {
         double real = (double)random_below(&seed, 4001) / 1000 - 2;
 
         if (random_below(&seed, 1000) < 6)
             real = specials[random_below(&seed, 6)];
-        if (dtype == FRIT_F32)
+        if (pairs) /* of numbers: the bits of others are not said */
+            ((uint32_t *)memory)[i] =
+                (half_store((float)real, 7) | (uint32_t)half_store((float)i / 64, 7) << 16) &
+                0xfeffffff;
+        else if (dtype == FRIT_F32)
             ((float *)memory)[i] = (float)real;
         else if (dtype == FRIT_F64)
             ((double *)memory)[i] = real;
@@ -251,6 +259,8 @@ static bool same(const struct shape *s, const void *a, const void *b, uint32_t i
 
 static bool is_found(const struct shape *s, int level)
 {
+    if (s->pairs)
+        return level == TILE_AVX512 && tile_has_dot2();
     return s->type == KIR_I32 || s->fused == (level >= TILE_AVX2);
 }
 
@@ -304,7 +314,7 @@ static void check_case(uint64_t number)
         args[i] = calloc(1, i == OUT ? bytes : SPAN * sizeof(double));
         assert_non_null(args[i]);
         if (i != OUT)
-            fill(args[i], s.dtypes[i], number + i);
+            fill(args[i], s.dtypes[i], s.pairs, number + i);
         eval_args[i] = (struct eval_arg){i == OUT ? expected : args[i], 0,
                                          i == OUT ? bytes : SPAN * sizeof(double)};
     }
