@@ -65,7 +65,7 @@ static uint32_t width_of(const struct emit *e, uint32_t at)
     return n == 1 ? shape_tile_together(&e->shape, at, &first) : n;
 }
 
-/* Whether most accesses to a tile have a unit, and no fragment is in it. */
+/* Whether most loads and stores of a tile have a unit, and fragments and copies too. */
 static bool is_mostly_wide(const struct emit *e, uint32_t tile, uint32_t unit)
 {
     uint32_t wide = 0, others = 0;
@@ -73,9 +73,7 @@ static bool is_mostly_wide(const struct emit *e, uint32_t tile, uint32_t unit)
     for (uint32_t i = 0; i < e->phase->n; i++) {
         const struct kir_inst *inst = &e->phase->inst[i];
 
-        if ((inst->op == KIR_mload || inst->op == KIR_mstore) &&
-            kir_fragment_place_of(inst->imm).is_tile &&
-            kir_fragment_place_of(inst->imm).place == tile)
+        if (allowed_unit(e, inst, tile) < unit && kir_op_info(inst->op)->imm != KIR_IMM_TILE)
             return false;
         if (kir_op_info(inst->op)->imm == KIR_IMM_TILE && inst->imm == tile)
             *(width_of(e, i) >= unit ? &wide : &others) += 1;
@@ -191,15 +189,14 @@ uint32_t tile_pointer(struct emit *e, uint32_t tile, uint32_t offset, uint32_t j
 static uint32_t element_pointer(struct emit *e, uint32_t tile, uint32_t offset, uint32_t j)
 {
     const struct kir_tile *of = &e->phase->tiles[tile];
-    uint32_t type = emit_type_at(e, offset), unit = e->tiles[tile].unit, part;
-    enum spv_class class = SPV_CLASS_WORKGROUP;
+    uint32_t type = emit_type_at(e, offset), unit = e->tiles[tile].unit, element, part;
 
     if (unit == 1)
         return tile_pointer(e, tile, offset, j);
+    element = emit_pointer_type(e, SPV_CLASS_WORKGROUP, emit_type(e, of->type));
     part = EMIT(e, SPV_BITWISE_AND, emit_type(e, type), emit_id(e, offset, j),
                 emit_const(e, type, unit - 1));
-    return EMIT(e, SPV_ACCESS_CHAIN, emit_pointer_type(e, class, emit_type(e, of->type)),
-                e->tiles[tile].variables[j], tile_units(e, tile, offset, j), part);
+    return EMIT(e, SPV_ACCESS_CHAIN, element, tile_pointer(e, tile, offset, j), part);
 }
 
 /* Number `i` of the words of a unit. */
