@@ -187,6 +187,7 @@ static const step_fn steps[KIR_OPS] = {
     [KIR_mload] = eval_mload,      [KIR_mstore] = eval_mstore,
     [KIR_mma] = eval_mma,          [KIR_each] = eval_each,
     [KIR_row] = eval_row_of,       [KIR_column] = eval_column_of,
+    [KIR_mbatch] = run_end,        [KIR_mwait] = run_end,
     [KIR_done] = eval_done,        [KIR_tcopy] = eval_tcopy,
     [KIR_tbatch] = eval_tbatch,    [KIR_twait] = eval_twait,
 };
