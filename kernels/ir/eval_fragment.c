@@ -171,6 +171,80 @@ frit_status eval_mma(struct eval *e)
     return FRIT_OK;
 }
 
+/* ---- rows ---- */
+
+static double real_of(enum kir_type type, uint64_t bits)
+{
+    return type == KIR_I32   ? (double)(int32_t)(uint32_t)bits
+           : type == KIR_F32 ? (double)half_real_of((uint32_t)bits)
+                             : as_double(bits);
+}
+
+static uint64_t larger(enum kir_type type, uint64_t a, uint64_t b)
+{
+    return real_of(type, a) < real_of(type, b) ? b : a;
+}
+
+static uint64_t total(enum kir_type type, uint64_t a, uint64_t b)
+{
+    double sum = as_double(a) + as_double(b);
+
+    if (type == KIR_I32)
+        return (uint32_t)(a + b);
+    if (type == KIR_F32)
+        return half_bits_of(half_real_of((uint32_t)a) + half_real_of((uint32_t)b));
+    memcpy(&a, &sum, sizeof(sum));
+    return a;
+}
+
+static frit_status fold_rows(struct eval *e, uint64_t (*fold)(enum kir_type, uint64_t, uint64_t))
+{
+    const uint32_t to = kir_factor(e->inst->imm, 0), from = kir_factor(e->inst->imm, 1);
+    const struct kir_fragment *f = &e->phase->fragments[from];
+
+    for (uint32_t team = 0; team < teams_of(e); team++)
+        for (uint32_t r = 0; r < f->rows; r++) {
+            const uint64_t *row = elements_of(e, from, team) + (size_t)r * f->columns;
+            uint64_t folded = row[0];
+
+            for (uint32_t c = 1; c < f->columns; c++)
+                folded = fold(kir_type_of(f->dtype), folded, row[c]);
+            for (uint32_t c = 0; c < f->columns; c++)
+                elements_of(e, to, team)[r * f->columns + c] = folded;
+        }
+    return FRIT_OK;
+}
+
+frit_status eval_mlargest(struct eval *e)
+{
+    return fold_rows(e, larger);
+}
+
+frit_status eval_mtotal(struct eval *e)
+{
+    return fold_rows(e, total);
+}
+
+static uint64_t narrowed(uint32_t dtype, uint64_t bits)
+{
+    uint32_t fraction = frit_dtype_info_of(dtype).fraction;
+
+    if (!kir_is_16_bit_float(dtype))
+        return bits;
+    return half_bits_of(half_load(half_store(half_real_of((uint32_t)bits), fraction), fraction));
+}
+
+frit_status eval_mnarrow(struct eval *e)
+{
+    const uint32_t to = kir_factor(e->inst->imm, 0), from = kir_factor(e->inst->imm, 1);
+
+    for (uint32_t team = 0; team < teams_of(e); team++)
+        for (uint32_t i = 0; i < eval_elements(e, from); i++)
+            elements_of(e, to, team)[i] =
+                narrowed(e->phase->fragments[to].dtype, elements_of(e, from, team)[i]);
+    return FRIT_OK;
+}
+
 /* ---- each ---- */
 
 /* The element of a lane in this round; NULL: it has none. */
@@ -198,6 +272,19 @@ frit_status eval_each(struct eval *e)
 {
     e->each = (struct eval_each){.inst = e->inst};
     begin_round(e);
+    return FRIT_OK;
+}
+
+frit_status eval_peer(struct eval *e)
+{
+    const uint32_t team = e->phase->team;
+    uint64_t *out = eval_value(e, (uint32_t)(e->inst - e->phase->inst));
+
+    for (uint32_t lane = 0; lane < e->phase->lanes; lane++)
+        out[lane] = eval_is_idle(e, lane)
+                        ? 0
+                        : elements_of(e, (uint32_t)e->inst->imm,
+                                      lane / team)[e->each.round * team + lane % team];
     return FRIT_OK;
 }
 

@@ -169,6 +169,8 @@ static void expand_each(struct expansion *x, uint32_t each)
         for (uint32_t at = each + 1; at < done; at++) {
             if (x->phase->inst[at].op == KIR_row)
                 x->value[at] = kir_const_i(x->out, KIR_I32, i / row_values(x, f));
+            else if (x->phase->inst[at].op == KIR_peer)
+                x->value[at] = x->elements[x->phase->inst[at].imm][i];
             else if (x->phase->inst[at].op == KIR_column)
                 x->value[at] = column_of(x, f, i % row_values(x, f), false);
             else
@@ -271,6 +273,11 @@ static frit_status expand_inst(struct expansion *x, uint32_t *at)
     case KIR_mma:
         multiply(x, inst->imm);
         return FRIT_OK;
+    case KIR_mlargest:
+    case KIR_mtotal:
+    case KIR_mnarrow:
+        return fail(x->err, FRIT_UNSUPPORTED, "kernel %s: folds rows of fragments",
+                    x->module->name);
     case KIR_each:
         expand_each(x, *at);
         *at = inst->pair;

@@ -299,6 +299,7 @@ static uint32_t same_of(const struct walk *w, uint32_t kind)
     case KIR_lane:
     case KIR_shift:
     case KIR_each:
+    case KIR_peer:
     case KIR_row:
     case KIR_column:
         return 1;
@@ -364,12 +365,13 @@ static void set_run(const struct walk *w, struct known *fact)
 
 /* What has no rule here is rule_same. */
 static const rule_fn rules[KIR_OPS] = {
-    [KIR_const] = rule_const,   [KIR_lane] = rule_lane,     [KIR_add] = rule_add,
-    [KIR_sub] = rule_sub,       [KIR_mul] = rule_mul,       [KIR_shl] = rule_shl,
-    [KIR_neg] = rule_neg,       [KIR_select] = rule_select, [KIR_i32] = rule_convert,
-    [KIR_i64] = rule_convert,   [KIR_u64] = rule_convert,   [KIR_tload] = rule_tload,
-    [KIR_first] = rule_uniform, [KIR_for] = rule_uniform,   [KIR_phi] = rule_phi,
-    [KIR_each] = rule_element,  [KIR_row] = rule_element,   [KIR_column] = rule_element,
+    [KIR_const] = rule_const,    [KIR_lane] = rule_lane,     [KIR_add] = rule_add,
+    [KIR_sub] = rule_sub,        [KIR_mul] = rule_mul,       [KIR_shl] = rule_shl,
+    [KIR_neg] = rule_neg,        [KIR_select] = rule_select, [KIR_i32] = rule_convert,
+    [KIR_i64] = rule_convert,    [KIR_u64] = rule_convert,   [KIR_tload] = rule_tload,
+    [KIR_first] = rule_uniform,  [KIR_for] = rule_uniform,   [KIR_phi] = rule_phi,
+    [KIR_peer] = rule_element,   [KIR_each] = rule_element,  [KIR_row] = rule_element,
+    [KIR_column] = rule_element,
 };
 
 /* ---- rounds ---- */

@@ -66,6 +66,7 @@ enum kir_imm {
     KIR_IMM_LOOP,
     KIR_IMM_FRAGMENT, /* a number */
     KIR_IMM_PLACE,    /* struct kir_fragment_place */
+    KIR_IMM_PAIR,     /* two: kir_pair */
     KIR_IMM_PRODUCT,  /* three fragments: kir_product */
     KIR_IMM_COPY      /* struct kir_copy */
 };
@@ -216,6 +217,12 @@ struct kir_fragment_place kir_fragment_place_of(uint64_t imm);
 uint64_t kir_copy_imm(const struct kir_copy *copy);
 struct kir_copy kir_copy_of(uint64_t imm);
 uint64_t kir_product(uint32_t sum, uint32_t left, uint32_t right);
+/* Immediates of what makes the first of the second. */
+static inline uint64_t kir_pair(uint32_t to, uint32_t from)
+{
+    return to | (uint64_t)from << 16;
+}
+
 /* Number `i` of those of mma: sum, left, right. */
 static inline uint32_t kir_factor(uint64_t imm, uint32_t i)
 {

@@ -51,6 +51,7 @@ struct kir_target {
     uint32_t team; /* threads that hold a fragment together: lanes of a team are these times lanes
                       of a thread */
     bool reuses_tiles;       /* tiles that are never used at the same time share memory */
+    bool folds_fragments;    /* mlargest, mtotal, mnarrow, peer */
     bool copies;             /* memory to tiles while lanes go on: tcopy */
     uint32_t fragment_bytes; /* of group tiles where fragments are multiplied: few groups at a time
                                 are enough there; 0: group_bytes */

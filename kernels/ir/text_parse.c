@@ -413,6 +413,16 @@ static frit_status parse_product(struct parser *p, uint64_t *out)
     return FRIT_OK;
 }
 
+static frit_status parse_pair(struct parser *p, uint64_t *out)
+{
+    uint32_t f[2];
+
+    for (uint32_t i = 0; i < 2; i++)
+        TRY(want_fragment(p, &f[i]));
+    *out = kir_pair(f[0], f[1]);
+    return FRIT_OK;
+}
+
 /* "t0 a1" */
 static frit_status parse_copy(struct parser *p, uint64_t *out)
 {
@@ -445,6 +455,8 @@ static frit_status parse_imm(struct parser *p, enum kir_imm kind, enum kir_type 
         return parse_place(p, out);
     case KIR_IMM_PRODUCT:
         return parse_product(p, out);
+    case KIR_IMM_PAIR:
+        return parse_pair(p, out);
     case KIR_IMM_COPY:
         return parse_copy(p, out);
     case KIR_IMM_NUMBER:

@@ -88,6 +88,9 @@ static void print_imm(struct str *out, const struct kir_inst *inst)
         str_addf(out, " f%u f%u f%u", kir_factor(inst->imm, 0), kir_factor(inst->imm, 1),
                  kir_factor(inst->imm, 2));
         break;
+    case KIR_IMM_PAIR:
+        str_addf(out, " f%u f%u", kir_factor(inst->imm, 0), kir_factor(inst->imm, 1));
+        break;
     case KIR_IMM_COPY:
         str_addf(out, " t%u a%u", kir_copy_of(inst->imm).tile, kir_copy_of(inst->imm).arg);
         break;

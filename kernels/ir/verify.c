@@ -263,12 +263,12 @@ static bool is_sum(const struct kir_fragment *fragment)
     return fragment && fragment->use == KIR_SUM;
 }
 
-/* mfill and each: of an accumulator. */
+/* mfill, each, peer: of an accumulator. */
 static frit_status check_sum(struct verify *v)
 {
     const struct kir_fragment *fragment =
         v->inst->imm > UINT16_MAX ? NULL : find_fragment(v, (uint32_t)v->inst->imm);
-    uint32_t type = v->inst->op == KIR_each ? v->inst->type : v->phase->inst[v->inst->a[0]].type;
+    uint32_t type = v->inst->op == KIR_mfill ? v->phase->inst[v->inst->a[0]].type : v->inst->type;
 
     if (!is_sum(fragment))
         return bad(v, "fragment %llu is no sum", (unsigned long long)v->inst->imm);
@@ -327,6 +327,22 @@ static frit_status check_product(struct verify *v)
     return FRIT_OK;
 }
 
+/* Two as large; the second is an accumulator, the first too, or a left one. */
+static frit_status check_rows(struct verify *v)
+{
+    const struct kir_fragment *to = find_fragment(v, kir_factor(v->inst->imm, 0));
+    const struct kir_fragment *from = find_fragment(v, kir_factor(v->inst->imm, 1));
+    const uint32_t use = v->inst->op == KIR_mnarrow ? KIR_LEFT : KIR_SUM;
+
+    if (v->inst->imm >> 32 || !to || to->use != use || !is_sum(from) || to == from)
+        return bad(v, "takes a %s fragment and another one of sums",
+                   use == KIR_LEFT ? "left" : "sum");
+    return to->rows == from->rows && to->columns == from->columns &&
+                   kir_type_of(to->dtype) == kir_type_of(from->dtype)
+               ? FRIT_OK
+               : bad(v, "the fragments do not fit each other");
+}
+
 /* Whether an instruction may stand in an each: what a lane does alone, without control. */
 static bool may_be_in_each(const struct kir_inst *inst)
 {
@@ -337,12 +353,25 @@ static bool may_be_in_each(const struct kir_inst *inst)
     case KIR_store_if:
     case KIR_row:
     case KIR_column:
+    case KIR_peer:
     case KIR_param:
     case KIR_group:
         return true;
     default:
         return inst->op < KIR_load && inst->op != KIR_lane;
     }
+}
+
+/* The fragment of the each around it is as large. */
+static frit_status check_peer(struct verify *v, uint32_t number)
+{
+    const struct kir_fragment *own = find_fragment(v, number);
+    const struct kir_fragment *peer =
+        v->inst->imm > UINT16_MAX ? NULL : find_fragment(v, (uint32_t)v->inst->imm);
+
+    return own && peer && own->rows == peer->rows && own->columns == peer->columns
+               ? FRIT_OK
+               : bad(v, "the fragments do not fit each other");
 }
 
 /* What stands in an each, and that row and column stand nowhere else. */
@@ -353,8 +382,11 @@ static frit_status check_in_each(struct verify *v)
 
     if (inside && op != KIR_done && !may_be_in_each(v->inst))
         return bad(v, "may not stand in an each");
-    return inside || (op != KIR_row && op != KIR_column) ? FRIT_OK
-                                                         : bad(v, "stands outside of an each");
+    if (!inside)
+        return op != KIR_row && op != KIR_column && op != KIR_peer
+                   ? FRIT_OK
+                   : bad(v, "stands outside of an each");
+    return op == KIR_peer ? check_peer(v, (uint32_t)v->phase->inst[scope].imm) : FRIT_OK;
 }
 
 static frit_status check_imm(struct verify *v)
@@ -369,6 +401,8 @@ static frit_status check_imm(struct verify *v)
         return check_place(v);
     case KIR_IMM_PRODUCT:
         return check_product(v);
+    case KIR_IMM_PAIR:
+        return check_rows(v);
     case KIR_IMM_ARG:
         return check_arg(v);
     case KIR_IMM_COPY:

@@ -133,6 +133,26 @@ uint32_t kit_exp_normal(const struct kit *kit, uint32_t x)
     return kit_select(kit, below, kit_f(kit, 0), value);
 }
 
+/* 2^r, |r| <= 1/2: least squares of the relative error over Chebyshev's points. */
+static const double exp2_rough[] = {0.99999919, 0.69312197, 0.24024981, 0.05591704, 0.00956051};
+
+/* x * log2 e = n + r; n is added to the exponent. */
+uint32_t kit_exp_rough(const struct kit *kit, uint32_t x)
+{
+    const uint32_t terms = sizeof(exp2_rough) / sizeof(exp2_rough[0]);
+    uint32_t log2e = kit_f(kit, M_LOG2E), shifter = kit_f(kit, ldexp(1.5, (int)kit->man));
+    uint32_t sum = kit_mad(kit, x, log2e, shifter), n = kit_sub(kit, sum, shifter);
+    uint32_t r = kit_mad(kit, x, log2e, kit_neg(kit, n)), value, below;
+
+    value = kit_f(kit, exp2_rough[terms - 1]);
+    for (uint32_t i = terms - 1; i-- > 0;)
+        value = kit_mad(kit, value, r, kit_f(kit, exp2_rough[i]));
+    n = kit_shl(kit, kit_bits(kit, sum), kit->man);
+    value = kit_float(kit, kit_add(kit, kit_bits(kit, value), n));
+    below = kit_lt(kit, x, kit_f(kit, -87));
+    return kit_select(kit, below, kit_f(kit, 0), value);
+}
+
 /* Uses half the scale, so that finite results do not overflow on the way.  Tiny x are returned as
  * they are, since halves of denormals lose a bit. */
 uint32_t math_expm1(struct kir_module *module, const struct kir_target *target, uint32_t x)

@@ -104,6 +104,10 @@ frit_status fragments_check(const struct kir_module *module, uint32_t phase,
         if (!is_known(p, i))
             return fail(err, FRIT_UNSUPPORTED, "kernel %s: fragment %u is none of the device's",
                         module->name, i);
+    for (uint32_t i = 0; i < p->n && has_wide(p); i++)
+        if (kir_op_info(p->inst[i].op)->imm == KIR_IMM_PAIR)
+            return fail(err, FRIT_UNSUPPORTED, "kernel %s: folds rows of wide fragments",
+                        module->name);
     return FRIT_OK;
 }
 
@@ -342,6 +346,23 @@ void fragments_multiply(struct writer *w, uint32_t at)
     str_addf(out, ");\n");
 }
 
+void fragments_fold(struct writer *w, uint32_t at)
+{
+    const uint64_t imm = writer_inst(w, at)->imm;
+
+    str_addf(begin_team(w), "MFOLD(f%u, f%u, %s);\n", kir_factor(imm, 0), kir_factor(imm, 1),
+             writer_inst(w, at)->op == KIR_mlargest ? "LARGER" : "TOTAL");
+}
+
+void fragments_narrow(struct writer *w, uint32_t at)
+{
+    const uint64_t imm = writer_inst(w, at)->imm;
+
+    str_addf(begin_team(w), "MNARROW_%s(f%u, f%u);\n",
+             rows_memory_name(w->phase->fragments[kir_factor(imm, 0)].dtype), kir_factor(imm, 0),
+             kir_factor(imm, 1));
+}
+
 /* ---- each ---- */
 
 void fragments_each(struct writer *w, uint32_t at)
@@ -354,6 +375,11 @@ void fragments_each(struct writer *w, uint32_t at)
     w->body_deep++;
     w->each = fragment;
     str_addf(writer_begin(w, at, 0), "ELEMENT(f%u);\n", w->each);
+}
+
+void fragments_peer(struct writer *w, uint32_t at)
+{
+    str_addf(writer_begin(w, at, 0), "ELEMENT(f%u);\n", (uint32_t)writer_inst(w, at)->imm);
 }
 
 void fragments_coordinate(struct writer *w, uint32_t at)

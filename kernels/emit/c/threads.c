@@ -104,7 +104,8 @@ bool threads_communicate(const struct shape *shape, uint32_t at)
     uint32_t same;
 
     if (inst->op == KIR_barrier || inst->op == KIR_mfill || inst->op == KIR_mload ||
-        inst->op == KIR_mstore || inst->op == KIR_mma)
+        inst->op == KIR_mstore || inst->op == KIR_mma || inst->op == KIR_mlargest ||
+        inst->op == KIR_mtotal || inst->op == KIR_mnarrow)
         return true;
     if (inst->op != KIR_exchange && inst->op != KIR_shift && inst->op != KIR_first)
         return false;

@@ -18,7 +18,7 @@
  *                            n bytes to shared memory, zeros where the condition is false
  *   FOR_TEAMS, TEAM          what follows is done by each team, of that many threads
  *   SUMS(f, n), FACTOR(f, n) declare a fragment of n elements
- *   MFILL, MLOAD, SLOAD, MSTORE, MMA
+ *   MFILL, MLOAD, SLOAD, MSTORE, MMA, MFOLD, MNARROW
  *                            see fragments.c; two neighbours are one access in _PAIRS, 8 in _MATRIX
  *   WIDE_BATCH, WIDE_WAIT(n), WIDE_MMA_n_m
  *                            of wide ones, whose products go on while threads do
@@ -155,6 +155,22 @@ static const char host_fragment_words[] =
     "#define MMA_BF16(f, a, b) MULTIPLY(f, a, b, 16, 16)\n"
     "#define WIDE_BATCH\n"
     "#define WIDE_WAIT(n)\n"
+    "#define LARGER(a, b) ((a) < (b) ? (b) : (a))\n"
+    "#define TOTAL(a, b) ((a) + (b))\n"
+    "#define MFOLD(to, from, FOLD) \\\n"
+    "    for (u32 r = 0; r < 256; r += 16) { \\\n"
+    "        f32 folded = from[thread / TEAM][r]; \\\n"
+    "        for (u32 i = 1; i < 16; i++) \\\n"
+    "            folded = FOLD(folded, from[thread / TEAM][r + i]); \\\n"
+    "        for (u32 i = 0; i < 16; i++) \\\n"
+    "            to[thread / TEAM][r + i] = folded; \\\n"
+    "    }\n"
+    "#define MNARROW_F16(to, from) \\\n"
+    "    for (u32 i = 0; i < 256; i++) \\\n"
+    "        to[thread / TEAM][i] = load_F16(store_F16(from[thread / TEAM][i]))\n"
+    "#define MNARROW_BF16(to, from) \\\n"
+    "    for (u32 i = 0; i < 256; i++) \\\n"
+    "        to[thread / TEAM][i] = load_BF16(store_BF16(from[thread / TEAM][i]))\n"
     "#define FOR_ELEMENTS(n) for (u32 element = thread % TEAM; element < n; element += TEAM)\n"
     "#define ELEMENT(f) f[thread / TEAM][element]\n"
     "#define ELEMENT_ROW(columns) (element / columns)\n"
@@ -359,6 +375,28 @@ static const char cuda_small_words[] =
     "}\n"
     "MULTIPLY(MMA_F16, \"f16\")\n"
     "MULTIPLY(MMA_BF16, \"bf16\")\n";
+
+/* A row has its elements in four neighbouring threads. */
+static const char cuda_row_words[] =
+    "#define LARGER(a, b) ((a) < (b) ? (b) : (a))\n"
+    "#define TOTAL(a, b) ((a) + (b))\n"
+    "#define MFOLD(to, from, FOLD) \\\n"
+    "    UNROLL for (u32 half = 0; half < 4; half += 2) { \\\n"
+    "        f32 folded = FOLD(FOLD(from[half], from[half + 1]), \\\n"
+    "            FOLD(from[half + 4], from[half + 5])), other; \\\n"
+    "        SHUFFLE_XOR(other, folded, 1); \\\n"
+    "        folded = FOLD(folded, other); \\\n"
+    "        SHUFFLE_XOR(other, folded, 2); \\\n"
+    "        folded = FOLD(folded, other); \\\n"
+    "        to[half] = to[half + 1] = to[half + 4] = to[half + 5] = folded; \\\n"
+    "    }\n"
+    "#define NARROW(type, to, from) \\\n"
+    "    UNROLL for (u32 i = 0; i < 4; i++) \\\n"
+    "        asm(\"cvt.rn.\" type \"x2.f32 %0, %1, %2;\" : \"=r\"(to[i]) : \\\n"
+    "            \"f\"(from[2 * (i & 1u) + 2 * (i & 2u) + 1]), \"f\"(from[2 * (i & 1u) + 2 * (i & "
+    "2u)]))\n"
+    "#define MNARROW_F16(to, from) NARROW(\"f16\", to, from)\n"
+    "#define MNARROW_BF16(to, from) NARROW(\"bf16\", to, from)\n";
 
 /* Descriptors of matrices in shared memory, swizzled in lines of 128 bytes: where it begins, the
  * distance of blocks of 64 across k, that of 8 lines, all in 16 bytes, and the swizzling.  What
@@ -592,5 +630,7 @@ void words_print(const struct ctext_target *target, const char *text, struct str
         print_copies(target, out);
     if (strstr(text, "FOR_TEAMS"))
         print_fragments(text, out);
+    if (strstr(text, "MFOLD") || strstr(text, "MNARROW"))
+        str_add(out, cuda_row_words, sizeof(cuda_row_words) - 1);
     str_addf(out, "%s", CTEXT_END_OF_WORDS);
 }

@@ -25,7 +25,10 @@ enum {
     WANTED_FEW = 2048,   /* likewise where a group has few rows, and reading keys takes the time */
     SPLIT_KEYS = 256,    /* each has as many, at least, */
     MOST_SPLITS = 32,
-    LINE_LANES = 64, /* of a group where lanes are parts of vectors, */
+    TEAMS = 4,           /* of a group, */
+    FRAGMENT_ROWS = 9,   /* with so many rows at least, */
+    FRAGMENT_SIZE = 128, /* and at most so long queries, and results */
+    LINE_LANES = 64,     /* of a group where lanes are parts of vectors, */
     LEAST_LINE = 16,
     LINE_KEYS = 96, /* and keys of a block */
     MANY_SUMS = 6,  /* of a lane, where registers hold those of as many vectors as a chunk */
@@ -242,6 +245,41 @@ static bool choose_tiles(struct attention *a)
     return s->down * s->across <= most && shrink(a);
 }
 
+static bool has_shape(const struct kir_target *target, uint32_t dtype)
+{
+    for (uint32_t i = 0; i < target->n_shapes; i++) {
+        const struct kir_fragment_shape *s = &target->shapes[i];
+
+        if (s->dtype == dtype && s->sum == FRIT_F32 && s->m == ATTENTION_SIDE &&
+            s->n == ATTENTION_SIDE && s->k == ATTENTION_SIDE && !s->team)
+            return true;
+    }
+    return false;
+}
+
+static bool fits_fragments(const struct attention *a)
+{
+    const struct kir_target *target = a->e.s->target;
+    uint32_t dtype = a->e.s->block->values[a->e.nodes[a->result].value].dtype;
+
+    return target->folds_fragments && has_shape(target, dtype) &&
+           a->points[ATTENTION_ROW].count >= FRAGMENT_ROWS && a->keys >= ATTENTION_SIDE &&
+           a->size <= FRAGMENT_SIZE;
+}
+
+static bool choose_fragments(struct attention *a)
+{
+    const struct kir_target *target = a->e.s->target;
+    uint32_t most = target->fragment_bytes ? target->fragment_bytes : target->group_bytes;
+
+    a->form = ATTENTION_FRAGMENTS;
+    a->sizes = (struct attention_sizes){.down = TEAMS, .rows = ATTENTION_SIDE, .across = 1};
+    a->sizes.keys = a->size <= 64 && a->outs <= 64 ? 64 : 32;
+    a->n_outs = (uint32_t)(a->outs < FRAGMENT_SIZE ? a->outs : FRAGMENT_SIZE);
+    return attention_fragment_bytes(a) <= most &&
+           (uint64_t)TEAMS * target->team * 8 <= target->max_lanes;
+}
+
 static bool choose_lines(struct attention *a)
 {
     struct attention_sizes *s = &a->sizes;
@@ -345,18 +383,22 @@ static void estimate(const struct attention *a)
 
 static frit_status emit(struct attention *a, frit_err *err)
 {
+    static void (*const forms[])(struct attention *) = {[ATTENTION_FRAGMENTS] = attention_fragments,
+                                                        [ATTENTION_TILES] = attention_tiles,
+                                                        [ATTENTION_LINES] = attention_lines};
     struct sched *s = a->e.s;
     int64_t both = a->points[ATTENTION_BOTH].count, groups;
-    bool is_tiles = !s->target->lanes_interleaved;
+    bool is_lines = s->target->lanes_interleaved;
 
-    if (!(is_tiles ? choose_tiles(a) : choose_lines(a)))
+    if (!(is_lines ? choose_lines(a)
+                   : (fits_fragments(a) && choose_fragments(a)) || choose_tiles(a)))
         return fail(err, FRIT_UNSUPPORTED, "kernels: %s has a form for more rows alone",
                     s->module->name);
     groups = both * tiles_of(a->outs, a->n_outs) *
              tiles_of(a->points[ATTENTION_ROW].count, (int64_t)a->sizes.down * a->sizes.rows);
 
     a->n_splits = 1;
-    if (is_tiles)
+    if (!is_lines)
         choose_splits(a, groups);
     groups *= a->n_splits;
     if (groups > INT32_MAX)
@@ -365,7 +407,7 @@ static frit_status emit(struct attention *a, frit_err *err)
     reserve(a);
     s->numbers->grid[0][0] = (uint32_t)groups;
     s->numbers->grid[0][1] = s->numbers->grid[0][2] = 1;
-    (is_tiles ? attention_tiles : attention_lines)(a);
+    forms[a->form](a);
     if (a->n_splits > 1)
         attention_join(a);
     TRY(expr_status(&a->e, err));

@@ -27,12 +27,16 @@ enum attention_tag {
 /* Most of a lane. */
 enum { ATTENTION_ROWS = 8, ATTENTION_KEYS = 8, ATTENTION_OUTS = 16, ATTENTION_SUMS = 64 };
 
+enum { ATTENTION_SIDE = 16 /* of fragments */ };
+
 enum attention_form {
-    ATTENTION_TILES, /* lanes along rows and along keys or results; operands go through tiles */
-    ATTENTION_LINES  /* lanes along rows, each computes its own alone */
+    ATTENTION_FRAGMENTS, /* teams multiply fragments, and have rows each */
+    ATTENTION_TILES,     /* lanes along rows and along keys or results; operands go through tiles */
+    ATTENTION_LINES      /* lanes along rows, each computes its own alone */
 };
 
-/* Sizes of the form.  TILES: a group is `down` times `across` lanes. */
+/* Sizes of the form.  FRAGMENTS: `down` teams, blocks of `keys`.   TILES: a group is `down` times
+ * `across` lanes. */
 struct attention_sizes {
     uint32_t down, across;     /* powers of two */
     uint32_t rows, keys, outs; /* of a lane; keys: of a group where lines */
@@ -68,6 +72,7 @@ struct attention_emitter {
     struct expr *e;
     struct kir_module *m;
     enum kir_type type;
+    bool is_rough;             /* results have 16 bits: so may weights */
     uint32_t lane;             /* as an index */
     uint32_t both, tile, part; /* the group's: number among BOTH, of its rows, of its keys */
     uint32_t first_row;        /* of the group */
@@ -143,5 +148,7 @@ void attention_tiles(struct attention *a);
 /* Elements of the tiles of a group. */
 uint64_t attention_tile_elements(const struct attention_sizes *sizes);
 void attention_lines(struct attention *a);
+void attention_fragments(struct attention *a);
+uint64_t attention_fragment_bytes(const struct attention *a);
 
 #endif

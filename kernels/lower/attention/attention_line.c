@@ -206,7 +206,6 @@ void attention_lines(struct attention *a)
     struct attention_emitter *w = &l.w;
     uint32_t lanes = a->sizes.down, largest, total;
 
-    w->type = kir_type_of(a->e.s->block->values[a->e.nodes[a->result].value].dtype);
     l.key_step = a->sizes.depth;
     l.out_step = step_of(a->outs, a->sizes.outs);
     attention_begin(w, lanes, lanes);

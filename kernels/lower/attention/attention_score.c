@@ -35,6 +35,10 @@ static void begin_phase(struct attention_emitter *w, uint32_t lanes)
 {
     struct sched *s = w->e->s;
 
+    uint32_t dtype = s->block->values[w->e->nodes[w->a->result].value].dtype;
+
+    w->type = kir_type_of(dtype);
+    w->is_rough = kir_is_16_bit_float(dtype);
     kir_phase(w->m, lanes);
     expr_phase(w->e);
     for (uint32_t tag = 0; tag < ATTENTION_TAGS; tag++)
@@ -181,7 +185,7 @@ uint32_t attention_weight(const struct attention_emitter *w, uint32_t score, uin
     uint32_t less = at2(w, KIR_sub, score, base);
     struct kit kit = kit_of(w->m, w->e->s->target, less);
 
-    return kit_exp_normal(&kit, less);
+    return w->is_rough ? kit_exp_rough(&kit, less) : kit_exp_normal(&kit, less);
 }
 
 /* ---- results ---- */
@@ -306,7 +310,6 @@ void attention_join(struct attention *a)
     uint32_t number, sums[2];
     struct joined j;
 
-    w.type = kir_type_of(s->block->values[a->e.nodes[a->result].value].dtype);
     begin_phase(&w, JOIN_LANES);
     number = at2(&w, KIR_add, at2(&w, KIR_mul, group_number(&w), at_index(&w, JOIN_LANES)), w.lane);
     j.mask = at2(&w, KIR_lt, number, sched_add_index(s, total));

@@ -579,7 +579,6 @@ void attention_tiles(struct attention *a)
     uint32_t lanes = a->sizes.down * a->sizes.across;
 
     assert(t.s.rows * t.s.outs <= ATTENTION_SUMS && t.s.rows * t.s.keys <= ATTENTION_SUMS);
-    w->type = kir_type_of(a->e.s->block->values[a->e.nodes[a->result].value].dtype);
     t.n_rows = t.s.down * t.s.rows;
     t.n_keys = t.s.across * t.s.keys;
     t.n_outs = t.s.across * t.s.outs;

@@ -16,6 +16,7 @@ void delinearize_chunk(struct delinearizer *points, const struct expr *e, uint32
 {
     points->chunk = 1;
     while (points->n > 1 && points->chunk < most &&
+           e->space.extent[points->dim[points->n - 1]] > 2 * (int64_t)points->chunk &&
            e->space.extent[points->dim[points->n - 1]] % (2 * (int64_t)points->chunk) == 0)
         points->chunk *= 2;
 }

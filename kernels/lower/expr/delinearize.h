@@ -11,8 +11,8 @@ struct delinearizer {
     struct sched_divisor divisor[SPACE_DIMS];
     uint32_t extent[SPACE_DIMS]; /* parameters */
     int64_t count;               /* number of points */
-    uint32_t chunk; /* a power of two that divides the innermost extent, whose parameters are in
-                       chunks then; 1 where points have one dim at most */
+    uint32_t chunk; /* a power of two that divides the innermost extent, and is less, whose
+                       parameters are in chunks then; 1 where points have one dim at most */
 };
 
 /* Collects the dims of the tag; emits nothing. */

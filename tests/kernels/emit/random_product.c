@@ -63,6 +63,22 @@ static void emit_each(struct gen *g, uint32_t sums)
     kir_done(m, op2(g, KIR_fmax, op2(g, KIR_sub, element, row), kir_unary(m, KIR_neg, column)));
 }
 
+/* What a row folds to, and the sums less that, as a factor of another product. */
+static void emit_rows(struct gen *g, const uint32_t f[3], uint32_t rows)
+{
+    struct kir_module *m = g->module;
+    uint32_t element, peer;
+
+    kir_emit_imm(m, gen_chance(g, 50) ? KIR_mlargest : KIR_mtotal, kir_pair(rows, f[0]), KIR_NONE,
+                 KIR_NONE, KIR_NONE);
+    element = kir_each(m, f[0]);
+    peer = kir_emit_as(m, KIR_peer, KIR_F32, rows, KIR_NONE, KIR_NONE, KIR_NONE);
+    kir_done(m, op2(g, KIR_sub, element, peer));
+    kir_emit_imm(m, KIR_mnarrow, kir_pair(f[1], f[0]), KIR_NONE, KIR_NONE, KIR_NONE);
+    kir_emit_imm(m, KIR_mma, kir_product(rows, f[1], f[2]), KIR_NONE, KIR_NONE, KIR_NONE);
+    kir_emit_imm(m, KIR_mlargest, kir_pair(f[0], rows), KIR_NONE, KIR_NONE, KIR_NONE);
+}
+
 /* Copies of an argument's elements to a tile, which other lanes read then. */
 static void emit_copies(struct gen *g)
 {
@@ -162,6 +178,8 @@ void gen_product(struct gen *g)
     kir_next(m, NULL, 0);
     if (gen_chance(g, 50))
         emit_each(g, f[0]);
+    if (gen_chance(g, 50))
+        emit_rows(g, f, kir_fragment(m, &sums));
     kir_emit_imm(m, KIR_mstore, place(g, f[0], tile[0]), first, side, KIR_NONE);
     barrier(g);
     read_tile(g, tile[0], g->lanes / TEAM * ELEMENTS);

@@ -7,6 +7,7 @@
 
 #include "base/fail.h"
 #include "ir/expand.h"
+#include "ir/half.h"
 #include "ir/text.h"
 #include "kernels/ir/rig.h"
 
@@ -143,6 +144,42 @@ static void test_narrow(void **state)
     kir_fini(&m);
 }
 
+/* Rows are folded to all of their elements; what is narrowed is a factor. */
+static void test_rows(void **state)
+{
+    static const char text[] =
+        "kernel rows\nparams 0\narg a0 f32 read\narg a1 f32 write\narg a2 f32 write\n"
+        "arg a3 f32 write\nphase 2\nteam 2\n"
+        "fragment f0 sum f32 2 2\nfragment f1 sum f32 2 2\nfragment f2 left bf16 2 2\n"
+        "fragment f3 right bf16 2 2\nfragment f4 sum f32 2 2\ntile t0 group bf16 4\n"
+        "%0 i32 = const 0\n%1 i32 = const 2\n%2 f32 = const 0x00000000\n%3 i32 = lane\n"
+        "%4 i32 = const 3\n%5 i32 = mul %3 %4\n%6 f32 = const 0x3f800000\n"
+        "%7 i32 = const 1\n%8 i32 = xor %3 %7\n%9 i32 = mul %3 %7\n%10 i32 = add %8 %9\n"
+        "tstore t0 %5 %6\n%12 i32 = add %3 %7\ntstore t0 %12 %2\nbarrier\n"
+        "mload f0 a0 rows %0 %1\nmload f3 t0 rows %0 %1\n"
+        "mlargest f1 f0\nmstore f1 a1 rows %0 %1\n"
+        "mtotal f1 f0\n"
+        "%20 f32 = each f0\n%21 f32 = peer f1\n%22 f32 = add %20 %21\ndone %22\n"
+        "mstore f0 a2 rows %0 %1\n"
+        "mfill f4 %2\nmnarrow f2 f0\nmma f4 f2 f3\nmstore f4 a3 rows %0 %1\n";
+    float in[] = {1, 2, -3, 0x1.01p-3f}, largest[4], more[4], product_of[4];
+    struct eval_arg args[] = {RIG_ARRAY(in), RIG_ARRAY(largest), RIG_ARRAY(more),
+                              RIG_ARRAY(product_of)};
+    struct kir_module m;
+
+    (void)state;
+    parse(&m, text);
+    rig_run(&m, NULL, args, 1);
+    for (int i = 0; i < 4; i++) {
+        const float row = in[i & 2] + in[(i & 2) + 1];
+
+        assert_true(largest[i] == in[(i & 2) + 1]);
+        assert_true(more[i] == in[i] + row);
+        assert_true(product_of[i] == half_load(half_store(more[i], 7), 7));
+    }
+    kir_fini(&m);
+}
+
 /* Through a tile of the group, with a barrier between who writes it and who reads it. */
 static void through_tile(const char *barrier, const char *error)
 {
@@ -213,6 +250,9 @@ static void test_not_expanded(void **state)
     refused("kernel k\nphase 4\nteam 4\nfragment f0 sum f32 2 4\n%0 b = const 1\n"
             "%1 f32 = const 0x00000000\nif %0\nmfill f0 %1\nend\n",
             "kernel k: an if changes fragment 0");
+    refused("kernel k\nphase 4\nteam 4\nfragment f0 sum f32 2 4\nfragment f1 sum f32 2 4\n"
+            "mtotal f0 f1\n",
+            "kernel k: folds rows of fragments");
 }
 
 int main(void)
@@ -220,7 +260,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_product),      cmocka_unit_test(test_narrow),
         cmocka_unit_test(test_tile),         cmocka_unit_test(test_outside),
-        cmocka_unit_test(test_not_expanded),
+        cmocka_unit_test(test_not_expanded), cmocka_unit_test(test_rows),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -23,10 +23,14 @@ struct shape {
 struct target {
     bool is_lines;
     uint32_t group_bytes, max_lanes;
+    bool has_fragments, copies;
 };
 
-static const struct target targets[] = {
-    {false, 47104, 256}, {false, 24000, 256}, {true, 65536, 2048}};
+static const struct target targets[] = {{false, 47104, 256, false, false},
+                                        {false, 24000, 256, false, false},
+                                        {true, 65536, 2048, false, false},
+                                        {false, 80000, 2048, true, false},
+                                        {false, 80000, 2048, true, true}};
 
 struct operands {
     uint32_t q, k, v, mask, bias, y;
@@ -173,6 +177,15 @@ static void set_target(struct rig *rig, const struct target *target)
     rig->target.group_bytes = target->group_bytes;
     rig->target.max_lanes = target->max_lanes;
     rig->target.near_lanes = 32;
+    if (!target->has_fragments)
+        return;
+    rig->target.team = 8; /* evaluating takes less time */
+    rig->target.copies = target->copies;
+    rig->target.folds_fragments = true;
+    rig->target.n_shapes = 2;
+    for (uint32_t i = 0; i < 2; i++)
+        rig->target.shapes[i] = (struct kir_fragment_shape){
+            .m = 16, .n = 16, .k = 16, .dtype = i ? FRIT_BF16 : FRIT_F16, .sum = FRIT_F32};
 }
 
 static void check_on(struct shape s, const struct target *target)
@@ -189,13 +202,16 @@ static void check_on(struct shape s, const struct target *target)
     o = make(&rig, &s);
     status = rig_try(&rig, &sched_attention);
     assert_int_equal(status, FRIT_OK);
+    assert_int_equal(rig.module.phases[0].n_fragments > 0,
+                     target->has_fragments && kir_is_16_bit_float(s.dtype) && s.keys >= 16 &&
+                         s.size <= 128 && s.queries * (s.queries < 64 ? s.shared : 1) > 8);
     compare(&rig, &s, &o);
     rig_fini(&rig);
 }
 
 static void check(struct shape s)
 {
-    for (uint32_t t = 0; t < sizeof(targets) / sizeof(targets[0]); t++)
+    for (uint32_t t = 0; t < 3; t++)
         check_on(s, &targets[t]);
 }
 
@@ -240,8 +256,14 @@ static void test_options(void **state)
     };
 
     (void)state;
-    for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
-        check(cases[i]);
+    for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct shape narrow = cases[i];
+
+        for (uint32_t t = 0; t < 3; t++)
+            check_on(cases[i], &targets[t]);
+        narrow.dtype = i % 2 ? FRIT_F16 : FRIT_BF16;
+        check_on(narrow, &targets[3 + i / 2 % 2]);
+    }
 }
 
 static void test_types(void **state)
@@ -268,6 +290,23 @@ static void test_layouts(void **state)
                                  .width = width, .attrs = {.causal = 1}});
 }
 
+static void test_fragments(void **state)
+{
+    const struct shape cases[] = {
+        {1, 1, 1, 64, 64, 64, 64, .dtype = FRIT_BF16, .attrs = {.causal = 1}},
+        {1, 2, 1, 70, 130, 64, 64, .dtype = FRIT_F16, .attrs = {.causal = 1}, .layout = 1},
+        {1, 1, 1, 65, 40, 128, 128, .dtype = FRIT_BF16},
+        {1, 1, 1, 20, 100, 40, 72, .dtype = FRIT_BF16, .layout = 2},
+        {1, 1, 1, 20, 33, 13, 150, .dtype = FRIT_F16},
+        {1, 1, 3, 6, 700, 16, 16, .dtype = FRIT_BF16, .has_mask = true, .hides = 0.5},
+    };
+
+    (void)state;
+    for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        for (uint32_t t = 3; t < 5; t++)
+            check_on(cases[i], &targets[t]);
+}
+
 /* Few rows with long keys: groups share them. */
 static void test_splits(void **state)
 {
@@ -287,7 +326,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sizes),  cmocka_unit_test(test_options),
         cmocka_unit_test(test_types),  cmocka_unit_test(test_layouts),
-        cmocka_unit_test(test_splits),
+        cmocka_unit_test(test_splits), cmocka_unit_test(test_fragments),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
