@@ -129,8 +129,7 @@ static bool is_load(const struct make *m, const struct product_loop *p, uint32_t
 {
     const struct kir_inst *inst = inst_of(m, value);
 
-    return (inst->op == KIR_load || inst->op == KIR_load_if ||
-            (inst->op == KIR_tload && m->phase->tiles[inst->imm].space == KIR_GROUP)) &&
+    return (inst->op == KIR_load || inst->op == KIR_load_if || inst->op == KIR_tload) &&
            is_inside(m, p, value);
 }
 
@@ -183,13 +182,22 @@ static bool is_one(const struct make *m, const struct product_loop *p, uint32_t 
            inst_of(m, value)->op != KIR_load_if;
 }
 
+static bool in_lane_tile(const struct make *m, uint32_t value)
+{
+    const struct kir_inst *inst = inst_of(m, value);
+
+    return inst->op == KIR_tload && m->phase->tiles[inst->imm].space == KIR_LANE;
+}
+
 /* One element per lane, in a line, where the mask is, which does not change. */
 static bool is_line(const struct make *m, const struct product_loop *p, uint32_t value)
 {
     const struct kir_inst *inst = inst_of(m, value);
 
     return m->values[value].form == FORM_LANES && is_load(m, p, value) &&
-           m->values[inst->a[0]].form == FORM_LINE && !m->values[inst->a[0]].lanes &&
+           (m->values[inst->a[0]].form == FORM_LINE ||
+            (m->values[inst->a[0]].form == FORM_ONE && in_lane_tile(m, value))) &&
+           !m->values[inst->a[0]].lanes &&
            (inst->op != KIR_load_if || (inst->a[1] < p->loop && is_fixed(m, p, inst->a[2])));
 }
 
@@ -210,7 +218,7 @@ static bool is_spread(const struct make *m, const struct product_loop *p, uint32
 {
     const struct kir_inst *inst = inst_of(m, value);
 
-    return m->values[value].form == FORM_LANES && is_load(m, p, value) &&
+    return m->values[value].form == FORM_LANES && is_load(m, p, value) && !in_lane_tile(m, value) &&
            spread_of(m, p, inst->a[0]) != KIR_NONE &&
            (inst->op != KIR_load_if || (inst->a[1] < p->loop && is_fixed(m, p, inst->a[2])));
 }
@@ -271,7 +279,8 @@ static bool is_plain(const struct tile_product_load *load, size_t bytes)
 static bool add_load(struct make *m, const struct product_loop *p, uint32_t load,
                      struct tile_product_load *out)
 {
-    uint32_t offset = inst_of(m, load)->a[0], spread = spread_of(m, p, offset);
+    uint32_t offset = inst_of(m, load)->a[0];
+    uint32_t spread = is_spread(m, p, load) ? spread_of(m, p, offset) : KIR_NONE;
     struct growth growth;
 
     if (spread != KIR_NONE)
@@ -297,7 +306,7 @@ static void place_load(struct make *m, const struct product_loop *p, uint32_t lo
                        struct tile_product_load *out)
 {
     const struct kir_inst *offset = inst_of(m, inst_of(m, load)->a[0]);
-    uint32_t spread = spread_of(m, p, inst_of(m, load)->a[0]);
+    uint32_t spread = is_spread(m, p, load) ? spread_of(m, p, inst_of(m, load)->a[0]) : KIR_NONE;
     const struct fact *fact;
 
     out->step = make_load_step(m, load);

@@ -45,7 +45,11 @@ static bool find_course(const struct tile_product *product, const struct tile_pr
 
     out->first = tile_read_int(scratch + load->step.a, load->step.wide);
     out->step = load->step.wide ? (int64_t)step : (int32_t)step;
-    return fits(load, out, rounds, scratch);
+    if (!fits(load, out, rounds, scratch))
+        return false;
+    out->first *= load->step.scale;
+    out->step *= load->step.scale;
+    return true;
 }
 
 /* All lanes take part. */
@@ -70,22 +74,19 @@ static bool is_plain(const struct tile_product *product, const struct tile_produ
             (step->n == 1 || load->run >= TILE_LEAST_LANES) && is_whole(step, scratch));
 }
 
-static void fill_panel(const struct tile_product *product, const struct tile_product_load *load,
-                       const struct course *at, size_t rounds, void *const *args, char *scratch)
+static void fill_panel(const struct tile_product_load *load, const struct course *at, size_t rounds,
+                       void *const *args, char *scratch)
 {
     const struct tile_step *step = &load->step;
     const struct tile_places places = {.n = rounds, .first = at->first, .step = at->step};
-    size_t bytes = step->n * tile_lane_bytes(product->type);
+    const struct tile_rounds all = {rounds, at->first, at->step,
+                                    load->spread ? scratch + load->spread : NULL};
     char *panel = scratch + load->panel;
 
-    if (step->n == 1) {
+    if (step->n == 1)
         step->move(panel, tile_memory(step, args, scratch), &places);
-        return;
-    }
-    for (size_t i = 0; i < rounds; i++)
-        tile_load_at(step, at->first + (int64_t)i * at->step,
-                     load->spread ? scratch + load->spread : NULL, args, scratch,
-                     panel + i * bytes);
+    else
+        tile_load_rounds(step, &all, args, scratch, panel);
 }
 
 /* Rows, or columns: where their elements are, and from one round to the next. */
@@ -130,7 +131,7 @@ static void find_elements(const struct tile_product *product, size_t rounds, voi
         struct course *at = &side->courses[i];
 
         if (side->packs)
-            fill_panel(product, load, at, rounds, args, scratch);
+            fill_panel(load, at, rounds, args, scratch);
         side->elements[i] = side->packs
                                 ? scratch + load->panel
                                 : tile_memory(&load->step, args, scratch) + at->first * bytes;

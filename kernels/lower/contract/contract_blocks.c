@@ -17,6 +17,7 @@ enum {
     MAX_ACROSS = 8, /* rows of weights at a time, with lanes along k; half as many with several
                        places down */
     MAX_DOWN = 4,   /* likewise of the other side */
+    FEW_SUMS = 12,  /* of a lane across, which fit 16 registers with their operands */
     UNROLLED = 4,   /* steps of a block */
     LONG_BLOCK = 4  /* blocks of a scale at most, in blocks of a sum */
 };
@@ -157,7 +158,8 @@ static void choose_across(struct contract *c)
 {
     const struct kir_target *target = c->e.s->target;
     int64_t line = c->e.space.extent[contract_last_dim(&c->e.space, c->across->tag)], others;
-    uint32_t most = CONTRACT_SUMS / c->blocks.pieces;
+    uint32_t sums = target->registers > 16 ? CONTRACT_SUMS : FEW_SUMS;
+    uint32_t most = sums / c->blocks.pieces;
 
     contract_cut_line(c, line);
     c->form = CONTRACT_LINES;
@@ -427,6 +429,8 @@ void blocks_range(const struct contract_emitter *w, uint32_t begin, uint32_t end
         return;
     }
     counter = work_loop(w, begin, end, 1, sums);
+    if (!blocks->along_k && w->n_places[DOWN] > 1) /* all lanes read lines while they are near */
+        kir_emit(w->m, KIR_barrier, KIR_NONE, KIR_NONE, KIR_NONE);
     for (uint32_t i = 0; i < w->n; i++) {
         next[i] = sums[i];
         parts[i] = zero(w);
