@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A tile is an array of units.  A unit is an element, or as many as every access to the tile has
- * as neighbours: then they move as one vector of up to 16 bytes.  Elements of 32 and 64 bits are in
- * vectors of 16 bytes also where most accesses have those; others are to components.  Elements of
- * 16 bits are in words of two where units are that large.
+/* Tiles of the group; those of lanes are in lane_tile.c.  A tile is an array of units.  A unit is
+ * an element, or as many as every access to the tile has as neighbours: then they move as one
+ * vector of up to 16 bytes.  Elements of 32 and 64 bits are in vectors of 16 bytes also where most
+ * accesses have those; others are to components.  Elements of 16 bits are in words of two where
+ * units are that large.
  *
  * What a load from memory had as words of two goes into a tile of the same dtype as it is. */
 #include "emit/spirv/tile.h"
@@ -10,6 +11,7 @@
 #include "emit/spirv/access.h"
 #include "emit/spirv/convert.h"
 #include "emit/spirv/fragment.h"
+#include "emit/spirv/lane_tile.h"
 #include "emit/spirv/value.h"
 
 enum { UNIT_BYTES = 16, UNIT_MAX = 8 /* elements */ };
@@ -84,8 +86,6 @@ static uint32_t choose_unit(const struct emit *e, uint32_t tile)
     const struct kir_tile *of = &e->phase->tiles[tile];
     uint32_t unit = UNIT_BYTES / kir_tile_bytes(of);
 
-    if (of->space != KIR_GROUP)
-        return 1;
     if (!is_half(of) && of->count % unit == 0 && is_mostly_wide(e, tile, unit))
         return unit;
     for (uint32_t i = 0; i < e->phase->n && unit > 1; i++)
@@ -112,23 +112,25 @@ void tile_declare(struct emit *e)
     for (uint32_t i = 0; i < e->phase->n_tiles; i++) {
         const struct kir_tile *tile = &e->phase->tiles[i];
         struct spirv_tile *out = &e->tiles[i];
-        uint32_t shared = 0, array;
+        uint32_t shared, array;
 
-        out->unit = choose_unit(e, i);
-        out->unit_type = make_unit_type(e, tile, out->unit);
-        array = spv_type(&e->build, SPV_TYPE_ARRAY,
-                         SPV(out->unit_type, emit_u32(e, tile->count / out->unit)));
-        if (tile->space == KIR_GROUP) {
-            shared = emit_variable(e, SPV_CLASS_WORKGROUP, array);
-            e->code->shared_bytes += tile->count * kir_tile_bytes(tile);
-        }
         out->variables = arena_array(&e->arena, e->stride, sizeof(*out->variables));
         if (!out->variables) {
             e->build.failed = true;
             return;
         }
+        if (tile->space == KIR_LANE) {
+            lane_tile_declare(e, i);
+            continue;
+        }
+        out->unit = choose_unit(e, i);
+        out->unit_type = make_unit_type(e, tile, out->unit);
+        array = spv_type(&e->build, SPV_TYPE_ARRAY,
+                         SPV(out->unit_type, emit_u32(e, tile->count / out->unit)));
+        shared = emit_variable(e, SPV_CLASS_WORKGROUP, array);
+        e->code->shared_bytes += tile->count * kir_tile_bytes(tile);
         for (uint32_t j = 0; j < e->stride; j++)
-            out->variables[j] = shared ? shared : emit_variable(e, SPV_CLASS_FUNCTION, array);
+            out->variables[j] = shared;
     }
 }
 
@@ -149,8 +151,7 @@ uint32_t tile_units(struct emit *e, uint32_t tile, uint32_t value, uint32_t j)
 uint32_t tile_pointer(struct emit *e, uint32_t tile, uint32_t offset, uint32_t j)
 {
     const struct kir_tile *of = &e->phase->tiles[tile];
-    enum spv_class class = of->space == KIR_GROUP ? SPV_CLASS_WORKGROUP : SPV_CLASS_FUNCTION;
-    uint32_t pointer = emit_pointer_type(e, class, e->tiles[tile].unit_type);
+    uint32_t pointer = emit_pointer_type(e, SPV_CLASS_WORKGROUP, e->tiles[tile].unit_type);
     uint32_t at = of->count == 1 ? emit_u32(e, 0) : tile_units(e, tile, offset, j);
 
     return EMIT(e, SPV_ACCESS_CHAIN, pointer, e->tiles[tile].variables[j], at);
@@ -273,7 +274,7 @@ static void load_elements(struct emit *e, uint32_t at)
     const struct kir_inst *inst = &e->phase->inst[at];
     const struct kir_tile *tile = &e->phase->tiles[inst->imm];
     uint32_t type = is_half(tile) ? e->tiles[inst->imm].unit_type : emit_type(e, tile->type), id;
-    uint32_t run = tile->space == KIR_GROUP ? emit_run_length(e, at) : 1;
+    uint32_t run = emit_run_length(e, at);
 
     for (uint32_t j = 0; j < e->shape.per_thread; j += run) {
         id = emit_load(e, type, element_pointer(e, (uint32_t)inst->imm, inst->a[0], j), 0);
@@ -287,7 +288,9 @@ void tile_load(struct emit *e, uint32_t at)
     const uint32_t unit = e->tiles[inst->imm].unit;
     uint32_t first;
 
-    if (unit > 1 && shape_tile_chunk(&e->shape, (uint32_t)inst->imm, inst->a[0]) >= unit)
+    if (e->phase->tiles[inst->imm].space == KIR_LANE)
+        lane_tile_load(e, at);
+    else if (unit > 1 && shape_tile_chunk(&e->shape, (uint32_t)inst->imm, inst->a[0]) >= unit)
         load_units(e, at);
     else if (unit > 1 && shape_tile_together(&e->shape, at, &first) == unit)
         load_together(e, at, first);
@@ -336,6 +339,10 @@ void tile_store(struct emit *e, uint32_t at)
     bool is_wide = unit > 1 && inst->op == KIR_tstore &&
                    shape_tile_chunk(&e->shape, (uint32_t)inst->imm, inst->a[0]) >= unit;
 
+    if (e->phase->tiles[inst->imm].space == KIR_LANE) {
+        lane_tile_store(e, at);
+        return;
+    }
     for (uint32_t j = 0; j < e->shape.per_thread; j += is_wide ? unit : 1)
         if (is_wide)
             emit_store(e, tile_pointer(e, (uint32_t)inst->imm, inst->a[0], j),
