@@ -106,6 +106,7 @@ struct contract_workspace {
 };
 
 struct contract {
+    bool is_alone; /* the device has a library for products */
     struct expr e;
     struct anchor anchor;
     struct space_map root; /* of the result */
