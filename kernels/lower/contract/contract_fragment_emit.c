@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Code of contractions by products of fragments.
  *
- * A group makes a tile of sums, each of its teams a part of it in fragments.  FRAGMENT_DEPTH of k
- * of both sides at a time lie in one of several slots of a tile; while one is multiplied the next
- * ones are copied, or where that takes more than a copy loaded, and stored after the products.
- * Beyond the ends of sides there are zeros.  A slot has lines along what lies next to each other in
- * memory, k or places; lines are longer by a chunk, so that they begin in different banks.  Where
- * the target wants blocks, lines are cut into these, and swizzled.  Sums
- * are added in order of k, whatever the tile.
+ * A group makes a tile of sums, each of its teams a part of it in fragments.  Some of k of both
+ * sides at a time lies in one of several slots of a tile; while one is multiplied the next ones are
+ * copied, or where that takes more than a copy loaded, and stored after the products.  Beyond the
+ * ends of sides there are zeros.  A slot has lines along what lies next to each other in memory, k
+ * or places; lines are longer by a chunk, so that they begin in different banks.  Where the target
+ * loads blocks, lines are cut into these, and swizzled.  Sums are added in order of k, whatever the
+ * tile.
  *
  * In the end sums go through a tile too, so that chunks of neighbours are computed and stored
  * together.  A thread has FRAGMENT_CHUNK lanes: what they load and store is one access. */
@@ -30,7 +30,7 @@ struct staged {
     bool copies;     /* elements are those of an argument */
     uint32_t places; /* of the group */
     uint32_t depth;  /* of k */
-    uint32_t line; /* elements from one line to the next, or from one chunk of lines to the next */
+    uint32_t line; /* elements from one line to the next, or from one block of lines to the next */
     uint32_t slot; /* elements of a slot */
     uint32_t tile;
     uint32_t loaded[MAX_ROUNDS]; /* values that are stored after the products */
