@@ -253,13 +253,13 @@ static void test_odd_numbers(void **state)
         }
 }
 
-/* Where bytes and blocks do not divide rows, or are too small, weights are unpacked first. */
+/* Where bytes and blocks do not divide rows, or are too small, and for many rows, weights are
+ * unpacked first. */
 static void test_what_does_not_fit(void **state)
 {
-    static const struct shape odd[] = {{3, 8, 45, true, {1, 32}},
-                                       {3, 9, 64, false, {32, 1}},
-                                       {3, 8, 64, false, {1, 1}},
-                                       {3, 8, 48, false, {32, 1}}};
+    static const struct shape odd[] = {{3, 8, 45, true, {1, 32}},    {3, 9, 64, false, {32, 1}},
+                                       {3, 8, 64, false, {1, 1}},    {3, 8, 48, false, {32, 1}},
+                                       {193, 8, 64, false, {32, 1}}, {129, 8, 64, true, {1, 32}}};
 
     (void)state;
     for (uint32_t i = 0; i < sizeof(odd) / sizeof(odd[0]); i++) {
