@@ -64,6 +64,7 @@ struct contract_fragments {
     bool from_blocks;           /* see struct kir_fragment_shape */
     uint32_t depth;             /* of k in a slot of the tile, a power of two */
     uint32_t stages;            /* slots, a power of two */
+    bool in_pieces;             /* results are made of one fragment down of each team at a time */
 };
 
 /* A copy of side `across`, in the order in which the sums read it; see contract_pack.c. */
