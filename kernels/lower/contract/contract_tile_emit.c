@@ -11,7 +11,8 @@
  * are TILE_PAD longer, so that such lanes store to different banks.
  *
  * Long sums are added up in blocks.  The sums of the blocks before are needed once a block and lie
- * in a tile too, so that the registers have room for two or more groups of a multiprocessor. */
+ * in a tile too, so that the registers have room for two or more groups of a multiprocessor.  From
+ * there results are made in a loop over rows: the code of what follows a product can be long. */
 #include "lower/contract/contract_tile.h"
 
 #include "lower/contract/contract_emit.h"
@@ -443,25 +444,11 @@ static void sum_steps(const struct tile_emitter *t, uint32_t begin, uint32_t end
     kir_next(t->w->m, next, t->w->n);
 }
 
-static uint32_t total_at(const struct tile_emitter *t, uint32_t i)
-{
-    return plus(t, t->totals_at, t->totals_step * i);
-}
+/* ---- sums in a tile ---- */
 
-static void put_total(const struct tile_emitter *t, uint32_t i, uint32_t value)
-{
-    kir_emit_imm(t->w->m, KIR_tstore, t->totals, total_at(t, i), value, KIR_NONE);
-}
-
-static uint32_t get_total(const struct tile_emitter *t, uint32_t i)
-{
-    return kir_emit_as(t->w->m, KIR_tload, t->w->type, t->totals, total_at(t, i), KIR_NONE,
-                       KIR_NONE);
-}
-
-/* Declares where sums of blocks are added up: in a tile of the group where that has the memory, a
- * row for each of a lane's sums; else in tiles of lanes, addressed from a parameter that is 0,
- * which keeps compilers from holding them in registers. */
+/* Declares the tile of sums: of the group where that has the memory, a row for each of a lane's
+ * sums; else one of each lane, addressed from a parameter that is 0, which keeps compilers from
+ * holding it in registers. */
 static void declare_totals(struct tile_emitter *t)
 {
     const struct contract *c = t->w->c;
@@ -477,22 +464,43 @@ static void declare_totals(struct tile_emitter *t)
     }
 }
 
-/* By blocks, whose sums are added up. */
-static void sum_blocks(struct tile_emitter *t, uint32_t *sums)
+/* The tile element of sum number first + i; `first`: I32, KIR_NONE: 0. */
+static uint32_t total_at(const struct tile_emitter *t, uint32_t first, uint32_t i)
 {
-    uint32_t zero_sum = sums[0], begin, end;
+    uint32_t at = t->totals_at;
 
-    declare_totals(t);
-    for (uint32_t i = 0; i < t->w->n; i++)
-        put_total(t, i, zero_sum);
+    if (first != KIR_NONE)
+        at = op2(t->w, KIR_add, at, op2(t->w, KIR_mul, first, const_i32(t, t->totals_step)));
+    return plus(t, at, t->totals_step * i);
+}
+
+static void put_total(const struct tile_emitter *t, uint32_t at, uint32_t value)
+{
+    kir_emit_imm(t->w->m, KIR_tstore, t->totals, at, value, KIR_NONE);
+}
+
+static uint32_t get_total(const struct tile_emitter *t, uint32_t at)
+{
+    return kir_emit_as(t->w->m, KIR_tload, t->w->type, t->totals, at, KIR_NONE, KIR_NONE);
+}
+
+/* By blocks, whose sums are added up. */
+static void sum_blocks(const struct tile_emitter *t, uint32_t *sums)
+{
+    uint32_t begin, end;
+
+    begin = kir_for(t->w->m, const_i32(t, 0), const_i32(t, t->w->n), 1);
+    put_total(t, total_at(t, begin, 0), sums[0]);
+    kir_next(t->w->m, NULL, 0);
     begin = kir_for(t->w->m, t->part_begin, t->part_end, SUM_BLOCK_CONTRACT);
     end = op2(t->w, KIR_smin, plus(t, begin, SUM_BLOCK_CONTRACT), t->part_end);
     sum_steps(t, begin, end, sums);
-    for (uint32_t i = 0; i < t->w->n; i++)
-        put_total(t, i, op2(t->w, KIR_add, get_total(t, i), sums[i]));
+    for (uint32_t i = 0; i < t->w->n; i++) {
+        uint32_t at = total_at(t, KIR_NONE, i);
+
+        put_total(t, at, op2(t->w, KIR_add, get_total(t, at), sums[i]));
+    }
     kir_next(t->w->m, NULL, 0);
-    for (uint32_t i = 0; i < t->w->n; i++)
-        sums[i] = get_total(t, i);
 }
 
 /* ---- the phase ---- */
@@ -560,19 +568,25 @@ static void sum_all(struct tile_emitter *t, uint32_t *sums)
     expr_hoist(e);
     load_step(t, t->part_begin, &values);
     store_step(t, const_i32(t, 0), &values);
-    if (is_real(t->w) && t->w->c->tile_part > SUM_BLOCK_CONTRACT)
+    declare_totals(t);
+    if (is_real(t->w) && t->w->c->tile_part > SUM_BLOCK_CONTRACT) {
         sum_blocks(t, sums);
-    else
+    } else {
         sum_steps(t, t->part_begin, t->part_end, sums);
-    expr_release(e, mark);
+        for (uint32_t i = 0; i < t->w->n; i++)
+            put_total(t, total_at(t, KIR_NONE, i), sums[i]);
+    }
+    expr_release(t->w->e, mark);
 }
 
-static void emit_row(const struct tile_emitter *t, uint32_t i, const uint32_t *sums)
+/* The results of row number `i` of the lane, I32. */
+static void emit_row(const struct tile_emitter *t, uint32_t i)
 {
     const struct contract *c = t->w->c;
     const struct tile_side *a = &t->side[DOWN], *b = &t->side[ACROSS];
     struct expr *e = t->w->e;
-    uint32_t row = plus(t, op2(t->w, KIR_add, a->corner, index_of(t, a->from)), i), ok = KIR_NONE;
+    uint32_t row = op2(t->w, KIR_add, a->corner, index_of(t, op2(t->w, KIR_add, a->from, i)));
+    uint32_t ok = KIR_NONE, first_sum = op2(t->w, KIR_mul, i, const_i32(t, c->n_across));
 
     if (a->side->points.count % a->places)
         ok = op2(t->w, KIR_lt, row, sched_add_index(e->s, a->side->points.count));
@@ -586,7 +600,8 @@ static void emit_row(const struct tile_emitter *t, uint32_t i, const uint32_t *s
         if (b->side->points.count % b->places)
             mask = and_b(t, mask, is_below(t, first, &b->sums, b->side->points.count));
         set_place(t, b->side, first, &b->sums);
-        slices_store(t->w, places, mask, sums[j]);
+        expr_mask(e, mask);
+        slices_store(t->w, places, mask, get_total(t, total_at(t, first_sum, j)));
         expr_release(e, mark);
     }
 }
@@ -594,7 +609,7 @@ static void emit_row(const struct tile_emitter *t, uint32_t i, const uint32_t *s
 void tile_emit(struct contract_emitter *w, uint32_t down, uint32_t across)
 {
     struct tile_emitter t = {.w = w};
-    uint32_t sums[CONTRACT_SUMS];
+    uint32_t sums[CONTRACT_SUMS], row, mark;
 
     for (uint32_t i = 0; i < w->n; i++)
         sums[i] = zero(w);
@@ -602,12 +617,11 @@ void tile_emit(struct contract_emitter *w, uint32_t down, uint32_t across)
         slices_reserve(w);
     begin(&t, down, across);
     sum_all(&t, sums);
-    for (uint32_t i = 0; i < w->c->n_down; i++) {
-        uint32_t mark = expr_mark(w->e);
-
-        emit_row(&t, i, sums + i * w->c->n_across);
-        expr_release(w->e, mark);
-    }
+    mark = expr_mark(w->e);
+    row = kir_for(w->m, const_i32(&t, 0), const_i32(&t, w->c->n_down), 1);
+    emit_row(&t, row);
+    kir_next(w->m, NULL, 0);
+    expr_release(w->e, mark);
     if (w->split != KIR_NONE)
         slices_join(w);
 }
