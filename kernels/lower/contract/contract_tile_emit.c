@@ -215,8 +215,9 @@ static bool is_aligned(const struct contract *c, const struct contract_side *sid
 }
 
 /* Sets which elements lanes stage.  In the order of memory lane i has number i where a thread's
- * lanes make one access of their elements; else the threads' first lanes have the first numbers, so
- * that an access of all threads is to neighbours. */
+ * lanes make one access of their elements; else lanes of a thread lie apart, so that an access of
+ * neighbouring threads is to neighbours: along k in another line, and along places in the same one,
+ * which leaves a thread one k to divide. */
 static void share_elements(const struct tile_emitter *t, struct tile_side *s)
 {
     const struct contract *c = t->w->c;
@@ -230,12 +231,11 @@ static void share_elements(const struct tile_emitter *t, struct tile_side *s)
     *outer = (struct lane_part){line, c->lanes > line ? lines : 1, 1, 1};
     if (is_aligned(c, s->side, s->along_k) || c->lanes > line * lines || c->lanes < line)
         return;
-    if (threads >= line) {
+    if (!s->along_k) {
+        *inner = (struct lane_part){each, line / each, 1, each};
+    } else if (threads >= line) {
         *inner = (struct lane_part){each, line, 1, 1};
         *outer = (struct lane_part){each * line, threads / line, 1, each};
-    } else {
-        *inner = (struct lane_part){each, threads, 1, line / threads};
-        *outer = (struct lane_part){line / threads, c->lanes / line, 1, 1};
     }
 }
 
