@@ -287,7 +287,7 @@ static void check_product(struct rig *rig, const struct product *p, uint32_t dty
  */
 static void test_products(void **unused)
 {
-    const bool is_slow = getenv("FRIT_TEST_DEVICE") != NULL;
+    const bool is_slow = getenv("FRIT_TEST_DEVICE") != NULL && !getenv("FRIT_TEST_LONG");
     const int step = is_slow ? 8 : 1;
 
     (void)unused;

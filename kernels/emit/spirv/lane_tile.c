@@ -54,7 +54,7 @@ void lane_tile_load(struct emit *e, uint32_t at)
     uint32_t type = emit_type(e, inst->type);
 
     for (uint32_t j = 0; j < e->shape.per_thread; j += has->unit) {
-        uint32_t id = emit_load(e, has->unit_type, pointer(e, inst, j), 0);
+        uint32_t id = EMIT(e, SPV_LOAD, has->unit_type, pointer(e, inst, j));
 
         for (uint32_t i = 0; i < has->unit; i++)
             emit_set_id(e, at, j + i,
@@ -84,7 +84,7 @@ void lane_tile_store(struct emit *e, uint32_t at)
 
         if (inst->op == KIR_tstore_if)
             region = emit_if(e, emit_id(e, inst->a[2], j));
-        emit_store(e, pointer(e, inst, j), unit_of(e, inst, j), 0);
+        EMIT_PUT(e, SPV_STORE, pointer(e, inst, j), unit_of(e, inst, j));
         if (inst->op == KIR_tstore_if)
             emit_end_if(e, &region);
     }

@@ -3,14 +3,16 @@
  *
  * A group makes a tile of sums, each of its teams a part of it in fragments.  FRAGMENT_DEPTH of k
  * of both sides at a time lie in one of several slots of a tile; while one is multiplied the next
- * ones are copied, or where that takes more than a copy loaded, and stored after the products.
+ * ones are copied, or where that takes more than a copy loaded, and stored after the products; a
+ * single slot takes another barrier for that.
  * Beyond the ends of sides there are zeros.  A slot has lines along what lies next to each other in
  * memory, k or places; lines are longer by a chunk, so that they begin in different banks.  Where
  * the target wants blocks, lines are cut into these, and swizzled.  Sums
  * are added in order of k, whatever the tile.
  *
- * In the end sums go through a tile too, so that chunks of neighbours are computed and stored
- * together.  A thread has FRAGMENT_CHUNK lanes: what they load and store is one access. */
+ * In the end sums go through a tile too, all at once or piece by piece, so that chunks of
+ * neighbours are computed and stored together.  A thread has FRAGMENT_CHUNK lanes: what they load
+ * and store is one access. */
 #include "lower/contract/contract_emit.h"
 #include "lower/contract/contract_fragment.h"
 
@@ -204,7 +206,8 @@ static void load_side(struct fragment_emitter *x, uint32_t s, uint32_t k)
         expr_mask(w->e, inside);
         side->loaded[i] = expr_value(w->e, side->node);
         expr_release(w->e, mark);
-        side->loaded[i] = kir_select(w->m, inside, side->loaded[i], zero(w));
+        if (w->e->nodes[side->node].kind != EXPR_LOAD) /* which has zeros elsewhere */
+            side->loaded[i] = kir_select(w->m, inside, side->loaded[i], zero(w));
     }
 }
 
@@ -300,7 +303,7 @@ static void multiply(const struct fragment_emitter *x, uint32_t slot)
 static void emit_sums(struct fragment_emitter *x)
 {
     const struct contract_emitter *w = x->w;
-    const uint32_t ahead = x->f->stages - 1;
+    const uint32_t ahead = x->f->stages > 1 ? x->f->stages - 1 : 1;
     uint32_t mark = expr_mark(w->e), k, slot, next;
 
     slot = kir_for(w->m, index_const(w, 0), index_const(w, ahead), 1);
@@ -319,6 +322,8 @@ static void emit_sums(struct fragment_emitter *x)
     begin_slot(x, plus(w, k, (int64_t)ahead * x->f->depth), next);
     if (!x->f->from_blocks)
         multiply(x, slot);
+    if (x->f->stages == 1)
+        barrier(w);
     end_slot(x, next);
     expr_release(w->e, mark);
     kir_next(w->m, NULL, 0);
@@ -326,39 +331,64 @@ static void emit_sums(struct fragment_emitter *x)
 
 /* ---- results ---- */
 
-/* Puts a team's sums into the tile. */
-static void store_sums(const struct fragment_emitter *x, uint32_t tile, uint32_t line)
+/* Sums in a tile: of each team those of `n` fragments down, at the round `round` of all. */
+struct results {
+    uint32_t tile, line, n;
+    uint32_t round; /* a value; KIR_NONE: there is one round */
+};
+
+/* Lines of the tile for a team. */
+static uint32_t team_lines(const struct fragment_emitter *x, const struct results *r)
+{
+    return r->n * x->f->side[DOWN];
+}
+
+/* Puts a team's sums of fragments from `piece` on into the tile. */
+static void store_sums(const struct fragment_emitter *x, const struct results *r, uint32_t piece)
 {
     const struct contract_emitter *w = x->w;
     const uint32_t *side = x->f->side;
-    uint32_t row = times(w, x->team[DOWN], (int64_t)x->pieces[DOWN] * side[DOWN] * line);
+    uint32_t row = times(w, x->team[DOWN], (int64_t)team_lines(x, r) * r->line);
     uint32_t first =
         op2(w, KIR_add, row, times(w, x->team[ACROSS], (int64_t)x->pieces[ACROSS] * side[ACROSS]));
 
-    for (uint32_t i = 0; i < x->pieces[DOWN]; i++)
+    for (uint32_t i = 0; i < r->n; i++)
         for (uint32_t j = 0; j < x->pieces[ACROSS]; j++) {
             const struct kir_fragment_place place = {
-                .fragment = x->sums[i][j], .is_tile = true, .place = tile};
+                .fragment = x->sums[piece + i][j], .is_tile = true, .place = r->tile};
 
             kir_emit_imm(w->m, KIR_mstore, kir_fragment_imm(&place),
-                         plus(w, first, (int64_t)i * side[DOWN] * line + j * side[ACROSS]),
-                         index_const(w, line), KIR_NONE);
+                         plus(w, first, (int64_t)i * side[DOWN] * r->line + j * side[ACROSS]),
+                         index_const(w, r->line), KIR_NONE);
         }
 }
 
+/* The line of the group's sums that a line of the tile has. */
+static uint32_t line_of(const struct fragment_emitter *x, const struct results *r, uint32_t row)
+{
+    const struct contract_emitter *w = x->w;
+    const uint32_t lines = team_lines(x, r);
+    uint32_t team;
+
+    if (r->round == KIR_NONE)
+        return row;
+    team = times(w, high_part(w, row, lines), (int64_t)x->pieces[DOWN] * x->f->side[DOWN]);
+    team = op2(w, KIR_add, team, times(w, r->round, lines));
+    return op2(w, KIR_add, team, low_part(w, row, lines));
+}
+
 /* The lanes' results from chunk number `number` of the tile on. */
-static void finish_chunk(const struct fragment_emitter *x, uint32_t tile, uint32_t line,
-                         uint32_t number)
+static void finish_chunk(const struct fragment_emitter *x, const struct results *r, uint32_t number)
 {
     const struct contract_emitter *w = x->w;
     const struct delinearizer *points[2] = {&w->side[DOWN]->points, &w->side[ACROSS]->points};
     const uint32_t chunks = x->f->tile[ACROSS] / CHUNK;
     uint32_t row = high_part(w, number, chunks), mask = KIR_NONE, mark = expr_mark(w->e), sum;
     uint32_t first = times(w, low_part(w, number, chunks), CHUNK);
-    uint32_t at = op2(w, KIR_add, op2(w, KIR_add, times(w, row, line), first), x->low);
+    uint32_t at = op2(w, KIR_add, op2(w, KIR_add, times(w, row, r->line), first), x->low);
 
-    sum = kir_emit_as(w->m, KIR_tload, w->type, tile, at, KIR_NONE, KIR_NONE);
-    row = op2(w, KIR_add, row, w->corner[DOWN]);
+    sum = kir_emit_as(w->m, KIR_tload, w->type, r->tile, at, KIR_NONE, KIR_NONE);
+    row = op2(w, KIR_add, line_of(x, r, row), w->corner[DOWN]);
     first = op2(w, KIR_add, first, w->corner[ACROSS]);
     delinearize_set(points[DOWN], w->e, row);
     set_chunk(x, points[ACROSS], first);
@@ -371,23 +401,58 @@ static void finish_chunk(const struct fragment_emitter *x, uint32_t tile, uint32
     expr_release(w->e, mark);
 }
 
+/* Computes and stores the results of sums that are in the tile. */
+static void finish_tile(const struct fragment_emitter *x, const struct results *r)
+{
+    const struct contract_emitter *w = x->w;
+    const uint32_t mark = expr_mark(w->e), lines = x->f->teams[DOWN] * team_lines(x, r);
+    uint32_t i =
+        kir_for(w->m, index_const(w, 0),
+                index_const(w, (int64_t)lines * x->f->tile[ACROSS] / CHUNK), w->c->lanes / CHUNK);
+
+    finish_chunk(x, r, op2(w, KIR_add, i, x->chunk));
+    expr_release(w->e, mark);
+    kir_next(w->m, NULL, 0);
+}
+
+/* A round for each fragment down of the teams. */
+static void finish_in_rounds(const struct fragment_emitter *x, struct results *r)
+{
+    const struct contract_emitter *w = x->w;
+    const uint32_t mark = expr_mark(w->e);
+
+    r->round = kir_for(w->m, index_const(w, 0), index_const(w, x->pieces[DOWN]), 1);
+    for (uint32_t i = 0; i < x->pieces[DOWN]; i++) {
+        kir_if(w->m, op2(w, KIR_eq, r->round, index_const(w, i)));
+        store_sums(x, r, i);
+        expr_release(w->e, mark);
+        kir_end(w->m);
+    }
+    barrier(w);
+    finish_tile(x, r);
+    barrier(w);
+    expr_release(w->e, mark);
+    kir_next(w->m, NULL, 0);
+}
+
 static void emit_results(const struct fragment_emitter *x)
 {
     const struct contract_emitter *w = x->w;
-    const uint32_t line = x->f->tile[ACROSS] + CHUNK, mark = expr_mark(w->e);
-    uint32_t tile = kir_tile(w->m, KIR_GROUP, w->type, x->f->tile[DOWN] * line), i;
+    struct results r = {.line = x->f->tile[ACROSS] + CHUNK,
+                        .n = x->f->in_pieces ? 1 : x->pieces[DOWN],
+                        .round = KIR_NONE};
 
+    r.tile = kir_tile(w->m, KIR_GROUP, w->type, x->f->teams[DOWN] * team_lines(x, &r) * r.line);
     if (has_copies(x))
         kir_emit_imm(w->m, KIR_twait, 0, KIR_NONE, KIR_NONE, KIR_NONE);
     barrier(w);
-    store_sums(x, tile, line);
+    if (x->f->in_pieces) {
+        finish_in_rounds(x, &r);
+        return;
+    }
+    store_sums(x, &r, 0);
     barrier(w);
-    i = kir_for(w->m, index_const(w, 0),
-                index_const(w, (int64_t)x->f->tile[DOWN] * x->f->tile[ACROSS] / CHUNK),
-                w->c->lanes / CHUNK);
-    finish_chunk(x, tile, line, op2(w, KIR_add, i, x->chunk));
-    expr_release(w->e, mark);
-    kir_next(w->m, NULL, 0);
+    finish_tile(x, &r);
 }
 
 /* ---- the phase ---- */

@@ -23,7 +23,7 @@ struct product {
     int64_t m, n, k;
     bool turned;
     int64_t block[2];
-    bool threads; /* lanes are threads */
+    bool threads, stages; /* lanes are threads; the target stages tiles */
     uint32_t packed, real;
     int64_t scale;
     bool global;
@@ -125,7 +125,7 @@ static frit_status multiply(const struct product *p)
     unpack(p, w);
     rig_init(&rig);
     rig.target.lanes_interleaved = !p->threads;
-    rig.target.stages_tiles = false;
+    rig.target.stages_tiles = p->stages;
     rig.target.near_lanes = p->threads ? 16 : 0;
     if (p->index_width)
         rig.index_width = p->index_width;
@@ -194,6 +194,24 @@ static void test_threads(void **state)
         }
 }
 
+/* Weights of many rows are unpacked as they are staged. */
+static void test_tiles(void **state)
+{
+    static const struct shape many[] = {{40, 48, 64, false, {32, 1}},
+                                        {40, 48, 64, true, {1, 32}},
+                                        {33, 35, 45, true, {1, 32}},
+                                        {36, 33, 50, false, {8, 1}}};
+
+    (void)state;
+    for (uint32_t t = 0; t < N_TYPES; t++)
+        for (uint32_t i = 0; i < 4; i++) {
+            struct product p = product_of(&many[i], packed_types[t], FRIT_F32);
+
+            p.threads = p.stages = true;
+            assert_int_equal(multiply(&p), FRIT_OK);
+        }
+}
+
 static void test_numbers(void **state)
 {
     static const uint32_t reals[] = {FRIT_F64, FRIT_F16, FRIT_BF16};
@@ -233,6 +251,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_types),
         cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_tiles),
         cmocka_unit_test(test_numbers),
         cmocka_unit_test(test_what_does_not_fit),
     };

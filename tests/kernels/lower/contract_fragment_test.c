@@ -9,8 +9,9 @@
 
 enum { M, N, K, SIZES };
 
-/* Targets: without copies, with them, and with wide fragments that are loaded in chunks. */
-enum way { PLAIN, COPIES, WIDE, WAYS };
+/* Targets: without copies, and with little memory too, with copies, and with wide fragments that
+ * are loaded in blocks. */
+enum way { PLAIN, SMALL, COPIES, WIDE, WAYS };
 
 static void add_shape(struct kir_target *target, uint32_t m, uint32_t n, uint32_t dtype)
 {
@@ -29,9 +30,10 @@ static void set_target(struct rig *rig, enum way way)
     struct kir_target *target = &rig->target;
 
     target->max_lanes = 2048;
-    target->group_bytes = 1 << 18;
+    target->group_bytes = way == SMALL ? 36 << 10 : 1 << 18;
     target->units = 16;
-    target->copies = target->reuses_tiles = way != PLAIN;
+    target->copies = way >= COPIES;
+    target->reuses_tiles = way != PLAIN;
     target->stages_tiles = true;
     for (uint32_t dtype = FRIT_F16; dtype <= FRIT_BF16; dtype += FRIT_BF16 - FRIT_F16) {
         add_shape(target, way == WIDE ? 64 : 16, way == WIDE ? 64 : 16, dtype);
