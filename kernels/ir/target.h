@@ -17,7 +17,7 @@ struct kir_fragment_shape {
     uint32_t dtype, sum; /* of left and right; of sums */
     uint32_t team;       /* threads; 0: that of the target */
     bool from_blocks; /* left and right are loaded from tiles, in blocks alone, and multiplied while
-                         lanes go on, to the next barrier */
+                         lanes go on, to a mwait */
 };
 
 struct kir_target {

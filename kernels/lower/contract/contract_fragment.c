@@ -14,8 +14,8 @@ enum {
     PROCESSOR_UNITS = 4 /* of kir_target.units, for each that runs groups at the same time */
 };
 
-/* Group tiles, and how fast they are: sums that one processor makes in a time, relative to each
- * other, and groups that it runs at once. */
+/* Those of blocks first.  Group tiles, and how fast they are: sums that one processor makes in a
+ * time, relative to each other, and groups that it runs at once. */
 static const struct choice {
     uint32_t tile[2], teams[2], side[2];
     bool copies; /* needs them */
@@ -116,6 +116,7 @@ static bool fits(const struct contract *c, const struct choice *choice)
     const struct kir_target *target = c->e.s->target;
 
     return choice->copies == target->copies && shape_of(c, choice) && has_room(c, choice, true) &&
+           choice->tile[1] <= 2 * sched_tuning(c->e.s).tile_side_sums &&
            lanes_of(c, choice) <=
                (target->fragment_lanes ? target->fragment_lanes : target->max_lanes);
 }
@@ -137,13 +138,22 @@ static uint64_t cost_of(const struct contract *c, const struct choice *choice)
            choice->speed;
 }
 
+/* The cheapest one.  Where products of blocks fit no others are taken, which may round otherwise:
+ * results depend on no size. */
 static const struct choice *best_choice(const struct contract *c)
 {
     const struct choice *best = NULL;
+    bool from_blocks = false;
 
-    for (uint32_t i = 0; i < sizeof(choices) / sizeof(*choices); i++)
-        if (fits(c, &choices[i]) && (!best || cost_of(c, &choices[i]) < cost_of(c, best)))
-            best = &choices[i];
+    for (uint32_t i = 0; i < sizeof(choices) / sizeof(*choices); i++) {
+        const struct choice *choice = &choices[i];
+
+        if (!fits(c, choice) || (from_blocks && !shape_of(c, choice)->from_blocks))
+            continue;
+        from_blocks |= shape_of(c, choice)->from_blocks;
+        if (!best || cost_of(c, choice) < cost_of(c, best))
+            best = choice;
+    }
     return best;
 }
 

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Code of contractions by products of fragments.
  *
- * A group makes a tile of sums, each of its teams a part of it in fragments.  FRAGMENT_DEPTH of k
- * of both sides at a time lie in one of several slots of a tile; while one is multiplied the next
- * ones are copied, or where that takes more than a copy loaded, and stored after the products; a
- * single slot takes another barrier for that.
- * Beyond the ends of sides there are zeros.  A slot has lines along what lies next to each other in
- * memory, k or places; lines are longer by a chunk, so that they begin in different banks.  Where
- * the target wants blocks, lines are cut into these, and swizzled.  Sums
- * are added in order of k, whatever the tile.
+ * A group makes a tile of sums, each of its teams a part of it in fragments.  Some of k of both
+ * sides at a time lies in one of several slots of a tile; while one is multiplied the next ones are
+ * copied, or where that takes more than a copy loaded, and stored after the products; a
+ * single slot takes another barrier for that.  Beyond the ends of sides there are zeros.  A slot
+ * has lines along what lies next to each other in memory, k or places; lines are longer by a chunk,
+ * so that they begin in different banks.  Where the target loads blocks, lines are cut into these,
+ * and swizzled.  Sums are added in order of k, whatever the tile.
  *
  * In the end sums go through a tile too, all at once or piece by piece, so that chunks of
  * neighbours are computed and stored together.  A thread has FRAGMENT_CHUNK lanes: what they load
@@ -19,6 +18,7 @@
 enum {
     DEEP = 16, /* k of fragments */
     CHUNK = FRAGMENT_CHUNK,
+    AT_ONCE = 2,     /* chunks of results, of a thread */
     MAX_PIECES = 16, /* fragments of a team along a side */
     MAX_ROUNDS = 64, /* of the group's lanes over a slot */
     BAND = 8         /* tiles down that groups next to each other share, for the cache's sake */
@@ -31,7 +31,7 @@ struct staged {
     bool copies;     /* elements are those of an argument */
     uint32_t places; /* of the group */
     uint32_t depth;  /* of k */
-    uint32_t line; /* elements from one line to the next, or from one chunk of lines to the next */
+    uint32_t line; /* elements from one line to the next, or from one block of lines to the next */
     uint32_t slot; /* elements of a slot */
     uint32_t tile;
     uint32_t loaded[MAX_ROUNDS]; /* values that are stored after the products */
@@ -45,8 +45,9 @@ struct fragment_emitter {
     uint32_t team[2];    /* the team's, along each side */
     uint32_t yes;        /* KIR_B */
     struct staged side[2];
-    uint32_t pieces[2];                                         /* of a team */
-    uint32_t part[2][MAX_PIECES], sums[MAX_PIECES][MAX_PIECES]; /* fragments */
+    uint32_t pieces[2];           /* of a team */
+    uint32_t part[2][MAX_PIECES]; /* fragments of a step of k; where products go on, of all steps */
+    uint32_t sums[MAX_PIECES][MAX_PIECES];
 };
 
 static uint32_t shift_of(uint32_t n)
@@ -266,6 +267,12 @@ static int64_t offset_in(const struct fragment_emitter *x, uint32_t s, uint32_t 
                : (int64_t)far * side->line + near;
 }
 
+static const uint32_t *part_of(const struct fragment_emitter *x, uint32_t s, uint32_t i,
+                               uint32_t deep)
+{
+    return &x->part[s][x->f->from_blocks ? deep / DEEP * x->pieces[s] + i : i];
+}
+
 /* Loads a team's fragments of a side, from `deep` of the slot on. */
 static void load_parts(const struct fragment_emitter *x, uint32_t s, uint32_t slot, uint32_t deep)
 {
@@ -275,7 +282,7 @@ static void load_parts(const struct fragment_emitter *x, uint32_t s, uint32_t sl
 
     first = op2(w, KIR_add, times(w, slot, side->slot), first);
     for (uint32_t i = 0; i < x->pieces[s]; i++) {
-        const struct kir_fragment_place place = {.fragment = x->part[s][i],
+        const struct kir_fragment_place place = {.fragment = *part_of(x, s, i, deep),
                                                  .is_tile = true,
                                                  .place = side->tile,
                                                  .by_columns = side->along_k == (s == ACROSS),
@@ -295,15 +302,39 @@ static void multiply(const struct fragment_emitter *x, uint32_t slot)
         for (uint32_t i = 0; i < x->pieces[DOWN]; i++)
             for (uint32_t j = 0; j < x->pieces[ACROSS]; j++)
                 kir_emit_imm(x->w->m, KIR_mma,
-                             kir_product(x->sums[i][j], x->part[DOWN][i], x->part[ACROSS][j]),
+                             kir_product(x->sums[i][j], *part_of(x, DOWN, i, deep),
+                                         *part_of(x, ACROSS, j, deep)),
                              KIR_NONE, KIR_NONE, KIR_NONE);
     }
+}
+
+/* Batches of products that go on past the next barrier. */
+static uint32_t going_on(const struct fragment_emitter *x)
+{
+    return x->f->from_blocks && x->f->stages > 2;
+}
+
+/* The slots that are copied before they are multiplied. */
+static uint32_t ahead_of(const struct fragment_emitter *x)
+{
+    return x->f->stages > 1 ? x->f->stages - 1 - going_on(x) : 1;
+}
+
+static void wait_for_slot(const struct fragment_emitter *x)
+{
+    const struct contract_emitter *w = x->w;
+
+    if (has_copies(x))
+        kir_emit_imm(w->m, KIR_twait, ahead_of(x) - 1, KIR_NONE, KIR_NONE, KIR_NONE);
+    if (x->f->from_blocks)
+        kir_emit_imm(w->m, KIR_mwait, going_on(x), KIR_NONE, KIR_NONE, KIR_NONE);
+    barrier(w);
 }
 
 static void emit_sums(struct fragment_emitter *x)
 {
     const struct contract_emitter *w = x->w;
-    const uint32_t ahead = x->f->stages > 1 ? x->f->stages - 1 : 1;
+    const uint32_t ahead = ahead_of(x);
     uint32_t mark = expr_mark(w->e), k, slot, next;
 
     slot = kir_for(w->m, index_const(w, 0), index_const(w, ahead), 1);
@@ -314,11 +345,11 @@ static void emit_sums(struct fragment_emitter *x)
     k = kir_for(w->m, index_const(w, 0), w->k_end, x->f->depth);
     slot = low_part(w, high_part(w, k, x->f->depth), x->f->stages);
     next = low_part(w, plus(w, slot, ahead), x->f->stages);
-    if (has_copies(x))
-        kir_emit_imm(w->m, KIR_twait, ahead - 1, KIR_NONE, KIR_NONE, KIR_NONE);
-    barrier(w);
-    if (x->f->from_blocks) /* products go on by themselves */
+    wait_for_slot(x);
+    if (x->f->from_blocks) {
         multiply(x, slot);
+        kir_emit(w->m, KIR_mbatch, KIR_NONE, KIR_NONE, KIR_NONE);
+    }
     begin_slot(x, plus(w, k, (int64_t)ahead * x->f->depth), next);
     if (!x->f->from_blocks)
         multiply(x, slot);
@@ -406,12 +437,14 @@ static void finish_tile(const struct fragment_emitter *x, const struct results *
 {
     const struct contract_emitter *w = x->w;
     const uint32_t mark = expr_mark(w->e), lines = x->f->teams[DOWN] * team_lines(x, r);
-    uint32_t i =
-        kir_for(w->m, index_const(w, 0),
-                index_const(w, (int64_t)lines * x->f->tile[ACROSS] / CHUNK), w->c->lanes / CHUNK);
+    const uint32_t chunks = lines * x->f->tile[ACROSS] / CHUNK, step = w->c->lanes / CHUNK;
+    const uint32_t at_once = chunks % (AT_ONCE * step) ? 1 : AT_ONCE;
+    uint32_t i = kir_for(w->m, index_const(w, 0), index_const(w, chunks), at_once * step);
 
-    finish_chunk(x, r, op2(w, KIR_add, i, x->chunk));
-    expr_release(w->e, mark);
+    for (uint32_t n = 0; n < at_once; n++) {
+        finish_chunk(x, r, op2(w, KIR_add, i, plus(w, x->chunk, (int64_t)n * step)));
+        expr_release(w->e, mark);
+    }
     kir_next(w->m, NULL, 0);
 }
 
@@ -445,6 +478,8 @@ static void emit_results(const struct fragment_emitter *x)
     r.tile = kir_tile(w->m, KIR_GROUP, w->type, x->f->teams[DOWN] * team_lines(x, &r) * r.line);
     if (has_copies(x))
         kir_emit_imm(w->m, KIR_twait, 0, KIR_NONE, KIR_NONE, KIR_NONE);
+    if (x->f->from_blocks)
+        kir_emit_imm(w->m, KIR_mwait, 0, KIR_NONE, KIR_NONE, KIR_NONE);
     barrier(w);
     if (x->f->in_pieces) {
         finish_in_rounds(x, &r);
@@ -484,7 +519,7 @@ static void begin_side(struct fragment_emitter *x, uint32_t s)
     side->slot = x->f->from_blocks ? lines * chunks_of(side) * CHUNK : side->line * lines;
     side->tile = kir_tile_of(w->m, KIR_GROUP, x->f->dtype, side->slot * x->f->stages);
     x->pieces[s] = x->f->tile[s] / x->f->teams[s] / x->f->side[s];
-    for (uint32_t i = 0; i < x->pieces[s]; i++)
+    for (uint32_t i = 0; i < x->pieces[s] * (x->f->from_blocks ? x->f->depth / DEEP : 1); i++)
         x->part[s][i] = kir_fragment(w->m, s == DOWN ? &left : &right);
     w->end[s] = sched_add_index(w->e->s, w->side[s]->points.count);
 }
