@@ -354,12 +354,14 @@ static bool is_streamed(const struct contract *c)
            is_large(c, c->across, STREAM_LARGE) && (type == KIR_F32 || type == KIR_F64);
 }
 
-/* Groups read memory almost in order: a block of k, and of that a few rows at a time.  Sums of
- * blocks are added up as they are in one group. */
-static void choose_splits(struct contract *c, int64_t *n)
+/* Groups read memory almost in order: a block of k, and of that a few rows at a time, as long as
+ * sums stay in the first cache.  Sums of blocks are added up as they are in one group. */
+static void choose_splits(struct contract *c, int64_t line, int64_t *n)
 {
     c->slices.n_splits = (uint32_t)tiles_of(c->n_k, SUM_BLOCK_CONTRACT);
     c->rounds = STREAM_ROUNDS;
+    while (line % (2 * c->lanes) == 0 && 2 * c->lanes * c->n_down <= c->e.s->target->max_lanes)
+        c->lanes *= 2;
     c->down_by_line = c->turns = false; /* sums are stored by numbers of places */
     *n *= c->slices.n_splits;
 }
@@ -426,7 +428,7 @@ static void choose_lines(struct contract *c)
     others = contract_points(&c->e.space, CONTRACT_BOTH) *
              tiles_of(contract_points(&c->e.space, c->down->tag), c->n_down);
     if (others == 1 && is_streamed(c))
-        choose_splits(c, &others);
+        choose_splits(c, line, &others);
     each = c->slices.n_splits ? READERS_PER_UNIT : GROUPS_PER_UNIT;
     while (c->lanes > FEW_LANES && !c->pack.used &&
            tiles_of(line, c->lanes) * others < (int64_t)each * target->units)
