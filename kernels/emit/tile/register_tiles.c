@@ -51,12 +51,25 @@ typedef u32 v_u32 __attribute__((vector_size(VECTOR), aligned(4), may_alias));
         BEST_2_##rows = FEWER(rows, 2, 1),             \
         BEST_4_##rows = FEWER(rows, 4, BEST_2_##rows), \
         BEST_8_##rows = FEWER(rows, 8, BEST_4_##rows)  \
-    };
-BEST(1)
-BEST(2) BEST(3) BEST(4) BEST(5) BEST(6) BEST(7) BEST(8) BEST(9) BEST(10) BEST(11) BEST(12) BEST(13)
-    BEST(14) BEST(15) BEST(16)
+    }
+BEST(1);
+BEST(2);
+BEST(3);
+BEST(4);
+BEST(5);
+BEST(6);
+BEST(7);
+BEST(8);
+BEST(9);
+BEST(10);
+BEST(11);
+BEST(12);
+BEST(13);
+BEST(14);
+BEST(15);
+BEST(16);
 
-        struct tile_shape {
+struct tile_shape {
     uint8_t vectors, rows;
 };
 
