@@ -12,7 +12,7 @@
 
 /* Lanes of a group.  A thread (invocation) has LANES_PER_THREAD of them, so that it loads 16 bytes
  * of 32-bit elements at once. */
-enum { USUAL_LANES = 1024, LANES_PER_THREAD = 4 };
+enum { USUAL_LANES = 1024, LANES_PER_THREAD = 4, TEAM_LANES_PER_THREAD = 8 };
 
 /* Lanes of the largest groups, and bytes of a slab of rows that a lane keeps in registers: 512
  * threads of 64 words, for which a GPU's multiprocessor has room beside what else they compute. */
@@ -85,6 +85,8 @@ static void fill_matrices(const struct adapter *adapter, struct spirv_target *ou
 
     out->matrices = adapter->subgroup_size && adapter->n_shapes &&
                     features->matrix.cooperativeMatrix && features->v12.vulkanMemoryModel;
+    out->shares_tiles = features->shared.workgroupMemoryExplicitLayout &&
+                        features->shared.workgroupMemoryExplicitLayout16BitAccess;
     out->matrices_f16 = out->matrices && features->v12.shaderFloat16;
     out->matrices_bf16 = out->matrices && features->bfloat16.shaderBFloat16Type &&
                          features->bfloat16.shaderBFloat16CooperativeMatrix;
@@ -139,6 +141,8 @@ static void fill_shapes(const struct adapter *adapter, const struct spirv_target
                         struct kir_target *out)
 {
     out->team = target->matrices ? target->subgroup : 0;
+    out->fragment_lanes = target->matrices ? target->max_threads * TEAM_LANES_PER_THREAD : 0;
+    out->reuses_tiles = target->shares_tiles;
     out->fragment_bytes = target->matrices ? target->shared_bytes : 0;
     for (uint32_t i = 0; i < adapter->n_shapes; i++)
         if (adapter->shapes[i].dtype == FRIT_BF16 ? target->matrices_bf16 : target->matrices_f16)

@@ -37,7 +37,7 @@ enum {
     LINE_PART = 8,        /* places that idle at ends of lines are that part of all at most */
     KEPT_READERS = 8,     /* of a copy that is kept, at least */
     KEPT_PRODUCTS = 16,   /* likewise, of a sum */
-    KEPT_LARGE = 1 << 18, /* elements of one that could be read where it is, at least: beyond caches
+    KEPT_LARGE = 1 << 21, /* elements of one that could be read where it is, at least: beyond caches
                              its lines, which lie apart, are what takes time */
     STREAM_LARGE = 1 << 19, /* likewise, of one that is read once */
     LEAST_DOT = 32,         /* a sum of that many is worth lanes of its own */
@@ -454,6 +454,16 @@ static void choose_dots(struct contract *c)
         c->lanes /= 2;
 }
 
+/* Other packed weights are unpacked as they are staged, once for many readers.  Else unpacking them
+ * first is faster, and so it is where a vendor's library multiplies. */
+static void choose_dequantized(struct contract *c)
+{
+    if (c->is_alone || !contract_fits_tiles(c))
+        expr_fail(&c->e, FRIT_UNSUPPORTED);
+    else
+        contract_choose_tiles(c);
+}
+
 static void choose_form(struct contract *c)
 {
     uint64_t a, b;
@@ -461,8 +471,7 @@ static void choose_form(struct contract *c)
     if (blocks_choose(c))
         return;
     if (blocks_is_dequantized(c->e.s->block, c->anchor.op)) {
-        expr_fail(&c->e,
-                  FRIT_UNSUPPORTED); /* unpacked element by element it is slower than first */
+        choose_dequantized(c);
         return;
     }
     a = side_cost(c, &c->a);
@@ -587,9 +596,10 @@ static frit_status build(struct contract *c, frit_err *err)
     return FRIT_OK;
 }
 
-static frit_status contract_build(struct sched *s, frit_err *err)
+static frit_status build_any(struct sched *s, bool is_alone, frit_err *err)
 {
-    struct contract c = {.a = {.node = BLOCK_NONE, .tag = CONTRACT_M},
+    struct contract c = {.is_alone = is_alone,
+                         .a = {.node = BLOCK_NONE, .tag = CONTRACT_M},
                          .b = {.node = BLOCK_NONE, .tag = CONTRACT_N},
                          .bias = BLOCK_NONE};
     frit_status status;
@@ -611,6 +621,16 @@ static frit_status contract_build(struct sched *s, frit_err *err)
     return status;
 }
 
+static frit_status contract_build(struct sched *s, frit_err *err)
+{
+    return build_any(s, false, err);
+}
+
+static frit_status contract_build_alone(struct sched *s, frit_err *err)
+{
+    return build_any(s, true, err);
+}
+
 const struct schedule sched_contract = {
     .name = "contract",
     .quality = QUALITY,
@@ -628,5 +648,5 @@ const struct schedule sched_contract_alone = {
     .value_bytes = sizeof(uint32_t),
     .match = contract_match_alone,
     .fits = anchor_fits,
-    .build = contract_build,
+    .build = contract_build_alone,
 };

@@ -64,6 +64,7 @@ struct contract_fragments {
     bool from_blocks;           /* see struct kir_fragment_shape */
     uint32_t depth;             /* of k in a slot of the tile, a power of two */
     uint32_t stages;            /* slots, a power of two */
+    bool in_pieces;             /* results are made of one fragment down of each team at a time */
 };
 
 /* A copy of side `across`, in the order in which the sums read it; see contract_pack.c. */
@@ -106,6 +107,7 @@ struct contract_workspace {
 };
 
 struct contract {
+    bool is_alone; /* the device has a library for products */
     struct expr e;
     struct anchor anchor;
     struct space_map root; /* of the result */
@@ -125,6 +127,7 @@ struct contract {
     uint32_t tile_m, tile_n;   /* TILES: sums of a group */
     uint32_t tile_depth;       /* likewise: of k in a tile, a power of two */
     uint32_t tile_unroll;      /* likewise: of k in code without a loop */
+    int64_t tile_part;         /* likewise: of k that a group sums; all, or slices.n_splits parts */
     uint32_t thread_lanes;     /* likewise: lanes that make one access */
     uint32_t rounds;           /* LINES: of k, that all lanes do before any does the next; 0: all */
     bool down_by_line; /* LINES: a lane's places along `down` lie on one line of its last dim, and

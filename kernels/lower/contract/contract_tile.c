@@ -19,7 +19,10 @@ enum {
     IN_STEP = 32,          /* threads that are issued together */
     REGISTER_FILE = 65536, /* words of a multiprocessor */
     OTHER_WORDS = 20,      /* of a thread, beside its sums and as many for all that is in flight */
-    HALF_BUSY = 1 /* of those on a multiprocessor, with which half of its cycles multiply */
+    SPLIT_SIDE = 64,  /* sums along each side of a tile by which groups are counted that share k */
+    LEAST_PART = 128, /* of k that is worth a group */
+    PART_STEP = 64,   /* parts of k are multiples of it, and so of two steps */
+    HALF_BUSY = 1     /* of those on a multiprocessor, with which half of its cycles multiply */
 };
 
 /* A group tile, the register tile of a thread, and how fast a device is that is full of such groups
@@ -123,6 +126,35 @@ static bool is_legal(const struct contract *c, const struct tile_shape *shape)
 
 /* ---- cost ---- */
 
+static int64_t count_groups(const struct contract *c, uint32_t tile_m, uint32_t tile_n)
+{
+    const struct space *space = &c->e.space;
+
+    return contract_points(space, CONTRACT_BOTH) *
+           tiles_of(contract_points(space, CONTRACT_M), tile_m) *
+           tiles_of(contract_points(space, CONTRACT_N), tile_n);
+}
+
+static int64_t count_processors(const struct contract *c)
+{
+    return tiles_of(c->e.s->target->units, GROUPS_OF_UNITS);
+}
+
+/* Has groups share k where there is not one for each two multiprocessors.  The order of sums
+ * depends on it, so it does not depend on the tiles that are chosen. */
+static void split_k(struct contract *c)
+{
+    int64_t groups = count_groups(c, SPLIT_SIDE, SPLIT_SIDE), n = 1;
+
+    while (2 * n * groups <= count_processors(c) && c->n_k / (2 * n) >= LEAST_PART)
+        n *= 2;
+    c->tile_part = c->n_k;
+    if (n == 1)
+        return;
+    c->tile_part = tiles_of(tiles_of(c->n_k, (uint32_t)n), PART_STEP) * PART_STEP;
+    c->slices.n_splits = (uint32_t)tiles_of(c->n_k, (uint32_t)c->tile_part);
+}
+
 /* Time in which a multiprocessor does the sums of `n` groups at once, for each k: few threads
  * cannot multiply in all cycles. */
 static double time_of(const struct contract *c, const struct tile_shape *shape, int64_t n)
@@ -136,15 +168,14 @@ static double time_of(const struct contract *c, const struct tile_shape *shape, 
  * are too few left for all, some get one more than others. */
 static double cost_of(const struct contract *c, const struct tile_shape *shape)
 {
-    const struct space *space = &c->e.space;
-    int64_t processors = (c->e.s->target->units + GROUPS_OF_UNITS - 1) / GROUPS_OF_UNITS;
+    int64_t processors = count_processors(c);
     uint32_t registers = 2 * sum_words(c, shape) + OTHER_WORDS;
     int64_t resident = REGISTER_FILE / (threads_of(c, shape) * registers), rounds, rest;
-    int64_t groups = contract_points(space, CONTRACT_BOTH) *
-                     tiles_of(contract_points(space, CONTRACT_M), shape->tile_m) *
-                     tiles_of(contract_points(space, CONTRACT_N), shape->tile_n);
+    int64_t groups = count_groups(c, shape->tile_m, shape->tile_n);
     double cost = 0;
 
+    if (c->slices.n_splits)
+        groups *= c->slices.n_splits;
     if (resident < 1)
         resident = 1;
     rounds = groups / (processors * resident);
@@ -175,9 +206,11 @@ bool contract_fits_tiles(const struct contract *c)
 
 void contract_choose_tiles(struct contract *c)
 {
-    const struct tile_shape *shape = best_shape(c);
     const struct kir_tuning tuning = sched_tuning(c->e.s);
+    const struct tile_shape *shape;
 
+    split_k(c);
+    shape = best_shape(c);
     c->form = CONTRACT_TILES;
     c->across = &c->b;
     c->down = &c->a;

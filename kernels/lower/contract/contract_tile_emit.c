@@ -15,6 +15,7 @@
 #include "lower/contract/contract_tile.h"
 
 #include "lower/contract/contract_emit.h"
+#include "lower/contract/contract_slices_emit.h"
 
 /* A number that bits of a lane's number make: lane / by % n + lane / high_by % high_n * n. */
 struct lane_part {
@@ -43,6 +44,7 @@ struct tile_emitter {
     uint32_t lane;      /* I32 */
     uint32_t last_step; /* k where the last step begins; KIR_NONE: steps are masked at the end */
     uint32_t k_end;
+    uint32_t part_begin, part_end;           /* of k, for the group */
     uint32_t totals, totals_at, totals_step; /* tile of sums, the lane's first one, how far apart */
 };
 
@@ -483,8 +485,8 @@ static void sum_blocks(struct tile_emitter *t, uint32_t *sums)
     declare_totals(t);
     for (uint32_t i = 0; i < t->w->n; i++)
         put_total(t, i, zero_sum);
-    begin = kir_for(t->w->m, index_const(t->w, 0), t->k_end, SUM_BLOCK_CONTRACT);
-    end = op2(t->w, KIR_smin, plus(t, begin, SUM_BLOCK_CONTRACT), t->k_end);
+    begin = kir_for(t->w->m, t->part_begin, t->part_end, SUM_BLOCK_CONTRACT);
+    end = op2(t->w, KIR_smin, plus(t, begin, SUM_BLOCK_CONTRACT), t->part_end);
     sum_steps(t, begin, end, sums);
     for (uint32_t i = 0; i < t->w->n; i++)
         put_total(t, i, op2(t->w, KIR_add, get_total(t, i), sums[i]));
@@ -510,6 +512,22 @@ static void arrange_lanes(struct tile_emitter *t)
     t->side[DOWN].sums = (struct lane_part){wide, high, columns * high, rows / high};
 }
 
+/* The group's part of k. */
+static void begin_part(struct tile_emitter *t)
+{
+    const struct contract *c = t->w->c;
+    uint32_t size;
+
+    t->part_begin = index_const(t->w, 0);
+    t->part_end = t->k_end;
+    if (t->w->split == KIR_NONE)
+        return;
+    size = op2(t->w, KIR_mul, sched_add_index(t->w->e->s, c->tile_part / (2 * c->tile_depth)),
+               index_const(t->w, 2 * c->tile_depth)); /* so a part begins in the first buffer */
+    t->part_begin = op2(t->w, KIR_mul, t->w->split, size);
+    t->part_end = op2(t->w, KIR_smin, op2(t->w, KIR_add, t->part_begin, size), t->k_end);
+}
+
 static void begin(struct tile_emitter *t, uint32_t down, uint32_t across)
 {
     const struct contract *c = t->w->c;
@@ -521,6 +539,7 @@ static void begin(struct tile_emitter *t, uint32_t down, uint32_t across)
     if (c->n_k % c->tile_depth == 0)
         t->last_step = op2(t->w, KIR_mul, sched_add_index(t->w->e->s, steps - 1),
                            index_const(t->w, c->tile_depth));
+    begin_part(t);
     begin_side(t, DOWN, down, c->tile_m);
     begin_side(t, ACROSS, across, c->tile_n);
     arrange_lanes(t);
@@ -539,12 +558,12 @@ static void sum_all(struct tile_emitter *t, uint32_t *sums)
         if (has_one_place(t, &t->side[s]))
             set_staged(t, &t->side[s], 0);
     expr_hoist(e);
-    load_step(t, index_const(t->w, 0), &values);
+    load_step(t, t->part_begin, &values);
     store_step(t, const_i32(t, 0), &values);
-    if (is_real(t->w) && t->w->c->n_k > SUM_BLOCK_CONTRACT)
+    if (is_real(t->w) && t->w->c->tile_part > SUM_BLOCK_CONTRACT)
         sum_blocks(t, sums);
     else
-        sum_steps(t, index_const(t->w, 0), t->k_end, sums);
+        sum_steps(t, t->part_begin, t->part_end, sums);
     expr_release(e, mark);
 }
 
@@ -562,12 +581,12 @@ static void emit_row(const struct tile_emitter *t, uint32_t i, const uint32_t *s
     for (uint32_t j = 0; j < c->n_across; j++) {
         uint32_t mark = expr_mark(e), mask = ok;
         uint32_t first = plus(t, b->corner, j * count_of(&b->sums));
+        uint32_t places[2] = {row, chunk_number(t, first, &b->sums, 1)};
 
         if (b->side->points.count % b->places)
             mask = and_b(t, mask, is_below(t, first, &b->sums, b->side->points.count));
         set_place(t, b->side, first, &b->sums);
-        expr_mask(e, mask);
-        work_finish(t->w, sums[j]);
+        slices_store(t->w, places, mask, sums[j]);
         expr_release(e, mark);
     }
 }
@@ -579,13 +598,16 @@ void tile_emit(struct contract_emitter *w, uint32_t down, uint32_t across)
 
     for (uint32_t i = 0; i < w->n; i++)
         sums[i] = zero(w);
+    if (w->split != KIR_NONE)
+        slices_reserve(w);
     begin(&t, down, across);
-    if (w->c->n_k > 0)
-        sum_all(&t, sums);
+    sum_all(&t, sums);
     for (uint32_t i = 0; i < w->c->n_down; i++) {
         uint32_t mark = expr_mark(w->e);
 
         emit_row(&t, i, sums + i * w->c->n_across);
         expr_release(w->e, mark);
     }
+    if (w->split != KIR_NONE)
+        slices_join(w);
 }
