@@ -37,7 +37,7 @@ enum {
     LINE_PART = 8,        /* places that idle at ends of lines are that part of all at most */
     KEPT_READERS = 8,     /* of a copy that is kept, at least */
     KEPT_PRODUCTS = 16,   /* likewise, of a sum */
-    KEPT_LARGE = 1 << 18, /* elements of one that could be read where it is, at least: beyond caches
+    KEPT_LARGE = 1 << 21, /* elements of one that could be read where it is, at least: beyond caches
                              its lines, which lie apart, are what takes time */
     STREAM_LARGE = 1 << 19, /* likewise, of one that is read once */
     LEAST_DOT = 32,         /* a sum of that many is worth lanes of its own */
