@@ -29,7 +29,7 @@ enum {
     FEW_DOT_LANES = 96,   /* of all sums of a group along k, which fit 16 registers */
     MANY_DOT_LANES = 384, /* likewise for more */
     PACK_LANES = 64,
-    GROUP_WIDTHS = 2,     /* of packed lanes, in a group */
+    GROUP_LANES = 64,     /* on several widths of packed lanes */
     LEAST_PACKED = 32,    /* lanes that fill the vectors of a lane's sums */
     PACK_LEAST = 1 << 15, /* elements */
     PACK_MAX = 1 << 29,
@@ -270,8 +270,9 @@ static uint32_t lanes_for(uint32_t most, int64_t n)
 /* Lanes of all groups along a packed line. */
 static uint64_t packed_lanes(const struct contract *c, int64_t line)
 {
-    uint32_t most = GROUP_WIDTHS * sched_tuning(c->e.s).pack_lanes, lanes;
+    uint32_t most = sched_tuning(c->e.s).pack_lanes, lanes;
 
+    most = most < GROUP_LANES ? GROUP_LANES : most;
     lanes = lanes_for(most < c->e.s->target->lanes ? most : c->e.s->target->lanes, line);
     return (uint64_t)tiles_of(line, lanes) * lanes;
 }
@@ -400,7 +401,7 @@ static uint32_t most_packed(const struct contract *c, uint32_t places)
     uint32_t lanes = sched_tuning(c->e.s).pack_lanes;
 
     if (contract_has_vectors(c) && 4 * places > target->registers / 4 * 3)
-        lanes *= GROUP_WIDTHS;
+        lanes = lanes < GROUP_LANES ? GROUP_LANES : lanes;
     return lanes < target->lanes ? lanes : target->lanes;
 }
 
