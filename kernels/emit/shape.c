@@ -4,8 +4,9 @@
  * One access has up to 16 bytes and is aligned to its size.  That the lanes are neighbours in
  * memory is a fact (stride 1); that the first of them is aligned is found here: powers of two are
  * followed from constants, so that an offset shows that it is a multiple of four by being made as
- * `x * 4`.  Where no access of a phase has neighbours, threads take lanes apart from each other:
- * then neighbouring threads read neighbouring elements. */
+ * `x * 4`.  Tiles of the group are always aligned.  Where no access of a phase has neighbours,
+ * threads take lanes apart from each other: then neighbouring threads read neighbouring elements.
+ */
 #include "emit/shape.h"
 
 #include "base/fail.h"
@@ -152,6 +153,57 @@ bool shape_has_chunks(const struct shape *s)
     return false;
 }
 
+/* Whether a phase loads neighbours from tiles of the group more often than it accesses arguments:
+ * then those accesses decide. */
+static bool has_tile_chunks(const struct shape *s)
+{
+    uint32_t wide = 0, others = 0;
+
+    for (uint32_t i = 0; i < s->phase->n; i++) {
+        const struct kir_inst *inst = &s->phase->inst[i];
+
+        others += is_access(inst);
+        wide += inst->op == KIR_tload && s->phase->tiles[inst->imm].space == KIR_GROUP &&
+                chunk_of(s, kir_tile_bytes(&s->phase->tiles[inst->imm]), inst->a[0]) > 1;
+    }
+    return wide > others;
+}
+
+/* The offset of a load from a tile of the group, as a sum: *base, and a constant. */
+static bool tile_offset(const struct shape *s, uint32_t at, uint32_t *base, uint64_t *n)
+{
+    const struct kir_inst *inst = &s->phase->inst[at], *sum;
+
+    if (inst->op != KIR_tload || s->phase->tiles[inst->imm].space != KIR_GROUP)
+        return false;
+    sum = &s->phase->inst[inst->a[0]];
+    if (sum->op != KIR_add || s->phase->inst[sum->a[1]].op != KIR_const)
+        return false;
+    *base = sum->a[0];
+    *n = s->phase->inst[sum->a[1]].imm;
+    return true;
+}
+
+uint32_t shape_tile_together(const struct shape *s, uint32_t at, uint32_t *first)
+{
+    const struct kir_inst *inst = &s->phase->inst[at];
+    uint32_t base, other, n;
+    uint64_t number, next;
+
+    if (!tile_offset(s, at, &base, &number) || shape_run(s, inst->a[0]) < s->per_thread)
+        return 1;
+    n = ACCESS_BYTES / kir_tile_bytes(&s->phase->tiles[inst->imm]);
+    if (number % n > at || s->even[base] < n)
+        return 1;
+    *first = at - (uint32_t)(number % n);
+    for (uint32_t i = 0; i < n; i++)
+        if (*first + i >= s->phase->n || s->phase->inst[*first + i].imm != inst->imm ||
+            !tile_offset(s, *first + i, &other, &next) || other != base ||
+            next != number - number % n + i)
+            return 1;
+    return n;
+}
+
 /* Whether lanes next to each other access elements at one distance. */
 static bool has_neighbours(const struct fact *offset)
 {
@@ -210,6 +262,7 @@ frit_status shape_init(struct shape *s, const struct kir_module *module, uint32_
     else
         s->per_thread = choose_per_thread(s, target);
     s->threads = s->phase->lanes / s->per_thread;
-    s->striped = s->per_thread > 1 && !s->phase->team && !(s->aligned && shape_has_chunks(s));
+    s->striped = s->per_thread > 1 && !s->phase->team && !has_tile_chunks(s) &&
+                 !(s->aligned && shape_has_chunks(s));
     return FRIT_OK;
 }

@@ -39,6 +39,10 @@ frit_status shape_init(struct shape *out, const struct kir_module *module, uint3
  * group, at this offset. */
 uint32_t shape_chunk(const struct shape *shape, uint32_t arg, uint32_t offset);
 uint32_t shape_tile_chunk(const struct shape *shape, uint32_t tile, uint32_t offset);
+/* How many neighbouring elements of a tile of the group this and other instructions next to it
+ * load, each the same in all lanes of a thread, with one aligned access; *first: the instruction
+ * that loads the first of them.  1: this one is by itself. */
+uint32_t shape_tile_together(const struct shape *shape, uint32_t at, uint32_t *first);
 /* How many lanes of a thread, from each multiple of it on, have one value. */
 uint32_t shape_run(const struct shape *shape, uint32_t value);
 /* Whether any access has several elements, or would have if arguments were aligned. */

@@ -14,7 +14,7 @@
 
 /* Version of saved programs and of the code that schedules make.  Increment it when saved bytes or
  * measured times of candidates become invalid. */
-enum { PROGRAM_VERSION = 4 };
+enum { PROGRAM_VERSION = 6 };
 
 /* One kernel of a launch, over one space or, if its module has `spaces`, several; or a product of
  * the vendor's library. */

@@ -265,6 +265,8 @@ static frit_status expand_inst(struct expansion *x, uint32_t *at)
     case KIR_tcopy:
         copy_to_tile(x, inst);
         return FRIT_OK;
+    case KIR_mbatch:
+    case KIR_mwait:
     case KIR_tbatch:
     case KIR_twait:
         return FRIT_OK;

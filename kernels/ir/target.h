@@ -17,7 +17,7 @@ struct kir_fragment_shape {
     uint32_t dtype, sum; /* of left and right; of sums */
     uint32_t team;       /* threads; 0: that of the target */
     bool from_blocks; /* left and right are loaded from tiles, in blocks alone, and multiplied while
-                         lanes go on, to the next barrier */
+                         lanes go on, to a mwait */
 };
 
 struct kir_target {
@@ -55,6 +55,7 @@ struct kir_target {
     bool copies;             /* memory to tiles while lanes go on: tcopy */
     uint32_t fragment_bytes; /* of group tiles where fragments are multiplied: few groups at a time
                                 are enough there; 0: group_bytes */
+    uint32_t fragment_lanes; /* of a group there; 0: max_lanes */
     uint32_t n_shapes;       /* 0: the device multiplies no fragments */
     struct kir_fragment_shape shapes[KIR_SHAPES];
     uint32_t store_bytes; /* the least that is stored without touching its neighbours */

@@ -417,7 +417,8 @@ static frit_status check_imm(struct verify *v)
         break;
     case KIR_IMM_NUMBER:
         right = inst->op == KIR_phi ||
-                inst->imm < (inst->op == KIR_twait ? KIR_MAX_BATCHES : v->module->n_params);
+                inst->imm < (inst->op == KIR_twait || inst->op == KIR_mwait ? KIR_MAX_BATCHES
+                                                                            : v->module->n_params);
         break;
     case KIR_IMM_DIM:
         right = inst->imm < (v->module->spaces ? 1u : 3u);

@@ -6,6 +6,10 @@
 
 #include "base/fail.h"
 
+/* Of groups that run on threads: the more threads there are, the likelier it is that one of them is
+ * late, and others have to take some of its groups. */
+enum { MANY_THREADS = 8, GROUPS_PER_THREAD = 4 };
+
 /* Returns `array`, or a larger copy of it, with room for one more element; NULL if out of memory.
  * The arena keeps the old array. */
 static void *grow(struct arena *arena, void *array, uint32_t n, uint32_t *capacity, size_t item)
@@ -64,8 +68,11 @@ uint32_t sched_spread_lanes(const struct sched *s, uint32_t lanes, int64_t n)
 {
     const uint32_t many = sched_tuning(s).many_rows;
     const uint32_t least = many < SCHED_MIN_LANES ? SCHED_MIN_LANES : many;
+    int64_t groups = s->target->units;
 
-    while (lanes > least && n / lanes < s->target->units)
+    if (s->target->lanes_interleaved && groups >= MANY_THREADS)
+        groups *= GROUPS_PER_THREAD;
+    while (lanes > least && n / lanes < groups)
         lanes /= 2;
     return lanes;
 }

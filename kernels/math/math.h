@@ -21,6 +21,9 @@ struct kir_target;
 #define MATH_2(name, cost, meaning)                                                              \
     uint32_t math_##name(struct kir_module *module, const struct kir_target *target, uint32_t x, \
                          uint32_t y);
+#define MATH_1_16(name, cost, meaning) \
+    MATH_1(name, cost, meaning)        \
+    MATH_1(name##_16, cost, meaning)
 #include "math/math.def"
 
 #endif

@@ -4,7 +4,8 @@
  * Machine code that was kept runs at once.  Else a module begins in the tile interpreter, or, where
  * the options say so, as code that is quickly made.  When it has run for as long as a compile takes
  * it is compiled well in the background, and run as that from then on: all give the same bits.  The
- * first launch that takes much longer than a compile waits for one.  A compile holds a reference,
+ * first launch that takes much longer than a compile waits for one, and so does one of a module
+ * that has run that long while a compile was due.  A compile holds a reference,
  * so that nobody else waits for it; of those that wait the host begins with what has cost most time
  * so far, and one that nobody wants any more is cancelled. */
 #include "compile.h"
@@ -15,7 +16,8 @@
 #include "cpu.h"
 #include "emit/llvm/blob.h"
 
-enum { HOT_NS = 2000000, LONG_NS = 20000000 };
+/* LATE_NS: spent while the compile waits for a processor that this process keeps busy. */
+enum { HOT_NS = 2000000, LONG_NS = 20000000, LATE_NS = 20000000 };
 
 static bool is_cancelled(const frit_cancel *cancel)
 {
@@ -156,7 +158,8 @@ const struct object *module_object(struct module_code *code, uint64_t ns)
         return best ? best : code->first;
     if (ns == MODULE_BEST)
         hurry_and_wait(code);
-    else if (ns >= LONG_NS)
+    else if (ns >= LONG_NS ||
+             atomic_load_explicit(&code->spent_ns, memory_order_relaxed) >= LATE_NS)
         hurry(code);
     best = atomic_load_explicit(&code->best, memory_order_acquire);
     return best ? best : code->first;

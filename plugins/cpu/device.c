@@ -62,6 +62,11 @@ static void choose_for_interpreter(struct kir_target *target)
     target->tuning.line_panel = INT32_MAX;
 }
 
+bool device_has_dot2(const struct instance *instance)
+{
+    return instance->level == TILE_AVX512 && tile_has_dot2();
+}
+
 static struct kir_target target_of(const struct instance *instance)
 {
     struct kir_target target = {
@@ -76,6 +81,7 @@ static struct kir_target target_of(const struct instance *instance)
         .keeps_derived = true,
         .fma = instance->level >= TILE_AVX2,
         .scale = instance->level >= TILE_AVX512,
+        .dot2 = device_has_dot2(instance),
         .f64 = true,
         .i64 = true,
         .exact_div = true,

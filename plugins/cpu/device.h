@@ -3,11 +3,17 @@
 #ifndef CPU_DEVICE_H
 #define CPU_DEVICE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <frit/backend.h>
 #include <frit/status.h>
 #include <frit/types.h>
+
+struct instance;
+
+/* Whether products of BF16 are by dot2, with machine code and without. */
+bool device_has_dot2(const struct instance *instance);
 
 /* Slots of frit.backend/1 and frit.native/1; contracts there. */
 frit_status device_enumerate(void *instance, frit_device_info *out, uint64_t stride,

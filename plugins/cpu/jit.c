@@ -68,6 +68,7 @@ frit_status jit_init(struct jit *jit, const struct plug *plug, enum tile_level l
     else if (jit->cpu.isa > isas[level])
         jit->cpu.isa = isas[level];
     pthread_mutex_init(&jit->lock, NULL);
+    pthread_mutex_init(&jit->opening, NULL);
     return FRIT_OK;
 }
 
@@ -75,6 +76,7 @@ void jit_fini(struct jit *jit)
 {
     llvm_close(jit->llvm);
     pthread_mutex_destroy(&jit->lock);
+    pthread_mutex_destroy(&jit->opening);
 }
 
 /* ---- the library ---- */
@@ -128,17 +130,21 @@ static void read_maker(struct jit *jit)
     plug_free(plug, bytes);
 }
 
-/* Inside the lock. */
+/* The lock is free while the library is opened: launches need it to look for code. */
 static void open_library(struct jit *jit)
 {
     frit_err why = {.struct_size = sizeof why};
     uint64_t begun = plug_begin(jit->plug);
-    frit_status status = llvm_open(jit->path[0] ? jit->path : NULL, &jit->llvm, &why);
+    struct llvm *llvm = NULL;
+    frit_status status = llvm_open(jit->path[0] ? jit->path : NULL, &llvm, &why);
 
+    pthread_mutex_lock(&jit->lock);
+    jit->llvm = llvm;
     if (status)
         refuse(jit, status, why.text);
     else
         keep_maker(jit);
+    pthread_mutex_unlock(&jit->lock);
     if (begun)
         plug_end(jit->plug, begun, FRIT_STR("open LLVM"));
 }
@@ -146,12 +152,18 @@ static void open_library(struct jit *jit)
 frit_status jit_open(struct jit *jit, frit_err *err)
 {
     frit_status status;
+    bool closed;
 
+    pthread_mutex_lock(&jit->opening);
     pthread_mutex_lock(&jit->lock);
-    if (!jit->llvm && !jit->refused)
+    closed = !jit->llvm && !jit->refused;
+    pthread_mutex_unlock(&jit->lock);
+    if (closed)
         open_library(jit);
+    pthread_mutex_lock(&jit->lock);
     status = jit->refused;
     pthread_mutex_unlock(&jit->lock);
+    pthread_mutex_unlock(&jit->opening);
     return status ? plug_fail(jit->plug, err, status, "no machine code: %s", jit->reason) : FRIT_OK;
 }
 

@@ -29,12 +29,13 @@ struct jit {
     const frit_host_cache *keep; /* NULL: nothing is kept */
     enum jit_mode mode;          /* option */
     struct llvm_cpu cpu;
-    char path[MAKER_PATH]; /* option: the library; "": the usual names */
-    pthread_mutex_t lock;  /* of all below */
-    struct llvm *llvm;     /* NULL: not opened */
-    struct maker maker;    /* of `llvm`, or of the code in the cache; no text: unknown */
-    bool has_read_maker;   /* from the cache */
-    frit_status refused;   /* for `reason`; FRIT_OK: not tried */
+    char path[MAKER_PATH];   /* option: the library; "": the usual names */
+    pthread_mutex_t opening; /* the library; taken before `lock` */
+    pthread_mutex_t lock;    /* of all below */
+    struct llvm *llvm;       /* NULL: not opened */
+    struct maker maker;      /* of `llvm`, or of the code in the cache; no text: unknown */
+    bool has_read_maker;     /* from the cache */
+    frit_status refused;     /* for `reason`; FRIT_OK: not tried */
     char reason[256];
     char compute[300];                     /* see jit_describe; "": not written yet */
     atomic_bool has_warned;                /* that kernels are interpreted */

@@ -92,8 +92,8 @@ static void describe(struct instance *instance)
         instance->stream_bytes =
             (cache > 0 ? (uint64_t)cache : USUAL_CACHE) * CACHE_TIMES * instance->threads;
     read_name(instance->name, sizeof instance->name);
-    snprintf(instance->fingerprint, sizeof instance->fingerprint, "cpu %s %s", CPU_VERSION,
-             level_names[instance->level]);
+    snprintf(instance->fingerprint, sizeof instance->fingerprint, "cpu %s %s%s", CPU_VERSION,
+             level_names[instance->level], device_has_dot2(instance) ? " bf16" : "");
 }
 
 static frit_status plugin_open(const frit_host_root *host, void **out, frit_err *err)

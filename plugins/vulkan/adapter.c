@@ -18,6 +18,7 @@ enum {
     EXT_CLOCK,
     EXT_MATRIX,
     EXT_PCI,
+    EXT_SHARED_LAYOUT,
     EXT_SUBGROUP_SIZE,
     N_EXTENSIONS
 };
@@ -29,6 +30,7 @@ static const char *const extension_names[N_EXTENSIONS] = {
     [EXT_CLOCK] = VK_EXT_CALIBRATED_TIMESTAMPS_EXTENSION_NAME,
     [EXT_MATRIX] = VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME,
     [EXT_PCI] = VK_EXT_PCI_BUS_INFO_EXTENSION_NAME,
+    [EXT_SHARED_LAYOUT] = VK_KHR_WORKGROUP_MEMORY_EXPLICIT_LAYOUT_EXTENSION_NAME,
     [EXT_SUBGROUP_SIZE] = VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME,
 };
 
@@ -168,6 +170,8 @@ static void *link_chain(struct features *features, const bool found[N_EXTENSIONS
     features->atomic.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_ATOMIC_FLOAT_FEATURES_EXT;
     features->matrix.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR;
     features->bfloat16.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_BFLOAT16_FEATURES_KHR;
+    features->shared.sType =
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_WORKGROUP_MEMORY_EXPLICIT_LAYOUT_FEATURES_KHR;
     features->v12.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES;
     features->v11.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES;
     features->core.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2;
@@ -186,6 +190,10 @@ static void *link_chain(struct features *features, const bool found[N_EXTENSIONS
     if (found[EXT_BFLOAT16]) {
         features->bfloat16.pNext = next;
         next = &features->bfloat16;
+    }
+    if (found[EXT_SHARED_LAYOUT]) {
+        features->shared.pNext = next;
+        next = &features->shared;
     }
     features->v12.pNext = next;
     features->v11.pNext = &features->v12;
@@ -206,6 +214,7 @@ static void read_features(const struct instance *instance, const bool found[N_EX
 #include "features.def"
     out->has_matrices = found[EXT_MATRIX];
     out->has_bfloat16 = found[EXT_BFLOAT16];
+    out->has_shared_layout = found[EXT_SHARED_LAYOUT];
     out->has_subgroup_control = found[EXT_SUBGROUP_SIZE];
     out->has_atomic_float = found[EXT_ATOMIC_FLOAT];
 }
@@ -215,7 +224,8 @@ const void *adapter_features(struct adapter *adapter)
     const bool found[N_EXTENSIONS] = {[EXT_SUBGROUP_SIZE] = adapter->has_subgroup_control,
                                       [EXT_ATOMIC_FLOAT] = adapter->has_atomic_float,
                                       [EXT_MATRIX] = adapter->has_matrices,
-                                      [EXT_BFLOAT16] = adapter->has_bfloat16};
+                                      [EXT_BFLOAT16] = adapter->has_bfloat16,
+                                      [EXT_SHARED_LAYOUT] = adapter->has_shared_layout};
 
     return link_chain(&adapter->features, found);
 }

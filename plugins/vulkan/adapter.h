@@ -25,6 +25,7 @@ struct features {
     VkPhysicalDeviceShaderAtomicFloatFeaturesEXT atomic;
     VkPhysicalDeviceCooperativeMatrixFeaturesKHR matrix;
     VkPhysicalDeviceShaderBfloat16FeaturesKHR bfloat16;
+    VkPhysicalDeviceWorkgroupMemoryExplicitLayoutFeaturesKHR shared;
 };
 
 /* Where a buffer's memory lies and whether the host maps it. */
@@ -58,6 +59,7 @@ struct adapter {
     struct features features; /* the features that are enabled when the driver creates the device */
     bool has_matrices;        /* VK_KHR_cooperative_matrix */
     bool has_bfloat16;        /* VK_KHR_shader_bfloat16 */
+    bool has_shared_layout;   /* VK_KHR_workgroup_memory_explicit_layout */
     bool has_subgroup_control; /* VK_EXT_subgroup_size_control */
     bool has_atomic_float;     /* VK_EXT_shader_atomic_float */
     bool has_memory_budget;    /* VK_EXT_memory_budget */
@@ -67,7 +69,7 @@ struct adapter {
     uint32_t n_extensions;
     uint32_t n_shapes; /* of the matrices that a subgroup multiplies */
     struct kir_fragment_shape shapes[KIR_SHAPES];
-    const char *extensions[7]; /* enabled when the driver creates the device */
+    const char *extensions[8]; /* enabled when the driver creates the device */
 };
 
 /* Reads everything about a physical device.  For a device that cannot be used it sets `reason`,

@@ -61,10 +61,9 @@ static frit_status make_pipelines(struct device *device, frit_recording *recordi
 
     for (uint32_t i = 0; i < recording->capture.n_kernels && !status; i++) {
         const struct captured_kernel *kernel = &recording->capture.kernels[i];
-        const enum block_mode mode = capture_mode(kernel);
 
-        if (mode != BLOCK_AS_SUBMITTED)
-            status = compile_for_capture(device, kernel->launch.code, mode, kernel->aligned, err);
+        status = compile_for_capture(device, kernel->launch.code, capture_mode(kernel),
+                                     kernel->aligned, err);
     }
     return status;
 }

@@ -106,18 +106,24 @@ static void dump(const struct device *device, const char *name, uint32_t phase,
     }
 }
 
-/* Creates both pipelines of a phase, or one for both if their code is the same. */
-static frit_status create_pipelines(struct device *device, const struct spirv_code *any,
-                                    const struct spirv_code *aligned, struct pipelines *out,
-                                    frit_err *err)
+/* Creates both pipelines of a phase, or one for both if their code is the same.  `later`: takes the
+ * module for arguments at any address instead of compiling it. */
+static frit_status create_pipelines(struct device *device, struct spirv_code *any,
+                                    const struct spirv_code *aligned, struct spirv_code *later,
+                                    struct pipelines *out, frit_err *err)
 {
     frit_status status = compile_pipeline(device, aligned, &out->aligned, err);
 
     if (status)
         return status;
-    if (!is_same_code(any, aligned))
+    if (is_same_code(any, aligned)) {
+        out->any = out->aligned;
+        return FRIT_OK;
+    }
+    if (!later)
         return compile_pipeline(device, any, &out->any, err);
-    out->any = out->aligned;
+    *later = *any;
+    *any = (struct spirv_code){0};
     return FRIT_OK;
 }
 
@@ -147,9 +153,12 @@ static frit_status compile_phase(struct device *device, const struct kir_module 
     if (!status) {
         dump(device, module->name, phase, &any);
         dump(device, module->name, phase, &aligned);
-        status = create_pipelines(device, &any, &aligned, &code->submit[phase], err);
+        status =
+            create_pipelines(device, &any, &aligned,
+                             module->phases[phase].n_fragments ? &code->submit_any[phase] : NULL,
+                             &code->submit[phase], err);
     }
-    code->block_is_pushed = any.block_is_pushed;
+    code->block_is_pushed = aligned.block_is_pushed;
     spirv_fini(&any);
     spirv_fini(&aligned);
     for (uint32_t mode = 0; mode < CAPTURE_MODES && code->block_is_pushed && !status; mode++)
@@ -158,13 +167,27 @@ static frit_status compile_phase(struct device *device, const struct kir_module 
     return status;
 }
 
+frit_status compile_for_any(struct device *device, struct kernel_code *code, frit_err *err)
+{
+    frit_status status = FRIT_OK;
+
+    pthread_mutex_lock(&device->pipelines_lock);
+    for (uint32_t i = 0; i < code->n_phases && !status; i++)
+        if (!code->submit[i].any)
+            status = compile_pipeline(device, &code->submit_any[i], &code->submit[i].any, err);
+    pthread_mutex_unlock(&device->pipelines_lock);
+    return status;
+}
+
 frit_status compile_for_capture(struct device *device, struct kernel_code *code,
                                 enum block_mode mode, bool aligned, frit_err *err)
 {
     frit_status status = FRIT_OK;
 
+    if (mode == BLOCK_AS_SUBMITTED || !code->block_is_pushed)
+        return aligned ? FRIT_OK : compile_for_any(device, code, err);
     pthread_mutex_lock(&device->pipelines_lock);
-    for (uint32_t i = 0; i < code->n_phases && code->block_is_pushed && !status; i++) {
+    for (uint32_t i = 0; i < code->n_phases && !status; i++) {
         const struct phase_modules *modules = &code->capture_modules[mode][i];
         VkPipeline *to = aligned ? &code->capture[mode][i].aligned : &code->capture[mode][i].any;
 
@@ -194,6 +217,7 @@ static void code_release(void *self, void *released)
         if (code->submit[i].any != code->submit[i].aligned)
             device->api.DestroyPipeline(device->handle, code->submit[i].any, NULL);
         device->api.DestroyPipeline(device->handle, code->submit[i].aligned, NULL);
+        spirv_fini(&code->submit_any[i]);
         for (uint32_t mode = 0; mode < CAPTURE_MODES; mode++)
             destroy_capture_phase(device, &code->capture[mode][i], &code->capture_modules[mode][i]);
     }
@@ -204,7 +228,8 @@ static void code_release(void *self, void *released)
 static struct kernel_code *code_alloc(const struct instance *instance, uint32_t n_phases)
 {
     const uint64_t phase_bytes = (1 + CAPTURE_MODES) * sizeof(struct pipelines) +
-                                 CAPTURE_MODES * sizeof(struct phase_modules);
+                                 CAPTURE_MODES * sizeof(struct phase_modules) +
+                                 sizeof(struct spirv_code);
     struct kernel_code *code = vulkan_alloc(instance, sizeof *code + n_phases * phase_bytes);
     struct pipelines *pipelines;
 
@@ -217,6 +242,7 @@ static struct kernel_code *code_alloc(const struct instance *instance, uint32_t 
         code->capture_modules[mode] =
             (struct phase_modules *)(pipelines + (1 + CAPTURE_MODES) * n_phases) + mode * n_phases;
     }
+    code->submit_any = (struct spirv_code *)(code->capture_modules[CAPTURE_MODES - 1] + n_phases);
     return code;
 }
 

@@ -41,6 +41,9 @@ struct kernel_code {
     uint32_t n_phases;
     bool block_is_pushed; /* a submitted launch has its argument block in push constants */
     struct pipelines *submit;
+    /* Of phases with fragments, which take long to compile: the module for arguments at any
+     * address, whose pipeline is NULL until compile_for_any creates it, under the same lock. */
+    struct spirv_code *submit_any;
     /* Empty unless `block_is_pushed`: otherwise captures use `submit`.  A pipeline is NULL until
      * compile_for_capture creates it, under the device's `pipelines_lock`. */
     struct pipelines *capture[CAPTURE_MODES];
@@ -57,8 +60,10 @@ void compile_close(struct device *device);
  * layout. */
 frit_status compile_pipeline(struct device *device, const struct spirv_code *code, VkPipeline *out,
                              frit_err *err);
-/* Makes sure that `code` has the pipelines of one mode, either for aligned arguments or for
- * any. */
+/* Makes sure that `code` has the pipelines of submitted launches with arguments at any address. */
+frit_status compile_for_any(struct device *device, struct kernel_code *code, frit_err *err);
+/* Makes sure that `code` has the pipelines of one mode, or of submitted launches, either for
+ * aligned arguments or for any. */
 frit_status compile_for_capture(struct device *device, struct kernel_code *code,
                                 enum block_mode mode, bool aligned, frit_err *err);
 

@@ -107,6 +107,8 @@ static frit_status record_kernel(struct recorder *r, const struct kernels_launch
     bool aligned;
     frit_status status = write_block(r, kernel, launch, &push, &n, &aligned, err);
 
+    if (!status && !aligned)
+        status = compile_for_any(r->device, kernel->code, err);
     if (!status)
         record_phases(r, kernel, &push, n, code->submit, aligned);
     return status;

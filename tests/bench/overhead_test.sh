@@ -34,6 +34,9 @@ grep -q '"row":"mix-plans".*"plans":100,' "$scratch/out" || complain 'as many pl
 expect 0 '*' '' "$frit" bench reference --quick --json --filter 'sum*' -f matmul-256
 [ "$(rows)" = 'sum sum-rows sum-columns matmul-256 ' ] || complain "other rows: $(rows)" 'bench reference --filter'
 grep -q '"case":"of all, 128 x 128 f32"' "$scratch/out" || complain 'another size' 'bench reference --quick'
+expect 0 '*' '' "$frit" bench reference --quick --json --filter resnet50
+grep -q '"case":"1 image of 32 x 32 f32, 8 channels at first, random weights".*"gflop_per_s":[0-9.e+-]*,"ms":' "$scratch/out" ||
+  complain 'no figures' 'bench reference --filter resnet50'
 expect 0 '' 'bench: matmul-2048 is left out, being large' "$frit" bench reference --quick --filter matmul-2048
 expect 2 '' "no row is named 'serach'; there are: mix, mix-threads, mix-plans, deferred, rotating, search$" "$frit" bench overhead -f mix -f serach
 expect 2 '' "no row is named 'mix'; there are: copy, .*, mlp$" "$frit" bench reference -f mix

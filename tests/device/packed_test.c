@@ -68,7 +68,8 @@ static double element(uint32_t dtype, const unsigned char *bytes, int i)
     const int at = i * info.bits, ones = (1 << info.bits) - 1;
     const int bits = bytes[at / 8] >> at % 8 & ones, sign = bits >> (info.bits - 1);
     const int size = bits & (ones >> 1), exponent = size >> info.fraction;
-    const int bias = (1 << (info.exponent - 1)) - 1, fraction = size & ((1 << info.fraction) - 1);
+    const int bias = info.exponent ? (1 << (info.exponent - 1)) - 1 : 0,
+              fraction = size & ((1 << info.fraction) - 1);
     double value;
 
     if (!info.exponent)
@@ -287,7 +288,7 @@ static void check_product(struct rig *rig, const struct product *p, uint32_t dty
  */
 static void test_products(void **unused)
 {
-    const bool is_slow = getenv("FRIT_TEST_DEVICE") != NULL;
+    const bool is_slow = getenv("FRIT_TEST_DEVICE") != NULL && !getenv("FRIT_TEST_LONG");
     const int step = is_slow ? 8 : 1;
 
     (void)unused;

@@ -128,26 +128,121 @@ void fragments_declare(struct writer *w)
         str_addf(writer_group_line(w), "%s%s(f%u, %u);\n", is_factor(f) ? prefix : "",
                  is_factor(f) ? "FACTOR" : "SUMS", i, f->rows * f->columns);
     }
+}
+
+/* ---- wide products ---- */
+
+static void write_factors(struct str *out, uint64_t imm)
+{
+    str_addf(out, "f%u, f%u, f%u", kir_factor(imm, 0), kir_factor(imm, 1), kir_factor(imm, 2));
+}
+
+/* Writes the products that are pending, of one fragment of sums, as one: compilers take long for
+ * each that has as many operands.  Matrices lie along k, or turned. */
+static void write_products(struct writer *w)
+{
+    const uint64_t imm = writer_inst(w, w->products[0])->imm;
+    const uint32_t left = kir_factor(imm, 1), right = kir_factor(imm, 2);
+    bool by_columns[2] = {false, false};
+    struct str *out;
+
+    if (!w->n_products)
+        return;
+    (void)find_layout(w->phase, left, &by_columns[0]);
+    (void)find_layout(w->phase, right, &by_columns[1]);
+    writer_end_region(w);
+    out = writer_group_line(w);
+    str_addf(out, "FOR_TEAMS WIDE_MMA_%u_%u(%s, %d, %d, f%u", w->phase->fragments[right].columns,
+             w->n_products, rows_memory_name(w->phase->fragments[left].dtype), by_columns[0],
+             !by_columns[1], kir_factor(imm, 0));
+    for (uint32_t i = 0; i < w->n_products; i++)
+        str_addf(out, ", f%u, f%u", kir_factor(writer_inst(w, w->products[i])->imm, 1),
+                 kir_factor(writer_inst(w, w->products[i])->imm, 2));
+    str_addf(out, ");\n");
+    w->n_products = 0;
+}
+
+void fragments_control(struct writer *w)
+{
+    w->multiplies = has_wide(w->phase);
+}
+
+/* Whether a product may be one with those pending: of the same sums, and of matrices that lie
+ * likewise. */
+static bool is_like_pending(const struct writer *w, uint64_t imm)
+{
+    const uint64_t first = writer_inst(w, w->products[0])->imm;
+    bool mine[2] = {false, false}, theirs[2] = {false, false};
+
+    for (uint32_t i = 0; i < 2; i++) {
+        (void)find_layout(w->phase, kir_factor(imm, i + 1), &mine[i]);
+        (void)find_layout(w->phase, kir_factor(first, i + 1), &theirs[i]);
+    }
+    return w->n_products < WRITER_PRODUCTS && kir_factor(imm, 0) == kir_factor(first, 0) &&
+           mine[0] == theirs[0] && mine[1] == theirs[1];
+}
+
+static void add_product(struct writer *w, uint32_t at)
+{
+    if (w->n_products && !is_like_pending(w, writer_inst(w, at)->imm))
+        write_products(w);
+    w->products[w->n_products++] = at;
+    w->multiplies = true;
+}
+
+static bool is_pending(const struct writer *w, uint32_t fragment)
+{
+    for (uint32_t i = 0; i < w->n_products; i++)
+        if (kir_factor(writer_inst(w, w->products[i])->imm, 1) == fragment ||
+            kir_factor(writer_inst(w, w->products[i])->imm, 2) == fragment)
+            return true;
+    return false;
+}
+
+void fragments_flush(struct writer *w, uint32_t at)
+{
+    const struct kir_inst *inst = writer_inst(w, at);
+    const bool is_pure =
+        inst->op < KIR_load || inst->op == KIR_mma ||
+        (inst->op == KIR_mload && !is_pending(w, kir_fragment_place_of(inst->imm).fragment));
+
+    if (!is_pure)
+        write_products(w);
+}
+
+void fragments_batch(struct writer *w, uint32_t at)
+{
+    (void)at;
+    if (!has_wide(w->phase))
+        return;
+    writer_end_region(w);
+    str_addf(writer_group_line(w), "WIDE_BATCH;\n");
+}
+
+static void write_wait(struct writer *w, uint32_t n)
+{
+    writer_end_region(w);
+    str_addf(writer_group_line(w), "WIDE_WAIT(%u);\n", n);
+}
+
+void fragments_wait(struct writer *w, uint32_t at)
+{
+    if (has_wide(w->phase))
+        write_wait(w, (uint32_t)writer_inst(w, at)->imm);
+    w->multiplies = writer_inst(w, at)->imm > 0 && w->multiplies;
+}
+
+/* Sums are used otherwise: products go on until here. */
+static void end_products(struct writer *w)
+{
+    if (!w->multiplies)
+        return;
+    fragments_batch(w, 0);
+    write_wait(w, 0);
     w->multiplies = false;
 }
 
 /* ---- what a team does ---- */
-
-/* Wide products go on until here. */
-void fragments_end_products(struct writer *w)
-{
-    if (!w->multiplies)
-        return;
-    writer_end_region(w);
-    str_addf(writer_group_line(w), "WIDE_WAIT;\n");
-    w->multiplies = false;
-}
-
-void fragments_begin_loop(struct writer *w, uint32_t loop)
-{
-    for (uint32_t i = loop; has_wide(w->phase) && i < writer_inst(w, loop)->pair; i++)
-        w->multiplies |= writer_inst(w, i)->op == KIR_mma;
-}
 
 /* Begins a line for each team. */
 static struct str *begin_team(struct writer *w)
@@ -166,7 +261,7 @@ void fragments_fill(struct writer *w, uint32_t at)
     const struct kir_fragment *f = &w->phase->fragments[inst->imm];
     struct str *out;
 
-    fragments_end_products(w);
+    end_products(w);
     out = begin_team(w);
     str_addf(out, "MFILL(f%u, %u, ", (uint32_t)inst->imm, f->rows * f->columns);
     writer_value(w, out, inst->a[0], 0);
@@ -226,39 +321,14 @@ void fragments_load(struct writer *w, uint32_t at)
     const struct kir_fragment_place place = kir_fragment_place_of(writer_inst(w, at)->imm);
 
     if (!is_factor(&w->phase->fragments[place.fragment]))
-        fragments_end_products(w);
+        end_products(w);
     write_move(w, at, w->phase->fragments[place.fragment].use == KIR_SUM ? "SLOAD" : "MLOAD");
 }
 
 void fragments_store(struct writer *w, uint32_t at)
 {
-    fragments_end_products(w);
+    end_products(w);
     write_move(w, at, "MSTORE");
-}
-
-static void write_factors(struct str *out, uint64_t imm)
-{
-    str_addf(out, "f%u, f%u, f%u", kir_factor(imm, 0), kir_factor(imm, 1), kir_factor(imm, 2));
-}
-
-/* Matrices of a wide product lie along k, or turned. */
-static void multiply_wide(struct writer *w, uint64_t imm)
-{
-    const uint32_t left = kir_factor(imm, 1), right = kir_factor(imm, 2);
-    bool by_columns[2] = {false, false};
-    struct str *out;
-
-    (void)find_layout(w->phase, left, &by_columns[0]);
-    (void)find_layout(w->phase, right, &by_columns[1]);
-    writer_end_region(w);
-    if (!w->multiplies)
-        str_addf(writer_group_line(w), "WIDE_BEGIN;\n");
-    w->multiplies = true;
-    out = begin_team(w);
-    str_addf(out, "WIDE_MMA_%u(%s, ", w->phase->fragments[right].columns,
-             rows_memory_name(w->phase->fragments[left].dtype));
-    write_factors(out, imm);
-    str_addf(out, ", %d, %d);\n", by_columns[0], !by_columns[1]);
 }
 
 void fragments_multiply(struct writer *w, uint32_t at)
@@ -267,7 +337,7 @@ void fragments_multiply(struct writer *w, uint32_t at)
     struct str *out;
 
     if (has_wide(w->phase)) {
-        multiply_wide(w, imm);
+        add_product(w, at);
         return;
     }
     out = begin_team(w);
@@ -300,7 +370,7 @@ void fragments_each(struct writer *w, uint32_t at)
     const uint32_t fragment = (uint32_t)writer_inst(w, at)->imm;
     const struct kir_fragment *f = &w->phase->fragments[fragment];
 
-    fragments_end_products(w);
+    end_products(w);
     str_addf(writer_line(w), "FOR_ELEMENTS(%u) {\n", f->rows * f->columns);
     w->body_deep++;
     w->each = fragment;

@@ -10,10 +10,10 @@ frit_status fragments_check(const struct kir_module *module, uint32_t phase,
                             const struct ctext_target *target, frit_err *err);
 /* Threads of a team. */
 uint32_t fragments_team(const struct kir_phase *phase, const struct ctext_target *target);
-/* Waits for products that go on: before a barrier. */
-void fragments_end_products(struct writer *w);
-/* At the begin of a loop: products of the round before may go on. */
-void fragments_begin_loop(struct writer *w, uint32_t loop);
+/* Writes products that are pending if they come before instruction `at`; before each. */
+void fragments_flush(struct writer *w, uint32_t at);
+/* At the begin or end of a loop or branch: products may go on. */
+void fragments_control(struct writer *w);
 /* Declares those of the phase. */
 void fragments_declare(struct writer *w);
 
@@ -22,6 +22,8 @@ void fragments_fill(struct writer *w, uint32_t at);
 void fragments_load(struct writer *w, uint32_t at);
 void fragments_store(struct writer *w, uint32_t at);
 void fragments_multiply(struct writer *w, uint32_t at);
+void fragments_batch(struct writer *w, uint32_t at);
+void fragments_wait(struct writer *w, uint32_t at);
 void fragments_fold(struct writer *w, uint32_t at);
 void fragments_narrow(struct writer *w, uint32_t at);
 void fragments_peer(struct writer *w, uint32_t at);

@@ -138,6 +138,7 @@ static void open_control(struct writer *w, bool of_group)
 {
     w->deep += of_group;
     w->body_deep += 1;
+    fragments_control(w);
 }
 
 static void write_for(struct writer *w, uint32_t at)
@@ -156,7 +157,6 @@ static void write_for(struct writer *w, uint32_t at)
     write_same(w, out, links[1], of_group);
     str_addf(out, "; c%u += %lld) {\n", at, (long long)inst->imm);
     open_control(w, of_group);
-    fragments_begin_loop(w, at);
     str_addf(writer_begin(w, at, 0), "(%s)c%u;\n", rows_type(inst->type), at);
 }
 
@@ -198,6 +198,7 @@ static void write_next(struct writer *w, uint32_t at)
 /* Closes what `opened` opened. */
 static void write_close(struct writer *w, uint32_t opened)
 {
+    fragments_control(w);
     if (w->plan.of_group[opened]) {
         threads_end_exchange(w);
         writer_end_region(w);
@@ -266,6 +267,8 @@ static const write_fn writers[KIR_OPS] = {
     [KIR_peer] = fragments_peer,
     [KIR_row] = fragments_coordinate,
     [KIR_column] = fragments_coordinate,
+    [KIR_mbatch] = fragments_batch,
+    [KIR_mwait] = fragments_wait,
     [KIR_done] = fragments_done,
     [KIR_tcopy] = args_copy,
     [KIR_tbatch] = args_batch,
@@ -353,8 +356,10 @@ static void write_function(struct writer *w, uint32_t phase)
     declare_held(w);
     writer_end_region(w);
     for (uint32_t at = 0; at < w->phase->n; at++) {
-        if (w->plan.home[at] != PLAN_UNUSED)
-            (writers[writer_inst(w, at)->op] ? writers[writer_inst(w, at)->op] : write_row)(w, at);
+        if (w->plan.home[at] == PLAN_UNUSED)
+            continue;
+        fragments_flush(w, at);
+        (writers[writer_inst(w, at)->op] ? writers[writer_inst(w, at)->op] : write_row)(w, at);
     }
     writer_end_region(w);
     str_addf(w->out, "}\n");

@@ -11,7 +11,6 @@
 #include <stdio.h>
 
 #include "emit/c/args.h"
-#include "emit/c/fragments.h"
 #include "emit/c/rows.h"
 #include "emit/reuse.h"
 
@@ -81,7 +80,6 @@ void threads_tstore(struct writer *w, uint32_t at)
 void threads_barrier(struct writer *w, uint32_t at)
 {
     (void)at;
-    fragments_end_products(w);
     writer_barrier(w);
 }
 

@@ -20,8 +20,8 @@
  *   SUMS(f, n), FACTOR(f, n) declare a fragment of n elements
  *   MFILL, MLOAD, SLOAD, MSTORE, MMA, MFOLD, MNARROW
  *                            see fragments.c; two neighbours are one access in _PAIRS, 8 in _MATRIX
- *   WIDE_BEGIN, WIDE_WAIT, WIDE_...
- *                            likewise, of wide ones: around products that go on while threads do
+ *   WIDE_BATCH, WIDE_WAIT(n), WIDE_MMA_n_m
+ *                            of wide ones, whose products go on while threads do
  *   FOR_ELEMENTS(n), ELEMENT(f), ELEMENT_ROW(columns), ELEMENT_COLUMN(columns)
  *                            each element of sums that the thread has, of n
  *   atomic_add_KIND(pointer, value)
@@ -35,6 +35,7 @@
 #include <string.h>
 
 #include "emit/c/rows.h"
+#include "emit/c/writer.h"
 
 static const char types[] = "typedef signed char i8;\n"
                             "typedef unsigned char u8;\n"
@@ -152,8 +153,8 @@ static const char host_fragment_words[] =
     "                b[thread / TEAM][k * (columns) + i % (columns)], f[thread / TEAM][i])\n"
     "#define MMA_F16(f, a, b) MULTIPLY(f, a, b, 16, 16)\n"
     "#define MMA_BF16(f, a, b) MULTIPLY(f, a, b, 16, 16)\n"
-    "#define WIDE_BEGIN\n"
-    "#define WIDE_WAIT\n"
+    "#define WIDE_BATCH\n"
+    "#define WIDE_WAIT(n)\n"
     "#define LARGER(a, b) ((a) < (b) ? (b) : (a))\n"
     "#define TOTAL(a, b) ((a) + (b))\n"
     "#define MFOLD(to, from, FOLD) \\\n"
@@ -175,11 +176,22 @@ static const char host_fragment_words[] =
     "#define ELEMENT_ROW(columns) (element / columns)\n"
     "#define ELEMENT_COLUMN(columns) (element % columns)\n";
 
-/* WIDE_MMA_n(type, sums, left, right, is_left_turned, is_right_turned) of n columns. */
+enum { WIDE_STEP = 8, WIDE_MAX = 256 };
+
+/* WIDE_MMA_n_m(type, is_left_turned, is_right_turned, sums, left, right, left ...) of n columns, m
+ * products. */
 static void print_host_wide(struct str *out)
 {
-    for (uint32_t n = 8; n <= 256; n += 8)
-        str_addf(out, "#define WIDE_MMA_%u(type, f, a, b, c, d) MULTIPLY(f, a, b, 64, %u)\n", n, n);
+    for (uint32_t n = WIDE_STEP; n <= WIDE_MAX; n += WIDE_STEP)
+        for (uint32_t m = 1; m <= WRITER_PRODUCTS; m++) {
+            str_addf(out, "#define WIDE_MMA_%u_%u(type, turn_a, turn_b, f", n, m);
+            for (uint32_t i = 0; i < m; i++)
+                str_addf(out, ", a%u, b%u", i, i);
+            str_addf(out, ") {");
+            for (uint32_t i = 0; i < m; i++)
+                str_addf(out, " MULTIPLY(f, a%u, b%u, 64, %u);", i, i, n);
+            str_addf(out, " }\n");
+        }
 }
 
 void ctext_host_words(struct str *out)
@@ -274,8 +286,8 @@ static const char cuda_fragment_words[] =
     "#define IN_WARP (THREAD & 31u)\n"
     "#define PAIR_ROW (IN_WARP >> 2)\n"
     "#define PAIR_COLUMN ((IN_WARP & 3u) << 1)\n"
-    "#define ELEMENT_ROW(columns) (PAIR_ROW + ((element & 2u) << 2) + (THREAD % TEAM / 32u) * "
-    "16u)\n"
+    "#define WARP_ROW (PAIR_ROW + THREAD % TEAM / 32u * 16u)\n"
+    "#define ELEMENT_ROW(columns) (WARP_ROW + ((element & 2u) << 2))\n"
     "#define ELEMENT_COLUMN(columns) (PAIR_COLUMN + (element & 1u) + ((element & ~3u) << 1))\n"
     "#define FOR_ELEMENTS(n) UNROLL for (u32 element = 0; element < n / TEAM; element++)\n"
     "#define ELEMENT(f) f[element]\n"
@@ -291,8 +303,14 @@ static const char cuda_fragment_words[] =
     "\\\n"
     "    FOR_ELEMENTS(rows * columns) (to)[SUM_AT(stride, by_columns)] = store_##TYPE(f[element])\n"
     "#define MSTORE_PAIRS(f, TYPE, to, stride, is_right, by_columns, in_blocks, rows, columns) \\\n"
-    "    UNROLL for (u32 element = 0; element < rows * columns / TEAM; element += 2) \\\n"
-    "        PUT_PAIR_##TYPE((to) + SUM_AT(stride, by_columns), f[element], f[element + 1])\n"
+    "    do { \\\n"
+    "        auto *const put = (to) + (i32)WARP_ROW * (stride) + PAIR_COLUMN; \\\n"
+    "        auto *const below = put + 8 * (stride); \\\n"
+    "        UNROLL for (u32 i = 0; i < rows * columns / TEAM; i += 4) { \\\n"
+    "            PUT_PAIR_##TYPE(put + 2 * i, f[i], f[i + 1]); \\\n"
+    "            PUT_PAIR_##TYPE(below + 2 * i, f[i + 2], f[i + 3]); \\\n"
+    "        } \\\n"
+    "    } while (0)\n"
     "#define PUT_PAIR_F32(to, a, b) *(float2 *)(to) = make_float2(a, b)\n"
     "#define PUT_PAIR_F16(to, a, b) *(m_u32 *)(to) = pair_F16(a, b)\n"
     "#define PUT_PAIR_BF16(to, a, b) *(m_u32 *)(to) = pair_BF16(a, b)\n";
@@ -398,9 +416,9 @@ static const char cuda_wide_words[] =
     "    asm volatile(\"fence.proxy.async.shared::cta;\" ::: \"memory\"); \\\n"
     "    __syncthreads(); \\\n"
     "} while (0)\n"
-    "#define WIDE_BEGIN asm volatile(\"wgmma.fence.sync.aligned;\" ::: \"memory\")\n"
-    "#define WIDE_WAIT asm volatile(\"wgmma.commit_group.sync.aligned;\\n\" \\\n"
-    "    \"wgmma.wait_group.sync.aligned 0;\" ::: \"memory\")\n"
+    "#define WIDE_BATCH asm volatile(\"wgmma.commit_group.sync.aligned;\" ::: \"memory\")\n"
+    "#define WIDE_WAIT(n) \\\n"
+    "    asm volatile(\"wgmma.wait_group.sync.aligned \" #n \";\" ::: \"memory\")\n"
     "#define WIDE_TYPE_F16 \"f16\"\n"
     "#define WIDE_TYPE_BF16 \"bf16\"\n";
 
@@ -549,23 +567,32 @@ static void print_copies(const struct ctext_target *target, struct str *out)
         str_addf(out, "#endif\n");
 }
 
-/* WIDE_MMA_n(type, sums, left, right, is_left_turned, is_right_turned), n columns. */
-static void print_wide(uint32_t n, struct str *out)
+/* WIDE_MMA_n_m, as print_host_wide says. */
+static void print_wide(uint32_t n, uint32_t m, struct str *out)
 {
     const uint32_t registers = n / 2;
 
-    str_addf(out, "#define WIDE_MMA_%u(TYPE, f, a, b, turn_a, turn_b) \\\n    asm volatile(", n);
-    str_addf(out,
-             "\"wgmma.mma_async.sync.aligned.m64n%uk16.f32.\" WIDE_TYPE_##TYPE \".\" "
-             "WIDE_TYPE_##TYPE \" {",
-             n);
-    for (uint32_t i = 0; i < registers; i++)
-        str_addf(out, i ? ", %%%u" : "%%%u", i);
-    str_addf(out, "}, %%%u, %%%u, 1, 1, 1, \" #turn_a \", \" #turn_b \";\" \\\n    : ", registers,
-             registers + 1);
-    for (uint32_t i = 0; i < registers; i++)
-        str_addf(out, i ? ", \"+f\"(f[%u])" : "\"+f\"(f[%u])", i);
-    str_addf(out, " \\\n    : \"l\"(a), \"l\"(b) : \"memory\")\n");
+    str_addf(out, "#define WIDE_MMA_%u_%u(TYPE, turn_a, turn_b, f", n, m);
+    for (uint32_t i = 0; i < m; i++)
+        str_addf(out, ", a%u, b%u", i, i);
+    str_addf(out, ") asm volatile(\"wgmma.fence.sync.aligned;\\n\" \\\n");
+    for (uint32_t i = 0; i < m; i++) {
+        str_addf(out,
+                 "    \"wgmma.mma_async.sync.aligned.m64n%uk16.f32.\" WIDE_TYPE_##TYPE \".\" "
+                 "WIDE_TYPE_##TYPE \" {",
+                 n);
+        for (uint32_t k = 0; k < registers; k++)
+            str_addf(out, k ? ", %%%u" : "%%%u", k);
+        str_addf(out, "}, %%%u, %%%u, 1, 1, 1, \" #turn_a \", \" #turn_b \";\\n\" \\\n",
+                 registers + 2 * i, registers + 2 * i + 1);
+    }
+    str_addf(out, "    : ");
+    for (uint32_t k = 0; k < registers; k++)
+        str_addf(out, k ? ", \"+f\"(f[%u])" : "\"+f\"(f[%u])", k);
+    str_addf(out, " \\\n    : ");
+    for (uint32_t i = 0; i < m; i++)
+        str_addf(out, i ? ", \"l\"(a%u), \"l\"(b%u)" : "\"l\"(a%u), \"l\"(b%u)", i, i);
+    str_addf(out, " : \"memory\")\n");
 }
 
 static void print_fragments(const char *text, struct str *out)
@@ -578,11 +605,12 @@ static void print_fragments(const char *text, struct str *out)
         return;
     }
     str_add(out, cuda_wide_words, sizeof(cuda_wide_words) - 1);
-    for (uint32_t n = 8; n <= 256; n += 8) {
-        snprintf(name, sizeof(name), "WIDE_MMA_%u(", n);
-        if (strstr(text, name))
-            print_wide(n, out);
-    }
+    for (uint32_t n = WIDE_STEP; n <= WIDE_MAX; n += WIDE_STEP)
+        for (uint32_t m = 1; m <= WRITER_PRODUCTS; m++) {
+            snprintf(name, sizeof(name), "WIDE_MMA_%u_%u(", n, m);
+            if (strstr(text, name))
+                print_wide(n, m, out);
+        }
 }
 
 void words_print(const struct ctext_target *target, const char *text, struct str *out)

@@ -16,6 +16,8 @@
 #include "emit/c/plan.h"
 #include "emit/shape.h"
 
+enum { WRITER_PRODUCTS = 8 };
+
 struct writer {
     const struct kir_module *module;
     const struct kir_phase *phase;
@@ -33,7 +35,8 @@ struct writer {
     uint32_t area;            /* of the last exchange */
     bool is_read[2];          /* of an area, since the last barrier */
     bool multiplies;          /* wide products may go on */
-    uint32_t each;            /* the fragment whose elements the lines are for; KIR_NONE */
+    uint32_t n_products, products[WRITER_PRODUCTS]; /* instructions that are to be written as one */
+    uint32_t each; /* the fragment whose elements the lines are for; KIR_NONE */
 };
 
 typedef void (*write_fn)(struct writer *w, uint32_t at);

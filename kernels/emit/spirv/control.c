@@ -56,6 +56,16 @@ static void open_phis(struct emit *e, uint32_t at, uint32_t n, uint32_t before)
     }
 }
 
+/* Products in a loop are many instructions already: NVIDIA's compiler (580) unrolls them all the
+ * same, which takes it several times as long and makes them no faster. */
+static uint32_t loop_control(const struct emit *e, uint32_t at)
+{
+    for (uint32_t i = at; i < e->phase->inst[at].pair; i++)
+        if (e->phase->inst[i].op == KIR_mma)
+            return SPV_LOOP_DONT_UNROLL;
+    return 0;
+}
+
 void control_for(struct emit *e, uint32_t at)
 {
     const struct kir_inst *inst = &e->phase->inst[at];
@@ -78,7 +88,7 @@ void control_for(struct emit *e, uint32_t at)
     emit_set_all(e, at, loop->counter);
     open_phis(e, at, n, before);
     test = EMIT(e, SPV_S_LESS_THAN, emit_bool_type(e), loop->counter, emit_id(e, end, 0));
-    EMIT_PUT(e, SPV_LOOP_MERGE, loop->merge, loop->resume, 0);
+    EMIT_PUT(e, SPV_LOOP_MERGE, loop->merge, loop->resume, loop_control(e, at));
     EMIT_PUT(e, SPV_BRANCH_CONDITIONAL, test, body, loop->merge);
     emit_label(e, body);
 }

@@ -124,6 +124,46 @@ uint32_t emit_variable(struct emit *e, enum spv_class class, uint32_t type)
 
 /* ---- shared memory ---- */
 
+/* A block of its own: types of the same array differ by their layout alone. */
+static uint32_t shared_block(struct emit *e, uint32_t element, uint32_t bytes, uint32_t count,
+                             uint32_t place)
+{
+    uint32_t array = spv_id(&e->build), block = spv_id(&e->build), n = emit_u32(e, count);
+
+    spv_put(&e->build, SPV_IN_GLOBALS, SPV_TYPE_ARRAY, SPV(array, element, n));
+    spv_put(&e->build, SPV_IN_GLOBALS, SPV_TYPE_STRUCT, SPV(block, array));
+    decorate(e, array, SPV_DEC_ARRAY_STRIDE, bytes);
+    spv_put(&e->build, SPV_IN_DECORATIONS, SPV_DECORATE, SPV(block, SPV_DEC_BLOCK));
+    spv_put(&e->build, SPV_IN_DECORATIONS, SPV_MEMBER_DECORATE,
+            SPV(block, 0, SPV_DEC_OFFSET, place));
+    spv_capability(&e->build, SPV_CAP_BLOCKS_OF_GROUP);
+    if (bytes == 2)
+        spv_capability(&e->build, SPV_CAP_BLOCKS_OF_GROUP_16);
+    spv_extension(&e->build, "SPV_KHR_workgroup_memory_explicit_layout");
+    return block;
+}
+
+uint32_t emit_shared(struct emit *e, uint32_t element, uint32_t bytes, uint32_t count,
+                     uint32_t place)
+{
+    uint32_t id;
+
+    if (!e->has_blocks)
+        return emit_variable(e, SPV_CLASS_WORKGROUP,
+                             spv_type(&e->build, SPV_TYPE_ARRAY, SPV(element, emit_u32(e, count))));
+    id = emit_variable(e, SPV_CLASS_WORKGROUP, shared_block(e, element, bytes, count, place));
+    spv_put(&e->build, SPV_IN_DECORATIONS, SPV_DECORATE, SPV(id, SPV_DEC_ALIASED));
+    return id;
+}
+
+uint32_t emit_shared_pointer(struct emit *e, uint32_t element, uint32_t variable, uint32_t at)
+{
+    uint32_t pointer = emit_pointer_type(e, SPV_CLASS_WORKGROUP, element);
+
+    return e->has_blocks ? EMIT(e, SPV_ACCESS_CHAIN, pointer, variable, emit_u32(e, 0), at)
+                         : EMIT(e, SPV_ACCESS_CHAIN, pointer, variable, at);
+}
+
 uint32_t emit_memory_operands(const struct emit *e, uint32_t bytes, uint32_t out[2])
 {
     out[0] = (bytes ? SPV_ALIGNED : 0) | (e->phase->n_fragments ? SPV_NON_PRIVATE : 0);

@@ -76,6 +76,7 @@ struct emit {
     uint32_t *globals;                     /* variables of the entry point */
     uint32_t n_globals;
     bool has_f64, has_f16;
+    bool has_blocks; /* workgroup memory is in blocks with places */
 };
 
 /* ---- emit.c ---- */
@@ -121,6 +122,12 @@ uint32_t emit_const(struct emit *e, uint32_t kir_type, uint64_t bits);
 /* Declares a variable: in the function if the class is FUNCTION, else in the module. */
 uint32_t emit_variable(struct emit *e, enum spv_class class, uint32_t type);
 uint32_t emit_pointer_type(struct emit *e, enum spv_class class, uint32_t type);
+/* Memory of the workgroup for `count` elements of so many bytes, from `place` on where blocks have
+ * places; else a variable of its own. */
+uint32_t emit_shared(struct emit *e, uint32_t element, uint32_t bytes, uint32_t count,
+                     uint32_t place);
+/* A pointer to an element of it. */
+uint32_t emit_shared_pointer(struct emit *e, uint32_t element, uint32_t variable, uint32_t at);
 /* A block in memory of nothing but an array of elements of so many bytes. */
 uint32_t emit_block_type(struct emit *e, uint32_t element, uint32_t bytes);
 

@@ -42,15 +42,13 @@ static bool has_subgroups(struct emit *e, uint32_t span, enum spv_capability cap
 static uint32_t place(struct emit *e, uint32_t type, uint32_t index)
 {
     bool wide = type == KIR_I64 || type == KIR_F64;
-    uint32_t word = emit_int_type(e, wide ? 64 : 32), array;
+    uint32_t word = emit_int_type(e, wide ? 64 : 32), bytes = wide ? 8 : 4;
 
     if (!e->scratch[wide]) {
-        array = spv_type(&e->build, SPV_TYPE_ARRAY, SPV(word, emit_u32(e, e->phase->lanes)));
-        e->scratch[wide] = emit_variable(e, SPV_CLASS_WORKGROUP, array);
-        e->code->shared_bytes += e->phase->lanes * (wide ? 8 : 4);
+        e->scratch[wide] = emit_shared(e, word, bytes, e->phase->lanes, e->code->shared_bytes);
+        e->code->shared_bytes += e->phase->lanes * bytes;
     }
-    return EMIT(e, SPV_ACCESS_CHAIN, emit_pointer_type(e, SPV_CLASS_WORKGROUP, word),
-                e->scratch[wide], index);
+    return emit_shared_pointer(e, word, e->scratch[wide], index);
 }
 
 static void put_place(struct emit *e, uint32_t type, uint32_t index, uint32_t id)

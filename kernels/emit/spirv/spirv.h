@@ -55,8 +55,10 @@ struct spirv_target {
     bool round_even64;
     bool float16; /* shaderFloat16, and all three of the above for 16 bits: conversions are exact */
     bool matrices; /* cooperativeMatrix and vulkanMemoryModel, with `subgroup`; without, refused */
-    bool matrices_f16;      /* shaderFloat16: matrices of these */
-    bool matrices_bf16;     /* shaderBFloat16CooperativeMatrix */
+    bool matrices_f16;  /* shaderFloat16: matrices of these */
+    bool matrices_bf16; /* shaderBFloat16CooperativeMatrix */
+    bool shares_tiles;  /* workgroupMemoryExplicitLayout and its 16BitAccess: tiles beside fragments
+                           that are never used at the same time share memory */
     bool matrices_of_group; /* cooperativeMatrixWorkgroupScope and FlexibleDimensions */
 };
 

@@ -1,14 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A tile is an array of units.  A unit is an element, or as many as every access to the tile has
- * as neighbours: then they move as one vector of up to 16 bytes.  Elements of 16 bits are in words
- * of two where units are that large.
+/* Tiles of the group; those of lanes are in lane_tile.c.  A tile is an array of units.  A unit is
+ * an element, or as many as every access to the tile has as neighbours: then they move as one
+ * vector of up to 16 bytes.  Elements of 32 and 64 bits are in vectors of 16 bytes also where most
+ * accesses have those; others are to components.  Elements of 16 bits are in words of two where
+ * units are that large.
+ *
+ * Beside fragments, tiles that are never used at the same time share memory, if the device lays
+ * blocks out in it.
  *
  * What a load from memory had as words of two goes into a tile of the same dtype as it is. */
 #include "emit/spirv/tile.h"
 
+#include "emit/reuse.h"
 #include "emit/spirv/access.h"
 #include "emit/spirv/convert.h"
 #include "emit/spirv/fragment.h"
+#include "emit/spirv/lane_tile.h"
 #include "emit/spirv/value.h"
 
 enum { UNIT_BYTES = 16, UNIT_MAX = 8 /* elements */ };
@@ -49,13 +56,40 @@ static uint32_t allowed_unit(const struct emit *e, const struct kir_inst *inst, 
     }
 }
 
+/* Neighbouring elements that a load or store of a tile has as one access. */
+static uint32_t width_of(const struct emit *e, uint32_t at)
+{
+    const struct kir_inst *inst = &e->phase->inst[at];
+    uint32_t first, n = inst->op == KIR_tstore_if
+                            ? 1
+                            : shape_tile_chunk(&e->shape, (uint32_t)inst->imm, inst->a[0]);
+
+    return n == 1 ? shape_tile_together(&e->shape, at, &first) : n;
+}
+
+/* Whether most loads and stores of a tile have a unit, and fragments and copies too. */
+static bool is_mostly_wide(const struct emit *e, uint32_t tile, uint32_t unit)
+{
+    uint32_t wide = 0, others = 0;
+
+    for (uint32_t i = 0; i < e->phase->n; i++) {
+        const struct kir_inst *inst = &e->phase->inst[i];
+
+        if (allowed_unit(e, inst, tile) < unit && kir_op_info(inst->op)->imm != KIR_IMM_TILE)
+            return false;
+        if (kir_op_info(inst->op)->imm == KIR_IMM_TILE && inst->imm == tile)
+            *(width_of(e, i) >= unit ? &wide : &others) += 1;
+    }
+    return wide > others;
+}
+
 static uint32_t choose_unit(const struct emit *e, uint32_t tile)
 {
     const struct kir_tile *of = &e->phase->tiles[tile];
     uint32_t unit = UNIT_BYTES / kir_tile_bytes(of);
 
-    if (of->space != KIR_GROUP)
-        return 1;
+    if (!is_half(of) && of->count % unit == 0 && is_mostly_wide(e, tile, unit))
+        return unit;
     for (uint32_t i = 0; i < e->phase->n && unit > 1; i++)
         unit = least(unit, allowed_unit(e, &e->phase->inst[i], tile));
     while (of->count % unit)
@@ -75,29 +109,55 @@ static uint32_t make_unit_type(struct emit *e, const struct kir_tile *tile, uint
     return words == 1 ? type : spv_type(&e->build, SPV_TYPE_VECTOR, SPV(type, words));
 }
 
+/* Memory for the tiles of the group.  Returns where each is; NULL: without places. */
+static uint32_t *make_places(struct emit *e)
+{
+    uint32_t *places;
+
+    for (uint32_t i = 0; i < e->phase->n_tiles; i++)
+        if (e->phase->tiles[i].space == KIR_GROUP)
+            e->code->shared_bytes += e->phase->tiles[i].count * kir_tile_bytes(&e->phase->tiles[i]);
+    if (!e->target->shares_tiles || !e->phase->n_fragments)
+        return NULL;
+    places = arena_array(&e->arena, e->phase->n_tiles + 1, sizeof(*places));
+    if (!places) {
+        e->build.failed = true;
+        return NULL;
+    }
+    e->has_blocks = true;
+    e->code->shared_bytes = reuse_tiles(e->phase, places);
+    return places;
+}
+
+static void declare(struct emit *e, uint32_t number, uint32_t place)
+{
+    const struct kir_tile *tile = &e->phase->tiles[number];
+    struct spirv_tile *out = &e->tiles[number];
+    uint32_t shared;
+
+    out->variables = arena_array(&e->arena, e->stride, sizeof(*out->variables));
+    if (!out->variables) {
+        e->build.failed = true;
+        return;
+    }
+    if (tile->space == KIR_LANE) {
+        lane_tile_declare(e, number);
+        return;
+    }
+    out->unit = choose_unit(e, number);
+    out->unit_type = make_unit_type(e, tile, out->unit);
+    shared = emit_shared(e, out->unit_type, out->unit * kir_tile_bytes(tile),
+                         tile->count / out->unit, place);
+    for (uint32_t j = 0; j < e->stride; j++)
+        out->variables[j] = shared;
+}
+
 void tile_declare(struct emit *e)
 {
-    for (uint32_t i = 0; i < e->phase->n_tiles; i++) {
-        const struct kir_tile *tile = &e->phase->tiles[i];
-        struct spirv_tile *out = &e->tiles[i];
-        uint32_t shared = 0, array;
+    const uint32_t *places = make_places(e);
 
-        out->unit = choose_unit(e, i);
-        out->unit_type = make_unit_type(e, tile, out->unit);
-        array = spv_type(&e->build, SPV_TYPE_ARRAY,
-                         SPV(out->unit_type, emit_u32(e, tile->count / out->unit)));
-        if (tile->space == KIR_GROUP) {
-            shared = emit_variable(e, SPV_CLASS_WORKGROUP, array);
-            e->code->shared_bytes += tile->count * kir_tile_bytes(tile);
-        }
-        out->variables = arena_array(&e->arena, e->stride, sizeof(*out->variables));
-        if (!out->variables) {
-            e->build.failed = true;
-            return;
-        }
-        for (uint32_t j = 0; j < e->stride; j++)
-            out->variables[j] = shared ? shared : emit_variable(e, SPV_CLASS_FUNCTION, array);
-    }
+    for (uint32_t i = 0; i < e->phase->n_tiles && !e->build.failed; i++)
+        declare(e, i, places ? places[i] : 0);
 }
 
 /* ---- accesses ---- */
@@ -116,12 +176,25 @@ uint32_t tile_units(struct emit *e, uint32_t tile, uint32_t value, uint32_t j)
  * was seen to read another where it is computed, from an array of one double. */
 uint32_t tile_pointer(struct emit *e, uint32_t tile, uint32_t offset, uint32_t j)
 {
-    const struct kir_tile *of = &e->phase->tiles[tile];
-    enum spv_class class = of->space == KIR_GROUP ? SPV_CLASS_WORKGROUP : SPV_CLASS_FUNCTION;
-    uint32_t pointer = emit_pointer_type(e, class, e->tiles[tile].unit_type);
-    uint32_t at = of->count == 1 ? emit_u32(e, 0) : tile_units(e, tile, offset, j);
+    const struct spirv_tile *has = &e->tiles[tile];
+    bool is_single = e->phase->tiles[tile].count == 1;
 
-    return EMIT(e, SPV_ACCESS_CHAIN, pointer, e->tiles[tile].variables[j], at);
+    return emit_shared_pointer(e, has->unit_type, has->variables[j],
+                               is_single ? emit_u32(e, 0) : tile_units(e, tile, offset, j));
+}
+
+/* A pointer to one element; 16-bit ones only where units are single. */
+static uint32_t element_pointer(struct emit *e, uint32_t tile, uint32_t offset, uint32_t j)
+{
+    const struct kir_tile *of = &e->phase->tiles[tile];
+    uint32_t type = emit_type_at(e, offset), unit = e->tiles[tile].unit, element, part;
+
+    if (unit == 1)
+        return tile_pointer(e, tile, offset, j);
+    element = emit_pointer_type(e, SPV_CLASS_WORKGROUP, emit_type(e, of->type));
+    part = EMIT(e, SPV_BITWISE_AND, emit_type(e, type), emit_id(e, offset, j),
+                emit_const(e, type, unit - 1));
+    return EMIT(e, SPV_ACCESS_CHAIN, element, tile_pointer(e, tile, offset, j), part);
 }
 
 /* Number `i` of the words of a unit. */
@@ -192,22 +265,62 @@ static uint32_t element_of(struct emit *e, const struct kir_tile *tile, uint32_t
     return convert_load(e, tile->dtype, word);
 }
 
-void tile_load(struct emit *e, uint32_t at)
+/* A unit, the elements of as many instructions, of which `at` is one: the first loads it. */
+static void load_together(struct emit *e, uint32_t at, uint32_t first)
 {
     const struct kir_inst *inst = &e->phase->inst[at];
-    const struct kir_tile *tile = &e->phase->tiles[inst->imm];
     const struct spirv_tile *has = &e->tiles[inst->imm];
     uint32_t id;
 
+    if (at != first)
+        return;
+    id = emit_load(e, has->unit_type, tile_pointer(e, (uint32_t)inst->imm, inst->a[0], 0), 0);
+    for (uint32_t i = 0; i < has->unit; i++)
+        emit_set_all(e, at + i, element_of(e, &e->phase->tiles[inst->imm], has->unit, id, i));
+}
+
+/* Units of neighbouring lanes. */
+static void load_units(struct emit *e, uint32_t at)
+{
+    const struct kir_inst *inst = &e->phase->inst[at];
+    const struct spirv_tile *has = &e->tiles[inst->imm];
+
     for (uint32_t j = 0; j < e->shape.per_thread; j += has->unit) {
-        id = emit_load(e, has->unit_type, tile_pointer(e, (uint32_t)inst->imm, inst->a[0], j), 0);
+        uint32_t id =
+            emit_load(e, has->unit_type, tile_pointer(e, (uint32_t)inst->imm, inst->a[0], j), 0);
+
         for (uint32_t i = 0; i < has->unit; i++)
-            emit_set_id(e, at, j + i, element_of(e, tile, has->unit, id, i));
-        if (emit_is_uniform(e, at)) {
-            emit_set_all(e, at, emit_id(e, at, 0));
-            return;
-        }
+            emit_set_id(e, at, j + i, element_of(e, &e->phase->tiles[inst->imm], has->unit, id, i));
     }
+}
+
+static void load_elements(struct emit *e, uint32_t at)
+{
+    const struct kir_inst *inst = &e->phase->inst[at];
+    const struct kir_tile *tile = &e->phase->tiles[inst->imm];
+    uint32_t type = is_half(tile) ? e->tiles[inst->imm].unit_type : emit_type(e, tile->type), id;
+    uint32_t run = emit_run_length(e, at);
+
+    for (uint32_t j = 0; j < e->shape.per_thread; j += run) {
+        id = emit_load(e, type, element_pointer(e, (uint32_t)inst->imm, inst->a[0], j), 0);
+        emit_set_run(e, at, j, element_of(e, tile, 1, id, 0));
+    }
+}
+
+void tile_load(struct emit *e, uint32_t at)
+{
+    const struct kir_inst *inst = &e->phase->inst[at];
+    const uint32_t unit = e->tiles[inst->imm].unit;
+    uint32_t first;
+
+    if (e->phase->tiles[inst->imm].space == KIR_LANE)
+        lane_tile_load(e, at);
+    else if (unit > 1 && shape_tile_chunk(&e->shape, (uint32_t)inst->imm, inst->a[0]) >= unit)
+        load_units(e, at);
+    else if (unit > 1 && shape_tile_together(&e->shape, at, &first) == unit)
+        load_together(e, at, first);
+    else
+        load_elements(e, at);
 }
 
 /* ---- stores ---- */
@@ -230,20 +343,37 @@ static uint32_t unit_of_lanes(struct emit *e, const struct kir_inst *inst, uint3
                              n);
 }
 
+static void store_element(struct emit *e, const struct kir_inst *inst, uint32_t j)
+{
+    struct region region;
+    bool has_condition = inst->op == KIR_tstore_if;
+    uint32_t value =
+        e->tiles[inst->imm].unit == 1 ? unit_of_lanes(e, inst, j) : emit_id(e, inst->a[1], j);
+
+    if (has_condition)
+        region = emit_if(e, emit_id(e, inst->a[2], j));
+    emit_store(e, element_pointer(e, (uint32_t)inst->imm, inst->a[0], j), value, 0);
+    if (has_condition)
+        emit_end_if(e, &region);
+}
+
 void tile_store(struct emit *e, uint32_t at)
 {
     const struct kir_inst *inst = &e->phase->inst[at];
+    const uint32_t unit = e->tiles[inst->imm].unit;
+    bool is_wide = unit > 1 && inst->op == KIR_tstore &&
+                   shape_tile_chunk(&e->shape, (uint32_t)inst->imm, inst->a[0]) >= unit;
 
-    for (uint32_t j = 0; j < e->shape.per_thread; j += e->tiles[inst->imm].unit) {
-        struct region region;
-
-        if (inst->op == KIR_tstore_if)
-            region = emit_if(e, emit_id(e, inst->a[2], j));
-        emit_store(e, tile_pointer(e, (uint32_t)inst->imm, inst->a[0], j),
-                   unit_of_lanes(e, inst, j), 0);
-        if (inst->op == KIR_tstore_if)
-            emit_end_if(e, &region);
+    if (e->phase->tiles[inst->imm].space == KIR_LANE) {
+        lane_tile_store(e, at);
+        return;
     }
+    for (uint32_t j = 0; j < e->shape.per_thread; j += is_wide ? unit : 1)
+        if (is_wide)
+            emit_store(e, tile_pointer(e, (uint32_t)inst->imm, inst->a[0], j),
+                       unit_of_lanes(e, inst, j), 0);
+        else
+            store_element(e, inst, j);
 }
 
 /* ---- copies ---- */

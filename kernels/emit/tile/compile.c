@@ -31,6 +31,15 @@ enum tile_level tile_level_best(void)
     return TILE_BASE;
 }
 
+bool tile_has_dot2(void)
+{
+#ifdef TILE_X86
+    return __builtin_cpu_supports("avx512bf16");
+#else
+    return false;
+#endif
+}
+
 /* ---- scratch ---- */
 
 static void place_tiles(struct make *m)

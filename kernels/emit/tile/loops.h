@@ -56,8 +56,9 @@ typedef void tile_multiply(const struct tile_products *p);
 
 enum { TILE_LEAST_LANES = 16, TILE_SUMS = 16 };
 
-/* Functions on tile_products by the bits of an index: FUSED: by fma, else mul and add. */
-enum { TILE_FUSED = 1, TILE_DOTS = 2, TILE_PRODUCTS = 4 };
+/* Functions on tile_products by the bits of an index.  FUSED: by fma; PAIRS: by dot2, where
+ * tile_has_dot2(); else mul and add. */
+enum { TILE_FUSED = 1, TILE_DOTS = 2, TILE_PAIRS = 4, TILE_PRODUCTS = 7 };
 
 struct tile_loops {
     tile_loop *loop[KIR_OPS][KIR_TYPES][TILE_ONES]; /* by op, type of operand a, TILE_ONE_* */
@@ -67,7 +68,7 @@ struct tile_loops {
     tile_loop *copy[2];
     tile_loop *spread[2];                        /* a's element to all lanes */
     tile_loop *line[2];                          /* a's element plus lane * imm */
-    tile_multiply *const (*products)[KIR_TYPES]; /* by TILE_FUSED, TILE_DOTS; NULL: there is none */
+    tile_multiply *const (*products)[KIR_TYPES]; /* by TILE_FUSED and so on; NULL: there is none */
     tile_move *const (*load)[TILE_WAYS], *const (*store)[TILE_WAYS]; /* by tile_kind */
 };
 

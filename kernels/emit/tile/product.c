@@ -20,7 +20,8 @@ enum { PANEL_BYTES = 32768, LEAST_DEPTH = 8, MOST_DEPTH = 128 };
 /* What a loop adds to its sums: down[i] * across[j] to that of phi i * columns + j. */
 struct product_loop {
     uint32_t loop, rows, columns;
-    bool fused, dots;
+    uint32_t op; /* KIR_fma, KIR_dot2, KIR_add: of a mul */
+    bool dots;
     uint32_t down[TILE_SUMS], across[TILE_SUMS];
 };
 
@@ -111,10 +112,10 @@ static bool find_factors(const struct make *m, struct product_loop *p, uint32_t 
 
     if (!is_inside(m, p, sum))
         return false;
-    p->fused = inst->op == KIR_fma;
+    p->op = inst->op;
     if (inst->op == KIR_add && inst->a[0] != inst->a[1])
         product = inst->a[0] == phi ? inst->a[1] : inst->a[1] == phi ? inst->a[0] : KIR_NONE;
-    else if (inst->op == KIR_fma && inst->a[2] == phi)
+    else if ((inst->op == KIR_fma || inst->op == KIR_dot2) && inst->a[2] == phi)
         product = sum;
     if (product == KIR_NONE || !is_inside(m, p, product) ||
         (inst_of(m, product)->op != KIR_mul && product != sum))
@@ -128,8 +129,7 @@ static bool is_load(const struct make *m, const struct product_loop *p, uint32_t
 {
     const struct kir_inst *inst = inst_of(m, value);
 
-    return (inst->op == KIR_load || inst->op == KIR_load_if ||
-            (inst->op == KIR_tload && m->phase->tiles[inst->imm].space == KIR_GROUP)) &&
+    return (inst->op == KIR_load || inst->op == KIR_load_if || inst->op == KIR_tload) &&
            is_inside(m, p, value);
 }
 
@@ -138,16 +138,16 @@ static bool find_all_factors(const struct make *m, struct product_loop *p, uint3
                              uint32_t (*factors)[2])
 {
     const uint32_t *links = m->module->links + inst_of(m, inst_of(m, p->loop)->pair)->a[0];
-    bool fused = false;
+    uint32_t op = KIR_add;
 
     for (uint32_t i = 0; i < n; i++) {
         uint32_t phi = p->loop + 1 + i;
 
         if (m->values[phi].form != FORM_LANES ||
             inst_of(m, phi)->type != inst_of(m, p->loop + 1)->type ||
-            !find_factors(m, p, phi, links[i], factors[i]) || (i && p->fused != fused))
+            !find_factors(m, p, phi, links[i], factors[i]) || (i && p->op != op))
             return false;
-        fused = p->fused;
+        op = p->op;
     }
     return true;
 }
@@ -182,13 +182,22 @@ static bool is_one(const struct make *m, const struct product_loop *p, uint32_t 
            inst_of(m, value)->op != KIR_load_if;
 }
 
+static bool in_lane_tile(const struct make *m, uint32_t value)
+{
+    const struct kir_inst *inst = inst_of(m, value);
+
+    return inst->op == KIR_tload && m->phase->tiles[inst->imm].space == KIR_LANE;
+}
+
 /* One element per lane, in a line, where the mask is, which does not change. */
 static bool is_line(const struct make *m, const struct product_loop *p, uint32_t value)
 {
     const struct kir_inst *inst = inst_of(m, value);
 
     return m->values[value].form == FORM_LANES && is_load(m, p, value) &&
-           m->values[inst->a[0]].form == FORM_LINE && !m->values[inst->a[0]].lanes &&
+           (m->values[inst->a[0]].form == FORM_LINE ||
+            (m->values[inst->a[0]].form == FORM_ONE && in_lane_tile(m, value))) &&
+           !m->values[inst->a[0]].lanes &&
            (inst->op != KIR_load_if || (inst->a[1] < p->loop && is_fixed(m, p, inst->a[2])));
 }
 
@@ -209,7 +218,7 @@ static bool is_spread(const struct make *m, const struct product_loop *p, uint32
 {
     const struct kir_inst *inst = inst_of(m, value);
 
-    return m->values[value].form == FORM_LANES && is_load(m, p, value) &&
+    return m->values[value].form == FORM_LANES && is_load(m, p, value) && !in_lane_tile(m, value) &&
            spread_of(m, p, inst->a[0]) != KIR_NONE &&
            (inst->op != KIR_load_if || (inst->a[1] < p->loop && is_fixed(m, p, inst->a[2])));
 }
@@ -246,7 +255,12 @@ static tile_multiply *find_loop(const struct make *m, struct product_loop *p)
     if (!(find_matrix(p, n, factors, factors[0][0]) && find_forms(m, p)) &&
         !(find_matrix(p, n, factors, factors[0][1]) && find_forms(m, p)))
         return NULL;
-    form = (p->fused ? TILE_FUSED : 0u) + (p->dots ? TILE_DOTS : 0u);
+    if (p->op == KIR_dot2 && !tile_has_dot2())
+        return NULL;
+    form = (p->op == KIR_fma    ? TILE_FUSED
+            : p->op == KIR_dot2 ? TILE_PAIRS
+                                : 0u) +
+           (p->dots ? TILE_DOTS : 0u);
     return m->loops->products[form][inst_of(m, p->loop + 1)->type];
 }
 
@@ -265,7 +279,8 @@ static bool is_plain(const struct tile_product_load *load, size_t bytes)
 static bool add_load(struct make *m, const struct product_loop *p, uint32_t load,
                      struct tile_product_load *out)
 {
-    uint32_t offset = inst_of(m, load)->a[0], spread = spread_of(m, p, offset);
+    uint32_t offset = inst_of(m, load)->a[0];
+    uint32_t spread = is_spread(m, p, load) ? spread_of(m, p, offset) : KIR_NONE;
     struct growth growth;
 
     if (spread != KIR_NONE)
@@ -273,6 +288,15 @@ static bool add_load(struct make *m, const struct product_loop *p, uint32_t load
     if (!growth_of(m, p, offset, &growth))
         return false;
     *out = (struct tile_product_load){.times = growth.times, .by = growth.by};
+    return true;
+}
+
+static bool grow_alike(const struct tile_product_load *loads, uint32_t n)
+{
+    for (uint32_t i = 1; i < n; i++)
+        if (loads[i].times != loads[0].times || loads[i].by != loads[0].by ||
+            loads[i].step.wide != loads[0].step.wide || loads[i].step.scale != loads[0].step.scale)
+            return false;
     return true;
 }
 
@@ -291,7 +315,7 @@ static void place_load(struct make *m, const struct product_loop *p, uint32_t lo
                        struct tile_product_load *out)
 {
     const struct kir_inst *offset = inst_of(m, inst_of(m, load)->a[0]);
-    uint32_t spread = spread_of(m, p, inst_of(m, load)->a[0]);
+    uint32_t spread = is_spread(m, p, load) ? spread_of(m, p, inst_of(m, load)->a[0]) : KIR_NONE;
     const struct fact *fact;
 
     out->step = make_load_step(m, load);
@@ -335,6 +359,8 @@ static void place(struct make *m, const struct product_loop *p, struct tile_prod
         place_load(m, p, p->down[i], &product->down[i]);
     for (uint32_t i = 0; i < p->columns; i++)
         place_load(m, p, p->across[i], &product->across[i]);
+    product->even_down = grow_alike(product->down, p->rows);
+    product->even_across = grow_alike(product->across, p->columns);
     for (uint32_t i = 0; i < p->rows * p->columns; i++)
         product->sums[i] = m->values[p->loop + 1 + i].reg;
     place_panels(m, product, make_is_wide(product->type) ? 8 : 4);

@@ -164,14 +164,31 @@ static void load(const struct tile_step *step, struct watch *watch, void *const 
         move(watch, step, out + first * tile_lane_bytes(step->type), memory, &at);
 }
 
-void tile_load_at(const struct tile_step *step, int64_t first, const void *offsets,
-                  void *const *args, char *scratch, char *out)
+void tile_load_rounds(const struct tile_step *step, const struct tile_rounds *rounds,
+                      void *const *args, char *scratch, char *out)
 {
-    struct tile_places at = {
-        .n = step->n, .first = first, .step = (int64_t)step->imm, .offsets = offsets};
+    size_t bytes = tile_lane_bytes(step->type);
+    char *memory = tile_memory(step, args, scratch);
+    struct tile_places at = {.first = rounds->first, .step = (int64_t)step->imm};
     struct watch watch = {NULL, 0};
+    struct tile_range range = taking_part(step, scratch, &at.mask);
+    bool alike = !at.mask && step->way == TILE_LINEAR; /* the same lanes take part in all rounds */
 
-    load(step, &watch, args, at, scratch, out);
+    at.offsets = rounds->offsets;
+    at.n = alike ? (size_t)(range.end - range.first) : step->n;
+    at.first += alike ? at.step * range.first : 0;
+    for (size_t i = 0; i < rounds->n; i++, out += step->n * bytes, at.first += rounds->by) {
+        if (!alike) {
+            load(step, &watch, args, at, scratch, out);
+            continue;
+        }
+        if (step->mask != MASK_NONE) {
+            get_rest(step, scratch, out, 0, (size_t)range.first);
+            get_rest(step, scratch, out, (size_t)range.end, step->n);
+        }
+        if (at.n)
+            step->move(out + (size_t)range.first * bytes, memory, &at);
+    }
 }
 
 static void run_store(const struct tile_step *step, struct watch *watch, void *const *args,

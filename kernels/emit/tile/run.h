@@ -26,9 +26,15 @@ static inline size_t tile_element_bytes(const struct tile_step *step)
     return step->in_tile ? tile_lane_bytes(step->type) : step->bytes;
 }
 
-/* Runs a load, its mask included, to `out`: from linear places that begin at `first`, or from
- * `offsets` on from there. */
-void tile_load_at(const struct tile_step *step, int64_t first, const void *offsets,
-                  void *const *args, char *scratch, char *out);
+/* Loads of several rounds into registers that lie after each other, the mask included: elements lie
+ * in lines that begin at `first`, or at `offsets` on from there, and `by` further each round. */
+struct tile_rounds {
+    size_t n;
+    int64_t first, by;
+    const void *offsets;
+};
+
+void tile_load_rounds(const struct tile_step *step, const struct tile_rounds *rounds,
+                      void *const *args, char *scratch, char *out);
 
 #endif

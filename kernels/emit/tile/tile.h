@@ -30,6 +30,9 @@ struct tile_code;
 /* The best level of this machine. */
 enum tile_level tile_level_best(void);
 
+/* Whether this machine has dot2; its steps run on any. */
+bool tile_has_dot2(void);
+
 /* Translates a phase of a verified module, which is not needed any more afterwards.  `level` is at
  * most tile_level_best(); all levels give the same bits.  FRIT_UNSUPPORTED: group too large. */
 frit_status tile_compile(const struct kir_module *module, uint32_t phase, enum tile_level level,

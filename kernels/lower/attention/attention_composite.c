@@ -121,18 +121,14 @@ bool attention_is_inner(const struct block *block, uint32_t number)
 {
     const struct block_op *op = &block->ops[number];
 
-    switch (op->id) {
-    case FRIT_OP_matmul:
-        return product_before(block, number) == BLOCK_NONE && op->out[0] != BLOCK_NONE &&
-               op->in[0].kind == FRIT_OPERAND_TENSOR && op->in[1].kind == FRIT_OPERAND_TENSOR &&
-               kir_type_of(block->values[op->out[0]].dtype) >= KIR_F32;
-    case FRIT_OP_max:
-    case FRIT_OP_sum:
-        return op->out[0] != BLOCK_NONE && op->in[0].kind == FRIT_OPERAND_TENSOR &&
-               product_before(block, number) != BLOCK_NONE && folds_last(block, op);
-    default:
+    if (op->out[0] == BLOCK_NONE || op->in[0].kind != FRIT_OPERAND_TENSOR)
         return false;
-    }
+    if (op->id == FRIT_OP_matmul)
+        return product_before(block, number) == BLOCK_NONE &&
+               op->in[1].kind == FRIT_OPERAND_TENSOR &&
+               kir_type_of(block->values[op->out[0]].dtype) >= KIR_F32;
+    return (op->id == FRIT_OP_max || op->id == FRIT_OP_sum) &&
+           product_before(block, number) != BLOCK_NONE && folds_last(block, op);
 }
 
 /* ---- planning ---- */

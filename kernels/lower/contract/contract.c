@@ -10,6 +10,8 @@
 #include "lower/contract/contract_fragment.h"
 #include "lower/contract/contract_pack.h"
 #include "lower/contract/contract_pad.h"
+#include "lower/contract/contract_pairs.h"
+#include "lower/contract/contract_tile.h"
 #include "lower/rows/rows.h"
 #include "lower/sum_blocks.h"
 
@@ -26,9 +28,8 @@ enum {
     DOT_PLACES = 4,
     FEW_DOT_LANES = 96,   /* of all sums of a group along k, which fit 16 registers */
     MANY_DOT_LANES = 384, /* likewise for more */
-    TILE_PLACES = 4,      /* of a lane at most */
     PACK_LANES = 64,
-    GROUP_WIDTHS = 2,     /* of packed lanes, in a group */
+    GROUP_LANES = 64,     /* on several widths of packed lanes */
     LEAST_PACKED = 32,    /* lanes that fill the vectors of a lane's sums */
     PACK_LEAST = 1 << 15, /* elements */
     PACK_MAX = 1 << 29,
@@ -36,7 +37,7 @@ enum {
     LINE_PART = 8,        /* places that idle at ends of lines are that part of all at most */
     KEPT_READERS = 8,     /* of a copy that is kept, at least */
     KEPT_PRODUCTS = 16,   /* likewise, of a sum */
-    KEPT_LARGE = 1 << 18, /* elements of one that could be read where it is, at least: beyond caches
+    KEPT_LARGE = 1 << 21, /* elements of one that could be read where it is, at least: beyond caches
                              its lines, which lie apart, are what takes time */
     STREAM_LARGE = 1 << 19, /* likewise, of one that is read once */
     LEAST_DOT = 32,         /* a sum of that many is worth lanes of its own */
@@ -269,8 +270,9 @@ static uint32_t lanes_for(uint32_t most, int64_t n)
 /* Lanes of all groups along a packed line. */
 static uint64_t packed_lanes(const struct contract *c, int64_t line)
 {
-    uint32_t most = GROUP_WIDTHS * sched_tuning(c->e.s).pack_lanes, lanes;
+    uint32_t most = sched_tuning(c->e.s).pack_lanes, lanes;
 
+    most = most < GROUP_LANES ? GROUP_LANES : most;
     lanes = lanes_for(most < c->e.s->target->lanes ? most : c->e.s->target->lanes, line);
     return (uint64_t)tiles_of(line, lanes) * lanes;
 }
@@ -353,12 +355,14 @@ static bool is_streamed(const struct contract *c)
            is_large(c, c->across, STREAM_LARGE) && (type == KIR_F32 || type == KIR_F64);
 }
 
-/* Groups read memory almost in order: a block of k, and of that a few rows at a time.  Sums of
- * blocks are added up as they are in one group. */
-static void choose_splits(struct contract *c, int64_t *n)
+/* Groups read memory almost in order: a block of k, and of that a few rows at a time, as long as
+ * sums stay in the first cache.  Sums of blocks are added up as they are in one group. */
+static void choose_splits(struct contract *c, int64_t line, int64_t *n)
 {
     c->slices.n_splits = (uint32_t)tiles_of(c->n_k, SUM_BLOCK_CONTRACT);
     c->rounds = STREAM_ROUNDS;
+    while (line % (2 * c->lanes) == 0 && 2 * c->lanes * c->n_down <= c->e.s->target->max_lanes)
+        c->lanes *= 2;
     c->down_by_line = c->turns = false; /* sums are stored by numbers of places */
     *n *= c->slices.n_splits;
 }
@@ -397,7 +401,7 @@ static uint32_t most_packed(const struct contract *c, uint32_t places)
     uint32_t lanes = sched_tuning(c->e.s).pack_lanes;
 
     if (contract_has_vectors(c) && 4 * places > target->registers / 4 * 3)
-        lanes *= GROUP_WIDTHS;
+        lanes = lanes < GROUP_LANES ? GROUP_LANES : lanes;
     return lanes < target->lanes ? lanes : target->lanes;
 }
 
@@ -425,43 +429,13 @@ static void choose_lines(struct contract *c)
     others = contract_points(&c->e.space, CONTRACT_BOTH) *
              tiles_of(contract_points(&c->e.space, c->down->tag), c->n_down);
     if (others == 1 && is_streamed(c))
-        choose_splits(c, &others);
+        choose_splits(c, line, &others);
     each = c->slices.n_splits ? READERS_PER_UNIT : GROUPS_PER_UNIT;
     while (c->lanes > FEW_LANES && !c->pack.used &&
            tiles_of(line, c->lanes) * others < (int64_t)each * target->units)
         c->lanes /= 2;
-}
-
-/* Whether both sides are long enough that most lanes of tiles have work. */
-static bool fits_tiles(const struct contract *c)
-{
-    const struct kir_target *target = c->e.s->target;
-    uint64_t bytes = 2 * sizeof(double) * CONTRACT_DEPTH * CONTRACT_EDGE * TILE_PLACES;
-
-    return target->stages_tiles && target->group_bytes >= bytes &&
-           target->max_lanes >= CONTRACT_EDGE * CONTRACT_EDGE && c->n_k >= CONTRACT_DEPTH / 2 &&
-           contract_points(&c->e.space, CONTRACT_M) >= CONTRACT_EDGE &&
-           contract_points(&c->e.space, CONTRACT_N) >= CONTRACT_EDGE;
-}
-
-/* Fewer places where there would be too few groups to keep the device busy. */
-static void choose_tiles(struct contract *c)
-{
-    const uint32_t most = sched_tuning(c->e.s).tile_places;
-    int64_t both = contract_points(&c->e.space, CONTRACT_BOTH),
-            m = contract_points(&c->e.space, CONTRACT_M),
-            n = contract_points(&c->e.space, CONTRACT_N);
-
-    c->form = CONTRACT_TILES;
-    c->across = &c->b;
-    c->down = &c->a;
-    c->lanes = CONTRACT_EDGE * CONTRACT_EDGE;
-    c->n_down = m > 2 * CONTRACT_EDGE ? most : m > CONTRACT_EDGE ? 2 : 1;
-    c->n_across = n > 2 * CONTRACT_EDGE ? most : n > CONTRACT_EDGE ? 2 : 1;
-    while (c->n_down + c->n_across > 2 && both * tiles_of(m, CONTRACT_EDGE * c->n_down) *
-                                                  tiles_of(n, CONTRACT_EDGE * c->n_across) <
-                                              (int64_t)c->e.s->target->units / 4)
-        *(c->n_down > c->n_across ? &c->n_down : &c->n_across) /= 2;
+    if (!c->slices.n_splits)
+        pairs_choose(c);
 }
 
 /* Groups go over k once, so all sums are to fit the registers. */
@@ -482,6 +456,16 @@ static void choose_dots(struct contract *c)
         c->lanes /= 2;
 }
 
+/* Other packed weights are unpacked as they are staged, once for many readers.  Else unpacking them
+ * first is faster, and so it is where a vendor's library multiplies. */
+static void choose_dequantized(struct contract *c)
+{
+    if (c->is_alone || !contract_fits_tiles(c))
+        expr_fail(&c->e, FRIT_UNSUPPORTED);
+    else
+        contract_choose_tiles(c);
+}
+
 static void choose_form(struct contract *c)
 {
     uint64_t a, b;
@@ -489,8 +473,7 @@ static void choose_form(struct contract *c)
     if (blocks_choose(c))
         return;
     if (blocks_is_dequantized(c->e.s->block, c->anchor.op)) {
-        expr_fail(&c->e,
-                  FRIT_UNSUPPORTED); /* unpacked element by element it is slower than first */
+        choose_dequantized(c);
         return;
     }
     a = side_cost(c, &c->a);
@@ -503,8 +486,8 @@ static void choose_form(struct contract *c)
         contract_choose_fragments(c);
         return;
     }
-    if (fits_tiles(c)) {
-        choose_tiles(c);
+    if (contract_fits_tiles(c)) {
+        contract_choose_tiles(c);
         return;
     }
     c->across = a < b ? &c->a : &c->b;
@@ -588,6 +571,8 @@ static frit_status build(struct contract *c, frit_err *err)
     delinearize_init(&c->a.points, &c->e, CONTRACT_M);
     delinearize_init(&c->b.points, &c->e, CONTRACT_N);
     delinearize_init(&c->k, &c->e, CONTRACT_K);
+    if (c->form == CONTRACT_TILES)
+        delinearize_chunk(&c->across->points, &c->e, c->thread_lanes);
     TRY(expr_status(&c->e, err));
     groups = c->both.count * contract_down_tiles(c) *
              tiles_of(c->across->points.count, contract_width(c));
@@ -613,9 +598,10 @@ static frit_status build(struct contract *c, frit_err *err)
     return FRIT_OK;
 }
 
-static frit_status contract_build(struct sched *s, frit_err *err)
+static frit_status build_any(struct sched *s, bool is_alone, frit_err *err)
 {
-    struct contract c = {.a = {.node = BLOCK_NONE, .tag = CONTRACT_M},
+    struct contract c = {.is_alone = is_alone,
+                         .a = {.node = BLOCK_NONE, .tag = CONTRACT_M},
                          .b = {.node = BLOCK_NONE, .tag = CONTRACT_N},
                          .bias = BLOCK_NONE};
     frit_status status;
@@ -637,6 +623,16 @@ static frit_status contract_build(struct sched *s, frit_err *err)
     return status;
 }
 
+static frit_status contract_build(struct sched *s, frit_err *err)
+{
+    return build_any(s, false, err);
+}
+
+static frit_status contract_build_alone(struct sched *s, frit_err *err)
+{
+    return build_any(s, true, err);
+}
+
 const struct schedule sched_contract = {
     .name = "contract",
     .quality = QUALITY,
@@ -654,5 +650,5 @@ const struct schedule sched_contract_alone = {
     .value_bytes = sizeof(uint32_t),
     .match = contract_match_alone,
     .fits = anchor_fits,
-    .build = contract_build,
+    .build = contract_build_alone,
 };

@@ -30,8 +30,9 @@ enum contract_form {
     CONTRACT_SLICES     /* lanes along `across` and along k, which groups may share too */
 };
 
-/* TILES: lanes along each side, and k in a tile. */
-enum { CONTRACT_EDGE = 16, CONTRACT_DEPTH = 16 };
+/* TILES: elements by which rows of a tile are longer where that avoids bank conflicts; elements
+ * that a lane stages of a side at most. */
+enum { TILE_PAD = 4, TILE_STAGED = 8 };
 
 struct contract_side {
     uint32_t node;     /* elements */
@@ -63,6 +64,7 @@ struct contract_fragments {
     bool from_blocks;           /* see struct kir_fragment_shape */
     uint32_t depth;             /* of k in a slot of the tile, a power of two */
     uint32_t stages;            /* slots, a power of two */
+    bool in_pieces;             /* results are made of one fragment down of each team at a time */
 };
 
 /* A copy of side `across`, in the order in which the sums read it; see contract_pack.c. */
@@ -79,11 +81,12 @@ struct contract_pack {
 /* A copy of what side b is made of, with zeros around. */
 struct contract_pad {
     bool used;
-    struct expr e; /* of the copy */
-    uint32_t node; /* of it: the elements */
-    uint32_t at;   /* coordinate of the contraction's expr: where in the copy an element is */
-    int64_t count; /* elements of the copy */
-    uint32_t arg;  /* argument: the copy */
+    struct expr e;  /* of the copy */
+    uint32_t node;  /* of it: the elements */
+    uint32_t at;    /* coordinate of the contraction's expr: where in the copy an element is */
+    int64_t matrix; /* elements from matrix to matrix: see contract_pad.c */
+    int64_t count;  /* elements of the copy */
+    uint32_t arg;   /* argument: the copy */
 };
 
 /* Packed weights, which are side `across`; see contract_blocks.c.  SLICES; LINES, or DOTS with
@@ -104,6 +107,7 @@ struct contract_workspace {
 };
 
 struct contract {
+    bool is_alone; /* the device has a library for products */
     struct expr e;
     struct anchor anchor;
     struct space_map root; /* of the result */
@@ -112,6 +116,7 @@ struct contract {
     uint32_t bias;                       /* node: what a sum begins with; BLOCK_NONE: 0 */
     uint32_t result;                     /* node */
     int64_t n_k;                         /* 0 too */
+    bool in_pairs;                       /* packed LINES: by dot2, see contract_pairs.c */
     bool sums_inside;                    /* LINES: blocks of products lie along the last dim of k */
     enum contract_form form;
     struct contract_side *across, *down;
@@ -119,6 +124,11 @@ struct contract {
     uint32_t lanes;
     uint32_t n_down, n_across; /* places of a lane along each side; LINES: 1 across; SLICES: a power
                                   of two across */
+    uint32_t tile_m, tile_n;   /* TILES: sums of a group */
+    uint32_t tile_depth;       /* likewise: of k in a tile, a power of two */
+    uint32_t tile_unroll;      /* likewise: of k in code without a loop */
+    int64_t tile_part;         /* likewise: of k that a group sums; all, or slices.n_splits parts */
+    uint32_t thread_lanes;     /* likewise: lanes that make one access */
     uint32_t rounds;           /* LINES: of k, that all lanes do before any does the next; 0: all */
     bool down_by_line; /* LINES: a lane's places along `down` lie on one line of its last dim, and
                           are shifts of the first one */

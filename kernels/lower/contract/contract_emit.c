@@ -12,6 +12,7 @@
 #include "lower/contract/contract_fragment.h"
 #include "lower/contract/contract_pack.h"
 #include "lower/contract/contract_pad.h"
+#include "lower/contract/contract_pairs.h"
 #include "lower/contract/contract_slices_emit.h"
 #include "lower/contract/contract_tile.h"
 #include "lower/contract/contract_turn.h"
@@ -50,6 +51,10 @@ static void emit_products(const struct contract_emitter *w, uint32_t k, uint32_t
 {
     uint32_t across[CONTRACT_SUMS], n = w->n_places[ACROSS];
 
+    if (w->c->in_pairs) {
+        pairs_add(w, k, pack_element(w, k), sums);
+        return;
+    }
     for (uint32_t j = 0; j < n; j++) {
         if (w->c->pack.used) {
             across[j] = pack_element(w, k);
@@ -144,8 +149,6 @@ static void sum_range(const struct contract_emitter *w, uint32_t begin, uint32_t
         blocks_range(w, begin, end, sums);
     else if (w->c->form == CONTRACT_DOTS)
         sum_lanes(w, begin, end, sums);
-    else if (w->c->form == CONTRACT_TILES)
-        tile_sums(w, begin, end, sums);
     else if (w->c->form == CONTRACT_SLICES)
         slices_sum(w, begin, end, sums);
     else if (w->c->rounds)
@@ -157,7 +160,9 @@ static void sum_range(const struct contract_emitter *w, uint32_t begin, uint32_t
 /* What sum_range counts, and how much of that makes a block. */
 static int64_t range_of(const struct contract_emitter *w)
 {
-    return w->c->form == CONTRACT_TILES ? w->c->n_k : w->e->space.extent[w->c->k.dim[0]];
+    if (w->c->in_pairs)
+        return pairs_depth(w->c);
+    return w->e->space.extent[w->c->k.dim[0]];
 }
 
 static int64_t block_of(const struct contract_emitter *w)
@@ -184,7 +189,30 @@ static void sum_blocks(const struct contract_emitter *w, int64_t rounds, uint32_
     kir_next(w->m, parts, w->n);
 }
 
-/* All of k from dim number `level` on: blocks lie along the innermost dim. */
+static int64_t products_from(const struct contract_emitter *w, uint32_t level)
+{
+    int64_t n = 1;
+
+    for (uint32_t i = level; i < w->c->k.n; i++)
+        n *= w->e->space.extent[w->c->k.dim[i]];
+    return n;
+}
+
+/* All of k from dim number `level` on as one block. */
+static void sum_block(const struct contract_emitter *w, uint32_t level, uint32_t end,
+                      uint32_t *sums)
+{
+    uint32_t parts[CONTRACT_SUMS];
+
+    for (uint32_t i = 0; i < w->n; i++)
+        parts[i] = zero(w);
+    sum_dims(w, level, index_const(w, 0), end, parts);
+    for (uint32_t i = 0; i < w->n; i++)
+        sums[i] = op2(w, KIR_add, sums[i], parts[i]);
+}
+
+/* All of k from dim number `level` on: blocks lie along the innermost dim, or are as many of the
+ * inner dims as they hold. */
 static void sum_inside(const struct contract_emitter *w, uint32_t level, uint32_t *sums)
 {
     const struct delinearizer *k = &w->c->k;
@@ -192,6 +220,10 @@ static void sum_inside(const struct contract_emitter *w, uint32_t level, uint32_
         level ? k->extent[level] : sched_add_index(w->e->s, w->e->space.extent[k->dim[0]]);
     uint32_t mark = expr_mark(w->e), next[CONTRACT_SUMS];
 
+    if (products_from(w, level) <= SUM_BLOCK_CONTRACT) {
+        sum_block(w, level, end, sums);
+        return;
+    }
     if (level + 1 == k->n) {
         sum_blocks(w, SUM_BLOCK_CONTRACT, index_const(w, 0), end, sums);
         return;
@@ -259,7 +291,7 @@ static void emit_sums(const struct contract_emitter *w, uint32_t *sums)
             add_lanes(w, sums);
         return;
     }
-    if (c->k.n == 0 && c->form != CONTRACT_TILES) {
+    if (c->k.n == 0) {
         emit_products(w, KIR_NONE, KIR_NONE, sums);
         return;
     }
@@ -305,21 +337,15 @@ void work_store(const struct contract_emitter *w, uint32_t sum)
 static void emit_result(const struct contract_emitter *w, uint32_t i, uint32_t j, uint32_t sum)
 {
     uint32_t mark = expr_mark(w->e), ok[2] = {w->ok[DOWN][i], w->ok[ACROSS][j]}, mask = w->mask;
-    bool branches = w->c->form != CONTRACT_TILES; /* the same places in all lanes */
 
     work_set_place(w, DOWN, w->place[DOWN][i]);
     if (w->place[ACROSS][j] != KIR_NONE)
         work_set_place(w, ACROSS, w->place[ACROSS][j]);
     if (w->c->blocks.used)
         blocks_set_place(w, j);
-    for (uint32_t s = DOWN; s <= ACROSS; s++) {
-        if (ok[s] == KIR_NONE)
-            continue;
-        if (branches)
+    for (uint32_t s = DOWN; s <= ACROSS; s++)
+        if (ok[s] != KIR_NONE)
             kir_if(w->m, ok[s]);
-        else
-            mask = mask == KIR_NONE ? ok[s] : op2(w, KIR_and, mask, ok[s]);
-    }
     if (w->c->form == CONTRACT_DOTS)
         mask = op2(w, KIR_eq, w->lane, index_const(w, 0));
     if (w->split == KIR_NONE) {
@@ -328,7 +354,7 @@ static void emit_result(const struct contract_emitter *w, uint32_t i, uint32_t j
     } else {
         slices_store(w, (const uint32_t[2]){w->place[DOWN][i], w->at[ACROSS]}, mask, sum);
     }
-    for (uint32_t s = DOWN; branches && s <= ACROSS; s++)
+    for (uint32_t s = DOWN; s <= ACROSS; s++)
         if (ok[s] != KIR_NONE)
             kir_end(w->m);
     expr_release(w->e, mark);
@@ -424,10 +450,6 @@ static void set_line(struct contract_emitter *w, uint32_t tile)
 
 static void set_group(struct contract_emitter *w, uint32_t down, uint32_t across)
 {
-    if (w->c->form == CONTRACT_TILES) {
-        tile_begin(w, down, across);
-        return;
-    }
     if (w->c->down_by_line)
         set_places_on_line(w, down);
     else
@@ -454,14 +476,14 @@ int64_t contract_down_tiles(const struct contract *c)
 
 uint32_t contract_height(const struct contract *c)
 {
-    return c->form == CONTRACT_TILES       ? c->n_down * CONTRACT_EDGE
+    return c->form == CONTRACT_TILES       ? c->tile_m
            : c->form == CONTRACT_FRAGMENTS ? c->fragments.tile[DOWN]
                                            : c->n_down;
 }
 
 uint32_t contract_width(const struct contract *c)
 {
-    return c->form == CONTRACT_TILES       ? c->n_across * CONTRACT_EDGE
+    return c->form == CONTRACT_TILES       ? c->tile_n
            : c->form == CONTRACT_FRAGMENTS ? c->fragments.tile[ACROSS]
            : c->form == CONTRACT_SLICES    ? contract_points_across(c) * c->slices.wide
            : c->form == CONTRACT_DOTS      ? c->n_across
@@ -545,8 +567,14 @@ void contract_emit(struct contract *c)
         group = w.both;
     }
     delinearize_set(&c->both, w.e, group);
+    if (c->form == CONTRACT_TILES) {
+        tile_emit(&w, down, across);
+        return;
+    }
     set_group(&w, down, across);
     expr_hoist(w.e);
+    if (c->in_pairs)
+        pairs_begin(&w);
     if (c->form == CONTRACT_SLICES) {
         slices_emit(&w);
         return;

@@ -12,11 +12,12 @@ struct contract_emitter {
     struct contract *c;
     struct expr *e;
     struct kir_module *m;
-    enum kir_type type; /* of sums */
-    uint32_t lane;      /* as an index */
-    uint32_t mask;      /* of lanes that have a place; KIR_NONE: all have */
-    uint32_t n;         /* sums */
-    uint32_t panel;     /* packed: the lane's first element there */
+    enum kir_type type;           /* of sums */
+    uint32_t lane;                /* as an index */
+    uint32_t mask;                /* of lanes that have a place; KIR_NONE: all have */
+    uint32_t n;                   /* sums */
+    uint32_t panel;               /* packed: the lane's first element there */
+    uint32_t pair[CONTRACT_SUMS]; /* with in_pairs: the first of a place of `down` */
     struct contract_side *side[2];
     uint32_t n_places[2];             /* of a lane, or of the group where lanes lie along k */
     uint32_t place[2][CONTRACT_SUMS]; /* down_by_line: shifts, else values */
@@ -27,7 +28,7 @@ struct contract_emitter {
     uint32_t place_begin; /* the first place on its line */
     uint32_t done_before; /* so many of the first places belong to the tile before; KIR_NONE: 0 */
     uint32_t before_line; /* mark: the places are not set, nor those across */
-    /* TILES, FRAGMENTS. */
+    /* FRAGMENTS. */
     uint32_t tile[2];   /* numbers */
     uint32_t corner[2]; /* first places of the group */
     uint32_t end[2];    /* parameters: places that there are */

@@ -14,8 +14,8 @@ enum {
     PROCESSOR_UNITS = 4 /* of kir_target.units, for each that runs groups at the same time */
 };
 
-/* Group tiles, and how fast they are: sums that one processor makes in a time, relative to each
- * other, and groups that it runs at once. */
+/* Those of blocks first.  Group tiles, and how fast they are: sums that one processor makes in a
+ * time, relative to each other, and groups that it runs at once. */
 static const struct choice {
     uint32_t tile[2], teams[2], side[2];
     bool copies; /* needs them */
@@ -29,9 +29,10 @@ static const struct choice {
     {{128, 128}, {2, 2}, {16, 16}, true, 32, 4, 95, 2},
     {{128, 64}, {2, 2}, {16, 16}, true, 32, 4, 75, 3},
     {{64, 64}, {2, 2}, {16, 16}, true, 32, 4, 60, 4},
-    {{128, 128}, {2, 2}, {16, 16}, false, 32, 2, 80, 2},
-    {{128, 64}, {2, 2}, {16, 16}, false, 32, 2, 60, 3},
-    {{64, 64}, {2, 2}, {16, 16}, false, 32, 2, 50, 4},
+    {{128, 256}, {2, 8}, {16, 16}, false, 32, 1, 95, 1},
+    {{128, 128}, {2, 2}, {16, 16}, false, 32, 1, 80, 2},
+    {{128, 64}, {2, 2}, {16, 16}, false, 32, 1, 60, 3},
+    {{64, 64}, {2, 2}, {16, 16}, false, 32, 1, 50, 4},
 };
 
 /* ---- operands ---- */
@@ -94,20 +95,30 @@ static uint32_t staged_bytes(const struct choice *choice)
            (choice->depth + FRAGMENT_CHUNK * FRAGMENT_CHUNK / choice->depth);
 }
 
-static uint32_t result_bytes(const struct choice *choice)
+static uint32_t result_bytes(const struct choice *choice, bool in_pieces)
 {
-    return 4 * choice->tile[0] * (choice->tile[1] + FRAGMENT_CHUNK);
+    uint32_t lines = in_pieces ? choice->teams[0] * choice->side[0] : choice->tile[0];
+
+    return 4 * lines * (choice->tile[1] + FRAGMENT_CHUNK);
+}
+
+static bool has_room(const struct contract *c, const struct choice *choice, bool in_pieces)
+{
+    const struct kir_target *target = c->e.s->target;
+    uint32_t staged = staged_bytes(choice), result = result_bytes(choice, in_pieces);
+    uint32_t bytes = target->reuses_tiles ? (staged > result ? staged : result) : staged + result;
+
+    return bytes <= (target->fragment_bytes ? target->fragment_bytes : target->group_bytes);
 }
 
 static bool fits(const struct contract *c, const struct choice *choice)
 {
     const struct kir_target *target = c->e.s->target;
-    uint32_t staged = staged_bytes(choice), result = result_bytes(choice);
-    uint32_t bytes = target->reuses_tiles ? (staged > result ? staged : result) : staged + result;
 
-    return choice->copies == target->copies && shape_of(c, choice) &&
-           bytes <= (target->fragment_bytes ? target->fragment_bytes : target->group_bytes) &&
-           lanes_of(c, choice) <= target->max_lanes;
+    return choice->copies == target->copies && shape_of(c, choice) && has_room(c, choice, true) &&
+           choice->tile[1] <= 2 * sched_tuning(c->e.s).tile_side_sums &&
+           lanes_of(c, choice) <=
+               (target->fragment_lanes ? target->fragment_lanes : target->max_lanes);
 }
 
 /* What all take, in sums of one processor. */
@@ -127,13 +138,22 @@ static uint64_t cost_of(const struct contract *c, const struct choice *choice)
            choice->speed;
 }
 
+/* The cheapest one.  Where products of blocks fit no others are taken, which may round otherwise:
+ * results depend on no size. */
 static const struct choice *best_choice(const struct contract *c)
 {
     const struct choice *best = NULL;
+    bool from_blocks = false;
 
-    for (uint32_t i = 0; i < sizeof(choices) / sizeof(*choices); i++)
-        if (fits(c, &choices[i]) && (!best || cost_of(c, &choices[i]) < cost_of(c, best)))
-            best = &choices[i];
+    for (uint32_t i = 0; i < sizeof(choices) / sizeof(*choices); i++) {
+        const struct choice *choice = &choices[i];
+
+        if (!fits(c, choice) || (from_blocks && !shape_of(c, choice)->from_blocks))
+            continue;
+        from_blocks |= shape_of(c, choice)->from_blocks;
+        if (!best || cost_of(c, choice) < cost_of(c, best))
+            best = choice;
+    }
     return best;
 }
 
@@ -175,6 +195,7 @@ void contract_choose_fragments(struct contract *c)
     f->from_blocks = shape->from_blocks;
     f->depth = choice->depth;
     f->stages = choice->stages;
+    f->in_pieces = !has_room(c, choice, false);
     c->n_down = c->n_across = 1;
     c->lanes = lanes_of(c, choice);
 }

@@ -1,22 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Code of contractions by products of fragments.
  *
- * A group makes a tile of sums, each of its teams a part of it in fragments.  FRAGMENT_DEPTH of k
- * of both sides at a time lie in one of several slots of a tile; while one is multiplied the next
- * ones are copied, or where that takes more than a copy loaded, and stored after the products.
- * Beyond the ends of sides there are zeros.  A slot has lines along what lies next to each other in
- * memory, k or places; lines are longer by a chunk, so that they begin in different banks.  Where
- * the target wants blocks, lines are cut into these, and swizzled.  Sums
- * are added in order of k, whatever the tile.
+ * A group makes a tile of sums, each of its teams a part of it in fragments.  Some of k of both
+ * sides at a time lies in one of several slots of a tile; while one is multiplied the next ones are
+ * copied, or where that takes more than a copy loaded, and stored after the products; a
+ * single slot takes another barrier for that.  Beyond the ends of sides there are zeros.  A slot
+ * has lines along what lies next to each other in memory, k or places; lines are longer by a chunk,
+ * so that they begin in different banks.  Where the target loads blocks, lines are cut into these,
+ * and swizzled.  Sums are added in order of k, whatever the tile.
  *
- * In the end sums go through a tile too, so that chunks of neighbours are computed and stored
- * together.  A thread has FRAGMENT_CHUNK lanes: what they load and store is one access. */
+ * In the end sums go through a tile too, all at once or piece by piece, so that chunks of
+ * neighbours are computed and stored together.  A thread has FRAGMENT_CHUNK lanes: what they load
+ * and store is one access. */
 #include "lower/contract/contract_emit.h"
 #include "lower/contract/contract_fragment.h"
 
 enum {
     DEEP = 16, /* k of fragments */
     CHUNK = FRAGMENT_CHUNK,
+    AT_ONCE = 2,     /* chunks of results, of a thread */
     MAX_PIECES = 16, /* fragments of a team along a side */
     MAX_ROUNDS = 64, /* of the group's lanes over a slot */
     BAND = 8         /* tiles down that groups next to each other share, for the cache's sake */
@@ -29,7 +31,7 @@ struct staged {
     bool copies;     /* elements are those of an argument */
     uint32_t places; /* of the group */
     uint32_t depth;  /* of k */
-    uint32_t line; /* elements from one line to the next, or from one chunk of lines to the next */
+    uint32_t line; /* elements from one line to the next, or from one block of lines to the next */
     uint32_t slot; /* elements of a slot */
     uint32_t tile;
     uint32_t loaded[MAX_ROUNDS]; /* values that are stored after the products */
@@ -43,8 +45,9 @@ struct fragment_emitter {
     uint32_t team[2];    /* the team's, along each side */
     uint32_t yes;        /* KIR_B */
     struct staged side[2];
-    uint32_t pieces[2];                                         /* of a team */
-    uint32_t part[2][MAX_PIECES], sums[MAX_PIECES][MAX_PIECES]; /* fragments */
+    uint32_t pieces[2];           /* of a team */
+    uint32_t part[2][MAX_PIECES]; /* fragments of a step of k; where products go on, of all steps */
+    uint32_t sums[MAX_PIECES][MAX_PIECES];
 };
 
 static uint32_t shift_of(uint32_t n)
@@ -204,7 +207,8 @@ static void load_side(struct fragment_emitter *x, uint32_t s, uint32_t k)
         expr_mask(w->e, inside);
         side->loaded[i] = expr_value(w->e, side->node);
         expr_release(w->e, mark);
-        side->loaded[i] = kir_select(w->m, inside, side->loaded[i], zero(w));
+        if (w->e->nodes[side->node].kind != EXPR_LOAD) /* which has zeros elsewhere */
+            side->loaded[i] = kir_select(w->m, inside, side->loaded[i], zero(w));
     }
 }
 
@@ -263,6 +267,12 @@ static int64_t offset_in(const struct fragment_emitter *x, uint32_t s, uint32_t 
                : (int64_t)far * side->line + near;
 }
 
+static const uint32_t *part_of(const struct fragment_emitter *x, uint32_t s, uint32_t i,
+                               uint32_t deep)
+{
+    return &x->part[s][x->f->from_blocks ? deep / DEEP * x->pieces[s] + i : i];
+}
+
 /* Loads a team's fragments of a side, from `deep` of the slot on. */
 static void load_parts(const struct fragment_emitter *x, uint32_t s, uint32_t slot, uint32_t deep)
 {
@@ -272,7 +282,7 @@ static void load_parts(const struct fragment_emitter *x, uint32_t s, uint32_t sl
 
     first = op2(w, KIR_add, times(w, slot, side->slot), first);
     for (uint32_t i = 0; i < x->pieces[s]; i++) {
-        const struct kir_fragment_place place = {.fragment = x->part[s][i],
+        const struct kir_fragment_place place = {.fragment = *part_of(x, s, i, deep),
                                                  .is_tile = true,
                                                  .place = side->tile,
                                                  .by_columns = side->along_k == (s == ACROSS),
@@ -292,15 +302,39 @@ static void multiply(const struct fragment_emitter *x, uint32_t slot)
         for (uint32_t i = 0; i < x->pieces[DOWN]; i++)
             for (uint32_t j = 0; j < x->pieces[ACROSS]; j++)
                 kir_emit_imm(x->w->m, KIR_mma,
-                             kir_product(x->sums[i][j], x->part[DOWN][i], x->part[ACROSS][j]),
+                             kir_product(x->sums[i][j], *part_of(x, DOWN, i, deep),
+                                         *part_of(x, ACROSS, j, deep)),
                              KIR_NONE, KIR_NONE, KIR_NONE);
     }
+}
+
+/* Batches of products that go on past the next barrier. */
+static uint32_t going_on(const struct fragment_emitter *x)
+{
+    return x->f->from_blocks && x->f->stages > 2;
+}
+
+/* The slots that are copied before they are multiplied. */
+static uint32_t ahead_of(const struct fragment_emitter *x)
+{
+    return x->f->stages > 1 ? x->f->stages - 1 - going_on(x) : 1;
+}
+
+static void wait_for_slot(const struct fragment_emitter *x)
+{
+    const struct contract_emitter *w = x->w;
+
+    if (has_copies(x))
+        kir_emit_imm(w->m, KIR_twait, ahead_of(x) - 1, KIR_NONE, KIR_NONE, KIR_NONE);
+    if (x->f->from_blocks)
+        kir_emit_imm(w->m, KIR_mwait, going_on(x), KIR_NONE, KIR_NONE, KIR_NONE);
+    barrier(w);
 }
 
 static void emit_sums(struct fragment_emitter *x)
 {
     const struct contract_emitter *w = x->w;
-    const uint32_t ahead = x->f->stages - 1;
+    const uint32_t ahead = ahead_of(x);
     uint32_t mark = expr_mark(w->e), k, slot, next;
 
     slot = kir_for(w->m, index_const(w, 0), index_const(w, ahead), 1);
@@ -311,14 +345,16 @@ static void emit_sums(struct fragment_emitter *x)
     k = kir_for(w->m, index_const(w, 0), w->k_end, x->f->depth);
     slot = low_part(w, high_part(w, k, x->f->depth), x->f->stages);
     next = low_part(w, plus(w, slot, ahead), x->f->stages);
-    if (has_copies(x))
-        kir_emit_imm(w->m, KIR_twait, ahead - 1, KIR_NONE, KIR_NONE, KIR_NONE);
-    barrier(w);
-    if (x->f->from_blocks) /* products go on by themselves */
+    wait_for_slot(x);
+    if (x->f->from_blocks) {
         multiply(x, slot);
+        kir_emit(w->m, KIR_mbatch, KIR_NONE, KIR_NONE, KIR_NONE);
+    }
     begin_slot(x, plus(w, k, (int64_t)ahead * x->f->depth), next);
     if (!x->f->from_blocks)
         multiply(x, slot);
+    if (x->f->stages == 1)
+        barrier(w);
     end_slot(x, next);
     expr_release(w->e, mark);
     kir_next(w->m, NULL, 0);
@@ -326,39 +362,64 @@ static void emit_sums(struct fragment_emitter *x)
 
 /* ---- results ---- */
 
-/* Puts a team's sums into the tile. */
-static void store_sums(const struct fragment_emitter *x, uint32_t tile, uint32_t line)
+/* Sums in a tile: of each team those of `n` fragments down, at the round `round` of all. */
+struct results {
+    uint32_t tile, line, n;
+    uint32_t round; /* a value; KIR_NONE: there is one round */
+};
+
+/* Lines of the tile for a team. */
+static uint32_t team_lines(const struct fragment_emitter *x, const struct results *r)
+{
+    return r->n * x->f->side[DOWN];
+}
+
+/* Puts a team's sums of fragments from `piece` on into the tile. */
+static void store_sums(const struct fragment_emitter *x, const struct results *r, uint32_t piece)
 {
     const struct contract_emitter *w = x->w;
     const uint32_t *side = x->f->side;
-    uint32_t row = times(w, x->team[DOWN], (int64_t)x->pieces[DOWN] * side[DOWN] * line);
+    uint32_t row = times(w, x->team[DOWN], (int64_t)team_lines(x, r) * r->line);
     uint32_t first =
         op2(w, KIR_add, row, times(w, x->team[ACROSS], (int64_t)x->pieces[ACROSS] * side[ACROSS]));
 
-    for (uint32_t i = 0; i < x->pieces[DOWN]; i++)
+    for (uint32_t i = 0; i < r->n; i++)
         for (uint32_t j = 0; j < x->pieces[ACROSS]; j++) {
             const struct kir_fragment_place place = {
-                .fragment = x->sums[i][j], .is_tile = true, .place = tile};
+                .fragment = x->sums[piece + i][j], .is_tile = true, .place = r->tile};
 
             kir_emit_imm(w->m, KIR_mstore, kir_fragment_imm(&place),
-                         plus(w, first, (int64_t)i * side[DOWN] * line + j * side[ACROSS]),
-                         index_const(w, line), KIR_NONE);
+                         plus(w, first, (int64_t)i * side[DOWN] * r->line + j * side[ACROSS]),
+                         index_const(w, r->line), KIR_NONE);
         }
 }
 
+/* The line of the group's sums that a line of the tile has. */
+static uint32_t line_of(const struct fragment_emitter *x, const struct results *r, uint32_t row)
+{
+    const struct contract_emitter *w = x->w;
+    const uint32_t lines = team_lines(x, r);
+    uint32_t team;
+
+    if (r->round == KIR_NONE)
+        return row;
+    team = times(w, high_part(w, row, lines), (int64_t)x->pieces[DOWN] * x->f->side[DOWN]);
+    team = op2(w, KIR_add, team, times(w, r->round, lines));
+    return op2(w, KIR_add, team, low_part(w, row, lines));
+}
+
 /* The lanes' results from chunk number `number` of the tile on. */
-static void finish_chunk(const struct fragment_emitter *x, uint32_t tile, uint32_t line,
-                         uint32_t number)
+static void finish_chunk(const struct fragment_emitter *x, const struct results *r, uint32_t number)
 {
     const struct contract_emitter *w = x->w;
     const struct delinearizer *points[2] = {&w->side[DOWN]->points, &w->side[ACROSS]->points};
     const uint32_t chunks = x->f->tile[ACROSS] / CHUNK;
     uint32_t row = high_part(w, number, chunks), mask = KIR_NONE, mark = expr_mark(w->e), sum;
     uint32_t first = times(w, low_part(w, number, chunks), CHUNK);
-    uint32_t at = op2(w, KIR_add, op2(w, KIR_add, times(w, row, line), first), x->low);
+    uint32_t at = op2(w, KIR_add, op2(w, KIR_add, times(w, row, r->line), first), x->low);
 
-    sum = kir_emit_as(w->m, KIR_tload, w->type, tile, at, KIR_NONE, KIR_NONE);
-    row = op2(w, KIR_add, row, w->corner[DOWN]);
+    sum = kir_emit_as(w->m, KIR_tload, w->type, r->tile, at, KIR_NONE, KIR_NONE);
+    row = op2(w, KIR_add, line_of(x, r, row), w->corner[DOWN]);
     first = op2(w, KIR_add, first, w->corner[ACROSS]);
     delinearize_set(points[DOWN], w->e, row);
     set_chunk(x, points[ACROSS], first);
@@ -371,23 +432,62 @@ static void finish_chunk(const struct fragment_emitter *x, uint32_t tile, uint32
     expr_release(w->e, mark);
 }
 
+/* Computes and stores the results of sums that are in the tile. */
+static void finish_tile(const struct fragment_emitter *x, const struct results *r)
+{
+    const struct contract_emitter *w = x->w;
+    const uint32_t mark = expr_mark(w->e), lines = x->f->teams[DOWN] * team_lines(x, r);
+    const uint32_t chunks = lines * x->f->tile[ACROSS] / CHUNK, step = w->c->lanes / CHUNK;
+    const uint32_t at_once = chunks % (AT_ONCE * step) ? 1 : AT_ONCE;
+    uint32_t i = kir_for(w->m, index_const(w, 0), index_const(w, chunks), at_once * step);
+
+    for (uint32_t n = 0; n < at_once; n++) {
+        finish_chunk(x, r, op2(w, KIR_add, i, plus(w, x->chunk, (int64_t)n * step)));
+        expr_release(w->e, mark);
+    }
+    kir_next(w->m, NULL, 0);
+}
+
+/* A round for each fragment down of the teams. */
+static void finish_in_rounds(const struct fragment_emitter *x, struct results *r)
+{
+    const struct contract_emitter *w = x->w;
+    const uint32_t mark = expr_mark(w->e);
+
+    r->round = kir_for(w->m, index_const(w, 0), index_const(w, x->pieces[DOWN]), 1);
+    for (uint32_t i = 0; i < x->pieces[DOWN]; i++) {
+        kir_if(w->m, op2(w, KIR_eq, r->round, index_const(w, i)));
+        store_sums(x, r, i);
+        expr_release(w->e, mark);
+        kir_end(w->m);
+    }
+    barrier(w);
+    finish_tile(x, r);
+    barrier(w);
+    expr_release(w->e, mark);
+    kir_next(w->m, NULL, 0);
+}
+
 static void emit_results(const struct fragment_emitter *x)
 {
     const struct contract_emitter *w = x->w;
-    const uint32_t line = x->f->tile[ACROSS] + CHUNK, mark = expr_mark(w->e);
-    uint32_t tile = kir_tile(w->m, KIR_GROUP, w->type, x->f->tile[DOWN] * line), i;
+    struct results r = {.line = x->f->tile[ACROSS] + CHUNK,
+                        .n = x->f->in_pieces ? 1 : x->pieces[DOWN],
+                        .round = KIR_NONE};
 
+    r.tile = kir_tile(w->m, KIR_GROUP, w->type, x->f->teams[DOWN] * team_lines(x, &r) * r.line);
     if (has_copies(x))
         kir_emit_imm(w->m, KIR_twait, 0, KIR_NONE, KIR_NONE, KIR_NONE);
+    if (x->f->from_blocks)
+        kir_emit_imm(w->m, KIR_mwait, 0, KIR_NONE, KIR_NONE, KIR_NONE);
     barrier(w);
-    store_sums(x, tile, line);
+    if (x->f->in_pieces) {
+        finish_in_rounds(x, &r);
+        return;
+    }
+    store_sums(x, &r, 0);
     barrier(w);
-    i = kir_for(w->m, index_const(w, 0),
-                index_const(w, (int64_t)x->f->tile[DOWN] * x->f->tile[ACROSS] / CHUNK),
-                w->c->lanes / CHUNK);
-    finish_chunk(x, tile, line, op2(w, KIR_add, i, x->chunk));
-    expr_release(w->e, mark);
-    kir_next(w->m, NULL, 0);
+    finish_tile(x, &r);
 }
 
 /* ---- the phase ---- */
@@ -419,7 +519,7 @@ static void begin_side(struct fragment_emitter *x, uint32_t s)
     side->slot = x->f->from_blocks ? lines * chunks_of(side) * CHUNK : side->line * lines;
     side->tile = kir_tile_of(w->m, KIR_GROUP, x->f->dtype, side->slot * x->f->stages);
     x->pieces[s] = x->f->tile[s] / x->f->teams[s] / x->f->side[s];
-    for (uint32_t i = 0; i < x->pieces[s]; i++)
+    for (uint32_t i = 0; i < x->pieces[s] * (x->f->from_blocks ? x->f->depth / DEEP : 1); i++)
         x->part[s][i] = kir_fragment(w->m, s == DOWN ? &left : &right);
     w->end[s] = sched_add_index(w->e->s, w->side[s]->points.count);
 }

@@ -8,6 +8,7 @@
 #include <xxhash.h>
 
 #include "lower/contract/contract_emit.h"
+#include "lower/contract/contract_pairs.h"
 
 enum {
     DEPTH = 32, /* of k, of a group */
@@ -22,13 +23,13 @@ static uint32_t lane_first(const struct contract_emitter *w)
     if (width == w->c->lanes)
         return w->lane;
     part = op2(w, KIR_shr, w->lane, index_const(w, shift));
-    part = op2(w, KIR_mul, part, sched_add_index(w->e->s, w->c->n_k * width));
+    part = op2(w, KIR_mul, part, sched_add_index(w->e->s, pairs_depth(w->c) * width));
     return op2(w, KIR_add, part, op2(w, KIR_and, w->lane, index_const(w, width - 1)));
 }
 
 uint32_t pack_first(const struct contract_emitter *w, uint32_t panel)
 {
-    uint32_t each = sched_add_index(w->e->s, w->c->n_k * w->c->lanes), first;
+    uint32_t each = sched_add_index(w->e->s, pairs_depth(w->c) * w->c->lanes), first;
 
     first = op2(w, KIR_add, op2(w, KIR_mul, panel, each), lane_first(w));
     return w->c->pack.first ? op2(w, KIR_add, first, sched_add_index(w->e->s, w->c->pack.first))
@@ -52,8 +53,12 @@ static void emit_depth(const struct contract_emitter *w, uint32_t begin, uint32_
 {
     uint32_t k = kir_for(w->m, begin, end, 1), value;
 
-    delinearize_set(&w->c->k, w->e, k);
-    value = expr_value(w->e, w->c->across->node);
+    if (w->c->in_pairs) {
+        value = pairs_element(w, k);
+    } else {
+        delinearize_set(&w->c->k, w->e, k);
+        value = expr_value(w->e, w->c->across->node);
+    }
     if (w->mask != KIR_NONE)
         value = kir_emit(w->m, KIR_select, value, zero(w), w->mask);
     kir_emit_imm(w->m, KIR_store, w->c->pack.arg, place_of(w, k), value, KIR_NONE);
@@ -83,8 +88,8 @@ bool pack_can_keep(const struct contract *c, const struct contract_side *side)
 static uint64_t tag_of(const struct contract *c, const struct expr_node *operand)
 {
     const struct space *space = &c->e.space;
-    int64_t numbers[5 + 3 * SPACE_DIMS] = {TAG, c->lanes, c->pack.width, contract_type(c),
-                                           operand->at.c};
+    int64_t numbers[5 + 3 * SPACE_DIMS] = {
+        TAG, c->lanes, c->pack.width, c->in_pairs ? KIR_TYPES : contract_type(c), operand->at.c};
     uint32_t n = 5;
 
     for (uint32_t d = 0; d < space->n_dims; d++) {
@@ -100,7 +105,7 @@ static uint64_t tag_of(const struct contract *c, const struct expr_node *operand
 
 static int64_t count_of(const struct contract *c)
 {
-    return c->both.count * tiles_of(c->across->points.count, c->lanes) * c->n_k * c->lanes;
+    return c->both.count * tiles_of(c->across->points.count, c->lanes) * pairs_depth(c) * c->lanes;
 }
 
 void pack_keep(struct contract *c)
@@ -131,7 +136,7 @@ void pack_emit(struct contract *c)
     struct contract_emitter w = {
         .c = c, .e = &c->e, .m = c->e.s->module, .type = contract_type(c), .mask = KIR_NONE};
     const struct delinearizer *line = &c->across->points;
-    int64_t panels = tiles_of(line->count, c->lanes), depths = tiles_of(c->n_k, DEPTH);
+    int64_t panels = tiles_of(line->count, c->lanes), depths = tiles_of(pairs_depth(c), DEPTH);
     uint32_t group, begin, end, panel, place;
 
     contract_set_grid(c, c->both.count * panels * depths);
@@ -140,7 +145,7 @@ void pack_emit(struct contract *c)
     begin = work_part(&w, &group, depths);
     begin = op2(&w, KIR_mul, begin, index_const(&w, DEPTH));
     end = op2(&w, KIR_add, begin, index_const(&w, DEPTH));
-    end = op2(&w, KIR_smin, end, sched_add_index(c->e.s, c->n_k));
+    end = op2(&w, KIR_smin, end, sched_add_index(c->e.s, pairs_depth(c)));
     w.panel = pack_first(&w, group);
     panel = work_part(&w, &group, panels);
     delinearize_set(&c->both, w.e, group);

@@ -9,7 +9,21 @@
 
 #include "lower/contract/contract_emit.h"
 
+enum {
+    ALIGN = 16 /* lanes of full vectors, at least */,
+    PITCH_PART = 4 /* of a line may be added */
+};
+
 enum { MATRIX = CONTRACT_BOTH, ROW = CONTRACT_M, COLUMN = CONTRACT_N };
+
+/* Elements from matrix to matrix: whole lines of a cache, an odd number, so that the same place in
+ * many matrices is in many sets of it. */
+static int64_t odd_lines(int64_t elements)
+{
+    int64_t lines = tiles_of(elements, ALIGN);
+
+    return elements % ALIGN ? elements : ALIGN * (lines | 1);
+}
 
 void pad_plan(struct contract *c, uint32_t value, const int64_t *before, const int64_t *dims,
               const struct space_map *at)
@@ -27,8 +41,11 @@ void pad_plan(struct contract *c, uint32_t value, const int64_t *before, const i
         from.at[d] = space_dim(&pad->e.space, dims[d], last > 1 ? MATRIX : last ? ROW : COLUMN);
         from.at[d].c -= before[d];
     }
-    for (uint32_t d = at->rank; d-- > 0; stride *= dims[d])
+    for (uint32_t d = at->rank; d-- > 0; stride *= dims[d]) {
+        if (d + 3 == at->rank)
+            stride = pad->matrix = odd_lines(stride);
         space_add(&offset, &at->at[d], stride);
+    }
     pad->count = stride;
     pad->node = expr_guard(&pad->e, value, &from, (struct expr_fill){.scalar = BLOCK_NONE});
     pad->at = expr_coord(&c->e, &offset);
@@ -47,6 +64,13 @@ void pad_fini(struct contract *c)
 {
     if (c->pad.used)
         expr_fini(&c->pad.e);
+}
+
+int64_t pad_pitch(int64_t width)
+{
+    int64_t pitch = tiles_of(width, ALIGN) * ALIGN;
+
+    return pitch - width <= width / PITCH_PART ? pitch : width;
 }
 
 /* ---- emitting ---- */
@@ -111,6 +135,8 @@ void pad_emit(struct contract *c)
     delinearize_init(&rows, w.e, ROW);
     delinearize_init(&columns, w.e, COLUMN);
     lanes = sched_lanes(s->target->lanes, columns.count);
+    while (lanes > ALIGN && columns.count % lanes && columns.count % ALIGN == 0)
+        lanes /= 2;
     tiles = tiles_of(columns.count, lanes);
     contract_set_grid(c, matrices.count * tiles);
     kir_phase(w.m, lanes);
@@ -127,6 +153,6 @@ void pad_emit(struct contract *c)
     delinearize_set(&matrices, w.e, group);
     expr_mask(w.e, w.mask);
     expr_hoist(w.e);
-    first = op2(&w, KIR_mul, group, sched_add_index(s, rows.count * columns.count));
+    first = op2(&w, KIR_mul, group, sched_add_index(s, c->pad.matrix));
     copy_lines(&w, &rows, op2(&w, KIR_add, first, column), width);
 }

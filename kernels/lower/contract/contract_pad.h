@@ -15,6 +15,8 @@ struct contract_emitter;
  * 0 where there is none, and side b as the elements of the copy at `at`, which is inside it. */
 void pad_plan(struct contract *c, uint32_t value, const int64_t *before, const int64_t *dims,
               const struct space_map *at);
+/* The length of a line that is stored without masks: `width`, or a little more. */
+int64_t pad_pitch(int64_t width);
 /* Ends planning. */
 void pad_settle(struct contract *c);
 void pad_fini(struct contract *c);

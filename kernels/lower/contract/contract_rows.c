@@ -243,6 +243,7 @@ static void plan_pad(struct conv *conv, struct contract *c, uint32_t x)
         dims[d] = (conv->y[d] - 1) * or_one(conv->attrs->stride[d - 2]) +
                   (conv->w[d] - 1) * or_one(conv->attrs->dilation[d - 2]) + 1;
     }
+    dims[conv->rank - 1] = pad_pitch(dims[conv->rank - 1]);
     pad_plan(c, x, before, dims, &conv->of_x);
 }
 

@@ -6,6 +6,7 @@
  * expression.  Of its factors only 1 and -1 are constants in the module, any other is a parameter.
  * Sums begin with outer dims, so that terms uniform in a group come first. */
 #include <assert.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -527,6 +528,14 @@ uint32_t expr_inside(struct expr *e, uint32_t node)
     return inside;
 }
 
+/* Whether a masked load yields the fill value of a GUARD around it. */
+static bool fills_by_mask(const struct expr *e, const struct expr_node *guard)
+{
+    return guard->in[1] == BLOCK_NONE && e->nodes[guard->in[0]].kind == EXPR_LOAD &&
+           guard->fill.scalar == BLOCK_NONE && guard->fill.number == 0 &&
+           !signbit(guard->fill.number);
+}
+
 /* in[0] where all checks hold, else in[1] or the fill value. */
 static uint32_t emit_guard(struct expr *e, uint32_t number)
 {
@@ -537,6 +546,8 @@ static uint32_t emit_guard(struct expr *e, uint32_t number)
         return rest;
     inside = expr_inside(e, number);
     value = masked_value(e, node->in[0], inside);
+    if (inside != KIR_NONE && fills_by_mask(e, node))
+        return value;
     if (node->in[1] != BLOCK_NONE)
         rest = masked_value(e, node->in[1], kir_binary(e->s->module, KIR_not, inside, KIR_NONE));
     return kir_select(e->s->module, inside, value, rest);

@@ -8,6 +8,12 @@
     {                                                  \
         return math_##name(l->m, l->target, l->in[0]); \
     }
+#define MATH_1_16(name, cost, meaning)                                                     \
+    uint32_t lower_##name(const struct lower *l)                                           \
+    {                                                                                      \
+        return kir_is_16_bit_float(l->dtype) ? math_##name##_16(l->m, l->target, l->in[0]) \
+                                             : math_##name(l->m, l->target, l->in[0]);     \
+    }
 #include "math/math.def"
 
 uint32_t lower_atan2(const struct lower *l)

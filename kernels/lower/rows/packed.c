@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Small floats are made of integers: their fraction, with the leading one of a normal value, times
- * a power of two, which is made as bits of an F32.  The other way round a size is brought between 1
+/* Small floats become an F32 by moving their bits, where only subnormal values, infinity and NaN
+ * need more.  The other way round a size is brought between 1
  * and 2 by factors that are powers of two, counting, and then rounded with as many bits as the
  * fraction has; what is below the least normal value stays below 1, so that subnormal values need
  * nothing of their own, and a fraction that is rounded up to 2 carries into the exponent. */
@@ -106,38 +106,49 @@ static uint32_t decode_integer(struct kir_module *m, uint32_t width, uint32_t bi
     return kir_unary(m, KIR_f32, kir_binary(m, KIR_sar, bits, spare));
 }
 
-/* Of bits without a sign, not beyond the largest value's. */
-static uint32_t small_value(struct kir_module *m, const struct small *type, uint32_t size)
+/* Bits without a sign as those of an F32 whose exponent has their bias. */
+static uint32_t widened_bits(struct kir_module *m, const struct small *type, uint32_t size)
 {
-    uint32_t one = int_of(m, 1 << type->fraction), exponent, fraction, normal;
+    uint32_t bits = kir_binary(m, KIR_shl, size, int_of(m, F32_FRACTION - type->fraction));
 
-    exponent = kir_binary(m, KIR_shr, size, int_of(m, type->fraction));
-    fraction = kir_binary(m, KIR_and, size, int_of(m, (1 << type->fraction) - 1));
-    normal = kir_binary(m, KIR_le, one, size);
-    fraction = kir_select(m, normal, kir_binary(m, KIR_or, fraction, one), fraction);
-    exponent = kir_binary(m, KIR_smax, exponent, int_of(m, 1));
-    exponent = kir_binary(m, KIR_add, exponent,
-                          int_of(m, (int64_t)F32_BIAS - type->bias - type->fraction));
-    exponent = real_of(m, kir_binary(m, KIR_shl, exponent, int_of(m, F32_FRACTION)));
-    return kir_binary(m, KIR_mul, kir_unary(m, KIR_f32, fraction), exponent);
+    return kir_binary(m, KIR_add, bits,
+                      int_of(m, ((int64_t)F32_BIAS - type->bias) << F32_FRACTION));
 }
 
+/* The value of bits without a sign, not beyond the largest value's, and of what they widened to: a
+ * subnormal one became half its value and the least normal value's half. */
+static uint32_t finite_value(struct kir_module *m, const struct small *type, uint32_t size,
+                             uint32_t widened)
+{
+    uint32_t value = real_of(m, widened), normal, twice;
+
+    normal = kir_binary(m, KIR_le, int_of(m, 1 << type->fraction), size);
+    twice = kir_binary(m, KIR_sub, value, real_like(m, value, ldexp(1, -(int)type->bias)));
+    twice = kir_binary(m, KIR_add, twice, twice);
+    return kir_select(m, normal, value, twice);
+}
+
+static uint32_t small_value(struct kir_module *m, const struct small *type, uint32_t size)
+{
+    return finite_value(m, type, size, widened_bits(m, type, size));
+}
+
+/* Beyond the largest value all bits of an F32's exponent are set, with the fraction of infinity or
+ * NaN. */
 static uint32_t decode_small(struct kir_module *m, const struct small *type, uint32_t bits)
 {
-    uint32_t sign = 1u << (type->width - 1);
-    uint32_t size = kir_binary(m, KIR_and, bits, int_of(m, sign - 1)),
-             value = small_value(m, type, size);
-    uint32_t nan = kir_const_f(m, KIR_F32, (double)NAN), first = type->largest_bits + 1, beyond;
+    int64_t sign = (int64_t)1 << (type->width - 1), exponent = (int64_t)0xff << F32_FRACTION;
+    uint32_t size = kir_binary(m, KIR_and, bits, int_of(m, sign - 1));
+    uint32_t widened = widened_bits(m, type, size), beyond;
+    uint32_t value = bits_of(m, finite_value(m, type, size, widened));
 
     if (type->nan) {
-        beyond = kir_binary(m, KIR_le, int_of(m, first), size);
-        if (type->infinite)
-            nan = kir_select(m, kir_binary(m, KIR_eq, size, int_of(m, first)),
-                             kir_const_f(m, KIR_F32, (double)INFINITY), nan);
-        value = kir_select(m, beyond, nan, value);
+        beyond = kir_binary(m, KIR_le, int_of(m, type->largest_bits + 1), size);
+        value = kir_select(m, beyond, kir_binary(m, KIR_or, widened, int_of(m, exponent)), value);
     }
-    sign = kir_binary(m, KIR_ne, kir_binary(m, KIR_and, bits, int_of(m, sign)), int_of(m, 0));
-    return kir_select(m, sign, kir_unary(m, KIR_neg, value), value);
+    bits = kir_binary(m, KIR_and, bits, int_of(m, sign));
+    bits = kir_binary(m, KIR_shl, bits, int_of(m, 32 - type->width));
+    return real_of(m, kir_binary(m, KIR_or, value, bits));
 }
 
 uint32_t packed_decode(struct kir_module *m, uint32_t dtype, uint32_t bits, uint32_t at)

@@ -9,7 +9,14 @@
 #include "lower/schedule/row.h"
 #include "lower/schedule/row_slab.h"
 
-enum { QUALITY = 900 };
+enum {
+    QUALITY = 900,
+    /* Elements of rows side by side that a group goes over several times: the most, and what is
+     * wanted where groups can have fewer lanes. */
+    STRIP_MOST = 1 << 18,
+    STRIP_WANTED = 1 << 15,
+    STRIPS_LEAST = 1 << 22 /* elements of all rows: fewer stay in caches anyway */
+};
 
 /* ---- accepting ---- */
 
@@ -296,6 +303,17 @@ static int64_t choose_chunk(const struct row_schedule *row, int64_t blocks)
     return chunk;
 }
 
+/* Whether rows in lockstep, of as few lanes as a group has, stay in caches from pass to pass, and
+ * there are enough of them. */
+static bool stays_in_strips(const struct row_schedule *row)
+{
+    const struct kir_tuning tuning = sched_tuning(row->e.s);
+
+    return row->in_lockstep && row_passes(row) > 1 && row->outer.count >= tuning.row_lane_enough &&
+           row->n_row * tuning.many_rows <= STRIP_MOST &&
+           row->outer.count * row->n_row >= STRIPS_LEAST;
+}
+
 /* Decides by sizes and by facts of the target that do not depend on the number of units, so that
  * results do not either.  Where rows stay in caches after the first pass, a group handles whole
  * rows, if there are enough of them. */
@@ -311,7 +329,7 @@ static int64_t choose_splits(struct row_schedule *row)
         blocks = (blocks + target->lanes - 1) / target->lanes;
     row->chunk_size = choose_chunk(row, blocks);
     splits = (row->n_row + row->chunk_size - 1) / row->chunk_size;
-    if (splits < 2 || !target->i64 || row->n_levels + passes > SCHED_PHASES)
+    if (splits < 2 || !target->i64 || row->n_levels + passes > SCHED_PHASES || stays_in_strips(row))
         return 1;
     return row->outer.count < enough ||
                    (target->rereads_are_cached && (passes == 1 || row->in_lockstep))
@@ -330,7 +348,11 @@ static uint32_t lane_rows(const struct row_schedule *row)
 
     while (lanes > target->lanes && row->outer.count % lanes)
         lanes /= 2;
-    return row->outer.count % lanes ? most : lanes;
+    lanes = row->outer.count % lanes ? most : lanes;
+    while (stays_in_strips(row) && lanes > sched_tuning(row->e.s).many_rows &&
+           lanes * row->n_row > STRIP_WANTED)
+        lanes /= 2;
+    return lanes;
 }
 
 void row_partition(struct row_schedule *row, uint32_t lanes)

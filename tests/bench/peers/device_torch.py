@@ -7,6 +7,7 @@ products.
 Fair: the same ops and types (no TF32), sizes and bytes counted, tensors made before the clock starts, inference mode, many
 in a queue and one wait, the median over rounds, compiled code warmed up.
 """
+import io
 import json
 import math
 import statistics
@@ -104,6 +105,9 @@ PRODUCTS = {
     "matmul-1024": cube(1024),
     "matmul-2048": cube(2048),
     "matmul-bf16": (*cube(1024), torch.bfloat16),
+    "matmul-bf16-8192": (*cube(8192), torch.bfloat16),
+    "matmul-bias-gelu-bf16": (2.0 * 8192 * 768 * 3072, [(8192, 768), (768, 3072), (3072,)],
+                              lambda a, b, c: torch.nn.functional.gelu(a @ b + c), torch.bfloat16),
     "matmul-tall": (2.0 * 4096 * 256**2, [(4096, 256), (256, 256)], torch.matmul),
     "attention": attention((1, 12, 512, 64), False),
     "attention-causal": attention((1, 12, 512, 64), True),
@@ -132,6 +136,60 @@ PRODUCTS = {
                   lambda x, w, b: torch.nn.functional.conv2d(x, w, b, padding=1, groups=128)),
     "mlp": (256.0 * 512 * (784 + 10), [(128, 784), (784, 512), (512,), (512, 10), (10,)], mlp),
 }
+
+
+class Block(torch.nn.Module):
+    def __init__(self, channels, inside, stride):
+        super().__init__()
+        self.a = torch.nn.Conv2d(channels, inside, 1)
+        self.b = torch.nn.Conv2d(inside, inside, 3, stride, 1)
+        self.c = torch.nn.Conv2d(inside, 4 * inside, 1)
+        self.kept = torch.nn.Conv2d(channels, 4 * inside, 1, stride) if channels != 4 * inside else torch.nn.Identity()
+
+    def forward(self, x):
+        y = torch.relu(self.b(torch.relu(self.a(x))))
+        return torch.relu(self.c(y) + self.kept(x))
+
+
+def resnet():
+    """ResNet-50 as in `frit bench`: norms are folded into weights."""
+    layers = [torch.nn.Conv2d(3, 64, 7, 2, 3), torch.nn.ReLU(), torch.nn.MaxPool2d(3, 2, 1)]
+    channels = 64
+    for stage, blocks in enumerate((3, 4, 6, 3)):
+        for block in range(blocks):
+            layers.append(Block(channels, 64 << stage, 2 if stage and not block else 1))
+            channels = 256 << stage
+    return torch.nn.Sequential(*layers, torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten(), torch.nn.Linear(channels, 1000))
+
+
+RESNET_OPERATIONS = 8.178368512e9  # of an image of 224 x 224
+
+
+def onnx_resnet(model, x, rounds):
+    """Seconds of ONNX Runtime, of the same network and threads; None where it is not installed."""
+    try:
+        import onnx  # noqa: F401
+        import onnxruntime
+    except ImportError:
+        return None
+    file = io.BytesIO()
+    torch.onnx.export(model, (x,), file, dynamo=False)
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = torch.get_num_threads()
+    session = onnxruntime.InferenceSession(file.getvalue(), options, providers=["CPUExecutionProvider"])
+    feed = {session.get_inputs()[0].name: x.numpy()}
+    return seconds("cpu", lambda: session.run(None, feed), rounds)
+
+
+def report_resnet(device, rounds):
+    model, x = resnet().eval().to(device), torch.rand(1, 3, 224, 224, device=device)
+    with torch.inference_mode():
+        if device == "cpu":
+            onnx = onnx_resnet(model, x, rounds)
+            if onnx:
+                row = {"row": "resnet50", "onnxruntime": round(RESNET_OPERATIONS / onnx * 1e-9, 3)}
+                print(json.dumps(row), flush=True)
+        report(device, "resnet50", RESNET_OPERATIONS, lambda run: lambda: run(x), model, rounds)
 
 
 class Data:
@@ -181,12 +239,14 @@ def main():
     device, rows, columns = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
     rounds = int(sys.argv[4]) if len(sys.argv) > 4 else 9
     huge = {"attention-bf16", "transformer-bf16"} if device == "cpu" else set()
-    wanted = sys.argv[5:] or [name for name in (*ROWS, *TRANSFORMERS, *PRODUCTS) if name not in huge]
+    wanted = sys.argv[5:] or [name for name in (*ROWS, "resnet50", *TRANSFORMERS, *PRODUCTS) if name not in huge]
     torch.backends.cuda.matmul.allow_tf32 = False
     torch.backends.cudnn.allow_tf32 = False
     data = Data(device, rows, columns)
     for name in wanted:
-        if name in ROWS:
+        if name == "resnet50":
+            report_resnet(device, rounds)
+        elif name in ROWS:
             matrices, run = ROWS[name]
             report(device, name, matrices * rows * columns * 4, lambda run, data=data: lambda: run(data), run, rounds)
         elif name in TRANSFORMERS:

@@ -132,7 +132,7 @@ static void random_row(struct block_case *c, uint32_t *state)
 
 static void random_product(struct block_case *c, uint32_t *state)
 {
-    const int64_t m = PICK(state, 5, 64, 70), n = PICK(state, 40, 64, 130),
+    const int64_t m = PICK(state, 5, 64, 128), n = PICK(state, 40, 64, 130),
                   k = PICK(state, 64, 130);
 
     c->fuser = "contract";
@@ -368,9 +368,10 @@ static void test_results(void **state)
 static void test_identities(void **state)
 {
     static const char *const expected[] = {
-        "map:line=short",        "map:tiles=none",     "map:lanes=half",  "row:lanes=half",
-        "row:lanes=quarter",     "row:columns=few",    "row:chunk=whole", "contract:line=short",
-        "contract:packing=none", "contract:tile=small"};
+        "map:line=short",      "map:tiles=none",      "map:lanes=half",
+        "row:lanes=half",      "row:lanes=quarter",   "row:columns=few",
+        "row:chunk=whole",     "contract:line=short", "contract:packing=none",
+        "contract:tile=small", "contract:tile=tiny",  "contract:depth=twice"};
     const uint32_t n = sizeof(expected) / sizeof(expected[0]);
 
     (void)state;

@@ -9,8 +9,9 @@
 
 enum { M, N, K, SIZES };
 
-/* Targets: without copies, with them, and with wide fragments that are loaded in chunks. */
-enum way { PLAIN, COPIES, WIDE, WAYS };
+/* Targets: without copies, and with little memory too, with copies, and with wide fragments that
+ * are loaded in blocks. */
+enum way { PLAIN, SMALL, COPIES, WIDE, WAYS };
 
 static void add_shape(struct kir_target *target, uint32_t m, uint32_t n, uint32_t dtype)
 {
@@ -29,9 +30,10 @@ static void set_target(struct rig *rig, enum way way)
     struct kir_target *target = &rig->target;
 
     target->max_lanes = 2048;
-    target->group_bytes = 1 << 18;
+    target->group_bytes = way == SMALL ? 36 << 10 : 1 << 18;
     target->units = 16;
-    target->copies = target->reuses_tiles = way != PLAIN;
+    target->copies = way >= COPIES;
+    target->reuses_tiles = way != PLAIN;
     target->stages_tiles = true;
     for (uint32_t dtype = FRIT_F16; dtype <= FRIT_BF16; dtype += FRIT_BF16 - FRIT_F16) {
         add_shape(target, way == WIDE ? 64 : 16, way == WIDE ? 64 : 16, dtype);
@@ -97,6 +99,7 @@ static void check(uint32_t dtype, const int64_t *n, int64_t batches, uint32_t tu
 
     rig_init(&rig);
     set_target(&rig, way);
+    rig.index_width = turned == 2 ? 64 : 32;
     a = operand(&rig, dtype, 3, a_dims, turned & 1);
     b = operand(&rig, dtype, 3, b_dims, turned >> 1);
     y = rig_op(&rig, FRIT_OP_matmul, 2, (struct rig_in[]){rig_value(a), rig_value(b)}, NULL, dtype,
@@ -212,6 +215,49 @@ static void test_widened(void **state)
     rig_fini(&rig);
 }
 
+/* A conv: x [2, 20, 7, 9] with zeros around it, weights [24, 20, 3, 3]. */
+static void check_conv(enum way way)
+{
+    enum { IMAGES = 2, IN = 20, OUT = 24, HIGH = 7, LONG = 9, WINDOW = 3 };
+    static const int64_t x_dims[] = {IMAGES, IN, HIGH, LONG}, w_dims[] = {OUT, IN, WINDOW, WINDOW},
+                         dims[] = {IMAGES, OUT, HIGH, LONG};
+    const frit_attrs_conv attrs = {.struct_size = sizeof(attrs), .padding = {1, 1}};
+    uint32_t x, w, y;
+    struct rig rig;
+
+    rig_init(&rig);
+    set_target(&rig, way);
+    x = operand(&rig, FRIT_BF16, 4, x_dims, false);
+    w = operand(&rig, FRIT_BF16, 4, w_dims, false);
+    y = rig_op(&rig, FRIT_OP_conv, 3,
+               (struct rig_in[]){rig_value(x), rig_value(w), rig_value(RIG_ABSENT)}, &attrs,
+               FRIT_BF16, 4, dims);
+    rig_run(&rig, &sched_contract);
+    assert_fragments(&rig);
+    for (int64_t i = 0; i < rig_count(&rig, y); i++) {
+        int64_t image = i / (OUT * HIGH * LONG), out = i / (HIGH * LONG) % OUT;
+        double want = 0;
+
+        for (int64_t k = 0; k < IN * WINDOW * WINDOW; k++) {
+            int64_t in = k / (WINDOW * WINDOW), row = i / LONG % HIGH + k / WINDOW % WINDOW - 1;
+            int64_t column = i % LONG + k % WINDOW - 1;
+
+            if (row >= 0 && row < HIGH && column >= 0 && column < LONG)
+                want += rig_get_real(&rig, x, ((image * IN + in) * HIGH + row) * LONG + column) *
+                        rig_get_real(&rig, w, out * IN * WINDOW * WINDOW + k);
+        }
+        same("conv", FRIT_BF16, i, rig_get_real(&rig, y, i), want);
+    }
+    rig_fini(&rig);
+}
+
+static void test_conv(void **state)
+{
+    (void)state;
+    for (uint32_t way = 0; way < WAYS; way++)
+        check_conv(way);
+}
+
 /* NaN and infinities go where the products of rows and columns that have them go. */
 static void test_special(void **state)
 {
@@ -247,7 +293,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sizes),   cmocka_unit_test(test_tiles),
         cmocka_unit_test(test_around),  cmocka_unit_test(test_widened),
-        cmocka_unit_test(test_special),
+        cmocka_unit_test(test_special), cmocka_unit_test(test_conv),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

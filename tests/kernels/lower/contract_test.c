@@ -4,6 +4,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "ir/half.h"
+
 #include "kernels/lower/fail_allocations.h"
 #include "unit.h"
 
@@ -102,14 +104,14 @@ static uint32_t operand(struct rig *rig, uint32_t dtype, uint32_t rank, const in
 struct target {
     uint32_t lanes, lanes_per_row, units;
     bool fma, stages, interleaved;
-    uint32_t near_lanes;
+    uint32_t near_lanes, max_lanes; /* 0: 256 */
 };
 
 static const struct target targets[] = {
-    {64, 64, 4, true, false, true, 0},      {256, 32, 1, false, false, true, 0},
-    {16, 16, 64, true, false, true, 0},     {256, 64, 1, true, true, false, 32},
-    {256, 64, 64, false, true, false, 128}, {64, 64, 4, true, false, false, 16},
-    {32, 32, 8, false, false, false, 0}};
+    {64, 64, 4, true, false, true, 0, 0},      {256, 32, 1, false, false, true, 0, 0},
+    {16, 16, 64, true, false, true, 0, 0},     {256, 64, 1, true, true, false, 32, 0},
+    {256, 64, 64, false, true, false, 128, 0}, {64, 64, 4, true, false, false, 16, 0},
+    {32, 32, 8, false, false, false, 0, 0}};
 
 static void set_target(struct rig *rig, const struct target *target)
 {
@@ -120,6 +122,8 @@ static void set_target(struct rig *rig, const struct target *target)
     rig->target.stages_tiles = target->stages;
     rig->target.lanes_interleaved = target->interleaved;
     rig->target.near_lanes = target->near_lanes;
+    if (target->max_lanes)
+        rig->target.max_lanes = target->max_lanes;
 }
 
 static void check(uint32_t dtype, const struct operands *o, const struct target *target)
@@ -242,12 +246,46 @@ static void test_streamed(void **state)
 {
     const struct operands cases[] = {
         {2, 2, 2, {1, 520}, {520, 1030}, {1, 1030}, 0},
-        {2, 2, 2, {1030, 520}, {520, 2}, {1030, 2}, 1},
+        {2, 2, 2, {1030, 520}, {520, 1}, {1030, 1}, 1},
     };
 
     (void)state;
     for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
         check_phases(&cases[i], i ? 64 : 32, 2);
+}
+
+/* Tiles of the group on lanes of a GPU: sides and k that tiles divide, that 16 bytes divide, and
+ * odd ones; sums in blocks; each register tile. */
+static void test_tiles(void **state)
+{
+    static const struct {
+        uint32_t dtype, units, max_lanes;
+        struct operands o;
+    } cases[] = {
+        {FRIT_F32, 4, 2048, {2, 2, 2, {128, 264}, {264, 128}, {128, 128}, 0}},
+        {FRIT_F32, 4, 2048, {2, 2, 2, {132, 20}, {20, 140}, {132, 140}, 0}},
+        {FRIT_F32, 512, 2048, {2, 2, 2, {67, 301}, {301, 35}, {67, 35}, 0}},
+        {FRIT_F32, 512, 2048, {3, 3, 3, {2, 40, 900}, {2, 900, 36}, {2, 40, 36}, 0}},
+        {FRIT_F32, 64, 256, {3, 3, 3, {2, 40, 16}, {2, 16, 64}, {2, 40, 64}, 0}},
+        {FRIT_F64, 4, 2048, {2, 2, 2, {70, 17}, {17, 130}, {70, 130}, 0}},
+        {FRIT_BF16, 4, 2048, {2, 2, 2, {128, 24}, {24, 136}, {128, 136}, 0}},
+        {FRIT_I8, 64, 1024, {3, 2, 3, {2, 33, 40}, {40, 40}, {2, 33, 40}, 0}},
+    };
+
+    (void)state;
+    for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        for (uint32_t turned = 0; turned < 4; turned++) {
+            struct operands o = cases[i].o;
+            struct target target = {.lanes = cases[i].max_lanes / 2,
+                                    .lanes_per_row = 256,
+                                    .units = cases[i].units,
+                                    .fma = i % 2,
+                                    .stages = true,
+                                    .max_lanes = cases[i].max_lanes};
+
+            o.turned = turned;
+            check(cases[i].dtype, &o, &target);
+        }
 }
 
 /* Without rows, columns, products. */
@@ -730,6 +768,73 @@ static void test_no_memory(void **state)
     }
 }
 
+/* ---- pairs of BF16 ---- */
+
+static bool has_dot2(const struct kir_module *m)
+{
+    for (uint32_t p = 0; p < m->n_phases; p++)
+        for (uint32_t i = 0; i < m->phases[p].n; i++)
+            if (m->phases[p].inst[i].op == KIR_dot2)
+                return true;
+    return false;
+}
+
+/* y = a b, or with `again` a + a b; `takes`: whether it is done in pairs. */
+static void check_pairs(const struct operands *o, bool again, bool takes)
+{
+    uint32_t a, b, product, y;
+    struct rig rig;
+
+    rig_init(&rig);
+    set_target(&rig, &targets[0]);
+    rig.target.dot2 = true;
+    a = operand(&rig, FRIT_BF16, o->rank_a, o->a, o->turned & 1);
+    b = operand(&rig, FRIT_BF16, o->rank_b, o->b, o->turned >> 1);
+    product = y = rig_op(&rig, FRIT_OP_matmul, 2, (struct rig_in[]){rig_value(a), rig_value(b)},
+                         NULL, FRIT_BF16, o->rank, o->y);
+    if (again)
+        y = rig_op(&rig, FRIT_OP_add, 2, (struct rig_in[]){rig_value(a), rig_value(product)}, NULL,
+                   FRIT_BF16, o->rank, o->y);
+    rig_run(&rig, &sched_contract);
+    assert_int_equal(has_dot2(&rig.module), takes);
+    for (int64_t i = 0; i < rig_count(&rig, y); i++) {
+        double size, want = product_at(&rig, a, b, &rig.values[y], i, &size);
+
+        if (again)
+            want =
+                (double)half_real_of((uint32_t)half_store((float)want, 7) << 16) + get(&rig, a, i);
+        same("pairs", FRIT_BF16, i, get(&rig, y, i), want, size);
+    }
+    rig_fini(&rig);
+}
+
+static void test_pairs(void **state)
+{
+    /* The last: whether b is turned, and whether it is done in pairs. */
+    static const int64_t sizes[][5] = {
+        {64, 34, 70, 2, true},  {65, 64, 64, 2, true}, {66, 520, 70, 0, true},
+        {70, 33, 70, 2, false}, {64, 34, 1, 2, false}, {9, 64, 70, 0, false},
+        {70, 64, 70, 3, false},
+    };
+
+    (void)state;
+    for (uint32_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        const int64_t *s = sizes[i];
+        struct operands o = {.rank_a = 2,
+                             .rank_b = 2,
+                             .rank = 2,
+                             .a = {s[0], s[1]},
+                             .b = {s[1], s[2]},
+                             .y = {s[0], s[2]},
+                             .turned = (uint32_t)s[3]};
+
+        check_pairs(&o, false, s[4]);
+    }
+    check_pairs(&(struct operands){3, 3, 3, {2, 70, 36}, {2, 36, 70}, {2, 70, 70}, 2}, false, true);
+    check_pairs(&(struct operands){3, 2, 3, {2, 40, 36}, {36, 70}, {2, 40, 70}, 2}, false, true);
+    check_pairs(&(struct operands){2, 2, 2, {70, 70}, {70, 70}, {70, 70}, 2}, true, false);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -741,6 +846,7 @@ int main(void)
         cmocka_unit_test(test_around_conv),   cmocka_unit_test(test_linear),
         cmocka_unit_test(test_packed),        cmocka_unit_test(test_streamed),
         cmocka_unit_test(test_many_ways),     cmocka_unit_test(test_conv_turned),
+        cmocka_unit_test(test_pairs),         cmocka_unit_test(test_tiles),
         cmocka_unit_test(test_wide),          cmocka_unit_test(test_no_memory),
     };
 

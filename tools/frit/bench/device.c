@@ -16,6 +16,7 @@
 #include "bench/plain.h"
 #include "bench/plot.h"
 #include "bench/products.h"
+#include "bench/resnet.h"
 #include "invocation.h"
 
 enum {
@@ -222,7 +223,9 @@ static const char *row_at(size_t index)
     if (index < n_bench_works)
         return bench_works[index].name;
     index -= n_bench_works;
-    return index < n_models ? bench_model_at(index) : bench_product_at(index - n_models);
+    if (index == 0)
+        return bench_resnet_name;
+    return --index < n_models ? bench_model_at(index) : bench_product_at(index - n_models);
 }
 
 int bench_device(const struct bench *bench, const char *name)
@@ -240,6 +243,8 @@ int bench_device(const struct bench *bench, const char *name)
     for (uint32_t i = 0; i < n_bench_works && status == CLI_FINE; i++)
         status = bench_wants(bench, bench_works[i].name) ? run_row(&stage, &bench_works[i], &plot)
                                                          : CLI_FINE;
+    if (status == CLI_FINE && bench_wants(bench, bench_resnet_name))
+        status = bench_resnet(bench, stage.device, &stage.desc);
     if (status == CLI_FINE)
         status = bench_models(bench, stage.device, &stage.desc);
     if (status == CLI_FINE)

@@ -4,19 +4,24 @@
  * Debian 12 does not, and no software device has them. */
 #include "unit.h"
 
+#include <string.h>
+
 #include "base/fail.h"
 #include "ir/half.h"
+#include "ir/text.h"
 #include "ir/verify.h"
 #include "kernels/emit/spirv/rig.h"
 
 enum { TEAMS = 2, STEPS = 2, OP_LOAD = 4457, OP_STORE = 4458, OP_MULTIPLY = 4459 };
 
-/* out = (left right + 1) of two teams with rows of their own, in STEPS steps of k; each lane then
+/* out = left right + 1 of two teams with rows of their own, in STEPS steps of k; each lane then
  * has some of it as floats of 16 bits. */
+enum { FROM_ARGUMENTS, FROM_STORES, FROM_COPIES, SOURCES };
+
 struct form {
     struct kir_fragment_shape shape;
     uint32_t per_thread;
-    bool from_tiles;      /* else from the arguments */
+    uint32_t source;
     uint32_t left, right; /* by columns */
     uint32_t sums;        /* likewise as they are stored to a tile */
 };
@@ -48,6 +53,20 @@ static void instruction(const struct build *b, enum kir_op op, uint64_t imm, uin
     kir_emit_imm(b->m, op, imm, x, y, KIR_NONE);
 }
 
+/* Where a fragment is in memory. */
+static struct kir_fragment_place place_of(const struct build *b, enum kir_use use)
+{
+    const struct form *f = b->form;
+
+    if (use == KIR_SUM)
+        return (struct kir_fragment_place){
+            .fragment = 0, .is_tile = true, .place = 2, .by_columns = f->sums};
+    return (struct kir_fragment_place){.fragment = use == KIR_LEFT ? 1 : 2,
+                                       .is_tile = f->source != FROM_ARGUMENTS,
+                                       .place = use == KIR_RIGHT,
+                                       .by_columns = use == KIR_LEFT ? f->left : f->right};
+}
+
 static void place(const struct build *b, enum kir_op op, struct kir_fragment_place at,
                   uint32_t offset, uint32_t stride)
 {
@@ -60,6 +79,11 @@ static void stage(const struct build *b, uint32_t arg, uint32_t tile, uint32_t c
     for (uint32_t i = 0; i < count; i += b->lanes) {
         uint32_t at = plus(b, b->lane, number(b, i)), value;
 
+        if (b->form->source == FROM_COPIES) {
+            kir_emit_imm(b->m, KIR_tcopy, kir_copy_imm(&(struct kir_copy){tile, arg}), at, at,
+                         kir_binary(b->m, KIR_lt, at, number(b, count)));
+            continue;
+        }
         value = kir_emit_as(b->m, KIR_load, KIR_F32, arg, at, KIR_NONE, KIR_NONE);
         instruction(b, KIR_tstore, tile, at, value);
     }
@@ -77,10 +101,8 @@ static void multiply(const struct build *b)
     left = f->left ? plus(b, times(b, step, left_stride), row)
                    : plus(b, times(b, row, left_stride), step);
     right = f->right ? step : times(b, step, right_stride);
-    place(b, KIR_mload, (struct kir_fragment_place){1, f->from_tiles, 0, f->left}, left,
-          left_stride);
-    place(b, KIR_mload, (struct kir_fragment_place){2, f->from_tiles, 1, f->right}, right,
-          right_stride);
+    place(b, KIR_mload, place_of(b, KIR_LEFT), left, left_stride);
+    place(b, KIR_mload, place_of(b, KIR_RIGHT), right, right_stride);
     instruction(b, KIR_mma, kir_product(0, 1, 2), KIR_NONE, KIR_NONE);
     kir_next(b->m, NULL, 0);
 }
@@ -90,8 +112,8 @@ static void store(const struct build *b)
     const struct kir_fragment_shape *s = &b->form->shape;
     uint32_t stride = b->form->sums ? b->rows : b->columns, row = times(b, b->team, s->m), at;
 
-    place(b, KIR_mstore, (struct kir_fragment_place){0, true, 2, b->form->sums},
-          b->form->sums ? row : times(b, row, stride), stride);
+    kir_emit(b->m, KIR_barrier, KIR_NONE, KIR_NONE, KIR_NONE);
+    place(b, KIR_mstore, place_of(b, KIR_SUM), b->form->sums ? row : times(b, row, stride), stride);
     kir_emit(b->m, KIR_barrier, KIR_NONE, KIR_NONE, KIR_NONE);
     for (uint32_t i = 0; i < b->rows * b->columns; i += b->lanes) {
         at = plus(b, b->lane, number(b, i));
@@ -127,9 +149,10 @@ static void build_form(struct kir_module *m, const struct form *form)
     b.team = kir_binary(m, KIR_shr, b.lane, number(&b, __builtin_ctz(m->phases[0].team)));
     one = kir_const_f(m, KIR_F32, 1);
     instruction(&b, KIR_mfill, 0, kir_const_f(m, KIR_F32, 0), KIR_NONE);
-    if (form->from_tiles) {
+    if (form->source != FROM_ARGUMENTS) {
         stage(&b, 0, 0, b.rows * b.depth);
         stage(&b, 1, 1, b.depth * b.columns);
+        instruction(&b, KIR_twait, 0, KIR_NONE, KIR_NONE);
         kir_emit(m, KIR_barrier, KIR_NONE, KIR_NONE, KIR_NONE);
     }
     multiply(&b);
@@ -140,6 +163,11 @@ static void build_form(struct kir_module *m, const struct form *form)
 
 /* ---- the words ---- */
 
+static struct kir_fragment_shape shape_16(uint32_t n, uint32_t dtype)
+{
+    return (struct kir_fragment_shape){.m = 16, .n = n, .k = 16, .dtype = dtype, .sum = FRIT_F32};
+}
+
 static struct spirv_target matrix_target(void)
 {
     struct spirv_target target = spirv_rich;
@@ -148,21 +176,30 @@ static struct spirv_target matrix_target(void)
     return target;
 }
 
+/* The form of a number; every combination comes within 96. */
+static struct form form_of(struct kir_fragment_shape shape, uint32_t i)
+{
+    return (struct form){.shape = shape,
+                         .per_thread = i & 1 ? 8 : 2,
+                         .left = i >> 1 & 1,
+                         .right = i >> 2 & 1,
+                         .sums = i >> 3 & 1,
+                         .source = i >> 4};
+}
+
 static void matrices_are_loaded_multiplied_and_stored(void **state)
 {
-    const struct spirv_target target = matrix_target();
+    struct spirv_target target = matrix_target();
 
     (void)state;
-    for (uint32_t i = 0; i < 64; i++) {
-        const struct form form = {{16, 8, 16, i & 1 ? FRIT_F16 : FRIT_BF16, FRIT_F32},
-                                  1u << (i >> 1 & 3),
-                                  i >> 3 & 1,
-                                  i >> 4 & 1,
-                                  i >> 5 & 1,
-                                  i >> 2 & 1};
+    for (uint32_t i = 0; i < SOURCES * 16; i++) {
+        const uint32_t dtype = i & 2 ? FRIT_F16 : FRIT_BF16;
+        struct form form = form_of(shape_16(8, dtype), i);
         struct kir_module m;
         struct spirv_code code;
 
+        form.per_thread = 1u << (i & 3);
+        target.shares_tiles = i & 4;
         build_form(&m, &form);
         spirv_rig_emit(&m, 0, &target, true, &code);
         assert_int_equal(code.per_thread, form.per_thread);
@@ -176,10 +213,32 @@ static void matrices_are_loaded_multiplied_and_stored(void **state)
     }
 }
 
+/* The sums lie where the factors were. */
+static void tiles_share_memory(void **state)
+{
+    const struct form form = {
+        .shape = shape_16(16, FRIT_BF16), .per_thread = 8, .source = FROM_STORES};
+    struct spirv_target target = matrix_target();
+    struct kir_module m;
+    struct spirv_code apart, shared;
+
+    (void)state;
+    build_form(&m, &form);
+    spirv_rig_emit(&m, 0, &target, true, &apart);
+    target.shares_tiles = true;
+    spirv_rig_emit(&m, 0, &target, true, &shared);
+    assert_int_equal(apart.shared_bytes, 2 * (32 * 32 + 32 * 16) + 4 * 32 * 16);
+    assert_int_equal(shared.shared_bytes, 2 * (32 * 32 + 32 * 16));
+    spirv_fini(&apart);
+    spirv_fini(&shared);
+    kir_fini(&m);
+}
+
 /* Elements of 16 bits go from an argument to a tile in words, unconverted. */
 static void pairs_are_copied_as_words(void **state)
 {
-    const struct form form = {{16, 16, 16, FRIT_BF16, FRIT_F32}, 8, true, 0, 0, 0};
+    const struct form form = {
+        .shape = shape_16(16, FRIT_BF16), .per_thread = 8, .source = FROM_STORES};
     const struct spirv_target target = matrix_target();
     struct kir_module m;
     struct spirv_code code;
@@ -204,7 +263,8 @@ static void refused(const struct kir_module *m, const struct spirv_target *targe
 
 static void what_the_device_lacks_is_refused(void **state)
 {
-    const struct form form = {{16, 16, 16, FRIT_BF16, FRIT_F32}, 1, false, 0, 0, 0};
+    const struct form form = {
+        .shape = shape_16(16, FRIT_BF16), .per_thread = 1, .source = FROM_ARGUMENTS};
     const struct spirv_target all = matrix_target();
     struct spirv_target target = all;
     struct kir_module m;
@@ -274,7 +334,7 @@ static void run_form(struct form *form)
     spirv_rig_check(rig, &(struct spirv_rig_run){.module = &m,
                                                  .args = args,
                                                  .grid = (const uint32_t[][3]){{1, 1, 1}},
-                                                 .aligned_only = !form->from_tiles});
+                                                 .aligned_only = form->source == FROM_ARGUMENTS});
     kir_fini(&m);
 }
 
@@ -291,9 +351,61 @@ static void products_are_those_of_eval(void **state)
         vulkan_close(rig);
         skip();
     }
-    for (uint32_t i = 0; i < n * 32; i++)
-        run_form(&(struct form){shapes[i / 32], i & 1 ? 8 : 2, i >> 1 & 1, i >> 2 & 1, i >> 3 & 1,
-                                i >> 4 & 1});
+    for (uint32_t i = 0; i < n * SOURCES * 16; i++) {
+        struct form form = form_of(shapes[i % n], i / n);
+
+        run_form(&form);
+    }
+    vulkan_close(rig);
+}
+
+/* Copies with and without conditions, in neighbours and apart, that a loop goes on beside. */
+static const char copies[] = "kernel copies\nparams 2\narg a0 @ read\narg a1 @ write\n"
+                             "phase 64\ntile t0 group @ 128\n"
+                             "%0 i32 = lane\n%1 i32 = const 64\n%2 i32 = param 0\n"
+                             "%3 i32 = add %0 %1\n%4 b = lt %3 %2\n%5 b = const 1\n"
+                             "tcopy t0 a0 %0 %3 %4\n"
+                             "%7 i32 = const 63\n%8 i32 = sub %7 %0\n%9 i32 = add %8 %1\n"
+                             "tcopy t0 a0 %9 %0 %5\n"
+                             "tbatch\ntwait 0\nbarrier\n"
+                             "%14 # = tload t0 %0\nstore a1 %0 %14\n"
+                             "%16 # = tload t0 %3\nstore a1 %3 %16\n";
+
+static void run_copies(const char *dtype, const char *type, uint32_t bytes)
+{
+    char text[sizeof(copies) + 64], *to = text;
+    uint8_t in[1024], out[1024] = {0};
+    const struct spirv_rig_arg args[] = {{in, 128 * bytes}, {out, 128 * bytes}};
+    const uint64_t words[] = {100, 0};
+    struct kir_module m;
+    frit_err err = ERR_INIT;
+
+    for (const char *from = copies; *from; from++)
+        to = *from == '@'   ? stpcpy(to, dtype)
+             : *from == '#' ? stpcpy(to, type)
+                            : stpncpy(to, from, 1);
+    *to = 0;
+    for (uint32_t i = 0; i < sizeof(in); i++)
+        in[i] = (uint8_t)(i * 7 % 101);
+    if (kir_parse(text, strlen(text), &m, &err))
+        fail_msg("%s", err.text);
+    spirv_rig_check(rig, &(struct spirv_rig_run){.module = &m,
+                                                 .words = words,
+                                                 .args = args,
+                                                 .grid = (const uint32_t[][3]){{1, 1, 1}}});
+    kir_fini(&m);
+}
+
+static void copies_are_those_of_eval(void **state)
+{
+    (void)state;
+    rig = vulkan_open();
+    assert_non_null(rig);
+    run_copies("f32", "f32", 4);
+    run_copies("i32", "i32", 4);
+    run_copies("i64", "i64", 8);
+    if (vulkan_target(rig)->float64)
+        run_copies("f64", "f64", 8);
     vulkan_close(rig);
 }
 
@@ -301,10 +413,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(matrices_are_loaded_multiplied_and_stored),
+        cmocka_unit_test(tiles_share_memory),
         cmocka_unit_test(pairs_are_copied_as_words),
         cmocka_unit_test(what_the_device_lacks_is_refused),
         cmocka_unit_test(coordinates_are_refused),
         cmocka_unit_test(products_are_those_of_eval),
+        cmocka_unit_test(copies_are_those_of_eval),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -289,13 +289,81 @@ static void test_atomics(void **state)
     }
 }
 
+static uint32_t tile_load(struct build *b, uint32_t tile, uint32_t at)
+{
+    return kir_emit_as(&b->m, KIR_tload, KIR_F32, tile, at, KIR_NONE, KIR_NONE);
+}
+
+static void tile_store(struct build *b, uint32_t tile, uint32_t at, uint32_t value)
+{
+    kir_emit_imm(&b->m, KIR_tstore, tile, at, value, KIR_NONE);
+}
+
+/* A tile of the group most accesses to which are of neighbouring lanes, or of neighbouring
+ * instructions that all lanes of a thread share; others are of single elements. */
+static void test_tile_vectors(void **state)
+{
+    static const uint32_t lanes[] = {8, 128, 512};
+
+    (void)state;
+    for (uint32_t s = 0; s < SIZE(lanes); s++) {
+        uint32_t n = lanes[s], tile, value, sum, row, at[8], loaded[8];
+        struct build b;
+
+        begin(&b, "vectors", n, FRIT_F32, FRIT_F32, s == 1);
+        tile = kir_tile(&b.m, KIR_GROUP, KIR_F32, 2 * n);
+        value = load(&b);
+        tile_store(&b, tile, b.lane, value);
+        tile_store(&b, tile, op2(&b, KIR_add, op2(&b, KIR_xor, b.lane, i32(&b, 5)), i32(&b, n)),
+                   value);
+        kir_emit_imm(&b.m, KIR_tstore_if, tile, op2(&b, KIR_add, b.lane, i32(&b, n)), value,
+                     kir_const_b(&b.m, false));
+        kir_emit(&b.m, KIR_barrier, KIR_NONE, KIR_NONE, KIR_NONE);
+        row = op2(&b, KIR_mul, op2(&b, KIR_shr, b.lane, i32(&b, 3)), i32(&b, 8));
+        for (uint32_t i = 0; i < 8; i++)
+            at[i] = op2(&b, KIR_add, row, i32(&b, i));
+        for (uint32_t i = 0; i < 8; i++)
+            loaded[i] = tile_load(&b, tile, at[i]);
+        sum = tile_load(&b, tile, op2(&b, KIR_sub, i32(&b, 2 * n - 1), b.lane));
+        for (uint32_t i = 0; i < 8; i++)
+            sum = op2(&b, KIR_add, sum, loaded[i]);
+        store(&b, op2(&b, KIR_sub, sum, tile_load(&b, tile, b.lane)));
+        check(&b);
+    }
+}
+
+/* Tiles of lanes: one that all access alike, and one that they do not. */
+static void test_lane_tiles(void **state)
+{
+    (void)state;
+    for (uint32_t alike = 0; alike < 2; alike++) {
+        uint32_t tile, value, at, sum;
+        struct build b;
+
+        begin(&b, "lanes", 128, FRIT_F32, FRIT_F32, false);
+        tile = kir_tile(&b.m, KIR_LANE, KIR_F32, 4);
+        value = load(&b);
+        at = alike ? i32(&b, 2) : op2(&b, KIR_and, b.lane, i32(&b, 3));
+        for (uint32_t i = 0; i < 4; i++)
+            tile_store(&b, tile, i32(&b, i),
+                       op2(&b, KIR_mul, value, kir_const_f(&b.m, KIR_F32, i + 1)));
+        sum = tile_load(&b, tile, at);
+        tile_store(&b, tile, at, value);
+        for (uint32_t i = 0; i < 4; i++)
+            sum = op2(&b, KIR_add, sum, tile_load(&b, tile, i32(&b, i)));
+        store(&b, sum);
+        check(&b);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_exchange),  cmocka_unit_test(test_shift),
-        cmocka_unit_test(test_shift_odd), cmocka_unit_test(test_first),
-        cmocka_unit_test(test_sums),      cmocka_unit_test(test_tiles),
-        cmocka_unit_test(test_loops),     cmocka_unit_test(test_ifs),
+        cmocka_unit_test(test_tile_vectors), cmocka_unit_test(test_lane_tiles),
+        cmocka_unit_test(test_exchange),     cmocka_unit_test(test_shift),
+        cmocka_unit_test(test_shift_odd),    cmocka_unit_test(test_first),
+        cmocka_unit_test(test_sums),         cmocka_unit_test(test_tiles),
+        cmocka_unit_test(test_loops),        cmocka_unit_test(test_ifs),
         cmocka_unit_test(test_atomics)};
     int result;
 

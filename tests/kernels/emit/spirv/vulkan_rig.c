@@ -14,7 +14,7 @@
 #include "plugins/vulkan/later.h"
 
 enum { HEAP_BYTES = 32 << 20, GUARD = 256, GUARD_BYTE = 0xa5, MAX_DEVICES = 16, MAX_PHASES = 8 };
-enum { MAX_EXTENSIONS = 4, MAX_MATRICES = 64 };
+enum { MAX_EXTENSIONS = 5, MAX_MATRICES = 64 };
 
 struct vulkan_rig {
     void *library;
@@ -196,6 +196,7 @@ struct optional {
     VkPhysicalDeviceSubgroupSizeControlFeatures sizes;
     VkPhysicalDeviceCooperativeMatrixFeaturesKHR matrices;
     VkPhysicalDeviceShaderBfloat16FeaturesKHR bfloats;
+    VkPhysicalDeviceWorkgroupMemoryExplicitLayoutFeaturesKHR layouts;
     uint32_t n;
     const char *extensions[MAX_EXTENSIONS];
 };
@@ -219,10 +220,13 @@ static void add_extensions(const struct vulkan_rig *rig, struct optional *all, v
     all->sizes.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES;
     all->matrices.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR;
     all->bfloats.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_BFLOAT16_FEATURES_KHR;
+    all->layouts.sType =
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_WORKGROUP_MEMORY_EXPLICIT_LAYOUT_FEATURES_KHR;
     add_extension(rig, all, "VK_EXT_subgroup_size_control", &all->sizes, chain);
     add_extension(rig, all, "VK_EXT_shader_atomic_float", &all->atomics, chain);
     add_extension(rig, all, VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME, &all->matrices, chain);
     add_extension(rig, all, VK_KHR_SHADER_BFLOAT16_EXTENSION_NAME, &all->bfloats, chain);
+    add_extension(rig, all, "VK_KHR_workgroup_memory_explicit_layout", &all->layouts, chain);
 }
 
 static void read_shapes(struct vulkan_rig *rig)
@@ -240,8 +244,12 @@ static void read_shapes(struct vulkan_rig *rig)
         if ((is_half || all[i].AType == VK_COMPONENT_TYPE_BFLOAT16_KHR) &&
             all[i].ResultType == VK_COMPONENT_TYPE_FLOAT32_KHR &&
             all[i].scope == VK_SCOPE_SUBGROUP_KHR)
-            rig->shapes[rig->n_shapes++] = (struct kir_fragment_shape){
-                all[i].MSize, all[i].NSize, all[i].KSize, is_half ? FRIT_F16 : FRIT_BF16, FRIT_F32};
+            rig->shapes[rig->n_shapes++] =
+                (struct kir_fragment_shape){.m = all[i].MSize,
+                                            .n = all[i].NSize,
+                                            .k = all[i].KSize,
+                                            .dtype = is_half ? FRIT_F16 : FRIT_BF16,
+                                            .sum = FRIT_F32};
     }
 }
 
@@ -281,6 +289,7 @@ static bool create_device(struct vulkan_rig *rig)
     rig->target.matrices_f16 = rig->target.matrices && v12.shaderFloat16;
     rig->target.matrices_bf16 =
         rig->target.matrices && optional.bfloats.shaderBFloat16CooperativeMatrix;
+    rig->target.shares_tiles = optional.layouts.workgroupMemoryExplicitLayout16BitAccess;
     if (rig->target.matrices)
         read_shapes(rig);
     if (!f.features.shaderInt64 || !v12.bufferDeviceAddress) {

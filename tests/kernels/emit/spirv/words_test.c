@@ -311,7 +311,7 @@ static void random_modules_are_valid(void **state)
     struct random_case c;
 
     (void)state;
-    target.scale = target.halves = false;
+    target.scale = target.halves = target.dot2 = false;
     for (uint64_t i = 0; i < 200; i++) {
         random_case_init(&c, i, &target);
         for (uint32_t phase = 0; phase < c.module.n_phases; phase++) {

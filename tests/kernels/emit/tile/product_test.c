@@ -11,13 +11,22 @@
 
 #include "unit.h"
 
-enum { DOWN, ACROSS, OUT, ARGS, SPAN = 8192, MOST_LANES = 256, TILE_COUNT = 2048 };
+enum {
+    DOWN,
+    ACROSS,
+    OUT,
+    ARGS,
+    SPAN = 8192,
+    MOST_LANES = 256,
+    TILE_COUNT = 2048,
+    LANE_COUNT = 192
+};
 
 struct shape {
     enum kir_type type;
     uint32_t dtypes[ARGS];
     uint32_t lanes, rows, columns, sums, step, run; /* run: of lanes that are neighbours */
-    bool dots, spread, fused, masked, nested, by_const, in_tile;
+    bool dots, pairs, spread, fused, masked, nested, by_const, in_tile, in_lanes;
     int64_t words[6]; /* strides: of rows, of both sides along k; lanes that load; begin, end */
 };
 
@@ -55,10 +64,14 @@ static struct shape shape_of(uint64_t number)
     s.run = 1u << random_below(&seed, 9);
     s.step = 1 + random_below(&seed, 2);
     s.fused = s.type != KIR_I32 && random_below(&seed, 2);
+    s.pairs = s.type == KIR_F32 && random_below(&seed, 3) == 0;
+    if (s.pairs)
+        s.dtypes[DOWN] = s.dtypes[ACROSS] = FRIT_F32;
     s.masked = random_below(&seed, 2);
     s.nested = random_below(&seed, 2);
     s.by_const = random_below(&seed, 2);
     s.in_tile = random_below(&seed, 4) == 0;
+    s.in_lanes = random_below(&seed, 4) == 0; /* `across` */
     s.words[ROW_STRIDE] = random_below(&seed, 40);
     s.words[DOWN_STRIDE] = (int64_t)random_below(&seed, 7) - 3;
     s.words[ACROSS_STRIDE] = (int64_t)random_below(&seed, 25) - 12;
@@ -83,7 +96,7 @@ static uint32_t index_of(struct kir_module *m, int64_t value)
 struct body {
     const struct shape *s;
     struct kir_module *m;
-    uint32_t lane, spread, mask, zero, tile, words[WORDS];
+    uint32_t lane, spread, mask, zero, tile, lane_tile, words[WORDS];
 };
 
 /* k times a stride, from the middle of the memory on. */
@@ -98,6 +111,9 @@ static uint32_t across_of(const struct body *b, uint32_t k, uint32_t column)
 {
     uint32_t at = op(b->m, KIR_add, along_k(b, k, ACROSS_STRIDE), b->lane);
 
+    if (b->s->in_lanes)
+        return kir_emit_as(b->m, KIR_tload, b->s->type, b->lane_tile,
+                           op(b->m, KIR_add, k, index_of(b->m, column)), KIR_NONE, KIR_NONE);
     if (b->s->spread)
         at = op(b->m, KIR_add, b->spread, along_k(b, k, ACROSS_STRIDE));
     if (b->s->columns > 1)
@@ -136,9 +152,10 @@ static void sum(const struct body *b, uint32_t begin, uint32_t end, uint32_t *su
             down = down_of(b, k, i / n);
         x = i % 3 ? down : across[i % n];
         y = i % 3 ? across[i % n] : down;
-        next[i] = b->s->fused ? kir_emit(b->m, KIR_fma, x, y, sums[i])
-                  : i % 2     ? op(b->m, KIR_add, op(b->m, KIR_mul, x, y), sums[i])
-                              : op(b->m, KIR_add, sums[i], op(b->m, KIR_mul, x, y));
+        next[i] = b->s->pairs   ? kir_emit(b->m, KIR_dot2, x, y, sums[i])
+                  : b->s->fused ? kir_emit(b->m, KIR_fma, x, y, sums[i])
+                  : i % 2       ? op(b->m, KIR_add, op(b->m, KIR_mul, x, y), sums[i])
+                                : op(b->m, KIR_add, sums[i], op(b->m, KIR_mul, x, y));
     }
     kir_next(b->m, next, b->s->sums);
 }
@@ -181,6 +198,19 @@ static uint32_t spread_of(const struct body *b)
     return op(b->m, KIR_add, op(b->m, KIR_mul, high, index_of(b->m, 3)), low);
 }
 
+/* Each lane's own, of what rounds and columns read. */
+static void fill_lane_tile(struct body *b)
+{
+    uint32_t i, at, value;
+
+    b->lane_tile = kir_tile(b->m, KIR_LANE, b->s->type, LANE_COUNT);
+    i = kir_for(b->m, index_of(b->m, 0), index_of(b->m, LANE_COUNT), 1);
+    at = op(b->m, KIR_add, i, b->lane);
+    value = kir_emit_as(b->m, KIR_load, b->s->type, ACROSS, at, KIR_NONE, KIR_NONE);
+    kir_emit_imm(b->m, KIR_tstore, b->lane_tile, i, value, KIR_NONE);
+    kir_next(b->m, NULL, 0);
+}
+
 static void build(struct kir_module *m, const struct shape *s)
 {
     struct body b = {s, m, .mask = KIR_NONE};
@@ -196,6 +226,8 @@ static void build(struct kir_module *m, const struct shape *s)
     b.zero = s->type == KIR_I32 ? kir_const_i(m, s->type, 0) : kir_const_f(m, s->type, 0);
     if (s->in_tile)
         fill_tile(&b);
+    if (s->in_lanes)
+        fill_lane_tile(&b);
     b.mask = op(m, KIR_lt, b.lane, b.words[LOADED]);
     b.spread = spread_of(&b);
     for (uint32_t i = 0; i < s->sums; i++)
@@ -215,14 +247,18 @@ static void build(struct kir_module *m, const struct shape *s)
 
 static const double specials[] = {0.0, -0.0, 1e30, -1e30, __builtin_inf(), -__builtin_inf()};
 
-static void fill(void *memory, uint32_t dtype, uint64_t seed)
+static void fill(void *memory, uint32_t dtype, bool pairs, uint64_t seed)
 {
     for (uint32_t i = 0; i < SPAN; i++) {
         double real = (double)random_below(&seed, 4001) / 1000 - 2;
 
         if (random_below(&seed, 1000) < 6)
             real = specials[random_below(&seed, 6)];
-        if (dtype == FRIT_F32)
+        if (pairs) /* of numbers: the bits of others are not said */
+            ((uint32_t *)memory)[i] =
+                (half_store((float)real, 7) | (uint32_t)half_store((float)i / 64, 7) << 16) &
+                0xfeffffff;
+        else if (dtype == FRIT_F32)
             ((float *)memory)[i] = (float)real;
         else if (dtype == FRIT_F64)
             ((double *)memory)[i] = real;
@@ -251,6 +287,8 @@ static bool same(const struct shape *s, const void *a, const void *b, uint32_t i
 
 static bool is_found(const struct shape *s, int level)
 {
+    if (s->pairs)
+        return level == TILE_AVX512 && tile_has_dot2();
     return s->type == KIR_I32 || s->fused == (level >= TILE_AVX2);
 }
 
@@ -304,7 +342,7 @@ static void check_case(uint64_t number)
         args[i] = calloc(1, i == OUT ? bytes : SPAN * sizeof(double));
         assert_non_null(args[i]);
         if (i != OUT)
-            fill(args[i], s.dtypes[i], number + i);
+            fill(args[i], s.dtypes[i], s.pairs, number + i);
         eval_args[i] = (struct eval_arg){i == OUT ? expected : args[i], 0,
                                          i == OUT ? bytes : SPAN * sizeof(double)};
     }
