@@ -206,6 +206,19 @@ static uint64_t bytes_of(const struct attention *a)
     return attention_tile_elements(&a->sizes) * element_bytes(a);
 }
 
+/* Whether a group of few rows can have half of the lanes, and these twice as much each. */
+static bool is_wide(const struct attention_sizes *s)
+{
+    return s->down == 1 && s->across > LEAST_ACROSS && 2 * s->outs <= ATTENTION_OUTS &&
+           2 * s->outs * s->rows <= ATTENTION_SUMS;
+}
+
+static void halve_lanes(struct attention_sizes *s)
+{
+    s->across /= 2;
+    s->outs *= 2;
+}
+
 /* Smaller tiles, until a group's fit. */
 static bool shrink(struct attention *a)
 {
@@ -222,6 +235,8 @@ static bool shrink(struct attention *a)
             s->values /= 2;
         else if (s->depth > LEAST_DEPTH)
             s->depth /= 2;
+        else if (is_wide(s))
+            halve_lanes(s);
         else if (s->rows > 1)
             s->rows /= 2;
         else

@@ -3,7 +3,7 @@
  * causal rows, layouts, sizes around those of tiles, rows that see nothing, on targets that lead to
  * each form. */
 #include <math.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "kernels/lower/fail_allocations.h"
@@ -190,10 +190,13 @@ static void set_target(struct rig *rig, const struct target *target)
 
 static void check_on(struct shape s, const struct target *target)
 {
+    static uint32_t n_cases;
     struct operands o;
     struct rig rig;
     frit_status status;
 
+    if (n_cases++ % rig_every())
+        return;
     s.attrs.struct_size = sizeof(s.attrs);
     s.dtype = s.dtype ? s.dtype : FRIT_F32;
     rig_init(&rig);
@@ -307,6 +310,37 @@ static void test_fragments(void **state)
             check_on(cases[i], &targets[t]);
 }
 
+/* Anything, on any target: many more with FRIT_TEST_LONG. */
+static void test_random(void **state)
+{
+    static const uint32_t dtypes[] = {FRIT_F32, FRIT_BF16, FRIT_F16, FRIT_F64};
+    const uint32_t n = getenv("FRIT_TEST_LONG") ? 1000 : 16;
+    uint64_t seed = 2311;
+
+    (void)state;
+    for (uint32_t i = 0; i < n; i++) {
+        struct shape s = {.batch = 1 + rig_random(&seed, 2),
+                          .heads = 1 + rig_random(&seed, 3),
+                          .shared = 1 + rig_random(&seed, 3),
+                          .queries = 1 + rig_random(&seed, rig_random(&seed, 2) ? 12 : 80),
+                          .keys = 1 + rig_random(&seed, rig_random(&seed, 2) ? 20 : 150),
+                          .size = 1 + rig_random(&seed, rig_random(&seed, 2) ? 24 : 140),
+                          .outs = 1 + rig_random(&seed, rig_random(&seed, 2) ? 24 : 140),
+                          .has_mask = rig_random(&seed, 3) == 0,
+                          .has_bias = rig_random(&seed, 3) == 0,
+                          .dtype = dtypes[rig_random(&seed, 4)],
+                          .layout = rig_random(&seed, 3),
+                          .width = 32u << rig_random(&seed, 2),
+                          .hides = rig_random(&seed, 11) / 10.0,
+                          .mask_is_narrow = rig_random(&seed, 2),
+                          .attrs = {.causal = rig_random(&seed, 2),
+                                    .scale = rig_random(&seed, 2) ? 0 : 0.4,
+                                    .softcap = rig_random(&seed, 3) ? 0 : 2}};
+
+        check_on(s, &targets[rig_random(&seed, sizeof(targets) / sizeof(targets[0]))]);
+    }
+}
+
 /* ---- written in other ops ---- */
 
 /* The softmax of x along its last dim, of these dims. */
@@ -408,7 +442,7 @@ int main(void)
         cmocka_unit_test(test_sizes),     cmocka_unit_test(test_options),
         cmocka_unit_test(test_types),     cmocka_unit_test(test_layouts),
         cmocka_unit_test(test_splits),    cmocka_unit_test(test_fragments),
-        cmocka_unit_test(test_composite),
+        cmocka_unit_test(test_composite), cmocka_unit_test(test_random),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
