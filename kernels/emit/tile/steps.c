@@ -182,6 +182,8 @@ static void make_loop(struct make *m, uint32_t at)
                               .loop = loop_of(m, at, ones)};
     if (value->form == FORM_LANES)
         make_release(m, at);
+    else if (inst->type == KIR_I32 && (inst->op == KIR_add || inst->op == KIR_mul))
+        step.kind = inst->op == KIR_add ? STEP_ADD_I32 : STEP_MUL_I32;
     step.out = result(m, at);
     make_step(m, &step);
 }
