@@ -100,6 +100,8 @@ static void carry_value(struct make *m, uint32_t phi, uint32_t v)
     const struct value *value = value_of(m, v);
     bool lanes = value_of(m, phi)->form == FORM_LANES && has_lanes(value);
 
+    if (lanes && value->reg == value_of(m, phi)->reg)
+        return;
     carry(m, phi, lanes ? value->reg : value->one, lanes);
 }
 
