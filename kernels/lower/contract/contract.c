@@ -67,13 +67,13 @@ static bool multiplies(const struct block *block, uint32_t number)
 
 static bool takes(const struct block *block, uint32_t number)
 {
-    return multiplies(block, number) && anchor_is_cheap(block, number, false);
+    return multiplies(block, number) && anchor_is_cheap(block, number, 0);
 }
 
 /* Weights are unpacked in the product too. */
 static bool takes_dequantized(const struct block *block, uint32_t number)
 {
-    return multiplies(block, number) && anchor_is_cheap(block, number, true);
+    return multiplies(block, number) && anchor_is_cheap(block, number, ANCHOR_DEQUANTIZED);
 }
 
 static bool contract_match(struct matcher *m, const struct block *block)
