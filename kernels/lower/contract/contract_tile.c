@@ -105,8 +105,8 @@ static uint32_t available_bytes(const struct contract *c)
 
 bool tile_has_totals(const struct contract *c)
 {
-    return c->tile_m * c->tile_n * WORD_BYTES * words_of_sum(c) +
-               tile_bytes(c, c->tile_m, c->tile_n) <=
+    return c->tiles.m * c->tiles.n * WORD_BYTES * words_of_sum(c) +
+               tile_bytes(c, c->tiles.m, c->tiles.n) <=
            available_bytes(c);
 }
 
@@ -148,11 +148,11 @@ static void split_k(struct contract *c)
 
     while (2 * n * groups <= count_processors(c) && c->n_k / (2 * n) >= LEAST_PART)
         n *= 2;
-    c->tile_part = c->n_k;
+    c->tiles.part = c->n_k;
     if (n == 1)
         return;
-    c->tile_part = tiles_of(tiles_of(c->n_k, (uint32_t)n), PART_STEP) * PART_STEP;
-    c->slices.n_splits = (uint32_t)tiles_of(c->n_k, (uint32_t)c->tile_part);
+    c->tiles.part = tiles_of(tiles_of(c->n_k, (uint32_t)n), PART_STEP) * PART_STEP;
+    c->slices.n_splits = (uint32_t)tiles_of(c->n_k, (uint32_t)c->tiles.part);
 }
 
 /* Time in which a multiprocessor does the sums of `n` groups at once, for each k: few threads
@@ -214,12 +214,12 @@ void contract_choose_tiles(struct contract *c)
     c->form = CONTRACT_TILES;
     c->across = &c->b;
     c->down = &c->a;
-    c->tile_m = shape->tile_m;
-    c->tile_n = shape->tile_n;
-    c->tile_depth = tuning.tile_depth;
-    c->tile_unroll = tuning.tile_unroll;
+    c->tiles.m = shape->tile_m;
+    c->tiles.n = shape->tile_n;
+    c->tiles.depth = tuning.tile_depth;
+    c->tiles.unroll = tuning.tile_unroll;
     c->n_down = shape->rows;
     c->n_across = lane_columns(c, shape);
     c->lanes = lanes_of(c, shape);
-    c->thread_lanes = lanes_of_thread(c);
+    c->tiles.thread_lanes = lanes_of_thread(c);
 }
