@@ -68,7 +68,8 @@ static double element(uint32_t dtype, const unsigned char *bytes, int i)
     const int at = i * info.bits, ones = (1 << info.bits) - 1;
     const int bits = bytes[at / 8] >> at % 8 & ones, sign = bits >> (info.bits - 1);
     const int size = bits & (ones >> 1), exponent = size >> info.fraction;
-    const int bias = (1 << (info.exponent - 1)) - 1, fraction = size & ((1 << info.fraction) - 1);
+    const int bias = info.exponent ? (1 << (info.exponent - 1)) - 1 : 0,
+              fraction = size & ((1 << info.fraction) - 1);
     double value;
 
     if (!info.exponent)

@@ -82,7 +82,8 @@ struct tile_product {
     int64_t step;
     uint32_t sums[TILE_SUMS]; /* registers */
     struct tile_product_load down[TILE_SUMS], across[TILE_SUMS];
-    uint32_t depth; /* rounds in a panel */
+    bool even_down, even_across; /* the offsets of that side's loads grow alike */
+    uint32_t depth;              /* rounds in a panel */
 };
 
 struct tile_code {
