@@ -184,9 +184,20 @@ static frit_status add_to_cache(const struct prepare_request *request, struct pr
     return *out ? FRIT_OK : fail_memory(err, request->key.length);
 }
 
-/* Counts one launch spec less. */
+static bool has_product(const struct prepared *prepared)
+{
+    for (uint32_t i = 0; i < prepared->n_bodies; i++)
+        if (prepared->bodies[i].product)
+            return true;
+    return false;
+}
+
+/* Counts one launch spec less.  The result that was released last keeps its code until the next
+ * one is: a launch spec that is outdated because that code got better is often the only one, and is
+ * released before the next one is made. */
 static void release(struct program *p, struct prepared *prepared)
 {
+    struct prepared *before = NULL;
     bool last;
 
     pthread_mutex_lock(&p->lock);
@@ -194,10 +205,12 @@ static void release(struct program *p, struct prepared *prepared)
     if (last) {
         map_remove(&p->prepared, prepared->key, prepared->key_bytes);
         unlink_variant(p, prepared);
+        before = has_product(prepared) ? prepared : p->released;
+        p->released = has_product(prepared) ? p->released : prepared;
     }
     pthread_mutex_unlock(&p->lock);
-    if (last)
-        prepared_destroy(prepared);
+    if (before)
+        prepared_destroy(before);
 }
 
 void program_spec_release(void *self, const frit_launch_spec *spec)

@@ -190,6 +190,8 @@ void program_destroy(struct program *program)
     if (!program)
         return;
     map_fini(&program->prepared, prepared_destroy);
+    if (program->released)
+        prepared_destroy(program->released);
     map_fini(&program->variants, free);
     pthread_mutex_destroy(&program->lock);
     block_fini(&program->block);

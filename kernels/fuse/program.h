@@ -72,10 +72,11 @@ struct program {
     frit_candidate *candidates;
     const struct schedule **schedules;   /* per candidate; NULL: the vendor's library */
     const struct variation **variations; /* per candidate; NULL: the schedule as it is */
-    uint32_t product;     /* op that the library computes; BLOCK_NONE: it is not a candidate */
-    pthread_mutex_t lock; /* guards the fields below */
-    struct map prepared;  /* candidate and signature -> struct prepared */
-    struct map variants;  /* digest -> struct program_variant */
+    uint32_t product;          /* op that the library computes; BLOCK_NONE: it is not a candidate */
+    pthread_mutex_t lock;      /* guards the fields below */
+    struct map prepared;       /* candidate and signature -> struct prepared */
+    struct map variants;       /* digest -> struct program_variant */
+    struct prepared *released; /* the last one that no launch spec uses any more; NULL: none yet */
 };
 
 /* Creates a program for a closed block, which it takes, also on failure.  The candidates are

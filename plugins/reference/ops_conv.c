@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* conv: a row of the result after another; each weight is taken once per row and meets the row's
- * places in x. */
+ * places in x.  Padding is multiplied too, which matters where a weight is infinite or NaN. */
+#include <math.h>
+
 #include "rows.h"
 #include "window.h"
 
@@ -10,6 +12,7 @@ struct conv {
     int64_t w_stride[WINDOW_DIMS]; /* of w along the spatial dims */
     int64_t channels;              /* of w: those of one group */
     int64_t group_outputs;
+    bool all_finite; /* weights: padding adds nothing to sums */
 };
 
 /* A region of a row of y, beginning at place `first`. */
@@ -52,6 +55,38 @@ static void add_row(const struct conv *conv, struct region *region, const char *
     }
 }
 
+/* The products of a row of weights with padding: all of the region, or where the row lies in x what
+ * lies beside it. */
+static void add_padding(const struct conv *conv, struct region *region, const char *w, bool in_x)
+{
+    const struct window_dim *dim = &conv->window.dim[WINDOW_DIMS - 1];
+
+    for (int64_t tap = 0; tap < dim->kernel; tap++) {
+        double weight = value_get(conv->w.dtype, w + tap * conv->w_stride[WINDOW_DIMS - 1]).real;
+        int64_t begin = 0, end = 0;
+
+        if (in_x)
+            places_of_tap(dim, tap, region, &begin, &end);
+        for (int64_t i = region->first; i < region->first + region->n; i++)
+            if (i < begin || i >= end)
+                region->sums[i - region->first] += weight * 0;
+    }
+}
+
+/* The products of one output channel's weights with padding; w points at the first channel. */
+static void add_paddings(const struct conv *conv, struct region *region, const int64_t place[2],
+                         const char *w)
+{
+    const struct window_dim *deep = &conv->window.dim[0], *high = &conv->window.dim[1];
+    struct window_taps d = window_taps(deep, place[0]), h = window_taps(high, place[1]);
+
+    for (int64_t c = 0; c < conv->channels; c++, w += conv->w.strides[1])
+        for (int64_t i = 0; i < deep->kernel; i++)
+            for (int64_t j = 0; j < high->kernel; j++)
+                add_padding(conv, region, w + i * conv->w_stride[0] + j * conv->w_stride[1],
+                            i >= d.first && i < d.end && j >= h.first && j < h.end);
+}
+
 /* All weights of one output channel over the region; x and w point at the first channel. */
 static void add_channels(const struct conv *conv, struct region *region, const int64_t place[2],
                          const char *x, const char *w)
@@ -88,10 +123,32 @@ static void conv_row(const struct conv *conv, int64_t item, int64_t output, cons
         for (int64_t i = 0; i < region.n; i++)
             region.sums[i] = bias;
         add_channels(conv, &region, place, x, w);
+        if (!conv->all_finite)
+            add_paddings(conv, &region, place, w);
         for (int64_t i = 0; i < region.n; i++)
             value_put(conv->y.dtype, y + (region.first + i) * dim[2].y_stride,
                       (union value){.real = region.sums[i]});
     }
+}
+
+static bool is_all_finite(const struct conv *conv)
+{
+    const int64_t *kernel = (const int64_t[]){
+        conv->window.dim[0].kernel, conv->window.dim[1].kernel, conv->window.dim[2].kernel};
+    int64_t taps = kernel[0] * kernel[1] * kernel[2];
+
+    for (int64_t o = 0; o < conv->w.dims[0]; o++)
+        for (int64_t c = 0; c < conv->channels; c++)
+            for (int64_t t = 0; t < taps; t++) {
+                const char *w = conv->w.data + o * conv->w.strides[0] + c * conv->w.strides[1] +
+                                t / kernel[2] / kernel[1] * conv->w_stride[0] +
+                                t / kernel[2] % kernel[1] * conv->w_stride[1] +
+                                t % kernel[2] * conv->w_stride[2];
+
+                if (!isfinite(value_get(conv->w.dtype, w).real))
+                    return false;
+            }
+    return true;
 }
 
 static void conv_init(struct conv *conv, const struct call *call)
@@ -112,6 +169,7 @@ static void conv_init(struct conv *conv, const struct call *call)
         conv->w_stride[d] = d < missing ? 0 : conv->w.strides[d - missing + 2];
     conv->channels = conv->w.dims[1];
     conv->group_outputs = conv->w.dims[0] / groups;
+    conv->all_finite = is_all_finite(conv);
 }
 
 void ref_conv(const struct call *call)

@@ -121,12 +121,21 @@ static uint32_t group_lanes(const struct spirv_target *target, uint32_t most)
     return min_u32(most, target->max_threads * LANES_PER_THREAD);
 }
 
+/* Of a group whose lanes hold fragments; 0: the device multiplies none. */
+static uint32_t fragment_lanes(const struct spirv_target *target)
+{
+    return target->matrices ? target->max_threads * TEAM_LANES_PER_THREAD : 0;
+}
+
 uint32_t target_max_lanes(const struct adapter *adapter)
 {
     struct spirv_target target;
+    uint32_t lanes, with_fragments;
 
     target_fill_spirv(adapter, &target);
-    return group_lanes(&target, MAX_LANES);
+    lanes = group_lanes(&target, MAX_LANES);
+    with_fragments = fragment_lanes(&target);
+    return lanes > with_fragments ? lanes : with_fragments;
 }
 
 /* Whether Fma rounds once.  Vulkan allows both; true for Vulkan drivers that are known to compile
@@ -141,7 +150,7 @@ static void fill_shapes(const struct adapter *adapter, const struct spirv_target
                         struct kir_target *out)
 {
     out->team = target->matrices ? target->subgroup : 0;
-    out->fragment_lanes = target->matrices ? target->max_threads * TEAM_LANES_PER_THREAD : 0;
+    out->fragment_lanes = fragment_lanes(target);
     out->reuses_tiles = target->shares_tiles;
     out->fragment_bytes = target->matrices ? target->shared_bytes : 0;
     for (uint32_t i = 0; i < adapter->n_shapes; i++)

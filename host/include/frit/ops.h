@@ -558,7 +558,8 @@ frit_tensor *frit_matmul(frit_tensor *a, frit_tensor *b);
 typedef struct frit_conv_attrs {
     uint64_t struct_size; /* sizeof(frit_conv_attrs) */
     int64_t stride[3];    /* 0 means 1 */
-    int64_t padding[3];   /* zeros to add on both sides; default 0 */
+    int64_t padding[3];   /* zeros to add on both sides, multiplied as x is: NaN where a weight
+                           * is infinite or NaN; default 0 */
     int64_t dilation[3];  /* 0 means 1 */
     int64_t groups;       /* 0 means 1; divides both channel counts */
 } frit_conv_attrs;
@@ -883,7 +884,8 @@ frit_status frit_sync_collective(frit_device *device);
 typedef struct frit_conv_backward_x_attrs {
     uint64_t struct_size; /* sizeof(frit_conv_backward_x_attrs) */
     int64_t stride[3];    /* 0 means 1 */
-    int64_t padding[3];   /* zeros to add on both sides; default 0 */
+    int64_t padding[3];   /* zeros to add on both sides, multiplied as x is: NaN where a weight
+                           * is infinite or NaN; default 0 */
     int64_t dilation[3];  /* 0 means 1 */
     int64_t groups;       /* 0 means 1; divides both channel counts */
 } frit_conv_backward_x_attrs;
@@ -894,7 +896,8 @@ frit_tensor *frit_conv_backward_x_with(frit_tensor *x, frit_tensor *w, frit_tens
 typedef struct frit_conv_backward_w_attrs {
     uint64_t struct_size; /* sizeof(frit_conv_backward_w_attrs) */
     int64_t stride[3];    /* 0 means 1 */
-    int64_t padding[3];   /* zeros to add on both sides; default 0 */
+    int64_t padding[3];   /* zeros to add on both sides, multiplied as x is: NaN where a weight
+                           * is infinite or NaN; default 0 */
     int64_t dilation[3];  /* 0 means 1 */
     int64_t groups;       /* 0 means 1; divides both channel counts */
 } frit_conv_backward_w_attrs;

@@ -16,6 +16,8 @@
 
 enum step_kind {
     STEP_LOOP,
+    STEP_ADD_I32, /* of single elements, as are most offsets: out = a + b */
+    STEP_MUL_I32,
     STEP_LOAD,
     STEP_STORE,
     STEP_ATOMIC,
@@ -82,7 +84,8 @@ struct tile_product {
     int64_t step;
     uint32_t sums[TILE_SUMS]; /* registers */
     struct tile_product_load down[TILE_SUMS], across[TILE_SUMS];
-    uint32_t depth; /* rounds in a panel */
+    bool even_down, even_across; /* the offsets of that side's loads grow alike */
+    uint32_t depth;              /* rounds in a panel */
 };
 
 struct tile_code {

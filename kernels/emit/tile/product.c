@@ -291,6 +291,15 @@ static bool add_load(struct make *m, const struct product_loop *p, uint32_t load
     return true;
 }
 
+static bool grow_alike(const struct tile_product_load *loads, uint32_t n)
+{
+    for (uint32_t i = 1; i < n; i++)
+        if (loads[i].times != loads[0].times || loads[i].by != loads[0].by ||
+            loads[i].step.wide != loads[0].step.wide || loads[i].step.scale != loads[0].step.scale)
+            return false;
+    return true;
+}
+
 static bool add_loads(struct make *m, const struct product_loop *p, struct tile_product *product)
 {
     for (uint32_t i = 0; i < p->rows; i++)
@@ -350,6 +359,8 @@ static void place(struct make *m, const struct product_loop *p, struct tile_prod
         place_load(m, p, p->down[i], &product->down[i]);
     for (uint32_t i = 0; i < p->columns; i++)
         place_load(m, p, p->across[i], &product->across[i]);
+    product->even_down = grow_alike(product->down, p->rows);
+    product->even_across = grow_alike(product->across, p->columns);
     for (uint32_t i = 0; i < p->rows * p->columns; i++)
         product->sums[i] = m->values[p->loop + 1 + i].reg;
     place_panels(m, product, make_is_wide(product->type) ? 8 : 4);

@@ -37,19 +37,14 @@ static bool fits(const struct tile_product_load *load, const struct course *at, 
     return at->first >= least && at->first <= most && last >= least && last <= most;
 }
 
-static bool find_course(const struct tile_product *product, const struct tile_product_load *load,
-                        int64_t rounds, const char *scratch, struct course *out)
+/* What one round adds to the offset of a load. */
+static int64_t growth_of(const struct tile_product *product, const struct tile_product_load *load,
+                         const char *scratch)
 {
     uint64_t by = load->by == KIR_NONE ? 1 : read(scratch + load->by, load->step.wide);
     uint64_t step = (uint64_t)load->times * by * (uint64_t)product->step;
 
-    out->first = tile_read_int(scratch + load->step.a, load->step.wide);
-    out->step = load->step.wide ? (int64_t)step : (int32_t)step;
-    if (!fits(load, out, rounds, scratch))
-        return false;
-    out->first *= load->step.scale;
-    out->step *= load->step.scale;
-    return true;
+    return load->step.wide ? (int64_t)step : (int32_t)step;
 }
 
 /* All lanes take part. */
@@ -93,6 +88,7 @@ static void fill_panel(const struct tile_product_load *load, const struct course
 struct side {
     const struct tile_product_load *loads;
     uint32_t n;
+    bool even;
     bool packs; /* into panels, all of them if any */
     int64_t step;
     struct course courses[TILE_SUMS];
@@ -100,17 +96,36 @@ struct side {
 };
 
 /* False: offsets leave their type, or loads do not go together. */
+static bool find_courses(const struct tile_product *product, int64_t rounds, const char *scratch,
+                         struct side *side)
+{
+    int64_t step = growth_of(product, &side->loads[0], scratch);
+
+    for (uint32_t i = 0; i < side->n; i++) {
+        const struct tile_product_load *load = &side->loads[i];
+        struct course *at = &side->courses[i];
+
+        if (!side->even && growth_of(product, load, scratch) != step)
+            return false;
+        at->first = tile_read_int(scratch + load->step.a, load->step.wide);
+        at->step = step;
+        if (!fits(load, at, rounds, scratch))
+            return false;
+        at->first *= load->step.scale;
+        at->step *= load->step.scale;
+    }
+    return true;
+}
+
 static bool find_side(const struct tile_product *product, int64_t rounds, char *scratch,
                       struct side *side)
 {
     bool packs = false;
 
-    for (uint32_t i = 0; i < side->n; i++) {
-        if (!find_course(product, &side->loads[i], rounds, scratch, &side->courses[i]) ||
-            side->courses[i].step != side->courses[0].step)
-            return false;
+    if (!find_courses(product, rounds, scratch, side))
+        return false;
+    for (uint32_t i = 0; i < side->n; i++)
         packs = packs || !is_plain(product, &side->loads[i], scratch);
-    }
     for (uint32_t i = 0; packs && i < side->n; i++)
         if (!side->loads[i].panel)
             return false;
@@ -174,13 +189,18 @@ static void multiply(const struct tile_product *product, const struct side *acro
 
 bool tile_product_run(const struct tile_product *product, void *const *args, char *scratch)
 {
-    struct side down = {.loads = product->down, .n = product->rows};
-    struct side across = {.loads = product->across, .n = product->columns};
+    struct side down, across; /* large, and filled as far as needed */
     int64_t rounds = rounds_of(product, scratch);
     void *sums[TILE_SUMS];
     struct tile_products p = {
         .rows = product->rows, .columns = product->columns, .sums = sums, .down = down.elements};
 
+    down.loads = product->down;
+    down.n = product->rows;
+    down.even = product->even_down;
+    across.loads = product->across;
+    across.n = product->columns;
+    across.even = product->even_across;
     if (!find_side(product, rounds, scratch, &down) ||
         !find_side(product, rounds, scratch, &across))
         return false;

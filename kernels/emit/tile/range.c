@@ -78,14 +78,35 @@ static bool same(struct tile_range *out, int64_t first, int64_t by, int64_t othe
     return true;
 }
 
+/* An unsigned comparison of a line that ascends from below 0, as a signed one, through 0: its lanes
+ * begin there.  So do the coordinates of windows that reach over an edge. */
+static bool from_below(const struct tile_step *step, int64_t first, int64_t other, bool or_same,
+                       struct tile_range *out)
+{
+    int64_t by = (int64_t)step->imm, last;
+
+    if (step->type != KIR_I32 || !is_unsigned(step->op) || step->swapped || by <= 0 ||
+        other > INT32_MAX)
+        return false;
+    first = (int32_t)first;
+    if (first >= 0 || __builtin_mul_overflow(by, (int64_t)step->n - 1, &last) ||
+        __builtin_add_overflow(last, first, &last) || last > INT32_MAX)
+        return false;
+    out->first = below(-first, by, step->n);
+    out->end = below(other - first + or_same, by, step->n);
+    return true;
+}
+
 static bool find(const struct tile_step *step, int64_t first, int64_t other, struct tile_range *out)
 {
     int64_t by = (int64_t)step->imm;
     bool or_same = step->op == KIR_le || step->op == KIR_ule;
 
     assert(by != 0);
-    if (by == INT64_MIN || !stays(step, first, other))
+    if (by == INT64_MIN)
         return false;
+    if (!stays(step, first, other))
+        return from_below(step, first, other, or_same, out);
     if (step->op == KIR_eq)
         return same(out, first, by, other, step->n);
     if (!step->swapped)

@@ -38,28 +38,52 @@ typedef u32 v_u32 __attribute__((vector_size(VECTOR), aligned(4), may_alias));
 #define MOST_ROWS(vectors) \
     (FIT(vectors) < 1 ? 1 : FIT(vectors) < MAX_ROWS ? FIT(vectors) : MAX_ROWS)
 
-/* Rows of each tile, of which there are as few as possible, about equal. */
-static size_t tile_rows(size_t rows, size_t vectors)
-{
-    size_t most = MOST_ROWS(vectors), tiles = (rows + most - 1) / most;
+/* Rows of each tile of `vectors`, of which there are as few as possible, about equal. */
+#define TILES(rows, vectors)     (((rows) + MOST_ROWS(vectors) - 1) / MOST_ROWS(vectors))
+#define TILE_ROWS(rows, vectors) (((rows) + TILES(rows, vectors) - 1) / TILES(rows, vectors))
 
-    return (rows + tiles - 1) / tiles;
-}
-
-/* Of up to `most` vectors, a power of two, how many make tiles with the fewest loads per product.
- */
-static size_t tile_vectors(size_t rows, size_t most)
-{
-    size_t best = 1;
-
-    for (size_t vectors = 2; vectors <= most && vectors <= MAX_VECTORS; vectors *= 2) {
-        size_t r = tile_rows(rows, vectors), best_r = tile_rows(rows, best);
-
-        if ((r + vectors) * best_r * best < (best_r + best) * r * vectors)
-            best = vectors;
+/* Of up to 2, 4, 8 vectors, how many make tiles with the fewest loads per product. */
+#define LOADS(rows, vectors) \
+    ((TILE_ROWS(rows, vectors) + (vectors)) * 5040 / (TILE_ROWS(rows, vectors) * (vectors)))
+#define FEWER(rows, a, b) (LOADS(rows, a) < LOADS(rows, b) ? (a) : (b))
+#define BEST(rows)                                     \
+    enum {                                             \
+        BEST_2_##rows = FEWER(rows, 2, 1),             \
+        BEST_4_##rows = FEWER(rows, 4, BEST_2_##rows), \
+        BEST_8_##rows = FEWER(rows, 8, BEST_4_##rows)  \
     }
-    return best;
-}
+BEST(1);
+BEST(2);
+BEST(3);
+BEST(4);
+BEST(5);
+BEST(6);
+BEST(7);
+BEST(8);
+BEST(9);
+BEST(10);
+BEST(11);
+BEST(12);
+BEST(13);
+BEST(14);
+BEST(15);
+BEST(16);
+
+struct register_tile {
+    uint8_t vectors, rows;
+};
+
+#define SHAPES_OF(rows)                                        \
+    [rows] = {{1, TILE_ROWS(rows, 1)},                         \
+              {BEST_2_##rows, TILE_ROWS(rows, BEST_2_##rows)}, \
+              {BEST_4_##rows, TILE_ROWS(rows, BEST_4_##rows)}, \
+              {BEST_8_##rows, TILE_ROWS(rows, BEST_8_##rows)}}
+
+/* By rows, and the logarithm of the vectors that there are, up to MAX_VECTORS. */
+static const struct register_tile shapes[TILE_SUMS + 1][4] = {
+    SHAPES_OF(1),  SHAPES_OF(2),  SHAPES_OF(3),  SHAPES_OF(4),  SHAPES_OF(5),  SHAPES_OF(6),
+    SHAPES_OF(7),  SHAPES_OF(8),  SHAPES_OF(9),  SHAPES_OF(10), SHAPES_OF(11), SHAPES_OF(12),
+    SHAPES_OF(13), SHAPES_OF(14), SHAPES_OF(15), SHAPES_OF(16)};
 
 /* ---- tiles ---- */
 
@@ -69,8 +93,10 @@ typedef void tile_function(const struct tile_products *p, size_t row, size_t lan
 static void multiply(const struct tile_products *p,
                      tile_function *const tiles[MAX_ROWS + 1][MAX_VECTORS + 1], size_t lanes)
 {
-    size_t vectors = tile_vectors(p->rows, p->lanes / lanes);
-    size_t rows = tile_rows(p->rows, vectors);
+    size_t all = p->lanes / lanes;
+    const struct register_tile *shape =
+        &shapes[p->rows][all < MAX_VECTORS ? __builtin_ctzl(all) : __builtin_ctzl(MAX_VECTORS)];
+    size_t vectors = shape->vectors, rows = shape->rows;
 
     for (size_t lane = 0; lane < p->lanes; lane += vectors * lanes)
         for (size_t row = 0; row < p->rows; row += rows)

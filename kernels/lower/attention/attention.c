@@ -13,10 +13,12 @@ enum {
     MOST_OUTS = 256,  /* of a group */
     FEW_ROWS = 8,     /* of which a group has all, with lanes along keys alone */
     GROUP_ROWS = 64,  /* of a group, at most */
-    DOWN = 8,         /* lanes along rows */
+    DOWN = 16,        /* lanes along rows */
     ACROSS = 16,      /* likewise along keys or results, of many rows; */
     FEW_ACROSS = 128, /* of few */
     LEAST_ACROSS = 32,
+    MANY_KEYS = 4,          /* of a lane */
+    AHEAD_BYTES = 72 << 10, /* of tiles whose groups still run three at a time */
     FULL_DEPTH = 32,
     FULL_VALUES = 16,
     LEAST_DEPTH = 16,
@@ -42,19 +44,35 @@ enum { Q, K, V, MASK, BIAS, OPERANDS };
 static bool attends(const struct block *block, uint32_t number)
 {
     const struct block_op *op = &block->ops[number];
+    struct attention_ops ops;
 
+    if (op->id == FRIT_OP_matmul)
+        return attention_find_ops(block, number, &ops);
     if (op->id != FRIT_OP_attention || op->out[0] == BLOCK_NONE || op->n_in > OPERANDS)
         return false;
     for (uint32_t i = 0; i < op->n_in; i++)
         if (op->in[i].kind != FRIT_OPERAND_TENSOR &&
             (i < MASK || op->in[i].kind != FRIT_OPERAND_ABSENT))
             return false;
-    return anchor_is_cheap(block, number, false);
+    return anchor_is_cheap(block, number, 0);
 }
 
 static bool attention_match(struct matcher *m, const struct block *block)
 {
-    return anchor_match(m, block, attends);
+    return anchor_match_inner(m, block, attends, attention_is_inner);
+}
+
+/* What is inside of it is not there for others. */
+static bool attention_fits(const struct matcher *m, const struct block *block)
+{
+    const struct anchor *anchor = m->state;
+
+    if (!anchor_fits(m, block))
+        return false;
+    for (uint32_t i = 0; i < m->n_outputs && block->ops[anchor->op].id == FRIT_OP_matmul; i++)
+        if (!anchor->lineage[m->outputs[i]])
+            return false;
+    return true;
 }
 
 /* ---- the space ---- */
@@ -178,11 +196,14 @@ static uint32_t power_above(int64_t n)
     return power;
 }
 
+static uint32_t element_bytes(const struct attention *a)
+{
+    return a->e.s->block->values[a->e.nodes[a->result].value].dtype == FRIT_F64 ? 8 : 4;
+}
+
 static uint64_t bytes_of(const struct attention *a)
 {
-    uint32_t dtype = a->e.s->block->values[a->e.nodes[a->result].value].dtype;
-
-    return attention_tile_elements(&a->sizes) * (dtype == FRIT_F64 ? 8 : 4);
+    return attention_tile_elements(&a->sizes) * element_bytes(a);
 }
 
 /* Smaller tiles, until a group's fit. */
@@ -211,38 +232,76 @@ static bool shrink(struct attention *a)
     return true;
 }
 
-static bool choose_tiles(struct attention *a)
+/* Few rows: all in a group, whose lanes lie along keys. */
+static void choose_few(struct attention *a, int64_t outs)
+{
+    struct attention_sizes *s = &a->sizes;
+
+    s->down = 1;
+    s->rows = power_above(a->points[ATTENTION_ROW].count);
+    s->across = power_above(a->keys > outs ? a->keys : outs);
+    if (s->across > FEW_ACROSS)
+        s->across = FEW_ACROSS;
+    if (s->across < LEAST_ACROSS)
+        s->across = LEAST_ACROSS;
+    s->keys = 1;
+}
+
+static void choose_many(struct attention *a)
 {
     struct attention_sizes *s = &a->sizes;
     int64_t rows = a->points[ATTENTION_ROW].count;
+
+    s->down = DOWN;
+    s->across = ACROSS;
+    s->rows = power_above(rows < GROUP_ROWS ? rows : GROUP_ROWS) / DOWN;
+    if (!s->rows)
+        s->rows = 1;
+    s->keys = MANY_KEYS;
+}
+
+/* Tiles that hold whole blocks, which are loaded ahead. */
+static bool choose_ahead(struct attention *a)
+{
+    const struct kir_target *target = a->e.s->target;
+    struct attention_sizes *s = &a->sizes, before = *s;
+    uint64_t most =
+        target->fragment_bytes > target->group_bytes ? target->fragment_bytes : target->group_bytes;
+
+    if (most > AHEAD_BYTES)
+        most = AHEAD_BYTES;
+    s->depth = power_above(a->size);
+    for (; s->keys >= 2; s->keys /= 2) {
+        s->values = s->across * s->keys;
+        if (attention_load_ahead(a, most / element_bytes(a)))
+            return true;
+    }
+    *s = before;
+    return false;
+}
+
+static bool choose_tiles(struct attention *a)
+{
+    struct attention_sizes *s = &a->sizes;
     int64_t outs = a->outs < MOST_OUTS ? a->outs : MOST_OUTS;
-    uint32_t most = a->e.s->target->max_lanes;
 
     a->form = ATTENTION_TILES;
-    if (rows <= FEW_ROWS) {
-        s->down = 1;
-        s->rows = power_above(rows);
-        s->across = power_above(a->keys > outs ? a->keys : outs);
-        if (s->across > FEW_ACROSS)
-            s->across = FEW_ACROSS;
-        if (s->across < LEAST_ACROSS)
-            s->across = LEAST_ACROSS;
-        s->keys = 1;
-    } else {
-        s->down = DOWN;
-        s->across = ACROSS;
-        s->rows = power_above(rows < GROUP_ROWS ? rows : GROUP_ROWS) / DOWN;
-        if (!s->rows)
-            s->rows = 1;
-        s->keys = 4;
-    }
+    *s = (struct attention_sizes){0};
+    if (a->points[ATTENTION_ROW].count <= FEW_ROWS)
+        choose_few(a, outs);
+    else
+        choose_many(a);
     s->outs = (uint32_t)tiles_of(outs, s->across);
     a->n_outs = s->outs * s->across;
     while (s->rows * s->outs > ATTENTION_SUMS)
         s->rows /= 2;
+    if (s->down * s->across > a->e.s->target->max_lanes)
+        return false;
+    if (s->down > 1 && choose_ahead(a))
+        return true;
     s->depth = power_above(a->size < 64 ? a->size : 64);
     s->values = s->across * s->keys;
-    return s->down * s->across <= most && shrink(a);
+    return shrink(a);
 }
 
 static bool has_shape(const struct kir_target *target, uint32_t dtype)
@@ -257,6 +316,19 @@ static bool has_shape(const struct kir_target *target, uint32_t dtype)
     return false;
 }
 
+/* An operand's elements have that type, or are widened from it. */
+static bool is_narrow(const struct attention *a, uint32_t node, uint32_t dtype)
+{
+    const struct expr_node *n = &a->e.nodes[node];
+    const struct block *block = a->e.s->block;
+
+    if (block->values[n->value].dtype == dtype)
+        return true;
+    return n->kind == EXPR_OP && n->in[0] != BLOCK_NONE &&
+           block->ops[block->values[n->value].maker].id == FRIT_OP_cast &&
+           block->values[a->e.nodes[n->in[0]].value].dtype == dtype;
+}
+
 static bool fits_fragments(const struct attention *a)
 {
     const struct kir_target *target = a->e.s->target;
@@ -264,7 +336,8 @@ static bool fits_fragments(const struct attention *a)
 
     return target->folds_fragments && has_shape(target, dtype) &&
            a->points[ATTENTION_ROW].count >= FRAGMENT_ROWS && a->keys >= ATTENTION_SIDE &&
-           a->size <= FRAGMENT_SIZE;
+           a->size <= FRAGMENT_SIZE && is_narrow(a, a->q, dtype) && is_narrow(a, a->k, dtype) &&
+           is_narrow(a, a->v, dtype);
 }
 
 static bool choose_fragments(struct attention *a)
@@ -330,15 +403,20 @@ static bool is_empty(const struct attention *a)
 
 static frit_status plan(struct attention *a, frit_err *err)
 {
-    if (!plan_row(a, &a->e.s->block->ops[a->anchor.op]))
+    const struct block_op *op = &a->e.s->block->ops[a->anchor.op];
+    const bool is_row = op->id == FRIT_OP_attention;
+
+    if (!(is_row ? plan_row : attention_plan_ops)(a, op))
         expr_fail(&a->e, FRIT_UNSUPPORTED);
-    if (!a->e.status)
+    if (!a->e.status && is_row)
         anchor_stores(&a->anchor, &a->e, &a->root);
     expr_settle(&a->e);
     TRY(expr_status(&a->e, err));
     a->result = anchor_result(&a->anchor, &a->e, 0);
     if (a->result == BLOCK_NONE)
         return fail(err, FRIT_UNSUPPORTED, "kernels: the result is not used");
+    if (!is_row && !attention_ops_fit(a))
+        return fail(err, FRIT_UNSUPPORTED, "kernels: it is not attention with these sizes");
     for (uint32_t tag = 0; tag < ATTENTION_TAGS; tag++)
         delinearize_init(&a->points[tag], &a->e, tag);
     return FRIT_OK;
@@ -347,7 +425,7 @@ static frit_status plan(struct attention *a, frit_err *err)
 /* Other rows are read by other groups, at any time. */
 static void find_aliases(const struct attention *a)
 {
-    const uint32_t read[] = {a->q, a->k, a->v, a->mask, a->bias};
+    const uint32_t read[] = {a->q, a->k, a->v, a->mask, a->bias, a->score};
     uint64_t inputs = 0;
 
     for (uint32_t i = 0; i < sizeof(read) / sizeof(read[0]); i++)
@@ -388,7 +466,7 @@ static frit_status emit(struct attention *a, frit_err *err)
                                                         [ATTENTION_LINES] = attention_lines};
     struct sched *s = a->e.s;
     int64_t both = a->points[ATTENTION_BOTH].count, groups;
-    bool is_lines = s->target->lanes_interleaved;
+    bool is_lines = s->target->lanes_interleaved || !s->target->stages_tiles;
 
     if (!(is_lines ? choose_lines(a)
                    : (fits_fragments(a) && choose_fragments(a)) || choose_tiles(a)))
@@ -431,12 +509,16 @@ static frit_status build(struct attention *a, frit_err *err)
 
 static frit_status attention_build(struct sched *s, frit_err *err)
 {
-    struct attention a = {.mask = BLOCK_NONE, .bias = BLOCK_NONE};
+    struct attention a = {.mask = BLOCK_NONE,
+                          .bias = BLOCK_NONE,
+                          .dot = BLOCK_NONE,
+                          .score = BLOCK_NONE,
+                          .factor = BLOCK_NONE};
     frit_status status;
 
     expr_init(&a.e, s);
     a.e.separate_tags = (1u << ATTENTION_TAGS) - 1;
-    if (anchor_init(&a.anchor, s->block, attends)) {
+    if (anchor_init_inner(&a.anchor, s->block, attends, attention_is_inner)) {
         status =
             a.anchor.n_ops == s->block->n_ops && a.anchor.found
                 ? build(&a, err)
@@ -455,6 +537,6 @@ const struct schedule sched_attention = {
     .state_bytes = sizeof(struct anchor),
     .value_bytes = sizeof(uint32_t),
     .match = attention_match,
-    .fits = anchor_fits,
+    .fits = attention_fits,
     .build = attention_build,
 };

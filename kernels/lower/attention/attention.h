@@ -42,6 +42,7 @@ struct attention_sizes {
     uint32_t rows, keys, outs; /* of a lane; keys: of a group where lines */
     uint32_t depth;            /* of a score, in tiles at a time: a power of two */
     uint32_t values;           /* keys whose values are in a tile at a time */
+    bool is_ahead;             /* a block is loaded while products of others are computed */
 };
 
 struct attention {
@@ -49,8 +50,13 @@ struct attention {
     struct anchor anchor;
     struct space_map root;        /* of the result */
     uint32_t q, k, v, mask, bias; /* nodes; mask, bias: BLOCK_NONE: there is none */
-    uint32_t result;              /* node; BLOCK_NONE: it is not used */
-    uint32_t position;            /* coordinate: of a row among its head's queries */
+    uint32_t dot;   /* node: the sum that a score is made of, where other ops make it; then there */
+    uint32_t score; /* are also: the score, */
+    uint32_t sum_of_weights; /* what a row's sum of weights is to other ops, */
+    uint32_t factor;         /* and what sums of values are multiplied by; BLOCK_NONE: divided by
+                                that sum */
+    uint32_t result;         /* node; BLOCK_NONE: it is not used */
+    uint32_t position;       /* coordinate: of a row among its head's queries */
     int64_t queries, keys, size, outs;
     bool causal;             /* keys after a row's position are hidden: of those of its head, */
     bool rows_are_queries;   /* and rows of a group are neighbours among them */
@@ -65,6 +71,20 @@ struct attention {
     uint32_t partial;  /* argument: what they have found */
     struct delinearizer points[ATTENTION_TAGS];
 };
+
+/* Values of a block that are attention together, and the op of the first product. */
+struct attention_ops {
+    uint32_t product, scores, e, sum, factor;
+};
+
+/* Whether op `number` is the second product. */
+bool attention_find_ops(const struct block *block, uint32_t number, struct attention_ops *out);
+/* Whether it may be an op before that which elementwise code does not compute. */
+bool attention_is_inner(const struct block *block, uint32_t number);
+/* Plans the space, nodes and stores; false: it is something else. */
+bool attention_plan_ops(struct attention *a, const struct block_op *op);
+/* The same of the settled space. */
+bool attention_ops_fit(const struct attention *a);
 
 /* What emitting needs at hand. */
 struct attention_emitter {
@@ -146,6 +166,8 @@ void attention_join(struct attention *a);
 
 void attention_tiles(struct attention *a);
 /* Elements of the tiles of a group. */
+/* Chooses to load ahead where that is possible with so many elements in tiles. */
+bool attention_load_ahead(struct attention *a, uint64_t most);
 uint64_t attention_tile_elements(const struct attention_sizes *sizes);
 void attention_lines(struct attention *a);
 void attention_fragments(struct attention *a);

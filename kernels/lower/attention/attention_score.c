@@ -143,12 +143,36 @@ static uint32_t capped(const struct attention_emitter *w, uint32_t score)
     return kir_select(w->m, at2(w, KIR_eq, w->cap, at_real(w, 0)), score, value);
 }
 
+static uint32_t fit(const struct attention_emitter *w, uint32_t node, uint32_t value)
+{
+    return lower_fit(w->m, w->e->s->block->values[w->e->nodes[node].value].dtype, value);
+}
+
+/* Of the block's own ops. */
+static uint32_t other_score(const struct attention_emitter *w, uint32_t row, uint32_t key,
+                            uint32_t inside, uint32_t sum)
+{
+    const struct attention *a = w->a;
+    uint32_t mark = expr_mark(w->e), score;
+
+    set_row(w, row);
+    delinearize_set(&a->points[ATTENTION_KEY], w->e, key);
+    expr_mask(w->e, inside);
+    expr_bind(w->e, a->dot, fit(w, a->dot, sum));
+    score = expr_value(w->e, a->score);
+    expr_release(w->e, mark);
+    return inside == KIR_NONE ? score : kir_select(w->m, inside, score, at_real(w, -INFINITY));
+}
+
 uint32_t attention_score(const struct attention_emitter *w, uint32_t row, uint32_t key,
                          uint32_t inside, uint32_t sum)
 {
     const struct attention *a = w->a;
-    uint32_t mark = expr_mark(w->e), score = at2(w, KIR_mul, sum, w->scale), seen = inside;
+    uint32_t mark = expr_mark(w->e), score, seen = inside;
 
+    if (a->dot != BLOCK_NONE)
+        return other_score(w, row, key, inside, sum);
+    score = at2(w, KIR_mul, sum, w->scale);
     if (w->cap != KIR_NONE)
         score = capped(w, score);
     if (a->bias != BLOCK_NONE || a->mask != BLOCK_NONE) {
@@ -207,14 +231,24 @@ static uint32_t partial_row(const struct attention_emitter *w, uint32_t part, ui
     return at2(w, KIR_add, at, row);
 }
 
+/* A row without any weight is 0; where it is made of other ops, what these make of it. */
+static uint32_t mean_of(const struct attention_emitter *w, uint32_t sum, uint32_t total)
+{
+    uint32_t none;
+
+    if (w->a->dot == BLOCK_NONE) {
+        none = at2(w, KIR_eq, total, at_real(w, 0));
+        return at2(w, KIR_div, sum, kir_select(w->m, none, at_real(w, 1), total));
+    }
+    if (w->a->factor == BLOCK_NONE)
+        return at2(w, KIR_div, sum, total);
+    expr_bind(w->e, w->a->sum_of_weights, total);
+    return at2(w, KIR_mul, sum, expr_value(w->e, w->a->factor));
+}
+
 static void store_result(const struct attention_emitter *w, uint32_t sum, uint32_t total)
 {
-    const struct expr_node *result = &w->e->nodes[w->a->result];
-    uint32_t none = at2(w, KIR_eq, total, at_real(w, 0));
-
-    sum = at2(w, KIR_div, sum, kir_select(w->m, none, at_real(w, 1), total));
-    expr_bind(w->e, w->a->result,
-              lower_fit(w->m, w->e->s->block->values[result->value].dtype, sum));
+    expr_bind(w->e, w->a->result, fit(w, w->a->result, mean_of(w, sum, total)));
     for (uint32_t i = 0; i < w->e->n_stores; i++)
         expr_value(w->e, w->e->stores[i].node);
     for (uint32_t i = 0; i < w->e->n_stores; i++)

@@ -18,8 +18,10 @@
 enum {
     RUN = 4,
     PAD = 4,
-    BATCH = 8, /* elements that a lane loads before it stores any */
-    ROUNDS = 4 /* of a product in a round of its loop */
+    CARRIED = 2 * ATTENTION_ROWS + ATTENTION_SUMS,
+    AHEAD = 32, /* elements that a lane loads ahead, at most */
+    BATCH = 8,  /* elements that a lane loads before it stores any */
+    ROUNDS = 4  /* of a product in a round of its loop */
 };
 
 /* A tile that is staged: element [column][row], or [row][column]. */
@@ -72,6 +74,25 @@ uint64_t attention_tile_elements(const struct attention_sizes *s)
            (uint64_t)s->values * s->across * s->outs;
 }
 
+/* Whether lanes can load all of a block ahead. */
+static bool can_load_ahead(const struct attention *a)
+{
+    const struct attention_sizes *s = &a->sizes;
+    uint32_t lanes = s->down * s->across, keys = s->across * s->keys;
+
+    return a->size <= s->depth && s->values == keys && !(s->outs & (s->outs - 1)) &&
+           keys * s->depth >= lanes && keys * s->depth <= AHEAD * lanes &&
+           keys * s->across * s->outs >= lanes && keys * s->across * s->outs <= AHEAD * lanes;
+}
+
+bool attention_load_ahead(struct attention *a, uint64_t most)
+{
+    struct attention_sizes *s = &a->sizes;
+
+    s->is_ahead = can_load_ahead(a) && attention_tile_elements(s) <= most;
+    return s->is_ahead;
+}
+
 /* ---- the grid ---- */
 
 static uint32_t shift_of(uint32_t n)
@@ -119,20 +140,21 @@ static uint32_t power_above(uint32_t n)
     return 1u << shift_of(n);
 }
 
-/* Whether a place may be beyond the operand's end. */
+/* Whether a place is not beyond the operand's end; KIR_NONE: surely.  `step` 0: it may be far. */
 static uint32_t check(const struct tiler *t, uint32_t place, int64_t end, uint32_t step)
 {
-    if (end % step == 0)
+    if (step && end % step == 0)
         return KIR_NONE;
     return at2(&t->w, KIR_lt, place, sched_add_index(t->w.e->s, end));
 }
 
-/* `mask`: of lanes that have an element. */
-static void stage_element(const struct tiler *t, const struct source *o, uint32_t row,
-                          uint32_t column, uint32_t mask)
+/* The operand's element for a row and a column of the tile, whose number there is *at.  `mask`: of
+ * lanes that have one. */
+static uint32_t element_of(const struct tiler *t, const struct source *o, uint32_t row,
+                           uint32_t column, uint32_t mask, uint32_t *at)
 {
     const struct attention_emitter *w = &t->w;
-    uint32_t mark = expr_mark(w->e), at, value, inside, stored = mask;
+    uint32_t mark = expr_mark(w->e), value, inside;
     uint32_t from_row = at2(w, KIR_add, o->first_row, row);
     uint32_t from_column = at2(w, KIR_add, o->first_column, column);
 
@@ -144,13 +166,20 @@ static void stage_element(const struct tiler *t, const struct source *o, uint32_
     expr_mask(w->e, inside);
     value = expr_value(w->e, o->node);
     expr_release(w->e, mark);
-    if (inside != KIR_NONE)
-        value = kir_select(w->m, inside, value, at_real(w, 0));
-    at = at2(w, KIR_mul, o->by_rows ? row : column, at_index(w, o->pitch));
-    at = at2(w, KIR_add, at, o->by_rows ? column : row);
+    *at = at2(w, KIR_mul, o->by_rows ? row : column, at_index(w, o->pitch));
+    *at = at2(w, KIR_add, *at, o->by_rows ? column : row);
+    return inside == KIR_NONE ? value : kir_select(w->m, inside, value, at_real(w, 0));
+}
+
+static void stage_element(const struct tiler *t, const struct source *o, uint32_t row,
+                          uint32_t column, uint32_t mask)
+{
+    const struct attention_emitter *w = &t->w;
+    uint32_t at, value = element_of(t, o, row, column, mask, &at);
+
     if (o->columns != power_above(o->columns))
-        stored = at_both(w, stored, at2(w, KIR_lt, column, at_index(w, o->columns)));
-    kir_emit_imm(w->m, stored == KIR_NONE ? KIR_tstore : KIR_tstore_if, o->tile, at, value, stored);
+        mask = at_both(w, mask, at2(w, KIR_lt, column, at_index(w, o->columns)));
+    kir_emit_imm(w->m, mask == KIR_NONE ? KIR_tstore : KIR_tstore_if, o->tile, at, value, mask);
 }
 
 /* `n` elements of each lane; neighbouring lanes take neighbouring columns. */
@@ -187,6 +216,31 @@ static void stage(const struct tiler *t, const struct source *o, uint32_t count)
     kir_next(w->m, NULL, 0);
 }
 
+/* What a lane loads before others are done with the tile. */
+struct ahead {
+    uint32_t n, tile, value[AHEAD], at[AHEAD];
+};
+
+static void load_ahead(const struct tiler *t, const struct source *o, struct ahead *ahead)
+{
+    uint32_t lanes = t->s.down * t->s.across;
+
+    ahead->tile = o->tile;
+    ahead->n = o->rows * o->columns / lanes;
+    for (uint32_t i = 0; i < ahead->n; i++) {
+        uint32_t number = at_plus(&t->w, t->w.lane, (int64_t)i * lanes);
+
+        ahead->value[i] = element_of(t, o, high_part(&t->w, number, o->columns),
+                                     low_part(&t->w, number, o->columns), KIR_NONE, &ahead->at[i]);
+    }
+}
+
+static void store_ahead(const struct tiler *t, const struct ahead *ahead)
+{
+    for (uint32_t i = 0; i < ahead->n; i++)
+        kir_emit_imm(t->w.m, KIR_tstore, ahead->tile, ahead->at[i], ahead->value[i], KIR_NONE);
+}
+
 static void stage_queries(const struct tiler *t, uint32_t first)
 {
     const struct attention *a = t->w.a;
@@ -207,12 +261,11 @@ static void stage_queries(const struct tiler *t, uint32_t first)
           KIR_NONE);
 }
 
-static void stage_keys(const struct tiler *t, uint32_t key, uint32_t first)
+static struct source keys_from(const struct tiler *t, uint32_t key, uint32_t first)
 {
     const struct attention *a = t->w.a;
 
-    stage(t,
-          &(struct source){.node = a->k,
+    return (struct source){.node = a->k,
                            .tile = t->shared,
                            .pitch = keys_pitch(&t->s),
                            .rows = t->n_keys,
@@ -223,16 +276,14 @@ static void stage_keys(const struct tiler *t, uint32_t key, uint32_t first)
                            .first_column = first,
                            .end_row = a->keys,
                            .end_column = a->size,
-                           .step = t->n_keys},
-          t->count);
+                           .step = t->n_keys};
 }
 
-static void stage_values(const struct tiler *t, uint32_t key, uint32_t count)
+static struct source values_from(const struct tiler *t, uint32_t key)
 {
     const struct attention *a = t->w.a;
 
-    stage(t,
-          &(struct source){.node = a->v,
+    return (struct source){.node = a->v,
                            .tile = t->values,
                            .pitch = t->n_outs,
                            .by_rows = true,
@@ -244,8 +295,21 @@ static void stage_values(const struct tiler *t, uint32_t key, uint32_t count)
                            .first_column = t->w.first_out,
                            .end_row = a->keys,
                            .end_column = a->outs,
-                           .step = t->n_keys},
-          count);
+                           .step = t->n_keys};
+}
+
+static void stage_keys(const struct tiler *t, uint32_t key, uint32_t first)
+{
+    const struct source keys = keys_from(t, key, first);
+
+    stage(t, &keys, t->count);
+}
+
+static void stage_values(const struct tiler *t, uint32_t key, uint32_t count)
+{
+    const struct source values = values_from(t, key);
+
+    stage(t, &values, count);
 }
 
 /* ---- scores ---- */
@@ -332,8 +396,6 @@ static void sum_scores(const struct tiler *t, uint32_t key, uint32_t *scores)
     uint32_t n = t->s.rows * t->s.keys, next[ATTENTION_SUMS], first, end;
     int64_t size = w->a->size;
 
-    for (uint32_t i = 0; i < n; i++)
-        scores[i] = at_real(w, 0);
     if (size <= t->s.depth) {
         barrier(t);
         stage_keys(t, key, at_index(w, 0));
@@ -519,31 +581,62 @@ static uint32_t list_carried(struct tiler *t, uint32_t **out)
     return n;
 }
 
-static void add_keys(struct tiler *t)
+/* Of a block whose keys are in their tile; those of the next are then.  Everything that is loaded
+ * arrives while products are computed. */
+static void add_block_ahead(struct tiler *t, uint32_t key, uint32_t *scores)
 {
     const struct attention_emitter *w = &t->w;
-    uint32_t *carried[2 * ATTENTION_ROWS + ATTENTION_SUMS], scores[ATTENTION_SUMS];
-    uint32_t last[2 * ATTENTION_ROWS + ATTENTION_SUMS], n = list_carried(t, carried), key;
+    const struct source values = values_from(t, key);
+    struct source keys = keys_from(t, at_plus(w, key, t->n_keys), at_index(w, 0));
+    struct ahead ahead;
 
-    for (uint32_t i = 0; i < n; i++)
-        *carried[i] = at_real(w, i < 2 * t->s.rows && i % 2 == 0 ? -INFINITY : 0);
-    key = kir_for(w->m, w->begin, w->end, t->n_keys);
-    for (uint32_t i = 0; i < n; i++)
-        *carried[i] = last[i] = kir_phi(w->m, *carried[i]);
-    t->count = count_keys(t, key);
+    keys.step = 0;
+    load_ahead(t, &values, &ahead);
+    barrier(t);
+    multiply_keys(t, at_index(w, w->a->size), w->a->size % ROUNDS ? 1 : ROUNDS, scores);
+    finish_scores(t, key, scores);
+    weigh(t, scores);
+    barrier(t);
+    store_weights(t, scores);
+    store_ahead(t, &ahead);
+    load_ahead(t, &keys, &ahead);
+    barrier(t);
+    multiply_values(t, KIR_NONE, t->count, t->sum);
+    barrier(t);
+    store_ahead(t, &ahead);
+}
+
+static void add_block(struct tiler *t, uint32_t key, uint32_t *scores)
+{
     sum_scores(t, key, scores);
     finish_scores(t, key, scores);
     weigh(t, scores);
     barrier(t);
     store_weights(t, scores);
     add_values(t, key);
-    {
-        uint32_t next[2 * ATTENTION_ROWS + ATTENTION_SUMS];
+}
 
-        for (uint32_t i = 0; i < n; i++)
-            next[i] = *carried[i];
-        kir_next(w->m, next, n);
-    }
+static void add_keys(struct tiler *t)
+{
+    const struct attention_emitter *w = &t->w;
+    uint32_t *carried[CARRIED], scores[ATTENTION_SUMS], last[CARRIED], next[CARRIED], key;
+    uint32_t n = list_carried(t, carried), zero = at_real(w, 0);
+    const struct source first = keys_from(t, w->begin, at_index(w, 0));
+
+    for (uint32_t i = 0; i < n; i++)
+        *carried[i] = at_real(w, i < 2 * t->s.rows && i % 2 == 0 ? -INFINITY : 0);
+    if (t->s.is_ahead)
+        stage(t, &first, KIR_NONE);
+    key = kir_for(w->m, w->begin, w->end, t->n_keys);
+    for (uint32_t i = 0; i < n; i++)
+        *carried[i] = last[i] = kir_phi(w->m, *carried[i]);
+    t->count = count_keys(t, key);
+    for (uint32_t i = 0; i < t->s.rows * t->s.keys; i++)
+        scores[i] = zero;
+    (t->s.is_ahead ? add_block_ahead : add_block)(t, key, scores);
+    for (uint32_t i = 0; i < n; i++)
+        next[i] = *carried[i];
+    kir_next(w->m, next, n);
     for (uint32_t i = 0; i < n; i++)
         *carried[i] = last[i];
 }

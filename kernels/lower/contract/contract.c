@@ -29,7 +29,7 @@ enum {
     FEW_DOT_LANES = 96,   /* of all sums of a group along k, which fit 16 registers */
     MANY_DOT_LANES = 384, /* likewise for more */
     PACK_LANES = 64,
-    GROUP_WIDTHS = 2,     /* of packed lanes, in a group */
+    GROUP_LANES = 64,     /* on several widths of packed lanes */
     LEAST_PACKED = 32,    /* lanes that fill the vectors of a lane's sums */
     PACK_LEAST = 1 << 15, /* elements */
     PACK_MAX = 1 << 29,
@@ -67,13 +67,13 @@ static bool multiplies(const struct block *block, uint32_t number)
 
 static bool takes(const struct block *block, uint32_t number)
 {
-    return multiplies(block, number) && anchor_is_cheap(block, number, false);
+    return multiplies(block, number) && anchor_is_cheap(block, number, 0);
 }
 
 /* Weights are unpacked in the product too. */
 static bool takes_dequantized(const struct block *block, uint32_t number)
 {
-    return multiplies(block, number) && anchor_is_cheap(block, number, true);
+    return multiplies(block, number) && anchor_is_cheap(block, number, ANCHOR_DEQUANTIZED);
 }
 
 static bool contract_match(struct matcher *m, const struct block *block)
@@ -270,8 +270,9 @@ static uint32_t lanes_for(uint32_t most, int64_t n)
 /* Lanes of all groups along a packed line. */
 static uint64_t packed_lanes(const struct contract *c, int64_t line)
 {
-    uint32_t most = GROUP_WIDTHS * sched_tuning(c->e.s).pack_lanes, lanes;
+    uint32_t most = sched_tuning(c->e.s).pack_lanes, lanes;
 
+    most = most < GROUP_LANES ? GROUP_LANES : most;
     lanes = lanes_for(most < c->e.s->target->lanes ? most : c->e.s->target->lanes, line);
     return (uint64_t)tiles_of(line, lanes) * lanes;
 }
@@ -354,12 +355,14 @@ static bool is_streamed(const struct contract *c)
            is_large(c, c->across, STREAM_LARGE) && (type == KIR_F32 || type == KIR_F64);
 }
 
-/* Groups read memory almost in order: a block of k, and of that a few rows at a time.  Sums of
- * blocks are added up as they are in one group. */
-static void choose_splits(struct contract *c, int64_t *n)
+/* Groups read memory almost in order: a block of k, and of that a few rows at a time, as long as
+ * sums stay in the first cache.  Sums of blocks are added up as they are in one group. */
+static void choose_splits(struct contract *c, int64_t line, int64_t *n)
 {
     c->slices.n_splits = (uint32_t)tiles_of(c->n_k, SUM_BLOCK_CONTRACT);
     c->rounds = STREAM_ROUNDS;
+    while (line % (2 * c->lanes) == 0 && 2 * c->lanes * c->n_down <= c->e.s->target->max_lanes)
+        c->lanes *= 2;
     c->down_by_line = c->turns = false; /* sums are stored by numbers of places */
     *n *= c->slices.n_splits;
 }
@@ -398,7 +401,7 @@ static uint32_t most_packed(const struct contract *c, uint32_t places)
     uint32_t lanes = sched_tuning(c->e.s).pack_lanes;
 
     if (contract_has_vectors(c) && 4 * places > target->registers / 4 * 3)
-        lanes *= GROUP_WIDTHS;
+        lanes = lanes < GROUP_LANES ? GROUP_LANES : lanes;
     return lanes < target->lanes ? lanes : target->lanes;
 }
 
@@ -426,7 +429,7 @@ static void choose_lines(struct contract *c)
     others = contract_points(&c->e.space, CONTRACT_BOTH) *
              tiles_of(contract_points(&c->e.space, c->down->tag), c->n_down);
     if (others == 1 && is_streamed(c))
-        choose_splits(c, &others);
+        choose_splits(c, line, &others);
     each = c->slices.n_splits ? READERS_PER_UNIT : GROUPS_PER_UNIT;
     while (c->lanes > FEW_LANES && !c->pack.used &&
            tiles_of(line, c->lanes) * others < (int64_t)each * target->units)
@@ -569,7 +572,7 @@ static frit_status build(struct contract *c, frit_err *err)
     delinearize_init(&c->b.points, &c->e, CONTRACT_N);
     delinearize_init(&c->k, &c->e, CONTRACT_K);
     if (c->form == CONTRACT_TILES)
-        delinearize_chunk(&c->across->points, &c->e, c->thread_lanes);
+        delinearize_chunk(&c->across->points, &c->e, c->tiles.thread_lanes);
     TRY(expr_status(&c->e, err));
     groups = c->both.count * contract_down_tiles(c) *
              tiles_of(c->across->points.count, contract_width(c));

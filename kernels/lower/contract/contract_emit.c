@@ -189,7 +189,30 @@ static void sum_blocks(const struct contract_emitter *w, int64_t rounds, uint32_
     kir_next(w->m, parts, w->n);
 }
 
-/* All of k from dim number `level` on: blocks lie along the innermost dim. */
+static int64_t products_from(const struct contract_emitter *w, uint32_t level)
+{
+    int64_t n = 1;
+
+    for (uint32_t i = level; i < w->c->k.n; i++)
+        n *= w->e->space.extent[w->c->k.dim[i]];
+    return n;
+}
+
+/* All of k from dim number `level` on as one block. */
+static void sum_block(const struct contract_emitter *w, uint32_t level, uint32_t end,
+                      uint32_t *sums)
+{
+    uint32_t parts[CONTRACT_SUMS];
+
+    for (uint32_t i = 0; i < w->n; i++)
+        parts[i] = zero(w);
+    sum_dims(w, level, index_const(w, 0), end, parts);
+    for (uint32_t i = 0; i < w->n; i++)
+        sums[i] = op2(w, KIR_add, sums[i], parts[i]);
+}
+
+/* All of k from dim number `level` on: blocks lie along the innermost dim, or are as many of the
+ * inner dims as they hold. */
 static void sum_inside(const struct contract_emitter *w, uint32_t level, uint32_t *sums)
 {
     const struct delinearizer *k = &w->c->k;
@@ -197,6 +220,10 @@ static void sum_inside(const struct contract_emitter *w, uint32_t level, uint32_
         level ? k->extent[level] : sched_add_index(w->e->s, w->e->space.extent[k->dim[0]]);
     uint32_t mark = expr_mark(w->e), next[CONTRACT_SUMS];
 
+    if (products_from(w, level) <= SUM_BLOCK_CONTRACT) {
+        sum_block(w, level, end, sums);
+        return;
+    }
     if (level + 1 == k->n) {
         sum_blocks(w, SUM_BLOCK_CONTRACT, index_const(w, 0), end, sums);
         return;
@@ -449,14 +476,14 @@ int64_t contract_down_tiles(const struct contract *c)
 
 uint32_t contract_height(const struct contract *c)
 {
-    return c->form == CONTRACT_TILES       ? c->tile_m
+    return c->form == CONTRACT_TILES       ? c->tiles.m
            : c->form == CONTRACT_FRAGMENTS ? c->fragments.tile[DOWN]
                                            : c->n_down;
 }
 
 uint32_t contract_width(const struct contract *c)
 {
-    return c->form == CONTRACT_TILES       ? c->tile_n
+    return c->form == CONTRACT_TILES       ? c->tiles.n
            : c->form == CONTRACT_FRAGMENTS ? c->fragments.tile[ACROSS]
            : c->form == CONTRACT_SLICES    ? contract_points_across(c) * c->slices.wide
            : c->form == CONTRACT_DOTS      ? c->n_across

@@ -112,7 +112,7 @@ static void mark_operands(const struct block_op *op, bool *needed)
             needed[op->in[i].value] = true;
 }
 
-bool anchor_is_cheap(const struct block *block, uint32_t number, bool or_dequantized)
+bool anchor_is_cheap(const struct block *block, uint32_t number, uint32_t also)
 {
     bool *needed = calloc(block->n_values + 1u, sizeof(*needed)), cheap = needed != NULL;
 
@@ -124,8 +124,9 @@ bool anchor_is_cheap(const struct block *block, uint32_t number, bool or_dequant
         for (uint32_t i = 0; i < op->n_out; i++) {
             if (op->out[i] == BLOCK_NONE || !needed[op->out[i]])
                 continue;
-            cheap = cheap &&
-                    (lower_is_cheap(op->id) || (or_dequantized && op->id == FRIT_OP_dequantize));
+            cheap = cheap && (lower_is_cheap(op->id) ||
+                              (also & ANCHOR_DEQUANTIZED && op->id == FRIT_OP_dequantize) ||
+                              (also & ANCHOR_VIEWS && view_row_of(op->id)));
             mark_operands(op, needed);
         }
     }
@@ -181,7 +182,8 @@ static bool add_map(const struct anchor *anchor, const struct block *block,
 }
 
 /* Matches op number n_ops. */
-static bool add_op(struct anchor *anchor, const struct block *block, anchor_fn takes)
+static bool add_op(struct anchor *anchor, const struct block *block, anchor_fn takes,
+                   anchor_fn inner)
 {
     uint32_t number = anchor->n_ops;
     const struct block_op *op = &block->ops[number];
@@ -198,8 +200,10 @@ static bool add_op(struct anchor *anchor, const struct block *block, anchor_fn t
             anchor->lineage[op->out[0]] = FIRST_LINEAGE + ++anchor->n_lineages;
         return forward_of(op->id) != NULL;
     }
-    if (anchor->found || lineage != NO_LINEAGE || !takes(block, number))
+    if (anchor->found || lineage != NO_LINEAGE)
         return false;
+    if (!takes(block, number))
+        return inner && inner(block, number);
     anchor->found = true;
     anchor->op = number;
     for (uint32_t i = 0; i < op->n_out; i++)
@@ -210,11 +214,17 @@ static bool add_op(struct anchor *anchor, const struct block *block, anchor_fn t
 
 bool anchor_init(struct anchor *anchor, const struct block *block, anchor_fn takes)
 {
+    return anchor_init_inner(anchor, block, takes, NULL);
+}
+
+bool anchor_init_inner(struct anchor *anchor, const struct block *block, anchor_fn takes,
+                       anchor_fn inner)
+{
     *anchor = (struct anchor){0};
     anchor->lineage = calloc(block->n_values + 1u, sizeof(*anchor->lineage));
     if (!anchor->lineage)
         return false;
-    while (anchor->n_ops < block->n_ops && add_op(anchor, block, takes))
+    while (anchor->n_ops < block->n_ops && add_op(anchor, block, takes, inner))
         anchor->n_ops++;
     return true;
 }
@@ -229,10 +239,16 @@ void anchor_fini(struct anchor *anchor)
 
 bool anchor_match(struct matcher *m, const struct block *block, anchor_fn takes)
 {
+    return anchor_match_inner(m, block, takes, NULL);
+}
+
+bool anchor_match_inner(struct matcher *m, const struct block *block, anchor_fn takes,
+                        anchor_fn inner)
+{
     struct anchor *anchor = m->state;
 
     anchor->lineage = m->values;
-    if (!add_op(anchor, block, takes))
+    if (!add_op(anchor, block, takes, inner))
         return false;
     anchor->n_ops++;
     return true;

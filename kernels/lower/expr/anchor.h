@@ -19,9 +19,10 @@ typedef bool (*anchor_fn)(const struct block *block, uint32_t op);
 /* Whether all operands are arguments or views of arguments, so that reading an element twice
  * computes nothing twice. */
 bool anchor_reads_args(const struct block *block, uint32_t op);
-/* Whether all that the operands are made of in the block may be done again and again, to which
- * dequantizing may belong; false if out of memory too. */
-bool anchor_is_cheap(const struct block *block, uint32_t op, bool or_dequantized);
+/* Whether all that the operands are made of in the block may be done again and again; also, as
+ * bits, dequantizing, or views that cost more than an offset; false if out of memory too. */
+enum { ANCHOR_DEQUANTIZED = 1, ANCHOR_VIEWS = 2 };
+bool anchor_is_cheap(const struct block *block, uint32_t op, uint32_t also);
 
 struct anchor {
     uint32_t n_ops; /* matched: a prefix of the block's ops */
@@ -33,12 +34,18 @@ struct anchor {
 
 /* Matches as many ops of the block as possible.  Returns false if out of memory. */
 bool anchor_init(struct anchor *anchor, const struct block *block, anchor_fn takes);
+/* The same for a schedule whose anchor stands for ops before it, too: of these `inner` accepts
+ * those that elementwise code cannot compute. */
+bool anchor_init_inner(struct anchor *anchor, const struct block *block, anchor_fn takes,
+                       anchor_fn inner);
 void anchor_fini(struct anchor *anchor);
 
 /* `match` and `fits` of a schedule whose state is a struct anchor and whose value state is a
  * lineage.  A program covers an anchor and ops whose outputs can all be stored element by element
  * with the anchor's result.  Trailing views are left to the host. */
 bool anchor_match(struct matcher *matcher, const struct block *block, anchor_fn takes);
+bool anchor_match_inner(struct matcher *matcher, const struct block *block, anchor_fn takes,
+                        anchor_fn inner);
 bool anchor_fits(const struct matcher *matcher, const struct block *block);
 
 /* Plans stores of all outputs of the closed block.  The anchor's results have their elements at the

@@ -180,6 +180,50 @@ static void test_rows(void **state)
     kir_fini(&m);
 }
 
+/* Sums loaded from swizzled blocks, of rows and of columns: 2 lines of 128 elements, in two blocks.
+ */
+static void from_blocks(const char *layout, bool expands)
+{
+    static const char format[] =
+        "kernel blocks\narg a0 f32 read\narg a1 f32 write\nphase 4\ntile t0 group f32 256\nteam 4\n"
+        "fragment f0 sum f32 %d %d\n"
+        "%%0 i32 = lane\n%%1 i32 = const 0\n%%2 i32 = const 256\n%%3 i32 = const 128\n"
+        "%%4 i32 = for %%1 to %%2 step 4\n%%5 i32 = add %%4 %%0\n%%6 f32 = load a0 %%5\n"
+        "tstore t0 %%5 %%6\nnext\nbarrier\nmload f0 t0 %s %%1 %%3\nmstore f0 a1 rows %%1 %%%d\n";
+    const bool by_columns = strcmp(layout, "column-blocks") == 0;
+    float in[256], out[256] = {0};
+    struct eval_arg args[] = {RIG_ARRAY(in), RIG_ARRAY(out)};
+    struct kir_module m;
+    char text[1024];
+
+    snprintf(text, sizeof(text), format, by_columns ? 64 : 2, by_columns ? 4 : 128, layout, 3);
+    if (by_columns)
+        strcpy(strstr(text, "mload"),
+               "%10 i32 = const 4\n"
+               "mload f0 t0 column-blocks %1 %3\nmstore f0 a1 rows %1 %10\n");
+    for (int i = 0; i < 256; i++)
+        in[i] = (float)i;
+    parse(&m, text);
+    if (expands)
+        expand(&m, true);
+    rig_run(&m, NULL, args, 1);
+    for (int64_t i = 0; i < 256; i++) {
+        int64_t line = by_columns ? i % 4 : i / 128, at = by_columns ? i / 4 : i % 128;
+
+        assert_true(out[i] == (float)kir_swizzled(at / 64 * 128 + line * 64 + at % 64));
+    }
+    kir_fini(&m);
+}
+
+static void test_blocks(void **state)
+{
+    (void)state;
+    for (int expands = 0; expands < 2; expands++) {
+        from_blocks("row-blocks", expands);
+        from_blocks("column-blocks", expands);
+    }
+}
+
 /* Through a tile of the group, with a barrier between who writes it and who reads it. */
 static void through_tile(const char *barrier, const char *error)
 {
@@ -261,6 +305,7 @@ int main(void)
         cmocka_unit_test(test_product),      cmocka_unit_test(test_narrow),
         cmocka_unit_test(test_tile),         cmocka_unit_test(test_outside),
         cmocka_unit_test(test_not_expanded), cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_blocks),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -307,6 +307,87 @@ static void test_fragments(void **state)
             check_on(cases[i], &targets[t]);
 }
 
+/* ---- written in other ops ---- */
+
+/* The softmax of x along its last dim, of these dims. */
+static uint32_t soft(struct rig *rig, uint32_t x, uint32_t dtype, const int64_t *dims, bool divides)
+{
+    static frit_attrs_reduce last = {
+        .struct_size = sizeof(last), .axes = {.count = 1, .axis = {3}}, .keep = 1};
+    const int64_t rows[] = {dims[0], dims[1], dims[2], 1};
+    uint32_t max, sub, e, sum;
+
+#define OP(id, dims, ...)                                                                         \
+    rig_op(rig, id, sizeof((struct rig_in[]){__VA_ARGS__}) / sizeof(struct rig_in),               \
+           (struct rig_in[]){__VA_ARGS__}, id == FRIT_OP_max || id == FRIT_OP_sum ? &last : NULL, \
+           dtype, 4, dims)
+    max = OP(FRIT_OP_max, rows, rig_value(x));
+    sub = OP(FRIT_OP_sub, dims, rig_value(x), rig_value(max));
+    e = OP(FRIT_OP_exp, dims, rig_value(sub));
+    sum = OP(FRIT_OP_sum, rows, rig_value(e));
+    if (divides)
+        return OP(FRIT_OP_div, dims, rig_value(e), rig_value(sum));
+    sum = OP(FRIT_OP_div, rows, rig_real(dtype, 1), rig_value(sum));
+    return OP(FRIT_OP_mul, dims, rig_value(e), rig_value(sum));
+#undef OP
+}
+
+/* softmax(q k' * scale + bias) v, then twice that less 1 if `around`. */
+static void composite(struct shape s, const struct target *target, bool around)
+{
+    static const frit_attrs_swap swap = {.struct_size = sizeof(swap), .axis = 2, .with = 3};
+    const int64_t heads = s.heads, turned[] = {s.batch, heads, s.size, s.keys},
+                  scores[] = {s.batch, heads, s.queries, s.keys},
+                  dims[] = {s.batch, heads, s.queries, s.outs}, of_bias[] = {heads, 1, s.keys};
+    struct operands o = {.mask = RIG_ABSENT, .bias = RIG_ABSENT};
+    struct rig rig;
+    uint32_t x;
+
+    rig_init(&rig);
+    set_target(&rig, target);
+    o.q = operand(&rig, &s, heads, s.queries, s.size, 3);
+    o.k = operand(&rig, &s, heads, s.keys, s.size, 4);
+    o.v = operand(&rig, &s, heads, s.keys, s.outs, 5);
+#define OP(id, attrs, dims, ...)                                                     \
+    rig_op(&rig, id, sizeof((struct rig_in[]){__VA_ARGS__}) / sizeof(struct rig_in), \
+           (struct rig_in[]){__VA_ARGS__}, attrs, s.dtype, 4, dims)
+    x = OP(FRIT_OP_transpose, &swap, turned, rig_value(o.k));
+    x = OP(FRIT_OP_matmul, NULL, scores, rig_value(o.q), rig_value(x));
+    x = OP(FRIT_OP_mul, NULL, scores, rig_value(x), rig_real(s.dtype, s.attrs.scale));
+    if (s.has_bias) {
+        o.bias = rig_input(&rig, s.dtype, 3, of_bias);
+        fill(&rig, o.bias, 9);
+        x = OP(FRIT_OP_add, NULL, scores, rig_value(x), rig_value(o.bias));
+    }
+    x = soft(&rig, x, s.dtype, scores, around);
+    o.y = OP(FRIT_OP_matmul, NULL, dims, rig_value(x), rig_value(o.v));
+    if (around) {
+        x = OP(FRIT_OP_add, NULL, dims, rig_value(o.y), rig_value(o.y));
+        o.y = OP(FRIT_OP_mul, NULL, dims, rig_value(x), rig_real(s.dtype, 0.5));
+    }
+#undef OP
+    assert_int_equal(rig_try(&rig, &sched_attention), FRIT_OK);
+    compare(&rig, &s, &o);
+    rig_fini(&rig);
+}
+
+static void test_composite(void **state)
+{
+    const struct shape cases[] = {
+        {2, 3, 1, 20, 37, 16, 12, .dtype = FRIT_F32, .attrs = {.scale = 0.3}},
+        {1, 2, 1, 5, 20, 16, 16, .has_bias = true, .dtype = FRIT_F32, .attrs = {.scale = 1}},
+        {1, 1, 1, 20, 20, 20, 20, .dtype = FRIT_F64, .attrs = {.scale = 0.3}, .layout = 2},
+        {1, 2, 1, 40, 64, 16, 16, .has_bias = true, .dtype = FRIT_BF16, .attrs = {.scale = 0.5}},
+        {1, 2, 1, 20, 50, 16, 16, .dtype = FRIT_F16, .attrs = {.scale = 0.5}, .layout = 1},
+    };
+
+    (void)state;
+    for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        for (uint32_t t = 0; t < sizeof(targets) / sizeof(targets[0]); t += 2)
+            for (uint32_t around = 0; around < 2; around++)
+                composite(cases[i], &targets[t], around);
+}
+
 /* Few rows with long keys: groups share them. */
 static void test_splits(void **state)
 {
@@ -324,9 +405,10 @@ static void test_splits(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sizes),  cmocka_unit_test(test_options),
-        cmocka_unit_test(test_types),  cmocka_unit_test(test_layouts),
-        cmocka_unit_test(test_splits), cmocka_unit_test(test_fragments),
+        cmocka_unit_test(test_sizes),     cmocka_unit_test(test_options),
+        cmocka_unit_test(test_types),     cmocka_unit_test(test_layouts),
+        cmocka_unit_test(test_splits),    cmocka_unit_test(test_fragments),
+        cmocka_unit_test(test_composite),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

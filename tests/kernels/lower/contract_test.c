@@ -246,7 +246,7 @@ static void test_streamed(void **state)
 {
     const struct operands cases[] = {
         {2, 2, 2, {1, 520}, {520, 1030}, {1, 1030}, 0},
-        {2, 2, 2, {1030, 520}, {520, 2}, {1030, 2}, 1},
+        {2, 2, 2, {1030, 520}, {520, 1}, {1030, 1}, 1},
     };
 
     (void)state;
