@@ -18,7 +18,7 @@
 
 #include "base/thread.h"
 
-enum { SPIN_NS = 30000, SPINS_PER_CLOCK = 64, FRACTION = 16, BRANCHES = 2 };
+enum { SPIN_NS = 30000, SPINS_PER_CLOCK = 64, FRACTION = 16, BRANCHES = 4 };
 
 /* A range of units of one grain: low half: the first unit not taken, high half: the end. */
 struct range {

@@ -17,7 +17,7 @@
 #include "emit/llvm/blob.h"
 
 /* LATE_NS: spent while the compile waits for a processor that this process keeps busy. */
-enum { HOT_NS = 2000000, LONG_NS = 20000000, LATE_NS = 20000000 };
+enum { HOT_NS = 2000000, LONG_NS = 20000000, LATE_NS = 12000000 };
 
 static bool is_cancelled(const frit_cancel *cancel)
 {

@@ -491,6 +491,14 @@ static void make_function(struct emit *e)
     make_head(e, entry);
 }
 
+static bool has_half_tiles(const struct kir_phase *phase)
+{
+    for (uint32_t i = 0; i < phase->n_tiles; i++)
+        if (kir_is_16_bit_float(phase->tiles[i].dtype))
+            return true;
+    return false;
+}
+
 /* Allocates the arrays whose lengths depend on the shape. */
 static frit_status alloc_arrays(struct emit *e)
 {
@@ -498,7 +506,7 @@ static frit_status alloc_arrays(struct emit *e)
            n_words = e->module->n_args + e->module->n_params;
 
     e->ids = arena_array(&e->arena, n + 1, per_thread * sizeof(*e->ids));
-    if (e->phase->n_fragments)
+    if (has_half_tiles(e->phase))
         e->words = arena_array(&e->arena, n + 1, per_thread * sizeof(*e->words));
     e->launch_words = arena_array(&e->arena, n_words + 1, sizeof(*e->launch_words));
     e->tiles = arena_array(&e->arena, e->phase->n_tiles + 1, sizeof(*e->tiles));

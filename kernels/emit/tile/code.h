@@ -16,6 +16,8 @@
 
 enum step_kind {
     STEP_LOOP,
+    STEP_ADD_I32, /* of single elements, as are most offsets: out = a + b */
+    STEP_MUL_I32,
     STEP_LOAD,
     STEP_STORE,
     STEP_ATOMIC,

@@ -2,6 +2,9 @@
 /* A value is needed until its last use; a use inside a loop that the value comes from outside of
  * counts at that loop's end.  A phi is needed until its loop's end at least.
  *
+ * A phi that begins with one of the loop around it, and is what that one gets for its next round,
+ * can have its register if nothing else in there uses that one any more.
+ *
  * What `next` gives a phi can be made in the phi's register when it is made right in the loop and
  * nothing in the loop uses the phi when it is overwritten. */
 #include "emit/tile/live.h"
@@ -89,6 +92,32 @@ static bool used_after(const struct live_walk *w, uint32_t phi, uint32_t made)
     return false;
 }
 
+static bool uses_operand(const struct live_walk *w, uint32_t at, uint32_t value)
+{
+    const struct kir_inst *inst = &w->phase->inst[at];
+
+    if (inst->op != KIR_for && inst->op != KIR_next)
+        return inst->a[0] == value || inst->a[1] == value || inst->a[2] == value;
+    for (uint32_t i = 0; i < inst->a[1]; i++)
+        if (w->module->links[inst->a[0] + i] == value)
+            return true;
+    return false;
+}
+
+/* Whether `inner`, a phi of a loop right inside that of `phi`, carries its value on. */
+static bool carries_on(const struct live_walk *w, uint32_t phi, uint32_t inner)
+{
+    uint32_t loop = w->live->loop[inner], outer = w->live->loop[phi];
+
+    if (w->phase->inst[inner].op != KIR_phi || loop == outer || w->live->loop[loop] != outer ||
+        w->phase->inst[inner].a[0] != phi)
+        return false;
+    for (uint32_t at = loop; at <= w->phase->inst[outer].pair; at++)
+        if (at != inner && uses_operand(w, at, phi))
+            return false;
+    return true;
+}
+
 static void place_in_phis(const struct live_walk *w, uint32_t loop)
 {
     const struct kir_inst *next = &w->phase->inst[w->phase->inst[loop].pair];
@@ -99,6 +128,8 @@ static void place_in_phis(const struct live_walk *w, uint32_t loop)
 
         if (value > loop + next->a[1] && w->live->loop[value] == loop &&
             w->phase->inst[value].op != KIR_phi && !used_after(w, phi, value))
+            w->live->place[value] = phi;
+        else if (value != KIR_NONE && value > loop + next->a[1] && carries_on(w, phi, value))
             w->live->place[value] = phi;
     }
 }

@@ -69,7 +69,7 @@ BEST(14);
 BEST(15);
 BEST(16);
 
-struct tile_shape {
+struct register_tile {
     uint8_t vectors, rows;
 };
 
@@ -80,7 +80,7 @@ struct tile_shape {
               {BEST_8_##rows, TILE_ROWS(rows, BEST_8_##rows)}}
 
 /* By rows, and the logarithm of the vectors that there are, up to MAX_VECTORS. */
-static const struct tile_shape shapes[TILE_SUMS + 1][4] = {
+static const struct register_tile shapes[TILE_SUMS + 1][4] = {
     SHAPES_OF(1),  SHAPES_OF(2),  SHAPES_OF(3),  SHAPES_OF(4),  SHAPES_OF(5),  SHAPES_OF(6),
     SHAPES_OF(7),  SHAPES_OF(8),  SHAPES_OF(9),  SHAPES_OF(10), SHAPES_OF(11), SHAPES_OF(12),
     SHAPES_OF(13), SHAPES_OF(14), SHAPES_OF(15), SHAPES_OF(16)};
@@ -94,7 +94,7 @@ static void multiply(const struct tile_products *p,
                      tile_function *const tiles[MAX_ROWS + 1][MAX_VECTORS + 1], size_t lanes)
 {
     size_t all = p->lanes / lanes;
-    const struct tile_shape *shape =
+    const struct register_tile *shape =
         &shapes[p->rows][all < MAX_VECTORS ? __builtin_ctzl(all) : __builtin_ctzl(MAX_VECTORS)];
     size_t vectors = shape->vectors, rows = shape->rows;
 

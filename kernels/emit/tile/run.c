@@ -289,6 +289,14 @@ static uint32_t run_step(const struct tile_code *code, uint32_t here, struct wat
         step->loop(scratch + step->out, scratch + step->a, scratch + step->b, scratch + step->c,
                    step->n, step->imm);
         break;
+    case STEP_ADD_I32:
+        *(uint32_t *)(scratch + step->out) =
+            *(const uint32_t *)(scratch + step->a) + *(const uint32_t *)(scratch + step->b);
+        break;
+    case STEP_MUL_I32:
+        *(uint32_t *)(scratch + step->out) =
+            *(const uint32_t *)(scratch + step->a) * *(const uint32_t *)(scratch + step->b);
+        break;
     case STEP_LOAD:
         load(step, watch, args, places_of(step, scratch), scratch, scratch + step->out);
         break;

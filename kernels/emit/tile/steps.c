@@ -100,6 +100,8 @@ static void carry_value(struct make *m, uint32_t phi, uint32_t v)
     const struct value *value = value_of(m, v);
     bool lanes = value_of(m, phi)->form == FORM_LANES && has_lanes(value);
 
+    if (lanes && value->reg == value_of(m, phi)->reg)
+        return;
     carry(m, phi, lanes ? value->reg : value->one, lanes);
 }
 
@@ -182,6 +184,8 @@ static void make_loop(struct make *m, uint32_t at)
                               .loop = loop_of(m, at, ones)};
     if (value->form == FORM_LANES)
         make_release(m, at);
+    else if (inst->type == KIR_I32 && (inst->op == KIR_add || inst->op == KIR_mul))
+        step.kind = inst->op == KIR_add ? STEP_ADD_I32 : STEP_MUL_I32;
     step.out = result(m, at);
     make_step(m, &step);
 }

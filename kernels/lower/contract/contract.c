@@ -572,7 +572,7 @@ static frit_status build(struct contract *c, frit_err *err)
     delinearize_init(&c->b.points, &c->e, CONTRACT_N);
     delinearize_init(&c->k, &c->e, CONTRACT_K);
     if (c->form == CONTRACT_TILES)
-        delinearize_chunk(&c->across->points, &c->e, c->thread_lanes);
+        delinearize_chunk(&c->across->points, &c->e, c->tiles.thread_lanes);
     TRY(expr_status(&c->e, err));
     groups = c->both.count * contract_down_tiles(c) *
              tiles_of(c->across->points.count, contract_width(c));

@@ -41,6 +41,15 @@ struct contract_side {
     struct delinearizer points;
 };
 
+/* TILES: what a group sums, and how; slices.n_splits groups may share k. */
+struct contract_tiles {
+    uint32_t m, n;         /* sums of a group */
+    uint32_t depth;        /* of k in a tile, a power of two */
+    uint32_t unroll;       /* of k in code without a loop, likewise */
+    int64_t part;          /* of k that a group sums */
+    uint32_t thread_lanes; /* that make one access */
+};
+
 /* SLICES: a group is `wide` lanes along `across` times `deep` lanes along k.  LINES: n_splits and
  * partial alone. */
 struct contract_slices {
@@ -124,11 +133,6 @@ struct contract {
     uint32_t lanes;
     uint32_t n_down, n_across; /* places of a lane along each side; LINES: 1 across; SLICES: a power
                                   of two across */
-    uint32_t tile_m, tile_n;   /* TILES: sums of a group */
-    uint32_t tile_depth;       /* likewise: of k in a tile, a power of two */
-    uint32_t tile_unroll;      /* likewise: of k in code without a loop */
-    int64_t tile_part;         /* likewise: of k that a group sums; all, or slices.n_splits parts */
-    uint32_t thread_lanes;     /* likewise: lanes that make one access */
     uint32_t rounds;           /* LINES: of k, that all lanes do before any does the next; 0: all */
     bool down_by_line; /* LINES: a lane's places along `down` lie on one line of its last dim, and
                           are shifts of the first one */
@@ -138,6 +142,7 @@ struct contract {
     struct contract_pad pad;             /* b.node is BLOCK_NONE then */
     struct contract_workspace workspace; /* of copies */
     struct contract_slices slices;
+    struct contract_tiles tiles;
     struct contract_fragments fragments;
 };
 

@@ -476,14 +476,14 @@ int64_t contract_down_tiles(const struct contract *c)
 
 uint32_t contract_height(const struct contract *c)
 {
-    return c->form == CONTRACT_TILES       ? c->tile_m
+    return c->form == CONTRACT_TILES       ? c->tiles.m
            : c->form == CONTRACT_FRAGMENTS ? c->fragments.tile[DOWN]
                                            : c->n_down;
 }
 
 uint32_t contract_width(const struct contract *c)
 {
-    return c->form == CONTRACT_TILES       ? c->tile_n
+    return c->form == CONTRACT_TILES       ? c->tiles.n
            : c->form == CONTRACT_FRAGMENTS ? c->fragments.tile[ACROSS]
            : c->form == CONTRACT_SLICES    ? contract_points_across(c) * c->slices.wide
            : c->form == CONTRACT_DOTS      ? c->n_across

@@ -308,18 +308,14 @@ static void multiply(const struct fragment_emitter *x, uint32_t slot)
     }
 }
 
-/* Batches of products that go on past the next barrier. */
-static uint32_t going_on(const struct fragment_emitter *x)
-{
-    return x->f->from_blocks && x->f->stages > 2;
-}
-
 /* The slots that are copied before they are multiplied. */
 static uint32_t ahead_of(const struct fragment_emitter *x)
 {
-    return x->f->stages > 1 ? x->f->stages - 1 - going_on(x) : 1;
+    return x->f->stages > 1 ? x->f->stages - 1 : 1;
 }
 
+/* Until the slot is copied, and the products before, which read the next one that is written, are
+ * done. */
 static void wait_for_slot(const struct fragment_emitter *x)
 {
     const struct contract_emitter *w = x->w;
@@ -327,7 +323,7 @@ static void wait_for_slot(const struct fragment_emitter *x)
     if (has_copies(x))
         kir_emit_imm(w->m, KIR_twait, ahead_of(x) - 1, KIR_NONE, KIR_NONE, KIR_NONE);
     if (x->f->from_blocks)
-        kir_emit_imm(w->m, KIR_mwait, going_on(x), KIR_NONE, KIR_NONE, KIR_NONE);
+        kir_emit_imm(w->m, KIR_mwait, 0, KIR_NONE, KIR_NONE, KIR_NONE);
     barrier(w);
 }
 

@@ -9,6 +9,8 @@
 enum {
     LONG_CHANNELS = 16, /* or as many, for which weights are packed */
     PAD_READERS = 8,    /* outputs that read an element of the copy, at least */
+    PAD_WINDOW = 9,     /* or elements of a window, */
+    FEW_REGISTERS = 16, /* where vectors have no registers for masks either */
     PAD_MAX = 1 << 28,  /* its elements */
 };
 
@@ -229,8 +231,9 @@ static bool wants_pad(const struct conv *conv, const struct contract *c)
         padded = padded || conv->of_x.at[d].c < 0 || last + conv->of_x.at[d].c >= conv->x[d];
         count *= last < PAD_MAX && count < PAD_MAX ? last + 1 : 1;
     }
-    return padded && window > 1 && conv->y[1] / conv->groups >= PAD_READERS && count < PAD_MAX &&
-           contract_has_vectors(c);
+    return padded && window > 1 && count < PAD_MAX && contract_has_vectors(c) &&
+           (conv->y[1] / conv->groups >= PAD_READERS ||
+            (window >= PAD_WINDOW && c->e.s->target->registers <= FEW_REGISTERS));
 }
 
 static void plan_pad(struct conv *conv, struct contract *c, uint32_t x)

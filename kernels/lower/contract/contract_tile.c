@@ -27,11 +27,11 @@ enum {
 
 /* A group tile, the register tile of a thread, and how fast a device is that is full of such groups
  * (TFLOP/s where PyTorch has 51, products of f32). */
-struct tile_shape {
+struct tile_choice {
     uint32_t tile_m, tile_n, rows, columns, speed;
 };
 
-static const struct tile_shape shapes[] = {
+static const struct tile_choice shapes[] = {
     {64, 128, 8, 8, 43}, {128, 64, 8, 8, 42}, {128, 128, 8, 8, 41}, {64, 64, 8, 8, 40},
     {64, 64, 8, 4, 39},  {128, 64, 8, 4, 36}, {32, 128, 4, 8, 34},  {128, 32, 8, 4, 34},
     {64, 64, 4, 4, 29},  {32, 64, 4, 4, 28},  {64, 32, 4, 4, 26},   {32, 32, 4, 4, 25},
@@ -62,7 +62,7 @@ static uint32_t words_of_sum(const struct contract *c)
 }
 
 /* Columns of a lane. */
-static uint32_t lane_columns(const struct contract *c, const struct tile_shape *shape)
+static uint32_t lane_columns(const struct contract *c, const struct tile_choice *shape)
 {
     uint32_t n = shape->columns / lanes_of_thread(c);
 
@@ -70,17 +70,17 @@ static uint32_t lane_columns(const struct contract *c, const struct tile_shape *
 }
 
 /* Words of registers for a thread's sums. */
-static uint32_t sum_words(const struct contract *c, const struct tile_shape *shape)
+static uint32_t sum_words(const struct contract *c, const struct tile_choice *shape)
 {
     return shape->rows * lane_columns(c, shape) * lanes_of_thread(c) * words_of_sum(c);
 }
 
-static uint32_t lanes_of(const struct contract *c, const struct tile_shape *shape)
+static uint32_t lanes_of(const struct contract *c, const struct tile_choice *shape)
 {
     return shape->tile_m / shape->rows * (shape->tile_n / lane_columns(c, shape));
 }
 
-static uint32_t threads_of(const struct contract *c, const struct tile_shape *shape)
+static uint32_t threads_of(const struct contract *c, const struct tile_choice *shape)
 {
     return (lanes_of(c, shape) + lanes_of_thread(c) - 1) / lanes_of_thread(c);
 }
@@ -105,12 +105,12 @@ static uint32_t available_bytes(const struct contract *c)
 
 bool tile_has_totals(const struct contract *c)
 {
-    return c->tile_m * c->tile_n * WORD_BYTES * words_of_sum(c) +
-               tile_bytes(c, c->tile_m, c->tile_n) <=
+    return c->tiles.m * c->tiles.n * WORD_BYTES * words_of_sum(c) +
+               tile_bytes(c, c->tiles.m, c->tiles.n) <=
            available_bytes(c);
 }
 
-static bool is_legal(const struct contract *c, const struct tile_shape *shape)
+static bool is_legal(const struct contract *c, const struct tile_choice *shape)
 {
     const struct kir_tuning tuning = sched_tuning(c->e.s);
     uint32_t lanes = lanes_of(c, shape), side = shape->tile_m;
@@ -148,16 +148,16 @@ static void split_k(struct contract *c)
 
     while (2 * n * groups <= count_processors(c) && c->n_k / (2 * n) >= LEAST_PART)
         n *= 2;
-    c->tile_part = c->n_k;
+    c->tiles.part = c->n_k;
     if (n == 1)
         return;
-    c->tile_part = tiles_of(tiles_of(c->n_k, (uint32_t)n), PART_STEP) * PART_STEP;
-    c->slices.n_splits = (uint32_t)tiles_of(c->n_k, (uint32_t)c->tile_part);
+    c->tiles.part = tiles_of(tiles_of(c->n_k, (uint32_t)n), PART_STEP) * PART_STEP;
+    c->slices.n_splits = (uint32_t)tiles_of(c->n_k, (uint32_t)c->tiles.part);
 }
 
 /* Time in which a multiprocessor does the sums of `n` groups at once, for each k: few threads
  * cannot multiply in all cycles. */
-static double time_of(const struct contract *c, const struct tile_shape *shape, int64_t n)
+static double time_of(const struct contract *c, const struct tile_choice *shape, int64_t n)
 {
     double busy = (double)(n * threads_of(c, shape)) / IN_STEP;
 
@@ -166,7 +166,7 @@ static double time_of(const struct contract *c, const struct tile_shape *shape, 
 
 /* Of all groups.  Multiprocessors take as many as fit their registers, again and again; when there
  * are too few left for all, some get one more than others. */
-static double cost_of(const struct contract *c, const struct tile_shape *shape)
+static double cost_of(const struct contract *c, const struct tile_choice *shape)
 {
     int64_t processors = count_processors(c);
     uint32_t registers = 2 * sum_words(c, shape) + OTHER_WORDS;
@@ -187,9 +187,9 @@ static double cost_of(const struct contract *c, const struct tile_shape *shape)
     return cost;
 }
 
-static const struct tile_shape *best_shape(const struct contract *c)
+static const struct tile_choice *best_shape(const struct contract *c)
 {
-    const struct tile_shape *best = NULL;
+    const struct tile_choice *best = NULL;
 
     for (uint32_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++)
         if (is_legal(c, &shapes[i]) && (!best || cost_of(c, &shapes[i]) < cost_of(c, best)))
@@ -207,19 +207,19 @@ bool contract_fits_tiles(const struct contract *c)
 void contract_choose_tiles(struct contract *c)
 {
     const struct kir_tuning tuning = sched_tuning(c->e.s);
-    const struct tile_shape *shape;
+    const struct tile_choice *shape;
 
     split_k(c);
     shape = best_shape(c);
     c->form = CONTRACT_TILES;
     c->across = &c->b;
     c->down = &c->a;
-    c->tile_m = shape->tile_m;
-    c->tile_n = shape->tile_n;
-    c->tile_depth = tuning.tile_depth;
-    c->tile_unroll = tuning.tile_unroll;
+    c->tiles.m = shape->tile_m;
+    c->tiles.n = shape->tile_n;
+    c->tiles.depth = tuning.tile_depth;
+    c->tiles.unroll = tuning.tile_unroll;
     c->n_down = shape->rows;
     c->n_across = lane_columns(c, shape);
     c->lanes = lanes_of(c, shape);
-    c->thread_lanes = lanes_of_thread(c);
+    c->tiles.thread_lanes = lanes_of_thread(c);
 }

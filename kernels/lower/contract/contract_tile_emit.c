@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Code for contractions through tiles of the group.
  *
- * In each step tile_depth of k lie in a tile for each side.  There are two buffers of each tile: a
+ * In each step tiles.depth of k lie in a tile for each side.  There are two buffers of each tile: a
  * step first requests the elements of the next step from memory, then multiplies its own, then
  * stores what it requested into the other buffer.
  *
@@ -50,7 +50,7 @@ static void add_places(const struct tile_emitter *t, const uint32_t *first, uint
 /* Those of a step. */
 static void add_step(const struct tile_emitter *t, uint32_t buffer, uint32_t *sums)
 {
-    const uint32_t depth = t->w->c->tile_depth, unroll = t->w->c->tile_unroll;
+    const uint32_t depth = t->w->c->tiles.depth, unroll = t->w->c->tiles.unroll;
     uint32_t first[2], at[2], next[CONTRACT_SUMS], k;
 
     for (uint32_t s = DOWN; s <= ACROSS; s++)
@@ -71,7 +71,7 @@ static void add_step(const struct tile_emitter *t, uint32_t buffer, uint32_t *su
 /* All steps from begin to end. */
 static void sum_steps(const struct tile_emitter *t, uint32_t begin, uint32_t end, uint32_t *sums)
 {
-    const uint32_t depth = t->w->c->tile_depth;
+    const uint32_t depth = t->w->c->tiles.depth;
     uint32_t next[CONTRACT_SUMS], k = work_loop(t->w, begin, end, depth, sums), ahead, buffer;
     struct step_values values;
 
@@ -154,8 +154,8 @@ enum { NEAR_ROWS = 4, NEAR_COLUMNS = 8 }; /* of threads that are issued together
 static void arrange_lanes(struct tile_emitter *t)
 {
     const struct contract *c = t->w->c;
-    uint32_t rows = c->tile_m / c->n_down, columns = c->tile_n / c->n_across;
-    uint32_t wide = NEAR_COLUMNS * c->thread_lanes, high = NEAR_ROWS;
+    uint32_t rows = c->tiles.m / c->n_down, columns = c->tiles.n / c->n_across;
+    uint32_t wide = NEAR_COLUMNS * c->tiles.thread_lanes, high = NEAR_ROWS;
 
     wide = wide < columns ? wide : columns;
     high = high < rows && wide < columns ? high : rows;
@@ -173,8 +173,8 @@ static void begin_part(struct tile_emitter *t)
     t->part_end = t->k_end;
     if (t->w->split == KIR_NONE)
         return;
-    size = op2(t->w, KIR_mul, sched_add_index(t->w->e->s, c->tile_part / (2 * c->tile_depth)),
-               index_const(t->w, 2 * c->tile_depth)); /* so a part begins in the first buffer */
+    size = op2(t->w, KIR_mul, sched_add_index(t->w->e->s, c->tiles.part / (2 * c->tiles.depth)),
+               index_const(t->w, 2 * c->tiles.depth)); /* so a part begins in the first buffer */
     t->part_begin = op2(t->w, KIR_mul, t->w->split, size);
     t->part_end = op2(t->w, KIR_smin, op2(t->w, KIR_add, t->part_begin, size), t->k_end);
 }
@@ -182,17 +182,17 @@ static void begin_part(struct tile_emitter *t)
 static void begin(struct tile_emitter *t, uint32_t down, uint32_t across)
 {
     const struct contract *c = t->w->c;
-    int64_t steps = c->n_k / c->tile_depth;
+    int64_t steps = c->n_k / c->tiles.depth;
 
     t->lane = kir_emit(t->w->m, KIR_lane, KIR_NONE, KIR_NONE, KIR_NONE);
     t->k_end = sched_add_index(t->w->e->s, c->n_k);
     t->last_step = KIR_NONE;
-    if (c->n_k % c->tile_depth == 0)
+    if (c->n_k % c->tiles.depth == 0)
         t->last_step = op2(t->w, KIR_mul, sched_add_index(t->w->e->s, steps - 1),
-                           index_const(t->w, c->tile_depth));
+                           index_const(t->w, c->tiles.depth));
     begin_part(t);
-    tile_begin_side(t, DOWN, down, c->tile_m);
-    tile_begin_side(t, ACROSS, across, c->tile_n);
+    tile_begin_side(t, DOWN, down, c->tiles.m);
+    tile_begin_side(t, ACROSS, across, c->tiles.n);
     arrange_lanes(t);
     for (uint32_t s = DOWN; s <= ACROSS; s++)
         t->side[s].from = tile_part_number(t, &t->side[s].sums, 1);
@@ -209,7 +209,7 @@ static void sum_all(struct tile_emitter *t, uint32_t *sums)
     tile_load_step(t, t->part_begin, &values);
     tile_store_step(t, tile_i32(t, 0), &values);
     declare_totals(t);
-    if (is_real(t->w) && t->w->c->tile_part > SUM_BLOCK_CONTRACT) {
+    if (is_real(t->w) && t->w->c->tiles.part > SUM_BLOCK_CONTRACT) {
         sum_blocks(t, sums);
     } else {
         sum_steps(t, t->part_begin, t->part_end, sums);

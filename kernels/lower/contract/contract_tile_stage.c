@@ -78,7 +78,8 @@ uint32_t tile_is_below(const struct tile_emitter *t, uint32_t first, const struc
 {
     uint32_t chunk = 1;
 
-    while (chunk < t->w->c->thread_lanes && has_chunks(part, 2 * chunk) && end % (2 * chunk) == 0)
+    while (chunk < t->w->c->tiles.thread_lanes && has_chunks(part, 2 * chunk) &&
+           end % (2 * chunk) == 0)
         chunk *= 2;
     return op2(t->w, KIR_lt, tile_chunk_number(t, first, part, chunk),
                sched_add_index(t->w->e->s, end / chunk));
@@ -135,7 +136,7 @@ static uint32_t place_step(const struct tile_emitter *t, const struct tile_side 
 {
     uint32_t number = i * t->w->c->lanes;
 
-    return s->along_k ? number / t->w->c->tile_depth : number % s->places;
+    return s->along_k ? number / t->w->c->tiles.depth : number % s->places;
 }
 
 static uint32_t deep_step(const struct tile_emitter *t, const struct tile_side *s, uint32_t i)
@@ -154,9 +155,9 @@ static bool is_aligned(const struct contract *c, const struct contract_side *sid
         const struct space_expr *at = &c->e.nodes[n].at;
 
         for (uint32_t v = 0; side->loads[n] && v < SPACE_VARS; v++)
-            if (v != line && at->k[v] % c->thread_lanes)
+            if (v != line && at->k[v] % c->tiles.thread_lanes)
                 return false;
-        if (side->loads[n] && at->c % c->thread_lanes)
+        if (side->loads[n] && at->c % c->tiles.thread_lanes)
             return false;
     }
     return true;
@@ -169,9 +170,9 @@ static bool is_aligned(const struct contract *c, const struct contract_side *sid
 static void share_elements(const struct tile_emitter *t, struct tile_side *s)
 {
     const struct contract *c = t->w->c;
-    uint32_t line = s->along_k ? c->tile_depth : s->places,
-             lines = s->places * c->tile_depth / line;
-    uint32_t each = c->thread_lanes, threads = c->lanes / each;
+    uint32_t line = s->along_k ? c->tiles.depth : s->places,
+             lines = s->places * c->tiles.depth / line;
+    uint32_t each = c->tiles.thread_lanes, threads = c->lanes / each;
     struct lane_part *inner = s->along_k ? &s->deep : &s->place;
     struct lane_part *outer = s->along_k ? &s->place : &s->deep;
 
@@ -191,7 +192,7 @@ void tile_begin_side(struct tile_emitter *t, uint32_t number, uint32_t tile, uin
 {
     const struct contract *c = t->w->c;
     struct tile_side *s = &t->side[number];
-    uint32_t depth = c->tile_depth, count = places * depth;
+    uint32_t depth = c->tiles.depth, count = places * depth;
 
     s->side = t->w->side[number];
     s->places = places;
@@ -289,7 +290,7 @@ uint32_t tile_buffer(const struct tile_emitter *t, uint32_t k)
 {
     if (kir_type_at(t->w->m, k) != KIR_I32)
         k = kir_emit(t->w->m, KIR_i32, k, KIR_NONE, KIR_NONE);
-    k = op2(t->w, KIR_shr, k, tile_i32(t, shift_of(t->w->c->tile_depth)));
+    k = op2(t->w, KIR_shr, k, tile_i32(t, shift_of(t->w->c->tiles.depth)));
     return op2(t->w, KIR_and, k, tile_i32(t, 1));
 }
 

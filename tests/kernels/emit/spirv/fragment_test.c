@@ -371,16 +371,30 @@ static const char copies[] = "kernel copies\nparams 2\narg a0 @ read\narg a1 @ w
                              "%14 # = tload t0 %0\nstore a1 %0 %14\n"
                              "%16 # = tload t0 %3\nstore a1 %3 %16\n";
 
-static void run_copies(const char *dtype, const char *type, uint32_t bytes)
+/* Neighbours of 16 bits, some with conditions: copied, and loaded and stored as they are. */
+static const char pairs[] = "kernel pairs\nparams 2\narg a0 @ read\narg a1 @ write\n"
+                            "phase 256\ntile t0 group @ 768\n"
+                            "%0 i32 = lane\n%1 i32 = const 256\n%2 i32 = param 0\n"
+                            "%3 i32 = add %0 %1\n%4 b = lt %3 %2\n%5 b = const 1\n"
+                            "tcopy t0 a0 %0 %0 %5\ntcopy t0 a0 %3 %3 %4\n"
+                            "%8 i32 = add %3 %1\n%9 f32 = const 0x00000000\n"
+                            "%10 b = lt %0 %2\n%11 f32 = load_if a0 %3 %4 %9\n"
+                            "tstore t0 %8 %11\ntbatch\ntwait 0\nbarrier\n"
+                            "%16 # = tload t0 %0\nstore a1 %0 %16\n"
+                            "%18 # = tload t0 %3\nstore a1 %3 %18\n"
+                            "%20 # = tload t0 %8\nstore a1 %8 %20\n";
+
+static void run_copies(const char *form, uint64_t end, const char *dtype, const char *type,
+                       uint32_t bytes)
 {
-    char text[sizeof(copies) + 64], *to = text;
-    uint8_t in[1024], out[1024] = {0};
-    const struct spirv_rig_arg args[] = {{in, 128 * bytes}, {out, 128 * bytes}};
-    const uint64_t words[] = {100, 0};
+    char text[sizeof(pairs) + 64], *to = text;
+    uint8_t in[1024], out[1536] = {0};
+    const struct spirv_rig_arg args[] = {{in, sizeof(in)}, {out, sizeof(out)}};
+    const uint64_t words[] = {end, 0};
     struct kir_module m;
     frit_err err = ERR_INIT;
 
-    for (const char *from = copies; *from; from++)
+    for (const char *from = form; *from; from++)
         to = *from == '@'   ? stpcpy(to, dtype)
              : *from == '#' ? stpcpy(to, type)
                             : stpncpy(to, from, 1);
@@ -392,7 +406,8 @@ static void run_copies(const char *dtype, const char *type, uint32_t bytes)
     spirv_rig_check(rig, &(struct spirv_rig_run){.module = &m,
                                                  .words = words,
                                                  .args = args,
-                                                 .grid = (const uint32_t[][3]){{1, 1, 1}}});
+                                                 .grid = (const uint32_t[][3]){{1, 1, 1}},
+                                                 .aligned_only = bytes == 2});
     kir_fini(&m);
 }
 
@@ -401,11 +416,15 @@ static void copies_are_those_of_eval(void **state)
     (void)state;
     rig = vulkan_open();
     assert_non_null(rig);
-    run_copies("f32", "f32", 4);
-    run_copies("i32", "i32", 4);
-    run_copies("i64", "i64", 8);
+    run_copies(copies, 100, "f32", "f32", 4);
+    run_copies(copies, 100, "i32", "i32", 4);
+    run_copies(copies, 101, "i64", "i64", 8);
     if (vulkan_target(rig)->float64)
-        run_copies("f64", "f64", 8);
+        run_copies(copies, 100, "f64", "f64", 8);
+    for (uint64_t end = 400; end < 409; end++) {
+        run_copies(pairs, end, "bf16", "f32", 2);
+        run_copies(pairs, end, "f16", "f32", 2);
+    }
     vulkan_close(rig);
 }
 

@@ -26,7 +26,7 @@ struct shape {
     enum kir_type type;
     uint32_t dtypes[ARGS];
     uint32_t lanes, rows, columns, sums, step, run; /* run: of lanes that are neighbours */
-    bool dots, pairs, spread, fused, masked, nested, by_const, in_tile, in_lanes;
+    bool dots, pairs, spread, fused, masked, nested, by_const, in_tile, in_lanes, again;
     int64_t words[6]; /* strides: of rows, of both sides along k; lanes that load; begin, end */
 };
 
@@ -71,6 +71,7 @@ static struct shape shape_of(uint64_t number)
     s.nested = random_below(&seed, 2);
     s.by_const = random_below(&seed, 2);
     s.in_tile = random_below(&seed, 4) == 0;
+    s.again = random_below(&seed, 3) == 0;
     s.in_lanes = random_below(&seed, 4) == 0; /* `across` */
     s.words[ROW_STRIDE] = random_below(&seed, 40);
     s.words[DOWN_STRIDE] = (int64_t)random_below(&seed, 7) - 3;
@@ -176,6 +177,21 @@ static void sum_parts(const struct body *b, uint32_t *sums)
     kir_next(b->m, next, b->s->sums);
 }
 
+/* Twice, each loop going on with the sums of the one around it. */
+static void sum_again(const struct body *b, uint32_t *sums)
+{
+    uint32_t next[TILE_SUMS];
+
+    kir_for(b->m, index_of(b->m, 0), index_of(b->m, 2), 1);
+    for (uint32_t i = 0; i < b->s->sums; i++)
+        next[i] = sums[i] = kir_phi(b->m, sums[i]);
+    if (b->s->nested)
+        sum_parts(b, next);
+    else
+        sum(b, b->words[BEGIN], b->words[END], next);
+    kir_next(b->m, next, b->s->sums);
+}
+
 static void fill_tile(struct body *b)
 {
     uint32_t i, at, value;
@@ -234,7 +250,9 @@ static void build(struct kir_module *m, const struct shape *s)
         sums[i] = i % 2                ? b.zero
                   : s->type == KIR_I32 ? kir_const_i(m, s->type, i)
                                        : kir_const_f(m, s->type, i);
-    if (s->nested)
+    if (s->again)
+        sum_again(&b, sums);
+    else if (s->nested)
         sum_parts(&b, sums);
     else
         sum(&b, b.words[BEGIN], b.words[END], sums);

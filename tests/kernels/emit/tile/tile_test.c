@@ -147,6 +147,27 @@ static void carried_values_change_places(void **state)
     check_text(text);
 }
 
+/* 0 <= lane - 3 < 4, and <= 1, as unsigned comparisons. */
+static void unsigned_ranges_begin_below_0(void **state)
+{
+    char text[1024];
+
+    (void)state;
+    snprintf(text, sizeof(text), "%s%s", head,
+             "%0 i32 = lane\n"
+             "%1 i32 = const 3\n"
+             "%2 i32 = sub %0 %1\n"
+             "%3 i32 = const 4\n"
+             "%4 b = ult %2 %3\n"
+             "%5 i32 = const 1\n"
+             "%6 b = ule %2 %5\n"
+             "%7 i32 = const 100\n"
+             "store a0 %0 %7\n"
+             "store_if a0 %0 %0 %4\n"
+             "store_if a0 %0 %1 %6\n");
+    check_text(text);
+}
+
 /* One group; arguments only. */
 static void run_once(const struct kir_module *m, int level, void *const *args)
 {
@@ -277,6 +298,7 @@ int main(void)
         cmocka_unit_test(random_modules_run_as_by_eval),
         cmocka_unit_test(a_value_is_carried_by_two_loops),
         cmocka_unit_test(carried_values_change_places),
+        cmocka_unit_test(unsigned_ranges_begin_below_0),
         cmocka_unit_test(every_half_is_loaded),
         cmocka_unit_test(halves_are_rounded),
         cmocka_unit_test(too_large_a_group_is_unsupported),
