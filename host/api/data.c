@@ -454,6 +454,8 @@ static frit_status own_bytes(frit_tensor *bytes, frit_device **device, struct va
     *device = slot->device;
     pinned = slot->value;
     buffer_pin(pinned.buffer);
+    if (watch_is_on(&slot->device->watch))
+        watch_taken(&slot->device->watch, slot);
     slot_leave(slot);
     *out = pinned;
     if (layout_is_dense(&pinned.type, &pinned.layout))

@@ -207,10 +207,10 @@ uint32_t kir_tile_bytes(const struct kir_tile *tile);
 uint32_t kir_fragment(struct kir_module *module, const struct kir_fragment *fragment);
 /* FRIT_UNSUPPORTED if a phase has fragments or copies: for emitters that know none. */
 frit_status kir_refuse_fragments(const struct kir_module *module, frit_err *err);
-/* Immediates of mload and mstore, and of mma: sum += left * right. */
 /* Where the element of a row and a column is, from the operands of mload and mstore. */
 int64_t kir_fragment_at(const struct kir_fragment_place *place, int64_t row, int64_t column,
                         int64_t first, int64_t stride);
+/* Immediates of mload and mstore, and of mma: sum += left * right. */
 uint64_t kir_fragment_imm(const struct kir_fragment_place *place);
 struct kir_fragment_place kir_fragment_place_of(uint64_t imm);
 /* Of tcopy. */

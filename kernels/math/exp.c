@@ -150,6 +150,8 @@ uint32_t kit_exp_rough(const struct kit *kit, uint32_t x)
     n = kit_shl(kit, kit_bits(kit, sum), kit->man);
     value = kit_float(kit, kit_add(kit, kit_bits(kit, value), n));
     below = kit_lt(kit, x, kit_f(kit, -87));
+    value =
+        kit_select(kit, kit_eq(kit, x, x), value, x); /* a sum with a NaN's bits may be finite */
     return kit_select(kit, below, kit_f(kit, 0), value);
 }
 

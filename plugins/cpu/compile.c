@@ -64,9 +64,12 @@ static void compile_well(struct module_code *code)
 
 static void run_task(void *ctx, const frit_cancel *cancel)
 {
+    struct module_code *code = ctx;
+
+    atomic_store(&code->begun, true);
     if (!is_cancelled(cancel))
-        compile_well(ctx);
-    unref(ctx);
+        compile_well(code);
+    unref(code);
 }
 
 static void drop_task(void *ctx)
@@ -150,6 +153,13 @@ void module_spend(struct module_code *code, uint64_t ns)
         spawn_compile(code, before + ns);
 }
 
+/* Whether the background should have begun to compile it. */
+static bool is_late(const struct module_code *code)
+{
+    return atomic_load_explicit(&code->spent_ns, memory_order_relaxed) >= LATE_NS &&
+           !atomic_load_explicit(&code->begun, memory_order_relaxed);
+}
+
 const struct object *module_object(struct module_code *code, uint64_t ns)
 {
     const struct object *best = atomic_load_explicit(&code->best, memory_order_acquire);
@@ -158,8 +168,7 @@ const struct object *module_object(struct module_code *code, uint64_t ns)
         return best ? best : code->first;
     if (ns == MODULE_BEST)
         hurry_and_wait(code);
-    else if (ns >= LONG_NS ||
-             atomic_load_explicit(&code->spent_ns, memory_order_relaxed) >= LATE_NS)
+    else if (ns >= LONG_NS || is_late(code))
         hurry(code);
     best = atomic_load_explicit(&code->best, memory_order_acquire);
     return best ? best : code->first;

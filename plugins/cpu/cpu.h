@@ -75,6 +75,7 @@ struct module_code {
     atomic_uint_least64_t task;     /* of the host, that makes it; 0: not known */
     bool compiles;                  /* to better code, of the module that is kept for that */
     atomic_bool spawned;            /* the task that makes better code */
+    atomic_bool begun;              /* the spawned compile */
     atomic_bool hurried,
         hurry_ended;      /* a launching thread compiles, or has, without waiting for the task */
     atomic_bool unwanted; /* no program uses the code any more */

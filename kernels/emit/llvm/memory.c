@@ -53,7 +53,8 @@ static ll_value widened_offset(struct ll *l, uint32_t value)
     const struct kir_inst *inst = &l->phase->inst[value], *by;
     int64_t number;
 
-    if (inst->op != KIR_add || inst->type != KIR_I32)
+    if (inst->op != KIR_add || inst->type != KIR_I32 ||
+        l->regions.region[value] != l->region) /* there its operands are not those of this region */
         return widened(l, value, l->scalar[value]);
     by = &l->phase->inst[inst->a[1]];
     number = (int32_t)(uint32_t)by->imm;
@@ -308,6 +309,8 @@ static void store_parts(struct ll *l, const struct llvm_access *a, uint32_t unit
 static bool is_stepped(const struct ll *l, const struct llvm_access *a)
 {
     return a->kind == FACT_LINEAR && a->stride > 1 && a->stride <= MAX_STEP && l->width > 1 &&
+           a->stride <=
+               (int64_t)l->width + 1 && /* else a vector is beyond the last lane's element */
            a->mask == KIR_NONE;
 }
 

@@ -18,10 +18,11 @@ static bool const_of(const struct ll *l, uint32_t at, uint64_t *out)
     return inst->op == KIR_const && inst->type == KIR_I32;
 }
 
-/* f32(x << SPARE - position >> SPARE): x and the position. */
+/* f32(x << SPARE - position >> SPARE), all in one region: x and the position. */
 static bool match(const struct ll *l, uint32_t at, uint32_t *x, uint64_t *position)
 {
     const struct kir_inst *inst = ll_inst(l, at), *down, *up;
+    const uint32_t *region = l->regions.region;
     uint64_t number;
 
     if (inst->op != KIR_f32)
@@ -31,6 +32,8 @@ static bool match(const struct ll *l, uint32_t at, uint32_t *x, uint64_t *positi
         return false;
     up = ll_inst(l, down->a[0]);
     if (up->op != KIR_shl || !const_of(l, up->a[1], &number) || number > SPARE)
+        return false;
+    if (region[inst->a[0]] != region[at] || region[down->a[0]] != region[at])
         return false;
     *x = up->a[0];
     *position = SPARE - number;

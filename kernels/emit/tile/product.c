@@ -271,7 +271,7 @@ static bool is_plain(const struct tile_product_load *load, size_t bytes)
 {
     const struct tile_step *step = &load->step;
 
-    return (step->in_tile || step->bytes == bytes) && step->mask == MASK_NONE &&
+    return step->bytes == bytes && step->mask == MASK_NONE &&
            (step->n == 1 || load->run >= TILE_LEAST_LANES);
 }
 

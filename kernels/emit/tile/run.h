@@ -23,7 +23,7 @@ static inline size_t tile_lane_bytes(uint32_t type)
 /* Of an element in memory. */
 static inline size_t tile_element_bytes(const struct tile_step *step)
 {
-    return step->in_tile ? tile_lane_bytes(step->type) : step->bytes;
+    return step->bytes;
 }
 
 /* Loads of several rounds into registers that lie after each other, the mask included: elements lie

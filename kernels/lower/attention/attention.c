@@ -33,8 +33,7 @@ enum {
     LINE_LANES = 64,     /* of a group where lanes are parts of vectors, */
     LEAST_LINE = 16,
     LINE_KEYS = 96, /* and keys of a block */
-    MANY_SUMS = 6,  /* of a lane, where registers hold those of as many vectors as a chunk */
-    FEW_SUMS = 6
+    LINE_SUMS = 6   /* of a lane: registers hold those of as many vectors as a chunk */
 };
 
 /* ---- matching ---- */
@@ -54,7 +53,7 @@ static bool attends(const struct block *block, uint32_t number)
         if (op->in[i].kind != FRIT_OPERAND_TENSOR &&
             (i < MASK || op->in[i].kind != FRIT_OPERAND_ABSENT))
             return false;
-    return anchor_is_cheap(block, number, 0);
+    return !attention_has_inner(block, number) && anchor_is_cheap(block, number, 0);
 }
 
 static bool attention_match(struct matcher *m, const struct block *block)
@@ -181,20 +180,6 @@ static bool plan_row(struct attention *a, const struct block_op *op)
 }
 
 /* ---- how lanes lie ---- */
-
-static int64_t tiles_of(int64_t n, int64_t each)
-{
-    return (n + each - 1) / each;
-}
-
-static uint32_t power_above(int64_t n)
-{
-    uint32_t power = 1;
-
-    while (power < n)
-        power *= 2;
-    return power;
-}
 
 static uint32_t element_bytes(const struct attention *a)
 {
@@ -379,7 +364,7 @@ static bool choose_lines(struct attention *a)
         s->down = LEAST_LINE;
     s->across = s->rows = 1;
     s->keys = LINE_KEYS;
-    s->depth = a->e.s->target->registers > 16 ? MANY_SUMS : FEW_SUMS;
+    s->depth = LINE_SUMS;
     s->outs = s->depth;
     a->n_outs = (uint32_t)a->outs;
     return true;
@@ -416,6 +401,47 @@ static bool is_empty(const struct attention *a)
     return false;
 }
 
+/* Whether nodes need no results of ops that elementwise code cannot compute, but node `computed`
+ * (BLOCK_NONE: none at all). */
+static bool needs_only(struct attention *a, const uint32_t *nodes, uint32_t n, uint32_t computed)
+{
+    const struct expr *e = &a->e;
+    bool *needed = arena_array(&a->e.arena, e->n_nodes + 1u, sizeof(*needed));
+
+    if (!needed) {
+        expr_fail(&a->e, FRIT_NO_HOST_MEMORY);
+        return false;
+    }
+    memset(needed, 0, e->n_nodes + 1u);
+    for (uint32_t i = 0; i < n; i++)
+        if (nodes[i] != BLOCK_NONE)
+            needed[nodes[i]] = true;
+    for (uint32_t i = e->n_nodes; i-- > 0;) {
+        const struct expr_node *node = &e->nodes[i];
+
+        if (!needed[i] || i == computed)
+            continue;
+        if (node->kind == EXPR_EXTERNAL)
+            return false;
+        for (uint32_t j = 0; j < node->n_in; j++)
+            if (node->in[j] != BLOCK_NONE)
+                needed[node->in[j]] = true;
+    }
+    return true;
+}
+
+/* Whether all that is emitted is computed here. */
+static bool is_complete(struct attention *a)
+{
+    const uint32_t operands[] = {a->q, a->k, a->v, a->mask, a->bias};
+
+    for (uint32_t i = 0; i < a->e.n_stores; i++)
+        if (!needs_only(a, &a->e.stores[i].node, 1, a->result))
+            return false;
+    return needs_only(a, operands, sizeof(operands) / sizeof(operands[0]), BLOCK_NONE) &&
+           needs_only(a, &a->score, 1, a->dot) && needs_only(a, &a->factor, 1, a->sum_of_weights);
+}
+
 static frit_status plan(struct attention *a, frit_err *err)
 {
     const struct block_op *op = &a->e.s->block->ops[a->anchor.op];
@@ -430,7 +456,7 @@ static frit_status plan(struct attention *a, frit_err *err)
     a->result = anchor_result(&a->anchor, &a->e, 0);
     if (a->result == BLOCK_NONE)
         return fail(err, FRIT_UNSUPPORTED, "kernels: the result is not used");
-    if (!is_row && !attention_ops_fit(a))
+    if ((!is_row && !attention_ops_fit(a)) || !is_complete(a))
         return fail(err, FRIT_UNSUPPORTED, "kernels: it is not attention with these sizes");
     for (uint32_t tag = 0; tag < ATTENTION_TAGS; tag++)
         delinearize_init(&a->points[tag], &a->e, tag);

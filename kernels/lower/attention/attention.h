@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The attention schedule, between attention.c (what is to be done), attention_score.c (a score and
- * its weight) and the forms, attention_tile.c and attention_line.c (the code).
+/* The attention schedule, between attention.c (what is to be done), attention_composite.c (the same
+ * of other ops), attention_score.c (a score and its weight) and the forms, attention_tile.c,
+ * attention_line.c and attention_fragment.c (the code).
  *
  * A row is a query of one head.  Its scores are not kept: groups go over the keys in blocks, with a
  * running maximum of the scores, and the sum of the weights and the sums of weighted values
@@ -81,6 +82,8 @@ struct attention_ops {
 bool attention_find_ops(const struct block *block, uint32_t number, struct attention_ops *out);
 /* Whether it may be an op before that which elementwise code does not compute. */
 bool attention_is_inner(const struct block *block, uint32_t number);
+/* Whether such an op is before it. */
+bool attention_has_inner(const struct block *block, uint32_t number);
 /* Plans the space, nodes and stores; false: it is something else. */
 bool attention_plan_ops(struct attention *a, const struct block_op *op);
 /* The same of the settled space. */
@@ -103,6 +106,20 @@ struct attention_emitter {
     uint32_t n_keys;                                      /* parameter */
     uint32_t scale, cap;
 };
+
+static inline int64_t tiles_of(int64_t n, int64_t each)
+{
+    return (n + each - 1) / each;
+}
+
+static inline uint32_t power_above(int64_t n)
+{
+    uint32_t power = 1;
+
+    while (power < n)
+        power *= 2;
+    return power;
+}
 
 static inline uint32_t at2(const struct attention_emitter *w, enum kir_op op, uint32_t a,
                            uint32_t b)
@@ -165,9 +182,9 @@ void attention_keep(const struct attention_emitter *w, uint32_t row, uint32_t fi
 void attention_join(struct attention *a);
 
 void attention_tiles(struct attention *a);
-/* Elements of the tiles of a group. */
 /* Chooses to load ahead where that is possible with so many elements in tiles. */
 bool attention_load_ahead(struct attention *a, uint64_t most);
+/* Elements of the tiles of a group. */
 uint64_t attention_tile_elements(const struct attention_sizes *sizes);
 void attention_lines(struct attention *a);
 void attention_fragments(struct attention *a);

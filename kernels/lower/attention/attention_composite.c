@@ -84,13 +84,18 @@ static bool find_scores(const struct block *block, struct attention_ops *out)
     return true;
 }
 
-/* The last product before an op; BLOCK_NONE: there is none. */
-static uint32_t product_before(const struct block *block, uint32_t number)
+/* The last op of a kind before an op; BLOCK_NONE: there is none. */
+static uint32_t last_before(const struct block *block, uint32_t number, uint32_t id)
 {
     while (number-- > 0)
-        if (block->ops[number].id == FRIT_OP_matmul)
+        if (block->ops[number].id == id)
             return number;
     return BLOCK_NONE;
+}
+
+static bool has_before(const struct block *block, uint32_t number, uint32_t id)
+{
+    return last_before(block, number, id) != BLOCK_NONE;
 }
 
 /* Views and casts, which change no value but its type. */
@@ -107,7 +112,7 @@ bool attention_find_ops(const struct block *block, uint32_t number, struct atten
 {
     const struct block_op *product = &block->ops[number], *weights;
 
-    *out = (struct attention_ops){.product = product_before(block, number)};
+    *out = (struct attention_ops){.product = last_before(block, number, FRIT_OP_matmul)};
     if (product->id != FRIT_OP_matmul || product->out[0] == BLOCK_NONE ||
         out->product == BLOCK_NONE || product->in[1].kind != FRIT_OPERAND_TENSOR)
         return false;
@@ -117,18 +122,33 @@ bool attention_find_ops(const struct block *block, uint32_t number, struct atten
            anchor_is_cheap(block, out->product, ANCHOR_VIEWS);
 }
 
+/* A batch of products of floats: a product of two matrices is more often a layer's, and its block
+ * would be kept open in vain. */
+static bool is_batched(const struct block *block, const struct block_op *op)
+{
+    return op->in[1].kind == FRIT_OPERAND_TENSOR && block->values[op->in[0].value].rank > 2 &&
+           block->values[op->in[1].value].rank > 2 &&
+           kir_type_of(block->values[op->out[0]].dtype) >= KIR_F32;
+}
+
+/* Each of them once, in this order. */
 bool attention_is_inner(const struct block *block, uint32_t number)
 {
     const struct block_op *op = &block->ops[number];
 
-    if (op->out[0] == BLOCK_NONE || op->in[0].kind != FRIT_OPERAND_TENSOR)
+    if (op->out[0] == BLOCK_NONE || op->in[0].kind != FRIT_OPERAND_TENSOR ||
+        has_before(block, number, op->id))
         return false;
     if (op->id == FRIT_OP_matmul)
-        return product_before(block, number) == BLOCK_NONE &&
-               op->in[1].kind == FRIT_OPERAND_TENSOR &&
-               kir_type_of(block->values[op->out[0]].dtype) >= KIR_F32;
-    return (op->id == FRIT_OP_max || op->id == FRIT_OP_sum) &&
-           product_before(block, number) != BLOCK_NONE && folds_last(block, op);
+        return is_batched(block, op);
+    if (op->id == FRIT_OP_max)
+        return has_before(block, number, FRIT_OP_matmul) && folds_last(block, op);
+    return op->id == FRIT_OP_sum && has_before(block, number, FRIT_OP_max) && folds_last(block, op);
+}
+
+bool attention_has_inner(const struct block *block, uint32_t number)
+{
+    return has_before(block, number, FRIT_OP_matmul);
 }
 
 /* ---- planning ---- */

@@ -43,15 +43,6 @@ struct fragmenter {
 
 /* ---- sizes ---- */
 
-static uint32_t power_above(int64_t n)
-{
-    uint32_t power = 1;
-
-    while (power < n)
-        power *= 2;
-    return power;
-}
-
 static uint32_t parts_of(int64_t n)
 {
     return (uint32_t)((n + SIDE - 1) / SIDE);

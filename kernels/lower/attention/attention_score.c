@@ -13,11 +13,6 @@ enum { JOIN_LANES = 256 };
 
 /* ---- the group's part ---- */
 
-static int64_t tiles_of(int64_t n, int64_t each)
-{
-    return (n + each - 1) / each;
-}
-
 /* What is left of a number when its last part, below n, is taken off; gives that part. */
 static uint32_t take_part(const struct attention_emitter *w, uint32_t *number, int64_t n)
 {

@@ -135,11 +135,6 @@ static void barrier(const struct tiler *t)
 
 /* ---- staging ---- */
 
-static uint32_t power_above(uint32_t n)
-{
-    return 1u << shift_of(n);
-}
-
 /* Whether a place is not beyond the operand's end; KIR_NONE: surely.  `step` 0: it may be far. */
 static uint32_t check(const struct tiler *t, uint32_t place, int64_t end, uint32_t step)
 {

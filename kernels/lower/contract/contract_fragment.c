@@ -111,11 +111,21 @@ static bool has_room(const struct contract *c, const struct choice *choice, bool
     return bytes <= (target->fragment_bytes ? target->fragment_bytes : target->group_bytes);
 }
 
+/* Whether all lanes have as many elements of each side's slot to stage. */
+static bool is_even(const struct contract *c, const struct choice *choice)
+{
+    const uint32_t lanes = lanes_of(c, choice);
+
+    return choice->tile[0] * choice->depth % lanes == 0 &&
+           choice->tile[1] * choice->depth % lanes == 0;
+}
+
 static bool fits(const struct contract *c, const struct choice *choice)
 {
     const struct kir_target *target = c->e.s->target;
 
-    return choice->copies == target->copies && shape_of(c, choice) && has_room(c, choice, true) &&
+    return choice->copies == target->copies && shape_of(c, choice) && is_even(c, choice) &&
+           has_room(c, choice, true) &&
            choice->tile[1] <= 2 * sched_tuning(c->e.s).tile_side_sums &&
            lanes_of(c, choice) <=
                (target->fragment_lanes ? target->fragment_lanes : target->max_lanes);
@@ -139,7 +149,7 @@ static uint64_t cost_of(const struct contract *c, const struct choice *choice)
 }
 
 /* The cheapest one.  Where products of blocks fit no others are taken, which may round otherwise:
- * results depend on no size. */
+ * results do not depend on which of these is the cheapest. */
 static const struct choice *best_choice(const struct contract *c)
 {
     const struct choice *best = NULL;

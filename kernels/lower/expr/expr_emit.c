@@ -541,12 +541,14 @@ static uint32_t emit_guard(struct expr *e, uint32_t number)
 {
     const struct expr_node *node = &e->nodes[number];
     uint32_t inside, rest = e->emit->fill[number], value;
+    bool is_loaded;
 
     if (node->in[0] == BLOCK_NONE)
         return rest;
     inside = expr_inside(e, number);
+    is_loaded = e->emit->value[node->in[0]] != KIR_NONE; /* perhaps without this mask */
     value = masked_value(e, node->in[0], inside);
-    if (inside != KIR_NONE && fills_by_mask(e, node))
+    if (inside != KIR_NONE && !is_loaded && fills_by_mask(e, node))
         return value;
     if (node->in[1] != BLOCK_NONE)
         rest = masked_value(e, node->in[1], kir_binary(e->s->module, KIR_not, inside, KIR_NONE));

@@ -422,6 +422,46 @@ static void test_composite(void **state)
                 composite(cases[i], &targets[t], around);
 }
 
+/* What is like it but needs a result that the schedule does not compute. */
+static void refuse(bool is_turned)
+{
+    static const frit_attrs_swap swap = {.struct_size = sizeof(swap), .axis = 2, .with = 3};
+    static const frit_attrs_reduce last = {
+        .struct_size = sizeof(last), .axes = {.count = 1, .axis = {3}}, .keep = 1};
+    const struct shape s = {1, 2, 1, 20, 20, 20, 20, .dtype = FRIT_F32};
+    const int64_t dims[] = {1, 2, 20, 20}, rows[] = {1, 2, 20, 1};
+    uint32_t q, k, v, x, y;
+    struct rig rig;
+
+    rig_init(&rig);
+    q = operand(&rig, &s, 2, 20, 20, 3);
+    k = operand(&rig, &s, 2, 20, 20, 4);
+    v = operand(&rig, &s, 2, 20, 20, 5);
+#define OP(id, attrs, dims, ...)                                                     \
+    rig_op(&rig, id, sizeof((struct rig_in[]){__VA_ARGS__}) / sizeof(struct rig_in), \
+           (struct rig_in[]){__VA_ARGS__}, attrs, FRIT_F32, 4, dims)
+    x = OP(FRIT_OP_matmul, NULL, dims, rig_value(q), rig_value(k));
+    if (is_turned) {
+        y = OP(FRIT_OP_transpose, &swap, dims, rig_value(x));
+        x = OP(FRIT_OP_add, NULL, dims, rig_value(x), rig_value(y));
+    } else {
+        y = OP(FRIT_OP_max, &last, rows, rig_value(x));
+        x = OP(FRIT_OP_sub, NULL, dims, rig_value(x), rig_value(y));
+    }
+    x = soft(&rig, x, FRIT_F32, dims, true);
+    (void)OP(FRIT_OP_matmul, NULL, dims, rig_value(x), rig_value(v));
+#undef OP
+    assert_int_equal(rig_try(&rig, &sched_attention), FRIT_UNSUPPORTED);
+    rig_fini(&rig);
+}
+
+static void test_refusals(void **state)
+{
+    (void)state;
+    refuse(false);
+    refuse(true);
+}
+
 /* Few rows with long keys: groups share them. */
 static void test_splits(void **state)
 {
@@ -442,7 +482,8 @@ int main(void)
         cmocka_unit_test(test_sizes),     cmocka_unit_test(test_options),
         cmocka_unit_test(test_types),     cmocka_unit_test(test_layouts),
         cmocka_unit_test(test_splits),    cmocka_unit_test(test_fragments),
-        cmocka_unit_test(test_composite), cmocka_unit_test(test_random),
+        cmocka_unit_test(test_composite), cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_random),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -104,9 +104,11 @@ static void check_elements(const struct rig *rig, const struct product *p, uint3
             sum += product;
             size += fabs(product);
         }
-        if (isnan(sum) ? isnan(got) : isinf(sum) && got == -sum)
-            continue;
-        if (!(fabs(got + sum) <= (digits + last) * size))
+        const bool fits = isnan(sum)   ? isnan(got)
+                          : isinf(sum) ? got == -sum
+                                       : fabs(got + sum) <= (digits + last) * size;
+
+        if (!fits)
             fail_msg("type %u, %lld x %lld x %lld: element %lld is %g, not %g", p->packed,
                      (long long)p->m, (long long)p->n, (long long)p->k, (long long)i, got, -sum);
     }

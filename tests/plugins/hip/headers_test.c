@@ -41,6 +41,7 @@ static void attributes(void **state)
     static const int numbers[N_ATTRIBUTES] = {
         [ATTRIBUTE_MAX_THREADS] = hipDeviceAttributeMaxThreadsPerBlock,
         [ATTRIBUTE_SHARED_BYTES] = hipDeviceAttributeMaxSharedMemoryPerBlock,
+        [ATTRIBUTE_MOST_SHARED_BYTES] = hipDeviceAttributeMaxSharedMemoryPerBlock,
         [ATTRIBUTE_WARP_SIZE] = hipDeviceAttributeWarpSize,
         [ATTRIBUTE_MULTIPROCESSORS] = hipDeviceAttributeMultiprocessorCount,
         [ATTRIBUTE_INTEGRATED] = hipDeviceAttributeIntegrated,
