@@ -25,8 +25,8 @@ enum {
     HALF_BUSY = 1     /* of those on a multiprocessor, with which half of its cycles multiply */
 };
 
-/* A group tile, the register tile of a thread, and how fast a device is that is full of such groups
- * (TFLOP/s where PyTorch has 51, products of f32). */
+/* A group tile, the register tile of a thread, and how fast a device is that is full of such
+ * groups: TFLOP/s of f32 on an H100, where PyTorch has 51; those of the smallest are estimates. */
 struct tile_choice {
     uint32_t tile_m, tile_n, rows, columns, speed;
 };
