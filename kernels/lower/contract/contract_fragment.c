@@ -15,8 +15,8 @@ enum {
 };
 
 /* Those of blocks first.  Group tiles, and how fast they are: sums that one processor makes in a
- * time, relative to each other, and groups that it runs at once; on an H100 some were measured, and
- * the others estimated from these. */
+ * time, relative to each other, and groups that it runs at once; some were measured on one device,
+ * and the others estimated from these. */
 static const struct choice {
     uint32_t tile[2], teams[2], side[2];
     bool copies; /* needs them */

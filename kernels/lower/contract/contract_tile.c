@@ -26,7 +26,7 @@ enum {
 };
 
 /* A group tile, the register tile of a thread, and how fast a device is that is full of such
- * groups: TFLOP/s of f32 on an H100, where PyTorch has 51; those of the smallest are estimates. */
+ * groups: TFLOP/s of f32 on one where PyTorch has 51; those of the smallest are estimates. */
 struct tile_choice {
     uint32_t tile_m, tile_n, rows, columns, speed;
 };
