@@ -15,12 +15,12 @@
 /* SHORT: so many take less than the time between two raised priorities, with sanitizers too. */
 enum {
     ITEMS = 3 << 20,
-    SHORT = ITEMS / 8,
+    SHORT = ITEMS / 64,
     LONG = 48 << 20,
     FEW = 1000,
     MOST = 8,
     KEY = 16,
-    RUNS = 1000,
+    RUNS = 10000,
     LIVES = 20
 };
 
