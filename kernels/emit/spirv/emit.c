@@ -16,7 +16,6 @@
 #include "emit/spirv/value.h"
 
 enum { PUSH_BASE = 0, PUSH_ZERO = 3, PUSH_BLOCK = 4 /* members of the push constants */ };
-enum { TEAM_LANES = 8 /* of a thread, in teams of more than a subgroup */ };
 enum { LEAST_THREADS = 32 /* if the subgroup size is unknown: the most common one */ };
 
 void emit_refuse(struct emit *e, const char *what)
@@ -517,21 +516,13 @@ static frit_status alloc_arrays(struct emit *e)
     return FRIT_OK;
 }
 
-/* Threads of a team: a subgroup, or a whole group where that may have matrices. */
-static uint32_t team_threads(const struct emit *e)
-{
-    const uint32_t most = e->target->subgroup * TEAM_LANES, team = e->phase->team;
-
-    return team > most && e->target->matrices_of_group ? team / TEAM_LANES : e->target->subgroup;
-}
-
 static frit_status emit_phase(struct emit *e, uint32_t phase)
 {
     const struct shape_target target = {.max_threads = e->target->max_threads,
                                         .least_threads = e->target->subgroup ? e->target->subgroup
                                                                              : LEAST_THREADS,
                                         .aligned = e->aligned,
-                                        .team = team_threads(e)};
+                                        .team = e->target->subgroup};
 
     TRY(facts_init(&e->facts, e->module, phase, e->err));
     TRY(shape_init(&e->shape, e->module, phase, &e->facts, &target, &e->arena, e->err));

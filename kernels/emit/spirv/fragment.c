@@ -41,11 +41,9 @@ static uint32_t matrix_type(struct emit *e, uint32_t fragment)
 {
     static const uint32_t uses[] = {[KIR_LEFT] = 0, [KIR_RIGHT] = 1, [KIR_SUM] = 2};
     const struct kir_fragment *f = &e->phase->fragments[fragment];
-    bool of_subgroup = e->phase->team / e->stride == e->target->subgroup;
 
     return spv_type(&e->build, SPV_TYPE_MATRIX,
-                    SPV(fragment_element_type(e, f->dtype),
-                        emit_u32(e, of_subgroup ? SPV_SCOPE_SUBGROUP : SPV_SCOPE_WORKGROUP),
+                    SPV(fragment_element_type(e, f->dtype), emit_u32(e, SPV_SCOPE_SUBGROUP),
                         emit_u32(e, f->rows), emit_u32(e, f->columns), emit_u32(e, uses[f->use])));
 }
 
@@ -57,8 +55,7 @@ void fragment_declare(struct emit *e)
         return;
     if (!e->target->matrices)
         emit_refuse(e, "matrices");
-    if (threads != e->target->subgroup &&
-        !(e->target->matrices_of_group && threads == e->shape.threads))
+    if (threads != e->target->subgroup)
         emit_refuse(e, "matrices of such teams");
     e->code->subgroups = true;
     spv_capability(&e->build, SPV_CAP_VULKAN_MEMORY_MODEL);

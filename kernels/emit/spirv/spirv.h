@@ -59,7 +59,6 @@ struct spirv_target {
     bool matrices_bf16; /* shaderBFloat16CooperativeMatrix */
     bool shares_tiles;  /* workgroupMemoryExplicitLayout and its 16BitAccess: tiles beside fragments
                            that are never used at the same time share memory */
-    bool matrices_of_group; /* cooperativeMatrixWorkgroupScope and FlexibleDimensions */
 };
 
 struct spirv_code {

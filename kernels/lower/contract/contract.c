@@ -156,6 +156,14 @@ uint32_t contract_line_cost(const struct contract *c, const struct contract_side
     return 1;
 }
 
+bool contract_runs_along_k(const struct contract *c, const struct contract_side *side)
+{
+    const struct delinearizer *k = &c->k, *own = &side->points;
+
+    return k->n && contract_line_cost(c, side, k->dim[k->n - 1]) == 1 &&
+           (!own->n || contract_line_cost(c, side, own->dim[own->n - 1]) > 1);
+}
+
 uint32_t contract_last_dim(const struct space *space, uint32_t tag)
 {
     for (uint32_t d = space->n_dims; d-- > 0;)

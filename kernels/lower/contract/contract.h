@@ -167,6 +167,8 @@ bool contract_has_vectors(const struct contract *c);
  * the worst of its loads. */
 uint32_t contract_line_cost(const struct contract *c, const struct contract_side *side,
                             uint32_t dim);
+/* Whether a side's neighbours in memory lie along k: so should lanes that stage it. */
+bool contract_runs_along_k(const struct contract *c, const struct contract_side *side);
 /* The innermost dim of a tag; SPACE_DIMS: there is none. */
 uint32_t contract_last_dim(const struct space *space, uint32_t tag);
 int64_t contract_points(const struct space *space, uint32_t tag);

@@ -488,15 +488,6 @@ static void emit_results(const struct fragment_emitter *x)
 
 /* ---- the phase ---- */
 
-/* Neighbours in memory lie along k. */
-static bool runs_along_k(const struct contract_emitter *w, const struct contract_side *side)
-{
-    const struct delinearizer *k = &w->c->k, *own = &side->points;
-
-    return k->n && contract_line_cost(w->c, side, k->dim[k->n - 1]) == 1 &&
-           (!own->n || contract_line_cost(w->c, side, own->dim[own->n - 1]) > 1);
-}
-
 static void begin_side(struct fragment_emitter *x, uint32_t s)
 {
     struct contract_emitter *w = x->w;
@@ -506,7 +497,7 @@ static void begin_side(struct fragment_emitter *x, uint32_t s)
     uint32_t lines;
 
     side->node = contract_factor_node(w->c, w->side[s]);
-    side->along_k = runs_along_k(w, w->side[s]);
+    side->along_k = contract_runs_along_k(w->c, w->side[s]);
     side->copies = w->e->s->target->copies && w->e->nodes[side->node].kind == EXPR_LOAD;
     side->places = x->f->tile[s];
     side->depth = x->f->depth;

@@ -100,15 +100,6 @@ void tile_set_place(const struct tile_emitter *t, const struct contract_side *si
 
 /* ---- staging ---- */
 
-/* Neighbouring lanes take neighbours along what lies next to each other in memory. */
-static bool runs_along_k(const struct contract *c, const struct contract_side *side)
-{
-    const struct delinearizer *k = &c->k, *own = &side->points;
-
-    return k->n && contract_line_cost(c, side, k->dim[k->n - 1]) == 1 &&
-           (!own->n || contract_line_cost(c, side, own->dim[own->n - 1]) > 1);
-}
-
 /* Whether what a side loads is linear in the row-major number of k, with nothing else that depends
  * on k. */
 static bool is_linear_in_k(const struct contract *c, const struct contract_side *side)
@@ -196,7 +187,7 @@ void tile_begin_side(struct tile_emitter *t, uint32_t number, uint32_t tile, uin
 
     s->side = t->w->side[number];
     s->places = places;
-    s->along_k = runs_along_k(c, s->side);
+    s->along_k = contract_runs_along_k(c, s->side);
     s->linear_in_k = is_linear_in_k(c, s->side);
     s->stride = places + (s->along_k ? TILE_PAD : 0);
     s->size = s->stride * depth;
