@@ -6,7 +6,8 @@ from ctypes import byref, c_void_p
 from types import SimpleNamespace
 
 from . import _device, _library as library
-from ._tensor import DTYPES, Tensor, _names, load_npy, new_tensor, tensor
+from ._files import load_npy
+from ._tensor import DTYPES, Tensor, _names, new_tensor, tensor
 
 
 def _ports(function, graph):
