@@ -13,26 +13,10 @@
 
 /* ---- convolutions ---- */
 
+/* The numbers of a window as those of a record. */
 static void same_vec(int64_t to[3], const int64_t from[3])
 {
     memcpy(to, from, 3 * sizeof(int64_t));
-}
-
-val *window_conv(struct import_node *n, val *x, val *w, val *bias)
-{
-    frit_attrs_conv attrs = E_ATTRS(conv);
-    struct window window;
-
-    if (!window_read(n, x, w, &window))
-        return NULL;
-    if (window_is_symmetric(&window))
-        same_vec(attrs.padding, window.low);
-    else
-        x = window_pad(n, x, &window, e_whole(n, 0));
-    same_vec(attrs.stride, window.stride);
-    same_vec(attrs.dilation, window.dilation);
-    attrs.groups = attr_int(n, "group", 1);
-    return E_OP(n, FRIT_OP_conv, &attrs, x, w, bias ? bias : e_none(n));
 }
 
 void row_conv(struct import_node *n, uint32_t arg)

@@ -151,3 +151,20 @@ val *window_pad(struct import_node *n, val *x, const struct window *w, val *valu
     memcpy(high + 2, w->high, w->rank * sizeof(int64_t));
     return e_pad(n, x, value, low, high);
 }
+
+val *window_conv(struct import_node *n, val *x, val *w, val *bias)
+{
+    frit_attrs_conv attrs = E_ATTRS(conv);
+    struct window window;
+
+    if (!window_read(n, x, w, &window))
+        return NULL;
+    if (window_is_symmetric(&window))
+        memcpy(attrs.padding, window.low, sizeof(window.low));
+    else
+        x = window_pad(n, x, &window, e_whole(n, 0));
+    memcpy(attrs.stride, window.stride, sizeof(window.stride));
+    memcpy(attrs.dilation, window.dilation, sizeof(window.dilation));
+    attrs.groups = attr_int(n, "group", 1);
+    return E_OP(n, FRIT_OP_conv, &attrs, x, w, bias ? bias : e_none(n));
+}
