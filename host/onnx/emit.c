@@ -209,7 +209,7 @@ struct emission {
 };
 
 /* Puts a known value into the graph, for the first op that uses it. */
-static frit_status materialize(struct import *import, val *x)
+static frit_status materialize(struct onnx_import *import, val *x)
 {
     if (x->kind != VALUE_TENSOR || x->number != GRAPH_NO_VALUE)
         return FRIT_OK;
@@ -285,7 +285,7 @@ static bool refuse(struct import_node *n, frit_status st, const frit_err *err)
 
 static bool append(struct import_node *n, struct emission *e, val **out)
 {
-    struct import *import = n->import;
+    struct onnx_import *import = n->import;
     const struct graph_call call = {
         .op = e->op, .n_in = e->n_in, .wanted = e->wanted, .in = e->operands, .attrs = e->attrs};
     uint32_t values[FRIT_OP_MAX_OUT];

@@ -8,14 +8,14 @@
 
 /* ---- memory ---- */
 
-frit_status import_fail_memory(struct import *import, size_t bytes)
+frit_status import_fail_memory(struct onnx_import *import, size_t bytes)
 {
     if (!import->status)
         import->status = fail_memory(import->err, bytes);
     return import->status;
 }
 
-void *import_alloc(struct import *import, size_t bytes)
+void *import_alloc(struct onnx_import *import, size_t bytes)
 {
     void *memory = import->status ? NULL : arena_alloc(&import->arena, bytes);
 
@@ -24,7 +24,7 @@ void *import_alloc(struct import *import, size_t bytes)
     return memory;
 }
 
-void *import_elements(struct import *import, size_t bytes)
+void *import_elements(struct onnx_import *import, size_t bytes)
 {
     void *memory = import->status ? NULL : arena_alloc(&import->graph->arena, bytes);
 
@@ -44,7 +44,8 @@ val *import_find(const struct import_scope *scope, const char *name)
     return value;
 }
 
-void import_define(struct import *import, struct import_scope *scope, const char *name, val *value)
+void import_define(struct onnx_import *import, struct import_scope *scope, const char *name,
+                   val *value)
 {
     size_t length = strlen(name);
 
@@ -54,7 +55,7 @@ void import_define(struct import *import, struct import_scope *scope, const char
         import_fail_memory(import, length);
 }
 
-val *import_constant(struct import *import, const struct op_type *type, const void *data,
+val *import_constant(struct onnx_import *import, const struct op_type *type, const void *data,
                      const char *name)
 {
     val *value = import_alloc(import, sizeof(*value));

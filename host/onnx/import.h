@@ -40,7 +40,7 @@ struct import_scope {
 
 struct onnx_model;
 
-struct import {
+struct onnx_import {
     struct onnx_model *model;
     struct graph *graph;
     struct arena arena; /* what lives as long as the pass */
@@ -55,7 +55,7 @@ struct import {
 
 /* A node that is being translated. */
 struct import_node {
-    struct import *import;
+    struct onnx_import *import;
     struct import_scope *scope;
     const Onnx__NodeProto *proto;
     const struct onnx_row *row;
@@ -72,20 +72,21 @@ struct import_node {
 bool import_subgraph(struct import_node *node, const Onnx__GraphProto *graph, val *const *inputs,
                      uint32_t n_inputs, val **outputs, uint32_t n_outputs);
 bool import_function(struct import_node *node, const Onnx__FunctionProto *function);
-void import_nodes(struct import *import, struct import_scope *scope, Onnx__NodeProto *const *nodes,
-                  size_t n_nodes);
+void import_nodes(struct onnx_import *import, struct import_scope *scope,
+                  Onnx__NodeProto *const *nodes, size_t n_nodes);
 /* The main graph, whose inputs are in the pass's graph already. */
-void import_main(struct import *import, val *const *inputs);
+void import_main(struct onnx_import *import, val *const *inputs);
 
 /* NULL: not defined. */
 val *import_find(const struct import_scope *scope, const char *name);
-void import_define(struct import *import, struct import_scope *scope, const char *name, val *value);
+void import_define(struct onnx_import *import, struct import_scope *scope, const char *name,
+                   val *value);
 /* A value of this type whose elements are known; NULL after a failure. */
-val *import_constant(struct import *import, const struct op_type *type, const void *data,
+val *import_constant(struct onnx_import *import, const struct op_type *type, const void *data,
                      const char *name);
 /* Memory of the pass, or of the graph for elements; NULL ends the pass. */
-void *import_alloc(struct import *import, size_t bytes);
-void *import_elements(struct import *import, size_t bytes);
-frit_status import_fail_memory(struct import *import, size_t bytes);
+void *import_alloc(struct onnx_import *import, size_t bytes);
+void *import_elements(struct onnx_import *import, size_t bytes);
+frit_status import_fail_memory(struct onnx_import *import, size_t bytes);
 
 #endif

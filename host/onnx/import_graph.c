@@ -22,8 +22,8 @@ static const char *domain_of(const Onnx__NodeProto *proto)
     return strcmp(domain, "ai.onnx") == 0 ? "" : domain;
 }
 
-static const Onnx__FunctionProto *find_function(const struct import *import, const char *domain,
-                                                const char *name)
+static const Onnx__FunctionProto *find_function(const struct onnx_import *import,
+                                                const char *domain, const char *name)
 {
     const Onnx__ModelProto *proto = import->model->proto;
 
@@ -77,7 +77,7 @@ static bool read_operands(struct import_node *node)
 
 static void define_results(struct import_node *node)
 {
-    struct import *import = node->import;
+    struct onnx_import *import = node->import;
 
     for (uint32_t i = 0; i < node->n_out; i++) {
         const char *name = node->proto->output[i];
@@ -102,7 +102,7 @@ static void define_results(struct import_node *node)
     }
 }
 
-static void translate(struct import *import, struct import_scope *scope,
+static void translate(struct onnx_import *import, struct import_scope *scope,
                       const Onnx__NodeProto *proto, size_t index)
 {
     struct import_node node = {
@@ -131,8 +131,8 @@ static void translate(struct import *import, struct import_scope *scope,
     define_results(&node);
 }
 
-void import_nodes(struct import *import, struct import_scope *scope, Onnx__NodeProto *const *nodes,
-                  size_t n_nodes)
+void import_nodes(struct onnx_import *import, struct import_scope *scope,
+                  Onnx__NodeProto *const *nodes, size_t n_nodes)
 {
     for (size_t i = 0; i < n_nodes && !import->status; i++)
         translate(import, scope, nodes[i], i);
@@ -140,7 +140,7 @@ void import_nodes(struct import *import, struct import_scope *scope, Onnx__NodeP
 
 /* ---- graphs ---- */
 
-static void define_initializers(struct import *import, struct import_scope *scope,
+static void define_initializers(struct onnx_import *import, struct import_scope *scope,
                                 const Onnx__GraphProto *graph)
 {
     for (size_t i = 0; i < graph->n_initializer && !import->status; i++) {
@@ -178,7 +178,7 @@ static bool enter(struct import_node *node, struct import_scope *scope)
 bool import_subgraph(struct import_node *node, const Onnx__GraphProto *graph, val *const *inputs,
                      uint32_t n_inputs, val **outputs, uint32_t n_outputs)
 {
-    struct import *import = node->import;
+    struct onnx_import *import = node->import;
     struct import_scope scope = {.outer = node->scope};
 
     if (!graph || !enter(node, &scope))
@@ -218,7 +218,7 @@ static int64_t opset_of(Onnx__OperatorSetIdProto *const *imports, size_t count, 
 
 bool import_function(struct import_node *node, const Onnx__FunctionProto *function)
 {
-    struct import *import = node->import;
+    struct onnx_import *import = node->import;
     struct import_scope scope = {.call = node->proto, .caller = node->scope};
 
     if (!enter(node, &scope))
@@ -245,7 +245,7 @@ bool import_function(struct import_node *node, const Onnx__FunctionProto *functi
 /* ---- the main graph ---- */
 
 /* An output has its own name: a value that has another one is given a second by a view. */
-static void add_output(struct import *import, struct import_scope *scope, const char *name)
+static void add_output(struct onnx_import *import, struct import_scope *scope, const char *name)
 {
     static const Onnx__NodeProto nothing = {.op_type = (char *)(uintptr_t) "output"};
     struct import_node node = {.import = import, .scope = scope, .proto = &nothing};
@@ -267,7 +267,7 @@ static void add_output(struct import *import, struct import_scope *scope, const 
     import->status = graph_output(import->graph, value->number, import->err);
 }
 
-void import_main(struct import *import, val *const *inputs)
+void import_main(struct onnx_import *import, val *const *inputs)
 {
     const struct onnx_model *model = import->model;
     const Onnx__GraphProto *graph = model->graph;

@@ -14,7 +14,7 @@ enum { UNKNOWN_EXTENT = 2, MAX_OPS = 1 << 20, MAX_KNOWN = 64 };
 
 /* The inputs' types while they are found out. */
 struct input_binding {
-    struct import *import;
+    struct onnx_import *import;
     const struct op_type *given;
     int64_t *extents; /* of named dims, -1: not known yet */
 };
@@ -76,7 +76,7 @@ static void find_type(const struct input_binding *b, uint32_t index, struct op_t
     }
 }
 
-static void add_input(struct import *import, uint32_t index, const struct op_type *type,
+static void add_input(struct onnx_import *import, uint32_t index, const struct op_type *type,
                       const void *data, val **out)
 {
     const char *name = import->model->inputs[index].name;
@@ -99,7 +99,7 @@ static bool is_short(const struct op_type *type)
     return type->rank <= 1 && op_elements(type) <= MAX_KNOWN;
 }
 
-static void add_inputs(struct import *import, const struct op_type *given,
+static void add_inputs(struct onnx_import *import, const struct op_type *given,
                        const void *const *values, val **out)
 {
     const struct onnx_model *model = import->model;
@@ -121,7 +121,7 @@ static void add_inputs(struct import *import, const struct op_type *given,
 
 /* ---- binding ---- */
 
-static frit_status summarize(struct import *import)
+static frit_status summarize(struct onnx_import *import)
 {
     const char *line = import->problems->text;
     size_t length = line ? strcspn(line, "\n") : 0;
@@ -138,7 +138,7 @@ static frit_status summarize(struct import *import)
                 import->n_problems - 1);
 }
 
-static frit_status import_model(struct import *import, const struct op_type *types,
+static frit_status import_model(struct onnx_import *import, const struct op_type *types,
                                 const void *const *values)
 {
     val **inputs = import_alloc(import, (import->model->n_inputs + 1) * sizeof(val *));
@@ -157,13 +157,13 @@ frit_status onnx_bind(struct onnx_model *model, const struct op_type *types,
                       const void *const *values, struct graph *out, struct str *problems,
                       frit_err *err)
 {
-    const struct import start = {.model = model,
-                                 .graph = out,
-                                 .problems = problems,
-                                 .budget = MAX_OPS,
-                                 .absent = {.kind = VALUE_ABSENT, .number = GRAPH_NO_VALUE},
-                                 .err = err};
-    struct import import = start;
+    const struct onnx_import start = {.model = model,
+                                      .graph = out,
+                                      .problems = problems,
+                                      .budget = MAX_OPS,
+                                      .absent = {.kind = VALUE_ABSENT, .number = GRAPH_NO_VALUE},
+                                      .err = err};
+    struct onnx_import import = start;
     frit_status st = import_model(&import, types, NULL);
 
     if (!st || !import.wants_values || !values)

@@ -12,7 +12,7 @@
 enum { MAX_PROBLEMS = 1000, LINE = 700 };
 
 /* Names come from the file: what is no plain text is replaced. */
-static void add_line(struct import *import, const char *line)
+static void add_line(struct onnx_import *import, const char *line)
 {
     char clean[LINE];
 
@@ -22,7 +22,7 @@ static void add_line(struct import *import, const char *line)
     str_addf(import->problems, "%s: %s\n", import->model->path, clean);
 }
 
-void problem_add(struct import *import, const char *format, ...)
+void problem_add(struct onnx_import *import, const char *format, ...)
 {
     char line[LINE];
     va_list args;

@@ -6,10 +6,10 @@
 #include <frit/types.h>
 
 struct import_node;
-struct import;
+struct onnx_import;
 
 /* A line of its own. */
-void problem_add(struct import *import, const char *format, ...) FRIT_PRINTF(2, 3);
+void problem_add(struct onnx_import *import, const char *format, ...) FRIT_PRINTF(2, 3);
 /* Of a node, with its name; only the first counts, and the node emits nothing any more. */
 void problem_node(struct import_node *node, const char *format, ...) FRIT_PRINTF(2, 3);
 
