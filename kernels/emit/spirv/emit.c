@@ -377,6 +377,7 @@ static void (*const handlers[KIR_OPS])(struct emit *e, uint32_t at) = {
     [KIR_mload] = fragment_load,
     [KIR_mstore] = fragment_store,
     [KIR_mma] = fragment_multiply,
+    [KIR_mscale] = fragment_scale,
     [KIR_each] = fragment_each,
     [KIR_done] = fragment_done,
     [KIR_tcopy] = tile_copy,
