@@ -151,8 +151,7 @@ static void scale(struct expansion *x, uint64_t imm)
     const uint32_t sum = kir_factor(imm, 0), by = kir_factor(imm, 1);
 
     for (uint32_t i = 0; i < count_of(x, sum); i++)
-        x->elements[sum][i] =
-            kir_binary(x->out, KIR_mul, x->elements[sum][i], x->elements[by][i]);
+        x->elements[sum][i] = kir_binary(x->out, KIR_mul, x->elements[sum][i], x->elements[by][i]);
 }
 
 /* ---- instructions ---- */

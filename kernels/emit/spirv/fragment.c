@@ -188,7 +188,8 @@ void fragment_scale(struct emit *e, uint32_t at)
     const bool is_real = e->phase->fragments[to].dtype != FRIT_I32;
 
     EMIT_PUT(e, SPV_STORE, e->fragments[to],
-             EMIT(e, is_real ? SPV_F_MUL : SPV_I_MUL, type, EMIT(e, SPV_LOAD, type, e->fragments[to]),
+             EMIT(e, is_real ? SPV_F_MUL : SPV_I_MUL, type,
+                  EMIT(e, SPV_LOAD, type, e->fragments[to]),
                   EMIT(e, SPV_LOAD, type, e->fragments[kir_factor(imm, 1)])));
 }
 

@@ -32,7 +32,7 @@ enum {
     FRAGMENT_SIZE = 128, /* and at most so long queries, and results */
     LEAST_TEAM = 16,     /* whose threads have rows where scores go through tiles */
     MOST_TEAM = 64,
-    LINE_LANES = 64,     /* of a group where lanes are parts of vectors, */
+    LINE_LANES = 64, /* of a group where lanes are parts of vectors, */
     LEAST_LINE = 16,
     LINE_KEYS = 96, /* and keys of a block */
     LINE_SUMS = 6   /* of a lane: registers hold those of as many vectors as a chunk */
@@ -336,10 +336,9 @@ static bool fits_fragments(const struct attention *a)
     const struct kir_target *target = a->e.s->target;
     uint32_t dtype = a->e.s->block->values[a->e.nodes[a->result].value].dtype;
 
-    return has_shape(target, dtype) &&
-           a->points[ATTENTION_ROW].count >= FRAGMENT_ROWS && a->keys >= ATTENTION_SIDE &&
-           a->size <= FRAGMENT_SIZE && is_narrow(a, a->q, dtype) && is_narrow(a, a->k, dtype) &&
-           is_narrow(a, a->v, dtype);
+    return has_shape(target, dtype) && a->points[ATTENTION_ROW].count >= FRAGMENT_ROWS &&
+           a->keys >= ATTENTION_SIDE && a->size <= FRAGMENT_SIZE && is_narrow(a, a->q, dtype) &&
+           is_narrow(a, a->k, dtype) && is_narrow(a, a->v, dtype);
 }
 
 static bool choose_fragments(struct attention *a)

@@ -40,11 +40,9 @@ static uint32_t key_lines(const struct attention *a)
 uint64_t attention_fragment_bytes(const struct attention *a)
 {
     uint64_t k = (uint64_t)key_lines(a) * fragment_line(chunks_of(a, a->size));
-    uint64_t v =
-        (uint64_t)slots_of(a) * a->sizes.keys * fragment_line(chunks_of(a, a->n_outs));
+    uint64_t v = (uint64_t)slots_of(a) * a->sizes.keys * fragment_line(chunks_of(a, a->n_outs));
 
-    return 2 * (k + v) +
-           (a->e.s->target->folds_fragments ? 0 : fragment_tile_bytes(&a->sizes));
+    return 2 * (k + v) + (a->e.s->target->folds_fragments ? 0 : fragment_tile_bytes(&a->sizes));
 }
 
 /* ---- staging ---- */
@@ -105,7 +103,8 @@ static uint32_t load_element(const struct fragmenter *f, const struct fragment_s
 
     expr_mask(w->e, inside);
     element = expr_value(w->e, s->node);
-    if (inside == KIR_NONE || w->e->nodes[s->node].kind == EXPR_LOAD) /* which has zeros elsewhere */
+    if (inside == KIR_NONE ||
+        w->e->nodes[s->node].kind == EXPR_LOAD) /* which has zeros elsewhere */
         return element;
     return kir_select(w->m, inside, element, at_real(w, 0));
 }
@@ -244,8 +243,8 @@ static struct fragment_slots new_slots(const struct fragmenter *f, uint32_t node
 {
     const struct attention_emitter *w = &f->w;
     struct fragment_slots s = {.node = node,
-                               .copies = w->e->s->target->copies &&
-                                         w->e->nodes[node].kind == EXPR_LOAD,
+                               .copies =
+                                   w->e->s->target->copies && w->e->nodes[node].kind == EXPR_LOAD,
                                .row_tag = ATTENTION_KEY,
                                .column_tag = column_tag,
                                .rows = w->a->keys,

@@ -2,8 +2,8 @@
 /* Weights through tiles, where it is not known which lane has which element of a fragment.  A team
  * stores its scores to a tile, from which threads take chunks of a row each: they know rows and
  * keys.  Threads that share a row exchange its maximum.  Weights go into a tile of elements as the
- * values have, of which the left fragments of the second product are loaded; what sums are scaled by
- * goes into a tile that has a row's factor in each element of the row.
+ * values have, of which the left fragments of the second product are loaded; what sums are scaled
+ * by goes into a tile that has a row's factor in each element of the row.
  *
  * Two barriers part what is done for a block: keys are multiplied; keys of the next block and
  * values of this one, which were loaded meanwhile, are stored, and weights made; values are
@@ -13,8 +13,8 @@
 #include "lower/attention/attention_fragment.h"
 
 enum {
-    SCORE_CHUNK = 4,   /* by which lines of scores are longer, */
-    MOST_CHUNKS = 8,   /* and so many a thread has of a line */
+    SCORE_CHUNK = 4, /* by which lines of scores are longer, */
+    MOST_CHUNKS = 8, /* and so many a thread has of a line */
     FACTORS = SIDE * SIDE
 };
 
@@ -41,9 +41,8 @@ static uint32_t weight_line(uint32_t n_keys)
 
 uint64_t fragment_tile_bytes(const struct attention_sizes *sizes)
 {
-    return (uint64_t)sizes->down * (SIDE * (4 * score_line(sizes->keys) +
-                                            2 * weight_line(sizes->keys)) +
-                                    4 * FACTORS);
+    return (uint64_t)sizes->down *
+           (SIDE * (4 * score_line(sizes->keys) + 2 * weight_line(sizes->keys)) + 4 * FACTORS);
 }
 
 /* ---- the thread's part of tiles ---- */

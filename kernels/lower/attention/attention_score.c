@@ -265,8 +265,8 @@ static void store_result(const struct attention_emitter *w, uint32_t sum, uint32
 static void store_partial(const struct attention_emitter *w, uint32_t row, uint32_t out,
                           uint32_t ok, uint32_t sum)
 {
-    uint32_t at = at2(w, KIR_mul, partial_row(w, w->part, w->row[row]),
-                      sched_add_index(w->e->s, w->a->outs));
+    uint32_t at =
+        at2(w, KIR_mul, partial_row(w, w->part, w->row[row]), sched_add_index(w->e->s, w->a->outs));
 
     kir_emit_imm(w->m, KIR_store_if, w->a->partial, at2(w, KIR_add, at, out), sum, ok);
 }

@@ -162,8 +162,7 @@ static void test_rows(void **state)
         "%20 f32 = each f0\n%21 f32 = peer f1\n%22 f32 = add %20 %21\ndone %22\n"
         "mstore f0 a2 rows %0 %1\nmscale f1 f0\nmstore f1 a4 rows %0 %1\n"
         "mfill f4 %2\nmnarrow f2 f0\nmma f4 f2 f3\nmstore f4 a3 rows %0 %1\n";
-    float in[] = {1, 2, -3, 0x1.01p-3f}, largest[4], more[4], product_of[4],
-        scaled[4];
+    float in[] = {1, 2, -3, 0x1.01p-3f}, largest[4], more[4], product_of[4], scaled[4];
     struct eval_arg args[] = {RIG_ARRAY(in), RIG_ARRAY(largest), RIG_ARRAY(more),
                               RIG_ARRAY(product_of), RIG_ARRAY(scaled)};
     struct kir_module m;

@@ -41,8 +41,8 @@ static void set_target(struct rig *rig, uint32_t dtype)
     rig->target.fma = false; /* the device's may round twice */
     rig->target.team = 32;
     rig->target.n_shapes = 1;
-    rig->target.shapes[0] = (struct kir_fragment_shape){
-        .m = 16, .n = 16, .k = 16, .dtype = dtype, .sum = FRIT_F32};
+    rig->target.shapes[0] =
+        (struct kir_fragment_shape){.m = 16, .n = 16, .k = 16, .dtype = dtype, .sum = FRIT_F32};
 }
 
 /* Values of it, the result last. */
@@ -63,12 +63,11 @@ static uint32_t make(struct rig *rig, const struct attention_case *c, uint32_t *
             rig_set_int(rig, values[n], i, i * 7 % 5 == 0);
         n++;
     }
-    values[n] =
-        rig_op(rig, FRIT_OP_attention, 5,
-               (struct rig_in[]){rig_value(values[0]), rig_value(values[1]), rig_value(values[2]),
-                                 rig_value(c->has_mask ? values[3] : RIG_ABSENT),
-                                 rig_value(RIG_ABSENT)},
-               &attrs, c->dtype, 3, dims);
+    values[n] = rig_op(
+        rig, FRIT_OP_attention, 5,
+        (struct rig_in[]){rig_value(values[0]), rig_value(values[1]), rig_value(values[2]),
+                          rig_value(c->has_mask ? values[3] : RIG_ABSENT), rig_value(RIG_ABSENT)},
+        &attrs, c->dtype, 3, dims);
     rig_run(rig, &sched_attention);
     return n + 1;
 }
