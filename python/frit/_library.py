@@ -120,6 +120,7 @@ graph_load = declare("frit_graph_load", _STATUS, c_char_p, _out, _errp)
 graph_parse = declare("frit_graph_parse", _STATUS, c_char_p, c_char_p, c_uint64, _out, _errp)
 graph_free = declare("frit_graph_free", _NONE, c_void_p)
 graph_input_at = declare("frit_graph_input_at", _STATUS, c_void_p, c_uint64, POINTER(Port))
+graph_default = declare("frit_graph_default", c_void_p, c_void_p, c_uint64, c_void_p)
 graph_output_at = declare("frit_graph_output_at", _STATUS, c_void_p, c_uint64, POINTER(Port))
 graph_bind = declare("frit_graph_bind", _STATUS, c_void_p, POINTER(Port), c_uint64, _errp)
 graph_run = declare("frit_graph_run", _STATUS, c_void_p, c_void_p, _out, c_uint64, _out, c_uint64,
