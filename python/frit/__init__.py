@@ -13,11 +13,13 @@ from ._device import Device, device, devices, seed
 from ._library import Error, text as _text, version as _version
 from ._tensor import Tensor, load_npy, tensor
 from ._call import op
+from ._dlpack import from_dlpack, install as _install_dlpack
 from ._graph import Graph, load, parse, run
 from ._operators import install as _install
 from .ops import *  # noqa: F401,F403
 
 _install()
+_install_dlpack()
 __version__ = _text(_version())
-__all__ = ["Device", "Error", "Graph", "Tensor", "device", "devices", "load", "load_npy", "op",
+__all__ = ["Device", "Error", "Graph", "Tensor", "device", "devices", "from_dlpack", "load", "load_npy", "op",
            "parse", "run", "seed", "tensor", *ops.__all__]
