@@ -351,12 +351,12 @@ frit_tensor *frit_graph_default(const frit_graph *graph, uint64_t index, frit_de
     frit_err err = ERR_INIT;
     frit_dims dims = {0};
 
-    if (!graph || index >= script_n_inputs(graph->script)) {
+    if (!graph || index >= n_inputs_of(graph)) {
         fail(&err, FRIT_INVALID, "graph_default: %s",
              graph ? "no such input" : "the graph is NULL");
         return tensor_error(device, &err);
     }
-    input = script_input_at(graph->script, (uint32_t)index);
+    input = input_of(graph, (uint32_t)index);
     if (graph->files[index])
         return load_default(graph, input, index, device);
     if (!input->data) {
