@@ -11,9 +11,10 @@ names that hide those of Python's built-ins (sum, max, ...) are reached as frit.
 from . import ops
 from ._device import Device, device, devices, seed
 from ._library import Error, text as _text, version as _version
-from ._tensor import Tensor, load_npy, tensor
+from ._tensor import Tensor, tensor
 from ._call import op
 from ._dlpack import from_dlpack, install as _install_dlpack
+from ._files import load_npy, load_npz, save_npz
 from ._graph import Graph, load, parse, run
 from ._operators import install as _install
 from .ops import *  # noqa: F401,F403
@@ -21,5 +22,5 @@ from .ops import *  # noqa: F401,F403
 _install()
 _install_dlpack()
 __version__ = _text(_version())
-__all__ = ["Device", "Error", "Graph", "Tensor", "device", "devices", "from_dlpack", "load", "load_npy", "op",
-           "parse", "run", "seed", "tensor", *ops.__all__]
+__all__ = ["Device", "Error", "Graph", "Tensor", "device", "devices", "from_dlpack", "load", "load_npy",
+           "load_npz", "op", "parse", "run", "save_npz", "seed", "tensor", *ops.__all__]

@@ -10,7 +10,8 @@ from . import _library as library
 _lock = threading.RLock()
 _host = None
 _devices = {}  # by handle
-_names = {}  # what was asked for -> Device
+_names = {}  # name -> Device
+at_close = []  # functions, called before the host is closed
 
 
 class Device:
@@ -50,6 +51,8 @@ def host():
 def _close():
     """Saves what the library learnt.  Tensors that still exist are not released any more."""
     global _host
+    for function in at_close:
+        function()
     with _lock:
         closing, _host = _host, None
         _devices.clear()

@@ -2,6 +2,7 @@
 """Programs from files: what `frit run` takes."""
 import ctypes
 import os
+import weakref
 from ctypes import byref, c_void_p
 from types import SimpleNamespace
 
@@ -19,17 +20,25 @@ def _ports(function, graph):
     return ports
 
 
+_SHORT = 1024  # bytes of an input that a model's shapes may depend on
+_open = weakref.WeakSet()  # what keeps weights on devices, to be freed before these are closed
+
+
 class Graph:
     """A loaded program.  Calling it runs it: graph(x=array) gives a dict of its outputs."""
 
     def __init__(self, handle):
         self.handle = handle
         self.inputs = _ports(library.graph_input_at, handle)  # of constants too
+        _open.add(self)
 
-    def __del__(self):
-        if self.handle:
-            library.graph_free(self.handle)
-        self.handle = None
+    def free(self):
+        """Frees the program and what it keeps on devices; so does the last reference to it."""
+        handle, self.handle = self.handle, None
+        if handle:
+            library.graph_free(handle)
+
+    __del__ = free
 
     def _value(self, port, values, device):
         if port.name not in values:
@@ -49,12 +58,21 @@ class Graph:
         return value
 
     def _bind(self, tensors):
-        ports = (library.Port * len(tensors))()
+        ports, elements = (library.Port * len(tensors))(), []
         for port, value in zip(ports, tensors):
             port.struct_size = ctypes.sizeof(library.Port)
             port.dtype = library.tensor_dtype(value.handle)
             port.dims = library.tensor_dims(value.handle)
-        library.check(library.graph_bind, self.handle, ports, len(tensors))
+            if 0 < value.nbytes <= _SHORT:
+                elements.append(bytes(value.read()))
+                port.data = ctypes.cast(elements[-1], ctypes.c_void_p)
+        try:
+            library.check(library.graph_bind, self.handle, ports, len(tensors))
+        except library.Error as error:
+            problems = library.graph_problems(self.handle)
+            if not problems:
+                raise
+            raise library.Error(error.status, library.owned_text(problems).rstrip()) from None
 
     def run(self, values, device=None):
         """Runs with a dict of inputs; an input without one takes its file.  Returns the outputs by
@@ -80,8 +98,16 @@ class Graph:
         return self.run(values, values.pop("device", None))
 
 
+def _free_all():
+    for graph in list(_open):
+        graph.free()
+
+
+_device.at_close.append(_free_all)
+
+
 def load(path):
-    """A program from a file: a text program, or what else `frit run` takes."""
+    """A program from a file: a text program or an ONNX model."""
     out = c_void_p()
     _device.host()  # knows the ops of plugins
     library.check(library.graph_load, os.fsencode(path), byref(out))
@@ -97,6 +123,6 @@ def parse(program, name="<text>"):
 
 
 def run(path, *, device=None, **values):
-    """Runs a program from a file on a device: run("model.frit", x=array)["y"].  Inputs are Tensors,
+    """Runs a program from a file on a device: run("model.onnx", x=array)["y"].  Inputs are Tensors,
     NumPy arrays, numbers or lists.  load() keeps a program that runs often."""
     return load(path).run(values, device)

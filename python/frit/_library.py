@@ -71,7 +71,7 @@ class DeviceDesc(Structure):
 
 class Port(Structure):
     _fields_ = [("struct_size", c_uint64), ("name", c_char_p), ("file", c_char_p),
-                ("dtype", c_uint32), ("is_const", c_uint32), ("dims", Dims)]
+                ("dtype", c_uint32), ("is_const", c_uint32), ("dims", Dims), ("data", c_void_p)]
 
 
 # ---- functions ----
@@ -123,6 +123,7 @@ graph_input_at = declare("frit_graph_input_at", _STATUS, c_void_p, c_uint64, POI
 graph_default = declare("frit_graph_default", c_void_p, c_void_p, c_uint64, c_void_p)
 graph_output_at = declare("frit_graph_output_at", _STATUS, c_void_p, c_uint64, POINTER(Port))
 graph_bind = declare("frit_graph_bind", _STATUS, c_void_p, POINTER(Port), c_uint64, _errp)
+graph_problems = declare("frit_graph_problems", c_void_p, c_void_p)
 graph_run = declare("frit_graph_run", _STATUS, c_void_p, c_void_p, _out, c_uint64, _out, c_uint64,
                     _errp)
 
@@ -132,6 +133,13 @@ graph_run = declare("frit_graph_run", _STATUS, c_void_p, c_void_p, _out, c_uint6
 
 def text(value):
     return (value or b"").decode("utf-8", "replace")
+
+
+def owned_text(address):
+    """A text that is the caller's."""
+    value = text(ctypes.cast(address, c_char_p).value)
+    free(address)
+    return value
 
 
 def check(function, *arguments):

@@ -311,10 +311,3 @@ def tensor(value, dtype=None, device=None):
     data, name, shape = _bytes_of(value, dtype)
     return new_tensor(library.check_tensor(library.from_host(
         device.handle, DTYPES[name][0], library.dims_of(shape), *_memory(data))), device)
-
-
-def load_npy(path, device=None):
-    """The tensor of a .npy file."""
-    device = _device.device(device)
-    return new_tensor(library.check_tensor(library.load_npy(device.handle, os.fsencode(path))),
-                      device)

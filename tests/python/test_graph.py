@@ -58,6 +58,24 @@ class Files(unittest.TestCase):
             with self.assertRaisesRegex(frit.Error, "nothing.npy"):
                 frit.load_npy(os.path.join(folder, "nothing.npy"))
 
+    def test_npz(self):
+        arrays = {"a": np.arange(6, dtype="f4").reshape(2, 3), "b c": np.array([True, False]),
+                  "n": np.zeros((0, 2)), "f": np.asfortranarray(np.ones((2, 3), "i2"))}
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "x.npz")
+            for save in (np.savez, np.savez_compressed, frit.save_npz):
+                save(path, **arrays)
+                for loaded in (frit.load_npz(path), np.load(path)):
+                    self.assertEqual(sorted(loaded), sorted(arrays))
+                    for name, array in arrays.items():
+                        np.testing.assert_array_equal(loaded[name], array)
+            with open(path, "r+b") as file:
+                file.truncate(200)
+            with self.assertRaisesRegex(frit.Error, "truncated"):
+                frit.load_npz(path)
+            with self.assertRaisesRegex(frit.Error, "1 to 507 bytes"):
+                frit.save_npz(path, **{"": 1})
+
 
 if __name__ == "__main__":
     unittest.main()
