@@ -2,7 +2,6 @@
 """Programs from files: what `frit run` takes."""
 import ctypes
 import os
-import weakref
 from ctypes import byref, c_void_p
 from types import SimpleNamespace
 
@@ -21,24 +20,16 @@ def _ports(function, graph):
 
 
 _SHORT = 1024  # bytes of an input that a model's shapes may depend on
-_open = weakref.WeakSet()  # what keeps weights on devices, to be freed before these are closed
 
 
-class Graph:
+class Graph(_device.Owned):
     """A loaded program.  Calling it runs it: graph(x=array) gives a dict of its outputs."""
 
+    _free = library.graph_free
+
     def __init__(self, handle):
-        self.handle = handle
+        super().__init__(handle)
         self.inputs = _ports(library.graph_input_at, handle)  # of constants too
-        _open.add(self)
-
-    def free(self):
-        """Frees the program and what it keeps on devices; so does the last reference to it."""
-        handle, self.handle = self.handle, None
-        if handle:
-            library.graph_free(handle)
-
-    __del__ = free
 
     def _value(self, port, values, device):
         if port.name not in values:
@@ -96,14 +87,6 @@ class Graph:
 
     def __call__(self, **values):
         return self.run(values, values.pop("device", None))
-
-
-def _free_all():
-    for graph in list(_open):
-        graph.free()
-
-
-_device.at_close.append(_free_all)
 
 
 def load(path):

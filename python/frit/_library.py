@@ -5,8 +5,8 @@ ctypes gives other Python threads a turn while a function of the library runs.
 """
 import ctypes
 import os
-from ctypes import (POINTER, Structure, byref, c_char, c_char_p, c_double, c_int32, c_int64,
-                    c_uint32, c_uint64, c_void_p)
+from ctypes import (POINTER, Structure, byref, c_char, c_char_p, c_int32, c_int64, c_uint32,
+                    c_uint64, c_void_p)
 
 MAX_RANK = 8
 

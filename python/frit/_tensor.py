@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tensors: from values of Python and NumPy, and back."""
 import array
-import ctypes
 import math
 import numbers
 import os
 import sys
-from ctypes import byref, c_char
+from ctypes import c_char
 
 from . import _device, _library as library
 from .dtypes import DTYPES
