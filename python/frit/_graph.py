@@ -6,7 +6,6 @@ from ctypes import byref, c_void_p
 from types import SimpleNamespace
 
 from . import _device, _library as library
-from ._files import load_npy
 from ._tensor import DTYPES, Tensor, _names, new_tensor, tensor
 
 
@@ -34,11 +33,14 @@ class Graph(_device.Owned):
 
     def _value(self, port, values, device):
         if port.name not in values:
-            if not port.file:
+            if not port.file and not port.is_const:
                 names = [p.name for p in self.inputs if not p.is_const and not p.file]
                 raise TypeError(f"the input {port.name!r} has no value; to be given: "
                                 f"{', '.join(names)}")
-            value = load_npy(os.fsdecode(port.file), device)
+            value = new_tensor(library.graph_default(self.handle, self.inputs.index(port),
+                                                     device.handle), device)
+            value.check()
+            return value
         else:
             value = tensor(values[port.name], None if isinstance(values[port.name], Tensor)
                            else port.dtype, device)

@@ -27,6 +27,10 @@ class Programs(unittest.TestCase):
         self.assertEqual(graph(x=[[1, 2]], w=frit.tensor(w))["y"].tolist(), [[4.0, 7.0]])
         np.testing.assert_array_equal(graph(x=x, w=w, device="reference:0")["y"].numpy(), x @ w)
 
+    def test_constants_in_the_text(self):
+        graph = frit.parse("const k : f32[2] = [1, 0.5]\ninput x : f32[2]\noutput y = mul x, k\n")
+        self.assertEqual(graph(x=[2.0, 2.0])["y"].tolist(), [2.0, 1.0])
+
     def test_what_is_wrong_with_inputs(self):
         graph = frit.parse("input x : f32[2]\noutput y = neg x\n")
         with self.assertRaisesRegex(TypeError, "the input 'x' has no value"):

@@ -649,7 +649,8 @@ void frit_graph_free(frit_graph *graph);
 typedef struct frit_port {
     uint64_t struct_size;
     const char *name;
-    const char *file; /* inputs: path of the default file, relative ones resolved; or NULL */
+    const char *file; /* inputs: path of the default file, relative ones resolved; or NULL, and then
+                       * the elements of a constant are in the program: frit_graph_default */
     uint32_t dtype;   /* FRIT_NO_DTYPE: any, or not bound yet */
     uint32_t is_const;
     frit_dims dims;   /* -1: not bound yet */
@@ -660,6 +661,9 @@ typedef struct frit_port {
 
 /* Inputs and constants in the order of the program; FRIT_INVALID beyond the last. */
 frit_status frit_graph_input_at(const frit_graph *graph, uint64_t index, frit_port *out);
+/* The value that the program itself gives to an input or constant: that of its file, or the
+ * elements that stand in the text.  A tensor with an error where there is none. */
+frit_tensor *frit_graph_default(const frit_graph *graph, uint64_t index, frit_device *device);
 /* Outputs, after frit_graph_bind; FRIT_INVALID beyond the last. */
 frit_status frit_graph_output_at(const frit_graph *graph, uint64_t index, frit_port *out);
 uint64_t frit_graph_op_count(const frit_graph *graph);
