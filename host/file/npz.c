@@ -354,8 +354,8 @@ const char *npz_member(const char *path)
     return end ? end + 5 : NULL;
 }
 
-static frit_status read_member(const struct npz_file *file, const char *member, struct op_type *type,
-                               void **data, frit_err *err)
+static frit_status read_member(const struct npz_file *file, const char *member,
+                               struct op_type *type, void **data, frit_err *err)
 {
     for (uint32_t i = 0; i < file->n_entries; i++) {
         const struct npz_entry *entry = &file->entries[i];

@@ -13,8 +13,8 @@
 #include <frit/capture.h>
 #include <frit/collective.h>
 #include <frit/custom.h>
-#include <frit/fuser.h>
 #include <frit/extmem.h>
+#include <frit/fuser.h>
 #include <frit/native.h>
 #include <frit/plugin.h>
 #include <frit/profile.h>

@@ -12,8 +12,8 @@
 
 #include "buffer.h"
 #include "device.h"
-#include "foreign.h"
 #include "extmem.h"
+#include "foreign.h"
 #include "native.h"
 #include "peer.h"
 #include "queue.h"

@@ -163,12 +163,15 @@ static int unknown_name(const struct invocation *in, const char *what, const cha
     return fail_usage(in, "there is no %s '%s'", what, name);
 }
 
+/* A name has precedence over an archive that has other inputs, too. */
+enum { NOT_TAKEN, TAKEN_FROM_ARCHIVE, TAKEN };
+
 /* Who has been given a value by an option. */
 struct taking {
     struct program *program;
     const struct invocation *in;
-    bool *taken;
-    uint64_t next; /* the first input that a value without a name may be for */
+    unsigned char *taken; /* per input */
+    uint64_t next;        /* the first input that a value without a name may be for */
 };
 
 static int unknown_input(const struct taking *t, const char *value, size_t length)
@@ -211,9 +214,9 @@ static int take_named(const struct taking *t, const char *value, size_t length, 
 
     if (i == program->n_inputs)
         return unknown_input(t, value, length);
-    if (t->taken[i])
+    if (t->taken[i] == TAKEN)
         return fail_usage(t->in, "input '%s' is given twice", program->inputs[i].name);
-    t->taken[i] = true;
+    t->taken[i] = TAKEN;
     program->sources[i] = read_source(text);
     return CLI_FINE;
 }
@@ -228,7 +231,7 @@ static int take_next(struct taking *t, const char *text)
     if (t->taken[t->next])
         return fail_usage(t->in, "'%s' would be input '%s', which is given by name", text,
                           t->program->inputs[t->next].name);
-    t->taken[t->next] = true;
+    t->taken[t->next] = TAKEN;
     t->program->sources[t->next++] = read_source(text);
     return CLI_FINE;
 }
@@ -256,7 +259,7 @@ static int take_archive(const struct taking *t, const char *path)
         if (k == t->program->n_inputs || t->taken[k])
             continue;
         t->program->sources[k] = (struct source){SOURCE_FILE, path};
-        t->taken[k] = true;
+        t->taken[k] = TAKEN_FROM_ARCHIVE;
         found++;
     }
     frit_npz_free(npz);

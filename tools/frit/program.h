@@ -26,11 +26,12 @@ struct source {
 };
 
 /* The option of every command that takes program_sources or program_shapes. */
-#define PROGRAM_IN_OPTION(before)                                                               \
-    {                                                                                           \
-        "--in", "[NAME=]VALUE",                                                                 \
-            before "an input: FILE.npy or .npz, random, zeros; without NAME the next one, *= others", \
-            'i', true                                                                           \
+#define PROGRAM_IN_OPTION(before)                                                              \
+    {                                                                                          \
+        "--in", "[NAME=]VALUE",                                                                \
+            before                                                                             \
+            "an input: FILE.npy or .npz, random, zeros; without NAME the next one, *= others", \
+            'i', true                                                                          \
     }
 
 struct program {

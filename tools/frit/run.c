@@ -27,7 +27,7 @@ struct result {
     struct cost cost;
     frit_tensor **tensors; /* per output, of the last run */
     struct summary *summaries;
-    const char **files; /* per output: the file to save it to, or NULL */
+    const char **files;  /* per output: the file to save it to, or NULL */
     const char *archive; /* for all of them; or NULL */
 };
 
@@ -325,7 +325,8 @@ const struct command run_command = {
     .details =
         "Inputs have their default file, or the value of --in.  Random floats are in 0..1, random\n"
         "integers in 0..99; dims that no file determines are 2.\n"
-        "Of an archive (.npz) an input takes the tensor of its name; --in FILE.npz without NAME gives\n"
+        "Of an archive (.npz) an input takes the tensor of its name; --in FILE.npz without NAME "
+        "gives\n"
         "all of them that it has, and FILE.npz:TENSOR is one of another name.\n"
         "Files of inputs of packed types have their bytes, as u8, and random ones random bits.\n"
         "With --json: file, device, runs, ops, programs (made by the driver), launches,\n"
@@ -344,7 +345,8 @@ const struct command run_command = {
         (const struct option[]){
             {"--device", "D", "devices in order of preference; first usable wins", 'd', false},
             PROGRAM_IN_OPTION(""),
-            {"--out", "NAME=FILE", "save an output as FILE.npy; FILE.npz alone: all of them", 0, true},
+            {"--out", "NAME=FILE", "save an output as FILE.npy; FILE.npz alone: all of them", 0,
+             true},
             {"--repeat", "N", "run N times", 0, false},
             {"--no-fuse", NULL, "run each op singly", 0, false},
             {"--json", NULL, "print JSON", 0, false},
