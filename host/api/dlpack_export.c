@@ -16,6 +16,7 @@
 #include "graph/dtype.h"
 #include "graph/op.h"
 #include "memory/memory.h"
+#include "run/mirror.h"
 #include "run/transfer.h"
 #include "tensor/failure.h"
 #include "tensor/slot.h"
@@ -53,6 +54,16 @@ static void delete_old(frit_dl_managed_old *self)
     export_end(self->owner);
 }
 
+/* A tensor on its way out. */
+struct attempt {
+    struct export *export;
+    frit_dl_tensor *out; /* to be filled */
+    bool on_device;      /* in the device's memory, not the host's */
+    frit_device *device;
+    struct value value; /* of the tensor; its buffer pinned */
+    bool done;
+};
+
 /* ---- in place ---- */
 
 /* Waits until the elements of a pinned value are there.  The address of the buffer's first byte, in
@@ -65,7 +76,7 @@ static uint64_t find_elements(frit_device *device, const struct value *pinned, b
     uint64_t address;
 
     pending_wait(device->pending, pinned->buffer);
-    if (buffer_is_away(pinned->buffer))
+    if (buffer_is_away(pinned->buffer) && (!on_device || mirror_fetch(device, pinned->buffer, err)))
         return 0;
     address = on_device ? transfer_device_address(device, pinned->buffer)
                         : (uintptr_t)transfer_host_bytes(device, pinned->buffer);
@@ -89,23 +100,23 @@ static void describe(struct export *export, const struct op_type *type, const st
     dlpack_type(type->dtype, &out->dtype);
 }
 
-/* A pinned value where it is.  False, without an error: it has to be copied. */
-static bool export_in_place(struct export *export, frit_device *device, const struct value *pinned,
-                            bool on_device, frit_dl_tensor *out, frit_err *err)
+/* A value where it is.  Leaves `done` false, without an error, if it has to be copied. */
+static void export_in_place(struct attempt *a, frit_err *err)
 {
-    uint64_t address = pinned->buffer && op_elements(&pinned->type)
-                           ? find_elements(device, pinned, on_device, err)
+    const struct value *value = &a->value;
+    uint64_t address = value->buffer && op_elements(&value->type)
+                           ? find_elements(a->device, value, a->on_device, err)
                            : 0;
 
     if (!address)
-        return false;
-    describe(export, &pinned->type, &pinned->layout, out);
-    if (on_device)
-        out->device = dlpack_place(device);
-    out->data = (void *)(uintptr_t)(address + frit_storage_bytes(pinned->type.dtype, 1) *
-                                                  (uint64_t)pinned->layout.offset);
-    exports_add(&export->held, device, pinned->buffer);
-    return true;
+        return;
+    describe(a->export, &value->type, &value->layout, a->out);
+    if (a->on_device)
+        a->out->device = dlpack_place(a->device);
+    a->out->data = (void *)(uintptr_t)(address + frit_storage_bytes(value->type.dtype, 1) *
+                                                     (uint64_t)value->layout.offset);
+    exports_add(&a->export->held, a->device, value->buffer);
+    a->done = true;
 }
 
 /* The value of a tensor, its buffer pinned. */
@@ -172,50 +183,45 @@ static frit_status refuse_copy(const frit_device *device, bool on_device, frit_e
                 device->name, on_device ? "device" : "host", on_device ? "" : "; allow a copy");
 }
 
-/* A tensor, or its copy on the device, in place. */
-static frit_status export_value(struct export *export, frit_tensor *tensor, bool on_device,
-                                frit_device **device, struct value *pinned, bool *done,
-                                frit_dl_tensor *out, frit_err *err)
+/* Reads the value of a tensor; with `in_place` tries to export it there. */
+static frit_status attempt(struct attempt *a, frit_tensor *tensor, bool in_place, frit_err *err)
 {
-    TRY(pin_value(tensor, device, pinned, err));
-    *done = export_in_place(export, *device, pinned, on_device, out, err);
-    if (pinned->buffer)
-        buffer_unpin(pinned->buffer);
+    TRY(pin_value(tensor, &a->device, &a->value, err));
+    if (in_place)
+        export_in_place(a, err);
+    if (a->value.buffer)
+        buffer_unpin(a->value.buffer);
+    return err->status;
+}
+
+/* A copy on the device, which nobody else has. */
+static frit_status attempt_twin(struct attempt *a, frit_tensor *tensor, frit_err *err)
+{
+    frit_tensor *twin = frit_copy(handle_plain(tensor));
+
+    attempt(a, twin, true, err);
+    frit_release(twin);
     return err->status;
 }
 
 static frit_status fill(struct export *export, frit_tensor *tensor, const frit_dl_options *options,
                         frit_dl_tensor *out, frit_err *err)
 {
-    frit_device *device = frit_tensor_device(tensor);
-    bool on_device = options->on_device && device && dlpack_place(device).type != FRIT_DL_CPU;
-    bool copies = options->copy == FRIT_DL_COPY_ALWAYS, done = false;
+    const bool copies = options->copy == FRIT_DL_COPY_ALWAYS;
+    struct attempt a = {.export = export, .out = out, .device = frit_tensor_device(tensor)};
     uint32_t dtype = frit_tensor_dtype(tensor);
-    struct value value = {.type = {.dtype = dtype}};
     frit_dl_type its;
 
     if (dtype != FRIT_NO_DTYPE && !dlpack_type(dtype, &its))
         return fail(err, FRIT_UNSUPPORTED, "to_dlpack: DLPack has no type %s", dtype_name(dtype));
-    if (copies && on_device) {
-        frit_tensor *twin = frit_copy(tensor);
-
-        export_value(export, twin, true, &device, &value, &done, out, err);
-        frit_release(twin);
-    } else if (copies) {
-        TRY(pin_value(tensor, &device, &value, err));
-        if (value.buffer)
-            buffer_unpin(value.buffer);
-    } else {
-        export_value(export, tensor, on_device, &device, &value, &done, out, err);
-    }
-    if (err->status || done) {
-        export->copied = copies;
-        return err->status;
-    }
-    if (op_elements(&value.type) && (on_device || options->copy == FRIT_DL_COPY_NEVER))
-        return refuse_copy(device, on_device, err);
-    export->copied = true;
-    return export_copy(export, tensor, &value.type, out, err);
+    a.on_device = options->on_device && a.device && dlpack_place(a.device).type != FRIT_DL_CPU;
+    TRY(copies && a.on_device ? attempt_twin(&a, tensor, err) : attempt(&a, tensor, !copies, err));
+    export->copied = copies || !a.done;
+    if (a.done)
+        return FRIT_OK;
+    if (op_elements(&a.value.type) && (a.on_device || options->copy == FRIT_DL_COPY_NEVER))
+        return refuse_copy(a.device, a.on_device, err);
+    return export_copy(export, tensor, &a.value.type, out, err);
 }
 
 /* `old`: the struct to be filled. */

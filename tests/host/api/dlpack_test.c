@@ -538,7 +538,7 @@ static void test_exported_on_the_device(void **state)
     assert_true(((const float *)mine->tensor.data)[N - 1] == N - 1);
     mine->deleter(mine);
     options.copy = FRIT_DL_COPY_ALWAYS;
-    assert_int_equal(frit_to_dlpack(x, &options, &mine, NULL), FRIT_OK);
+    assert_int_equal(frit_to_dlpack(frit_take(x), &options, &mine, NULL), FRIT_OK);
     assert_int_equal(mine->flags, FRIT_DL_COPIED);
     assert_memory_equal(&mine->tensor.device, &place, sizeof(place));
     mine->deleter(mine);
@@ -548,7 +548,6 @@ static void test_exported_on_the_device(void **state)
     mine->deleter(mine);
     options.on_device = 2;
     assert_int_equal(frit_to_dlpack(y, &options, &mine, NULL), FRIT_INVALID);
-    frit_release(x);
     frit_release(y);
     rig_close(&rig);
 }
