@@ -19,25 +19,14 @@ enum {
     MOST_PARTS = 16 /* fragments of a team along a side */
 };
 
-/* An operand in slots of a tile: a line for each row. */
-struct slots {
-    uint32_t node, tile;
-    bool copies; /* elements are those of an argument */
-    uint32_t row_tag, column_tag;
-    int64_t rows, columns; /* of the operand */
-    uint32_t chunks;       /* of a line, a power of two */
-};
-
 struct fragmenter {
     struct attention_emitter w;
     uint32_t dtype;
-    uint32_t teams, n_keys;    /* of a group; of a block */
-    uint32_t deep, keys, outs; /* fragments along each */
-    uint32_t chunk, low;       /* the lane's number in chunks, and in its chunk */
-    uint32_t first_row;        /* of the team */
-    uint32_t yes;              /* KIR_B */
-    struct slots k, v;
-    uint32_t query[MOST_PARTS], score[MOST_PARTS], sum[MOST_PARTS];             /* fragments, */
+    uint32_t teams, n_keys;                                         /* of a group; of a block */
+    uint32_t deep, keys, outs;                                      /* fragments along each */
+    uint32_t first_row;                                             /* of the team */
+    struct attention_source k, v;                                   /* in slots */
+    uint32_t query[MOST_PARTS], score[MOST_PARTS], sum[MOST_PARTS]; /* fragments, */
     uint32_t factor, weight, largest, next_largest, part_largest, total, scale; /* likewise */
 };
 
@@ -76,16 +65,6 @@ static uint32_t times(const struct fragmenter *f, uint32_t value, int64_t n)
     return at2(&f->w, KIR_mul, value, at_index(&f->w, n));
 }
 
-static uint32_t high_bits(const struct fragmenter *f, uint32_t value, uint32_t n)
-{
-    return at2(&f->w, KIR_shr, value, at_index(&f->w, __builtin_ctz(n)));
-}
-
-static uint32_t low_bits(const struct fragmenter *f, uint32_t value, uint32_t n)
-{
-    return at2(&f->w, KIR_and, value, at_index(&f->w, n - 1));
-}
-
 static void emit(const struct fragmenter *f, enum kir_op op, uint64_t imm)
 {
     kir_emit_imm(f->w.m, op, imm, KIR_NONE, KIR_NONE, KIR_NONE);
@@ -93,114 +72,46 @@ static void emit(const struct fragmenter *f, enum kir_op op, uint64_t imm)
 
 /* ---- staging ---- */
 
-/* Sets the column `first` + the lane's in its chunk, where `first` is a multiple of a chunk. */
-static void set_chunk(const struct fragmenter *f, uint32_t tag, uint32_t first)
-{
-    const struct delinearizer *points = &f->w.a->points[tag];
-
-    if (points->chunk == CHUNK)
-        delinearize_set_chunk(points, f->w.e, high_bits(f, first, CHUNK), f->low);
-    else
-        delinearize_set(points, f->w.e, at2(&f->w, KIR_add, first, f->low));
-}
-
-static uint32_t stage_inside(const struct fragmenter *f, const struct slots *s, uint32_t row,
-                             uint32_t first, uint32_t step)
-{
-    const struct attention_emitter *w = &f->w;
-    uint32_t inside = KIR_NONE, column = first;
-
-    if (s->rows % step)
-        inside = at2(w, KIR_lt, row, sched_add_index(w->e->s, s->rows));
-    if (s->columns % CHUNK)
-        column = at2(w, KIR_add, first, f->low);
-    if (s->columns != (int64_t)s->chunks * CHUNK)
-        inside = at_both(w, inside, at2(w, KIR_lt, column, at_index(w, s->columns)));
-    return inside == KIR_NONE ? f->yes : inside;
-}
-
-static void stage_element(const struct fragmenter *f, const struct slots *s, uint32_t to,
-                          uint32_t inside)
-{
-    const struct attention_emitter *w = &f->w;
-    const struct block_value *value = &w->e->s->block->values[w->e->nodes[s->node].value];
-    uint32_t element;
-
-    if (s->copies) {
-        kir_emit_imm(w->m, KIR_tcopy, kir_copy_imm(&(struct kir_copy){s->tile, value->input}), to,
-                     expr_load_at(w->e, s->node), inside);
-        return;
-    }
-    expr_mask(w->e, inside);
-    element = kir_select(w->m, inside, expr_value(w->e, s->node), at_real(w, 0));
-    kir_emit_imm(w->m, KIR_tstore, s->tile, to, element, KIR_NONE);
-}
-
-/* `n` rows of an operand from `first` on, columns from `column` on, to the tile from line `line`
- * on. */
-static void stage(const struct fragmenter *f, const struct slots *s, uint32_t first,
-                  uint32_t column, uint32_t n, uint32_t line)
-{
-    const struct attention_emitter *w = &f->w;
-    uint32_t lanes = f->teams * w->e->s->target->team;
-
-    for (uint32_t i = 0; i < n * s->chunks; i += lanes) {
-        uint32_t mark = expr_mark(w->e), number = at_plus(w, f->chunk, i), to;
-        uint32_t own = high_bits(f, number, s->chunks), row = at2(w, KIR_add, first, own);
-        uint32_t in_line = times(f, low_bits(f, number, s->chunks), CHUNK);
-
-        to = at2(w, KIR_add, times(f, at2(w, KIR_add, line, own), line_of(s->chunks)), in_line);
-        in_line = at2(w, KIR_add, in_line, column);
-        delinearize_set(&w->a->points[s->row_tag], w->e, row);
-        set_chunk(f, s->column_tag, in_line);
-        stage_element(f, s, at2(w, KIR_add, to, f->low), stage_inside(f, s, row, in_line, n));
-        expr_release(w->e, mark);
-    }
-}
-
 static uint32_t slot_of(const struct fragmenter *f, uint32_t key)
 {
-    return low_bits(f, high_bits(f, key, f->n_keys), SLOTS);
+    return at_low(&f->w, at_high(&f->w, key, f->n_keys), SLOTS);
 }
 
 static void stage_block(const struct fragmenter *f, uint32_t key)
 {
     uint32_t line = times(f, slot_of(f, key), f->n_keys);
 
-    stage(f, &f->k, key, at_index(&f->w, 0), f->n_keys, line);
-    stage(f, &f->v, key, f->w.first_out, f->n_keys, line);
-}
-
-static void arrive(const struct fragmenter *f)
-{
-    emit(f, KIR_twait, 0);
-    kir_emit(f->w.m, KIR_barrier, KIR_NONE, KIR_NONE, KIR_NONE);
+    attention_stage(&f->w, &f->k,
+                    &(struct attention_part){key, at_index(&f->w, 0), f->n_keys, line});
+    attention_stage(&f->w, &f->v, &(struct attention_part){key, f->w.first_out, f->n_keys, line});
 }
 
 /* The part of a tile's line that begins with `line`, at column `column`. */
-static void load_part(const struct fragmenter *f, uint32_t fragment, const struct slots *s,
-                      uint32_t line, int64_t column, bool by_columns)
+static void load_part(const struct fragmenter *f, uint32_t fragment,
+                      const struct attention_source *s, uint32_t line, int64_t column,
+                      bool by_columns)
 {
     const struct kir_fragment_place place = {fragment, true, s->tile, by_columns, false};
-    uint32_t pitch = line_of(s->chunks);
 
     kir_emit_imm(f->w.m, KIR_mload, kir_fragment_imm(&place),
-                 at_plus(&f->w, times(f, line, pitch), column), at_index(&f->w, pitch), KIR_NONE);
+                 at_plus(&f->w, times(f, line, s->pitch), column), at_index(&f->w, s->pitch),
+                 KIR_NONE);
 }
 
 static void load_queries(const struct fragmenter *f)
 {
     const struct attention_emitter *w = &f->w;
-    struct slots q = f->k;
+    struct attention_source q = f->k;
     uint32_t own = at2(w, KIR_sub, f->first_row, w->first_row);
 
     q.node = w->a->q;
-    q.copies = w->e->s->target->copies && w->e->nodes[q.node].kind == EXPR_LOAD;
+    q.copies = attention_can_copy(w->a, q.node, f->dtype);
     q.row_tag = ATTENTION_ROW;
     q.rows = w->a->points[ATTENTION_ROW].count;
-    stage(f, &q, w->first_row, at_index(w, 0), f->teams * SIDE, at_index(w, 0));
-    emit(f, KIR_tbatch, 0);
-    arrive(f);
+    attention_stage(
+        w, &q,
+        &(struct attention_part){w->first_row, at_index(w, 0), f->teams * SIDE, at_index(w, 0)});
+    attention_arrive(w);
     for (uint32_t d = 0; d < f->deep; d++)
         load_part(f, f->query[d], &q, own, (int64_t)d * SIDE, false);
     kir_emit(w->m, KIR_barrier, KIR_NONE, KIR_NONE, KIR_NONE);
@@ -236,7 +147,7 @@ static uint32_t peer(const struct fragmenter *f, uint32_t fragment)
 static void set_element_row(const struct fragmenter *f, struct attention_emitter *w)
 {
     *w = f->w;
-    attention_set_rows(w, at2(w, KIR_add, f->first_row, coordinate(f, KIR_row)), 1);
+    attention_set_rows(w, at2(w, KIR_add, f->first_row, coordinate(f, KIR_row)), 1, 1);
 }
 
 static void finish_scores(const struct fragmenter *f, uint32_t key)
@@ -320,15 +231,13 @@ static void add_keys(const struct fragmenter *f)
     kir_if(w->m, at2(w, KIR_lt, w->begin, w->end));
     stage_block(f, w->begin);
     kir_end(w->m);
-    emit(f, KIR_tbatch, 0);
     key = kir_for(w->m, w->begin, w->end, f->n_keys);
     next = at_plus(w, key, f->n_keys);
     line = times(f, slot_of(f, key), f->n_keys);
-    arrive(f);
+    attention_arrive(w);
     kir_if(w->m, at2(w, KIR_lt, next, w->end));
     stage_block(f, next);
     kir_end(w->m);
-    emit(f, KIR_tbatch, 0);
     multiply_keys(f, line);
     finish_scores(f, key);
     find_largest(f);
@@ -402,19 +311,21 @@ static void begin_fragments(struct fragmenter *f)
     f->scale = new_sum(f, 0);
 }
 
-static struct slots new_slots(const struct fragmenter *f, uint32_t node, uint32_t column_tag,
-                              int64_t columns, int64_t n)
+static struct attention_source new_slots(const struct fragmenter *f, uint32_t node,
+                                         uint32_t column_tag, int64_t columns, int64_t n)
 {
     const struct attention_emitter *w = &f->w;
-    struct slots s = {.node = node,
-                      .copies = w->e->s->target->copies && w->e->nodes[node].kind == EXPR_LOAD,
-                      .row_tag = ATTENTION_KEY,
-                      .column_tag = column_tag,
-                      .rows = w->a->keys,
-                      .columns = columns,
-                      .chunks = chunks_of(w->a, n)};
+    const uint32_t chunks = chunks_of(w->a, n);
+    struct attention_source s = {.node = node,
+                                 .pitch = line_of(chunks),
+                                 .copies = attention_can_copy(w->a, node, f->dtype),
+                                 .row_tag = ATTENTION_KEY,
+                                 .column_tag = column_tag,
+                                 .rows = w->a->keys,
+                                 .columns = columns,
+                                 .line = chunks * CHUNK};
 
-    s.tile = kir_tile_of(w->m, KIR_GROUP, f->dtype, SLOTS * f->n_keys * line_of(s.chunks));
+    s.tile = kir_tile_of(w->m, KIR_GROUP, f->dtype, SLOTS * f->n_keys * s.pitch);
     return s;
 }
 
@@ -429,16 +340,11 @@ void attention_fragments(struct attention *a)
                            .outs = parts_of(a->n_outs)};
     const uint32_t team = a->e.s->target->team * CHUNK;
 
-    delinearize_chunk(&a->points[ATTENTION_OUT], &a->e, CHUNK);
-    delinearize_chunk(&a->points[ATTENTION_SIZE], &a->e, CHUNK);
-    attention_begin(&f.w, f.teams * team, f.teams * SIDE);
+    attention_begin(&f.w, f.teams * a->e.s->target->team, CHUNK, f.teams * SIDE);
     if (f.w.m->failed)
         return;
     f.w.m->phases[f.w.m->n_phases - 1].team = team;
-    f.chunk = high_bits(&f, f.w.lane, CHUNK);
-    f.low = low_bits(&f, f.w.lane, CHUNK);
-    f.first_row = at2(&f.w, KIR_add, f.w.first_row, times(&f, high_bits(&f, f.w.lane, team), SIDE));
-    f.yes = kir_const_b(f.w.m, true);
+    f.first_row = at2(&f.w, KIR_add, f.w.first_row, times(&f, at_high(&f.w, f.w.lane, team), SIDE));
     f.k = new_slots(&f, a->k, ATTENTION_SIZE, a->size, a->size);
     f.v = new_slots(&f, a->v, ATTENTION_OUT, a->outs, a->n_outs);
     begin_fragments(&f);

@@ -208,11 +208,11 @@ void attention_lines(struct attention *a)
 
     l.key_step = a->sizes.depth;
     l.out_step = step_of(a->outs, a->sizes.outs);
-    attention_begin(w, lanes, lanes);
+    attention_begin(w, lanes, 1, lanes);
     l.queries = kir_tile(w->m, KIR_LANE, w->type, (uint32_t)a->size);
     l.weights = kir_tile(w->m, KIR_LANE, w->type, l.n_keys + l.key_step);
     l.sum = kir_tile(w->m, KIR_LANE, w->type, (uint32_t)a->outs);
-    attention_set_rows(w, at2(w, KIR_add, w->first_row, w->lane), 1);
+    attention_set_rows(w, at2(w, KIR_add, w->first_row, w->lane), 1, 1);
     load_queries(&l);
     clear_sums(&l);
     add_keys(&l, &largest, &total);

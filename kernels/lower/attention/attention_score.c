@@ -34,6 +34,7 @@ static void begin_phase(struct attention_emitter *w, uint32_t lanes)
 
     w->type = kir_type_of(dtype);
     w->is_rough = kir_is_16_bit_float(dtype);
+    w->by_powers = w->type == KIR_F32 && s->target->exp2;
     kir_phase(w->m, lanes);
     expr_phase(w->e);
     for (uint32_t tag = 0; tag < ATTENTION_TAGS; tag++)
@@ -65,14 +66,20 @@ static uint32_t scalar_of(const struct attention_emitter *w, bool has, uint32_t 
 }
 
 /* Groups whose rows see most keys come first: the last ones are short. */
-void attention_begin(struct attention_emitter *w, uint32_t lanes, uint32_t rows)
+void attention_begin(struct attention_emitter *w, uint32_t threads, uint32_t chunk, uint32_t rows)
 {
     struct attention *a = w->a;
     struct sched *s = w->e->s;
     int64_t n_tiles = tiles_of(a->points[ATTENTION_ROW].count, rows);
     uint32_t number, standard;
 
-    begin_phase(w, lanes);
+    delinearize_chunk(&a->points[ATTENTION_OUT], w->e, chunk);
+    delinearize_chunk(&a->points[ATTENTION_SIZE], w->e, chunk);
+    begin_phase(w, threads * chunk);
+    w->threads = threads;
+    w->chunk = chunk;
+    w->thread = at_high(w, w->lane, chunk);
+    w->low = at_low(w, w->lane, chunk);
     number = group_number(w);
     w->tile = take_part(w, &number, n_tiles);
     if (a->causal && n_tiles > 1)
@@ -101,6 +108,9 @@ void attention_begin(struct attention_emitter *w, uint32_t lanes, uint32_t rows)
                    ? standard
                    : kir_select(w->m, at2(w, KIR_eq, w->scale, at_real(w, 0)), standard, w->scale);
     w->cap = scalar_of(w, a->has_cap, a->cap_scalar);
+    w->scale_has_log = w->by_powers && w->cap == KIR_NONE && a->bias == BLOCK_NONE;
+    if (w->scale_has_log)
+        w->scale = at2(w, KIR_mul, w->scale, at_real(w, M_LOG2E));
 }
 
 static void set_row(const struct attention_emitter *w, uint32_t row)
@@ -109,7 +119,7 @@ static void set_row(const struct attention_emitter *w, uint32_t row)
 }
 
 /* Rows beyond the end are the last one again, whose results are not stored. */
-void attention_set_rows(struct attention_emitter *w, uint32_t first, uint32_t each)
+void attention_set_rows(struct attention_emitter *w, uint32_t first, uint32_t each, uint32_t step)
 {
     struct attention *a = w->a;
     int64_t count = a->points[ATTENTION_ROW].count;
@@ -117,7 +127,7 @@ void attention_set_rows(struct attention_emitter *w, uint32_t first, uint32_t ea
     uint32_t later = sched_add_index(w->e->s, a->keys - a->queries);
 
     for (uint32_t i = 0; i < each; i++) {
-        uint32_t mark = expr_mark(w->e), row = at_plus(w, first, i);
+        uint32_t mark = expr_mark(w->e), row = at_plus(w, first, (int64_t)i * step);
 
         w->row_ok[i] = at2(w, KIR_lt, row, end);
         w->row[i] = at2(w, KIR_smin, row, last);
@@ -143,6 +153,11 @@ static uint32_t fit(const struct attention_emitter *w, uint32_t node, uint32_t v
     return lower_fit(w->m, w->e->s->block->values[w->e->nodes[node].value].dtype, value);
 }
 
+static uint32_t with_log(const struct attention_emitter *w, uint32_t score)
+{
+    return w->by_powers ? at2(w, KIR_mul, score, at_real(w, M_LOG2E)) : score;
+}
+
 /* Of the block's own ops. */
 static uint32_t other_score(const struct attention_emitter *w, uint32_t row, uint32_t key,
                             uint32_t inside, uint32_t sum)
@@ -156,6 +171,7 @@ static uint32_t other_score(const struct attention_emitter *w, uint32_t row, uin
     expr_bind(w->e, a->dot, fit(w, a->dot, sum));
     score = expr_value(w->e, a->score);
     expr_release(w->e, mark);
+    score = with_log(w, score);
     return inside == KIR_NONE ? score : kir_select(w->m, inside, score, at_real(w, -INFINITY));
 }
 
@@ -177,6 +193,8 @@ uint32_t attention_score(const struct attention_emitter *w, uint32_t row, uint32
     }
     if (a->bias != BLOCK_NONE)
         score = at2(w, KIR_add, score, expr_value(w->e, a->bias));
+    if (!w->scale_has_log)
+        score = with_log(w, score);
     if (a->mask != BLOCK_NONE)
         seen = at_both(w, seen, kir_unary(w->m, KIR_not, expr_value(w->e, a->mask)));
     expr_release(w->e, mark);
@@ -189,6 +207,8 @@ uint32_t attention_score(const struct attention_emitter *w, uint32_t row, uint32
 
 uint32_t attention_larger(const struct attention_emitter *w, uint32_t largest, uint32_t score)
 {
+    if (w->type == KIR_F32 && w->e->s->target->fmax)
+        return at2(w, KIR_fmax, largest, score);
     return kir_select(w->m, at2(w, KIR_lt, largest, score), score, largest);
 }
 
@@ -204,6 +224,8 @@ uint32_t attention_weight(const struct attention_emitter *w, uint32_t score, uin
     uint32_t less = at2(w, KIR_sub, score, base);
     struct kit kit = kit_of(w->m, w->e->s->target, less);
 
+    if (w->by_powers)
+        return kir_unary(w->m, KIR_exp2, less);
     return w->is_rough ? kit_exp_rough(&kit, less) : kit_exp_normal(&kit, less);
 }
 
@@ -233,10 +255,10 @@ static uint32_t mean_of(const struct attention_emitter *w, uint32_t sum, uint32_
 
     if (w->a->dot == BLOCK_NONE) {
         none = at2(w, KIR_eq, total, at_real(w, 0));
-        return at2(w, KIR_div, sum, kir_select(w->m, none, at_real(w, 1), total));
+        total = kir_select(w->m, none, at_real(w, 1), total);
     }
     if (w->a->factor == BLOCK_NONE)
-        return at2(w, KIR_div, sum, total);
+        return at2(w, KIR_mul, sum, at2(w, KIR_div, at_real(w, 1), total));
     expr_bind(w->e, w->a->sum_of_weights, total);
     return at2(w, KIR_mul, sum, expr_value(w->e, w->a->factor));
 }

@@ -24,13 +24,14 @@ struct target {
     bool is_lines;
     uint32_t group_bytes, max_lanes;
     bool has_fragments, copies;
+    uint32_t align_bytes; /* threads have several lanes */
 };
 
-static const struct target targets[] = {{false, 47104, 256, false, false},
-                                        {false, 24000, 256, false, false},
-                                        {true, 65536, 2048, false, false},
-                                        {false, 80000, 2048, true, false},
-                                        {false, 80000, 2048, true, true}};
+static const struct target targets[] = {
+    {false, 47104, 256, false, false, 0},  {false, 24000, 256, false, false, 0},
+    {true, 65536, 2048, false, false, 0},  {false, 80000, 2048, true, false, 0},
+    {false, 80000, 2048, true, true, 0},   {false, 80000, 2048, false, true, 16},
+    {false, 47104, 2048, false, false, 16}};
 
 struct operands {
     uint32_t q, k, v, mask, bias, y;
@@ -177,10 +178,12 @@ static void set_target(struct rig *rig, const struct target *target)
     rig->target.group_bytes = target->group_bytes;
     rig->target.max_lanes = target->max_lanes;
     rig->target.near_lanes = 32;
+    rig->target.copies = target->copies;
+    rig->target.align_bytes = target->align_bytes;
+    rig->target.exp2 = rig->target.fmax = target->copies;
     if (!target->has_fragments)
         return;
     rig->target.team = 8; /* evaluating takes less time */
-    rig->target.copies = target->copies;
     rig->target.folds_fragments = true;
     rig->target.n_shapes = 2;
     for (uint32_t i = 0; i < 2; i++)
@@ -307,6 +310,25 @@ static void test_fragments(void **state)
     (void)state;
     for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
         for (uint32_t t = 3; t < 5; t++)
+            check_on(cases[i], &targets[t]);
+}
+
+/* Threads of several lanes, which copy and load ahead; tiles of all sizes. */
+static void test_threads(void **state)
+{
+    const struct shape cases[] = {
+        {1, 1, 1, 70, 130, 64, 64, .attrs = {.causal = 1}, .layout = 1},
+        {1, 2, 1, 33, 40, 17, 20, .has_bias = true},
+        {1, 1, 1, 40, 70, 128, 128, .layout = 2},
+        {1, 1, 1, 12, 20, 200, 72, .has_mask = true, .hides = 0.5},
+        {1, 2, 1, 3, 600, 40, 24, .attrs = {.causal = 1, .softcap = 2}},
+        {1, 1, 1, 20, 40, 16, 16, .dtype = FRIT_F64},
+        {1, 1, 1, 20, 40, 16, 16, .dtype = FRIT_BF16},
+    };
+
+    (void)state;
+    for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        for (uint32_t t = 5; t < 7; t++)
             check_on(cases[i], &targets[t]);
 }
 
@@ -479,11 +501,11 @@ static void test_splits(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sizes),     cmocka_unit_test(test_options),
-        cmocka_unit_test(test_types),     cmocka_unit_test(test_layouts),
-        cmocka_unit_test(test_splits),    cmocka_unit_test(test_fragments),
-        cmocka_unit_test(test_composite), cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_random),
+        cmocka_unit_test(test_sizes),    cmocka_unit_test(test_options),
+        cmocka_unit_test(test_types),    cmocka_unit_test(test_layouts),
+        cmocka_unit_test(test_splits),   cmocka_unit_test(test_fragments),
+        cmocka_unit_test(test_threads),  cmocka_unit_test(test_composite),
+        cmocka_unit_test(test_refusals), cmocka_unit_test(test_random),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
