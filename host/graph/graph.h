@@ -19,6 +19,7 @@ struct graph_value {
     struct op_type type;
     const char *name; /* NULL: print %N */
     const char *file; /* INPUT, CONST: where the value comes from by default, as written, or NULL */
+    const void *data; /* CONST: its elements, or NULL */
 };
 
 struct graph_operand {

@@ -81,6 +81,31 @@ void program_close(struct program *program)
     frit_graph_free(program->graph);
 }
 
+/* Shapes of models may depend on the elements of short inputs.  NULL: too long, or not read. */
+static void *short_elements(frit_tensor *tensor)
+{
+    enum { MOST = 1024 };
+    uint64_t bytes = frit_tensor_bytes(tensor);
+    void *elements = bytes <= MOST ? calloc(1, bytes + 1) : NULL;
+    frit_err err = {.struct_size = sizeof(err)};
+
+    if (elements && frit_read(tensor, elements, bytes, &err)) {
+        free(elements);
+        elements = NULL;
+    }
+    return elements;
+}
+
+/* All that keeps a model from running, where it is more than the error says. */
+static void print_problems(const struct program *program)
+{
+    char *problems = frit_graph_problems(program->graph);
+
+    if (problems && strchr(problems, '\n')[1])
+        fputs(problems, stderr);
+    frit_free(problems);
+}
+
 /* Binds the types of input tensors that exist; others are left open. */
 frit_status program_bind(struct program *program, frit_err *err)
 {
@@ -93,11 +118,18 @@ frit_status program_bind(struct program *program, frit_err *err)
         if (program->tensors[i]) {
             port->dtype = frit_tensor_dtype(program->tensors[i]);
             port->dims = frit_tensor_dims(program->tensors[i]);
+            port->data = short_elements(program->tensors[i]);
         }
     }
     status = frit_graph_bind(program->graph, program->inputs, program->n_inputs, err);
-    if (status)
+    for (uint64_t i = 0; i < program->n_inputs; i++) {
+        free((void *)(uintptr_t)program->inputs[i].data);
+        program->inputs[i].data = NULL;
+    }
+    if (status) {
+        print_problems(program);
         return status;
+    }
     for (uint64_t i = 0; i < program->n_inputs; i++)
         frit_graph_input_at(program->graph, i, &program->inputs[i]);
     program->n_outputs = 0;

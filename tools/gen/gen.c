@@ -12,6 +12,7 @@ static const struct {
     {"ops.h", gen_ops_h},   {"ops.c", gen_ops_c},
     {"OPS.md", gen_ops_md}, {"GRADIENTS.md", gen_gradients_md},
     {"frit.h.3", gen_man},  {"frit.ini", gen_frit_ini},
+    {"ops.py", gen_ops_py}, {"dtypes.py", gen_dtypes_py},
 };
 
 int main(int argc, char **argv)

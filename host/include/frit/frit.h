@@ -608,9 +608,10 @@ frit_scalar frit_scalar_f(double value);
 frit_scalar frit_scalar_i(int64_t value);
 frit_scalar frit_scalar_u(uint64_t value);
 
-/* ---- text programs ---- */
+/* ---- text programs and models ---- */
 
-/* Parses a text program.  The text of an error begins with file:line:column. */
+/* Reads a program: an ONNX model where the name ends with .onnx, else a text program.  The text of
+ * an error begins with file:line:column, or with the file and names the node. */
 FRIT_NODISCARD frit_status frit_graph_load(const char *path, frit_graph **out, frit_err *err);
 FRIT_NODISCARD frit_status frit_graph_parse(const char *name, const char *text, uint64_t length,
                                             frit_graph **out, frit_err *err);
@@ -622,7 +623,10 @@ typedef struct frit_port {
     const char *file; /* inputs: path of the default file, relative ones resolved; or NULL */
     uint32_t dtype;   /* FRIT_NO_DTYPE: any, or not bound yet */
     uint32_t is_const;
-    frit_dims dims; /* -1: not bound yet */
+    frit_dims dims;   /* -1: not bound yet */
+    const void *data; /* inputs of models, for frit_graph_bind: dense elements where they are known,
+                       * else NULL.  Those of short lists are used where a shape depends on them,
+                       * and the graph must then run with the same */
 } frit_port;
 
 /* Inputs and constants in the order of the program; FRIT_INVALID beyond the last. */
@@ -636,7 +640,12 @@ uint64_t frit_graph_op_count(const frit_graph *graph);
  * dims become 2.  May be called again. */
 FRIT_NODISCARD frit_status frit_graph_bind(frit_graph *graph, const frit_port *ports,
                                            uint64_t count, frit_err *err);
-/* Records all ops in one scope.  `inputs`: one tensor per input, with dims as bound.  Writes one
+/* All that kept a model from being bound the last time, a line for each node; the caller's:
+ * frit_free.  NULL: no more than the error said. */
+char *frit_graph_problems(const frit_graph *graph);
+/* Records all ops in one scope.  A model's weights are put on the device in the first run and stay
+ * there until the graph is bound again or freed, which comes before the device is closed.
+ * `inputs`: one tensor per input, with dims as bound.  Writes one
  * tensor per output, owned by the caller; failures of ops are in the outputs. */
 FRIT_NODISCARD frit_status frit_graph_run(const frit_graph *graph, frit_device *device,
                                           frit_tensor *const *inputs, uint64_t n_inputs,

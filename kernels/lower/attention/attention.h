@@ -34,7 +34,7 @@ enum {
     ATTENTION_KEYS = 8,
     ATTENTION_OUTS = 16,
     ATTENTION_SUMS = 64,
-    ATTENTION_FETCHED = 8 /* elements that are loaded before they are stored */
+    ATTENTION_FETCHED = 16 /* elements that are loaded before they are stored */
 };
 
 enum { ATTENTION_SIDE = 16 /* of fragments */ };
@@ -159,6 +159,11 @@ static inline uint32_t at_plus(const struct attention_emitter *w, uint32_t a, in
     return b ? at2(w, KIR_add, a, at_index(w, b)) : a;
 }
 
+static inline uint32_t at_times(const struct attention_emitter *w, uint32_t a, int64_t b)
+{
+    return b == 1 ? a : at2(w, KIR_mul, a, at_index(w, b));
+}
+
 /* A number's high part, that it has in units of n, a power of two, and the rest. */
 static inline uint32_t at_high(const struct attention_emitter *w, uint32_t number, uint32_t n)
 {
@@ -209,6 +214,9 @@ uint32_t attention_weight(const struct attention_emitter *w, uint32_t score, uin
  * lanes that store the latter. */
 void attention_finish(const struct attention_emitter *w, uint32_t row, uint32_t out,
                       uint32_t out_ok, uint32_t sum, uint32_t total);
+/* The same of results at `first` + the lane's number in its thread, as attention_set_chunk. */
+void attention_finish_chunk(const struct attention_emitter *w, uint32_t row, uint32_t first,
+                            uint32_t out_ok, uint32_t sum, uint32_t total);
 void attention_keep(const struct attention_emitter *w, uint32_t row, uint32_t first,
                     uint32_t largest, uint32_t total);
 /* The phase that joins. */
@@ -236,6 +244,9 @@ struct attention_fetched {
     uint32_t n, at[ATTENTION_FETCHED], value[ATTENTION_FETCHED];
 };
 
+/* Sets the point of a tag: `first`, a multiple of a thread's lanes, + the lane's number in its
+ * thread. */
+void attention_set_chunk(const struct attention_emitter *w, uint32_t tag, uint32_t first);
 /* Whether an operand's elements are those of an argument, of that type, and the target copies. */
 bool attention_can_copy(const struct attention *a, uint32_t node, uint32_t dtype);
 /* Stages a part: copies are on the way then. */

@@ -65,13 +65,35 @@ static uint32_t scalar_of(const struct attention_emitter *w, bool has, uint32_t 
     return has ? sched_add_scalar(w->e->s, number, w->type) : KIR_NONE;
 }
 
-/* Groups whose rows see most keys come first: the last ones are short. */
+/* The group's number among BOTH, results, the parts of keys, and tiles of rows: of neighbours,
+ * first the tiles, which read the same keys; where groups whose rows see most keys come first, so
+ * that the last ones are short, tiles are outermost. */
+static void take_parts(struct attention_emitter *w, int64_t n_tiles)
+{
+    const struct attention *a = w->a;
+    const int64_t both = a->points[ATTENTION_BOTH].count, n_outs = tiles_of(a->outs, a->n_outs);
+    uint32_t number = group_number(w), out;
+
+    if (a->causal && n_tiles > 1) {
+        w->both = take_part(w, &number, both);
+        out = take_part(w, &number, n_outs);
+        w->part = take_part(w, &number, a->n_splits);
+        w->tile = at2(w, KIR_sub, sched_add_index(w->e->s, n_tiles - 1), number);
+    } else {
+        w->tile = take_part(w, &number, n_tiles);
+        out = take_part(w, &number, n_outs);
+        w->both = take_part(w, &number, both);
+        w->part = number;
+    }
+    w->first_out = at_times(w, out, a->n_outs);
+}
+
 void attention_begin(struct attention_emitter *w, uint32_t threads, uint32_t chunk, uint32_t rows)
 {
     struct attention *a = w->a;
     struct sched *s = w->e->s;
     int64_t n_tiles = tiles_of(a->points[ATTENTION_ROW].count, rows);
-    uint32_t number, standard;
+    uint32_t standard;
 
     delinearize_chunk(&a->points[ATTENTION_OUT], w->e, chunk);
     delinearize_chunk(&a->points[ATTENTION_SIZE], w->e, chunk);
@@ -80,18 +102,7 @@ void attention_begin(struct attention_emitter *w, uint32_t threads, uint32_t chu
     w->chunk = chunk;
     w->thread = at_high(w, w->lane, chunk);
     w->low = at_low(w, w->lane, chunk);
-    number = group_number(w);
-    w->tile = take_part(w, &number, n_tiles);
-    if (a->causal && n_tiles > 1)
-        w->tile = at2(w, KIR_sub, sched_add_index(s, n_tiles - 1), w->tile);
-    w->first_out = at2(w, KIR_mul, take_part(w, &number, tiles_of(a->outs, a->n_outs)),
-                       at_index(w, a->n_outs));
-    w->part = KIR_NONE;
-    w->both = number;
-    if (a->n_splits > 1) {
-        w->both = take_part(w, &number, a->points[ATTENTION_BOTH].count);
-        w->part = number;
-    }
+    take_parts(w, n_tiles);
     delinearize_set(&a->points[ATTENTION_BOTH], w->e, w->both);
     expr_hoist(w->e);
     w->first_row = at2(w, KIR_mul, w->tile, at_index(w, rows));
@@ -272,19 +283,43 @@ static void store_result(const struct attention_emitter *w, uint32_t sum, uint32
         expr_emit_store(w->e, i);
 }
 
+/* Where results at `out` of a row are among those that are joined. */
+static void store_partial(const struct attention_emitter *w, uint32_t row, uint32_t out,
+                          uint32_t ok, uint32_t sum)
+{
+    uint32_t at =
+        at2(w, KIR_mul, partial_row(w, w->part, w->row[row]), sched_add_index(w->e->s, w->a->outs));
+
+    kir_emit_imm(w->m, KIR_store_if, w->a->partial, at2(w, KIR_add, at, out), sum, ok);
+}
+
 void attention_finish(const struct attention_emitter *w, uint32_t row, uint32_t out,
                       uint32_t out_ok, uint32_t sum, uint32_t total)
 {
-    uint32_t mark = expr_mark(w->e), ok = at_both(w, w->row_ok[row], out_ok), at;
+    uint32_t mark = expr_mark(w->e), ok = at_both(w, w->row_ok[row], out_ok);
 
     if (w->a->n_splits > 1) {
-        at = at2(w, KIR_mul, partial_row(w, w->part, w->row[row]),
-                 sched_add_index(w->e->s, w->a->outs));
-        kir_emit_imm(w->m, KIR_store_if, w->a->partial, at2(w, KIR_add, at, out), sum, ok);
+        store_partial(w, row, out, ok, sum);
         return;
     }
     set_row(w, row);
     delinearize_set(&w->a->points[ATTENTION_OUT], w->e, out);
+    expr_mask(w->e, ok);
+    store_result(w, sum, total);
+    expr_release(w->e, mark);
+}
+
+void attention_finish_chunk(const struct attention_emitter *w, uint32_t row, uint32_t first,
+                            uint32_t out_ok, uint32_t sum, uint32_t total)
+{
+    uint32_t mark = expr_mark(w->e), ok = at_both(w, w->row_ok[row], out_ok);
+
+    if (w->a->n_splits > 1) {
+        store_partial(w, row, at2(w, KIR_add, first, w->low), ok, sum);
+        return;
+    }
+    set_row(w, row);
+    attention_set_chunk(w, ATTENTION_OUT, first);
     expr_mask(w->e, ok);
     store_result(w, sum, total);
     expr_release(w->e, mark);

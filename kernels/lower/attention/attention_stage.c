@@ -6,11 +6,6 @@
 
 enum { BATCH = 8 /* elements that a lane loads before it stores any */ };
 
-static uint32_t times(const struct attention_emitter *w, uint32_t value, int64_t n)
-{
-    return n == 1 ? value : at2(w, KIR_mul, value, at_index(w, n));
-}
-
 bool attention_can_copy(const struct attention *a, uint32_t node, uint32_t dtype)
 {
     const struct expr_node *n = &a->e.nodes[node];
@@ -34,8 +29,7 @@ static uint32_t staged_elements(const struct attention_emitter *w, const struct 
     return (rows * s->line + lanes - 1) / lanes;
 }
 
-/* Sets the column `first` + the lane's in its chunk, where `first` is a multiple of a chunk. */
-static void set_column(const struct attention_emitter *w, uint32_t tag, uint32_t first)
+void attention_set_chunk(const struct attention_emitter *w, uint32_t tag, uint32_t first)
 {
     const struct delinearizer *points = &w->a->points[tag];
 
@@ -79,19 +73,19 @@ static void fetch_chunk(const struct attention_emitter *w, const struct attentio
     uint32_t mark = expr_mark(w->e), own = at_high(w, number, chunks_of(w, s)), inside, column;
     uint32_t row = at2(w, KIR_add, p->row, own);
 
-    column = times(w, at_low(w, number, chunks_of(w, s)), w->chunk);
-    *to = at2(w, KIR_add, times(w, at2(w, KIR_add, p->to, own), s->pitch), column);
+    column = at_times(w, at_low(w, number, chunks_of(w, s)), w->chunk);
+    *to = at2(w, KIR_add, at_times(w, at2(w, KIR_add, p->to, own), s->pitch), column);
     *to = at2(w, KIR_add, *to, w->low);
     column = at2(w, KIR_add, column, p->column);
     delinearize_set(&w->a->points[s->row_tag], w->e, row);
-    set_column(w, s->column_tag, column);
+    attention_set_chunk(w, s->column_tag, column);
     inside = at_both(w, mask, is_inside(w, s, row, column, p->n));
     if (s->copies) {
         copy(w, s, *to, inside);
     } else {
         expr_mask(w->e, inside);
         *value = expr_value(w->e, s->node);
-        if (inside != KIR_NONE)
+        if (inside != KIR_NONE && w->e->nodes[s->node].kind != EXPR_LOAD) /* 0 where it is not */
             *value = kir_select(w->m, inside, *value, at_real(w, 0));
     }
     expr_release(w->e, mark);
