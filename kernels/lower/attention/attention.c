@@ -279,6 +279,12 @@ static int64_t groups_of(const struct attention *a)
            tiles_of(a->points[ATTENTION_ROW].count, (int64_t)a->sizes.down * a->sizes.rows);
 }
 
+/* For a device to be busy. */
+static int64_t wanted_groups(const struct attention *a)
+{
+    return a->e.s->target->units / GROUPS_OF_UNITS * WANTED_GROUPS;
+}
+
 /* Memory of tiles that are loaded ahead. */
 static uint64_t most_ahead(const struct attention *a)
 {
@@ -293,7 +299,6 @@ static uint64_t most_ahead(const struct attention *a)
  * with most. */
 static bool choose_ahead(struct attention *a)
 {
-    const int64_t wanted = a->e.s->target->units / GROUPS_OF_UNITS * WANTED_GROUPS;
     uint32_t rows = power_above(a->points[ATTENTION_ROW].count);
     bool found = false;
     struct attention_sizes best;
@@ -304,7 +309,7 @@ static bool choose_ahead(struct attention *a)
             continue;
         found = true;
         best = a->sizes;
-        if (groups_of(a) >= wanted)
+        if (groups_of(a) >= wanted_groups(a))
             break;
     }
     return found && set_grid(a, &best) && attention_load_ahead(a, most_ahead(a));
@@ -394,11 +399,17 @@ static bool choose_fragments(struct attention *a)
 {
     const struct kir_target *target = a->e.s->target;
     uint32_t most = target->fragment_bytes ? target->fragment_bytes : target->group_bytes;
+    const bool is_small = a->size <= 64 && a->outs <= 64;
 
     a->form = ATTENTION_FRAGMENTS;
     a->sizes = (struct attention_sizes){.down = TEAMS, .rows = ATTENTION_SIDE, .across = 1};
-    a->sizes.keys = a->size <= 64 && a->outs <= 64 ? 64 : 32;
+    a->sizes.keys = is_small ? 64 : 32;
     a->n_outs = (uint32_t)(a->outs < FRAGMENT_SIZE ? a->outs : FRAGMENT_SIZE);
+    if (is_small && target->folds_fragments) {
+        a->sizes.rows = 2 * ATTENTION_SIDE;
+        if (groups_of(a) < wanted_groups(a))
+            a->sizes.rows = ATTENTION_SIDE;
+    }
     if (attention_fragment_bytes(a) > most)
         a->sizes.keys = 32;
     if (!target->folds_fragments && (target->team < LEAST_TEAM || target->team > MOST_TEAM))

@@ -117,8 +117,8 @@ struct attention_emitter {
     uint32_t last_key[ATTENTION_ROWS];                    /* causal: the last one that a row sees */
     uint32_t n_keys;                                      /* parameter */
     uint32_t scale, cap;
-    bool by_powers;     /* weights are powers of 2 of scores, which have the factor log2 e: */
-    bool scale_has_log; /* the scale has it */
+    bool by_powers;  /* weights are powers of 2 of scores times log2 e, */
+    uint32_t factor; /* that and the scale, which scores do not have then; KIR_NONE: they have */
 };
 
 /* Of scores and sums. */
@@ -204,10 +204,18 @@ uint32_t attention_score(const struct attention_emitter *w, uint32_t row, uint32
                          uint32_t inside, uint32_t sum);
 /* The larger of a maximum and a score.  NaNs may be left out, as their weights are NaN anyway. */
 uint32_t attention_larger(const struct attention_emitter *w, uint32_t largest, uint32_t score);
-/* What is subtracted from scores whose maximum is `largest`: 0 where that is -infinity. */
+/* What is subtracted from exponents of scores whose maximum is `largest`: 0 where that is
+ * -infinity. */
 uint32_t attention_base(const struct attention_emitter *w, uint32_t largest);
-/* e^(score - base), or the power of 2 */
+/* e^(score - base) */
 uint32_t attention_weight(const struct attention_emitter *w, uint32_t score, uint32_t base);
+/* The same of a maximum: what sums relative to it are multiplied by where `base` takes its place.
+ */
+uint32_t attention_rescale(const struct attention_emitter *w, uint32_t largest, uint32_t base);
+/* Whether scores are sums of products but for keys that are hidden from a row, and for which of a
+ * group's blocks: B, of one that begins at `key`; KIR_NONE: of none surely. */
+bool attention_is_plain(const struct attention_emitter *w);
+uint32_t attention_hides(const struct attention_emitter *w, uint32_t key, uint32_t n_keys);
 
 /* What a lane has of a row at the end: the results' sums, of which results are at `out`, with the
  * row's maximum and sum of weights: stored as a result, or for the phase that joins. `first`: of

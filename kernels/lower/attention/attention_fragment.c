@@ -30,7 +30,7 @@ static uint32_t chunks_of(const struct attention *a, int64_t n)
 /* Lines of the tile of keys, which queries come through. */
 static uint32_t key_lines(const struct attention *a)
 {
-    uint32_t lines = slots_of(a) * a->sizes.keys, rows = a->sizes.down * SIDE;
+    uint32_t lines = slots_of(a) * a->sizes.keys, rows = a->sizes.down * a->sizes.rows;
 
     return lines < rows ? rows : lines;
 }
@@ -72,7 +72,7 @@ static void load_part(const struct fragmenter *f, uint32_t fragment,
 void fragment_load_queries(const struct fragmenter *f)
 {
     const struct attention_emitter *w = &f->w;
-    const struct attention_part rows = {w->first_row, at_index(w, 0), f->teams * SIDE,
+    const struct attention_part rows = {w->first_row, at_index(w, 0), f->teams * f->rows * SIDE,
                                         at_index(w, 0)};
     struct attention_source q = f->k;
     uint32_t own = at2(w, KIR_sub, f->first_row, w->first_row);
@@ -83,18 +83,22 @@ void fragment_load_queries(const struct fragmenter *f)
     q.rows = w->a->points[ATTENTION_ROW].count;
     attention_stage(w, &q, &rows);
     attention_arrive(w);
-    for (uint32_t d = 0; d < f->deep; d++)
-        load_part(f, f->query[d], &q, own, (int64_t)d * SIDE, false);
+    for (uint32_t r = 0; r < f->rows; r++)
+        for (uint32_t d = 0; d < f->deep; d++)
+            load_part(f, f->query[r][d], &q, at_plus(w, own, (int64_t)r * SIDE), (int64_t)d * SIDE,
+                      false);
     fragment_emit(f, KIR_barrier, 0);
 }
 
 void fragment_multiply_key(const struct fragmenter *f, uint32_t line, uint32_t j)
 {
-    kir_emit_imm(f->w.m, KIR_mfill, f->score[j], at_real(&f->w, 0), KIR_NONE, KIR_NONE);
+    for (uint32_t r = 0; r < f->rows; r++)
+        kir_emit_imm(f->w.m, KIR_mfill, f->score[r][j], at_real(&f->w, 0), KIR_NONE, KIR_NONE);
     for (uint32_t d = 0; d < f->deep; d++) {
         load_part(f, f->factor, &f->k, at_plus(&f->w, line, (int64_t)j * SIDE), (int64_t)d * SIDE,
                   true);
-        fragment_emit(f, KIR_mma, kir_product(f->score[j], f->query[d], f->factor));
+        for (uint32_t r = 0; r < f->rows; r++)
+            fragment_emit(f, KIR_mma, kir_product(f->score[r][j], f->query[r][d], f->factor));
     }
 }
 
@@ -103,7 +107,8 @@ void fragment_multiply_value(const struct fragmenter *f, uint32_t line, uint32_t
     for (uint32_t i = 0; i < f->outs; i++) {
         load_part(f, f->factor, &f->v, at_plus(&f->w, line, (int64_t)j * SIDE), (int64_t)i * SIDE,
                   false);
-        fragment_emit(f, KIR_mma, kir_product(f->sum[i], f->weight, f->factor));
+        for (uint32_t r = 0; r < f->rows; r++)
+            fragment_emit(f, KIR_mma, kir_product(f->sum[r][i], f->weight[r], f->factor));
     }
 }
 
@@ -123,14 +128,16 @@ static void begin_fragments(struct fragmenter *f)
     const struct kir_fragment left = {KIR_LEFT, f->dtype, SIDE, SIDE},
                               right = {KIR_RIGHT, f->dtype, SIDE, SIDE};
 
-    for (uint32_t d = 0; d < f->deep; d++)
-        f->query[d] = kir_fragment(f->w.m, &left);
-    f->weight = kir_fragment(f->w.m, &left);
     f->factor = kir_fragment(f->w.m, &right);
-    for (uint32_t j = 0; j < f->keys; j++)
-        f->score[j] = fragment_sum(f, 0);
-    for (uint32_t i = 0; i < f->outs; i++)
-        f->sum[i] = fragment_sum(f, 0);
+    for (uint32_t r = 0; r < f->rows; r++) {
+        for (uint32_t d = 0; d < f->deep; d++)
+            f->query[r][d] = kir_fragment(f->w.m, &left);
+        f->weight[r] = kir_fragment(f->w.m, &left);
+        for (uint32_t j = 0; j < f->keys; j++)
+            f->score[r][j] = fragment_sum(f, 0);
+        for (uint32_t i = 0; i < f->outs; i++)
+            f->sum[r][i] = fragment_sum(f, 0);
+    }
 }
 
 static struct attention_source new_slots(const struct fragmenter *f, uint32_t node,
@@ -159,18 +166,19 @@ void attention_fragments(struct attention *a)
                            .teams = a->sizes.down,
                            .n_keys = a->sizes.keys,
                            .n_slots = slots_of(a),
+                           .rows = a->sizes.rows / SIDE,
                            .deep = parts_of(a->size),
                            .keys = a->sizes.keys / SIDE,
                            .outs = parts_of(a->n_outs)};
     const uint32_t team = a->e.s->target->team * CHUNK;
     struct attention_emitter *w = &f.w;
 
-    attention_begin(w, f.teams * a->e.s->target->team, CHUNK, f.teams * SIDE);
+    attention_begin(w, f.teams * a->e.s->target->team, CHUNK, f.teams * a->sizes.rows);
     if (w->m->failed)
         return;
     w->m->phases[w->m->n_phases - 1].team = team;
     f.team = at_high(w, w->lane, team);
-    f.first_row = at2(w, KIR_add, w->first_row, at_times(w, f.team, SIDE));
+    f.first_row = at2(w, KIR_add, w->first_row, at_times(w, f.team, a->sizes.rows));
     f.k = new_slots(&f, a->k, ATTENTION_SIZE, a->size, a->size, key_lines(a));
     f.v = new_slots(&f, a->v, ATTENTION_OUT, a->outs, a->n_outs, f.n_slots * f.n_keys);
     begin_fragments(&f);

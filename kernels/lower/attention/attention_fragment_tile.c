@@ -159,7 +159,7 @@ static void weigh(struct passer *p, uint32_t key)
         largest = attention_larger(w, largest, scores[i]);
     p->largest = at2(w, KIR_fmax, before, fold(p, KIR_fmax, largest));
     base = attention_base(w, p->largest);
-    factor = attention_weight(w, before, base);
+    factor = attention_rescale(w, before, base);
     store_factor(p, factor);
     p->total = at2(w, KIR_mul, p->total, factor);
     for (uint32_t i = 0; i < p->rounds; i++) {
@@ -176,7 +176,7 @@ static void multiply_keys(const struct passer *p)
 {
     for (uint32_t j = 0; j < p->f->keys; j++)
         fragment_multiply_key(p->f, at_index(&p->f->w, 0), j);
-    store_sums(p, p->f->score, p->f->keys);
+    store_sums(p, p->f->score[0], p->f->keys);
 }
 
 static void multiply_values(const struct passer *p)
@@ -186,9 +186,9 @@ static void multiply_values(const struct passer *p)
 
     move(p, KIR_mload, p->factor, p->factors, team_place(p, SIDE), SIDE);
     for (uint32_t i = 0; i < f->outs; i++)
-        fragment_emit(f, KIR_mscale, kir_pair(f->sum[i], p->factor));
+        fragment_emit(f, KIR_mscale, kir_pair(f->sum[0][i], p->factor));
     for (uint32_t j = 0; j < f->keys; j++) {
-        move(p, KIR_mload, f->weight, p->weights,
+        move(p, KIR_mload, f->weight[0], p->weights,
              at_plus(&f->w, team_place(p, line), (int64_t)j * SIDE), line);
         fragment_multiply_value(f, at_index(&f->w, 0), j);
     }
@@ -280,7 +280,7 @@ static void finish(struct passer *p)
         uint32_t n = f->outs - i < f->keys ? f->outs - i : f->keys;
 
         fragment_emit(f, KIR_barrier, 0);
-        store_sums(p, &f->sum[i], n);
+        store_sums(p, &f->sum[0][i], n);
         fragment_emit(f, KIR_barrier, 0);
         finish_sums(p, i, n);
     }

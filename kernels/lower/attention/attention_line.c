@@ -171,7 +171,7 @@ static void add_keys(struct liner *l, uint32_t *largest, uint32_t *total)
     l->count = at2(w, KIR_smin, at2(w, KIR_sub, w->end, first), at_index(w, l->n_keys));
     next[0] = score_block(l, first, *largest);
     base = attention_base(w, next[0]);
-    factor = attention_weight(w, *largest, base);
+    factor = attention_rescale(w, *largest, base);
     next[1] = weigh_block(l, base, at2(w, KIR_mul, *total, factor));
     add_block(l, first, factor);
     kir_next(w->m, next, 2);

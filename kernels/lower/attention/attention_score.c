@@ -26,6 +26,17 @@ static uint32_t take_part(const struct attention_emitter *w, uint32_t *number, i
     return at2(w, KIR_sub, whole, at2(w, KIR_mul, *number, sched_add_index(w->e->s, n)));
 }
 
+static double standard_scale(const struct attention *a)
+{
+    return 1 / sqrt((double)a->size);
+}
+
+/* Whether nothing but a positive factor is done to scores. */
+static bool has_factor(const struct attention *a)
+{
+    return a->dot == BLOCK_NONE && a->bias == BLOCK_NONE && !a->has_scale && !a->has_cap;
+}
+
 static void begin_phase(struct attention_emitter *w, uint32_t lanes)
 {
     struct sched *s = w->e->s;
@@ -39,6 +50,8 @@ static void begin_phase(struct attention_emitter *w, uint32_t lanes)
     expr_phase(w->e);
     for (uint32_t tag = 0; tag < ATTENTION_TAGS; tag++)
         delinearize_phase(&w->a->points[tag], w->e);
+    w->factor =
+        has_factor(w->a) && w->by_powers ? at_real(w, standard_scale(w->a) * M_LOG2E) : KIR_NONE;
     w->lane = sched_wide(s, kir_emit(w->m, KIR_lane, KIR_NONE, KIR_NONE, KIR_NONE));
 }
 
@@ -113,15 +126,12 @@ void attention_begin(struct attention_emitter *w, uint32_t threads, uint32_t chu
         w->begin = at2(w, KIR_mul, w->part, sched_add_index(s, a->part));
         w->end = at2(w, KIR_smin, w->end, at2(w, KIR_add, w->begin, sched_add_index(s, a->part)));
     }
-    standard = at_real(w, 1 / sqrt((double)a->size));
+    standard = at_real(w, standard_scale(a));
     w->scale = scalar_of(w, a->has_scale, a->scale_scalar);
     w->scale = w->scale == KIR_NONE
                    ? standard
                    : kir_select(w->m, at2(w, KIR_eq, w->scale, at_real(w, 0)), standard, w->scale);
     w->cap = scalar_of(w, a->has_cap, a->cap_scalar);
-    w->scale_has_log = w->by_powers && w->cap == KIR_NONE && a->bias == BLOCK_NONE;
-    if (w->scale_has_log)
-        w->scale = at2(w, KIR_mul, w->scale, at_real(w, M_LOG2E));
 }
 
 static void set_row(const struct attention_emitter *w, uint32_t row)
@@ -166,7 +176,9 @@ static uint32_t fit(const struct attention_emitter *w, uint32_t node, uint32_t v
 
 static uint32_t with_log(const struct attention_emitter *w, uint32_t score)
 {
-    return w->by_powers ? at2(w, KIR_mul, score, at_real(w, M_LOG2E)) : score;
+    if (!w->by_powers || w->factor != KIR_NONE)
+        return score;
+    return at2(w, KIR_mul, score, at_real(w, M_LOG2E));
 }
 
 /* Of the block's own ops. */
@@ -194,7 +206,7 @@ uint32_t attention_score(const struct attention_emitter *w, uint32_t row, uint32
 
     if (a->dot != BLOCK_NONE)
         return other_score(w, row, key, inside, sum);
-    score = at2(w, KIR_mul, sum, w->scale);
+    score = w->factor == KIR_NONE ? at2(w, KIR_mul, sum, w->scale) : sum;
     if (w->cap != KIR_NONE)
         score = capped(w, score);
     if (a->bias != BLOCK_NONE || a->mask != BLOCK_NONE) {
@@ -204,8 +216,7 @@ uint32_t attention_score(const struct attention_emitter *w, uint32_t row, uint32
     }
     if (a->bias != BLOCK_NONE)
         score = at2(w, KIR_add, score, expr_value(w->e, a->bias));
-    if (!w->scale_has_log)
-        score = with_log(w, score);
+    score = with_log(w, score);
     if (a->mask != BLOCK_NONE)
         seen = at_both(w, seen, kir_unary(w->m, KIR_not, expr_value(w->e, a->mask)));
     expr_release(w->e, mark);
@@ -214,6 +225,26 @@ uint32_t attention_score(const struct attention_emitter *w, uint32_t row, uint32
     if (seen == KIR_NONE)
         return score;
     return kir_select(w->m, seen, score, at_real(w, -INFINITY));
+}
+
+bool attention_is_plain(const struct attention_emitter *w)
+{
+    return w->factor != KIR_NONE && w->a->mask == BLOCK_NONE &&
+           (!w->a->causal || w->a->rows_are_queries);
+}
+
+uint32_t attention_hides(const struct attention_emitter *w, uint32_t key, uint32_t n_keys)
+{
+    const struct attention *a = w->a;
+    uint32_t end = at_plus(w, key, n_keys), hides = KIR_NONE, seen;
+
+    if (a->keys % n_keys)
+        hides = at2(w, KIR_lt, w->n_keys, end);
+    if (!a->causal)
+        return hides;
+    seen = at2(w, KIR_add, w->first_row, sched_add_index(w->e->s, a->keys - a->queries + 1));
+    seen = at2(w, KIR_lt, seen, end);
+    return hides == KIR_NONE ? seen : at2(w, KIR_or, hides, seen);
 }
 
 uint32_t attention_larger(const struct attention_emitter *w, uint32_t largest, uint32_t score)
@@ -227,17 +258,33 @@ uint32_t attention_base(const struct attention_emitter *w, uint32_t largest)
 {
     uint32_t none = at2(w, KIR_eq, largest, at_real(w, -INFINITY));
 
+    if (w->factor != KIR_NONE)
+        largest = at2(w, KIR_mul, largest, w->factor);
     return kir_select(w->m, none, at_real(w, 0), largest);
+}
+
+static uint32_t power(const struct attention_emitter *w, uint32_t exponent)
+{
+    struct kit kit = kit_of(w->m, w->e->s->target, exponent);
+
+    if (w->by_powers)
+        return kir_unary(w->m, KIR_exp2, exponent);
+    return w->is_rough ? kit_exp_rough(&kit, exponent) : kit_exp_normal(&kit, exponent);
 }
 
 uint32_t attention_weight(const struct attention_emitter *w, uint32_t score, uint32_t base)
 {
-    uint32_t less = at2(w, KIR_sub, score, base);
-    struct kit kit = kit_of(w->m, w->e->s->target, less);
+    if (w->factor == KIR_NONE)
+        return power(w, at2(w, KIR_sub, score, base));
+    return power(w, at_mad(w, score, w->factor, kir_unary(w->m, KIR_neg, base)));
+}
 
-    if (w->by_powers)
-        return kir_unary(w->m, KIR_exp2, less);
-    return w->is_rough ? kit_exp_rough(&kit, less) : kit_exp_normal(&kit, less);
+/* The same rounding as in the base that it was. */
+uint32_t attention_rescale(const struct attention_emitter *w, uint32_t largest, uint32_t base)
+{
+    if (w->factor != KIR_NONE)
+        largest = at2(w, KIR_mul, largest, w->factor);
+    return power(w, at2(w, KIR_sub, largest, base));
 }
 
 /* ---- results ---- */
@@ -375,7 +422,7 @@ static void join_sums(const struct attention_emitter *w, const struct joined *j,
     for (uint32_t i = 0; i < 2; i++)
         sums[i] = kir_phi(w->m, zero);
     row = partial_row(w, part, w->row[0]);
-    weight = attention_weight(w, load_partial(w, at2(w, KIR_add, row, j->maxima), j->mask), base);
+    weight = attention_rescale(w, load_partial(w, at2(w, KIR_add, row, j->maxima), j->mask), base);
     next[0] = at_mad(
         w, weight,
         load_partial(

@@ -310,7 +310,7 @@ static void weigh(struct tiler *t, uint32_t *scores)
             largest = attention_larger(w, largest, scores[i * n + j]);
         largest = largest_across(t, largest);
         base = attention_base(w, largest);
-        scale_row(t, i, attention_weight(w, t->largest[i], base));
+        scale_row(t, i, attention_rescale(w, t->largest[i], base));
         t->largest[i] = largest;
         for (uint32_t j = 0; j < n; j++) {
             scores[i * n + j] = attention_weight(w, scores[i * n + j], base);
