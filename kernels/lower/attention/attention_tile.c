@@ -17,7 +17,12 @@
 #include <assert.h>
 #include <math.h>
 
-enum { RUN = 4, PAD = 4, CARRIED = 2 * ATTENTION_ROWS + ATTENTION_SUMS };
+enum {
+    RUN = 4,
+    PAD = 4,
+    STEP = 2 * RUN, /* of a product in a round of its loop */
+    CARRIED = 2 * ATTENTION_ROWS + ATTENTION_SUMS
+};
 
 struct tiler {
     struct attention_emitter w;
@@ -175,41 +180,59 @@ static void load_outs(const struct tiler *t, uint32_t line, uint32_t *out)
                              at2(&t->w, KIR_add, at, out_of(t, i)), KIR_NONE, KIR_NONE);
 }
 
+/* Adds the products of RUN elements of the thread's rows, from column `at` on, and of keys. */
+static void multiply_key_run(const struct tiler *t, uint32_t at, uint32_t *scores)
+{
+    uint32_t rows[ATTENTION_ROWS][RUN], keys[ATTENTION_KEYS][RUN];
+    uint32_t n = t->s.keys, pitch = depth_pitch(&t->s);
+
+    load_lines(t, t->queries.tile, pitch, t->down, t->s.down, t->s.rows, at, rows);
+    load_lines(t, t->keys.tile, pitch, t->across, t->s.across, n, at, keys);
+    for (uint32_t k = 0; k < RUN; k++)
+        for (uint32_t i = 0; i < t->s.rows * n; i++)
+            scores[i] = at_mad(&t->w, rows[i / n][k], keys[i % n][k], scores[i]);
+}
+
+/* Adds the values of RUN keys from number `at` of their tile on, by the weights from column
+ * `column` on. */
+static void multiply_value_run(const struct tiler *t, uint32_t at, uint32_t column, uint32_t *sums)
+{
+    uint32_t rows[ATTENTION_ROWS][RUN], outs[ATTENTION_OUTS], n = t->s.outs;
+
+    load_lines(t, t->weights, keys_pitch(&t->s), t->down, t->s.down, t->s.rows, column, rows);
+    for (uint32_t k = 0; k < RUN; k++) {
+        load_outs(t, at_plus(&t->w, at, k), outs);
+        for (uint32_t i = 0; i < t->s.rows * n; i++)
+            sums[i] = at_mad(&t->w, rows[i / n][k], outs[i % n], sums[i]);
+    }
+}
+
 /* Adds to the thread's scores the products of the first `end` elements in tiles, and of zeros after
  * them. */
 static void multiply_keys(const struct tiler *t, uint32_t end, uint32_t *scores)
 {
-    uint32_t rows[ATTENTION_ROWS][RUN], keys[ATTENTION_KEYS][RUN], next[ATTENTION_SUMS];
-    uint32_t n = t->s.rows * t->s.keys, pitch = depth_pitch(&t->s);
-    uint32_t at = carry(t, at_index(&t->w, 0), end, RUN, scores, n);
+    uint32_t next[ATTENTION_SUMS], n = t->s.rows * t->s.keys;
+    uint32_t at = carry(t, at_index(&t->w, 0), end, STEP, scores, n);
 
-    load_lines(t, t->queries.tile, pitch, t->down, t->s.down, t->s.rows, at, rows);
-    load_lines(t, t->keys.tile, pitch, t->across, t->s.across, t->s.keys, at, keys);
     for (uint32_t i = 0; i < n; i++)
         next[i] = scores[i];
-    for (uint32_t k = 0; k < RUN; k++)
-        for (uint32_t i = 0; i < n; i++)
-            next[i] = at_mad(&t->w, rows[i / t->s.keys][k], keys[i % t->s.keys][k], next[i]);
+    for (uint32_t i = 0; i < STEP; i += RUN)
+        multiply_key_run(t, at_plus(&t->w, at, i), next);
     kir_next(t->w.m, next, n);
 }
 
-/* Adds the values of `count` keys in their tile, a multiple of RUN, by the weights from column
+/* Adds the values of `count` keys in their tile, a multiple of STEP, by the weights from column
  * `first` on. */
 static void multiply_values(const struct tiler *t, uint32_t first, uint32_t count, uint32_t *sums)
 {
-    uint32_t rows[ATTENTION_ROWS][RUN], outs[ATTENTION_OUTS], next[ATTENTION_SUMS];
-    uint32_t n = t->s.rows * t->s.outs;
-    uint32_t at = carry(t, at_index(&t->w, 0), count, RUN, sums, n);
+    uint32_t next[ATTENTION_SUMS], n = t->s.rows * t->s.outs;
+    uint32_t at = carry(t, at_index(&t->w, 0), count, STEP, sums, n);
+    uint32_t column = first == KIR_NONE ? at : at2(&t->w, KIR_add, first, at);
 
-    load_lines(t, t->weights, keys_pitch(&t->s), t->down, t->s.down, t->s.rows,
-               first == KIR_NONE ? at : at2(&t->w, KIR_add, first, at), rows);
     for (uint32_t i = 0; i < n; i++)
         next[i] = sums[i];
-    for (uint32_t k = 0; k < RUN; k++) {
-        load_outs(t, at_plus(&t->w, at, k), outs);
-        for (uint32_t i = 0; i < n; i++)
-            next[i] = at_mad(&t->w, rows[i / t->s.outs][k], outs[i % t->s.outs], next[i]);
-    }
+    for (uint32_t i = 0; i < STEP; i += RUN)
+        multiply_value_run(t, at_plus(&t->w, at, i), at_plus(&t->w, column, i), next);
     kir_next(t->w.m, next, n);
 }
 
@@ -354,7 +377,7 @@ static void add_values(struct tiler *t, uint32_t key)
     kir_next(w->m, next, n);
 }
 
-/* Keys of the block that some row sees, and a few more to make runs full: these have no weight. */
+/* Keys of the block that some row sees, and a few more to make steps full: these have no weight. */
 static uint32_t count_keys(const struct tiler *t, uint32_t key)
 {
     const struct attention_emitter *w = &t->w;
@@ -362,8 +385,8 @@ static uint32_t count_keys(const struct tiler *t, uint32_t key)
 
     if (!w->a->causal && w->a->keys % t->n_keys == 0)
         return at_index(w, t->n_keys);
-    left = at_plus(w, at2(w, KIR_sub, w->end, key), RUN - 1);
-    left = at2(w, KIR_and, left, at_index(w, -RUN));
+    left = at_plus(w, at2(w, KIR_sub, w->end, key), STEP - 1);
+    left = at2(w, KIR_and, left, at_index(w, -STEP));
     return at2(w, KIR_smin, left, at_index(w, t->n_keys));
 }
 
