@@ -240,10 +240,8 @@ static bool shrink(struct attention *a)
 
 /* Groups of threads and what each of these has, those with much to multiply between accesses of
  * tiles first. */
-static const struct attention_sizes shapes[] = {{.down = 16, .across = 8, .rows = 8, .keys = 8},
-                                                {.down = 8, .across = 8, .rows = 8, .keys = 8},
+static const struct attention_sizes shapes[] = {{.down = 8, .across = 16, .rows = 8, .keys = 4},
                                                 {.down = 8, .across = 8, .rows = 8, .keys = 4},
-                                                {.down = 8, .across = 16, .rows = 8, .keys = 4},
                                                 {.down = 8, .across = 16, .rows = 8, .keys = 2},
                                                 {.down = 8, .across = 16, .rows = 4, .keys = 4},
                                                 {.down = 8, .across = 16, .rows = 2, .keys = 4},
