@@ -200,6 +200,7 @@ static const step_fn steps[KIR_OPS] = {
     [KIR_mlargest] = eval_mlargest,
     [KIR_mtotal] = eval_mtotal,
     [KIR_mnarrow] = eval_mnarrow,
+    [KIR_mscale] = eval_mscale,
     [KIR_peer] = eval_peer,
     [KIR_mma] = eval_mma,
     [KIR_each] = eval_each,

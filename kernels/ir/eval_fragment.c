@@ -245,6 +245,30 @@ frit_status eval_mnarrow(struct eval *e)
     return FRIT_OK;
 }
 
+static uint64_t product(enum kir_type type, uint64_t a, uint64_t b)
+{
+    double product = as_double(a) * as_double(b);
+
+    if (type == KIR_I32)
+        return (uint32_t)((uint32_t)a * (uint32_t)b);
+    if (type == KIR_F32)
+        return half_bits_of(half_real_of((uint32_t)a) * half_real_of((uint32_t)b));
+    memcpy(&a, &product, sizeof(product));
+    return a;
+}
+
+frit_status eval_mscale(struct eval *e)
+{
+    const uint32_t to = kir_factor(e->inst->imm, 0), by = kir_factor(e->inst->imm, 1);
+    const enum kir_type type = kir_type_of(e->phase->fragments[to].dtype);
+
+    for (uint32_t team = 0; team < teams_of(e); team++)
+        for (uint32_t i = 0; i < eval_elements(e, to); i++)
+            elements_of(e, to, team)[i] =
+                product(type, elements_of(e, to, team)[i], elements_of(e, by, team)[i]);
+    return FRIT_OK;
+}
+
 /* ---- each ---- */
 
 /* The element of a lane in this round; NULL: it has none. */

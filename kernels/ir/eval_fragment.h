@@ -19,6 +19,7 @@ frit_status eval_mma(struct eval *e);
 frit_status eval_mlargest(struct eval *e);
 frit_status eval_mtotal(struct eval *e);
 frit_status eval_mnarrow(struct eval *e);
+frit_status eval_mscale(struct eval *e);
 frit_status eval_peer(struct eval *e);
 frit_status eval_each(struct eval *e);
 frit_status eval_row_of(struct eval *e);

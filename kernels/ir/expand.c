@@ -146,6 +146,14 @@ static void multiply(struct expansion *x, uint64_t imm)
                             x->elements[right][k * columns + i % columns]);
 }
 
+static void scale(struct expansion *x, uint64_t imm)
+{
+    const uint32_t sum = kir_factor(imm, 0), by = kir_factor(imm, 1);
+
+    for (uint32_t i = 0; i < count_of(x, sum); i++)
+        x->elements[sum][i] = kir_binary(x->out, KIR_mul, x->elements[sum][i], x->elements[by][i]);
+}
+
 /* ---- instructions ---- */
 
 static void copy(struct expansion *x, uint32_t at)
@@ -190,7 +198,8 @@ static bool changes(const struct expansion *x, uint32_t fragment, uint32_t from,
 
         if (((inst->op == KIR_mfill || inst->op == KIR_each) && inst->imm == fragment) ||
             (inst->op == KIR_mload && kir_fragment_place_of(inst->imm).fragment == fragment) ||
-            (inst->op == KIR_mma && kir_factor(inst->imm, 0) == fragment))
+            ((inst->op == KIR_mma || inst->op == KIR_mscale) &&
+             kir_factor(inst->imm, 0) == fragment))
             return true;
     }
     return false;
@@ -272,6 +281,9 @@ static frit_status expand_inst(struct expansion *x, uint32_t *at)
         return FRIT_OK;
     case KIR_mma:
         multiply(x, inst->imm);
+        return FRIT_OK;
+    case KIR_mscale:
+        scale(x, inst->imm);
         return FRIT_OK;
     case KIR_mlargest:
     case KIR_mtotal:

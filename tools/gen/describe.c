@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows and attributes in sentences, for the header and for the manual page. */
+/* Rows and attributes in sentences, for the header, the manual page and Python. */
 #include "gen.h"
 
 #include <string.h>
 
-/* "a, b: integer or float, of one type.": the operands of each letter, in the row's order. */
-static void operand_types(const frit_op_info *row, char *text, size_t size)
+void gen_operand_types(const frit_op_info *row, const char *absent, char *text, size_t size)
 {
     for (uint32_t i = 0; row->in[i].name; i++) {
         uint32_t letter = row->in[i].letter, count = 0;
@@ -20,7 +19,11 @@ static void operand_types(const frit_op_info *row, char *text, size_t size)
                 continue;
             gen_add(text, size, count++ ? ", " : "");
             gen_add(text, size, row->in[k].name);
-            gen_add(text, size, row->in[k].role == FRIT_ROLE_OPT ? " (or NULL)" : "");
+            if (row->in[k].role == FRIT_ROLE_OPT) {
+                gen_add(text, size, " (or ");
+                gen_add(text, size, absent);
+                gen_add(text, size, ")");
+            }
         }
         gen_add(text, size, ": ");
         gen_add(text, size, gen_letter_text(letter));
@@ -72,14 +75,13 @@ void gen_describe(const frit_op_info *row, char *text, size_t size)
 {
     text[0] = 0;
     gen_add(text, size, row->meaning);
-    operand_types(row, text, size);
+    gen_operand_types(row, "NULL", text, size);
     result_types(row, text, size);
     if (gen_has_tensors(row)) /* the others all have the result's dtype and dims */
         positional(row, text, size);
 }
 
-/* "assign, add, mul" */
-static void choices(const char *list, char *text, size_t size)
+void gen_choices(const char *list, char *text, size_t size)
 {
     const frit_choice_info *choice;
 
@@ -98,7 +100,7 @@ void gen_field_meaning(const frit_field_info *field, char *text, size_t size)
 
     snprintf(text, size, "%s", field->meaning);
     if (field->type == FRIT_ATTR_CHOICE) {
-        choices(field->choices, words, sizeof(words));
+        gen_choices(field->choices, words, sizeof(words));
         snprintf(text, size, "FRIT_CHOICE_%s_...: %s; %s", field->choices, words, field->meaning);
     }
 }

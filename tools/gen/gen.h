@@ -61,6 +61,11 @@ void gen_prototype(FILE *out, const struct gen_function *f, const char *tail);
 
 /* Meaning, operand types, further outputs and positional attributes of a row in a few sentences. */
 void gen_describe(const frit_op_info *row, char *text, size_t size);
+/* "a, b (or NULL): integer or float, of one type.": the operands of each letter, in the row's
+ * order; `absent` is the word for no operand. */
+void gen_operand_types(const frit_op_info *row, const char *absent, char *text, size_t size);
+/* "assign, add, mul": the words of an enumeration. */
+void gen_choices(const char *list, char *text, size_t size);
 /* Meaning of a field, for an enumeration with its words. */
 void gen_field_meaning(const frit_field_info *field, char *text, size_t size);
 
@@ -90,5 +95,8 @@ bool gen_ops_md(FILE *out);
 bool gen_gradients_md(FILE *out);
 bool gen_man(FILE *out);
 bool gen_frit_ini(FILE *out);
+bool gen_ops_py(FILE *out);
+bool gen_dtypes_py(FILE *out);
+bool gen_reference_md(FILE *out);
 
 #endif

@@ -363,6 +363,16 @@ void fragments_narrow(struct writer *w, uint32_t at)
              kir_factor(imm, 1));
 }
 
+void fragments_scale(struct writer *w, uint32_t at)
+{
+    const uint32_t to = kir_factor(writer_inst(w, at)->imm, 0);
+    const struct kir_fragment *f = &w->phase->fragments[to];
+
+    end_products(w);
+    str_addf(begin_team(w), "MSCALE(f%u, %u, f%u);\n", to, f->rows * f->columns,
+             kir_factor(writer_inst(w, at)->imm, 1));
+}
+
 /* ---- each ---- */
 
 void fragments_each(struct writer *w, uint32_t at)

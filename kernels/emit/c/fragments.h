@@ -26,6 +26,7 @@ void fragments_batch(struct writer *w, uint32_t at);
 void fragments_wait(struct writer *w, uint32_t at);
 void fragments_fold(struct writer *w, uint32_t at);
 void fragments_narrow(struct writer *w, uint32_t at);
+void fragments_scale(struct writer *w, uint32_t at);
 void fragments_peer(struct writer *w, uint32_t at);
 void fragments_each(struct writer *w, uint32_t at);
 void fragments_coordinate(struct writer *w, uint32_t at);

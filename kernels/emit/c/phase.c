@@ -263,6 +263,7 @@ static const write_fn writers[KIR_OPS] = {
     [KIR_mlargest] = fragments_fold,
     [KIR_mtotal] = fragments_fold,
     [KIR_mnarrow] = fragments_narrow,
+    [KIR_mscale] = fragments_scale,
     [KIR_each] = fragments_each,
     [KIR_peer] = fragments_peer,
     [KIR_row] = fragments_coordinate,

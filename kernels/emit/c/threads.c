@@ -105,7 +105,7 @@ bool threads_communicate(const struct shape *shape, uint32_t at)
 
     if (inst->op == KIR_barrier || inst->op == KIR_mfill || inst->op == KIR_mload ||
         inst->op == KIR_mstore || inst->op == KIR_mma || inst->op == KIR_mlargest ||
-        inst->op == KIR_mtotal || inst->op == KIR_mnarrow)
+        inst->op == KIR_mtotal || inst->op == KIR_mnarrow || inst->op == KIR_mscale)
         return true;
     if (inst->op != KIR_exchange && inst->op != KIR_shift && inst->op != KIR_first)
         return false;

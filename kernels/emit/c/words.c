@@ -18,7 +18,7 @@
  *                            n bytes to shared memory, zeros where the condition is false
  *   FOR_TEAMS, TEAM          what follows is done by each team, of that many threads
  *   SUMS(f, n), FACTOR(f, n) declare a fragment of n elements
- *   MFILL, MLOAD, SLOAD, MSTORE, MMA, MFOLD, MNARROW
+ *   MFILL, MSCALE, MLOAD, SLOAD, MSTORE, MMA, MFOLD, MNARROW
  *                            see fragments.c; two neighbours are one access in _PAIRS, 8 in _MATRIX
  *   WIDE_BATCH, WIDE_WAIT(n), WIDE_MMA_n_m
  *                            of wide ones, whose products go on while threads do
@@ -119,6 +119,8 @@ static const char host_fragment_words[] =
     "#define FACTOR SUMS\n"
     "#define WIDE_FACTOR SUMS\n"
     "#define MFILL(f, n, a) for (u32 i = 0; i < n; i++) f[thread / TEAM][i] = a\n"
+    "#define MSCALE(f, n, by) \\\n"
+    "    for (u32 i = 0; i < n; i++) f[thread / TEAM][i] *= by[thread / TEAM][i]\n"
     "#define IN_LINE(i, columns, by_columns) ((by_columns) ? i / columns : i % columns)\n"
     "#define SWIZZLED(at) ((at) ^ ((at) / 64 % 8 * 8))\n"
     "#define LINES_AT(far, near, stride) ((far) * (stride) + (near))\n"
@@ -283,6 +285,7 @@ static const char cuda_fragment_words[] =
     "#define FACTOR(f, n) u32 f[4]\n"
     "#define UNROLL _Pragma(\"unroll\")\n"
     "#define MFILL(f, n, a) UNROLL for (u32 i = 0; i < n / TEAM; i++) f[i] = a\n"
+    "#define MSCALE(f, n, by) UNROLL for (u32 i = 0; i < n / TEAM; i++) f[i] *= by[i]\n"
     "#define IN_WARP (THREAD & 31u)\n"
     "#define PAIR_ROW (IN_WARP >> 2)\n"
     "#define PAIR_COLUMN ((IN_WARP & 3u) << 1)\n"

@@ -180,6 +180,19 @@ void fragment_multiply(struct emit *e, uint32_t at)
         EMIT(e, SPV_MATRIX_MUL_ADD, matrix_type(e, kir_factor(imm, 0)), ids[1], ids[2], ids[0]));
 }
 
+/* Elements of two matrices of one type are at the same places. */
+void fragment_scale(struct emit *e, uint32_t at)
+{
+    const uint64_t imm = e->phase->inst[at].imm;
+    const uint32_t to = kir_factor(imm, 0), type = matrix_type(e, to);
+    const bool is_real = e->phase->fragments[to].dtype != FRIT_I32;
+
+    EMIT_PUT(e, SPV_STORE, e->fragments[to],
+             EMIT(e, is_real ? SPV_F_MUL : SPV_I_MUL, type,
+                  EMIT(e, SPV_LOAD, type, e->fragments[to]),
+                  EMIT(e, SPV_LOAD, type, e->fragments[kir_factor(imm, 1)])));
+}
+
 /* ---- elements ---- */
 
 void fragment_each(struct emit *e, uint32_t at)

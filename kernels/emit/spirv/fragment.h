@@ -13,6 +13,7 @@ void fragment_fill(struct emit *e, uint32_t at);
 void fragment_load(struct emit *e, uint32_t at);
 void fragment_store(struct emit *e, uint32_t at);
 void fragment_multiply(struct emit *e, uint32_t at);
+void fragment_scale(struct emit *e, uint32_t at);
 void fragment_each(struct emit *e, uint32_t at);
 void fragment_done(struct emit *e, uint32_t at);
 void fragment_coordinate(struct emit *e, uint32_t at);

@@ -30,7 +30,9 @@ enum {
     TEAMS = 4,           /* of a group, */
     FRAGMENT_ROWS = 9,   /* with so many rows at least, */
     FRAGMENT_SIZE = 128, /* and at most so long queries, and results */
-    LINE_LANES = 64,     /* of a group where lanes are parts of vectors, */
+    LEAST_TEAM = 16,     /* whose threads have rows where scores go through tiles */
+    MOST_TEAM = 64,
+    LINE_LANES = 64, /* of a group where lanes are parts of vectors, */
     LEAST_LINE = 16,
     LINE_KEYS = 96, /* and keys of a block */
     LINE_SUMS = 6   /* of a lane: registers hold those of as many vectors as a chunk */
@@ -334,10 +336,9 @@ static bool fits_fragments(const struct attention *a)
     const struct kir_target *target = a->e.s->target;
     uint32_t dtype = a->e.s->block->values[a->e.nodes[a->result].value].dtype;
 
-    return target->folds_fragments && has_shape(target, dtype) &&
-           a->points[ATTENTION_ROW].count >= FRAGMENT_ROWS && a->keys >= ATTENTION_SIDE &&
-           a->size <= FRAGMENT_SIZE && is_narrow(a, a->q, dtype) && is_narrow(a, a->k, dtype) &&
-           is_narrow(a, a->v, dtype);
+    return has_shape(target, dtype) && a->points[ATTENTION_ROW].count >= FRAGMENT_ROWS &&
+           a->keys >= ATTENTION_SIDE && a->size <= FRAGMENT_SIZE && is_narrow(a, a->q, dtype) &&
+           is_narrow(a, a->k, dtype) && is_narrow(a, a->v, dtype);
 }
 
 static bool choose_fragments(struct attention *a)
@@ -349,6 +350,10 @@ static bool choose_fragments(struct attention *a)
     a->sizes = (struct attention_sizes){.down = TEAMS, .rows = ATTENTION_SIDE, .across = 1};
     a->sizes.keys = a->size <= 64 && a->outs <= 64 ? 64 : 32;
     a->n_outs = (uint32_t)(a->outs < FRAGMENT_SIZE ? a->outs : FRAGMENT_SIZE);
+    if (attention_fragment_bytes(a) > most)
+        a->sizes.keys = 32;
+    if (!target->folds_fragments && (target->team < LEAST_TEAM || target->team > MOST_TEAM))
+        return false;
     return attention_fragment_bytes(a) <= most &&
            (uint64_t)TEAMS * target->team * 8 <= target->max_lanes;
 }

@@ -137,6 +137,22 @@ static inline uint32_t at_plus(const struct attention_emitter *w, uint32_t a, in
     return b ? at2(w, KIR_add, a, at_index(w, b)) : a;
 }
 
+static inline uint32_t at_times(const struct attention_emitter *w, uint32_t a, int64_t b)
+{
+    return at2(w, KIR_mul, a, at_index(w, b));
+}
+
+/* Quotient and remainder by a power of two. */
+static inline uint32_t at_high(const struct attention_emitter *w, uint32_t value, uint32_t n)
+{
+    return at2(w, KIR_shr, value, at_index(w, __builtin_ctz(n)));
+}
+
+static inline uint32_t at_low(const struct attention_emitter *w, uint32_t value, uint32_t n)
+{
+    return at2(w, KIR_and, value, at_index(w, n - 1));
+}
+
 static inline uint32_t at_real(const struct attention_emitter *w, double value)
 {
     return kir_const_f(w->m, w->type, value);
@@ -159,6 +175,10 @@ static inline uint32_t at_mad(const struct attention_emitter *w, uint32_t a, uin
  * group, of which a lane has `each` from `first` on. */
 void attention_begin(struct attention_emitter *w, uint32_t lanes, uint32_t rows);
 void attention_set_rows(struct attention_emitter *w, uint32_t first, uint32_t each);
+/* Sets the coordinates of point `first` + `low` of a tag, where `first` is the multiple of the
+ * points' chunk that neighbouring lanes share, and `low` the lane's number among them. */
+void attention_set_chunk(const struct attention_emitter *w, uint32_t tag, uint32_t first,
+                         uint32_t low);
 
 /* The score of the lane's row number `row` and a key, from the sum of products; -infinity where
  * the row does not see the key. `inside`: the key is one; KIR_NONE: surely. */
@@ -176,6 +196,9 @@ uint32_t attention_weight(const struct attention_emitter *w, uint32_t score, uin
  * lanes that store the latter. */
 void attention_finish(const struct attention_emitter *w, uint32_t row, uint32_t out,
                       uint32_t out_ok, uint32_t sum, uint32_t total);
+/* The same of results at `first` + `low`, as attention_set_chunk has them. */
+void attention_finish_chunk(const struct attention_emitter *w, uint32_t row, uint32_t first,
+                            uint32_t low, uint32_t out_ok, uint32_t sum, uint32_t total);
 void attention_keep(const struct attention_emitter *w, uint32_t row, uint32_t first,
                     uint32_t largest, uint32_t total);
 /* The phase that joins. */

@@ -1,45 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attention by products of fragments, whose rows the target folds.  Each team of a group has SIDE
- * rows: its queries, the scores of a block of keys, their weights and the sums of results are
- * fragments, and so are a row's maximum and its sum of weights, in every element of the row.
- *
- * Keys and values of a block lie in one of two slots of tiles, lines of a key each, while those of
- * the next block are copied to the other.  Lines are longer by a chunk, so that they begin in
- * different banks.  Queries come through the slots of keys before. */
-#include "lower/attention/attention.h"
+/* Keys and values of a block lie in tiles, lines of a key each, in slots.  Lines are longer by a
+ * chunk, so that they begin in different banks.  Queries come through the slots of keys before. */
+#include "lower/attention/attention_fragment.h"
 
-#include <math.h>
+#include <assert.h>
 
 #include <frit/op_table.h>
 
-enum {
-    SIDE = ATTENTION_SIDE,
-    CHUNK = 8, /* lanes of a thread: what they load is one access */
-    SLOTS = 2,
-    MOST_PARTS = 16 /* fragments of a team along a side */
-};
-
-/* An operand in slots of a tile: a line for each row. */
-struct slots {
-    uint32_t node, tile;
-    bool copies; /* elements are those of an argument */
-    uint32_t row_tag, column_tag;
-    int64_t rows, columns; /* of the operand */
-    uint32_t chunks;       /* of a line, a power of two */
-};
-
-struct fragmenter {
-    struct attention_emitter w;
-    uint32_t dtype;
-    uint32_t teams, n_keys;    /* of a group; of a block */
-    uint32_t deep, keys, outs; /* fragments along each */
-    uint32_t chunk, low;       /* the lane's number in chunks, and in its chunk */
-    uint32_t first_row;        /* of the team */
-    uint32_t yes;              /* KIR_B */
-    struct slots k, v;
-    uint32_t query[MOST_PARTS], score[MOST_PARTS], sum[MOST_PARTS];             /* fragments, */
-    uint32_t factor, weight, largest, next_largest, part_largest, total, scale; /* likewise */
-};
+/* Blocks in tiles at a time: those of fragments that are folded are copied ahead. */
+static uint32_t slots_of(const struct attention *a)
+{
+    return a->e.s->target->folds_fragments ? 2 : 1;
+}
 
 /* ---- sizes ---- */
 
@@ -57,55 +29,27 @@ static uint32_t chunks_of(const struct attention *a, int64_t n)
     return chunks < least ? least : chunks;
 }
 
-static uint32_t line_of(uint32_t chunks)
+/* Lines of the tile of keys, which queries come through. */
+static uint32_t key_lines(const struct attention *a)
 {
-    return (chunks + 1) * CHUNK;
+    uint32_t lines = slots_of(a) * a->sizes.keys, rows = a->sizes.down * SIDE;
+
+    return lines < rows ? rows : lines;
 }
 
 uint64_t attention_fragment_bytes(const struct attention *a)
 {
-    uint64_t line = line_of(chunks_of(a, a->size)) + line_of(chunks_of(a, a->n_outs));
+    uint64_t k = (uint64_t)key_lines(a) * fragment_line(chunks_of(a, a->size));
+    uint64_t v = (uint64_t)slots_of(a) * a->sizes.keys * fragment_line(chunks_of(a, a->n_outs));
 
-    return 2 * SLOTS * a->sizes.keys * line;
-}
-
-/* ---- small ones ---- */
-
-static uint32_t times(const struct fragmenter *f, uint32_t value, int64_t n)
-{
-    return at2(&f->w, KIR_mul, value, at_index(&f->w, n));
-}
-
-static uint32_t high_bits(const struct fragmenter *f, uint32_t value, uint32_t n)
-{
-    return at2(&f->w, KIR_shr, value, at_index(&f->w, __builtin_ctz(n)));
-}
-
-static uint32_t low_bits(const struct fragmenter *f, uint32_t value, uint32_t n)
-{
-    return at2(&f->w, KIR_and, value, at_index(&f->w, n - 1));
-}
-
-static void emit(const struct fragmenter *f, enum kir_op op, uint64_t imm)
-{
-    kir_emit_imm(f->w.m, op, imm, KIR_NONE, KIR_NONE, KIR_NONE);
+    return 2 * (k + v) + (a->e.s->target->folds_fragments ? 0 : fragment_tile_bytes(&a->sizes));
 }
 
 /* ---- staging ---- */
 
-/* Sets the column `first` + the lane's in its chunk, where `first` is a multiple of a chunk. */
-static void set_chunk(const struct fragmenter *f, uint32_t tag, uint32_t first)
-{
-    const struct delinearizer *points = &f->w.a->points[tag];
-
-    if (points->chunk == CHUNK)
-        delinearize_set_chunk(points, f->w.e, high_bits(f, first, CHUNK), f->low);
-    else
-        delinearize_set(points, f->w.e, at2(&f->w, KIR_add, first, f->low));
-}
-
-static uint32_t stage_inside(const struct fragmenter *f, const struct slots *s, uint32_t row,
-                             uint32_t first, uint32_t step)
+/* Whether an element is one of the operand's; KIR_NONE: surely. */
+static uint32_t stage_inside(const struct fragmenter *f, const struct fragment_slots *s,
+                             uint32_t row, uint32_t first, uint32_t step)
 {
     const struct attention_emitter *w = &f->w;
     uint32_t inside = KIR_NONE, column = first;
@@ -116,264 +60,160 @@ static uint32_t stage_inside(const struct fragmenter *f, const struct slots *s, 
         column = at2(w, KIR_add, first, f->low);
     if (s->columns != (int64_t)s->chunks * CHUNK)
         inside = at_both(w, inside, at2(w, KIR_lt, column, at_index(w, s->columns)));
-    return inside == KIR_NONE ? f->yes : inside;
+    return inside;
 }
 
-static void stage_element(const struct fragmenter *f, const struct slots *s, uint32_t to,
-                          uint32_t inside)
+/* What is staged: `n` rows from `first` on, columns from `column` on, from line `line` on. */
+struct stage {
+    const struct fragment_slots *slots;
+    uint32_t first, column, n, line;
+};
+
+static uint32_t rounds_of(const struct fragmenter *f, const struct stage *s)
+{
+    return s->n * s->slots->chunks / (f->teams * f->w.e->s->target->team);
+}
+
+/* Sets the coordinates of the lane's element in round `i`.  *to: where in the tile it is; returns
+ * whether it is one of the operand's. */
+static uint32_t set_element(const struct fragmenter *f, const struct stage *s, uint32_t i,
+                            uint32_t *to)
 {
     const struct attention_emitter *w = &f->w;
-    const struct block_value *value = &w->e->s->block->values[w->e->nodes[s->node].value];
+    const uint32_t lanes = f->teams * w->e->s->target->team, chunks = s->slots->chunks;
+    uint32_t number = at_plus(w, f->chunk, (int64_t)i * lanes), own = at_high(w, number, chunks);
+    uint32_t row = at2(w, KIR_add, s->first, own),
+             in_line = at_times(w, at_low(w, number, chunks), CHUNK);
+
+    if (s->line != KIR_NONE)
+        own = at2(w, KIR_add, s->line, own);
+    *to = at2(w, KIR_add, at_times(w, own, fragment_line(chunks)), in_line);
+    *to = at2(w, KIR_add, *to, f->low);
+    in_line = at2(w, KIR_add, in_line, s->column);
+    delinearize_set(&w->a->points[s->slots->row_tag], w->e, row);
+    attention_set_chunk(w, s->slots->column_tag, in_line, f->low);
+    return stage_inside(f, s->slots, row, in_line, s->n);
+}
+
+static uint32_t load_element(const struct fragmenter *f, const struct fragment_slots *s,
+                             uint32_t inside)
+{
+    const struct attention_emitter *w = &f->w;
     uint32_t element;
 
-    if (s->copies) {
-        kir_emit_imm(w->m, KIR_tcopy, kir_copy_imm(&(struct kir_copy){s->tile, value->input}), to,
-                     expr_load_at(w->e, s->node), inside);
-        return;
-    }
     expr_mask(w->e, inside);
-    element = kir_select(w->m, inside, expr_value(w->e, s->node), at_real(w, 0));
-    kir_emit_imm(w->m, KIR_tstore, s->tile, to, element, KIR_NONE);
+    element = expr_value(w->e, s->node);
+    if (inside == KIR_NONE ||
+        w->e->nodes[s->node].kind == EXPR_LOAD) /* which has zeros elsewhere */
+        return element;
+    return kir_select(w->m, inside, element, at_real(w, 0));
 }
 
-/* `n` rows of an operand from `first` on, columns from `column` on, to the tile from line `line`
- * on. */
-static void stage(const struct fragmenter *f, const struct slots *s, uint32_t first,
-                  uint32_t column, uint32_t n, uint32_t line)
+static void copy_element(const struct fragmenter *f, const struct fragment_slots *s, uint32_t to,
+                         uint32_t inside)
 {
     const struct attention_emitter *w = &f->w;
-    uint32_t lanes = f->teams * w->e->s->target->team;
+    const struct kir_copy copy = {s->tile,
+                                  w->e->s->block->values[w->e->nodes[s->node].value].input};
 
-    for (uint32_t i = 0; i < n * s->chunks; i += lanes) {
-        uint32_t mark = expr_mark(w->e), number = at_plus(w, f->chunk, i), to;
-        uint32_t own = high_bits(f, number, s->chunks), row = at2(w, KIR_add, first, own);
-        uint32_t in_line = times(f, low_bits(f, number, s->chunks), CHUNK);
+    kir_emit_imm(w->m, KIR_tcopy, kir_copy_imm(&copy), to, expr_load_at(w->e, s->node),
+                 inside == KIR_NONE ? f->yes : inside);
+}
 
-        to = at2(w, KIR_add, times(f, at2(w, KIR_add, line, own), line_of(s->chunks)), in_line);
-        in_line = at2(w, KIR_add, in_line, column);
-        delinearize_set(&w->a->points[s->row_tag], w->e, row);
-        set_chunk(f, s->column_tag, in_line);
-        stage_element(f, s, at2(w, KIR_add, to, f->low), stage_inside(f, s, row, in_line, n));
-        expr_release(w->e, mark);
+void fragment_stage(const struct fragmenter *f, const struct fragment_slots *slots, uint32_t first,
+                    uint32_t column, uint32_t n, uint32_t line)
+{
+    const struct stage s = {slots, first, column, n, line};
+
+    for (uint32_t i = 0; i < rounds_of(f, &s); i++) {
+        uint32_t mark = expr_mark(f->w.e), to, inside = set_element(f, &s, i, &to);
+
+        if (slots->copies)
+            copy_element(f, slots, to, inside);
+        else
+            kir_emit_imm(f->w.m, KIR_tstore, slots->tile, to, load_element(f, slots, inside),
+                         KIR_NONE);
+        expr_release(f->w.e, mark);
     }
 }
 
-static uint32_t slot_of(const struct fragmenter *f, uint32_t key)
+void fragment_load_ahead(const struct fragmenter *f, const struct fragment_slots *slots,
+                         uint32_t first, uint32_t column, uint32_t n, struct fragment_ahead *out)
 {
-    return low_bits(f, high_bits(f, key, f->n_keys), SLOTS);
+    const struct stage s = {slots, first, column, n, KIR_NONE};
+
+    out->n = rounds_of(f, &s);
+    assert(out->n <= MOST_ROUNDS);
+    for (uint32_t i = 0; i < out->n; i++) {
+        uint32_t mark = expr_mark(f->w.e), inside = set_element(f, &s, i, &out->at[i]);
+
+        out->value[i] = load_element(f, slots, inside);
+        expr_release(f->w.e, mark);
+    }
 }
 
-static void stage_block(const struct fragmenter *f, uint32_t key)
+void fragment_store_ahead(const struct fragmenter *f, const struct fragment_slots *s,
+                          const struct fragment_ahead *ahead)
 {
-    uint32_t line = times(f, slot_of(f, key), f->n_keys);
-
-    stage(f, &f->k, key, at_index(&f->w, 0), f->n_keys, line);
-    stage(f, &f->v, key, f->w.first_out, f->n_keys, line);
+    for (uint32_t i = 0; i < ahead->n; i++)
+        kir_emit_imm(f->w.m, KIR_tstore, s->tile, ahead->at[i], ahead->value[i], KIR_NONE);
 }
 
-static void arrive(const struct fragmenter *f)
-{
-    emit(f, KIR_twait, 0);
-    kir_emit(f->w.m, KIR_barrier, KIR_NONE, KIR_NONE, KIR_NONE);
-}
+/* ---- products ---- */
 
-/* The part of a tile's line that begins with `line`, at column `column`. */
-static void load_part(const struct fragmenter *f, uint32_t fragment, const struct slots *s,
+/* Loads the part of a tile's line that begins with `line`, at column `column`. */
+static void load_part(const struct fragmenter *f, uint32_t fragment, const struct fragment_slots *s,
                       uint32_t line, int64_t column, bool by_columns)
 {
     const struct kir_fragment_place place = {fragment, true, s->tile, by_columns, false};
-    uint32_t pitch = line_of(s->chunks);
+    uint32_t pitch = fragment_line(s->chunks);
 
     kir_emit_imm(f->w.m, KIR_mload, kir_fragment_imm(&place),
-                 at_plus(&f->w, times(f, line, pitch), column), at_index(&f->w, pitch), KIR_NONE);
+                 at_plus(&f->w, at_times(&f->w, line, pitch), column), at_index(&f->w, pitch),
+                 KIR_NONE);
 }
 
-static void load_queries(const struct fragmenter *f)
+void fragment_load_queries(const struct fragmenter *f)
 {
     const struct attention_emitter *w = &f->w;
-    struct slots q = f->k;
+    struct fragment_slots q = f->k;
     uint32_t own = at2(w, KIR_sub, f->first_row, w->first_row);
 
     q.node = w->a->q;
     q.copies = w->e->s->target->copies && w->e->nodes[q.node].kind == EXPR_LOAD;
     q.row_tag = ATTENTION_ROW;
     q.rows = w->a->points[ATTENTION_ROW].count;
-    stage(f, &q, w->first_row, at_index(w, 0), f->teams * SIDE, at_index(w, 0));
-    emit(f, KIR_tbatch, 0);
-    arrive(f);
+    fragment_stage(f, &q, w->first_row, at_index(w, 0), f->teams * SIDE, KIR_NONE);
+    fragment_emit(f, KIR_tbatch, 0);
+    fragment_emit(f, KIR_twait, 0);
+    fragment_emit(f, KIR_barrier, 0);
     for (uint32_t d = 0; d < f->deep; d++)
         load_part(f, f->query[d], &q, own, (int64_t)d * SIDE, false);
-    kir_emit(w->m, KIR_barrier, KIR_NONE, KIR_NONE, KIR_NONE);
+    fragment_emit(f, KIR_barrier, 0);
 }
 
-/* ---- scores ---- */
-
-static void multiply_keys(const struct fragmenter *f, uint32_t line)
+void fragment_multiply_key(const struct fragmenter *f, uint32_t line, uint32_t j)
 {
-    uint32_t zero = at_real(&f->w, 0);
-
-    for (uint32_t j = 0; j < f->keys; j++) {
-        kir_emit_imm(f->w.m, KIR_mfill, f->score[j], zero, KIR_NONE, KIR_NONE);
-        for (uint32_t d = 0; d < f->deep; d++) {
-            load_part(f, f->factor, &f->k, at_plus(&f->w, line, (int64_t)j * SIDE),
-                      (int64_t)d * SIDE, true);
-            emit(f, KIR_mma, kir_product(f->score[j], f->query[d], f->factor));
-        }
+    kir_emit_imm(f->w.m, KIR_mfill, f->score[j], at_real(&f->w, 0), KIR_NONE, KIR_NONE);
+    for (uint32_t d = 0; d < f->deep; d++) {
+        load_part(f, f->factor, &f->k, at_plus(&f->w, line, (int64_t)j * SIDE), (int64_t)d * SIDE,
+                  true);
+        fragment_emit(f, KIR_mma, kir_product(f->score[j], f->query[d], f->factor));
     }
 }
 
-static uint32_t coordinate(const struct fragmenter *f, enum kir_op op)
+void fragment_multiply_value(const struct fragmenter *f, uint32_t line, uint32_t j)
 {
-    return sched_wide(f->w.e->s, kir_emit(f->w.m, op, KIR_NONE, KIR_NONE, KIR_NONE));
-}
-
-static uint32_t peer(const struct fragmenter *f, uint32_t fragment)
-{
-    return kir_emit_as(f->w.m, KIR_peer, f->w.type, fragment, KIR_NONE, KIR_NONE, KIR_NONE);
-}
-
-/* Sets the row of the element of the each around. */
-static void set_element_row(const struct fragmenter *f, struct attention_emitter *w)
-{
-    *w = f->w;
-    attention_set_rows(w, at2(w, KIR_add, f->first_row, coordinate(f, KIR_row)), 1);
-}
-
-static void finish_scores(const struct fragmenter *f, uint32_t key)
-{
-    const int64_t keys = f->w.a->keys;
-
-    for (uint32_t j = 0; j < f->keys; j++) {
-        uint32_t mark = expr_mark(f->w.e), sum = kir_each(f->w.m, f->score[j]);
-        uint32_t place = at_plus(&f->w, key, (int64_t)j * SIDE), inside = KIR_NONE;
-        struct attention_emitter w;
-
-        set_element_row(f, &w);
-        place = at2(&w, KIR_add, place, coordinate(f, KIR_column));
-        if (keys % f->n_keys)
-            inside = at2(&w, KIR_lt, place, w.n_keys);
-        kir_done(w.m, attention_score(&w, 0, place, inside, sum));
-        expr_release(w.e, mark);
-    }
-}
-
-/* Maxima of rows, with those before. */
-static void find_largest(const struct fragmenter *f)
-{
-    uint32_t largest;
-
-    (void)kir_each(f->w.m, f->part_largest);
-    largest = peer(f, f->largest);
-    for (uint32_t j = 0; j < f->keys; j++)
-        largest = attention_larger(&f->w, largest, peer(f, f->score[j]));
-    kir_done(f->w.m, largest);
-    emit(f, KIR_mlargest, kir_pair(f->next_largest, f->part_largest));
-}
-
-static void weigh(const struct fragmenter *f)
-{
-    const struct attention_emitter *w = &f->w;
-    uint32_t base, total;
-
-    (void)kir_each(w->m, f->scale);
-    base = attention_base(w, peer(f, f->next_largest));
-    kir_done(w->m, attention_weight(w, peer(f, f->largest), base));
-    for (uint32_t j = 0; j < f->keys; j++) {
-        uint32_t score = kir_each(w->m, f->score[j]);
-
-        base = attention_base(w, peer(f, f->next_largest));
-        kir_done(w->m, attention_weight(w, score, base));
-    }
-    (void)kir_each(w->m, f->largest);
-    kir_done(w->m, peer(f, f->next_largest));
-    total = kir_each(w->m, f->total);
-    total = at2(w, KIR_mul, total, peer(f, f->scale));
-    for (uint32_t j = 0; j < f->keys; j++)
-        total = at2(w, KIR_add, total, peer(f, f->score[j]));
-    kir_done(w->m, total);
     for (uint32_t i = 0; i < f->outs; i++) {
-        uint32_t sum = kir_each(w->m, f->sum[i]);
-
-        kir_done(w->m, at2(w, KIR_mul, sum, peer(f, f->scale)));
-    }
-}
-
-static void multiply_values(const struct fragmenter *f, uint32_t line)
-{
-    for (uint32_t j = 0; j < f->keys; j++) {
-        emit(f, KIR_mnarrow, kir_pair(f->weight, f->score[j]));
-        for (uint32_t i = 0; i < f->outs; i++) {
-            load_part(f, f->factor, &f->v, at_plus(&f->w, line, (int64_t)j * SIDE),
-                      (int64_t)i * SIDE, false);
-            emit(f, KIR_mma, kir_product(f->sum[i], f->weight, f->factor));
-        }
+        load_part(f, f->factor, &f->v, at_plus(&f->w, line, (int64_t)j * SIDE), (int64_t)i * SIDE,
+                  false);
+        fragment_emit(f, KIR_mma, kir_product(f->sum[i], f->weight, f->factor));
     }
 }
 
 /* ---- the phase ---- */
 
-static void add_keys(const struct fragmenter *f)
-{
-    const struct attention_emitter *w = &f->w;
-    uint32_t key, next, line, mark = expr_mark(w->e);
-
-    kir_if(w->m, at2(w, KIR_lt, w->begin, w->end));
-    stage_block(f, w->begin);
-    kir_end(w->m);
-    emit(f, KIR_tbatch, 0);
-    key = kir_for(w->m, w->begin, w->end, f->n_keys);
-    next = at_plus(w, key, f->n_keys);
-    line = times(f, slot_of(f, key), f->n_keys);
-    arrive(f);
-    kir_if(w->m, at2(w, KIR_lt, next, w->end));
-    stage_block(f, next);
-    kir_end(w->m);
-    emit(f, KIR_tbatch, 0);
-    multiply_keys(f, line);
-    finish_scores(f, key);
-    find_largest(f);
-    weigh(f);
-    multiply_values(f, line);
-    expr_release(w->e, mark);
-    kir_next(w->m, NULL, 0);
-}
-
-static void keep_maxima(const struct fragmenter *f)
-{
-    struct attention_emitter w;
-    uint32_t largest, first;
-
-    if (f->w.a->n_splits == 1)
-        return;
-    largest = kir_each(f->w.m, f->largest);
-    set_element_row(f, &w);
-    first = at2(&w, KIR_eq, coordinate(f, KIR_column), at_index(&w, 0));
-    attention_keep(&w, 0, first, largest, peer(f, f->total));
-    kir_done(w.m, largest);
-}
-
-static void finish(const struct fragmenter *f)
-{
-    emit(f, KIR_mtotal, kir_pair(f->scale, f->total));
-    (void)kir_each(f->w.m, f->total);
-    kir_done(f->w.m, peer(f, f->scale));
-    keep_maxima(f);
-    for (uint32_t i = 0; i < f->outs; i++) {
-        uint32_t mark = expr_mark(f->w.e), sum = kir_each(f->w.m, f->sum[i]), out, ok = KIR_NONE;
-        struct attention_emitter w;
-
-        set_element_row(f, &w);
-        out = at_plus(&w, w.first_out, (int64_t)i * SIDE);
-        out = at2(&w, KIR_add, out, coordinate(f, KIR_column));
-        if (w.a->outs % ((int64_t)f->outs * SIDE))
-            ok = at2(&w, KIR_lt, out, sched_add_index(w.e->s, w.a->outs));
-        attention_finish(&w, 0, out, ok, sum, peer(f, f->total));
-        kir_done(w.m, sum);
-        expr_release(w.e, mark);
-    }
-}
-
-static uint32_t new_sum(const struct fragmenter *f, double value)
+uint32_t fragment_sum(const struct fragmenter *f, double value)
 {
     const struct kir_fragment sums = {KIR_SUM, FRIT_F32, SIDE, SIDE};
     uint32_t fragment = kir_fragment(f->w.m, &sums);
@@ -386,35 +226,32 @@ static void begin_fragments(struct fragmenter *f)
 {
     const struct kir_fragment left = {KIR_LEFT, f->dtype, SIDE, SIDE},
                               right = {KIR_RIGHT, f->dtype, SIDE, SIDE};
-    uint32_t *maxima[] = {&f->largest, &f->next_largest, &f->part_largest};
 
     for (uint32_t d = 0; d < f->deep; d++)
         f->query[d] = kir_fragment(f->w.m, &left);
     f->weight = kir_fragment(f->w.m, &left);
     f->factor = kir_fragment(f->w.m, &right);
     for (uint32_t j = 0; j < f->keys; j++)
-        f->score[j] = new_sum(f, 0);
+        f->score[j] = fragment_sum(f, 0);
     for (uint32_t i = 0; i < f->outs; i++)
-        f->sum[i] = new_sum(f, 0);
-    for (uint32_t i = 0; i < sizeof(maxima) / sizeof(maxima[0]); i++)
-        *maxima[i] = new_sum(f, -INFINITY);
-    f->total = new_sum(f, 0);
-    f->scale = new_sum(f, 0);
+        f->sum[i] = fragment_sum(f, 0);
 }
 
-static struct slots new_slots(const struct fragmenter *f, uint32_t node, uint32_t column_tag,
-                              int64_t columns, int64_t n)
+static struct fragment_slots new_slots(const struct fragmenter *f, uint32_t node,
+                                       uint32_t column_tag, int64_t columns, int64_t n,
+                                       uint32_t lines)
 {
     const struct attention_emitter *w = &f->w;
-    struct slots s = {.node = node,
-                      .copies = w->e->s->target->copies && w->e->nodes[node].kind == EXPR_LOAD,
-                      .row_tag = ATTENTION_KEY,
-                      .column_tag = column_tag,
-                      .rows = w->a->keys,
-                      .columns = columns,
-                      .chunks = chunks_of(w->a, n)};
+    struct fragment_slots s = {.node = node,
+                               .copies =
+                                   w->e->s->target->copies && w->e->nodes[node].kind == EXPR_LOAD,
+                               .row_tag = ATTENTION_KEY,
+                               .column_tag = column_tag,
+                               .rows = w->a->keys,
+                               .columns = columns,
+                               .chunks = chunks_of(w->a, n)};
 
-    s.tile = kir_tile_of(w->m, KIR_GROUP, f->dtype, SLOTS * f->n_keys * line_of(s.chunks));
+    s.tile = kir_tile_of(w->m, KIR_GROUP, f->dtype, lines * fragment_line(s.chunks));
     return s;
 }
 
@@ -424,25 +261,27 @@ void attention_fragments(struct attention *a)
                            .dtype = a->e.s->block->values[a->e.nodes[a->result].value].dtype,
                            .teams = a->sizes.down,
                            .n_keys = a->sizes.keys,
+                           .n_slots = slots_of(a),
                            .deep = parts_of(a->size),
                            .keys = a->sizes.keys / SIDE,
                            .outs = parts_of(a->n_outs)};
     const uint32_t team = a->e.s->target->team * CHUNK;
+    struct attention_emitter *w = &f.w;
 
     delinearize_chunk(&a->points[ATTENTION_OUT], &a->e, CHUNK);
     delinearize_chunk(&a->points[ATTENTION_SIZE], &a->e, CHUNK);
-    attention_begin(&f.w, f.teams * team, f.teams * SIDE);
-    if (f.w.m->failed)
+    attention_begin(w, f.teams * team, f.teams * SIDE);
+    if (w->m->failed)
         return;
-    f.w.m->phases[f.w.m->n_phases - 1].team = team;
-    f.chunk = high_bits(&f, f.w.lane, CHUNK);
-    f.low = low_bits(&f, f.w.lane, CHUNK);
-    f.first_row = at2(&f.w, KIR_add, f.w.first_row, times(&f, high_bits(&f, f.w.lane, team), SIDE));
-    f.yes = kir_const_b(f.w.m, true);
-    f.k = new_slots(&f, a->k, ATTENTION_SIZE, a->size, a->size);
-    f.v = new_slots(&f, a->v, ATTENTION_OUT, a->outs, a->n_outs);
+    w->m->phases[w->m->n_phases - 1].team = team;
+    f.chunk = at_high(w, w->lane, CHUNK);
+    f.low = at_low(w, w->lane, CHUNK);
+    f.team = at_high(w, w->lane, team);
+    f.first_row = at2(w, KIR_add, w->first_row, at_times(w, f.team, SIDE));
+    f.yes = kir_const_b(w->m, true);
+    f.k = new_slots(&f, a->k, ATTENTION_SIZE, a->size, a->size, key_lines(a));
+    f.v = new_slots(&f, a->v, ATTENTION_OUT, a->outs, a->n_outs, f.n_slots * f.n_keys);
     begin_fragments(&f);
-    load_queries(&f);
-    add_keys(&f);
-    finish(&f);
+    fragment_load_queries(&f);
+    (a->e.s->target->folds_fragments ? fragment_fold : fragment_tile)(&f);
 }

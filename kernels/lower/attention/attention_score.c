@@ -128,6 +128,17 @@ void attention_set_rows(struct attention_emitter *w, uint32_t first, uint32_t ea
     }
 }
 
+void attention_set_chunk(const struct attention_emitter *w, uint32_t tag, uint32_t first,
+                         uint32_t low)
+{
+    const struct delinearizer *points = &w->a->points[tag];
+
+    if (points->chunk > 1)
+        delinearize_set_chunk(points, w->e, at_high(w, first, points->chunk), low);
+    else
+        delinearize_set(points, w->e, at2(w, KIR_add, first, low));
+}
+
 /* ---- scores ---- */
 
 static uint32_t capped(const struct attention_emitter *w, uint32_t score)
@@ -250,19 +261,43 @@ static void store_result(const struct attention_emitter *w, uint32_t sum, uint32
         expr_emit_store(w->e, i);
 }
 
+/* Where results at `out` of a row are among those that are joined. */
+static void store_partial(const struct attention_emitter *w, uint32_t row, uint32_t out,
+                          uint32_t ok, uint32_t sum)
+{
+    uint32_t at =
+        at2(w, KIR_mul, partial_row(w, w->part, w->row[row]), sched_add_index(w->e->s, w->a->outs));
+
+    kir_emit_imm(w->m, KIR_store_if, w->a->partial, at2(w, KIR_add, at, out), sum, ok);
+}
+
 void attention_finish(const struct attention_emitter *w, uint32_t row, uint32_t out,
                       uint32_t out_ok, uint32_t sum, uint32_t total)
 {
-    uint32_t mark = expr_mark(w->e), ok = at_both(w, w->row_ok[row], out_ok), at;
+    uint32_t mark = expr_mark(w->e), ok = at_both(w, w->row_ok[row], out_ok);
 
     if (w->a->n_splits > 1) {
-        at = at2(w, KIR_mul, partial_row(w, w->part, w->row[row]),
-                 sched_add_index(w->e->s, w->a->outs));
-        kir_emit_imm(w->m, KIR_store_if, w->a->partial, at2(w, KIR_add, at, out), sum, ok);
+        store_partial(w, row, out, ok, sum);
         return;
     }
     set_row(w, row);
     delinearize_set(&w->a->points[ATTENTION_OUT], w->e, out);
+    expr_mask(w->e, ok);
+    store_result(w, sum, total);
+    expr_release(w->e, mark);
+}
+
+void attention_finish_chunk(const struct attention_emitter *w, uint32_t row, uint32_t first,
+                            uint32_t low, uint32_t out_ok, uint32_t sum, uint32_t total)
+{
+    uint32_t mark = expr_mark(w->e), ok = at_both(w, w->row_ok[row], out_ok);
+
+    if (w->a->n_splits > 1) {
+        store_partial(w, row, at2(w, KIR_add, first, low), ok, sum);
+        return;
+    }
+    set_row(w, row);
+    attention_set_chunk(w, ATTENTION_OUT, first, low);
     expr_mask(w->e, ok);
     store_result(w, sum, total);
     expr_release(w->e, mark);

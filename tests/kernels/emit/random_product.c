@@ -77,6 +77,7 @@ static void emit_rows(struct gen *g, const uint32_t f[3], uint32_t rows)
     kir_emit_imm(m, KIR_mnarrow, kir_pair(f[1], f[0]), KIR_NONE, KIR_NONE, KIR_NONE);
     kir_emit_imm(m, KIR_mma, kir_product(rows, f[1], f[2]), KIR_NONE, KIR_NONE, KIR_NONE);
     kir_emit_imm(m, KIR_mlargest, kir_pair(f[0], rows), KIR_NONE, KIR_NONE, KIR_NONE);
+    kir_emit_imm(m, KIR_mscale, kir_pair(f[0], rows), KIR_NONE, KIR_NONE, KIR_NONE);
 }
 
 /* Copies of an argument's elements to a tile, which other lanes read then. */

@@ -149,7 +149,7 @@ static void test_rows(void **state)
 {
     static const char text[] =
         "kernel rows\nparams 0\narg a0 f32 read\narg a1 f32 write\narg a2 f32 write\n"
-        "arg a3 f32 write\nphase 2\nteam 2\n"
+        "arg a3 f32 write\narg a4 f32 write\nphase 2\nteam 2\n"
         "fragment f0 sum f32 2 2\nfragment f1 sum f32 2 2\nfragment f2 left bf16 2 2\n"
         "fragment f3 right bf16 2 2\nfragment f4 sum f32 2 2\ntile t0 group bf16 4\n"
         "%0 i32 = const 0\n%1 i32 = const 2\n%2 f32 = const 0x00000000\n%3 i32 = lane\n"
@@ -160,11 +160,11 @@ static void test_rows(void **state)
         "mlargest f1 f0\nmstore f1 a1 rows %0 %1\n"
         "mtotal f1 f0\n"
         "%20 f32 = each f0\n%21 f32 = peer f1\n%22 f32 = add %20 %21\ndone %22\n"
-        "mstore f0 a2 rows %0 %1\n"
+        "mstore f0 a2 rows %0 %1\nmscale f1 f0\nmstore f1 a4 rows %0 %1\n"
         "mfill f4 %2\nmnarrow f2 f0\nmma f4 f2 f3\nmstore f4 a3 rows %0 %1\n";
-    float in[] = {1, 2, -3, 0x1.01p-3f}, largest[4], more[4], product_of[4];
+    float in[] = {1, 2, -3, 0x1.01p-3f}, largest[4], more[4], product_of[4], scaled[4];
     struct eval_arg args[] = {RIG_ARRAY(in), RIG_ARRAY(largest), RIG_ARRAY(more),
-                              RIG_ARRAY(product_of)};
+                              RIG_ARRAY(product_of), RIG_ARRAY(scaled)};
     struct kir_module m;
 
     (void)state;
@@ -175,6 +175,7 @@ static void test_rows(void **state)
 
         assert_true(largest[i] == in[(i & 2) + 1]);
         assert_true(more[i] == in[i] + row);
+        assert_true(scaled[i] == row * more[i]);
         assert_true(product_of[i] == half_load(half_store(more[i], 7), 7));
     }
     kir_fini(&m);

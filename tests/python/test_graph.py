@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs from files and texts."""
+import os
+import tempfile
+import unittest
+
+import numpy as np
+
+import frit
+
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+
+
+class Programs(unittest.TestCase):
+    def test_a_network_with_its_files(self):
+        path = os.path.join(ROOT, "tools", "models", "digits-mlp.frit")
+        labels = np.load(os.path.join(ROOT, "tests", "data", "digits", "labels.npy"))
+        answer = frit.run(path, device="cpu:0")["answer"].numpy()
+        self.assertEqual((answer == labels).sum(), 485)
+
+    def test_inputs(self):
+        graph = frit.parse("input x : f32[n, 2]\ninput w : f32[2, k]\noutput y = matmul x, w\n")
+        self.assertEqual([(port.name, port.dtype, port.shape) for port in graph.inputs],
+                         [("x", "f32", (None, 2)), ("w", "f32", (2, None))])
+        x, w = np.ones((3, 2), "f4"), np.arange(4, dtype="f4").reshape(2, 2)
+        np.testing.assert_array_equal(graph(x=x, w=w)["y"].numpy(), x @ w)
+        self.assertEqual(graph(x=[[1, 2]], w=frit.tensor(w))["y"].tolist(), [[4.0, 7.0]])
+        np.testing.assert_array_equal(graph(x=x, w=w, device="reference:0")["y"].numpy(), x @ w)
+
+    def test_constants_in_the_text(self):
+        graph = frit.parse("const k : f32[2] = [1, 0.5]\ninput x : f32[2]\noutput y = mul x, k\n")
+        self.assertEqual(graph(x=[2.0, 2.0])["y"].tolist(), [2.0, 1.0])
+
+    def test_what_is_wrong_with_inputs(self):
+        graph = frit.parse("input x : f32[2]\noutput y = neg x\n")
+        with self.assertRaisesRegex(TypeError, "the input 'x' has no value"):
+            graph()
+        with self.assertRaisesRegex(TypeError, "no input 'z'; there are: x"):
+            graph(x=[1.0, 2.0], z=1)
+        with self.assertRaisesRegex(frit.Error, "x"):
+            graph(x=[1.0, 2.0, 3.0])
+
+    def test_what_is_wrong_with_programs(self):
+        with self.assertRaisesRegex(frit.Error, "name.frit:1:"):
+            frit.parse("output y = nonsense x\n", "name.frit")
+        with self.assertRaises(frit.Error):
+            frit.load("no-such-file.frit")
+
+
+class Files(unittest.TestCase):
+    def test_npy(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "x.npy")
+            frit.tensor([[1.0, 2.0]]).save(path)
+            np.testing.assert_array_equal(np.load(path), [[1.0, 2.0]])
+            np.save(path, np.arange(3))
+            self.assertEqual(frit.load_npy(path).tolist(), [0, 1, 2])
+            with self.assertRaisesRegex(frit.Error, "nothing.npy"):
+                frit.load_npy(os.path.join(folder, "nothing.npy"))
+
+    def test_npz(self):
+        arrays = {"a": np.arange(6, dtype="f4").reshape(2, 3), "b c": np.array([True, False]),
+                  "n": np.zeros((0, 2)), "f": np.asfortranarray(np.ones((2, 3), "i2"))}
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "x.npz")
+            for save in (np.savez, np.savez_compressed, frit.save_npz):
+                save(path, **arrays)
+                for loaded in (frit.load_npz(path), np.load(path)):
+                    self.assertEqual(sorted(loaded), sorted(arrays))
+                    for name, array in arrays.items():
+                        np.testing.assert_array_equal(loaded[name], array)
+            with open(path, "r+b") as file:
+                file.truncate(200)
+            with self.assertRaisesRegex(frit.Error, "truncated"):
+                frit.load_npz(path)
+            with self.assertRaisesRegex(frit.Error, "1 to 507 bytes"):
+                frit.save_npz(path, **{"": 1})
+
+
+if __name__ == "__main__":
+    unittest.main()
