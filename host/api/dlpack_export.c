@@ -55,7 +55,7 @@ static void delete_old(frit_dl_managed_old *self)
 }
 
 /* A tensor on its way out. */
-struct attempt {
+struct outgoing {
     struct export *export;
     frit_dl_tensor *out; /* to be filled */
     bool on_device;      /* in the device's memory, not the host's */
@@ -101,7 +101,7 @@ static void describe(struct export *export, const struct op_type *type, const st
 }
 
 /* A value where it is.  Leaves `done` false, without an error, if it has to be copied. */
-static void export_in_place(struct attempt *a, frit_err *err)
+static void export_in_place(struct outgoing *a, frit_err *err)
 {
     const struct value *value = &a->value;
     uint64_t address = value->buffer && op_elements(&value->type)
@@ -184,7 +184,7 @@ static frit_status refuse_copy(const frit_device *device, bool on_device, frit_e
 }
 
 /* Reads the value of a tensor; with `in_place` tries to export it there. */
-static frit_status attempt(struct attempt *a, frit_tensor *tensor, bool in_place, frit_err *err)
+static frit_status try_value(struct outgoing *a, frit_tensor *tensor, bool in_place, frit_err *err)
 {
     TRY(pin_value(tensor, &a->device, &a->value, err));
     if (in_place)
@@ -195,11 +195,11 @@ static frit_status attempt(struct attempt *a, frit_tensor *tensor, bool in_place
 }
 
 /* A copy on the device, which nobody else has. */
-static frit_status attempt_twin(struct attempt *a, frit_tensor *tensor, frit_err *err)
+static frit_status try_twin(struct outgoing *a, frit_tensor *tensor, frit_err *err)
 {
     frit_tensor *twin = frit_copy(handle_plain(tensor));
 
-    attempt(a, twin, true, err);
+    try_value(a, twin, true, err);
     frit_release(twin);
     return err->status;
 }
@@ -208,14 +208,14 @@ static frit_status fill(struct export *export, frit_tensor *tensor, const frit_d
                         frit_dl_tensor *out, frit_err *err)
 {
     const bool copies = options->copy == FRIT_DL_COPY_ALWAYS;
-    struct attempt a = {.export = export, .out = out, .device = frit_tensor_device(tensor)};
+    struct outgoing a = {.export = export, .out = out, .device = frit_tensor_device(tensor)};
     uint32_t dtype = frit_tensor_dtype(tensor);
     frit_dl_type its;
 
     if (dtype != FRIT_NO_DTYPE && !dlpack_type(dtype, &its))
         return fail(err, FRIT_UNSUPPORTED, "to_dlpack: DLPack has no type %s", dtype_name(dtype));
     a.on_device = options->on_device && a.device && dlpack_place(a.device).type != FRIT_DL_CPU;
-    TRY(copies && a.on_device ? attempt_twin(&a, tensor, err) : attempt(&a, tensor, !copies, err));
+    TRY(copies && a.on_device ? try_twin(&a, tensor, err) : try_value(&a, tensor, !copies, err));
     export->copied = copies || !a.done;
     if (a.done)
         return FRIT_OK;
