@@ -89,6 +89,16 @@ double e_real(struct import_node *n, uint32_t index, double otherwise)
     return x && op_elements(&x->type) ? fold_get(x->type.dtype, x->data, 0).real : otherwise;
 }
 
+val *e_scalar_in(struct import_node *n, uint32_t index, double otherwise)
+{
+    val *x = e_has(n, index) ? known_in(n, index) : NULL;
+
+    if (x && op_elements(&x->type))
+        return e_is_float(x) ? e_num(n, fold_get(x->type.dtype, x->data, 0).real)
+                             : e_whole(n, whole_of(x, 0));
+    return e_num(n, otherwise);
+}
+
 uint32_t e_axis(struct import_node *n, int64_t axis, uint32_t rank)
 {
     if (axis >= -(int64_t)rank && axis < (int64_t)rank)

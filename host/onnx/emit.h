@@ -22,6 +22,8 @@ bool e_ints_or_attr(struct import_node *n, uint32_t index, const char *attr, str
 /* The first element; a problem unless known. */
 int64_t e_int(struct import_node *n, uint32_t index, int64_t otherwise);
 double e_real(struct import_node *n, uint32_t index, double otherwise);
+/* Operand `index` as a number; `otherwise` where it is absent; a problem unless known. */
+val *e_scalar_in(struct import_node *n, uint32_t index, double otherwise);
 /* Counts a negative axis from the end; a problem if there is no such axis. */
 uint32_t e_axis(struct import_node *n, int64_t axis, uint32_t rank);
 uint32_t e_out_count(const struct import_node *n);
@@ -76,6 +78,8 @@ val *e_slice(struct import_node *n, val *x, uint32_t axis, int64_t start, int64_
              int64_t step);
 /* One index of an axis, which is removed. */
 val *e_take(struct import_node *n, val *x, uint32_t axis, int64_t index);
+/* The axis from its end to its start. */
+val *e_flip(struct import_node *n, val *x, uint32_t axis);
 val *e_unsqueeze(struct import_node *n, val *x, uint32_t axis);
 val *e_squeeze(struct import_node *n, val *x, uint32_t axis);
 /* NULL: none on that side. */
@@ -104,6 +108,9 @@ frit_dims e_dims_2d(const val *x, uint32_t axis);
 /* Indices of an axis of this extent, of which negative ones count from the end, as the table has
  * them. */
 val *e_index(struct import_node *n, val *index, int64_t extent);
+
+/* Truth values: whether the index along a new axis is that of `index`. */
+val *e_one_hot(struct import_node *n, val *index, uint32_t axis, int64_t depth);
 
 /* Result `index` of the node. */
 void e_out(struct import_node *n, uint32_t index, val *x);

@@ -124,6 +124,14 @@ val *e_slice(struct import_node *n, val *x, uint32_t axis, int64_t start, int64_
     return E_OP(n, FRIT_OP_slice, &attrs, x);
 }
 
+val *e_flip(struct import_node *n, val *x, uint32_t axis)
+{
+    frit_attrs_axes attrs = E_ATTRS(axes);
+
+    attrs.axes = FRIT_AXES(axis);
+    return E_OP(n, FRIT_OP_flip, &attrs, x);
+}
+
 val *e_unsqueeze(struct import_node *n, val *x, uint32_t axis)
 {
     frit_dims dims = e_dims(x);
@@ -276,4 +284,15 @@ val *e_matmul_any(struct import_node *n, val *a, val *b)
     if (column && y)
         y = e_squeeze(n, y, y->type.rank - 1);
     return row && y ? e_squeeze(n, y, y->type.rank - (column ? 1 : 2)) : y;
+}
+
+val *e_one_hot(struct import_node *n, val *index, uint32_t axis, int64_t depth)
+{
+    frit_dims line = {.rank = e_rank(index) + 1};
+    val *places;
+
+    for (uint32_t d = 0; d < line.rank && d < FRIT_MAX_RANK; d++)
+        line.dim[d] = d == axis ? depth : 1;
+    places = e_arange(n, e_dtype(index), e_whole(n, 0), e_whole(n, 1), depth);
+    return e_bin(n, FRIT_OP_eq, e_unsqueeze(n, index, axis), e_reshape(n, places, line));
 }

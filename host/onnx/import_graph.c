@@ -39,14 +39,12 @@ static const Onnx__FunctionProto *find_function(const struct onnx_import *import
 
 static void unknown_op(struct import_node *node, const char *domain, bool known)
 {
-    const char *name = node->proto->op_type, *near = rows_nearest(name);
+    const char *name = node->proto->op_type;
 
     if (known)
         problem_node(node, "Frit does not have %s of opset %lld", name, (long long)node->opset);
     else if (domain[0])
         problem_node(node, "Frit does not have the op %.60s of the domain %.60s", name, domain);
-    else if (near)
-        problem_node(node, "there is no op %.60s; is it %s?", name, near);
     else
         problem_node(node, "Frit does not have the op %.60s", name);
 }
