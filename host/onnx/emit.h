@@ -68,6 +68,10 @@ val *e_min(struct import_node *n, val *a, val *b);
 val *e_where(struct import_node *n, val *mask, val *a, val *b);
 /* The row's first operand where it is that type already. */
 val *e_cast(struct import_node *n, val *x, uint32_t dtype);
+/* The same to and from packed types. */
+val *e_convert(struct import_node *n, val *x, uint32_t dtype);
+/* The value as one of ONNX's type `narrow`, which Frit holds in a wider one; 0: as it is. */
+val *e_narrowed(struct import_node *n, val *x, int32_t narrow);
 val *e_like(struct import_node *n, val *x, const val *other);
 val *e_reshape(struct import_node *n, val *x, frit_dims dims);
 val *e_expand(struct import_node *n, val *x, frit_dims dims);

@@ -2,7 +2,7 @@
 /* One function per op that translations use often. */
 #include <string.h>
 
-#include "graph/scalar.h"
+#include "graph/dtype.h"
 #include "onnx/emit.h"
 
 /* ---- elementwise ---- */
@@ -295,4 +295,51 @@ val *e_one_hot(struct import_node *n, val *index, uint32_t axis, int64_t depth)
         line.dim[d] = d == axis ? depth : 1;
     places = e_arange(n, e_dtype(index), e_whole(n, 0), e_whole(n, 1), depth);
     return e_bin(n, FRIT_OP_eq, e_unsqueeze(n, index, axis), e_reshape(n, places, line));
+}
+
+/* ---- packed types ---- */
+
+/* Packed types are reached by quantize and dequantize with a scale of 1. */
+static val *to_packed(struct import_node *n, val *x, uint32_t dtype)
+{
+    frit_attrs_quantize attrs = E_ATTRS(quantize);
+
+    attrs.dtype = dtype;
+    x = e_cast(n, x, FRIT_F32);
+    return E_OP(n, FRIT_OP_quantize, &attrs, x, e_known(n, FRIT_F32, 1), e_none(n));
+}
+
+static val *from_packed(struct import_node *n, val *x)
+{
+    frit_attrs_dequantize attrs = E_ATTRS(dequantize);
+
+    return E_OP(n, FRIT_OP_dequantize, &attrs, x, e_known(n, FRIT_F32, 1), e_none(n));
+}
+
+static bool is_packed(uint32_t dtype)
+{
+    return dtype_class(dtype) == FRIT_DTYPE_PACKED;
+}
+
+val *e_convert(struct import_node *n, val *x, uint32_t dtype)
+{
+    if (!x || x->type.dtype == dtype)
+        return x;
+    if (is_packed(x->type.dtype))
+        x = from_packed(n, x);
+    return is_packed(dtype) ? to_packed(n, x, dtype) : e_cast(n, x, dtype);
+}
+
+val *e_narrowed(struct import_node *n, val *x, int32_t narrow)
+{
+    val *y;
+
+    if (!x || x->narrow == narrow)
+        return x;
+    y = import_alloc(n->import, sizeof(*y));
+    if (y) {
+        *y = *x;
+        y->narrow = narrow;
+    }
+    return y;
 }

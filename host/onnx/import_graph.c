@@ -154,6 +154,7 @@ static void define_initializers(struct onnx_import *import, struct import_scope 
         value = import_constant(import, &type, data, scope->depth ? NULL : tensor->name);
         if (!value)
             return;
+        value->narrow = tensor_bits(tensor->data_type) ? tensor->data_type : 0;
         if (err.status)
             value->kind = VALUE_FAILED;
         import_define(import, scope, tensor->name ? tensor->name : "", value);

@@ -32,6 +32,7 @@ struct onnx_model {
     struct arena arena;
     struct script_input *inputs;
     uint32_t n_inputs;
+    int32_t *narrow;   /* of each input: ONNX's type where Frit's is wider, else 0 */
     const char **dims; /* names; a named dim's number among them is in its input's `dims` */
     uint32_t n_dims;
     struct onnx_file *files;

@@ -64,12 +64,15 @@ static frit_status read_dims(struct onnx_model *model, const Onnx__TensorShapePr
 static frit_status read_input(struct onnx_model *model, const Onnx__ValueInfoProto *info,
                               frit_err *err)
 {
-    struct script_input *input = &model->inputs[model->n_inputs++];
+    struct script_input *input = &model->inputs[model->n_inputs];
+    int32_t *narrow = &model->narrow[model->n_inputs++];
 
     *input = (struct script_input){.name = info->name};
     if (!info->type || info->type->value_case != ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE)
         return FRIT_OK;
     input->dtype = tensor_dtype(info->type->tensor_type->elem_type);
+    if (tensor_bits(info->type->tensor_type->elem_type))
+        *narrow = info->type->tensor_type->elem_type;
     if (!info->type->tensor_type->shape)
         return FRIT_OK;
     return read_dims(model, info->type->tensor_type->shape, input, err);
@@ -88,8 +91,9 @@ static frit_status read_inputs(struct onnx_model *model, frit_err *err)
             n_dims += type->tensor_type->shape->n_dim;
     }
     model->inputs = arena_array(&model->arena, graph->n_input + 1, sizeof(*model->inputs));
+    model->narrow = arena_array(&model->arena, graph->n_input + 1, sizeof(*model->narrow));
     model->dims = arena_array(&model->arena, n_dims + 1, sizeof(char *));
-    if (!model->inputs || !model->dims)
+    if (!model->inputs || !model->narrow || !model->dims)
         return fail_memory(err, graph->n_input * sizeof(*model->inputs));
     for (size_t i = 0; i < graph->n_input; i++) {
         if (!graph->input[i]->name || !graph->input[i]->name[0])

@@ -28,6 +28,9 @@ enum {
     REDUCE_SUM_SQUARE,
 };
 
+/* Recurrent layers. */
+enum { RNN_PLAIN, RNN_GRU, RNN_LSTM };
+
 #define ONNX_ROW(domain, name, since, until, function, number) \
     void row_##function(struct import_node *n, uint32_t arg);
 #include "onnx/rows.def"
