@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "base/fail.h"
+#include "onnx/fold.h"
+#include "onnx/model.h"
 #include "onnx/problem.h"
 
 /* ---- memory ---- */
@@ -24,9 +26,11 @@ void *import_alloc(struct onnx_import *import, size_t bytes)
     return memory;
 }
 
+/* Many of them outlive the graph, because tensors may use them in place (api/graph_constants.c). */
 void *import_elements(struct onnx_import *import, size_t bytes)
 {
-    void *memory = import->status ? NULL : arena_alloc(&import->graph->arena, bytes);
+    struct arena *arena = bytes > FOLD_MAX_BYTES ? &import->model->arena : &import->graph->arena;
+    void *memory = import->status ? NULL : arena_alloc(arena, bytes);
 
     if (!memory)
         import_fail_memory(import, bytes);
