@@ -28,6 +28,8 @@ enum {
     REDUCE_SUM_SQUARE,
 };
 
+enum { WINDOW_HANN, WINDOW_HAMMING, WINDOW_BLACKMAN };
+
 /* Recurrent layers. */
 enum { RNN_PLAIN, RNN_GRU, RNN_LSTM };
 

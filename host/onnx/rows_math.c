@@ -77,10 +77,16 @@ void row_mod(struct import_node *n, uint32_t arg)
 
 void row_bit_shift(struct import_node *n, uint32_t arg)
 {
+    bool left = attr_is(n, "direction", "", "LEFT");
+    val *x = e_in(n, 0), *bits = e_in(n, 1);
+
     (void)arg;
-    e_out(n, 0,
-          e_bin(n, attr_is(n, "direction", "", "LEFT") ? FRIT_OP_shl : FRIT_OP_shr, e_in(n, 0),
-                e_in(n, 1)));
+    /* A signed number that is shifted right by its width or more leaves its sign. */
+    if (!left && x && e_is_signed(x) && bits)
+        bits = e_where(n, e_bin(n, FRIT_OP_lt, e_like(n, bits, x), e_whole(n, 0)),
+                       e_whole(n, frit_dtype_info_of(x->type.dtype).bits - 1),
+                       e_min(n, bits, e_whole(n, frit_dtype_info_of(x->type.dtype).bits - 1)));
+    e_out(n, 0, e_bin(n, left ? FRIT_OP_shl : FRIT_OP_shr, x, bits));
 }
 
 /* Bounds are attributes up to opset 10, then operands. */
@@ -241,6 +247,14 @@ void row_swish(struct import_node *n, uint32_t arg)
 
     (void)arg;
     e_out(n, 0, e_mul(n, x, e_un(n, FRIT_OP_sigmoid, inner)));
+}
+
+void row_swiglu(struct import_node *n, uint32_t arg)
+{
+    val *x = e_in(n, 0), *inner = e_mul(n, x, e_num(n, attr_float(n, "alpha", 1)));
+
+    (void)arg;
+    e_out(n, 0, e_mul(n, e_mul(n, x, e_un(n, FRIT_OP_sigmoid, inner)), e_in(n, 1)));
 }
 
 /* ---- types ---- */

@@ -21,24 +21,6 @@ void row_softmax(struct import_node *n, uint32_t arg)
     e_out(n, 0, e_reshape(n, y, e_dims(x)));
 }
 
-void row_batch_norm(struct import_node *n, uint32_t arg)
-{
-    val *x = e_in(n, 0), *in[5] = {0};
-    frit_attrs_norm attrs = E_ATTRS(norm);
-    uint32_t dtype = e_dtype(x);
-
-    (void)arg;
-    if (attr_int(n, "training_mode", 0)) {
-        problem_node(n, "training_mode: the statistics of the batch are for training");
-        return;
-    }
-    attrs.eps = attr_float(n, "epsilon", 1e-5F);
-    in[0] = x;
-    for (uint32_t i = 1; i < 5; i++)
-        in[i] = e_cast(n, e_in(n, i), dtype);
-    e_out(n, 0, e_op(n, FRIT_OP_batch_norm, &attrs, 5, in));
-}
-
 /* ---- layers ---- */
 
 static frit_axes axes_from(const val *x, uint32_t first)
@@ -222,4 +204,45 @@ void row_lrn(struct import_node *n, uint32_t arg)
     }
     sum = e_add(n, e_mul(n, sum, e_num(n, alpha / (double)size)), e_num(n, bias));
     e_out(n, 0, e_div(n, x, e_bin(n, FRIT_OP_pow, sum, e_num(n, beta))));
+}
+
+/* ---- batches ---- */
+
+/* With the statistics of the batch, of which the running ones become a mixture. */
+static void batch_norm_of_batch(struct import_node *n, val *x)
+{
+    double keep = attr_float(n, "momentum", 0.9F);
+    frit_axes axes = {0};
+    val *mean, *scale, *y, *var;
+
+    for (uint32_t d = 0; d < e_rank(x); d++) {
+        if (d != 1)
+            axes.axis[axes.count++] = d;
+    }
+    y = normalize(n, x, &axes, attr_float(n, "epsilon", 1e-5F), &mean, &scale);
+    y = e_mul(n, y, as_channels(n, e_in(n, 1), x));
+    e_out(n, 0, e_add(n, y, as_channels(n, e_in(n, 2), x)));
+    var = e_sub(n, x, mean);
+    var = e_reduce(n, FRIT_OP_mean, e_mul(n, var, var), axes, false);
+    mean = e_reshape(n, mean, e_dims(e_in(n, 3)));
+    e_out(n, 1, e_add(n, e_mul(n, e_in(n, 3), e_num(n, keep)), e_mul(n, mean, e_num(n, 1 - keep))));
+    e_out(n, 2, e_add(n, e_mul(n, e_in(n, 4), e_num(n, keep)), e_mul(n, var, e_num(n, 1 - keep))));
+}
+
+void row_batch_norm(struct import_node *n, uint32_t arg)
+{
+    val *x = e_in(n, 0), *in[5] = {0};
+    frit_attrs_norm attrs = E_ATTRS(norm);
+    uint32_t dtype = e_dtype(x);
+
+    (void)arg;
+    if (attr_int(n, "training_mode", 0)) {
+        batch_norm_of_batch(n, x);
+        return;
+    }
+    attrs.eps = attr_float(n, "epsilon", 1e-5F);
+    in[0] = x;
+    for (uint32_t i = 1; i < 5; i++)
+        in[i] = e_cast(n, e_in(n, i), dtype);
+    e_out(n, 0, e_op(n, FRIT_OP_batch_norm, &attrs, 5, in));
 }

@@ -20,8 +20,10 @@ static val *spread(struct import_node *n, val *scale, const val *x, int64_t axis
     frit_dims dims = {.rank = e_rank(x)};
     uint32_t axis;
 
-    if (!scale || !x || e_elements(scale) == 1)
-        return scale ? e_reshape(n, scale, FRIT_RANK0) : NULL;
+    if (!scale || dtype_class(scale->type.dtype) == FRIT_DTYPE_PACKED)
+        return scale; /* a zero point of such a type is 0 */
+    if (!x || e_elements(scale) == 1)
+        return e_reshape(n, scale, FRIT_RANK0);
     axis = e_axis(n, axis_given, x->type.rank);
     if (n->failed)
         return NULL;

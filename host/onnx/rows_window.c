@@ -42,7 +42,10 @@ static bool transpose_pads(struct import_node *n, const val *x, struct window *w
 
         total = w->stride[i] * (in - 1) + (extra->count ? extra->at[i] : 0) +
                 (w->kernel[i] - 1) * w->dilation[i] + 1 - want;
-        total = total < 0 && !given ? 0 : total;
+        if (total < 0) { /* the rest is added behind */
+            w->high[i] = total;
+            continue;
+        }
         w->low[i] = upper ? total / 2 : total - total / 2;
         w->high[i] = total - w->low[i];
     }
