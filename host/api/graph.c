@@ -14,6 +14,7 @@
 #include "base/file.h"
 #include "device/support.h"
 #include "file/npy.h"
+#include "graph/dtype.h"
 #include "graph/text/text.h"
 #include "onnx/onnx.h"
 #include "tensor/slot.h"
@@ -203,7 +204,9 @@ frit_status frit_graph_output_at(const frit_graph *graph, uint64_t index, frit_p
     if (!graph || !out || !graph->bound || index >= graph->graph.n_outputs)
         return FRIT_INVALID;
     value = &graph->graph.values[graph->graph.outputs[index]];
-    port.name = value->name ? value->name : "";
+    port.name = graph->graph.output_names[index];
+    if (!port.name)
+        port.name = value->name ? value->name : "";
     port_type(&port, &value->type);
     return give_port(out, &port);
 }
@@ -322,6 +325,49 @@ frit_status frit_graph_bind(frit_graph *graph, const frit_port *ports, uint64_t 
     }
     free(types);
     return st;
+}
+
+/* ---- values of inputs that the program knows ---- */
+
+/* Files have the bytes of packed types, and the declaration says of which. */
+static frit_tensor *load_default(const struct frit_graph *graph, const struct script_input *input,
+                                 uint64_t index, frit_device *device)
+{
+    frit_tensor *tensor = frit_load_npy(device, graph->files[index]);
+    frit_dims dims = {.rank = input->rank};
+
+    if (input->dtype == FRIT_NO_DTYPE || dtype_class(input->dtype) != FRIT_DTYPE_PACKED ||
+        frit_tensor_status(tensor))
+        return tensor;
+    for (uint32_t i = 0; i < input->rank; i++)
+        dims.dim[i] = input->dim_names[i] ? -1 : input->dims[i];
+    return frit_as_packed(frit_take(tensor), input->dtype, dims);
+}
+
+frit_tensor *frit_graph_default(const frit_graph *graph, uint64_t index, frit_device *device)
+{
+    HOLD_CANCEL;
+    const struct script_input *input;
+    frit_err err = ERR_INIT;
+    frit_dims dims = {0};
+
+    if (!graph || index >= n_inputs_of(graph)) {
+        fail(&err, FRIT_INVALID, "graph_default: %s",
+             graph ? "no such input" : "the graph is NULL");
+        return tensor_error(device, &err);
+    }
+    input = input_of(graph, (uint32_t)index);
+    if (graph->files[index])
+        return load_default(graph, input, index, device);
+    if (!input->data) {
+        fail(&err, FRIT_INVALID, "graph_default: the input %s has no value in the program",
+             input->name);
+        return tensor_error(device, &err);
+    }
+    dims.rank = input->data_type.rank;
+    memcpy(dims.dim, input->data_type.dims, sizeof(dims.dim));
+    return frit_from_host(device, input->dtype, dims, input->data,
+                          frit_storage_bytes(input->dtype, op_elements(&input->data_type)));
 }
 
 /* ---- running ---- */

@@ -2,7 +2,8 @@
 """Tensors from and to other libraries of the process by DLPack: capsules of Python around what
 frit/dlpack.h gives and takes."""
 import ctypes
-from ctypes import CFUNCTYPE, POINTER, Structure, byref, c_char_p, c_int, c_uint32, c_uint64, c_void_p
+from ctypes import (CFUNCTYPE, POINTER, Structure, byref, c_char_p, c_int, c_uint32, c_uint64,
+                    c_void_p)
 
 from . import _device, _library as library
 from ._tensor import Tensor, new_tensor

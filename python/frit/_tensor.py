@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tensors: from values of Python and NumPy, and back."""
 import array
-import ctypes
 import math
 import numbers
 import os
 import sys
-from ctypes import byref, c_char
+from ctypes import c_char
 
 from . import _device, _library as library
 from .dtypes import DTYPES
@@ -311,10 +310,3 @@ def tensor(value, dtype=None, device=None):
     data, name, shape = _bytes_of(value, dtype)
     return new_tensor(library.check_tensor(library.from_host(
         device.handle, DTYPES[name][0], library.dims_of(shape), *_memory(data))), device)
-
-
-def load_npy(path, device=None):
-    """The tensor of a .npy file."""
-    device = _device.device(device)
-    return new_tensor(library.check_tensor(library.load_npy(device.handle, os.fsencode(path))),
-                      device)

@@ -52,6 +52,7 @@ typedef struct frit_stream frit_stream;
 typedef struct frit_tensor frit_tensor;
 typedef struct frit_graph frit_graph;
 typedef struct frit_safetensors frit_safetensors;
+typedef struct frit_npz frit_npz;
 
 /* Version of the library at run time, such as "0.1.0"; FRIT_VERSION is that of this header. */
 const char *frit_version(void);
@@ -434,6 +435,33 @@ FRIT_NODISCARD frit_status frit_save_safetensors(const frit_named_tensor *tensor
                                                  const frit_metadata *metadata, uint64_t n_metadata,
                                                  const char *path, frit_err *err);
 
+/* Opens a NumPy archive (.npz): tensors with names, stored or deflated.  Other entries than `.npy`
+ * are passed over.  The headers of all tensors are checked, also against the size of the file;
+ * FRIT_INVALID: it is damaged; FRIT_UNSUPPORTED: encrypted, or an element type or a rank that Frit
+ * does not have. */
+FRIT_NODISCARD frit_status frit_load_npz(const char *path, frit_npz **out, frit_err *err);
+/* Closes the file; its tensors stay valid.  NULL does nothing. */
+void frit_npz_free(frit_npz *npz);
+
+typedef struct frit_npz_desc {
+    uint64_t struct_size; /* sizeof(frit_npz_desc) */
+    const char *name;     /* without .npy */
+    uint64_t bytes;       /* of its elements */
+    uint32_t dtype;
+    uint32_t reserved;
+    frit_dims dims;
+} frit_npz_desc;
+
+uint64_t frit_npz_count(const frit_npz *npz);
+/* In the order of the file; FRIT_INVALID beyond the last. */
+frit_status frit_npz_at(const frit_npz *npz, uint64_t index, frit_npz_desc *out);
+/* Reads a tensor of the file, and compares it with its checksum. */
+frit_tensor *frit_npz_tensor(const frit_npz *npz, frit_device *device, const char *name);
+/* Writes a NumPy archive, stored; names differ.  The file has either its old or its complete new
+ * contents.  Packed values are saved as by frit_save_npy. */
+FRIT_NODISCARD frit_status frit_save_npz(const frit_named_tensor *tensors, uint64_t count,
+                                         const char *path, frit_err *err);
+
 /* Waits for the value and copies its elements, dense and row-major; `bytes` must be their size.  If
  * the value itself has failed, frit_tensor_error has the text too. */
 FRIT_NODISCARD frit_status frit_read(frit_tensor *tensor, void *data, uint64_t bytes,
@@ -620,7 +648,8 @@ void frit_graph_free(frit_graph *graph);
 typedef struct frit_port {
     uint64_t struct_size;
     const char *name;
-    const char *file; /* inputs: path of the default file, relative ones resolved; or NULL */
+    const char *file; /* inputs: path of the default file, relative ones resolved; or NULL, and then
+                       * the elements of a constant are in the program: frit_graph_default */
     uint32_t dtype;   /* FRIT_NO_DTYPE: any, or not bound yet */
     uint32_t is_const;
     frit_dims dims;   /* -1: not bound yet */
@@ -631,6 +660,9 @@ typedef struct frit_port {
 
 /* Inputs and constants in the order of the program; FRIT_INVALID beyond the last. */
 frit_status frit_graph_input_at(const frit_graph *graph, uint64_t index, frit_port *out);
+/* The value that the program itself gives to an input or constant: that of its file, or the
+ * elements that stand in the text.  A tensor with an error where there is none. */
+frit_tensor *frit_graph_default(const frit_graph *graph, uint64_t index, frit_device *device);
 /* Outputs, after frit_graph_bind; FRIT_INVALID beyond the last. */
 frit_status frit_graph_output_at(const frit_graph *graph, uint64_t index, frit_port *out);
 uint64_t frit_graph_op_count(const frit_graph *graph);
