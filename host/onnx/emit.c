@@ -218,16 +218,6 @@ struct emission {
     struct graph_operand *operands;
 };
 
-/* Puts a known value into the graph, for the first op that uses it. */
-static frit_status materialize(struct onnx_import *import, val *x)
-{
-    if (x->kind != VALUE_TENSOR || x->number != GRAPH_NO_VALUE)
-        return FRIT_OK;
-    TRY(graph_input(import->graph, GRAPH_CONST, x->name, &x->type, &x->number, import->err));
-    import->graph->values[x->number].data = x->data;
-    return FRIT_OK;
-}
-
 /* Whether a known tensor may be a number in this slot: it has one element, and a tensor of the same
  * letter whose rank is no lower stands beside it. */
 static bool may_be_scalar(const struct emission *e, uint32_t index)
@@ -308,7 +298,7 @@ static bool append(struct import_node *n, struct emission *e, val **out)
     for (uint32_t i = 0; i < e->n_in && !st; i++) {
         if (e->operands[i].kind != FRIT_OPERAND_TENSOR)
             continue;
-        st = materialize(import, e->in[i]);
+        st = import_place(import, e->in[i]);
         e->operands[i].value = e->in[i]->number;
     }
     if (st) {
@@ -425,23 +415,6 @@ val *e_op(struct import_node *n, uint32_t op, const void *attrs, uint32_t n_in, 
     val *out[FRIT_OP_MAX_OUT];
 
     return emit(n, &e, out) ? out[0] : NULL;
-}
-
-val *e_alias(struct import_node *n, val *x)
-{
-    frit_attrs_dims attrs = E_ATTRS(dims);
-    struct graph_operand operand;
-    struct emission e = {.op = FRIT_OP_reshape,
-                         .row = op_row(FRIT_OP_reshape),
-                         .attrs = &attrs,
-                         .n_in = 1,
-                         .in = &x,
-                         .operands = &operand};
-    val *out = NULL;
-
-    attrs.dims = e_dims(x);
-    operand = (struct graph_operand){.kind = FRIT_OPERAND_TENSOR};
-    return x && append(n, &e, &out) ? out : NULL;
 }
 
 void e_out(struct import_node *n, uint32_t index, val *x)

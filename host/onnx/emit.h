@@ -48,8 +48,6 @@ val *e_known_ints(struct import_node *n, uint32_t dtype, const int64_t *values, 
 /* ---- ops ---- */
 
 val *e_op(struct import_node *n, uint32_t op, const void *attrs, uint32_t n_in, val *const *in);
-/* The same value in the graph once more: a view of its own. */
-val *e_alias(struct import_node *n, val *x);
 /* All results, those of XOUT slots too. */
 bool e_ops(struct import_node *n, uint32_t op, const void *attrs, uint32_t n_in, val *const *in,
            val **out);

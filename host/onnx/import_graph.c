@@ -243,11 +243,9 @@ bool import_function(struct import_node *node, const Onnx__FunctionProto *functi
 
 /* ---- the main graph ---- */
 
-/* An output has its own name: a value that has another one is given a second by a view. */
-static void add_output(struct onnx_import *import, struct import_scope *scope, const char *name)
+static void add_output(struct onnx_import *import, const struct import_scope *scope,
+                       const char *name)
 {
-    static const Onnx__NodeProto nothing = {.op_type = (char *)(uintptr_t) "output"};
-    struct import_node node = {.import = import, .scope = scope, .proto = &nothing};
     val *value = import_find(scope, name);
     const char *have;
 
@@ -255,15 +253,12 @@ static void add_output(struct onnx_import *import, struct import_scope *scope, c
         problem_add(import, "output '%.100s' is given by no node", name);
     if (!value || value->kind != VALUE_TENSOR || import->n_problems)
         return;
-    have = value->number == GRAPH_NO_VALUE ? NULL : import->graph->values[value->number].name;
-    if (!have || strcmp(have, name) != 0) {
-        value = e_alias(&node, value);
-        if (!value)
-            return;
-        import->graph->values[value->number].name =
-            arena_text(&import->graph->arena, name, strlen(name));
-    }
-    import->status = graph_output(import->graph, value->number, import->err);
+    import->status = import_place(import, value);
+    if (import->status)
+        return;
+    have = import->graph->values[value->number].name;
+    import->status = graph_output_named(import->graph, value->number,
+                                        have && strcmp(have, name) == 0 ? NULL : name, import->err);
 }
 
 void import_main(struct onnx_import *import, val *const *inputs)

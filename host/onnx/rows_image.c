@@ -93,31 +93,33 @@ void row_max_unpool(struct import_node *n, uint32_t arg)
 {
     val *x = e_in(n, 0), *index = e_in(n, 1);
     frit_attrs_scatter attrs = E_ATTRS(scatter);
-    frit_dims out = e_dims(x), given = {0};
+    frit_dims out = e_dims(x);
     struct window w;
     struct ints shape;
-    int64_t count = 1, all = 1;
+    int64_t count = 1, more[FRIT_MAX_RANK] = {0};
 
     (void)arg;
     if (!index || !window_read(n, x, NULL, &w))
         return;
     for (uint32_t i = 0; i < w.rank; i++)
         out.dim[2 + i] = (out.dim[2 + i] - 1) * w.stride[i] + w.kernel[i] - w.low[i] - w.high[i];
-    given = out;
-    if (e_has(n, 2) && e_ints(n, 2, &shape) && shape.count == out.rank)
-        memcpy(given.dim, shape.at, shape.count * sizeof(int64_t));
-    for (uint32_t d = 0; d < out.rank; d++) {
-        count *= given.dim[d];
-        all *= out.dim[d];
-    }
-    if (n->failed || count < 0 || all < 1)
+    for (uint32_t d = 0; d < out.rank; d++)
+        count *= out.dim[d];
+    if (n->failed || count < 1)
         return;
-    /* Indices count in the shape without the operand, which is then the corner of the wanted one.
-     */
     x = E_OP(n, FRIT_OP_scatter, &attrs, e_full(n, e_dtype(x), e_num(n, 0), FRIT_SHAPE(count)),
              e_reshape(n, index, FRIT_SHAPE(e_elements(index))),
              e_reshape(n, x, FRIT_SHAPE(e_elements(x))));
-    e_out(n, 0, e_reshape(n, x, given));
+    x = e_reshape(n, x, out);
+    if (!e_has(n, 2) || !e_ints(n, 2, &shape) || shape.count != out.rank) {
+        e_out(n, 0, x);
+        return;
+    }
+    /* Indices count in the shape without the operand, which lies in the corner of the wanted one.
+     */
+    for (uint32_t d = 0; d < out.rank; d++)
+        more[d] = shape.at[d] - out.dim[d];
+    e_out(n, 0, e_pad(n, x, e_num(n, 0), NULL, more));
 }
 
 /* Regions read at sampling_ratio^2 places per result, bilinearly, and averaged. */

@@ -209,7 +209,7 @@ void row_mel_weights(struct import_node *n, uint32_t arg)
         int64_t edge[3];
 
         for (int64_t i = 0; i < 3; i++) {
-            double mel = low + (double)(k + i) * (high - low) / (double)(bands + 1);
+            double mel = low + (double)(k + i) * (high - low) / (double)(bands + 2);
             double hertz = 700 * (pow(10, mel / 2595) - 1);
 
             edge[i] = (int64_t)floor((double)(length + 1) * hertz / (double)rate);
@@ -219,7 +219,7 @@ void row_mel_weights(struct import_node *n, uint32_t arg)
             double rise = (double)(i <= edge[1] ? i - edge[0] : edge[2] - i);
             double value = side ? rise / (double)side : 1;
 
-            if (i >= 0 && (i < edge[2] || !side))
+            if (i >= 0 && (i <= edge[1] || i < edge[2]))
                 fold_put(dtype, data, i * bands + k, (struct fold_number){(int64_t)value, value});
         }
     }
