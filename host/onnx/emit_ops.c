@@ -340,6 +340,7 @@ val *e_narrowed(struct import_node *n, val *x, int32_t narrow)
     if (y) {
         *y = *x;
         y->narrow = narrow;
+        y->name = NULL;
     }
     return y;
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/fail.h"
+#include "graph/text/text_lex.h"
 #include "onnx/attr.h"
 #include "onnx/emit.h"
 #include "onnx/model.h"
@@ -73,6 +74,19 @@ static bool read_operands(struct import_node *node)
     return node->in && whole && !node->failed;
 }
 
+/* The name of a result in the text form. */
+static void name_value(struct onnx_import *import, val *value, const char *name)
+{
+    struct graph_value *placed;
+
+    value->name = name;
+    if (value->number == GRAPH_NO_VALUE)
+        return;
+    placed = &import->graph->values[value->number];
+    if (!placed->name)
+        placed->name = arena_text(&import->graph->arena, name, strlen(name));
+}
+
 static void define_results(struct import_node *node)
 {
     struct onnx_import *import = node->import;
@@ -90,11 +104,8 @@ static void define_results(struct import_node *node)
             if (!value)
                 return;
             *value = (val){.kind = VALUE_FAILED};
-        } else if (!node->scope->depth && !value->name) {
-            value->name = name;
-            if (value->number != GRAPH_NO_VALUE && !import->graph->values[value->number].name)
-                import->graph->values[value->number].name =
-                    arena_text(&import->graph->arena, name, strlen(name));
+        } else if (!node->scope->depth && !value->name && lex_is_text(str_of(name))) {
+            name_value(import, value, name);
         }
         import_define(import, node->scope, name, value);
     }
@@ -138,6 +149,13 @@ void import_nodes(struct onnx_import *import, struct import_scope *scope,
 
 /* ---- graphs ---- */
 
+/* NULL: it has none in the text form. */
+static const char *initializer_name(const struct import_scope *scope,
+                                    const Onnx__TensorProto *tensor)
+{
+    return !scope->depth && tensor->name && lex_is_text(str_of(tensor->name)) ? tensor->name : NULL;
+}
+
 static void define_initializers(struct onnx_import *import, struct import_scope *scope,
                                 const Onnx__GraphProto *graph)
 {
@@ -151,7 +169,7 @@ static void define_initializers(struct onnx_import *import, struct import_scope 
         if (tensor_read(import->model, tensor, &type, &data, &err))
             problem_add(import, "initializer '%.100s': %s", tensor->name ? tensor->name : "",
                         err.text);
-        value = import_constant(import, &type, data, scope->depth ? NULL : tensor->name);
+        value = import_constant(import, &type, data, initializer_name(scope, tensor));
         if (!value)
             return;
         value->narrow = tensor_bits(tensor->data_type) ? tensor->data_type : 0;

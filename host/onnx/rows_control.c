@@ -7,7 +7,7 @@
 #include "onnx/problem.h"
 #include "onnx/rows.h"
 
-enum { MAX_ITERATIONS = 1 << 16 };
+enum { MAX_ITERATIONS = 1 << 14 };
 
 void row_if(struct import_node *n, uint32_t arg)
 {
