@@ -12,7 +12,7 @@ enum { NEWEST = ONNX_NEWEST_OPSET };
 
 static const struct onnx_row rows[] = {
 #define ONNX_ROW(domain, name, since, until, function, number) \
-    {domain, #name, since, until, row_##function, number},
+    {domain, #name, since, until, onnx_row_##function, number},
 #include "onnx/rows.def"
 };
 

@@ -34,7 +34,7 @@ enum { WINDOW_HANN, WINDOW_HAMMING, WINDOW_BLACKMAN };
 enum { RNN_PLAIN, RNN_GRU, RNN_LSTM };
 
 #define ONNX_ROW(domain, name, since, until, function, number) \
-    void row_##function(struct import_node *n, uint32_t arg);
+    void onnx_row_##function(struct import_node *n, uint32_t arg);
 #include "onnx/rows.def"
 
 #endif

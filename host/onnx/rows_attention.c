@@ -166,7 +166,7 @@ static val *attend_steps(struct import_node *n, const struct attending *a, val *
     return e_matmul(n, weights, v);
 }
 
-void row_attention(struct import_node *n, uint32_t arg)
+void onnx_row_attention(struct import_node *n, uint32_t arg)
 {
     static const int64_t turn[] = {0, 2, 1, 3};
     bool causal = attr_int(n, "is_causal", 0) != 0, flat = e_rank(e_in(n, 0)) == 3;
@@ -220,7 +220,7 @@ static val *rotary_part(struct import_node *n, val *x, int64_t size, bool pairs,
                  : e_slice(n, x, axis, first * size / 2, (first + 1) * size / 2, 1);
 }
 
-void row_rotary_embedding(struct import_node *n, uint32_t arg)
+void onnx_row_rotary_embedding(struct import_node *n, uint32_t arg)
 {
     static const int64_t turn[] = {0, 2, 1, 3};
     val *x = e_in(n, 0), *cosine = e_in(n, 1), *sine = e_in(n, 2), *rest, *a, *b, *real, *imaginary,
@@ -272,7 +272,7 @@ void row_rotary_embedding(struct import_node *n, uint32_t arg)
 /* ---- state ---- */
 
 /* A depthwise convolution over what was and what is new; the end of that is the next state. */
-void row_causal_conv(struct import_node *n, uint32_t arg)
+void onnx_row_causal_conv(struct import_node *n, uint32_t arg)
 {
     val *x = e_in(n, 0), *w = e_in(n, 1), *y;
     frit_attrs_conv attrs = E_ATTRS(conv);
@@ -321,7 +321,7 @@ static val *at_step(struct import_node *n, val *x, int64_t t)
 }
 
 /* A state [batch, heads, key, value] is decayed, corrected and added to, step by step. */
-void row_linear_attention(struct import_node *n, uint32_t arg)
+void onnx_row_linear_attention(struct import_node *n, uint32_t arg)
 {
     static const int64_t turn[] = {0, 2, 1, 3};
     int64_t heads = attr_int(n, "q_num_heads", 0), shared = attr_int(n, "kv_num_heads", 0);
@@ -374,7 +374,7 @@ void row_linear_attention(struct import_node *n, uint32_t arg)
 }
 
 /* The update at the write index of each batch, along the axis. */
-void row_tensor_scatter(struct import_node *n, uint32_t arg)
+void onnx_row_tensor_scatter(struct import_node *n, uint32_t arg)
 {
     val *x = e_in(n, 0), *update = e_in(n, 1), *index;
     uint32_t axis = x ? e_axis(n, attr_int(n, "axis", -2), e_rank(x)) : 0;

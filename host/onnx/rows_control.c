@@ -9,7 +9,7 @@
 
 enum { MAX_ITERATIONS = 1 << 14 };
 
-void row_if(struct import_node *n, uint32_t arg)
+void onnx_row_if(struct import_node *n, uint32_t arg)
 {
     bool truth = e_int(n, 0, 0) != 0;
     const Onnx__GraphProto *branch = attr_graph(n, truth ? "then_branch" : "else_branch");
@@ -74,7 +74,7 @@ static bool goes_on(struct import_node *n, const val *condition)
 
 /* operands: count, condition, states; the body maps number, condition, states to condition, states,
  * what is collected */
-void row_loop(struct import_node *n, uint32_t arg)
+void onnx_row_loop(struct import_node *n, uint32_t arg)
 {
     const Onnx__GraphProto *body = attr_graph(n, "body");
     uint32_t states = n->n_in > 2 ? n->n_in - 2 : 0;
@@ -127,7 +127,7 @@ static int64_t entry(struct import_node *n, const char *attr, uint32_t index)
 }
 
 /* The body maps states and one slice of each scanned operand to states and what is collected. */
-void row_scan(struct import_node *n, uint32_t arg)
+void onnx_row_scan(struct import_node *n, uint32_t arg)
 {
     const Onnx__GraphProto *body = attr_graph(n, "body");
     int64_t scanned = attr_int(n, "num_scan_inputs", 0), length = 0;
@@ -177,7 +177,7 @@ void row_scan(struct import_node *n, uint32_t arg)
 }
 
 /* Opset 8: a batch dim before all others, each of whose entries is scanned alone, along axis 1. */
-void row_scan_batch(struct import_node *n, uint32_t arg)
+void onnx_row_scan_batch(struct import_node *n, uint32_t arg)
 {
     (void)arg;
     problem_node(n, "Scan of opset 8, which has a batch dim; later ones do not");

@@ -236,7 +236,7 @@ static void implicit_output(const struct labelled *terms, uint32_t count, char *
     out[used] = '\0';
 }
 
-void row_einsum(struct import_node *n, uint32_t arg)
+void onnx_row_einsum(struct import_node *n, uint32_t arg)
 {
     const char *text = attr_text(n, "equation", ""), *arrow = strstr(text, "->"), *at = text;
     struct labelled *terms = import_alloc(n->import, (n->n_in + 1) * sizeof(*terms));

@@ -7,7 +7,7 @@
 #include "onnx/rows.h"
 #include "onnx/window.h"
 
-void row_deform_conv(struct import_node *n, uint32_t arg)
+void onnx_row_deform_conv(struct import_node *n, uint32_t arg)
 {
     val *x = e_in(n, 0), *w = e_in(n, 1);
     frit_attrs_deform attrs = E_ATTRS(deform);
@@ -43,7 +43,7 @@ static void numbers(struct import_node *n, const char *name, uint32_t rank, int6
 }
 
 /* Columns added where they came from: a transposed convolution whose kernel k has its one at k. */
-void row_col2im(struct import_node *n, uint32_t arg)
+void onnx_row_col2im(struct import_node *n, uint32_t arg)
 {
     val *x = e_in(n, 0), *w;
     frit_attrs_conv_transpose attrs = E_ATTRS(conv_transpose);
@@ -89,7 +89,7 @@ void row_col2im(struct import_node *n, uint32_t arg)
 }
 
 /* Values put where a pool found them, zeros elsewhere. */
-void row_max_unpool(struct import_node *n, uint32_t arg)
+void onnx_row_max_unpool(struct import_node *n, uint32_t arg)
 {
     val *x = e_in(n, 0), *index = e_in(n, 1);
     frit_attrs_scatter attrs = E_ATTRS(scatter);
@@ -123,7 +123,7 @@ void row_max_unpool(struct import_node *n, uint32_t arg)
 }
 
 /* Regions read at sampling_ratio^2 places per result, bilinearly, and averaged. */
-void row_roi_align(struct import_node *n, uint32_t arg)
+void onnx_row_roi_align(struct import_node *n, uint32_t arg)
 {
     val *x = e_in(n, 0), *rois = e_in(n, 1), *batch = e_in(n, 2), *places[2], *inside = NULL, *y;
     frit_attrs_grid_sample sample = E_ATTRS(grid_sample);
@@ -213,7 +213,7 @@ static val *determinant(struct import_node *n, val *x)
     return sum;
 }
 
-void row_det(struct import_node *n, uint32_t arg)
+void onnx_row_det(struct import_node *n, uint32_t arg)
 {
     val *x = e_in(n, 0);
     uint32_t rank = e_rank(x);

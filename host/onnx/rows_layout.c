@@ -65,7 +65,7 @@ static val *pad_axis(struct import_node *n, val *x, uint32_t axis, const int64_t
     return places ? e_select(n, x, e_known_ints(n, FRIT_I64, places, count), axis) : NULL;
 }
 
-void row_pad(struct import_node *n, uint32_t arg)
+void onnx_row_pad(struct import_node *n, uint32_t arg)
 {
     val *x = e_in(n, 0), *value;
     int64_t low[FRIT_MAX_RANK] = {0}, high[FRIT_MAX_RANK] = {0};
@@ -93,7 +93,7 @@ void row_pad(struct import_node *n, uint32_t arg)
 }
 
 /* Cropped or padded with zeros around the middle. */
-void row_center_crop_pad(struct import_node *n, uint32_t arg)
+void onnx_row_center_crop_pad(struct import_node *n, uint32_t arg)
 {
     val *x = e_in(n, 0);
     int64_t low[FRIT_MAX_RANK] = {0}, high[FRIT_MAX_RANK] = {0};
@@ -120,7 +120,7 @@ void row_center_crop_pad(struct import_node *n, uint32_t arg)
 
 /* ---- blocks ---- */
 
-void row_depth_to_space(struct import_node *n, uint32_t arg)
+void onnx_row_depth_to_space(struct import_node *n, uint32_t arg)
 {
     val *x = e_in(n, 0);
     int64_t b = attr_int(n, "blocksize", 1);
@@ -140,7 +140,7 @@ void row_depth_to_space(struct import_node *n, uint32_t arg)
     e_out(n, 0, e_reshape(n, x, FRIT_SHAPE(d[0], d[1] / (b * b), d[2] * b, d[3] * b)));
 }
 
-void row_space_to_depth(struct import_node *n, uint32_t arg)
+void onnx_row_space_to_depth(struct import_node *n, uint32_t arg)
 {
     val *x = e_in(n, 0);
     int64_t b = attr_int(n, "blocksize", 1);
@@ -160,7 +160,7 @@ void row_space_to_depth(struct import_node *n, uint32_t arg)
 
 /* ---- sequences ---- */
 
-void row_reverse_sequence(struct import_node *n, uint32_t arg)
+void onnx_row_reverse_sequence(struct import_node *n, uint32_t arg)
 {
     val *x = e_in(n, 0), *lengths = e_in(n, 1), *time, *index;
     uint32_t batch = x ? e_axis(n, attr_int(n, "batch_axis", 1), e_rank(x)) : 0;

@@ -40,13 +40,13 @@ static val *likelihood_loss(struct import_node *n, val *log_prob, val *target, v
                    : e_reduce(n, FRIT_OP_mean, loss, all, false);
 }
 
-void row_likelihood_loss(struct import_node *n, uint32_t arg)
+void onnx_row_likelihood_loss(struct import_node *n, uint32_t arg)
 {
     (void)arg;
     e_out(n, 0, likelihood_loss(n, e_in(n, 0), e_in(n, 1), e_has(n, 2) ? e_in(n, 2) : NULL));
 }
 
-void row_cross_entropy(struct import_node *n, uint32_t arg)
+void onnx_row_cross_entropy(struct import_node *n, uint32_t arg)
 {
     val *log_prob = e_softmax(n, FRIT_OP_log_softmax, e_in(n, 0), 1);
 

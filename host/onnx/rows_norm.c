@@ -7,7 +7,7 @@
 #include "onnx/rows.h"
 
 /* Up to opset 12 all dims from the axis on are one. */
-void row_softmax(struct import_node *n, uint32_t arg)
+void onnx_row_softmax(struct import_node *n, uint32_t arg)
 {
     val *x = e_in(n, 0);
     uint32_t axis = x ? e_axis(n, attr_int(n, "axis", n->opset < 13 ? 1 : -1), e_rank(x)) : 0;
@@ -49,7 +49,7 @@ static val *normalize(struct import_node *n, val *x, const frit_axes *axes, doub
 }
 
 /* Computed in f32 unless stash_type says otherwise; scale and bias are applied in x's type. */
-void row_layer_norm(struct import_node *n, uint32_t arg)
+void onnx_row_layer_norm(struct import_node *n, uint32_t arg)
 {
     val *x = e_in(n, 0), *y, *mean, *scale;
     uint32_t axis = x ? e_axis(n, attr_int(n, "axis", -1), e_rank(x)) : 0;
@@ -78,7 +78,7 @@ void row_layer_norm(struct import_node *n, uint32_t arg)
     e_out(n, 2, scale);
 }
 
-void row_rms_norm(struct import_node *n, uint32_t arg)
+void onnx_row_rms_norm(struct import_node *n, uint32_t arg)
 {
     val *x = e_in(n, 0), *y, *square;
     uint32_t axis = x ? e_axis(n, attr_int(n, "axis", -1), e_rank(x)) : 0;
@@ -104,7 +104,7 @@ static val *as_channels(struct import_node *n, val *vector, const val *x)
     return e_reshape(n, vector, dims);
 }
 
-void row_instance_norm(struct import_node *n, uint32_t arg)
+void onnx_row_instance_norm(struct import_node *n, uint32_t arg)
 {
     val *x = e_in(n, 0), *y;
     frit_axes axes = axes_from(x, 2);
@@ -116,7 +116,7 @@ void row_instance_norm(struct import_node *n, uint32_t arg)
 }
 
 /* Scale and bias are one per group up to opset 20, then one per channel. */
-void row_group_norm(struct import_node *n, uint32_t arg)
+void onnx_row_group_norm(struct import_node *n, uint32_t arg)
 {
     val *x = e_in(n, 0), *scale = e_in(n, 1), *bias = e_in(n, 2), *y;
     int64_t groups = attr_int(n, "num_groups", 1), size;
@@ -145,7 +145,7 @@ void row_group_norm(struct import_node *n, uint32_t arg)
     e_out(n, 0, e_add(n, y, as_channels(n, bias, x)));
 }
 
-void row_mean_variance_norm(struct import_node *n, uint32_t arg)
+void onnx_row_mean_variance_norm(struct import_node *n, uint32_t arg)
 {
     val *x = e_in(n, 0);
     frit_axes axes = FRIT_AXES(0, 2, 3);
@@ -164,7 +164,7 @@ void row_mean_variance_norm(struct import_node *n, uint32_t arg)
     e_out(n, 0, e_div(n, away, e_add(n, e_un(n, FRIT_OP_sqrt, square), e_num(n, 1e-9))));
 }
 
-void row_lp_norm(struct import_node *n, uint32_t arg)
+void onnx_row_lp_norm(struct import_node *n, uint32_t arg)
 {
     val *x = e_in(n, 0), *size;
     uint32_t axis = x ? e_axis(n, attr_int(n, "axis", -1), e_rank(x)) : 0;
@@ -182,7 +182,7 @@ void row_lp_norm(struct import_node *n, uint32_t arg)
 }
 
 /* Divided by a power of the sum of squares over neighbouring channels. */
-void row_lrn(struct import_node *n, uint32_t arg)
+void onnx_row_lrn(struct import_node *n, uint32_t arg)
 {
     val *x = e_in(n, 0), *square, *sum = NULL;
     int64_t size = attr_int(n, "size", 1), low[FRIT_MAX_RANK] = {0}, high[FRIT_MAX_RANK] = {0};
@@ -229,7 +229,7 @@ static void batch_norm_of_batch(struct import_node *n, val *x)
     e_out(n, 2, e_add(n, e_mul(n, e_in(n, 4), e_num(n, keep)), e_mul(n, var, e_num(n, 1 - keep))));
 }
 
-void row_batch_norm(struct import_node *n, uint32_t arg)
+void onnx_row_batch_norm(struct import_node *n, uint32_t arg)
 {
     val *x = e_in(n, 0), *in[5] = {0};
     frit_attrs_norm attrs = E_ATTRS(norm);

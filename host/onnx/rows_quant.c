@@ -71,7 +71,7 @@ static val *to_integer(struct import_node *n, val *x, val *zero, uint32_t dtype,
 
 /* ---- quantising ---- */
 
-void row_quantize(struct import_node *n, uint32_t arg)
+void onnx_row_quantize(struct import_node *n, uint32_t arg)
 {
     val *x = e_in(n, 0), *scale = e_in(n, 1), *zero = e_has(n, 2) ? e_in(n, 2) : NULL;
     int64_t axis = attr_int(n, "axis", 1), block = attr_int(n, "block_size", 0);
@@ -115,7 +115,7 @@ static val *dequantize(struct import_node *n, val *x, val *scale, val *zero)
     return e_mul(n, e_cast(n, x, FRIT_F32), e_cast(n, scale, FRIT_F32));
 }
 
-void row_dequantize(struct import_node *n, uint32_t arg)
+void onnx_row_dequantize(struct import_node *n, uint32_t arg)
 {
     val *x = e_in(n, 0), *scale = e_in(n, 1), *zero = e_has(n, 2) ? e_in(n, 2) : NULL;
     int64_t axis = attr_int(n, "axis", 1), block = attr_int(n, "block_size", 0);
@@ -131,7 +131,7 @@ void row_dequantize(struct import_node *n, uint32_t arg)
 }
 
 /* The scale that maps the range of x, with 0 in it, to 0..255. */
-void row_dynamic_quantize(struct import_node *n, uint32_t arg)
+void onnx_row_dynamic_quantize(struct import_node *n, uint32_t arg)
 {
     val *x = e_in(n, 0), *low, *high, *scale, *zero;
     const frit_axes all = {0};
@@ -168,7 +168,7 @@ static val *optional(struct import_node *n, uint32_t index)
     return e_has(n, index) ? e_in(n, index) : NULL;
 }
 
-void row_matmul_integer(struct import_node *n, uint32_t arg)
+void onnx_row_matmul_integer(struct import_node *n, uint32_t arg)
 {
     (void)arg;
     e_out(n, 0,
@@ -184,7 +184,7 @@ static val *as_rows(struct import_node *n, val *scale, bool rows)
     return rows && e_rank(scale) == 1 ? e_unsqueeze(n, scale, 1) : scale;
 }
 
-void row_qlinear_matmul(struct import_node *n, uint32_t arg)
+void onnx_row_qlinear_matmul(struct import_node *n, uint32_t arg)
 {
     val *zero = e_in(n, 7), *y, *scale;
 
@@ -222,7 +222,7 @@ static val *integer_conv(struct import_node *n, val *x, val *x_zero, val *w, val
                        e_cast(n, centred(n, w, w_zero, false), dtype), NULL);
 }
 
-void row_conv_integer(struct import_node *n, uint32_t arg)
+void onnx_row_conv_integer(struct import_node *n, uint32_t arg)
 {
     (void)arg;
     e_out(n, 0,
@@ -241,7 +241,7 @@ static val *per_channel(struct import_node *n, val *x, uint32_t rank)
     return e_reshape(n, x, dims);
 }
 
-void row_qlinear_conv(struct import_node *n, uint32_t arg)
+void onnx_row_qlinear_conv(struct import_node *n, uint32_t arg)
 {
     val *zero = e_in(n, 7), *y, *scale;
 

@@ -77,7 +77,7 @@ static val *log_sum_exp(struct import_node *n, val *x, const frit_axes *axes, bo
     return e_add(n, e_un(n, FRIT_OP_log, sum), flat);
 }
 
-void row_reduce(struct import_node *n, uint32_t arg)
+void onnx_row_reduce(struct import_node *n, uint32_t arg)
 {
     val *x = e_in(n, 0);
     bool keep = attr_int(n, "keepdims", 1) != 0;
@@ -110,7 +110,7 @@ void row_reduce(struct import_node *n, uint32_t arg)
     e_out(n, 0, x);
 }
 
-void row_arg_reduce(struct import_node *n, uint32_t arg)
+void onnx_row_arg_reduce(struct import_node *n, uint32_t arg)
 {
     val *x = e_in(n, 0), *y;
     uint32_t axis = x ? e_axis(n, attr_int(n, "axis", 0), e_rank(x)) : 0;
@@ -127,7 +127,7 @@ void row_arg_reduce(struct import_node *n, uint32_t arg)
 
 /* ---- scans ---- */
 
-void row_scan_along(struct import_node *n, uint32_t arg)
+void onnx_row_scan_along(struct import_node *n, uint32_t arg)
 {
     val *x = e_in(n, 0);
     frit_attrs_axis attrs = E_ATTRS(axis);
@@ -150,7 +150,7 @@ void row_scan_along(struct import_node *n, uint32_t arg)
 
 /* ---- sorting ---- */
 
-void row_topk(struct import_node *n, uint32_t arg)
+void onnx_row_topk(struct import_node *n, uint32_t arg)
 {
     val *x = e_in(n, 0), *out[FRIT_OP_MAX_OUT] = {0};
     uint32_t axis = x ? e_axis(n, attr_int(n, "axis", -1), e_rank(x)) : 0;
@@ -178,7 +178,7 @@ void row_topk(struct import_node *n, uint32_t arg)
 
 /* ---- masks by position ---- */
 
-void row_trilu(struct import_node *n, uint32_t arg)
+void onnx_row_trilu(struct import_node *n, uint32_t arg)
 {
     val *x = e_in(n, 0), *rows, *columns, *mask;
     int64_t k = e_int(n, 1, 0);
@@ -198,7 +198,7 @@ void row_trilu(struct import_node *n, uint32_t arg)
                                   : e_where(n, mask, x, e_whole(n, 0)));
 }
 
-void row_one_hot(struct import_node *n, uint32_t arg)
+void onnx_row_one_hot(struct import_node *n, uint32_t arg)
 {
     val *index = e_in(n, 0), *values = e_in(n, 2), *mask;
     int64_t depth = e_int(n, 1, 0);
@@ -217,7 +217,7 @@ void row_one_hot(struct import_node *n, uint32_t arg)
 }
 
 /* Up to opset 12 all dims from the axis on are one. */
-void row_hardmax(struct import_node *n, uint32_t arg)
+void onnx_row_hardmax(struct import_node *n, uint32_t arg)
 {
     val *x = e_in(n, 0), *y;
     uint32_t axis = x ? e_axis(n, attr_int(n, "axis", n->opset < 13 ? 1 : -1), e_rank(x)) : 0;

@@ -292,7 +292,7 @@ static val *resize(struct import_node *n, const struct resizing *r, val *x)
     return y;
 }
 
-void row_resize(struct import_node *n, uint32_t arg)
+void onnx_row_resize(struct import_node *n, uint32_t arg)
 {
     val *x = e_in(n, 0);
     bool old = n->opset < 11;
@@ -311,7 +311,7 @@ void row_resize(struct import_node *n, uint32_t arg)
 }
 
 /* Scales are an attribute up to opset 8, then operand 1. */
-void row_upsample(struct import_node *n, uint32_t arg)
+void onnx_row_upsample(struct import_node *n, uint32_t arg)
 {
     val *x = e_in(n, 0);
     struct resizing r = {.mode = attr_text(n, "mode", "nearest"),
@@ -339,7 +339,7 @@ void row_upsample(struct import_node *n, uint32_t arg)
 
 /* ---- grids ---- */
 
-void row_grid_sample(struct import_node *n, uint32_t arg)
+void onnx_row_grid_sample(struct import_node *n, uint32_t arg)
 {
     frit_attrs_grid_sample attrs = E_ATTRS(grid_sample);
     const char *mode = attr_text(n, "mode", "linear"),
@@ -373,7 +373,7 @@ static val *grid_axis(struct import_node *n, uint32_t dtype, frit_dims space, ui
 }
 
 /* theta [n, 2, 3] or [n, 3, 4] times the places of a grid, (x, y, 1) or (x, y, z, 1). */
-void row_affine_grid(struct import_node *n, uint32_t arg)
+void onnx_row_affine_grid(struct import_node *n, uint32_t arg)
 {
     val *theta = e_in(n, 0), *parts[4], *grid;
     bool corners = attr_int(n, "align_corners", 0) != 0;

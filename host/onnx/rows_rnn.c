@@ -301,7 +301,7 @@ static val *stack_two(struct import_node *n, uint32_t axis, val *const *xs, uint
     return e_cat(n, axis, parts, count);
 }
 
-void row_recurrent(struct import_node *n, uint32_t arg)
+void onnx_row_recurrent(struct import_node *n, uint32_t arg)
 {
     const char *word = attr_text(n, "direction", "forward");
     bool both = strcmp(word, "bidirectional") == 0, back = strcmp(word, "reverse") == 0;

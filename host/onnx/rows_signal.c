@@ -95,7 +95,7 @@ static void mirror(struct import_node *n, val **re, val **im, int64_t length)
 }
 
 /* x [..., 1 or 2]: real or complex in the last dim. */
-void row_dft(struct import_node *n, uint32_t arg)
+void onnx_row_dft(struct import_node *n, uint32_t arg)
 {
     val *x = e_in(n, 0), *re, *im = NULL, *y;
     bool inverse = attr_int(n, "inverse", 0) != 0, half = attr_int(n, "onesided", 0) != 0;
@@ -130,7 +130,7 @@ void row_dft(struct import_node *n, uint32_t arg)
 }
 
 /* operands: signal [batch, length, 1 or 2], step, window, length of a frame */
-void row_stft(struct import_node *n, uint32_t arg)
+void onnx_row_stft(struct import_node *n, uint32_t arg)
 {
     val *x = e_in(n, 0), *window = e_has(n, 2) ? e_in(n, 2) : NULL, *re, *im = NULL;
     frit_attrs_unfold attrs = E_ATTRS(unfold);
@@ -156,7 +156,7 @@ void row_stft(struct import_node *n, uint32_t arg)
 }
 
 /* a0 - a1 cos(2 pi i / N) + a2 cos(4 pi i / N) */
-void row_window(struct import_node *n, uint32_t arg)
+void onnx_row_window(struct import_node *n, uint32_t arg)
 {
     static const double terms[][3] = {
         [WINDOW_HANN] = {0.5, 0.5, 0},
@@ -189,7 +189,7 @@ static double mel_of(double hertz)
 }
 
 /* Triangles over the bins of a spectrum, evenly spread on the mel scale. */
-void row_mel_weights(struct import_node *n, uint32_t arg)
+void onnx_row_mel_weights(struct import_node *n, uint32_t arg)
 {
     int64_t bands = e_int(n, 0, 0), length = e_int(n, 1, 0), rate = e_int(n, 2, 1), bins;
     double low = mel_of(e_real(n, 3, 0)), high = mel_of(e_real(n, 4, 0));

@@ -50,7 +50,7 @@ static void cast_to(struct import_node *n, val *x, uint32_t dtype, int32_t narro
     e_out(n, 0, narrow || !x || !x->narrow ? x : e_narrowed(n, x, narrow));
 }
 
-void row_cast(struct import_node *n, uint32_t arg)
+void onnx_row_cast(struct import_node *n, uint32_t arg)
 {
     int32_t to = (int32_t)attr_int(n, "to", 0);
     uint32_t dtype = tensor_dtype(to);
@@ -62,7 +62,7 @@ void row_cast(struct import_node *n, uint32_t arg)
         cast_to(n, e_in(n, 0), dtype, tensor_bits(to) ? to : 0);
 }
 
-void row_cast_like(struct import_node *n, uint32_t arg)
+void onnx_row_cast_like(struct import_node *n, uint32_t arg)
 {
     val *like = e_in(n, 1);
 
@@ -94,7 +94,7 @@ static val *constant_floats(struct import_node *n, const Onnx__AttributeProto *a
                            NULL);
 }
 
-void row_constant(struct import_node *n, uint32_t arg)
+void onnx_row_constant(struct import_node *n, uint32_t arg)
 {
     struct ints ints;
 
@@ -133,7 +133,7 @@ static bool read_dims(struct import_node *n, uint32_t index, frit_dims *out)
     return true;
 }
 
-void row_constant_of_shape(struct import_node *n, uint32_t arg)
+void onnx_row_constant_of_shape(struct import_node *n, uint32_t arg)
 {
     const Onnx__TensorProto *tensor = attr_tensor(n, "value");
     val *value = tensor ? constant_of(n, tensor) : e_known(n, FRIT_F32, 0);
@@ -145,7 +145,7 @@ void row_constant_of_shape(struct import_node *n, uint32_t arg)
 }
 
 /* start, limit, step */
-void row_range(struct import_node *n, uint32_t arg)
+void onnx_row_range(struct import_node *n, uint32_t arg)
 {
     val *start = e_in(n, 0);
     double first = e_real(n, 0, 0), limit = e_real(n, 1, 0), step = e_real(n, 2, 1);
@@ -164,7 +164,7 @@ void row_range(struct import_node *n, uint32_t arg)
                    (int64_t)count + ((double)(int64_t)count < count)));
 }
 
-void row_shape(struct import_node *n, uint32_t arg)
+void onnx_row_shape(struct import_node *n, uint32_t arg)
 {
     val *x = e_in(n, 0);
     int64_t rank = e_rank(x), start = attr_int(n, "start", 0), end = attr_int(n, "end", rank);
@@ -179,7 +179,7 @@ void row_shape(struct import_node *n, uint32_t arg)
     e_out(n, 0, e_known_ints(n, FRIT_I64, x->type.dims + start, end - start));
 }
 
-void row_size(struct import_node *n, uint32_t arg)
+void onnx_row_size(struct import_node *n, uint32_t arg)
 {
     val *x = e_in(n, 0);
 
@@ -189,7 +189,7 @@ void row_size(struct import_node *n, uint32_t arg)
               e_reshape(n, e_known_ints(n, FRIT_I64, (int64_t[]){e_elements(x)}, 1), FRIT_RANK0));
 }
 
-void row_eye_like(struct import_node *n, uint32_t arg)
+void onnx_row_eye_like(struct import_node *n, uint32_t arg)
 {
     val *x = e_in(n, 0), *rows, *columns;
     uint32_t dtype =
