@@ -112,6 +112,18 @@ static void check(uint32_t dtype, const int64_t *n, int64_t batches, uint32_t tu
     rig_fini(&rig);
 }
 
+/* Few rows, whose groups share k. */
+static void test_few(void **state)
+{
+    static const int64_t sizes[][SIZES] = {
+        {8, 520, 520}, {2, 512, 256}, {16, 600, 1030}, {5, 513, 777}};
+
+    (void)state;
+    for (uint32_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
+        for (uint32_t turned = 0; turned < 3; turned++)
+            check(i % 2 ? FRIT_F16 : FRIT_BF16, sizes[i], 1 + i % 2, turned, i % 2 ? PLAIN : SMALL);
+}
+
 static void test_sizes(void **state)
 {
     static const int64_t sizes[][SIZES] = {{33, 34, 16},  {64, 64, 64},  {70, 40, 48},
@@ -291,9 +303,10 @@ static void test_special(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sizes),   cmocka_unit_test(test_tiles),
-        cmocka_unit_test(test_around),  cmocka_unit_test(test_widened),
-        cmocka_unit_test(test_special), cmocka_unit_test(test_conv),
+        cmocka_unit_test(test_few),     cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_tiles),   cmocka_unit_test(test_around),
+        cmocka_unit_test(test_widened), cmocka_unit_test(test_special),
+        cmocka_unit_test(test_conv),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
