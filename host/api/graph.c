@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "api/graph.h"
 #include "api/record_op.h"
 #include "api/report.h"
 #include "api/tensor.h"
@@ -13,19 +14,24 @@
 #include "base/file.h"
 #include "device/support.h"
 #include "file/npy.h"
+#include "graph/dtype.h"
 #include "graph/text/text.h"
+#include "onnx/onnx.h"
 #include "tensor/slot.h"
 
-enum { MAX_TEXT_BYTES = 64 << 20 };
+enum { MAX_TEXT_BYTES = 64 << 20, MAX_MODEL_BYTES = INT32_MAX };
 
-struct frit_graph {
-    struct script *script;
-    struct graph graph; /* after binding */
-    bool bound;
-    struct arena arena; /* of the texts below */
-    const char *name;   /* for messages */
-    const char **files; /* paths of the inputs' files, NULL: none */
-};
+/* A program is text or a model; both have inputs and become a graph. */
+static uint32_t n_inputs_of(const frit_graph *graph)
+{
+    return graph->model ? onnx_n_inputs(graph->model) : script_n_inputs(graph->script);
+}
+
+static const struct script_input *input_of(const frit_graph *graph, uint32_t index)
+{
+    return graph->model ? onnx_input_at(graph->model, index)
+                        : script_input_at(graph->script, index);
+}
 
 /* ---- loading ---- */
 
@@ -46,14 +52,14 @@ static const char *resolve(struct arena *arena, const char *program, const char 
 
 static frit_status resolve_files(struct frit_graph *graph, const char *name, frit_err *err)
 {
-    uint32_t n = script_n_inputs(graph->script);
+    uint32_t n = n_inputs_of(graph);
 
     graph->name = arena_text(&graph->arena, name, strlen(name));
     graph->files = arena_array(&graph->arena, n, sizeof(char *));
     if (!graph->name || !graph->files)
         return fail_memory(err, n * sizeof(char *));
     for (uint32_t i = 0; i < n; i++) {
-        const char *file = script_input_at(graph->script, i)->file;
+        const char *file = input_of(graph, i)->file;
 
         if (file && !(graph->files[i] = resolve(&graph->arena, name, file)))
             return fail_memory(err, strlen(file));
@@ -78,7 +84,9 @@ frit_status frit_graph_parse(const char *name, const char *text, uint64_t length
     graph = calloc(1, sizeof(*graph));
     if (!graph)
         return fail_memory(err, sizeof(*graph));
-    st = script_parse(name, text, length, &graph->script, err);
+    pthread_mutex_init(&graph->lock, NULL);
+    st = onnx_is_model(name) ? onnx_open(name, text, length, &graph->model, err)
+                             : script_parse(name, text, length, &graph->script, err);
     if (!st)
         st = resolve_files(graph, name, err);
     if (st)
@@ -90,6 +98,7 @@ frit_status frit_graph_parse(const char *name, const char *text, uint64_t length
 
 static frit_status read_text(const char *path, char **text, size_t *n_bytes, frit_err *err)
 {
+    const int most = onnx_is_model(path) ? MAX_MODEL_BYTES : MAX_TEXT_BYTES;
     struct stat info;
     const char *why;
     int fd = file_open(AT_FDCWD, path, FILE_NAMED, &info, &why);
@@ -99,8 +108,8 @@ static frit_status read_text(const char *path, char **text, size_t *n_bytes, fri
     *n_bytes = 0;
     if (fd < 0)
         return fail(err, FRIT_IO, "%s: cannot be opened: %s", path, why);
-    if (info.st_size > MAX_TEXT_BYTES)
-        st = fail(err, FRIT_INVALID, "%s: a program of more than %d bytes", path, MAX_TEXT_BYTES);
+    if (info.st_size > most)
+        st = fail(err, FRIT_INVALID, "%s: a program of more than %d bytes", path, most);
     else if (!(*text = malloc((size_t)info.st_size + 1)))
         st = fail_memory(err, (size_t)info.st_size);
     else if (!file_read(fd, *text, (size_t)info.st_size))
@@ -135,8 +144,12 @@ void frit_graph_free(frit_graph *graph)
 {
     if (!graph)
         return;
+    graph_constants_drop(graph);
     graph_fini(&graph->graph);
     script_destroy(graph->script);
+    onnx_unref(graph->model);
+    str_fini(&graph->problems);
+    pthread_mutex_destroy(&graph->lock);
     arena_fini(&graph->arena);
     free(graph);
 }
@@ -166,9 +179,9 @@ frit_status frit_graph_input_at(const frit_graph *graph, uint64_t index, frit_po
     const struct script_input *input;
     frit_port port = {0};
 
-    if (!graph || !out || index >= script_n_inputs(graph->script))
+    if (!graph || !out || index >= n_inputs_of(graph))
         return FRIT_INVALID;
-    input = script_input_at(graph->script, (uint32_t)index);
+    input = input_of(graph, (uint32_t)index);
     port.name = input->name;
     port.file = graph->files[index];
     port.is_const = input->is_const;
@@ -191,7 +204,9 @@ frit_status frit_graph_output_at(const frit_graph *graph, uint64_t index, frit_p
     if (!graph || !out || !graph->bound || index >= graph->graph.n_outputs)
         return FRIT_INVALID;
     value = &graph->graph.values[graph->graph.outputs[index]];
-    port.name = value->name ? value->name : "";
+    port.name = graph->graph.output_names[index];
+    if (!port.name)
+        port.name = value->name ? value->name : "";
     port_type(&port, &value->type);
     return give_port(out, &port);
 }
@@ -238,8 +253,8 @@ static frit_status types_of_ports(const frit_port *ports, uint64_t count, struct
 static frit_status types_of_files(const struct frit_graph *graph, struct op_type *types,
                                   frit_err *err)
 {
-    for (uint32_t i = 0; i < script_n_inputs(graph->script); i++) {
-        const struct script_input *input = script_input_at(graph->script, i);
+    for (uint32_t i = 0; i < n_inputs_of(graph); i++) {
+        const struct script_input *input = input_of(graph, i);
         frit_status st;
 
         if (types[i].dtype != FRIT_NO_DTYPE || input->dtype != FRIT_NO_DTYPE || !graph->files[i])
@@ -253,6 +268,30 @@ static frit_status types_of_files(const struct frit_graph *graph, struct op_type
     return FRIT_OK;
 }
 
+/* With the values that the caller knows. */
+static frit_status bind_model(frit_graph *graph, const struct op_type *types,
+                              const frit_port *ports, struct graph *out, frit_err *err)
+{
+    const uint32_t n = n_inputs_of(graph);
+    const void **values = calloc((size_t)n + 1, sizeof(*values));
+    frit_status st;
+
+    if (!values)
+        return fail_memory(err, n * sizeof(*values));
+    for (uint32_t i = 0; i < n; i++) {
+        if (ports[i].struct_size >= FRIT_END_OF(frit_port, data) && ports[i].dtype != FRIT_NO_DTYPE)
+            values[i] = ports[i].data;
+    }
+    st = onnx_bind(graph->model, types, values, out, &graph->problems, err);
+    free(values);
+    return st;
+}
+
+char *frit_graph_problems(const frit_graph *graph)
+{
+    return graph && graph->problems.text ? strdup(graph->problems.text) : NULL;
+}
+
 frit_status frit_graph_bind(frit_graph *graph, const frit_port *ports, uint64_t count,
                             frit_err *err)
 {
@@ -263,20 +302,23 @@ frit_status frit_graph_bind(frit_graph *graph, const frit_port *ports, uint64_t 
 
     if (process_is_barred())
         return report_barred(err, "graph_bind");
-    if (!graph || (count && !ports) || count != script_n_inputs(graph->script))
+    if (!graph || (count && !ports) || count != n_inputs_of(graph))
         return fail(err, FRIT_INVALID, "graph_bind: wants one port for each of the %u inputs",
-                    graph ? script_n_inputs(graph->script) : 0);
+                    graph ? n_inputs_of(graph) : 0);
     types = calloc(count + 1, sizeof(*types));
     if (!types)
         return fail_memory(err, count * sizeof(*types));
+    str_fini(&graph->problems);
     st = types_of_ports(ports, count, types, err);
     if (!st)
         st = types_of_files(graph, types, err);
     if (!st)
-        st = script_bind(graph->script, types, &fresh, err);
+        st = graph->model ? bind_model(graph, types, ports, &fresh, err)
+                          : script_bind(graph->script, types, &fresh, err);
     if (st) {
         graph_fini(&fresh);
     } else {
+        graph_constants_drop(graph);
         graph_fini(&graph->graph);
         graph->graph = fresh;
         graph->bound = true;
@@ -285,12 +327,55 @@ frit_status frit_graph_bind(frit_graph *graph, const frit_port *ports, uint64_t 
     return st;
 }
 
+/* ---- values of inputs that the program knows ---- */
+
+/* Files have the bytes of packed types, and the declaration says of which. */
+static frit_tensor *load_default(const struct frit_graph *graph, const struct script_input *input,
+                                 uint64_t index, frit_device *device)
+{
+    frit_tensor *tensor = frit_load_npy(device, graph->files[index]);
+    frit_dims dims = {.rank = input->rank};
+
+    if (input->dtype == FRIT_NO_DTYPE || dtype_class(input->dtype) != FRIT_DTYPE_PACKED ||
+        frit_tensor_status(tensor))
+        return tensor;
+    for (uint32_t i = 0; i < input->rank; i++)
+        dims.dim[i] = input->dim_names[i] ? -1 : input->dims[i];
+    return frit_as_packed(frit_take(tensor), input->dtype, dims);
+}
+
+frit_tensor *frit_graph_default(const frit_graph *graph, uint64_t index, frit_device *device)
+{
+    HOLD_CANCEL;
+    const struct script_input *input;
+    frit_err err = ERR_INIT;
+    frit_dims dims = {0};
+
+    if (!graph || index >= n_inputs_of(graph)) {
+        fail(&err, FRIT_INVALID, "graph_default: %s",
+             graph ? "no such input" : "the graph is NULL");
+        return tensor_error(device, &err);
+    }
+    input = input_of(graph, (uint32_t)index);
+    if (graph->files[index])
+        return load_default(graph, input, index, device);
+    if (!input->data) {
+        fail(&err, FRIT_INVALID, "graph_default: the input %s has no value in the program",
+             input->name);
+        return tensor_error(device, &err);
+    }
+    dims.rank = input->data_type.rank;
+    memcpy(dims.dim, input->data_type.dims, sizeof(dims.dim));
+    return frit_from_host(device, input->dtype, dims, input->data,
+                          frit_storage_bytes(input->dtype, op_elements(&input->data_type)));
+}
+
 /* ---- running ---- */
 
 static frit_status check_inputs(const frit_graph *graph, frit_tensor *const *inputs,
                                 uint64_t n_inputs, frit_err *err)
 {
-    uint32_t n = script_n_inputs(graph->script);
+    uint32_t n = n_inputs_of(graph);
 
     if (!graph->bound)
         return fail(err, FRIT_INVALID, "graph_run: bind the graph first");
@@ -380,7 +465,9 @@ static frit_status run(const frit_graph *graph, frit_device *device, frit_tensor
     }
     for (uint64_t i = 0; i < n_inputs; i++)
         tensors[i] = handle_plain(inputs[i]);
-    st = record_ops(g, device, tensors, in, outputs, err);
+    st = graph_constants(graph, device, tensors, err);
+    if (!st)
+        st = record_ops(g, device, tensors, in, outputs, err);
     arena_fini(&arena);
     return st;
 }

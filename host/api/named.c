@@ -12,6 +12,7 @@
 #include "base/fail.h"
 #include "base/str.h"
 #include "graph/custom.h"
+#include "graph/foreign.h"
 #include "graph/op.h"
 #include "graph/scalar.h"
 
@@ -144,14 +145,20 @@ static frit_status fill_attrs(const struct fill *f, const frit_named_call *call)
 
 static frit_status fail_unknown_op(const char *name, frit_err *err)
 {
+    const struct foreign *foreign = foreign_op(str_of(name));
     const char *nearest = op_nearest(name);
     struct str known = {0};
+    char hint[160];
 
-    if (strchr(name, '.'))
+    if (strchr(name, '.')) {
+        str_addf(&known, ": ");
         custom_explain_unknown(str_of(name), &known);
-    else if (nearest)
-        str_addf(&known, "did you mean '%s'?", nearest);
-    fail(err, FRIT_INVALID, "frit_op_named: unknown op '%.64s'%s%s", name, known.text ? ": " : "",
+    } else if (foreign) {
+        str_addf(&known, "%s", foreign_text(foreign, hint, sizeof(hint)));
+    } else if (nearest) {
+        str_addf(&known, ": did you mean '%s'?", nearest);
+    }
+    fail(err, FRIT_INVALID, "frit_op_named: unknown op '%.64s'%s", name,
          known.text ? known.text : "");
     str_fini(&known);
     return FRIT_INVALID;

@@ -7,6 +7,7 @@
 #include "base/fail.h"
 #include "base/log.h"
 #include "device/decisions.h"
+#include "device/exports.h"
 #include "device/label.h"
 #include "device/lineage.h"
 #include "device/pending.h"
@@ -239,6 +240,7 @@ void device_destroy(frit_device *device)
     retired_destroy(device->retired);
     fusers_destroy(device->fusers);
     cache_fini(&device->cache);
+    exports_end(device);
     memory_destroy(device->memory); /* may wait, and learn of a failure */
     lineage_destroy(device->lineage);
     labels_destroy(device->labels);

@@ -32,6 +32,10 @@ frit_status npy_parse(const void *head, size_t count, uint64_t file_bytes, struc
  * path. */
 frit_status npy_read_file(const char *path, struct op_type *type, void **data, frit_err *err);
 
+/* Makes elements as they lie in a file dense and row-major, bools 0 or 1; may replace `*data`,
+ * which stays the caller's also on failure. */
+frit_status npy_arrange(const struct npy *npy, void **data, frit_err *err);
+
 /* Reads only the type; the file must be complete nevertheless. */
 frit_status npy_read_type(const char *path, struct op_type *type, frit_err *err);
 

@@ -76,34 +76,37 @@ static void reorder(const struct op_type *type, const char *from, char *to)
     }
 }
 
+frit_status npy_arrange(const struct npy *npy, void **data, frit_err *err)
+{
+    if (npy->fortran && npy->type.rank > 1) {
+        char *dense = malloc(npy->bytes + 1);
+
+        if (!dense)
+            return fail_memory(err, npy->bytes);
+        reorder(&npy->type, *data, dense);
+        free(*data);
+        *data = dense;
+    }
+    if (npy->type.dtype == FRIT_BOOL)
+        bools_clean(*data, *data, npy->bytes);
+    return FRIT_OK;
+}
+
 static frit_status read_data(int fd, const struct npy *npy, void **out, frit_err *err)
 {
-    bool column_major = npy->fortran && npy->type.rank > 1;
-    char *data = malloc(npy->bytes + 1);
+    void *data = malloc(npy->bytes + 1);
     frit_status status;
 
     if (!data)
         return fail_memory(err, npy->bytes);
     status = read_at(fd, data, npy->bytes, npy->offset, err);
-    if (!status && column_major) {
-        char *dense = malloc(npy->bytes + 1);
-
-        if (dense) {
-            reorder(&npy->type, data, dense);
-            free(data);
-            data = dense;
-        } else {
-            status = fail_memory(err, npy->bytes);
-        }
-    }
-    if (status) {
+    if (!status)
+        status = npy_arrange(npy, &data, err);
+    if (status)
         free(data);
-        return status;
-    }
-    if (npy->type.dtype == FRIT_BOOL)
-        bools_clean(data, data, npy->bytes);
-    *out = data;
-    return FRIT_OK;
+    else
+        *out = data;
+    return status;
 }
 
 /* `data` may be NULL: reads only the type. */

@@ -16,6 +16,7 @@ void graph_fini(struct graph *graph)
     free(graph->values);
     free(graph->ops);
     free(graph->outputs);
+    free(graph->output_names);
     arena_fini(&graph->arena);
     *graph = (struct graph){0};
 }
@@ -186,12 +187,23 @@ void graph_reset(struct graph *graph)
 
 frit_status graph_output(struct graph *graph, uint32_t value, frit_err *err)
 {
+    return graph_output_named(graph, value, NULL, err);
+}
+
+frit_status graph_output_named(struct graph *graph, uint32_t value, const char *name, frit_err *err)
+{
+    const char *copy = name ? arena_text(&graph->arena, name, strlen(name)) : NULL;
+
     if (value >= graph->n_values)
         return fail(err, FRIT_INVALID, "output is value %u, the graph has %u", value,
                     graph->n_values);
-    if (!array_grow(&graph->outputs, &graph->outputs_capacity, graph->n_outputs, 1,
-                    sizeof(*graph->outputs)))
+    if ((name && !copy) ||
+        !array_grow(&graph->outputs, &graph->outputs_capacity, graph->n_outputs, 1,
+                    sizeof(*graph->outputs)) ||
+        !array_grow(&graph->output_names, &graph->output_names_capacity, graph->n_outputs, 1,
+                    sizeof(char *)))
         return fail_memory(err, ((size_t)graph->n_outputs + 1) * sizeof(*graph->outputs));
-    graph->outputs[graph->n_outputs++] = value;
+    graph->outputs[graph->n_outputs] = value;
+    graph->output_names[graph->n_outputs++] = copy;
     return FRIT_OK;
 }

@@ -19,6 +19,7 @@ struct graph_value {
     struct op_type type;
     const char *name; /* NULL: print %N */
     const char *file; /* INPUT, CONST: where the value comes from by default, as written, or NULL */
+    const void *data; /* CONST: its elements, or NULL */
 };
 
 struct graph_operand {
@@ -43,9 +44,10 @@ struct graph {
     struct arena arena;
     struct graph_value *values;
     struct graph_op *ops;
-    uint32_t *outputs; /* values that the graph is for */
+    uint32_t *outputs;         /* values that the graph is for */
+    const char **output_names; /* of each; NULL: the value's */
     uint32_t n_values, n_ops, n_outputs;
-    uint32_t values_capacity, ops_capacity, outputs_capacity;
+    uint32_t values_capacity, ops_capacity, outputs_capacity, output_names_capacity;
 };
 
 void graph_fini(struct graph *graph);
@@ -77,6 +79,9 @@ frit_status graph_add_op(struct graph *graph, const struct graph_op *op, frit_er
 void graph_reset(struct graph *graph);
 /* A value may be an output more than once. */
 frit_status graph_output(struct graph *graph, uint32_t value, frit_err *err);
+/* The same under a name of its own, which is copied; NULL: the value's. */
+frit_status graph_output_named(struct graph *graph, uint32_t value, const char *name,
+                               frit_err *err);
 
 /* Operands as op_check wants them; their values must exist. */
 void graph_operands(const struct graph *graph, const struct graph_operand *in, uint32_t n_in,

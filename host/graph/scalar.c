@@ -87,6 +87,77 @@ double scalar_round(double value, uint32_t dtype)
     return fabs(rounded) > largest_float(dtype) ? copysign(INFINITY, value) : rounded;
 }
 
+/* ---- elements in memory ---- */
+
+/* Exponent and fraction of a finite number of the type, below the sign. */
+static uint64_t finite_bits(double value, const frit_dtype_info *info)
+{
+    int least = 2 - (1 << (info->exponent - 1)), exponent;
+    double unit;
+
+    if (value == 0)
+        return 0;
+    frexp(value, &exponent);
+    if (--exponent < least) /* the leading one is not there */
+        return (uint64_t)ldexp(value, info->fraction - least);
+    unit = ldexp(value, info->fraction - exponent); /* the leading one adds 1 to the exponent */
+    return ((uint64_t)(exponent - least) << info->fraction) + (uint64_t)unit;
+}
+
+static uint64_t float_bits(double value, uint32_t dtype)
+{
+    const frit_dtype_info info = frit_dtype_info_of(dtype);
+    uint64_t top = ((1ull << info.exponent) - 1) << info.fraction;
+    double rounded = scalar_round(value, dtype);
+    uint64_t sign = signbit(rounded) ? 1ull << (info.bits - 1) : 0;
+
+    if (isnan(rounded))
+        return top | 1ull << (info.fraction - 1);
+    return sign | (isinf(rounded) ? top : finite_bits(fabs(rounded), &info));
+}
+
+static double float_of_bits(uint64_t bits, uint32_t dtype)
+{
+    const frit_dtype_info info = frit_dtype_info_of(dtype);
+    uint64_t fraction = bits & ((1ull << info.fraction) - 1);
+    int exponent = (int)(bits >> info.fraction & ((1ull << info.exponent) - 1));
+    int least = 2 - (1 << (info.exponent - 1));
+    double value;
+
+    if (exponent == (1 << info.exponent) - 1)
+        value = fraction ? (double)NAN : (double)INFINITY;
+    else if (exponent == 0)
+        value = ldexp((double)fraction, least - info.fraction);
+    else
+        value =
+            ldexp((double)(fraction | 1ull << info.fraction), exponent - 1 + least - info.fraction);
+    return bits >> (info.bits - 1) & 1 ? -value : value;
+}
+
+uint64_t scalar_bits(const frit_scalar *scalar, uint32_t dtype)
+{
+    uint32_t bits = frit_dtype_bits(dtype);
+
+    if (dtype_class(dtype) == FRIT_DTYPE_FLOAT)
+        return float_bits(scalar_number(scalar), dtype);
+    return scalar->bits & UINT64_MAX >> (64 - bits);
+}
+
+frit_scalar scalar_of_bits(uint64_t bits, uint32_t dtype)
+{
+    uint32_t unused = 64 - frit_dtype_bits(dtype);
+
+    if (dtype_class(dtype) == FRIT_DTYPE_FLOAT)
+        return scalar_f(float_of_bits(bits, dtype));
+    if (dtype_class(dtype) == FRIT_DTYPE_UINT)
+        return scalar_u(bits);
+    if (dtype_class(dtype) == FRIT_DTYPE_BOOL)
+        return scalar_i(bits != 0);
+    return scalar_i((int64_t)(bits << unused) >> unused);
+}
+
+/* ---- what fits ---- */
+
 /* The largest of the unsigned numbers of this many bits. */
 static uint64_t largest_of(uint32_t bits)
 {

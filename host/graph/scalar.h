@@ -24,6 +24,11 @@ const char *scalar_fit(frit_scalar *scalar, uint32_t dtype);
 /* "whole numbers from 0 to 255": the values of an element type into `text`; returns text. */
 const char *scalar_range(uint32_t dtype, char *text, size_t size);
 
+/* The element that the scalar is in memory, in the low bits; it fits (scalar_fit).  NaN has one
+ * form. And back; the type is no packed one. */
+uint64_t scalar_bits(const frit_scalar *scalar, uint32_t dtype);
+frit_scalar scalar_of_bits(uint64_t bits, uint32_t dtype);
+
 /* The nearest value of a float type, halves to even; beyond its range an infinity. */
 double scalar_round(double value, uint32_t dtype);
 

@@ -21,13 +21,11 @@ struct verify {
     frit_err *err;
 };
 
-static frit_status verify_name(struct verify *v, uint32_t value)
+static frit_status verify_name(struct verify *v, uint32_t value, const char *name)
 {
-    const char *name = v->graph->values[value].name;
-
     if (!name)
         return FRIT_OK;
-    if (!lex_is_name(str_of(name)))
+    if (!lex_is_text(str_of(name)))
         return fail(v->err, FRIT_INVALID, "value %u: '%s' is not a name", value, name);
     if (map_get(&v->names, name, strlen(name)))
         return fail(v->err, FRIT_INVALID, "value %u: the name '%s' is taken", value, name);
@@ -39,7 +37,7 @@ static frit_status verify_name(struct verify *v, uint32_t value)
 static frit_status verify_sources(struct verify *v)
 {
     for (uint32_t i = 0; i < v->graph->n_values; i++) {
-        TRY(verify_name(v, i));
+        TRY(verify_name(v, i, v->graph->values[i].name));
         if (v->graph->values[i].kind == GRAPH_RESULT)
             continue;
         TRY(op_type_check(&v->graph->values[i].type, v->err));
@@ -144,6 +142,7 @@ static frit_status verify_all(struct verify *v)
     for (uint32_t i = 0; i < graph->n_outputs; i++) {
         if (graph->outputs[i] >= graph->n_values)
             return fail(v->err, FRIT_INVALID, "output %u is not a value", i);
+        TRY(verify_name(v, graph->outputs[i], graph->output_names[i]));
     }
     return FRIT_OK;
 }

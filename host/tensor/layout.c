@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tensor/layout.h"
 
+#include <string.h>
+
 #include "graph/op.h"
 
 void layout_dense(const struct op_type *type, struct layout *out)
@@ -41,6 +43,31 @@ void layout_span(const struct op_type *type, const struct layout *layout, int64_
         }
         *(reach < 0 ? low : high) += reach;
     }
+}
+
+/* Dims from `axis` on; returns the end of what it wrote. */
+static char *gather(const struct op_type *type, const struct layout *layout, uint32_t axis,
+                    const char *from, char *to)
+{
+    const size_t size = (size_t)frit_storage_bytes(type->dtype, 1);
+
+    if (axis == type->rank) {
+        memcpy(to, from, size);
+        return to + size;
+    }
+    if (axis + 1 == type->rank && layout->strides[axis] == 1) {
+        memcpy(to, from, size * (size_t)type->dims[axis]);
+        return to + size * (size_t)type->dims[axis];
+    }
+    for (int64_t i = 0; i < type->dims[axis]; i++)
+        to = gather(type, layout, axis + 1, from + i * layout->strides[axis] * (int64_t)size, to);
+    return to;
+}
+
+void layout_gather(const struct op_type *type, const struct layout *layout, const void *first,
+                   void *out)
+{
+    gather(type, layout, 0, first, out);
 }
 
 /* One view row: fills `to`, whose strides are zero, from `from`. */

@@ -22,6 +22,11 @@ bool layout_is_dense(const struct op_type *type, const struct layout *layout);
 void layout_span(const struct op_type *type, const struct layout *layout, int64_t *low,
                  int64_t *high);
 
+/* Copies the elements of that layout, whose first one is at `first`, densely to `out`.  Elements
+ * have at least 8 bits. */
+void layout_gather(const struct op_type *type, const struct layout *layout, const void *first,
+                   void *out);
+
 /* The layout of a core VIEW row's result over its operand's buffer.  `attrs` as op_check left them.
  * False if strides cannot say it (a reshape of something strided): then the operand wants a dense
  * copy. */

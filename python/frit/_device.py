@@ -3,6 +3,7 @@
 import atexit
 import ctypes
 import threading
+import weakref
 from ctypes import byref, c_void_p
 
 from . import _library as library
@@ -10,7 +11,27 @@ from . import _library as library
 _lock = threading.RLock()
 _host = None
 _devices = {}  # by handle
-_names = {}  # what was asked for -> Device
+_names = {}  # name -> Device
+_owned = weakref.WeakSet()
+
+
+class Owned:
+    """A handle that is freed with the last reference to the object, by the class's _free, and in any
+    case before the devices are closed."""
+
+    _is_last = False  # freed after those that are not
+
+    def __init__(self, handle):
+        self.handle = handle
+        _owned.add(self)
+
+    def free(self):
+        handle = getattr(self, "handle", None)
+        self.handle = None
+        if handle:
+            type(self)._free(handle)
+
+    __del__ = free
 
 
 class Device:
@@ -50,6 +71,8 @@ def host():
 def _close():
     """Saves what the library learnt.  Tensors that still exist are not released any more."""
     global _host
+    for owned in sorted(_owned, key=lambda owned: owned._is_last):
+        owned.free()
     with _lock:
         closing, _host = _host, None
         _devices.clear()

@@ -6,7 +6,7 @@ from ctypes import byref, c_void_p
 from types import SimpleNamespace
 
 from . import _device, _library as library
-from ._tensor import DTYPES, Tensor, _names, load_npy, new_tensor, tensor
+from ._tensor import DTYPES, Tensor, _names, new_tensor, tensor
 
 
 def _ports(function, graph):
@@ -19,25 +19,28 @@ def _ports(function, graph):
     return ports
 
 
-class Graph:
+_SHORT = 1024  # bytes of an input that a model's shapes may depend on
+
+
+class Graph(_device.Owned):
     """A loaded program.  Calling it runs it: graph(x=array) gives a dict of its outputs."""
 
-    def __init__(self, handle):
-        self.handle = handle
-        self.inputs = _ports(library.graph_input_at, handle)  # of constants too
+    _free = library.graph_free
 
-    def __del__(self):
-        if self.handle:
-            library.graph_free(self.handle)
-        self.handle = None
+    def __init__(self, handle):
+        super().__init__(handle)
+        self.inputs = _ports(library.graph_input_at, handle)  # of constants too
 
     def _value(self, port, values, device):
         if port.name not in values:
-            if not port.file:
+            if not port.file and not port.is_const:
                 names = [p.name for p in self.inputs if not p.is_const and not p.file]
                 raise TypeError(f"the input {port.name!r} has no value; to be given: "
                                 f"{', '.join(names)}")
-            value = load_npy(os.fsdecode(port.file), device)
+            value = new_tensor(library.graph_default(self.handle, self.inputs.index(port),
+                                                     device.handle), device)
+            value.check()
+            return value
         else:
             value = tensor(values[port.name], None if isinstance(values[port.name], Tensor)
                            else port.dtype, device)
@@ -46,12 +49,21 @@ class Graph:
         return value
 
     def _bind(self, tensors):
-        ports = (library.Port * len(tensors))()
+        ports, elements = (library.Port * len(tensors))(), []
         for port, value in zip(ports, tensors):
             port.struct_size = ctypes.sizeof(library.Port)
             port.dtype = library.tensor_dtype(value.handle)
             port.dims = library.tensor_dims(value.handle)
-        library.check(library.graph_bind, self.handle, ports, len(tensors))
+            if 0 < value.nbytes <= _SHORT:
+                elements.append(bytes(value.read()))
+                port.data = ctypes.cast(elements[-1], ctypes.c_void_p)
+        try:
+            library.check(library.graph_bind, self.handle, ports, len(tensors))
+        except library.Error as error:
+            problems = library.graph_problems(self.handle)
+            if not problems:
+                raise
+            raise library.Error(error.status, library.owned_text(problems).rstrip()) from None
 
     def run(self, values, device=None):
         """Runs with a dict of inputs; an input without one takes its file.  Returns the outputs by
@@ -78,7 +90,7 @@ class Graph:
 
 
 def load(path):
-    """A program from a file: a text program, or what else `frit run` takes."""
+    """A program from a file: a text program or an ONNX model."""
     out = c_void_p()
     _device.host()  # knows the ops of plugins
     library.check(library.graph_load, os.fsencode(path), byref(out))
@@ -94,6 +106,6 @@ def parse(program, name="<text>"):
 
 
 def run(path, *, device=None, **values):
-    """Runs a program from a file on a device: run("model.frit", x=array)["y"].  Inputs are Tensors,
+    """Runs a program from a file on a device: run("model.onnx", x=array)["y"].  Inputs are Tensors,
     NumPy arrays, numbers or lists.  load() keeps a program that runs often."""
     return load(path).run(values, device)

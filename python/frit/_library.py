@@ -5,8 +5,8 @@ ctypes gives other Python threads a turn while a function of the library runs.
 """
 import ctypes
 import os
-from ctypes import (POINTER, Structure, byref, c_char, c_char_p, c_double, c_int32, c_int64,
-                    c_uint32, c_uint64, c_void_p)
+from ctypes import (POINTER, Structure, byref, c_char, c_char_p, c_int32, c_int64, c_uint32,
+                    c_uint64, c_void_p)
 
 MAX_RANK = 8
 
@@ -71,7 +71,7 @@ class DeviceDesc(Structure):
 
 class Port(Structure):
     _fields_ = [("struct_size", c_uint64), ("name", c_char_p), ("file", c_char_p),
-                ("dtype", c_uint32), ("is_const", c_uint32), ("dims", Dims)]
+                ("dtype", c_uint32), ("is_const", c_uint32), ("dims", Dims), ("data", c_void_p)]
 
 
 # ---- functions ----
@@ -120,8 +120,10 @@ graph_load = declare("frit_graph_load", _STATUS, c_char_p, _out, _errp)
 graph_parse = declare("frit_graph_parse", _STATUS, c_char_p, c_char_p, c_uint64, _out, _errp)
 graph_free = declare("frit_graph_free", _NONE, c_void_p)
 graph_input_at = declare("frit_graph_input_at", _STATUS, c_void_p, c_uint64, POINTER(Port))
+graph_default = declare("frit_graph_default", c_void_p, c_void_p, c_uint64, c_void_p)
 graph_output_at = declare("frit_graph_output_at", _STATUS, c_void_p, c_uint64, POINTER(Port))
 graph_bind = declare("frit_graph_bind", _STATUS, c_void_p, POINTER(Port), c_uint64, _errp)
+graph_problems = declare("frit_graph_problems", c_void_p, c_void_p)
 graph_run = declare("frit_graph_run", _STATUS, c_void_p, c_void_p, _out, c_uint64, _out, c_uint64,
                     _errp)
 
@@ -131,6 +133,13 @@ graph_run = declare("frit_graph_run", _STATUS, c_void_p, c_void_p, _out, c_uint6
 
 def text(value):
     return (value or b"").decode("utf-8", "replace")
+
+
+def owned_text(address):
+    """A text that is the caller's."""
+    value = text(ctypes.cast(address, c_char_p).value)
+    free(address)
+    return value
 
 
 def check(function, *arguments):

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tensors: from values of Python and NumPy, and back."""
 import array
-import ctypes
 import math
 import numbers
 import os
 import sys
-from ctypes import byref, c_char
+from ctypes import c_char
 
 from . import _device, _library as library
 from .dtypes import DTYPES
@@ -284,13 +283,26 @@ def _memory(data):
     return data.buffer_info()[0], len(data) * data.itemsize
 
 
+def _copy_of_exported(value, device):
+    from ._dlpack import from_dlpack
+    shared = from_dlpack(value, device)
+    data = shared.read()
+    memory = (c_char * len(data)).from_buffer(data) if data else None
+    return new_tensor(library.check_tensor(library.from_host(
+        shared.device.handle, dtype_number(shared.dtype), library.dims_of(shared.shape), memory,
+        len(data))), shared.device)
+
+
 def tensor(value, dtype=None, device=None):
-    """A tensor with a copy of a NumPy array, a number or nested lists (floats become f32, integers
-    i64), on a device (default: frit.device()); of a Tensor: itself, cast or copied as needed."""
+    """A tensor with a copy of a NumPy array, an array of another library (DLPack), a number or
+    nested lists (floats become f32, integers i64), on a device (default: frit.device()); of a
+    Tensor: itself, cast or copied as needed."""
     if isinstance(value, Tensor):
         if device is not None and _device.device(device) is not value.device:
             value = value.to(device)
         return value if dtype in (None, value.dtype) else value.cast(dtype)
+    if hasattr(value, "__dlpack__") and not is_array(value):
+        return tensor(_copy_of_exported(value, device), dtype)
     if dtype is not None and dtype_name(dtype) not in _codes:
         wide = tensor(value, None if is_array(value) else "f32", device)
         return wide if wide.dtype == dtype_name(dtype) else wide.cast(dtype)
@@ -298,10 +310,3 @@ def tensor(value, dtype=None, device=None):
     data, name, shape = _bytes_of(value, dtype)
     return new_tensor(library.check_tensor(library.from_host(
         device.handle, DTYPES[name][0], library.dims_of(shape), *_memory(data))), device)
-
-
-def load_npy(path, device=None):
-    """The tensor of a .npy file."""
-    device = _device.device(device)
-    return new_tensor(library.check_tensor(library.load_npy(device.handle, os.fsencode(path))),
-                      device)

@@ -27,6 +27,10 @@ class Programs(unittest.TestCase):
         self.assertEqual(graph(x=[[1, 2]], w=frit.tensor(w))["y"].tolist(), [[4.0, 7.0]])
         np.testing.assert_array_equal(graph(x=x, w=w, device="reference:0")["y"].numpy(), x @ w)
 
+    def test_constants_in_the_text(self):
+        graph = frit.parse("const k : f32[2] = [1, 0.5]\ninput x : f32[2]\noutput y = mul x, k\n")
+        self.assertEqual(graph(x=[2.0, 2.0])["y"].tolist(), [2.0, 1.0])
+
     def test_what_is_wrong_with_inputs(self):
         graph = frit.parse("input x : f32[2]\noutput y = neg x\n")
         with self.assertRaisesRegex(TypeError, "the input 'x' has no value"):
@@ -53,6 +57,24 @@ class Files(unittest.TestCase):
             self.assertEqual(frit.load_npy(path).tolist(), [0, 1, 2])
             with self.assertRaisesRegex(frit.Error, "nothing.npy"):
                 frit.load_npy(os.path.join(folder, "nothing.npy"))
+
+    def test_npz(self):
+        arrays = {"a": np.arange(6, dtype="f4").reshape(2, 3), "b c": np.array([True, False]),
+                  "n": np.zeros((0, 2)), "f": np.asfortranarray(np.ones((2, 3), "i2"))}
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "x.npz")
+            for save in (np.savez, np.savez_compressed, frit.save_npz):
+                save(path, **arrays)
+                for loaded in (frit.load_npz(path), np.load(path)):
+                    self.assertEqual(sorted(loaded), sorted(arrays))
+                    for name, array in arrays.items():
+                        np.testing.assert_array_equal(loaded[name], array)
+            with open(path, "r+b") as file:
+                file.truncate(200)
+            with self.assertRaisesRegex(frit.Error, "truncated"):
+                frit.load_npz(path)
+            with self.assertRaisesRegex(frit.Error, "1 to 507 bytes"):
+                frit.save_npz(path, **{"": 1})
 
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ expect 0 '"meaning": "factor of y; 0"' '' "${custom[@]}" "$frit" ops org.frit.te
 expect_json ops
 expect 0 '"plugin": "fake-custom"' '' "${custom[@]}" "$frit" ops org.frit.test.axpby/1 --json
 expect_json ops
-expect 2 '' "there is no op 'org.frit.test.axpby/1'" "$frit" ops org.frit.test.axpby/1
+expect 2 '' "unknown op 'org.frit.test.axpby/1'" "$frit" ops org.frit.test.axpby/1
 
 expect 0 'axpby.frit: ok, 2 ops, 1 inputs, 1 outputs' '' "${custom[@]}" "$frit" check "$scratch/axpby.frit"
 expect 1 '' "axpby.frit:2:5: unknown op 'org.frit.test.axpby/1': no plugin offers it; looked at: .*reference" \

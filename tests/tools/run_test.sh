@@ -94,6 +94,13 @@ expect 2 '' "input 'a' is given twice" "$frit" run "$scratch/two.frit" --in a=ze
 for value in a a= =; do
   expect 2 '' "'$value' is not NAME=FILE.npy" "$frit" run "$scratch/two.frit" --in "$value"
 done
+expect 0 'c +f32\[2, 3\]  min 0\.[0-9]+ ' '' "$frit" run "$scratch/two.frit" --in '*=random'
+expect 0 'c +f32\[2, 3\]  min 0  max 0 ' '' "$frit" run "$scratch/two.frit" --in '*=zeros' --in b=zeros
+expect 2 '' "'\*=x.npy' is not \*=random" "$frit" run "$scratch/two.frit" --in '*=x.npy'
+expect 0 'c +f32\[2, 3\]  min 0  max 0 ' '' "$frit" run "$scratch/two.frit" -i zeros -i zeros
+expect 0 'c +f32\[2, 3\]  min 0\.[0-9]+ ' '' "$frit" run "$scratch/two.frit" -i random --in b=zeros
+expect 2 '' "'zeros' is one input too many" "$frit" run "$scratch/two.frit" -i zeros -i zeros -i zeros
+expect 2 '' "'zeros' would be input 'a', which is given by name" "$frit" run "$scratch/two.frit" --in a=zeros -i zeros
 expect 2 '' "no output 'd'; did you mean 'c'\?" "$frit" run "$scratch/two.frit" --in a=zeros --in b=zeros --out d=x.npy
 expect 2 '' "'c' is not NAME=FILE.npy" "$frit" run "$scratch/two.frit" --in a=zeros --in b=zeros --out c
 expect 1 '' 'input a: .*none.npy: No such file' "$frit" run "$scratch/two.frit" --in a=none.npy --in b=zeros
@@ -103,6 +110,27 @@ head -c 200 $data/images.npy >"$scratch/cut.npy"
 expect 1 '' 'cut.npy: truncated' "$frit" run "$scratch/two.frit" --in a="$scratch/cut.npy" --in b=zeros
 expect 1 '' 'two.frit:1:[0-9]+: ' "$frit" run "$scratch/two.frit" --in a=$data/images.npy --in b=zeros
 expect 1 '' 'no/such/c.npy: No such file' "$frit" run "$scratch/two.frit" --in a=zeros --in b=zeros --out c=/no/such/c.npy
+
+# ---- constants in the text, names in quotes, renamed outputs, arithmetic on dims
+cat >"$scratch/written.frit" <<'END'
+const k : f32[2, 2] = [[1, 2],
+                       [3, 4]]   # a list may go on over lines
+const half = "half.npy"
+input "in:0" : f32[n, 2]
+"out/1" = matmul "in:0", k
+output y = "out/1"
+output z = reshape "out/1", dims=[n*2/1]
+output w = mul k, half
+END
+printf 'output h = full 0.5, dtype=f32, dims=[2]\n' >"$scratch/half.frit"
+expect 0 '^h ' '' "$frit" run "$scratch/half.frit" --out h="$scratch/half.npy"
+expect 0 '^y +f32\[2, 2\]  min 0  max 0 ' '' "$frit" run "$scratch/written.frit" -i zeros
+expect 0 '^z +f32\[4\] ' '' "$frit" run "$scratch/written.frit" --in in:0=random
+expect 0 '^w +f32\[2, 2\]  min 0.5  max 2 ' '' "$frit" run "$scratch/written.frit" --in '*=random' --out y="$scratch/y.npy"
+expect 0 '^w +f32\[2, 2\]  min 0  max 0 ' '' "$frit" run "$scratch/written.frit" --in '*=random' --in k=zeros
+expect 0 'launches' '' "$frit" explain "$scratch/written.frit"
+expect 0 'recorded' '' "$frit" trace "$scratch/written.frit" -i random -o "$scratch/written"
+expect 0 'y|same' '' "$frit" replay "$scratch/written"
 
 # ---- a launch that fails when it runs, after the ops were taken
 printf 'input a : f32[4, 3]\noutput c = exp a\n' >"$scratch/late.frit"

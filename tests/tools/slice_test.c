@@ -75,6 +75,27 @@ static void prints_a_part(void **state)
     slice_fini(&program);
 }
 
+static void takes_names_in_quotes(void **state)
+{
+    static const char quoted[] = "input \"a : b\" : f32[2]\n"
+                                 "const k : i64[2] = [1, 2]\n"
+                                 "\"c, = \\\" d\" = add \"a : b\", k\n"
+                                 "output out = \"c, = \\\" d\"\n"
+                                 "output e = neg \"c, = \\\" d\"\n";
+    struct slice_program program;
+    uint32_t list[8];
+
+    (void)state;
+    assert_true(slice_parse(&program, quoted));
+    assert_int_equal(program.n_ops, 2);
+    assert_int_equal(program.n_values, 4);
+    assert_string_equal(program.values[1].type, "i64[2]");
+    expect_values(&program, list, slice_inputs(&program, 0, 0, list), "\"a : b\" k ");
+    expect_values(&program, list, slice_outputs(&program, 0, 0, list), "\"c, = \\\" d\" ");
+    assert_true(program.values[2].is_output && program.values[3].is_output);
+    slice_fini(&program);
+}
+
 static void refuses_other_text(void **state)
 {
     struct slice_program program;
@@ -93,6 +114,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(takes_a_program_apart),
         cmocka_unit_test(prints_a_part),
+        cmocka_unit_test(takes_names_in_quotes),
         cmocka_unit_test(refuses_other_text),
     };
 

@@ -38,7 +38,9 @@ expect 2 '' 'NAME is missing' "$frit" doctor ''
 expect 2 '' 'NAME is missing' "$frit" doctor why
 expect 2 '' 'NAME is missing' "$frit" doctor why ''
 expect 2 '' "unexpected argument 'x': frit devices$" "$frit" devices x
-expect 2 '' "no op 'gelo'; did you mean 'gelu'\?" "$frit" ops gelo
+expect 2 '' "unknown op 'gelo'; did you mean 'gelu'\?" "$frit" ops gelo
+expect 2 '' "unknown op 'Greater'; here it is gt$" "$frit" ops Greater
+expect 2 '' "there is no op 'a b'$" "$frit" ops 'a b'
 
 # A full disk is not success.
 "$frit" help >/dev/full 2>"$scratch/err" && complain "wrote to a full disk and called it fine" help

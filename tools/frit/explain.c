@@ -272,7 +272,7 @@ const struct command explain_command = {
     .options =
         (const struct option[]){
             {"--device", "D", "devices in order of preference; first usable wins", 'd', false},
-            {"--in", "NAME=VALUE", "value of an input: FILE.npy, random or zeros", 0, true},
+            PROGRAM_IN_OPTION(""),
             {"--no-fuse", NULL, "run each op singly", 0, false},
             {"--json", NULL, "print JSON", 0, false},
             {0}},

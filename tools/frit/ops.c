@@ -54,18 +54,22 @@ static const frit_op_info *row_find(const char *name)
     return NULL;
 }
 
+/* In the words of the parser of text programs, which knows the names that ops have elsewhere. */
 static int unknown_row(const struct invocation *in, const char *name)
 {
-    const char *names[FRIT_OP_LIMIT];
-    const char *nearest;
-    size_t n = 0;
+    static const char before[] = ":1:5: ";
+    frit_err err = {.struct_size = sizeof(err)};
+    frit_graph *graph = NULL;
+    struct str text = {0};
+    const char *said;
 
-    for (uint32_t id = 0; id < FRIT_OP_LIMIT; id++)
-        if (frit_op_info_at(id))
-            names[n++] = frit_op_info_at(id)->name;
-    nearest = str_nearest(name, names, n);
-    if (nearest)
-        return fail_usage(in, "there is no op '%s'; did you mean '%s'?", name, nearest);
+    str_addf(&text, "y = %s", name);
+    if (!text.failed && !frit_graph_parse("", text.text, text.length, &graph, &err))
+        frit_graph_free(graph);
+    str_fini(&text);
+    said = strstr(err.text, before);
+    if (said && strstr(said, "unknown op") && !strpbrk(name, " \t"))
+        return fail_usage(in, "%s", said + strlen(before));
     return fail_usage(in, "there is no op '%s'", name);
 }
 

@@ -81,6 +81,31 @@ void program_close(struct program *program)
     frit_graph_free(program->graph);
 }
 
+/* Shapes of models may depend on the elements of short inputs.  NULL: too long, or not read. */
+static void *short_elements(frit_tensor *tensor)
+{
+    enum { MOST = 1024 };
+    uint64_t bytes = frit_tensor_bytes(tensor);
+    void *elements = bytes <= MOST ? calloc(1, bytes + 1) : NULL;
+    frit_err err = {.struct_size = sizeof(err)};
+
+    if (elements && frit_read(tensor, elements, bytes, &err)) {
+        free(elements);
+        elements = NULL;
+    }
+    return elements;
+}
+
+/* All that keeps a model from running, where it is more than the error says. */
+static void print_problems(const struct program *program)
+{
+    char *problems = frit_graph_problems(program->graph);
+
+    if (problems && strchr(problems, '\n')[1])
+        fputs(problems, stderr);
+    frit_free(problems);
+}
+
 /* Binds the types of input tensors that exist; others are left open. */
 frit_status program_bind(struct program *program, frit_err *err)
 {
@@ -93,11 +118,18 @@ frit_status program_bind(struct program *program, frit_err *err)
         if (program->tensors[i]) {
             port->dtype = frit_tensor_dtype(program->tensors[i]);
             port->dims = frit_tensor_dims(program->tensors[i]);
+            port->data = short_elements(program->tensors[i]);
         }
     }
     status = frit_graph_bind(program->graph, program->inputs, program->n_inputs, err);
-    if (status)
+    for (uint64_t i = 0; i < program->n_inputs; i++) {
+        free((void *)(uintptr_t)program->inputs[i].data);
+        program->inputs[i].data = NULL;
+    }
+    if (status) {
+        print_problems(program);
         return status;
+    }
     for (uint64_t i = 0; i < program->n_inputs; i++)
         frit_graph_input_at(program->graph, i, &program->inputs[i]);
     program->n_outputs = 0;
@@ -131,38 +163,98 @@ static int unknown_name(const struct invocation *in, const char *what, const cha
     return fail_usage(in, "there is no %s '%s'", what, name);
 }
 
-static int take_source(struct program *program, const struct invocation *in, const char *value,
-                       bool *taken)
+/* Who has been given a value by an option. */
+struct taking {
+    struct program *program;
+    const struct invocation *in;
+    bool *taken;
+    uint64_t next; /* the first input that a value without a name may be for */
+};
+
+static int unknown_input(const struct taking *t, const char *value, size_t length)
 {
-    size_t length = strcspn(value, "=");
-    const char *text = value + length + (value[length] == '=');
-    const char **names;
-    uint64_t i = 0;
+    const char **names = calloc(t->program->n_inputs + 1, sizeof(*names));
     int status;
 
-    if (!*text)
-        return fail_usage(in, "'%s' is not NAME=FILE.npy, NAME=random or NAME=zeros", value);
-    while (i < program->n_inputs && !is_name(program->inputs[i].name, value, length))
-        i++;
-    if (i == program->n_inputs) {
-        names = calloc(program->n_inputs + 1, sizeof(*names));
-        if (!names)
-            return fail_command(in, "no memory");
-        for (uint64_t k = 0; k < program->n_inputs; k++)
-            names[k] = program->inputs[k].name;
-        status = unknown_name(in, "input", names, value, length);
-        free(names);
-        return status;
-    }
-    if (taken[i])
-        return fail_usage(in, "input '%s' is given twice", program->inputs[i].name);
-    taken[i] = true;
+    if (!names)
+        return fail_command(t->in, "no memory");
+    for (uint64_t k = 0; k < t->program->n_inputs; k++)
+        names[k] = t->program->inputs[k].name;
+    status = unknown_name(t->in, "input", names, value, length);
+    free(names);
+    return status;
+}
+
+static struct source read_source(const char *text)
+{
     if (strcmp(text, "random") == 0)
-        program->sources[i] = (struct source){SOURCE_RANDOM, NULL};
-    else if (strcmp(text, "zeros") == 0)
-        program->sources[i] = (struct source){SOURCE_ZEROS, NULL};
-    else
-        program->sources[i] = (struct source){SOURCE_FILE, text};
+        return (struct source){SOURCE_RANDOM, NULL};
+    if (strcmp(text, "zeros") == 0)
+        return (struct source){SOURCE_ZEROS, NULL};
+    return (struct source){SOURCE_FILE, text};
+}
+
+/* The index of an input; n_inputs: none has this name. */
+static uint64_t find_input(const struct program *program, const char *name, size_t length)
+{
+    uint64_t i = 0;
+
+    while (i < program->n_inputs && !is_name(program->inputs[i].name, name, length))
+        i++;
+    return i;
+}
+
+static int take_named(const struct taking *t, const char *value, size_t length, const char *text)
+{
+    const struct program *program = t->program;
+    uint64_t i = find_input(program, value, length);
+
+    if (i == program->n_inputs)
+        return unknown_input(t, value, length);
+    if (t->taken[i])
+        return fail_usage(t->in, "input '%s' is given twice", program->inputs[i].name);
+    t->taken[i] = true;
+    program->sources[i] = read_source(text);
+    return CLI_FINE;
+}
+
+/* A value without a name: of the next input that is no constant. */
+static int take_next(struct taking *t, const char *text)
+{
+    while (t->next < t->program->n_inputs && t->program->inputs[t->next].is_const)
+        t->next++;
+    if (t->next == t->program->n_inputs)
+        return fail_usage(t->in, "'%s' is one input too many", text);
+    if (t->taken[t->next])
+        return fail_usage(t->in, "'%s' would be input '%s', which is given by name", text,
+                          t->program->inputs[t->next].name);
+    t->taken[t->next] = true;
+    t->program->sources[t->next++] = read_source(text);
+    return CLI_FINE;
+}
+
+static int take_source(struct taking *t, const char *value)
+{
+    const char *equals = strchr(value, '=');
+    bool is_input = find_input(t->program, value, strlen(value)) < t->program->n_inputs;
+
+    if (!equals && *value && !is_input)
+        return take_next(t, value);
+    if (!equals || !equals[1] || equals == value)
+        return fail_usage(t->in, "'%s' is not NAME=FILE.npy, NAME=random or NAME=zeros", value);
+    return take_named(t, value, (size_t)(equals - value), equals + 1);
+}
+
+/* "*=random" and "*=zeros": all inputs that no other option names, but constants. */
+static int take_others(const struct taking *t, const char *text)
+{
+    struct source source = read_source(text);
+
+    if (source.kind == SOURCE_FILE)
+        return fail_usage(t->in, "'*=%s' is not *=random or *=zeros", text);
+    for (uint64_t i = 0; i < t->program->n_inputs; i++)
+        if (!t->taken[i] && !t->program->inputs[i].is_const)
+            t->program->sources[i] = source;
     return CLI_FINE;
 }
 
@@ -190,7 +282,7 @@ static int missing_value(const struct program *program, const struct invocation 
 {
     fail_command(in, "an input has no value; the inputs are:");
     for (uint64_t i = 0; i < program->n_inputs; i++) {
-        static const char *const words[] = {"no value", "", "random", "zeros"};
+        static const char *const words[] = {"no value", "", "", "random", "zeros"};
         const struct source *source = &program->sources[i];
         char type[128];
 
@@ -200,22 +292,31 @@ static int missing_value(const struct program *program, const struct invocation 
         fprintf(stderr, "  %-12s %-20s %s\n", program->inputs[i].name, type,
                 source->file ? source->file : words[source->kind]);
     }
-    fprintf(stderr, "Give it with --in NAME=FILE.npy, --in NAME=random or --in NAME=zeros.\n");
+    fprintf(stderr,
+            "Give it with --in NAME=FILE.npy, --in NAME=random or --in NAME=zeros, or all of "
+            "them with --in '*=random'.\n");
     return CLI_MISUSED;
 }
 
 /* Sets sources from --in options. */
 static int take_sources(struct program *program, const struct invocation *in)
 {
-    bool *taken = calloc(program->n_inputs + 1, sizeof(*taken));
-    int status = CLI_FINE;
+    struct taking t = {
+        .program = program, .in = in, .taken = calloc(program->n_inputs + 1, sizeof(*t.taken))};
+    const char *value, *others = NULL;
+    int status = CLI_FINE, at = 0;
 
-    if (!taken)
+    if (!t.taken)
         return fail_command(in, "no memory");
-    for (int i = 0; i < in->n_given && status == CLI_FINE; i++)
-        if (strcmp(in->given[i].option->name, "--in") == 0)
-            status = take_source(program, in, in->given[i].value, taken);
-    free(taken);
+    while ((value = invocation_next(in, "--in", &at)) && status == CLI_FINE) {
+        if (strncmp(value, "*=", 2) == 0)
+            others = value + 2;
+        else
+            status = take_source(&t, value);
+    }
+    if (others && status == CLI_FINE)
+        status = take_others(&t, others);
+    free(t.taken);
     return status;
 }
 
@@ -224,8 +325,8 @@ int program_sources(struct program *program, const struct invocation *in)
     int status;
 
     for (uint64_t i = 0; i < program->n_inputs; i++)
-        if (program->inputs[i].file)
-            program->sources[i] = (struct source){SOURCE_FILE, program->inputs[i].file};
+        if (program->inputs[i].file || program->inputs[i].is_const)
+            program->sources[i] = (struct source){SOURCE_DEFAULT, program->inputs[i].file};
     status = take_sources(program, in);
     for (uint64_t i = 0; i < program->n_inputs && status == CLI_FINE; i++)
         if (program->sources[i].kind == SOURCE_NONE)
@@ -235,8 +336,12 @@ int program_sources(struct program *program, const struct invocation *in)
 
 int program_shapes(struct program *program, const struct invocation *in)
 {
-    for (uint64_t i = 0; i < program->n_inputs; i++)
-        program->sources[i] = (struct source){SOURCE_ZEROS, NULL};
+    for (uint64_t i = 0; i < program->n_inputs; i++) {
+        const frit_port *port = &program->inputs[i];
+        bool in_text = port->is_const && !port->file;
+
+        program->sources[i] = (struct source){in_text ? SOURCE_DEFAULT : SOURCE_ZEROS, NULL};
+    }
     return take_sources(program, in);
 }
 
@@ -311,9 +416,11 @@ static frit_tensor *make_tensor(const struct program *program, uint64_t i, frit_
     const frit_port *port = &program->inputs[i];
     frit_tensor *loaded;
 
-    if (is_packed(port) && program->sources[i].kind != SOURCE_FILE)
+    if (is_packed(port) && program->sources[i].kind > SOURCE_FILE)
         return make_packed(device, port, program->sources[i].kind == SOURCE_RANDOM);
     switch (program->sources[i].kind) {
+    case SOURCE_DEFAULT:
+        return frit_graph_default(program->graph, i, device);
     case SOURCE_FILE:
         loaded = frit_load_npy(device, program->sources[i].file);
         return is_packed(port) && !frit_tensor_status(loaded) ? packed_tensor(loaded, port)
@@ -325,12 +432,12 @@ static frit_tensor *make_tensor(const struct program *program, uint64_t i, frit_
     }
 }
 
-/* Creates the tensors that are loaded from files, or all others. */
+/* Creates the tensors that have a value of their own, or those whose dims follow from these. */
 static int make_tensors(struct program *program, const struct invocation *in, frit_device *device,
-                        bool files)
+                        bool known)
 {
     for (uint64_t i = 0; i < program->n_inputs; i++) {
-        if ((program->sources[i].kind == SOURCE_FILE) != files)
+        if ((program->sources[i].kind <= SOURCE_FILE) != known)
             continue;
         program->tensors[i] = make_tensor(program, i, device);
         if (frit_tensor_status(program->tensors[i]))

@@ -9,12 +9,26 @@
 #include "session.h"
 
 /* Where the value of an input comes from. */
-enum source_kind { SOURCE_NONE = 0, SOURCE_FILE, SOURCE_RANDOM, SOURCE_ZEROS };
+enum source_kind {
+    SOURCE_NONE = 0,
+    SOURCE_DEFAULT, /* the file or the elements that the program itself names */
+    SOURCE_FILE,
+    SOURCE_RANDOM,
+    SOURCE_ZEROS
+};
 
 struct source {
     enum source_kind kind;
     const char *file;
 };
+
+/* The option of every command that takes program_sources or program_shapes. */
+#define PROGRAM_IN_OPTION(before)                                                               \
+    {                                                                                           \
+        "--in", "[NAME=]VALUE",                                                                 \
+            before "an input: FILE.npy, random or zeros; without NAME the next one, *= others", \
+            'i', true                                                                           \
+    }
 
 struct program {
     frit_graph *graph;

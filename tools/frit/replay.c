@@ -242,7 +242,7 @@ const struct command replay_command = {
             {"--against", "D", "compare with this device", 0, false},
             {"--no-fuse", NULL, "run each op singly in both runs", 0, false},
             {"--tolerance", "T", "largest allowed difference (0)", 0, false},
-            {"--in", "NAME=VALUE", "value of an input: FILE.npy, random or zeros", 0, true},
+            PROGRAM_IN_OPTION(""),
             {"--json", NULL, "print JSON", 0, false},
             {0}},
     .examples = (const char *const[]){"replay mlp-trace",

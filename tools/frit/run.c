@@ -316,7 +316,7 @@ const struct command run_command = {
     .options =
         (const struct option[]){
             {"--device", "D", "devices in order of preference; first usable wins", 'd', false},
-            {"--in", "NAME=VALUE", "value of an input: FILE.npy, random or zeros", 0, true},
+            PROGRAM_IN_OPTION(""),
             {"--out", "NAME=FILE", "save an output as FILE.npy", 0, true},
             {"--repeat", "N", "run N times", 0, false},
             {"--no-fuse", NULL, "run each op singly", 0, false},

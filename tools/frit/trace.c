@@ -71,7 +71,7 @@ const struct command trace_command = {
         (const struct option[]){
             {"--out", "FOLDER", "folder to create; its parent must exist", 'o', false},
             {"--device", "D", "devices in order of preference; first usable wins", 'd', false},
-            {"--in", "NAME=VALUE", "value of an input: FILE.npy, random or zeros", 0, true},
+            PROGRAM_IN_OPTION(""),
             {0}},
     .examples = (const char *const[]){"trace tools/models/digits-mlp.frit -o mlp-trace",
                                       "replay mlp-trace", NULL},

@@ -9,10 +9,15 @@ static const struct {
     const char *name;
     bool (*write)(FILE *out);
 } outputs[] = {
-    {"ops.h", gen_ops_h},   {"ops.c", gen_ops_c},
-    {"OPS.md", gen_ops_md}, {"GRADIENTS.md", gen_gradients_md},
-    {"frit.h.3", gen_man},  {"frit.ini", gen_frit_ini},
-    {"ops.py", gen_ops_py}, {"dtypes.py", gen_dtypes_py},
+    {"ops.h", gen_ops_h},
+    {"ops.c", gen_ops_c},
+    {"OPS.md", gen_ops_md},
+    {"GRADIENTS.md", gen_gradients_md},
+    {"frit.h.3", gen_man},
+    {"frit.ini", gen_frit_ini},
+    {"ops.py", gen_ops_py},
+    {"dtypes.py", gen_dtypes_py},
+    {"reference.md", gen_reference_md},
 };
 
 int main(int argc, char **argv)

@@ -97,5 +97,6 @@ bool gen_man(FILE *out);
 bool gen_frit_ini(FILE *out);
 bool gen_ops_py(FILE *out);
 bool gen_dtypes_py(FILE *out);
+bool gen_reference_md(FILE *out);
 
 #endif

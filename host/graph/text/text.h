@@ -22,7 +22,9 @@ void script_destroy(struct script *script);
 struct script_input {
     const char *name;
     const char *file; /* NULL: none; relative to the program */
-    uint32_t dtype;   /* a const without a type: FRIT_NO_DTYPE, any */
+    const void *data; /* elements that the program itself gives, of `data_type`; NULL: none */
+    struct op_type data_type;
+    uint32_t dtype; /* a const without a type: FRIT_NO_DTYPE, any */
     bool is_const;
     bool has_dims; /* a const without dims takes its file's */
     uint32_t rank;

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attribute values of the text form, one reader per field type.  A reader fills the record; where a
- * named dim stands, it leaves a patch for binding. */
+/* Attribute values of the text form, one reader per field type.  A reader fills the record; where
+ * an extent depends on named dims, it leaves a patch for binding. */
 #include "graph/text/text_attrs.h"
 
+#include <stdio.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "base/fail.h"
 #include "graph/dtype.h"
+#include "graph/foreign.h"
 #include "graph/scalar.h"
 #include "graph/text/text_lex.h"
 #include "graph/text/text_number.h"
@@ -30,7 +31,7 @@ static frit_status fail_expected(const struct attr *a, const char *what)
                       lex_describe(&a->p->token, found, sizeof(found)));
 }
 
-/* ---- numbers and named dims ---- */
+/* ---- numbers and extents ---- */
 
 static frit_status read_integer(const struct attr *a, int64_t *out)
 {
@@ -43,37 +44,21 @@ static frit_status read_integer(const struct attr *a, int64_t *out)
     return parse_advance(a->p);
 }
 
-static frit_status fail_unknown_dim(const struct attr *a)
-{
-    const struct script *s = a->p->script;
-    char word[TEXT_MAX_NAME + 1];
-    const char *nearest = str_nearest(parse_word(a->p->token.text, word), s->dims, s->n_dims);
-
-    if (nearest)
-        return parse_fail(a->p, &a->p->token, "unknown dim '%s'; did you mean '%s'?", word,
-                          nearest);
-    return parse_fail(a->p, &a->p->token, "unknown dim '%s'; the types of inputs name dims", word);
-}
-
-/* A whole number, or a named dim that an input before this line has. */
+/* A whole number now, or one that follows from named dims once they are known. */
 static frit_status read_extent(const struct attr *a, int64_t *out)
 {
     struct script *s = a->p->script;
-    frit_str text = a->p->token.text;
-    void *dim;
+    struct script_patch patch = {.offset = (uint32_t)((char *)out - (char *)a->step->attrs),
+                                 .line = a->p->token.line,
+                                 .column = a->p->token.column};
 
-    if (a->p->token.kind != TOKEN_NAME)
-        return read_integer(a, out);
-    dim = map_get(&a->p->dims, text.ptr, (size_t)text.len);
-    if (!dim)
-        return fail_unknown_dim(a);
-    if (!array_grow(&s->patches, &s->patches_capacity, s->n_patches, 1, sizeof(*s->patches)))
-        return fail_memory(a->p->err, sizeof(*s->patches));
-    s->patches[s->n_patches++] =
-        (struct script_patch){.offset = (uint32_t)((char *)out - (char *)a->step->attrs),
-                              .dim = (uint32_t)(uintptr_t)dim - 1};
+    TRY(parse_extent(a->p, a->field->name, &patch.extent));
+    if (extent_is_number(s, &patch.extent, out))
+        return FRIT_OK;
+    TRY(parse_reserve(a->p, &s->patches, &s->patches_capacity, s->n_patches, sizeof(*s->patches)));
+    s->patches[s->n_patches++] = patch;
     a->step->n_patches++;
-    return parse_advance(a->p);
+    return FRIT_OK;
 }
 
 /* [item, ...] of at most `most` items; `read` gets each. */
@@ -89,8 +74,8 @@ static frit_status read_list(const struct attr *a, uint32_t most, uint32_t *coun
         if (*count)
             TRY(parse_sign(a->p, ',', "or ']' in the list"));
         if (*count == most)
-            return parse_fail(a->p, &a->p->token, "%s has more than %u entries", a->field->name,
-                              most);
+            return parse_fail(a->p, &a->p->token, "%s has more than %u entries%s", a->field->name,
+                              most, foreign_list(a->field->name));
         TRY(read(a, list, *count));
         ++*count;
     }
@@ -162,13 +147,22 @@ static frit_status read_choice(const struct attr *a, void *at)
     return fail_choice(a);
 }
 
+static frit_status fail_dtype(const struct attr *a)
+{
+    const char *ours = a->p->token.kind == TOKEN_NAME ? foreign_dtype(a->p->token.text) : NULL;
+    char what[64];
+
+    snprintf(what, sizeof(what), "an element type such as %s", ours ? ours : "f32");
+    return fail_expected(a, what);
+}
+
 static frit_status read_dtype(const struct attr *a, void *at)
 {
     int64_t dtype =
         a->p->token.kind == TOKEN_NAME ? (int64_t)dtype_find(a->p->token.text) : FRIT_NO_DTYPE;
 
     if (dtype == FRIT_NO_DTYPE)
-        return fail_expected(a, "an element type such as f32");
+        return fail_dtype(a);
     memcpy(at, &dtype, sizeof(dtype));
     return parse_advance(a->p);
 }
@@ -204,22 +198,17 @@ static frit_status read_vec(const struct attr *a, void *at)
     return read_list(a, 3, &count, read_extent_item, at);
 }
 
-static bool at_bound(const struct attr *a)
-{
-    return a->p->token.kind == TOKEN_NUMBER || a->p->token.kind == TOKEN_NAME;
-}
-
 /* [start] : [stop] [: [step]]; what is left out is the end that the step comes from or goes to. */
 static frit_status read_range(const struct attr *a, void *list, uint32_t index)
 {
     frit_range *range = (frit_range *)list + index;
-    bool starts = at_bound(a);
+    bool starts = parse_at_extent(a->p);
 
     *range = (frit_range){0, FRIT_SLICE_END, 1};
     if (starts)
         TRY(read_extent(a, &range->start));
     TRY(parse_sign(a->p, ':', "in a slice start:stop:step"));
-    if (at_bound(a))
+    if (parse_at_extent(a->p))
         TRY(read_extent(a, &range->stop));
     if (!parse_at_sign(a->p, ':'))
         return FRIT_OK;
@@ -278,7 +267,8 @@ static frit_status fail_unknown_attr(const struct parser *p, const frit_op_info 
 {
     const frit_record_info *record = op_record(row);
     const char *names[FRIT_OP_MAX_FIELDS], *nearest;
-    char word[TEXT_MAX_NAME + 1];
+    char word[TEXT_MAX_NAME + 1], hint[160];
+    const struct foreign *foreign;
     struct str list = {0};
     frit_status st;
 
@@ -287,7 +277,11 @@ static frit_status fail_unknown_attr(const struct parser *p, const frit_op_info 
         str_addf(&list, "%s%s", i ? ", " : "; it has ", names[i]);
     }
     nearest = str_nearest(parse_word(p->token.text, word), names, record->n_fields);
-    if (nearest)
+    foreign = foreign_attr(p->token.text, names, record->n_fields);
+    if (foreign)
+        st = parse_fail(p, &p->token, "%s has no attribute '%s'%s", row->name, word,
+                        foreign_text(foreign, hint, sizeof(hint)));
+    else if (nearest)
         st = parse_fail(p, &p->token, "%s has no attribute '%s'; did you mean '%s'?", row->name,
                         word, nearest);
     else

@@ -24,6 +24,7 @@ struct text_binding {
     const struct script *script;
     const struct op_type *types;
     struct bound_dim *dims;
+    int64_t *extents;               /* of the named dims, once all are known */
     struct graph_operand *operands; /* room for the longest step */
     struct graph *graph;
     frit_err *err;
@@ -84,6 +85,8 @@ static frit_status bind_known(const struct text_binding *b, const struct script_
 {
     if (input->dtype != FRIT_NO_DTYPE && type->dtype != input->dtype)
         return fail_type(b, input, type);
+    if (input->data && !op_type_equal(type, &input->data_type))
+        return fail_type(b, input, type);
     if (!input->has_dims)
         return FRIT_OK;
     if (type->rank != input->rank)
@@ -110,10 +113,44 @@ static void guess_type(const struct text_binding *b, const struct script_input *
     }
 }
 
+/* What is known of an input's type before named dims are: the caller's, else that of its elements.
+ */
+static const struct op_type *known_type(const struct text_binding *b, uint32_t index)
+{
+    const struct script_input *input = &b->script->inputs[index];
+
+    if (b->types[index].dtype != FRIT_NO_DTYPE)
+        return &b->types[index];
+    return input->data ? &input->data_type : NULL;
+}
+
+/* The graph's copy of the file's name or of the elements. */
+static frit_status copy_source(const struct text_binding *b, const struct script_input *input,
+                               struct graph_value *value)
+{
+    struct arena *arena = &b->graph->arena;
+
+    if (input->file) {
+        value->file = arena_text(arena, input->file, strlen(input->file));
+        return value->file ? FRIT_OK : fail_memory(b->err, strlen(input->file));
+    }
+    if (input->data) {
+        size_t bytes = (size_t)frit_storage_bytes(input->dtype, op_elements(&input->data_type));
+        void *copy = arena_alloc(arena, bytes + 1);
+
+        if (!copy)
+            return fail_memory(b->err, bytes);
+        memcpy(copy, input->data, bytes);
+        value->data = copy;
+    }
+    return FRIT_OK;
+}
+
 static frit_status add_input(const struct text_binding *b, uint32_t index)
 {
     const struct script_input *input = &b->script->inputs[index];
-    struct op_type type = b->types[index];
+    const struct op_type *known = known_type(b, index);
+    struct op_type type = known ? *known : (struct op_type){0};
     uint32_t value;
     frit_status st;
 
@@ -129,14 +166,7 @@ static frit_status add_input(const struct text_binding *b, uint32_t index)
         fail_context(b->err, "%s:%u:%u", b->script->name, input->line, input->column);
         return st;
     }
-    if (input->file) {
-        const char *file = arena_text(&b->graph->arena, input->file, strlen(input->file));
-
-        if (!file)
-            return fail_memory(b->err, strlen(input->file));
-        b->graph->values[value].file = file;
-    }
-    return FRIT_OK;
+    return copy_source(b, input, &b->graph->values[value]);
 }
 
 static frit_status bind_inputs(const struct text_binding *b)
@@ -144,12 +174,15 @@ static frit_status bind_inputs(const struct text_binding *b)
     const struct script *s = b->script;
 
     for (uint32_t i = 0; i < s->n_inputs; i++) {
-        if (b->types[i].dtype != FRIT_NO_DTYPE)
-            TRY(bind_known(b, &s->inputs[i], &b->types[i]));
+        const struct op_type *known = known_type(b, i);
+
+        if (known)
+            TRY(bind_known(b, &s->inputs[i], known));
     }
     for (uint32_t i = 0; i < s->n_dims; i++) {
         if (!b->dims[i].from)
             b->dims[i].extent = UNKNOWN_EXTENT;
+        b->extents[i] = b->dims[i].extent;
     }
     for (uint32_t i = 0; i < s->n_inputs; i++)
         TRY(add_input(b, i));
@@ -178,6 +211,24 @@ static frit_status name_results(const struct text_binding *b, const struct scrip
     return FRIT_OK;
 }
 
+/* Computes the attributes that depend on named dims. */
+static frit_status patch_attrs(const struct text_binding *b, const struct script_step *step,
+                               union attrs *attrs)
+{
+    const struct script *s = b->script;
+
+    for (uint32_t i = 0; i < step->n_patches; i++) {
+        const struct script_patch *patch = &s->patches[step->patch + i];
+        int64_t value = 0;
+        const char *why = extent_value(s, &patch->extent, b->extents, &value);
+
+        if (why)
+            return script_fail(s, patch->line, patch->column, b->err, "this extent %s", why);
+        memcpy((char *)attrs + patch->offset, &value, sizeof(value));
+    }
+    return FRIT_OK;
+}
+
 static frit_status bind_op(const struct text_binding *b, const struct script_step *step)
 {
     const struct script *s = b->script;
@@ -197,11 +248,7 @@ static frit_status bind_op(const struct text_binding *b, const struct script_ste
     }
     if (step->attrs) {
         memcpy(&attrs, step->attrs, op_record(op_row(step->op))->size);
-        for (uint32_t i = 0; i < step->n_patches; i++) {
-            const struct script_patch *patch = &s->patches[step->patch + i];
-
-            memcpy((char *)&attrs + patch->offset, &b->dims[patch->dim].extent, sizeof(int64_t));
-        }
+        TRY(patch_attrs(b, step, &attrs));
         call.attrs = &attrs;
     }
     st = graph_append(b->graph, &call, out, b->err);
@@ -223,7 +270,7 @@ static frit_status bind_all(const struct text_binding *b)
         if (step->kind == STEP_OP)
             TRY(bind_op(b, step));
         else
-            TRY(graph_output(b->graph, graph_number(s, step->value), b->err));
+            TRY(graph_output_named(b->graph, graph_number(s, step->value), step->name, b->err));
     }
     return FRIT_OK;
 }
@@ -238,9 +285,12 @@ frit_status script_bind(const struct script *script, const struct op_type *types
     for (uint32_t i = 0; i < script->n_steps; i++)
         most = script->steps[i].n_in > most ? script->steps[i].n_in : most;
     b.dims = calloc((size_t)script->n_dims + 1, sizeof(*b.dims));
+    b.extents = calloc((size_t)script->n_dims + 1, sizeof(*b.extents));
     b.operands = calloc(most, sizeof(*b.operands));
-    st = b.dims && b.operands ? bind_all(&b) : fail_memory(err, most * sizeof(*b.operands));
+    st = b.dims && b.extents && b.operands ? bind_all(&b)
+                                           : fail_memory(err, most * sizeof(*b.operands));
     free(b.dims);
+    free(b.extents);
     free(b.operands);
     return st;
 }

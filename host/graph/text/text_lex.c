@@ -80,8 +80,22 @@ static frit_status lex_name(struct lexer *lexer, struct token *token, frit_err *
     return FRIT_OK;
 }
 
+/* Whether a number begins at `at`: with a digit or a point, or one of the words after a sign. */
+static bool starts_number(const char *at, const char *end)
+{
+    bool sign = *at == '-' || *at == '+';
+
+    at += sign;
+    if (at == end)
+        return false;
+    if (is_digit(*at) || *at == '.')
+        return true;
+    return sign && end - at >= 3 && (memcmp(at, "inf", 3) == 0 || memcmp(at, "nan", 3) == 0) &&
+           (end - at == 3 || !continues_name(at[3]));
+}
+
 /* Everything that C's numbers are made of; number_parse says whether it is one. */
-static frit_status lex_number(struct lexer *lexer, struct token *token, frit_err *err)
+static void lex_number(struct lexer *lexer, struct token *token)
 {
     char before = '\0';
     bool hex = false;
@@ -89,8 +103,6 @@ static frit_status lex_number(struct lexer *lexer, struct token *token, frit_err
     token->kind = TOKEN_NUMBER;
     if (*lexer->at == '-' || *lexer->at == '+')
         lexer->at++;
-    if (lexer->at == lexer->end || (!continues_name(*lexer->at)))
-        return lex_fail(lexer, token, err, "a sign stands before a number only");
     while (lexer->at < lexer->end) {
         char c = *lexer->at;
         bool sign = (c == '-' || c == '+') &&
@@ -102,7 +114,6 @@ static frit_status lex_number(struct lexer *lexer, struct token *token, frit_err
         before = c;
         lexer->at++;
     }
-    return FRIT_OK;
 }
 
 static frit_status lex_string(struct lexer *lexer, struct token *token, frit_err *err)
@@ -112,7 +123,7 @@ static frit_status lex_string(struct lexer *lexer, struct token *token, frit_err
     token->kind = TOKEN_STRING;
     while (lexer->at < lexer->end && *lexer->at != '"' && *lexer->at != '\n') {
         if (*lexer->at == '\0')
-            return lex_fail(lexer, token, err, "NUL byte in a file name");
+            return lex_fail(lexer, token, err, "NUL byte in a text");
         lexer->at +=
             *lexer->at == '\\' && lexer->end - lexer->at > 1 && lexer->at[1] != '\n' ? 2 : 1;
     }
@@ -120,7 +131,7 @@ static frit_status lex_string(struct lexer *lexer, struct token *token, frit_err
         return lex_fail(lexer, token, err, "text without its closing '\"'");
     lexer->at++;
     if (lexer->at - start > TEXT_MAX_FILE)
-        return lex_fail(lexer, token, err, "file name longer than 4095 bytes");
+        return lex_fail(lexer, token, err, "text longer than 4095 bytes");
     return FRIT_OK;
 }
 
@@ -130,7 +141,7 @@ static frit_status lex_sign(struct lexer *lexer, struct token *token, frit_err *
 
     token->kind = TOKEN_SIGN;
     token->sign = (char)c;
-    if (c && strchr("=,:[]?", c))
+    if (c && strchr("=,:[]?()+-*/", c))
         return FRIT_OK;
     if (c > ' ' && c < 0x7f)
         return script_fail(lexer->script, token->line, token->column, err,
@@ -151,8 +162,10 @@ static frit_status lex_token(struct lexer *lexer, struct token *token, frit_err 
     }
     if (starts_name(c) || c == '%')
         return lex_name(lexer, token, err);
-    if (continues_name(c) || c == '-' || c == '+')
-        return lex_number(lexer, token, err);
+    if (starts_number(lexer->at, lexer->end)) {
+        lex_number(lexer, token);
+        return FRIT_OK;
+    }
     if (c == '"')
         return lex_string(lexer, token, err);
     return lex_sign(lexer, token, err);
@@ -183,6 +196,29 @@ bool lex_is_name(frit_str text)
             return false;
     }
     return text.ptr[0] == '%' || starts_name(text.ptr[0]);
+}
+
+bool lex_is_text(frit_str text)
+{
+    if (text.len == 0 || text.len > TEXT_MAX_NAME)
+        return false;
+    for (uint64_t i = 0; i < text.len; i++) {
+        if ((unsigned char)text.ptr[i] < ' ' || text.ptr[i] == 0x7f)
+            return false;
+    }
+    return true;
+}
+
+bool lex_is_reserved(frit_str text)
+{
+    static const char *const words[] = {"input", "const", "output", "none", "inf",
+                                        "nan",   "true",  "false",  "_"};
+
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        if (str_is(text, words[i]))
+            return true;
+    }
+    return false;
 }
 
 const char *lex_describe(const struct token *token, char *text, size_t size)

@@ -6,6 +6,7 @@
 
 #include "base/fail.h"
 #include "graph/custom.h"
+#include "graph/foreign.h"
 #include "graph/scalar.h"
 #include "graph/text/text_attrs.h"
 #include "graph/text/text_input.h"
@@ -13,6 +14,15 @@
 #include "graph/text/text_number.h"
 #include "graph/text/text_parse.h"
 #include "graph/text/text_script.h"
+
+bool parse_at_only_token(const struct parser *p)
+{
+    struct lexer ahead = p->lexer;
+    struct token next;
+
+    return lex_next(&ahead, &next, NULL) == FRIT_OK &&
+           (next.kind == TOKEN_NEWLINE || next.kind == TOKEN_END);
+}
 
 bool parse_at_attr(const struct parser *p)
 {
@@ -23,34 +33,42 @@ bool parse_at_attr(const struct parser *p)
            next.kind == TOKEN_SIGN && next.sign == '=';
 }
 
-/* A name of a value, or a word that stands for a scalar. */
-static frit_status read_word_operand(const struct parser *p, struct graph_operand *out)
+bool parse_is_unwanted(const struct token *name)
 {
-    bool yes = parse_at_word(p, "true");
+    return !name->quoted && str_is(name->text, "_");
+}
 
-    if (parse_at_word(p, "none")) {
+/* A name of a value, or a word that stands for a scalar. */
+static frit_status read_word_operand(const struct parser *p, const struct token *word,
+                                     struct graph_operand *out)
+{
+    bool yes = str_is(word->text, "true");
+
+    if (!word->quoted && str_is(word->text, "none")) {
         out->kind = FRIT_OPERAND_ABSENT;
         return FRIT_OK;
     }
     out->kind = FRIT_OPERAND_SCALAR;
-    if (yes || parse_at_word(p, "false")) {
+    if (!word->quoted && (yes || str_is(word->text, "false"))) {
         out->scalar = scalar_i(yes);
         return FRIT_OK;
     }
-    if (number_parse_word(p->token.text, &out->scalar))
+    if (!word->quoted && number_parse_word(word->text, &out->scalar))
         return FRIT_OK;
     out->kind = FRIT_OPERAND_TENSOR;
-    out->value = parse_find_value(p, p->token.text);
-    return out->value == GRAPH_NO_VALUE ? parse_fail_value(p, &p->token) : FRIT_OK;
+    out->value = parse_find_value(p, word->text);
+    return out->value == GRAPH_NO_VALUE ? parse_fail_value(p, word) : FRIT_OK;
 }
 
 static frit_status parse_operand(struct parser *p, struct graph_operand *out)
 {
+    struct token word;
     char found[80];
 
     *out = (struct graph_operand){0};
-    if (p->token.kind == TOKEN_NAME) {
-        TRY(read_word_operand(p, out));
+    if (p->token.kind == TOKEN_NAME || p->token.kind == TOKEN_STRING) {
+        TRY(parse_take_name(p, "a name", &word));
+        return read_word_operand(p, &word, out);
     } else if (p->token.kind == TOKEN_NUMBER) {
         const char *why = number_parse(p->token.text, &out->scalar);
 
@@ -102,10 +120,16 @@ static frit_status parse_operands(struct parser *p, struct script_step *step)
 
 static frit_status fail_unknown_op(const struct parser *p)
 {
-    char word[TEXT_MAX_NAME + 1];
+    char word[TEXT_MAX_NAME + 1], hint[160];
     const char *nearest = op_nearest(parse_word(p->token.text, word));
+    const struct foreign *foreign = foreign_op(p->token.text);
     struct str known = {0};
     frit_status st;
+
+    if (parse_find_value(p, p->token.text) != GRAPH_NO_VALUE && parse_at_only_token(p))
+        return parse_fail(p, &p->token,
+                          "'%s' is a value, not an op; output NAME = %s gives it another name",
+                          word, word);
 
     if (strchr(word, '.')) {
         custom_explain_unknown(p->token.text, &known);
@@ -113,6 +137,9 @@ static frit_status fail_unknown_op(const struct parser *p)
         str_fini(&known);
         return st;
     }
+    if (foreign)
+        return parse_fail(p, &p->token, "unknown op '%s'%s", word,
+                          foreign_text(foreign, hint, sizeof(hint)));
     if (nearest)
         return parse_fail(p, &p->token, "unknown op '%s'; did you mean '%s'?", word, nearest);
     return parse_fail(p, &p->token, "unknown op '%s'", word);
@@ -138,15 +165,12 @@ static frit_status parse_op_name(struct parser *p, struct script_step *step)
 frit_status parse_result_names(struct parser *p, struct result_names *names)
 {
     for (;;) {
-        char found[80];
+        struct token name = p->token;
 
-        if (p->token.kind != TOKEN_NAME)
-            return parse_fail(p, &p->token, "expected a name, found %s",
-                              lex_describe(&p->token, found, sizeof(found)));
+        TRY(parse_take_name(p, "a name", &name));
         if (names->count == FRIT_OP_MAX_OUT)
-            return parse_fail(p, &p->token, "no op has more than %d results", FRIT_OP_MAX_OUT);
-        names->name[names->count++] = p->token;
-        TRY(parse_advance(p));
+            return parse_fail(p, &name, "no op has more than %d results", FRIT_OP_MAX_OUT);
+        names->name[names->count++] = name;
         if (!parse_at_sign(p, ','))
             return FRIT_OK;
         TRY(parse_advance(p));
@@ -165,7 +189,7 @@ static frit_status define_results(struct parser *p, const struct result_names *n
                           n == 1 ? "" : "s", names->count);
     step->value = p->script->n_values;
     for (uint32_t i = 0; i < n; i++) {
-        bool named = i < names->count && !str_is(names->name[i].text, "_");
+        bool named = i < names->count && !parse_is_unwanted(&names->name[i]);
 
         if (named)
             TRY(parse_define(p, &names->name[i], true));

@@ -3,8 +3,10 @@
  *
  *   input NAME : DTYPE[DIM, ...] [= "FILE"]
  *   const NAME [: DTYPE[DIM, ...]] = "FILE"
+ *   const NAME : DTYPE[DIM, ...] = NUMBER or [ITEM, ...]
  *   [output] NAME, ... = OP OPERAND, ..., ATTRIBUTE=VALUE, ...
  *   output NAME, ...
+ *   output NAME = NAME
  *   OP                                  of an op without results
  *
  * The parser looks one token ahead, two to distinguish an attribute from an operand; nothing
@@ -102,7 +104,7 @@ static frit_status add_outputs(struct parser *p, const struct result_names *name
         const struct token *name = &names->name[i];
         struct script_step step = {.kind = STEP_OUTPUT, .line = name->line, .column = name->column};
 
-        if (str_is(name->text, "_"))
+        if (parse_is_unwanted(name))
             continue;
         step.value = parse_find_value(p, name->text);
         if (step.value == GRAPH_NO_VALUE)
@@ -110,6 +112,30 @@ static frit_status add_outputs(struct parser *p, const struct result_names *name
         TRY(parse_add_step(p, &step));
     }
     return FRIT_OK;
+}
+
+/* Whether the name of a value is all that follows the '='. */
+static bool at_renamed_value(const struct parser *p)
+{
+    return parse_at_only_token(p) &&
+           (p->token.kind == TOKEN_STRING ||
+            (p->token.kind == TOKEN_NAME && parse_find_value(p, p->token.text) != GRAPH_NO_VALUE));
+}
+
+static frit_status parse_renamed_output(struct parser *p, const struct result_names *names)
+{
+    const struct token *name = &names->name[0];
+    struct script_step step = {.kind = STEP_OUTPUT, .line = name->line, .column = name->column};
+    struct token value;
+
+    if (names->count > 1)
+        return parse_fail(p, &names->name[1], "one name stands before the '=' and a value");
+    TRY(parse_take_name(p, "a name", &value));
+    step.value = parse_find_value(p, value.text);
+    if (step.value == GRAPH_NO_VALUE)
+        return parse_fail_value(p, &value);
+    TRY(parse_alias(p, name, step.value, &step.name));
+    return parse_add_step(p, &step);
 }
 
 static frit_status parse_output(struct parser *p)
@@ -120,6 +146,8 @@ static frit_status parse_output(struct parser *p)
     TRY(parse_result_names(p, &names));
     if (parse_at_sign(p, '=')) {
         TRY(parse_advance(p));
+        if (at_renamed_value(p))
+            return parse_renamed_output(p, &names);
         TRY(parse_op(p, &names));
     }
     return add_outputs(p, &names);
@@ -212,6 +240,7 @@ void script_destroy(struct script *script)
     free(script->steps);
     free(script->operands);
     free(script->patches);
+    free(script->terms);
     free(script->dims);
     arena_fini(&script->arena);
     free(script);

@@ -6,6 +6,8 @@
 
 #include "graph/dtype.h"
 #include "graph/scalar.h"
+#include "graph/text/text_const.h"
+#include "graph/text/text_lex.h"
 #include "graph/text/text_number.h"
 #include "graph/text/text_script.h"
 
@@ -14,10 +16,26 @@ static void print_text(struct str *out, const char *text)
     str_add(out, text, strlen(text));
 }
 
+static void print_quoted(const char *text, struct str *out)
+{
+    print_text(out, "\"");
+    for (; *text; text++)
+        str_addf(out, *text == '"' || *text == '\\' ? "\\%c" : "%c", *text);
+    print_text(out, "\"");
+}
+
+static void print_word(const char *name, struct str *out)
+{
+    if (lex_is_name(str_of(name)) && !lex_is_reserved(str_of(name)))
+        print_text(out, name);
+    else
+        print_quoted(name, out);
+}
+
 static void print_name(const struct graph *graph, uint32_t value, struct str *out)
 {
     if (graph->values[value].name)
-        print_text(out, graph->values[value].name);
+        print_word(graph->values[value].name, out);
     else
         str_addf(out, "%%%" PRIu32, value);
 }
@@ -223,10 +241,11 @@ static void print_source(const struct graph *graph, uint32_t value, struct str *
     print_name(graph, value, out);
     str_addf(out, " : %s", op_type_text(&v->type, type, sizeof(type)));
     if (v->file) {
-        print_text(out, " = \"");
-        for (const char *c = v->file; *c; c++)
-            str_addf(out, *c == '"' || *c == '\\' ? "\\%c" : "%c", *c);
-        print_text(out, "\"");
+        print_text(out, " = ");
+        print_quoted(v->file, out);
+    } else if (v->data) {
+        print_text(out, " = ");
+        constant_print(&v->type, v->data, out);
     }
     print_text(out, "\n");
 }
@@ -239,7 +258,8 @@ static uint32_t next_outputs(const struct graph *graph, const struct graph_op *o
     for (uint32_t i = 0; i < op->n_out; i++) {
         if (op->out[i] == GRAPH_NO_VALUE)
             continue;
-        if (next + n >= graph->n_outputs || graph->outputs[next + n] != op->out[i])
+        if (next + n >= graph->n_outputs || graph->outputs[next + n] != op->out[i] ||
+            graph->output_names[next + n])
             return 0;
         n++;
     }
@@ -265,6 +285,10 @@ void graph_print(const struct graph *graph, struct str *out)
     }
     for (; printed < graph->n_outputs; printed++) {
         print_text(out, "output ");
+        if (graph->output_names[printed]) {
+            print_word(graph->output_names[printed], out);
+            print_text(out, " = ");
+        }
         print_name(graph, graph->outputs[printed], out);
         print_text(out, "\n");
     }

@@ -5,6 +5,7 @@
 
 #include "base/map.h"
 #include "graph/text/text.h"
+#include "graph/text/text_extent.h"
 #include "graph/text/text_op.h"
 
 enum {
@@ -12,6 +13,7 @@ enum {
     TEXT_MAX_VALUES = 1 << 20,
     TEXT_MAX_NAME = 200,
     TEXT_MAX_FILE = 4095,
+    TEXT_MAX_ELEMENTS = 1 << 24, /* of all constants in the text together */
 };
 
 /* ---- the parsed program ---- */
@@ -23,16 +25,34 @@ struct script_value {
     bool result;
 };
 
-/* A field of a record that takes a named dim once its extent is known. */
+/* A part of an extent, see text_extent.h. */
+enum term_kind {
+    TERM_NUMBER = 1, /* `value` */
+    TERM_DIM,        /* the extent of the named dim `value` */
+    TERM_NEG,        /* of the value before it */
+    TERM_ADD,        /* of the two values before it, as the rest */
+    TERM_SUB,
+    TERM_MUL,
+    TERM_DIV
+};
+
+struct script_term {
+    enum term_kind kind;
+    int64_t value;
+};
+
+/* A field of a record that takes an extent once the named dims are known. */
 struct script_patch {
     uint32_t offset; /* in the record */
-    uint32_t dim;
+    uint32_t line, column;
+    struct script_extent extent;
 };
 
 struct script_step {
     enum { STEP_OP = 1, STEP_OUTPUT } kind;
     uint32_t line, column;
-    uint32_t value; /* OUTPUT: index of the value; OP: of the first value defined */
+    uint32_t value;   /* OUTPUT: index of the value; OP: of the first value defined */
+    const char *name; /* OUTPUT: NULL, or its name where that is not the value's */
     uint32_t n_values;
     uint32_t op;
     uint32_t wanted;
@@ -50,11 +70,13 @@ struct script {
     struct script_step *steps;
     struct graph_operand *operands; /* `value` is an index into values */
     struct script_patch *patches;
+    struct script_term *terms;
     const char **dims; /* names */
-    uint32_t n_inputs, n_values, n_steps, n_operands, n_patches, n_dims;
+    uint32_t n_inputs, n_values, n_steps, n_operands, n_patches, n_terms, n_dims;
     uint32_t inputs_capacity, values_capacity, steps_capacity, operands_capacity, patches_capacity,
-        dims_capacity;
+        terms_capacity, dims_capacity;
     uint32_t n_results;
+    uint64_t n_elements; /* of constants in the text */
 };
 
 /* ---- tokens (text_lex.c) ---- */
@@ -71,7 +93,8 @@ enum token_kind {
 
 struct token {
     enum token_kind kind;
-    char sign;     /* SIGN: one of = , : [ ] ? */
+    char sign;     /* SIGN: one of = , : [ ] ? ( ) + - * / */
+    bool quoted;   /* NAME: it stood in quotes */
     frit_str text; /* as written, strings with their quotes */
     uint32_t line, column;
 };
@@ -93,18 +116,10 @@ struct parser {
     frit_err *err;
 };
 
-/* text_parse.c */
-
-/* text_input.c */
-
-/* text_op.c */
-
 /* The names left of a '='. */
 struct result_names {
     struct token name[FRIT_OP_MAX_OUT];
     uint32_t count;
 };
-
-/* text_attrs.c */
 
 #endif

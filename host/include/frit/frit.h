@@ -52,6 +52,7 @@ typedef struct frit_stream frit_stream;
 typedef struct frit_tensor frit_tensor;
 typedef struct frit_graph frit_graph;
 typedef struct frit_safetensors frit_safetensors;
+typedef struct frit_npz frit_npz;
 
 /* Version of the library at run time, such as "0.1.0"; FRIT_VERSION is that of this header. */
 const char *frit_version(void);
@@ -434,6 +435,33 @@ FRIT_NODISCARD frit_status frit_save_safetensors(const frit_named_tensor *tensor
                                                  const frit_metadata *metadata, uint64_t n_metadata,
                                                  const char *path, frit_err *err);
 
+/* Opens a NumPy archive (.npz): tensors with names, stored or deflated.  Other entries than `.npy`
+ * are passed over.  The headers of all tensors are checked, also against the size of the file;
+ * FRIT_INVALID: it is damaged; FRIT_UNSUPPORTED: encrypted, or an element type or a rank that Frit
+ * does not have. */
+FRIT_NODISCARD frit_status frit_load_npz(const char *path, frit_npz **out, frit_err *err);
+/* Closes the file; its tensors stay valid.  NULL does nothing. */
+void frit_npz_free(frit_npz *npz);
+
+typedef struct frit_npz_desc {
+    uint64_t struct_size; /* sizeof(frit_npz_desc) */
+    const char *name;     /* without .npy */
+    uint64_t bytes;       /* of its elements */
+    uint32_t dtype;
+    uint32_t reserved;
+    frit_dims dims;
+} frit_npz_desc;
+
+uint64_t frit_npz_count(const frit_npz *npz);
+/* In the order of the file; FRIT_INVALID beyond the last. */
+frit_status frit_npz_at(const frit_npz *npz, uint64_t index, frit_npz_desc *out);
+/* Reads a tensor of the file, and compares it with its checksum. */
+frit_tensor *frit_npz_tensor(const frit_npz *npz, frit_device *device, const char *name);
+/* Writes a NumPy archive, stored; names differ.  The file has either its old or its complete new
+ * contents.  Packed values are saved as by frit_save_npy. */
+FRIT_NODISCARD frit_status frit_save_npz(const frit_named_tensor *tensors, uint64_t count,
+                                         const char *path, frit_err *err);
+
 /* Waits for the value and copies its elements, dense and row-major; `bytes` must be their size.  If
  * the value itself has failed, frit_tensor_error has the text too. */
 FRIT_NODISCARD frit_status frit_read(frit_tensor *tensor, void *data, uint64_t bytes,
@@ -608,9 +636,10 @@ frit_scalar frit_scalar_f(double value);
 frit_scalar frit_scalar_i(int64_t value);
 frit_scalar frit_scalar_u(uint64_t value);
 
-/* ---- text programs ---- */
+/* ---- text programs and models ---- */
 
-/* Parses a text program.  The text of an error begins with file:line:column. */
+/* Reads a program: an ONNX model where the name ends with .onnx, else a text program.  The text of
+ * an error begins with file:line:column, or with the file and names the node. */
 FRIT_NODISCARD frit_status frit_graph_load(const char *path, frit_graph **out, frit_err *err);
 FRIT_NODISCARD frit_status frit_graph_parse(const char *name, const char *text, uint64_t length,
                                             frit_graph **out, frit_err *err);
@@ -619,14 +648,21 @@ void frit_graph_free(frit_graph *graph);
 typedef struct frit_port {
     uint64_t struct_size;
     const char *name;
-    const char *file; /* inputs: path of the default file, relative ones resolved; or NULL */
+    const char *file; /* inputs: path of the default file, relative ones resolved; or NULL, and then
+                       * the elements of a constant are in the program: frit_graph_default */
     uint32_t dtype;   /* FRIT_NO_DTYPE: any, or not bound yet */
     uint32_t is_const;
-    frit_dims dims; /* -1: not bound yet */
+    frit_dims dims;   /* -1: not bound yet */
+    const void *data; /* inputs of models, for frit_graph_bind: dense elements where they are known,
+                       * else NULL.  Those of short lists are used where a shape depends on them,
+                       * and the graph must then run with the same */
 } frit_port;
 
 /* Inputs and constants in the order of the program; FRIT_INVALID beyond the last. */
 frit_status frit_graph_input_at(const frit_graph *graph, uint64_t index, frit_port *out);
+/* The value that the program itself gives to an input or constant: that of its file, or the
+ * elements that stand in the text.  A tensor with an error where there is none. */
+frit_tensor *frit_graph_default(const frit_graph *graph, uint64_t index, frit_device *device);
 /* Outputs, after frit_graph_bind; FRIT_INVALID beyond the last. */
 frit_status frit_graph_output_at(const frit_graph *graph, uint64_t index, frit_port *out);
 uint64_t frit_graph_op_count(const frit_graph *graph);
@@ -636,7 +672,12 @@ uint64_t frit_graph_op_count(const frit_graph *graph);
  * dims become 2.  May be called again. */
 FRIT_NODISCARD frit_status frit_graph_bind(frit_graph *graph, const frit_port *ports,
                                            uint64_t count, frit_err *err);
-/* Records all ops in one scope.  `inputs`: one tensor per input, with dims as bound.  Writes one
+/* All that kept a model from being bound the last time, a line for each node; the caller's:
+ * frit_free.  NULL: no more than the error said. */
+char *frit_graph_problems(const frit_graph *graph);
+/* Records all ops in one scope.  A model's weights are put on the device in the first run and stay
+ * there until the graph is bound again or freed, which comes before the device is closed.
+ * `inputs`: one tensor per input, with dims as bound.  Writes one
  * tensor per output, owned by the caller; failures of ops are in the outputs. */
 FRIT_NODISCARD frit_status frit_graph_run(const frit_graph *graph, frit_device *device,
                                           frit_tensor *const *inputs, uint64_t n_inputs,

@@ -3,6 +3,7 @@
 #ifndef TESTS_API_CALLS_H
 #define TESTS_API_CALLS_H
 
+#include <frit/dlpack.h>
 #include <frit/frit.h>
 #include <frit/grad.h>
 #include <frit/inspect.h>

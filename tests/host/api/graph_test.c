@@ -67,6 +67,43 @@ static void test_outputs_belong_to_the_open_scope(void **state)
     rig_close(&rig);
 }
 
+/* Elements in the text, a renamed output, and what has no value. */
+static void test_defaults_and_names(void **state)
+{
+    static const char text[] = "const k : f32[?] = [3, 4]\ninput x : f32[2]\n"
+                               "y = mul x, k\noutput \"out:0\" = y\n";
+    frit_port ports[2] = {{.struct_size = sizeof(ports[0])}, {.struct_size = sizeof(ports[0])}};
+    frit_tensor *in[2], *out, *none;
+    frit_graph *graph;
+    struct rig rig;
+    float read[2];
+
+    (void)state;
+    rig_open(&rig, NULL, 0);
+    assert_int_equal(frit_graph_parse("test", text, sizeof(text) - 1, &graph, NULL), FRIT_OK);
+    assert_int_equal(frit_graph_bind(graph, ports, 2, NULL), FRIT_OK);
+    assert_int_equal(frit_graph_input_at(graph, 0, &ports[0]), FRIT_OK);
+    assert_true(ports[0].is_const && !ports[0].file && ports[0].dims.dim[0] == 2);
+    assert_int_equal(frit_graph_output_at(graph, 0, &ports[0]), FRIT_OK);
+    assert_string_equal(ports[0].name, "out:0");
+    in[0] = frit_graph_default(graph, 0, rig.dev);
+    in[1] = rig_f32(&rig, FRIT_SHAPE(2), two);
+    assert_int_equal(frit_graph_run(graph, rig.dev, in, 2, &out, 1, NULL), FRIT_OK);
+    assert_int_equal(frit_read(frit_take(out), read, sizeof(read), NULL), FRIT_OK);
+    assert_true(read[0] == 3 && read[1] == 8);
+    none = frit_graph_default(graph, 1, rig.dev);
+    assert_string_equal(frit_tensor_error(none),
+                        "graph_default: the input x has no value in the program");
+    frit_release(none);
+    none = frit_graph_default(graph, 2, rig.dev);
+    assert_string_equal(frit_tensor_error(none), "graph_default: no such input");
+    frit_release(none);
+    frit_release(in[0]);
+    frit_release(in[1]);
+    frit_graph_free(graph);
+    rig_close(&rig);
+}
+
 /* A taken input serves every op that uses it, and is released at the end, also on failure. */
 static void test_inputs_may_be_taken(void **state)
 {
@@ -121,6 +158,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_outputs_are_tensors_of_their_own),
         cmocka_unit_test(test_outputs_belong_to_the_open_scope),
+        cmocka_unit_test(test_defaults_and_names),
         cmocka_unit_test(test_inputs_may_be_taken),
         cmocka_unit_test(test_a_program_is_a_file),
     };

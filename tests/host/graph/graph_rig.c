@@ -48,11 +48,18 @@ void rig_assert_equal(const struct graph *a, const struct graph *b)
         assert_int_equal(!a->values[i].file, !b->values[i].file);
         if (a->values[i].file)
             assert_string_equal(a->values[i].file, b->values[i].file);
+        assert_int_equal(!a->values[i].data, !b->values[i].data);
+        if (a->values[i].data)
+            assert_memory_equal(
+                a->values[i].data, b->values[i].data,
+                frit_storage_bytes(a->values[i].type.dtype, op_elements(&a->values[i].type)));
     }
     for (uint32_t i = 0; i < a->n_ops; i++)
         assert_equal_op(&a->ops[i], &b->ops[i]);
-    for (uint32_t i = 0; i < a->n_outputs; i++)
+    for (uint32_t i = 0; i < a->n_outputs; i++) {
         assert_int_equal(a->outputs[i], b->outputs[i]);
+        assert_int_equal(!a->output_names[i], !b->output_names[i]);
+    }
 }
 
 void rig_assert_round_trip(const struct graph *graph)

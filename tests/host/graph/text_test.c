@@ -9,6 +9,9 @@
 #include <string.h>
 
 #include "failing_alloc.h"
+#include "graph/dtype.h"
+#include "graph/foreign.h"
+#include "graph/scalar.h"
 #include "graph/text/text_number.h"
 #include "graph/text/text_script.h"
 #include "graph/verify.h"
@@ -332,13 +335,134 @@ static void test_declarations(void **state)
     script_destroy(script);
 }
 
+/* ---- constants ---- */
+
+/* Every pattern of the 16-bit floats but the NaNs, and integers at their ends. */
+static void test_elements_survive(void **state)
+{
+    static const uint32_t floats[] = {FRIT_F16, FRIT_BF16};
+    static const struct {
+        uint32_t dtype;
+        uint64_t bits;
+    } others[] = {
+        {FRIT_F32, 0x00000001},
+        {FRIT_F32, 0x007fffff},
+        {FRIT_F32, 0x80000000},
+        {FRIT_F32, 0x7f7fffff},
+        {FRIT_F32, 0xff800000},
+        {FRIT_F64, 1},
+        {FRIT_F64, 0x000fffffffffffff},
+        {FRIT_F64, 0x7fefffffffffffff},
+        {FRIT_I8, 0x80},
+        {FRIT_U8, 0xff},
+        {FRIT_I64, 1ull << 63},
+        {FRIT_U64, UINT64_MAX},
+        {FRIT_I16, 0xffff},
+        {FRIT_BOOL, 1},
+        {FRIT_U32, 0xffffffff},
+    };
+
+    (void)state;
+    for (size_t k = 0; k < 2; k++) {
+        for (uint64_t bits = 0; bits < 0x10000; bits++) {
+            frit_scalar scalar = scalar_of_bits(bits, floats[k]);
+
+            if (!isnan(scalar_number(&scalar)))
+                assert_int_equal(scalar_bits(&scalar, floats[k]), bits);
+        }
+    }
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+        frit_scalar scalar = scalar_of_bits(others[i].bits, others[i].dtype);
+
+        assert_int_equal(scalar_bits(&scalar, others[i].dtype), others[i].bits);
+    }
+}
+
+static void test_elements_in_memory(void **state)
+{
+    static const float matrix[] = {1, 2.5f, -0.1f, 1e-45f};
+    const struct script_input *input;
+    struct script *script;
+    struct graph graph;
+    frit_err err = ERR_INIT;
+    const char *text = "const w : f32[?, 2] = [[1, 2.5], [-0.1, 1e-45]]\n"
+                       "const b : bool[3] = true\nconst h : f16[] = 65504\n";
+
+    (void)state;
+    assert_int_equal(script_parse("t.frit", text, strlen(text), &script, &err), FRIT_OK);
+    input = script_input_at(script, 0);
+    assert_memory_equal(input->data, matrix, sizeof(matrix));
+    assert_int_equal(input->data_type.dims[0], 2);
+    assert_memory_equal(script_input_at(script, 1)->data, "\1\1\1", 3);
+    assert_memory_equal(script_input_at(script, 2)->data, "\xff\x7b", 2);
+    script_destroy(script);
+    must(text, &graph);
+    rig_assert_round_trip(&graph);
+    graph_fini(&graph);
+}
+
+static void test_extents_of_constants_are_learned(void **state)
+{
+    struct graph graph;
+
+    (void)state;
+    must("const k : i64[n] = [1, 2, 3]\ninput x : f32[n]\ny = reshape x, dims=[(n+1)/2*2-1, 1]\n",
+         &graph);
+    assert_int_equal(graph.values[1].type.dims[0], 3);
+    assert_int_equal(graph.values[2].type.dims[0], 3);
+    rig_assert_round_trip(&graph);
+    graph_fini(&graph);
+    assert_not_bound("const k : i64[?] = [1, 2, 3]\n",
+                     &(struct op_type){.dtype = FRIT_I64, .rank = 1, .dims = {4}},
+                     "t.frit:1:7: k is declared i64[?], its value is i64[4]");
+}
+
+/* ---- names elsewhere ---- */
+
+/* What a hint names exists, and is not called so here already. */
+static void test_foreign_names(void **state)
+{
+    const struct foreign *row;
+
+    (void)state;
+    for (size_t i = 0; (row = foreign_op_at(i)); i++) {
+        if (strcmp(row->ours, row->theirs) == 0)
+            continue;
+        if (*row->ours && strcmp(row->ours, "const") != 0 && !op_find(str_of(row->ours)))
+            fail_msg("%s: there is no op %s", row->theirs, row->ours);
+        if (op_find(str_of(row->theirs)))
+            fail_msg("%s is an op here", row->theirs);
+        assert_true(*row->ours || *row->note);
+    }
+    for (size_t i = 0; (row = foreign_attr_at(i)); i++) {
+        bool found = !*row->ours;
+
+        for (uint32_t k = 0; k < FRIT_RECORD_COUNT && !found; k++) {
+            const frit_record_info *record = frit_record_info_at(k);
+
+            for (uint32_t f = 0; f < record->n_fields; f++)
+                found |= strcmp(record->field[f].name, row->ours) == 0;
+        }
+        if (!found)
+            fail_msg("%s: no op has the attribute %s", row->theirs, row->ours);
+    }
+    for (size_t i = 0; (row = foreign_dtype_at(i)); i++)
+        assert_int_not_equal(dtype_find(str_of(row->ours)), FRIT_NO_DTYPE);
+    assert_string_equal(foreign_op(str_of("GREATER"))->ours, "gt");
+    assert_string_equal(foreign_op(str_of("Log_Soft_max"))->ours, "log_softmax");
+    assert_null(foreign_op(str_of("greatest")));
+    assert_null(foreign_op(str_of("")));
+}
+
 /* ---- hostile text ---- */
 
 static void test_every_cut_of_a_program(void **state)
 {
-    static const char text[] = "input x : f32[n, 8] = \"a\\\"b\" # c\n"
-                               "output %1, _ = sort x, axis=-1, descending=1\r\n"
-                               "s = slice %1, slices=[::-1, 0:n]\noutput s\n";
+    static const char text[] =
+        "input x : f32[n, 8] = \"a\\\"b\" # c\n"
+        "output %1, _ = sort x, axis=-1, descending=1\r\n"
+        "s = slice %1, slices=[::-1, 0:(n*2-1)/-1]\noutput \"s \\\" t\" = s\n"
+        "const \"k\" : f16[?, 2] = [[1, -inf],\n [0x1p3, nan]]\n";
 
     (void)state;
     for (size_t n = 0; n < sizeof(text); n++) {
@@ -379,7 +503,9 @@ static frit_status whole_way(frit_err *err)
     frit_status st = rig_graph("input x : f32[n, 8] = \"f\"\nconst k : f32[8] = \"g\"\n"
                                "a = add x, k\nb = reshape a, dims=[8, n]\n"
                                "c, i = sort b, axis=0\nd = layer_norm c, none, none, eps=1e-3\n"
-                               "output e = cat d, d, d, axis=1\noutput i\n",
+                               "output e = cat d, d, d, axis=1\noutput i\n"
+                               "const \"l l\" : i64[n] = [1, -2]\n"
+                               "f = reshape a, dims=[n*16/2, 1]\noutput g = f\n",
                                &graph, err);
 
     if (st)
@@ -449,6 +575,10 @@ int main(void)
         cmocka_unit_test(test_named_dims_take_the_extents_of_values),
         cmocka_unit_test(test_values_that_do_not_fit),
         cmocka_unit_test(test_declarations),
+        cmocka_unit_test(test_elements_survive),
+        cmocka_unit_test(test_elements_in_memory),
+        cmocka_unit_test(test_extents_of_constants_are_learned),
+        cmocka_unit_test(test_foreign_names),
         cmocka_unit_test(test_every_cut_of_a_program),
         cmocka_unit_test(test_too_many_values),
         cmocka_unit_test(test_every_allocation_may_fail),

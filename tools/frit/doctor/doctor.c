@@ -9,6 +9,7 @@
 #include "doctor/report.h"
 #include "invocation.h"
 #include "json.h"
+#include "program.h"
 #include "session.h"
 #include "term.h"
 
@@ -225,7 +226,7 @@ const struct command doctor_command = {
         (const struct option[]){
             {"--device", "D", "devices in order of preference; first usable wins", 'd', false},
             {"--against", "D", "bisect: the device that is right (reference)", 0, false},
-            {"--in", "NAME=VALUE", "bisect: value of an input: FILE.npy, random or zeros", 0, true},
+            PROGRAM_IN_OPTION("bisect: "),
             {"--tolerance", "T", "bisect: allowed difference / largest value (by the type)", 0,
              false},
             {"--repeat", "N", "bisect: runs of a trial; 8", 0, false},

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads only what the printer of graphs writes: a line per value or op, names before " = ", then
- * the op's name, then operands and attributes, separated by ", ". */
+ * the op's name, then operands and attributes, separated by ", ".  Names may stand in quotes. */
 #include "doctor/slice.h"
 
 #include <stdlib.h>
@@ -19,6 +19,26 @@ static char *copy_text(const char *text, size_t length)
         out[length] = '\0';
     }
     return out;
+}
+
+/* The length of a text in quotes with them; 0: none begins here. */
+static size_t quoted_length(const char *at)
+{
+    size_t n = 1;
+
+    if (*at != '"')
+        return 0;
+    while (at[n] && at[n] != '"')
+        n += at[n] == '\\' && at[n + 1] ? 2 : 1;
+    return n + (at[n] == '"');
+}
+
+/* The first place where `what` stands outside of quotes; NULL: nowhere. */
+static const char *find_outside(const char *at, const char *what)
+{
+    while (*at && strncmp(at, what, strlen(what)) != 0)
+        at += *at == '"' ? quoted_length(at) : 1;
+    return *at ? at : NULL;
 }
 
 /* UINT32_MAX: there is no such value. */
@@ -54,15 +74,15 @@ static bool take_word(const char **at, const char *word)
     return true;
 }
 
-/* "NAME : TYPE = "FILE"", the rest of an input's line. */
+/* "NAME : TYPE = SOURCE", the rest of an input's line. */
 static bool take_input(struct slice_program *program, const char *line)
 {
-    const char *colon = strstr(line, " : "), *end;
+    const char *colon = find_outside(line, " : "), *end;
 
     if (!colon || !add_value(program, line, (size_t)(colon - line), SIZE_MAX))
         return false;
     colon += 3;
-    end = strstr(colon, " = \"");
+    end = strstr(colon, " = ");
     program->values[program->n_values - 1].type =
         copy_text(colon, end ? (size_t)(end - colon) : strlen(colon));
     return program->values[program->n_values - 1].type;
@@ -74,8 +94,10 @@ static size_t operand_length(const char *at)
     int depth = 0;
     size_t n = 0;
 
-    for (; at[n] && !(depth == 0 && at[n] == ','); n++)
+    while (at[n] && !(depth == 0 && at[n] == ',')) {
         depth += (at[n] == '[') - (at[n] == ']');
+        n += at[n] == '"' ? quoted_length(at + n) : 1;
+    }
     return n;
 }
 
@@ -111,7 +133,7 @@ static bool take_results(struct slice_program *program, struct slice_op *op, con
     if (!op->out)
         return false;
     while (line < end) {
-        size_t length = strcspn(line, ", ");
+        size_t length = *line == '"' ? quoted_length(line) : strcspn(line, ", ");
 
         if (length != 1 || *line != '_') {
             if (!add_value(program, line, length, number))
@@ -126,7 +148,7 @@ static bool take_results(struct slice_program *program, struct slice_op *op, con
 
 static bool take_op(struct slice_program *program, const char *line, bool is_output)
 {
-    const char *equals = strstr(line, " = "), *name = equals ? equals + 3 : line;
+    const char *equals = find_outside(line, " = "), *name = equals ? equals + 3 : line;
     struct slice_op *op;
 
     if (!array_grow(&program->ops, &program->ops_capacity, program->n_ops, 1,
@@ -140,6 +162,15 @@ static bool take_op(struct slice_program *program, const char *line, bool is_out
            (!equals || take_results(program, op, line, equals, is_output));
 }
 
+/* "NAME", or "NAME = VALUE": an output that no op line defines; UINT32_MAX: the line is another. */
+static uint32_t renamed_value(const struct slice_program *program, const char *line)
+{
+    const char *equals = find_outside(line, " = ");
+    const char *value = equals ? equals + 3 : line;
+
+    return find_value(program, value, strlen(value));
+}
+
 static bool take_line(struct slice_program *program, const char *line)
 {
     uint32_t value;
@@ -150,11 +181,9 @@ static bool take_line(struct slice_program *program, const char *line)
         return take_input(program, line);
     if (!take_word(&line, "output "))
         return take_op(program, line, false);
-    if (strstr(line, " = "))
-        return take_op(program, line, true);
-    value = find_value(program, line, strlen(line));
+    value = renamed_value(program, line);
     if (value == UINT32_MAX)
-        return false;
+        return find_outside(line, " = ") && take_op(program, line, true);
     program->values[value].is_output = true;
     return true;
 }

@@ -6,6 +6,7 @@
 #include "decisions.h"
 #include "invocation.h"
 #include "measure.h"
+#include "program.h"
 #include "session.h"
 
 enum { JSON = 1, ALL = 2, MEASURE = 4 }; /* options that a topic takes, beside --device */
@@ -112,7 +113,7 @@ const struct command tune_command = {
     .options =
         (const struct option[]){
             {"--device", "D", "devices in order of preference; first usable wins", 'd', false},
-            {"--in", "NAME=VALUE", "value of an input: FILE.npy, random or zeros", 0, true},
+            PROGRAM_IN_OPTION(""),
             {"--budget", "MS", "milliseconds for the candidates of one launch; 2000 without it", 0,
              false},
             {"--patience", "S", "seconds for one trial; 10 without it", 0, false},

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "onnx/rows.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#include <frit/op.h>
+
+#include "base/str.h"
+#include "onnx/model.h"
+
+enum { NEWEST = ONNX_NEWEST_OPSET };
+
+static const struct onnx_row rows[] = {
+#define ONNX_ROW(domain, name, since, until, function, number) \
+    {domain, #name, since, until, row_##function, number},
+#include "onnx/rows.def"
+};
+
+enum { COUNT = sizeof(rows) / sizeof(rows[0]) };
+
+const struct onnx_row *rows_find(const char *domain, const char *name, int64_t opset,
+                                 bool *name_known)
+{
+    *name_known = false;
+    for (uint32_t i = 0; i < COUNT; i++) {
+        if (strcmp(rows[i].name, name) != 0 || strcmp(rows[i].domain, domain) != 0)
+            continue;
+        *name_known = true;
+        if (opset >= rows[i].since && opset <= rows[i].until)
+            return &rows[i];
+    }
+    return NULL;
+}
+
+const char *rows_nearest(const char *name)
+{
+    const char *names[COUNT];
+
+    for (uint32_t i = 0; i < COUNT; i++)
+        names[i] = rows[i].name;
+    return str_nearest(name, names, COUNT);
+}

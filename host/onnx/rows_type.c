@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Conversions between element types, and constants. */
+#include <string.h>
+
+#include "base/fail.h"
+#include "graph/dtype.h"
+#include "onnx/emit.h"
+#include "onnx/model.h"
+#include "onnx/problem.h"
+#include "onnx/rows.h"
+#include "onnx/tensor.h"
+
+/* Packed types are reached by quantize and dequantize with a scale of 1. */
+static val *to_packed(struct import_node *n, val *x, uint32_t dtype)
+{
+    frit_attrs_quantize attrs = E_ATTRS(quantize);
+
+    attrs.dtype = dtype;
+    x = e_cast(n, x, FRIT_F32);
+    return E_OP(n, FRIT_OP_quantize, &attrs, x, e_known(n, FRIT_F32, 1), e_none(n));
+}
+
+static val *from_packed(struct import_node *n, val *x)
+{
+    frit_attrs_dequantize attrs = E_ATTRS(dequantize);
+
+    return E_OP(n, FRIT_OP_dequantize, &attrs, x, e_known(n, FRIT_F32, 1), e_none(n));
+}
+
+static bool is_packed(uint32_t dtype)
+{
+    return dtype_class(dtype) == FRIT_DTYPE_PACKED;
+}
+
+static val *convert(struct import_node *n, val *x, uint32_t dtype)
+{
+    if (!x || x->type.dtype == dtype)
+        return x;
+    if (is_packed(x->type.dtype))
+        x = from_packed(n, x);
+    return is_packed(dtype) ? to_packed(n, x, dtype) : e_cast(n, x, dtype);
+}
+
+void row_cast(struct import_node *n, uint32_t arg)
+{
+    int32_t to = (int32_t)attr_int(n, "to", 0);
+    uint32_t dtype = tensor_dtype(to);
+
+    (void)arg;
+    if (dtype == FRIT_NO_DTYPE)
+        problem_node(n, "a cast to %s, which Frit does not have", tensor_dtype_name(to));
+    else
+        e_out(n, 0, convert(n, e_in(n, 0), dtype));
+}
+
+void row_cast_like(struct import_node *n, uint32_t arg)
+{
+    val *like = e_in(n, 1);
+
+    (void)arg;
+    if (like)
+        e_out(n, 0, convert(n, e_in(n, 0), like->type.dtype));
+}
+
+/* ---- constants ---- */
+
+static val *constant_of(struct import_node *n, const Onnx__TensorProto *tensor)
+{
+    frit_err err = ERR_INIT;
+    struct op_type type;
+    const void *data;
+
+    if (!tensor_read(n->import->model, tensor, &type, &data, &err))
+        return import_constant(n->import, &type, data, NULL);
+    problem_node(n, "%s", err.text);
+    return NULL;
+}
+
+static val *constant_floats(struct import_node *n, const Onnx__AttributeProto *attr)
+{
+    const struct op_type type = {FRIT_F32, 1, {(int64_t)attr->n_floats}};
+
+    return import_constant(n->import, &type, attr->n_floats ? (const void *)attr->floats : "",
+                           NULL);
+}
+
+void row_constant(struct import_node *n, uint32_t arg)
+{
+    struct ints ints;
+
+    (void)arg;
+    if (attr_has(n, "value"))
+        e_out(n, 0, attr_tensor(n, "value") ? constant_of(n, attr_tensor(n, "value")) : NULL);
+    else if (attr_has(n, "value_float"))
+        e_out(n, 0, e_known(n, FRIT_F32, attr_float(n, "value_float", 0)));
+    else if (attr_has(n, "value_int"))
+        e_out(n, 0,
+              e_reshape(n, e_known_ints(n, FRIT_I64, (int64_t[]){attr_int(n, "value_int", 0)}, 1),
+                        FRIT_RANK0));
+    else if (attr_has(n, "value_floats"))
+        e_out(n, 0,
+              attr_floats(n, "value_floats") ? constant_floats(n, attr_floats(n, "value_floats"))
+                                             : NULL);
+    else if (attr_ints(n, "value_ints", &ints))
+        e_out(n, 0, e_known_ints(n, FRIT_I64, ints.at, ints.count));
+    else
+        problem_node(n, "a constant of strings or of a sparse tensor");
+}
+
+/* Dims in operand `index`. */
+static bool read_dims(struct import_node *n, uint32_t index, frit_dims *out)
+{
+    struct ints ints;
+
+    if (!e_ints(n, index, &ints))
+        return false;
+    if (ints.count > FRIT_MAX_RANK) {
+        problem_node(n, "%u dims, Frit has at most %d", ints.count, FRIT_MAX_RANK);
+        return false;
+    }
+    out->rank = ints.count;
+    memcpy(out->dim, ints.at, ints.count * sizeof(int64_t));
+    return true;
+}
+
+void row_constant_of_shape(struct import_node *n, uint32_t arg)
+{
+    const Onnx__TensorProto *tensor = attr_tensor(n, "value");
+    val *value = tensor ? constant_of(n, tensor) : e_known(n, FRIT_F32, 0);
+    frit_dims dims;
+
+    (void)arg;
+    if (value && read_dims(n, 0, &dims))
+        e_out(n, 0, e_full_of(n, value, dims));
+}
+
+/* start, limit, step */
+void row_range(struct import_node *n, uint32_t arg)
+{
+    val *start = e_in(n, 0);
+    double first = e_real(n, 0, 0), limit = e_real(n, 1, 0), step = e_real(n, 2, 1);
+    double count = step == 0 ? -1 : (limit - first) / step;
+
+    (void)arg;
+    if (step == 0 || !(count < 1e12)) {
+        problem_node(n, "a range of step 0 or without an end");
+        return;
+    }
+    count = count > 0 ? count : 0;
+    e_out(n, 0,
+          e_arange(n, e_dtype(start),
+                   e_is_float(start) ? e_num(n, first) : e_whole(n, e_int(n, 0, 0)),
+                   e_is_float(start) ? e_num(n, step) : e_whole(n, e_int(n, 2, 1)),
+                   (int64_t)count + ((double)(int64_t)count < count)));
+}
+
+void row_shape(struct import_node *n, uint32_t arg)
+{
+    val *x = e_in(n, 0);
+    int64_t rank = e_rank(x), start = attr_int(n, "start", 0), end = attr_int(n, "end", rank);
+
+    (void)arg;
+    if (!x)
+        return;
+    start = start < 0 ? start + rank : start;
+    end = end < 0 ? end + rank : end;
+    start = start < 0 ? 0 : start > rank ? rank : start;
+    end = end < start ? start : end > rank ? rank : end;
+    e_out(n, 0, e_known_ints(n, FRIT_I64, x->type.dims + start, end - start));
+}
+
+void row_size(struct import_node *n, uint32_t arg)
+{
+    val *x = e_in(n, 0);
+
+    (void)arg;
+    if (x)
+        e_out(n, 0,
+              e_reshape(n, e_known_ints(n, FRIT_I64, (int64_t[]){e_elements(x)}, 1), FRIT_RANK0));
+}
+
+void row_eye_like(struct import_node *n, uint32_t arg)
+{
+    val *x = e_in(n, 0), *rows, *columns;
+    uint32_t dtype =
+        attr_has(n, "dtype") ? tensor_dtype((int32_t)attr_int(n, "dtype", 0)) : e_dtype(x);
+
+    (void)arg;
+    if (!x || x->type.rank != 2) {
+        problem_node(n, "EyeLike of a tensor that has not two dims");
+        return;
+    }
+    rows = e_arange(n, FRIT_I64, e_whole(n, attr_int(n, "k", 0)), e_whole(n, 1), x->type.dims[0]);
+    columns = e_arange(n, FRIT_I64, e_whole(n, 0), e_whole(n, 1), x->type.dims[1]);
+    rows = e_bin(n, FRIT_OP_eq, e_unsqueeze(n, rows, 1), e_unsqueeze(n, columns, 0));
+    e_out(n, 0, e_cast(n, rows, dtype));
+}
