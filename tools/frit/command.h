@@ -35,7 +35,7 @@ struct command {
 
 extern const struct command devices_command, run_command, check_command, explain_command,
     trace_command, replay_command, ops_command, bench_command, conform_command, new_plugin_command,
-    doctor_command, tune_command, launch_command, help_command;
+    doctor_command, tune_command, launch_command, completion_command, help_command;
 
 /* ---- a parsed command line ---- */
 

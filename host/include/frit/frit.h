@@ -378,7 +378,8 @@ frit_tensor *frit_as_packed(frit_tensor *bytes, uint32_t dtype, frit_dims dims);
  * never writes to the program's memory: frit_write moves the tensor to other memory. */
 frit_tensor *frit_wrap_host(frit_device *device, uint32_t dtype, frit_dims dims, const void *data,
                             uint64_t bytes, void (*release)(void *ctx), void *ctx);
-/* Reads a NumPy file: versions 1 to 3 of the format, C or Fortran order, little endian. */
+/* Reads a NumPy file: versions 1 to 3 of the format, C or Fortran order, little endian; with a path
+ * "ARCHIVE.npz:NAME" a tensor of an archive. */
 frit_tensor *frit_load_npy(frit_device *device, const char *path);
 /* NumPy has no packed types: their bytes are saved, as u8 of rank 1, for frit_as_packed. */
 FRIT_NODISCARD frit_status frit_save_npy(frit_tensor *tensor, const char *path, frit_err *err);
