@@ -39,15 +39,11 @@ static const struct choice {
     {{64, 64}, {2, 2}, {16, 16}, false, 32, 1, 50, 4, 13},
 };
 
-/* Of few rows.  Reading the other side is all that takes time, so groups share k until the device
- * is full of them. */
-static const struct choice few = {{16, 64}, {1, 4}, {16, 16}, false, 64, 1, 10, 8, 0};
+/* Of few rows.  Reading the other side is all that takes time, so groups share k until there are
+ * two for each processor. */
+static const struct choice few = {{16, 64}, {1, 4}, {16, 16}, false, 128, 1, 10, 4, 0};
 
-enum {
-    LEAST_ROWS = 2,
-    LEAST_COLUMNS = 512,
-    LEAST_PART = 256 /* of k, of a group that shares it */
-};
+enum { LEAST_PART = 256 /* of k, of a group that shares it */ };
 
 /* ---- operands ---- */
 
@@ -213,8 +209,8 @@ static int64_t points_across(const struct contract *c)
 bool contract_fits_few(const struct contract *c)
 {
     if (!c->e.s->target->n_shapes || c->pad.used || contract_type(c) != KIR_F32 ||
-        c->n_k < LEAST_PART || points_down(c) < LEAST_ROWS || points_down(c) > few.tile[DOWN] ||
-        points_across(c) < LEAST_COLUMNS)
+        points_down(c) > few.tile[DOWN] ||
+        c->n_k * points_across(c) < sched_tuning(c->e.s).few_weights)
         return false;
     return factor_dtype(c, &c->a) == factor_dtype(c, &c->b) && fits(c, &few);
 }
@@ -253,7 +249,7 @@ void contract_choose_few(struct contract *c)
                             tiles_of(points_across(c), few.tile[ACROSS]);
 
     choose(c, &few);
-    while (n * groups < c->e.s->target->units && c->n_k / (2 * n) >= LEAST_PART)
+    while (n * groups < c->e.s->target->units / 2 && c->n_k / (2 * n) >= LEAST_PART)
         n *= 2;
     if (n == 1)
         return;
