@@ -209,7 +209,7 @@ static int64_t points_across(const struct contract *c)
 bool contract_fits_few(const struct contract *c)
 {
     if (!c->e.s->target->n_shapes || c->pad.used || contract_type(c) != KIR_F32 ||
-        points_down(c) > few.tile[DOWN] ||
+        c->n_k < LEAST_PART || points_down(c) > few.tile[DOWN] ||
         c->n_k * points_across(c) < sched_tuning(c->e.s).few_weights)
         return false;
     return factor_dtype(c, &c->a) == factor_dtype(c, &c->b) && fits(c, &few);
