@@ -190,10 +190,19 @@ static int unknown_input(const struct taking *t, const char *value, size_t lengt
 
 static struct source read_source(const char *text)
 {
-    if (strcmp(text, "random") == 0)
-        return (struct source){SOURCE_RANDOM, NULL};
-    if (strcmp(text, "zeros") == 0)
-        return (struct source){SOURCE_ZEROS, NULL};
+    static const struct {
+        const char *word;
+        enum source_kind kind;
+    } words[] = {{"random", SOURCE_RANDOM}, {"zeros", SOURCE_ZEROS}};
+
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        size_t length = strlen(words[i].word);
+
+        if (strncmp(text, words[i].word, length) == 0 && !text[length])
+            return (struct source){words[i].kind, NULL};
+        if (strncmp(text, words[i].word, length) == 0 && text[length] == ':')
+            return (struct source){words[i].kind, text + length + 1};
+    }
     return (struct source){SOURCE_FILE, text};
 }
 
@@ -481,13 +490,42 @@ static frit_tensor *make_tensor(const struct program *program, uint64_t i, frit_
     }
 }
 
+/* Whether the dims are known before binding: of a file, or given. */
+static bool has_dims(const struct source *source)
+{
+    return source->kind <= SOURCE_FILE || source->file;
+}
+
+/* "1,3,224,224"; CLI_MISUSED after a message. */
+static int read_dims(const struct invocation *in, const char *text, frit_dims *out)
+{
+    const char *at = text;
+
+    *out = (frit_dims){0};
+    while (*at && out->rank < FRIT_MAX_RANK) {
+        char *end;
+        long long extent = strtoll(at, &end, 10);
+
+        if (end == at || extent < 0 || (*end && *end != ','))
+            break;
+        out->dim[out->rank++] = extent;
+        at = *end ? end + 1 : end;
+    }
+    return *at ? fail_usage(in, "'%s' are no dims, such as 1,3,224,224", text) : CLI_FINE;
+}
+
 /* Creates the tensors that have a value of their own, or those whose dims follow from these. */
 static int make_tensors(struct program *program, const struct invocation *in, frit_device *device,
                         bool known)
 {
     for (uint64_t i = 0; i < program->n_inputs; i++) {
-        if ((program->sources[i].kind <= SOURCE_FILE) != known)
+        const struct source *source = &program->sources[i];
+
+        if (has_dims(source) != known)
             continue;
+        if (known && source->kind > SOURCE_FILE &&
+            read_dims(in, source->file, &program->inputs[i].dims))
+            return CLI_MISUSED;
         program->tensors[i] = make_tensor(program, i, device);
         if (frit_tensor_status(program->tensors[i]))
             return fail_command(in, "input %s: %s", program->inputs[i].name,

@@ -22,15 +22,15 @@ enum source_kind {
 
 struct source {
     enum source_kind kind;
-    const char *file;
+    const char *file; /* or, of random and zeros, dims such as "1,3,224,224"; NULL: none */
 };
 
 /* The option of every command that takes program_sources or program_shapes. */
 #define PROGRAM_IN_OPTION(before)                                                              \
     {                                                                                          \
         "--in", "[NAME=]VALUE",                                                                \
-            before                                                                             \
-            "an input: FILE.npy or .npz, random, zeros; without NAME the next one, *= others", \
+            before "an input: FILE.npy or .npz, random, zeros, with dims random:2,8; without " \
+                   "NAME the next one, *= others",                                             \
             'i', true                                                                          \
     }
 

@@ -688,6 +688,11 @@ FRIT_NODISCARD frit_status frit_graph_run(const frit_graph *graph, frit_device *
 uint32_t frit_graph_support(const frit_graph *graph, frit_device *device);
 /* The bound graph as text, the caller's: frit_free.  NULL if memory is short. */
 char *frit_graph_print(const frit_graph *graph);
+/* Writes a bound model as a text program, FOLDER/NAME.frit, with its constants beside it in NumPy
+ * files; makes the folder where it is not there.  The program has the dims that the model is bound
+ * to. */
+FRIT_NODISCARD frit_status frit_graph_save(const frit_graph *graph, const char *folder,
+                                           frit_err *err);
 
 #ifdef __cplusplus
 } /* extern "C" */
