@@ -20,8 +20,7 @@ enum {
     MANY_KEYS = 4,           /* of a lane */
     AHEAD_BYTES = 112 << 10, /* of tiles whose groups still run two at a time */
     ACCESS_BYTES = 16,       /* of a thread */
-    GROUPS_OF_UNITS = 4,     /* target.units for each multiprocessor, and */
-    WANTED_GROUPS = 2,       /* groups for each of them, before tiles become smaller */
+    GROUPS_OF_UNITS = 4,     /* target.units for each multiprocessor */
     FULL_DEPTH = 32,
     FULL_VALUES = 16,
     LEAST_DEPTH = 16,
@@ -277,10 +276,10 @@ static int64_t groups_of(const struct attention *a)
            tiles_of(a->points[ATTENTION_ROW].count, (int64_t)a->sizes.down * a->sizes.rows);
 }
 
-/* For a device to be busy. */
+/* One for each multiprocessor. */
 static int64_t wanted_groups(const struct attention *a)
 {
-    return a->e.s->target->units / GROUPS_OF_UNITS * WANTED_GROUPS;
+    return a->e.s->target->units / GROUPS_OF_UNITS;
 }
 
 /* Memory of tiles that are loaded ahead. */
