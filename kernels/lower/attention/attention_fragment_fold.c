@@ -192,11 +192,11 @@ static void finish_totals(const struct folder *o)
 /* ---- results ---- */
 
 /* A tile with the sums of all rows, a line each, and the row's total behind them. */
-struct results {
+struct result_tile {
     uint32_t tile, pitch, total; /* total: its column */
 };
 
-static void store_sums(const struct folder *o, const struct results *to)
+static void store_sums(const struct folder *o, const struct result_tile *to)
 {
     const struct fragmenter *f = o->f;
     const struct kir_fragment_place total = {o->scale, true, to->tile, false, false};
@@ -213,8 +213,8 @@ static void store_sums(const struct folder *o, const struct results *to)
                  at_index(&f->w, to->pitch), KIR_NONE);
 }
 
-static uint32_t load_result(const struct fragmenter *f, const struct results *from, uint32_t line,
-                            uint32_t column)
+static uint32_t load_result(const struct fragmenter *f, const struct result_tile *from,
+                            uint32_t line, uint32_t column)
 {
     uint32_t at = at2(&f->w, KIR_add, at_times(&f->w, line, from->pitch), column);
 
@@ -222,7 +222,8 @@ static uint32_t load_result(const struct fragmenter *f, const struct results *fr
 }
 
 /* The thread's results of chunk number `number` of all of the group. */
-static void finish_chunk(const struct fragmenter *f, const struct results *from, uint32_t number)
+static void finish_chunk(const struct fragmenter *f, const struct result_tile *from,
+                         uint32_t number)
 {
     struct attention_emitter w = f->w;
     const uint32_t columns = f->outs * SIDE, chunks = power_above(columns / CHUNK);
@@ -250,7 +251,7 @@ static void finish(const struct folder *o)
     const struct fragmenter *f = o->f;
     const struct attention_emitter *w = &f->w;
     const uint32_t rows = f->teams * f->rows * SIDE, columns = f->outs * SIDE;
-    struct results results = {.pitch = result_pitch(f->outs), .total = columns};
+    struct result_tile results = {.pitch = result_pitch(f->outs), .total = columns};
     uint32_t mark = expr_mark(w->e), chunk;
 
     results.tile = kir_tile_of(w->m, KIR_GROUP, FRIT_F32, rows * results.pitch);
