@@ -362,6 +362,8 @@ static bool compute(struct import_node *n, const struct emission *e, val **out)
     if (op_elements(&types[0]) > FOLD_MAX_ELEMENTS || !fold_reads(types[0].dtype))
         return true;
     for (uint32_t i = 0; i < e->n_in; i++)
+        import_spend(n->import, (uint64_t)op_elements(&inputs[i].type) / 8);
+    for (uint32_t i = 0; i < e->n_in; i++)
         in[i] = (struct fold_input){inputs[i].type, NULL, inputs[i].scalar};
     for (uint32_t i = 0; i < e->n_in; i++)
         in[i].data = e->operands[i].kind == FRIT_OPERAND_TENSOR ? e->in[i]->data : NULL;

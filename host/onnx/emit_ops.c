@@ -4,6 +4,7 @@
 
 #include "graph/dtype.h"
 #include "onnx/emit.h"
+#include "onnx/problem.h"
 
 /* ---- elementwise ---- */
 
@@ -114,11 +115,21 @@ val *e_swap_last(struct import_node *n, val *x)
     return e_permute(n, x, order);
 }
 
+/* False after a problem: callers count axes from a rank, which is 0 for what failed. */
+static bool has_axis(struct import_node *n, const val *x, uint32_t axis, uint32_t rank)
+{
+    if (x && axis >= rank)
+        problem_node(n, "axis %u of a tensor with %u dims", axis, e_rank(x));
+    return x && axis < rank;
+}
+
 val *e_slice(struct import_node *n, val *x, uint32_t axis, int64_t start, int64_t stop,
              int64_t step)
 {
     frit_attrs_slice attrs = E_ATTRS(slice);
 
+    if (!has_axis(n, x, axis, e_rank(x)))
+        return NULL;
     attrs.slices.count = axis + 1;
     attrs.slices.dim[axis] = (frit_range){start, stop, step};
     return E_OP(n, FRIT_OP_slice, &attrs, x);
@@ -136,6 +147,8 @@ val *e_unsqueeze(struct import_node *n, val *x, uint32_t axis)
 {
     frit_dims dims = e_dims(x);
 
+    if (!has_axis(n, x, axis, e_rank(x) + 1))
+        return NULL;
     if (dims.rank == FRIT_MAX_RANK)
         return E_OP(n, FRIT_OP_unsqueeze, NULL, x); /* whose check says that it is one too many */
     memmove(&dims.dim[axis + 1], &dims.dim[axis], ((size_t)dims.rank - axis) * sizeof(int64_t));
@@ -148,7 +161,7 @@ val *e_squeeze(struct import_node *n, val *x, uint32_t axis)
 {
     frit_dims dims = e_dims(x);
 
-    if (!x)
+    if (!has_axis(n, x, axis, e_rank(x)))
         return NULL;
     memmove(&dims.dim[axis], &dims.dim[axis + 1], ((size_t)dims.rank - axis - 1) * sizeof(int64_t));
     dims.rank--;

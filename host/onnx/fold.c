@@ -251,8 +251,9 @@ static void run_arange(const struct fold *fold)
     const struct fold_number start = get(fold, 0, 0), step = get(fold, 1, 0);
 
     for (int64_t i = 0; i < op_elements(&fold->out); i++) {
-        struct fold_number number = {start.whole + i * step.whole,
-                                     start.real + (double)i * step.real};
+        struct fold_number number = {
+            (int64_t)((uint64_t)start.whole + (uint64_t)i * (uint64_t)step.whole),
+            start.real + (double)i * step.real};
 
         fold_put(fold->out.dtype, fold->result, i, number);
     }

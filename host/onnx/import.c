@@ -28,11 +28,26 @@ void *import_alloc(struct onnx_import *import, size_t bytes)
     return memory;
 }
 
+bool import_spend(struct onnx_import *import, uint64_t steps)
+{
+    if (import->status)
+        return false;
+    if (steps > import->work) {
+        import->status = fail(import->err, FRIT_UNSUPPORTED,
+                              "%s: loops, functions and computed constants unroll to more than a "
+                              "program may have",
+                              import->model->path);
+        return false;
+    }
+    import->work -= steps;
+    return true;
+}
+
 /* Many of them outlive the graph, because tensors may use them in place (api/graph_constants.c). */
 void *import_elements(struct onnx_import *import, size_t bytes)
 {
     struct arena *arena = bytes > FOLD_MAX_BYTES ? &import->model->arena : &import->graph->arena;
-    void *memory = import->status ? NULL : arena_alloc(arena, bytes);
+    void *memory = import_spend(import, bytes / 64) ? arena_alloc(arena, bytes) : NULL;
 
     if (!memory)
         import_fail_memory(import, bytes);

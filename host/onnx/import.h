@@ -48,6 +48,7 @@ struct onnx_import {
     uint32_t n_problems;
     bool wants_values; /* a problem is that elements are not known */
     uint64_t budget;   /* ops that may still be appended */
+    uint64_t work;     /* steps of translation that may still be done: import_spend */
     val absent;
     frit_err *err;
     frit_status status; /* a failure that ends it, such as of memory */
@@ -86,6 +87,10 @@ val *import_constant(struct onnx_import *import, const struct op_type *type, con
                      const char *name);
 /* Puts a known value into the graph, for the first op that uses it. */
 frit_status import_place(struct onnx_import *import, val *value);
+/* Takes steps from the work that a model may cause, a step being about a microsecond's half or 64
+ * bytes of computed elements: loops and functions that add nothing to the graph are limited too.
+ * False: nothing is left, which ends the import. */
+bool import_spend(struct onnx_import *import, uint64_t steps);
 /* Memory of the import, or of the graph for elements; NULL ends the import. */
 void *import_alloc(struct onnx_import *import, size_t bytes);
 void *import_elements(struct onnx_import *import, size_t bytes);

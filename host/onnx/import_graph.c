@@ -12,7 +12,7 @@
 #include "onnx/rows.h"
 #include "onnx/tensor.h"
 
-enum { MAX_DEPTH = 64 };
+enum { MAX_DEPTH = 64, NODE_STEPS = 16 }; /* of import_spend, for a node or a graph */
 
 /* ---- nodes ---- */
 
@@ -143,7 +143,9 @@ static void translate(struct onnx_import *import, struct import_scope *scope,
 void import_nodes(struct onnx_import *import, struct import_scope *scope,
                   Onnx__NodeProto *const *nodes, size_t n_nodes)
 {
-    for (size_t i = 0; i < n_nodes && !import->status; i++)
+    const uint64_t steps = NODE_STEPS + import->model->proto->n_functions / 64; /* are looked up */
+
+    for (size_t i = 0; i < n_nodes && import_spend(import, steps); i++)
         translate(import, scope, nodes[i], i);
 }
 
@@ -189,7 +191,7 @@ static bool enter(struct import_node *node, struct import_scope *scope)
     }
     scope->depth = node->scope->depth + 1;
     scope->opset = node->scope->opset;
-    return true;
+    return import_spend(node->import, NODE_STEPS);
 }
 
 bool import_subgraph(struct import_node *node, const Onnx__GraphProto *graph, val *const *inputs,

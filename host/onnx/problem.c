@@ -16,8 +16,8 @@ static void add_line(struct onnx_import *import, const char *line)
 {
     char clean[LINE];
 
-    if (import->n_problems++ >= MAX_PROBLEMS)
-        return;
+    if (import->status || import->n_problems++ >= MAX_PROBLEMS)
+        return; /* what ended the import says enough */
     text_clean(line, strlen(line), clean, sizeof(clean));
     str_addf(import->problems, "%s: %s\n", import->model->path, clean);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Einsum: operands are combined from left to right; two of them by one matmul over the letters that
  * they share, once the letters that only one of them has and nobody needs are summed. */
+#include <ctype.h>
 #include <string.h>
 
 #include "onnx/emit.h"
@@ -46,7 +47,7 @@ static bool read_term(const char *text, size_t length, int64_t rank, uint32_t el
             i += 2;
             continue;
         }
-        if (count == MAX_LABELS)
+        if (count == MAX_LABELS || !isalpha((unsigned char)text[i]))
             return false;
         out[count++] = text[i];
     }

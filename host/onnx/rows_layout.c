@@ -6,6 +6,8 @@
 #include "onnx/problem.h"
 #include "onnx/rows.h"
 
+enum { MAX_BLOCK = 1 << 15, MAX_PLACES = 1 << 24 };
+
 /* ---- padding ---- */
 
 /* Reads pads per dim: of all dims, or of the axes in operand 3. */
@@ -54,7 +56,7 @@ static val *pad_axis(struct import_node *n, val *x, uint32_t axis, const int64_t
 
     if (!ends[0] && !ends[1])
         return x;
-    if (!extent || count < 0 || count > INT32_MAX) {
+    if (!extent || count < 0 || count > MAX_PLACES) {
         problem_node(n, "pads %lld and %lld of an extent of %lld", (long long)ends[0],
                      (long long)ends[1], (long long)extent);
         return NULL;
@@ -129,7 +131,7 @@ void onnx_row_depth_to_space(struct import_node *n, uint32_t arg)
     const int64_t *d;
 
     (void)arg;
-    if (!x || x->type.rank != 4 || b < 1 || x->type.dims[1] % (b * b)) {
+    if (!x || x->type.rank != 4 || b < 1 || b > MAX_BLOCK || x->type.dims[1] % (b * b)) {
         problem_node(n, "blocks of %lld do not divide the channels", (long long)b);
         return;
     }
@@ -148,7 +150,8 @@ void onnx_row_space_to_depth(struct import_node *n, uint32_t arg)
     const int64_t *d;
 
     (void)arg;
-    if (!x || x->type.rank != 4 || b < 1 || x->type.dims[2] % b || x->type.dims[3] % b) {
+    if (!x || x->type.rank != 4 || b < 1 || b > MAX_BLOCK || x->type.dims[2] % b ||
+        x->type.dims[3] % b) {
         problem_node(n, "blocks of %lld do not divide the space", (long long)b);
         return;
     }

@@ -31,6 +31,8 @@ static val *spread(struct import_node *n, val *scale, const val *x, int64_t axis
         frit_dims wide;
 
         scale = e_unsqueeze(n, scale, axis + 1);
+        if (!scale)
+            return NULL;
         wide = e_dims(scale);
         wide.dim[axis + 1] = block;
         scale = e_expand(n, scale, wide);
@@ -60,7 +62,12 @@ static void range_of(uint32_t dtype, int32_t narrow, double *low, double *high)
 static val *to_integer(struct import_node *n, val *x, val *zero, uint32_t dtype, int32_t narrow)
 {
     double low, high;
+    uint32_t cls = dtype_class(dtype);
 
+    if ((cls != FRIT_DTYPE_INT && cls != FRIT_DTYPE_UINT) || frit_dtype_info_of(dtype).bits > 32) {
+        problem_node(n, "quantising to %s", dtype_name(dtype));
+        return NULL;
+    }
     range_of(dtype, narrow, &low, &high);
     x = e_un(n, FRIT_OP_round, x);
     if (zero)

@@ -161,6 +161,11 @@ void onnx_row_topk(struct import_node *n, uint32_t arg)
     (void)arg;
     if (n->failed)
         return;
+    if (k < 0 || k > x->type.dims[axis]) {
+        problem_node(n, "k is %lld, the axis has %lld elements", (long long)k,
+                     (long long)x->type.dims[axis]);
+        return;
+    }
     if (attr_int(n, "largest", 1)) {
         largest.axis = axis;
         largest.k = k;

@@ -154,7 +154,7 @@ static void add_weights(const struct resizing *r, uint32_t d, int64_t in, int64_
     double at = place_of(r, d, in, i), sum = 0, stretch = 1;
     int64_t reach = is(r->mode, "linear") ? 1 : 2, first;
 
-    if (is(r->places, "tf_crop_and_resize") && (at < 0 || at > (double)(in - 1)))
+    if (is(r->places, "tf_crop_and_resize") && !(at >= 0 && at <= (double)(in - 1)))
         return;
     if (r->antialias && r->scale[d] < 1)
         stretch = r->scale[d];
@@ -185,7 +185,7 @@ static val *nearest_axis(struct import_node *n, const struct resizing *r, val *x
     for (int64_t i = 0; index && i < r->size[d]; i++) {
         double at = round_place(r, place_of(r, d, in, i));
 
-        index[i] = at < 0 ? 0 : at >= (double)in ? in - 1 : (int64_t)at;
+        index[i] = !(at > 0) ? 0 : at >= (double)in ? in - 1 : (int64_t)at;
     }
     return index ? e_select(n, x, e_known_ints(n, FRIT_I64, index, r->size[d]), d) : NULL;
 }
@@ -199,7 +199,7 @@ static val *weighted_axis(struct import_node *n, const struct resizing *r, val *
     float *weights;
     val *w;
 
-    if (type.dims[0] * type.dims[1] > MAX_WEIGHTS) {
+    if (type.dims[0] > MAX_WEIGHTS / (type.dims[1] ? type.dims[1] : 1)) {
         problem_node(n, "an axis is resized from %lld to %lld, which is too much",
                      (long long)type.dims[0], (long long)type.dims[1]);
         return NULL;
@@ -228,7 +228,7 @@ static val *extrapolate(struct import_node *n, const struct resizing *r, val *y,
     for (int64_t i = 0; outside && i < r->size[d]; i++) {
         double at = place_of(r, d, x->type.dims[d], i);
 
-        outside[i] = at < 0 || at > (double)(x->type.dims[d] - 1);
+        outside[i] = !(at >= 0 && at <= (double)(x->type.dims[d] - 1));
     }
     for (uint32_t k = 0; k < line.rank; k++)
         line.dim[k] = k == d ? r->size[d] : 1;
@@ -277,7 +277,7 @@ static val *resize(struct import_node *n, const struct resizing *r, val *x)
         return y;
     y = is(r->mode, "nearest") || e_is_float(x) ? x : e_cast(n, x, FRIT_F32);
     for (uint32_t d = 0; y && d < x->type.rank; d++) {
-        if (r->size[d] < 0 || r->size[d] > INT32_MAX || !x->type.dims[d]) {
+        if (r->size[d] < 0 || r->size[d] > MAX_WEIGHTS || !x->type.dims[d]) {
             problem_node(n, "dim %u becomes %lld", d, (long long)r->size[d]);
             return NULL;
         }

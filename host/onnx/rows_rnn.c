@@ -256,6 +256,18 @@ static void run_direction(struct import_node *n, const struct layer *layer, stru
 
 /* ---- the layer ---- */
 
+/* Operand `index` as [dirs, batch, hidden]. */
+static val *state_in(struct import_node *n, uint32_t index, bool batch_first)
+{
+    static const int64_t turn[] = {1, 0, 2};
+    val *x = e_in(n, index);
+
+    if (x && x->type.rank == 3)
+        return batch_first ? e_permute(n, x, turn) : x;
+    problem_node(n, "operand %u must have three dims", index);
+    return NULL;
+}
+
 static bool read_layer(struct import_node *n, uint32_t kind, struct layer *layer)
 {
     bool batch_first = attr_int(n, "layout", 0) != 0;
@@ -284,9 +296,9 @@ static bool read_layer(struct import_node *n, uint32_t kind, struct layer *layer
     if (lengths)
         layer->lengths = e_reshape(n, e_cast(n, lengths, FRIT_I64), FRIT_SHAPE(layer->batch, 1));
     if (e_has(n, 5))
-        layer->hidden_start = batch_first ? e_permute(n, e_in(n, 5), turn) : e_in(n, 5);
+        layer->hidden_start = state_in(n, 5, batch_first);
     if (kind == RNN_LSTM && e_has(n, 6))
-        layer->cell_start = batch_first ? e_permute(n, e_in(n, 6), turn) : e_in(n, 6);
+        layer->cell_start = state_in(n, 6, batch_first);
     if (layer->steps < 1 || layer->steps > MAX_STEPS)
         problem_node(n, "%lld steps", (long long)layer->steps);
     return !n->failed;

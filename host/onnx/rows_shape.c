@@ -32,8 +32,10 @@ void onnx_row_reshape(struct import_node *n, uint32_t arg)
             dims.dim[i] = i < x->type.rank ? x->type.dims[i] : 0;
         if (dims.dim[i] == -1)
             open = (int32_t)i;
-        else
-            known *= dims.dim[i] > 0 ? dims.dim[i] : 1;
+        else if (__builtin_mul_overflow(known, dims.dim[i] > 0 ? dims.dim[i] : 1, &known)) {
+            problem_node(n, "the extents of the shape multiply to more than 63 bits");
+            return;
+        }
     }
     if (open >= 0)
         dims.dim[open] = e_elements(x) / known;
@@ -164,15 +166,22 @@ static bool split_sizes(struct import_node *n, int64_t extent, struct ints *size
 {
     int64_t parts = attr_int(n, "num_outputs", n->n_out), size;
 
-    if (e_ints_or_attr(n, 1, "split", sizes))
-        return sizes->count == n->n_out;
-    if (n->failed || parts != n->n_out || !parts)
+    if (!e_ints_or_attr(n, 1, "split", sizes)) {
+        if (n->failed || parts != n->n_out || !parts)
+            return false;
+        size = (extent + parts - 1) / parts;
+        sizes->count = n->n_out;
+        for (int64_t i = 0; i < parts; i++)
+            sizes->at[i] = i < parts - 1 ? size : extent - size * (parts - 1);
+    }
+    if (sizes->count != n->n_out)
         return false;
-    size = (extent + parts - 1) / parts;
-    sizes->count = n->n_out;
-    for (int64_t i = 0; i < parts; i++)
-        sizes->at[i] = i < parts - 1 ? size : extent - size * (parts - 1);
-    return true;
+    for (uint32_t i = 0; i < sizes->count; i++) {
+        if (sizes->at[i] < 0 || sizes->at[i] > extent)
+            return false;
+        extent -= sizes->at[i];
+    }
+    return extent == 0;
 }
 
 void onnx_row_split(struct import_node *n, uint32_t arg)
@@ -186,7 +195,7 @@ void onnx_row_split(struct import_node *n, uint32_t arg)
     if (n->failed)
         return;
     if (!split_sizes(n, x->type.dims[axis], &sizes)) {
-        problem_node(n, "the parts do not match the %u results", n->n_out);
+        problem_node(n, "the parts do not match the %u results and the extent", n->n_out);
         return;
     }
     for (uint32_t i = 0; i < n->n_out; i++) {
@@ -203,9 +212,9 @@ static frit_range range_of(int64_t start, int64_t stop, int64_t step, int64_t ex
 
     start = start < 0 ? start + extent : start;
     stop = stop < 0 ? stop + extent : stop;
-    range.start = start < low ? low : start > high ? high : start;
+    range.start = start < 0 ? 0 : start > high ? high : start;
     range.stop = stop < low ? low : stop > high ? high : stop;
-    if (range.start == -1 || (step < 0 ? range.start <= range.stop : range.start >= range.stop))
+    if (!extent || (step < 0 ? range.start <= range.stop : range.start >= range.stop))
         return (frit_range){0, 0, 1};
     if (range.stop == -1)
         range.stop = FRIT_SLICE_END;

@@ -188,6 +188,14 @@ static double mel_of(double hertz)
     return 2595 * log10(1 + hertz / 700);
 }
 
+/* Rounded down; what is far outside of every spectrum is not further outside than that. */
+static int64_t bin_of(double place)
+{
+    const double far = 2.0 * MAX_LENGTH * MAX_LENGTH;
+
+    return (int64_t)floor(fmax(-far, fmin(far, place)));
+}
+
 /* Triangles over the bins of a spectrum, evenly spread on the mel scale. */
 void onnx_row_mel_weights(struct import_node *n, uint32_t arg)
 {
@@ -200,7 +208,7 @@ void onnx_row_mel_weights(struct import_node *n, uint32_t arg)
     (void)arg;
     bins = type.dims[0];
     if (n->failed || bands < 1 || length < 1 || rate < 1 ||
-        bins * bands > MAX_LENGTH * MAX_LENGTH || dtype == FRIT_NO_DTYPE) {
+        bins > MAX_LENGTH * MAX_LENGTH / bands || dtype == FRIT_NO_DTYPE) {
         problem_node(n, "%lld bands of %lld bins", (long long)bands, (long long)bins);
         return;
     }
@@ -212,14 +220,14 @@ void onnx_row_mel_weights(struct import_node *n, uint32_t arg)
             double mel = low + (double)(k + i) * (high - low) / (double)(bands + 2);
             double hertz = 700 * (pow(10, mel / 2595) - 1);
 
-            edge[i] = (int64_t)floor((double)(length + 1) * hertz / (double)rate);
+            edge[i] = bin_of((double)(length + 1) * hertz / (double)rate);
         }
-        for (int64_t i = edge[0]; i <= edge[2] && i < bins; i++) {
+        for (int64_t i = edge[0] < 0 ? 0 : edge[0]; i <= edge[2] && i < bins; i++) {
             int64_t side = i <= edge[1] ? edge[1] - edge[0] : edge[2] - edge[1];
             double rise = (double)(i <= edge[1] ? i - edge[0] : edge[2] - i);
             double value = side ? rise / (double)side : 1;
 
-            if (i >= 0 && (i <= edge[1] || i < edge[2]))
+            if (i <= edge[1] || i < edge[2])
                 fold_put(dtype, data, i * bands + k, (struct fold_number){(int64_t)value, value});
         }
     }

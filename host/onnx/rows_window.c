@@ -36,6 +36,10 @@ static bool transpose_pads(struct import_node *n, const val *x, struct window *w
 
     if (n->failed || (!given && !same))
         return !n->failed;
+    if (given && shape.count != w->rank && shape.count != w->rank + 2) {
+        problem_node(n, "output_shape has %u numbers for %u spatial dims", shape.count, w->rank);
+        return false;
+    }
     for (uint32_t i = 0; i < w->rank; i++) {
         int64_t in = x->type.dims[2 + i], total;
         int64_t want = given ? shape.at[shape.count - w->rank + i] : in * w->stride[i];
@@ -43,6 +47,7 @@ static bool transpose_pads(struct import_node *n, const val *x, struct window *w
         total = w->stride[i] * (in - 1) + (extra->count ? extra->at[i] : 0) +
                 (w->kernel[i] - 1) * w->dilation[i] + 1 - want;
         if (total < 0) { /* the rest is added behind */
+            w->low[i] = 0;
             w->high[i] = total;
             continue;
         }
@@ -135,7 +140,9 @@ void onnx_row_average_pool(struct import_node *n, uint32_t arg)
     (void)arg;
     if (!window_read(n, x, NULL, &w))
         return;
-    if (window_is_simple(&w) && !window_is_dilated(&w)) {
+    /* What ceil_mode adds is never counted. */
+    if (window_is_simple(&w) && !window_is_dilated(&w) &&
+        (!pads || memcmp(w.high, w.given_high, sizeof(w.high)) == 0)) {
         same_vec(attrs.kernel, w.kernel);
         same_vec(attrs.stride, w.stride);
         same_vec(attrs.padding, w.low);

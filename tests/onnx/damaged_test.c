@@ -207,6 +207,39 @@ static void test_all_problems_are_listed(void **state)
     str_fini(&problems);
 }
 
+/* Well formed, but what they say would reach beyond memory or run for years (hostile.py). */
+static void test_hostile_models_are_refused(void **state)
+{
+    static const struct {
+        const char *name, *text;
+    } models[] = {
+        {"block-scale", "rank 9"},
+        {"blocks", "do not divide"},
+        {"einsum", "does not fit operand 0"},
+        {"functions", "unroll to more than a program may have"},
+        {"loops", "unroll to more than a program may have"},
+        {"lstm", "do not broadcast"},
+        {"mel", "2147483648 bands"},
+        {"output-shape", "output_shape has 1 numbers"},
+        {"reshape", "more than 63 bits"},
+        {"resize", "dim 0 becomes 1073741824"},
+        {"rotary", "do not broadcast"},
+        {"split", "the parts do not match"},
+        {"top", "k is 5, the axis has 2 elements"},
+        {"target", "axis 1 of a tensor with 0 dims"},
+    };
+    static unsigned char bytes[MOST_BYTES];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(models) / sizeof(models[0]); i++) {
+        char name[64];
+
+        snprintf(name, sizeof(name), "hostile/%s", models[i].name);
+        expect(bytes, read_model(name, bytes), FRIT_UNSUPPORTED, models[i].text);
+    }
+    expect(bytes, read_model("hostile/mel-below", bytes), FRIT_OK, "");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -215,6 +248,7 @@ int main(void)
         cmocka_unit_test(test_lengths_and_nesting_are_limited),
         cmocka_unit_test(test_cycles_are_refused),
         cmocka_unit_test(test_all_problems_are_listed),
+        cmocka_unit_test(test_hostile_models_are_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
