@@ -21,6 +21,8 @@ Name: frit
 Version: {version}
 Summary: Tensors on any device that a plugin offers, recorded op by op, run as if fused by hand
 License: Apache-2.0
+License-File: LICENSE
+License-File: LICENSE-MIT
 Requires-Python: >=3.9
 Provides-Extra: numpy
 Requires-Dist: numpy; extra == 'numpy'
@@ -72,6 +74,9 @@ def make(build, folder):
             with open(source, "rb") as file:
                 put(wheel, name, file.read(), 0o755 if name.endswith("frit-probe") else 0o644)
         put(wheel, f"{info}/METADATA", METADATA.format(version=version).encode(), 0o644)
+        for name in ("LICENSE", "LICENSE-MIT"):
+            with open(os.path.join(HERE, "..", name), "rb") as file:
+                put(wheel, f"{info}/licenses/{name}", file.read(), 0o644)
         put(wheel, f"{info}/WHEEL", WHEEL.format(tag=tag).encode(), 0o644)
         record.append(f"{info}/RECORD,,\n")
         wheel.writestr(f"{info}/RECORD", "".join(record))

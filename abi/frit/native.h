@@ -8,9 +8,7 @@
 
 #define FRIT_NATIVE_TABLE "frit.native/1"
 
-/* The id `extmem/1` is reserved, for memory that devices of different drivers exchange.
- *
- * Names are "interface.thing"; a driver adds its own.
+/* Names are "interface.thing"; a driver adds its own.
  *   host.ptr   of an allocation: the address of its first byte, readable and writable by the
  *              process while commands run; an argument's range begins `offset` bytes further
  *   cuda.ptr   of an allocation: its address on the device (CUdeviceptr); of the device: its

@@ -89,7 +89,7 @@ frit_tensor *frit_wrap_host(frit_device *device, uint32_t dtype, frit_dims dims,
                             uint64_t bytes, void (*release)(void *ctx), void *ctx)
 {
     HOLD_CANCEL;
-    const struct lent_bytes lent = {data, bytes, release, ctx};
+    const struct lent_bytes lent = {.data = data, .bytes = bytes, .release = release, .ctx = ctx};
     struct op_type type;
     frit_err err = ERR_INIT;
     frit_status st = device ? source_type(dtype, &dims, &type, &err)

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/dlpack.h"
 
+#include "device/device.h"
+#include "load/registry.h"
+
 /* Types whose kind does not follow from their class. */
 static const struct {
     uint32_t dtype;
@@ -44,4 +47,15 @@ uint32_t dlpack_dtype(const frit_dl_type *type)
             return dtype;
     }
     return FRIT_NO_DTYPE;
+}
+
+frit_dl_device dlpack_place(const frit_device *device)
+{
+    const frit_extmem_table *extmem = &device->entry->plugin->extmem;
+    frit_extmem_where where = {0};
+
+    if (!extmem->where)
+        return (frit_dl_device){FRIT_DL_CPU, 0};
+    extmem->where(device->self, &where);
+    return (frit_dl_device){where.kind, where.number};
 }

@@ -108,6 +108,24 @@ static frit_status check_layout(const frit_dl_tensor *from, const struct op_type
     return FRIT_OK;
 }
 
+/* Whether the elements are in memory of the device's own kind; else they must be in the host's. */
+static frit_status check_place(const frit_device *device, const frit_dl_tensor *from,
+                               bool *on_device, frit_err *err)
+{
+    frit_dl_device its;
+
+    *on_device = false;
+    if (is_host_memory(from->device.type))
+        return FRIT_OK;
+    its = dlpack_place(device);
+    *on_device = its.type == from->device.type && its.number == from->device.number;
+    return *on_device ? FRIT_OK
+                      : fail(err, FRIT_UNSUPPORTED,
+                             "the elements are in the memory of %s (number %" PRId32
+                             "), which %s does not use; copy them to the host first",
+                             memory_name(from->device.type), from->device.number, device->name);
+}
+
 static frit_status check(const struct import *import, struct op_type *type, struct layout *layout,
                          frit_err *err)
 {
@@ -119,10 +137,6 @@ static frit_status check(const struct import *import, struct op_type *type, stru
     TRY(check_layout(from, type, layout, err));
     if (op_elements(type) == 0)
         return FRIT_OK;
-    if (!is_host_memory(from->device.type))
-        return fail(err, FRIT_UNSUPPORTED,
-                    "the elements are in the memory of %s; copy them to the host first",
-                    memory_name(from->device.type));
     if (!from->data)
         return fail(err, FRIT_INVALID, "the data is NULL");
     return FRIT_OK;
@@ -132,12 +146,13 @@ static frit_status check(const struct import *import, struct op_type *type, stru
 
 /* FRIT_UNSUPPORTED: the elements have to be copied. */
 static frit_status adopt(frit_device *device, const struct import *import, const char *first,
-                         struct value *value, frit_err *err)
+                         bool on_device, struct value *value, frit_err *err)
 {
     const uint64_t align = device->info->align_bytes ? device->info->align_bytes : 1;
     const uint64_t size = frit_storage_bytes(value->type.dtype, 1);
     const struct layout layout = value->layout;
-    struct lent_bytes lent = {.release = import->release, .ctx = import->ctx};
+    struct lent_bytes lent = {
+        .release = import->release, .ctx = import->ctx, .on_device = on_device};
     int64_t low, high;
     uintptr_t start;
     frit_status st;
@@ -146,7 +161,7 @@ static frit_status adopt(frit_device *device, const struct import *import, const
     start = (uintptr_t)(first + low * (int64_t)size);
     if (start % size || align > 4096 || align % size)
         return fail(err, FRIT_UNSUPPORTED, "the elements are not aligned");
-    if (value->type.dtype == FRIT_BOOL &&
+    if (value->type.dtype == FRIT_BOOL && !on_device &&
         !bools_are_clean((const void *)start, (uint64_t)(high - low + 1)))
         return fail(err, FRIT_UNSUPPORTED, "a bool is neither 0 nor 1");
     lent.data = (const void *)(start / align * align);
@@ -190,6 +205,7 @@ static frit_status take(frit_device *device, const struct import *import, struct
     struct binding *binding;
     const char *first;
     frit_status st = FRIT_UNSUPPORTED;
+    bool on_device = false;
 
     if (!device)
         return fail(err, FRIT_INVALID, "the device is NULL");
@@ -198,10 +214,14 @@ static frit_status take(frit_device *device, const struct import *import, struct
     first = import->tensor->data;
     if (first)
         first += import->tensor->byte_offset;
-    if (op_elements(&value->type))
-        st = adopt(device, import, first, value, err);
+    if (op_elements(&value->type)) {
+        TRY(check_place(device, import->tensor, &on_device, err));
+        st = adopt(device, import, first, on_device, value, err);
+    }
     *adopted = st == FRIT_OK;
-    return st == FRIT_UNSUPPORTED ? copy(device, binding->persistent > 0, first, value, err) : st;
+    return st == FRIT_UNSUPPORTED && !on_device
+               ? copy(device, binding->persistent > 0, first, value, err)
+               : st;
 }
 
 static frit_tensor *import_tensor(frit_device *device, const struct import *import)

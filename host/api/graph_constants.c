@@ -25,7 +25,8 @@ static void release_model(void *model)
     onnx_unref(model);
 }
 
-/* Elements of the model stay in place where the device can read them. */
+/* Few elements may lie in the graph, which may end before the tensors do, and are copied.  Many lie
+ * in the model and stay in place where the device can read them. */
 static frit_tensor *make_tensor(const frit_graph *graph, frit_device *device,
                                 const struct graph_value *value)
 {
@@ -33,7 +34,7 @@ static frit_tensor *make_tensor(const frit_graph *graph, frit_device *device,
     frit_dims dims = {.rank = value->type.rank};
 
     memcpy(dims.dim, value->type.dims, sizeof(dims.dim));
-    if (bytes <= COPIED_BYTES)
+    if (bytes <= FOLD_MAX_BYTES)
         return frit_keep(frit_from_host(device, value->type.dtype, dims, value->data, bytes));
     onnx_ref(graph->model);
     return frit_keep(frit_wrap_host(device, value->type.dtype, dims, value->data, bytes,

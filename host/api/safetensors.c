@@ -139,8 +139,10 @@ frit_tensor *frit_safetensors_tensor(const frit_safetensors *file, frit_device *
         fail_unknown(file, name, &err);
         return tensor_error(device, &err);
     }
-    lent = (struct lent_bytes){file->file.data + entry->begin, entry->end - entry->begin,
-                               safetensors_map_drop, file->file.map};
+    lent = (struct lent_bytes){.data = file->file.data + entry->begin,
+                               .bytes = entry->end - entry->begin,
+                               .release = safetensors_map_drop,
+                               .ctx = file->file.map};
     safetensors_map_keep(file->file.map);
     return data_wrap(device, &entry->type, &lent, "safetensors_tensor");
 }

@@ -85,6 +85,8 @@ static frit_status memory_open(frit_device *device, frit_err *err)
     };
 
     TRY(memory_create(device->backend, device->info, device->self, &limits, &device->memory, err));
+    if (device->entry->plugin->extmem.import)
+        memory_set_extmem(device->memory, &device->entry->plugin->extmem);
     memory_set_queue(device->memory,
                      &(struct memory_queue){device->n_queues, memory_submitted, memory_is_done,
                                             memory_explain, memory_forget, device});

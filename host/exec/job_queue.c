@@ -12,6 +12,7 @@
 
 #include "base/fail.h"
 #include "base/thread.h"
+#include "exec/team.h"
 
 enum { MAX_THREADS = 8, PROCESSORS_PER_THREAD = 2 };
 
@@ -138,7 +139,11 @@ static void run_job(struct job_queue *queue, struct job_thread *self, struct job
     self->busy = true;
     queue->n_spare += spare;
     pthread_mutex_unlock(&queue->lock);
+    if (queue->niceness)
+        team_lend_processor();
     job->run(job);
+    if (queue->niceness)
+        team_return_processor();
     pthread_mutex_lock(&queue->lock);
     self->job = NULL; /* from here on only its owner accesses it */
     queue->n_spare -= spare;

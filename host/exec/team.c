@@ -47,6 +47,7 @@ static struct team {
     atomic_bool busy;
     atomic_bool ending;
     atomic_uint inside;          /* threads that may access the job */
+    atomic_uint lent;            /* processors that threads of lower priority use */
     atomic_uint_least64_t round; /* odd: a call is running */
     struct team_job job;         /* constant while the round is open or threads are inside */
     struct range ranges[TEAM_MAX];
@@ -169,11 +170,17 @@ static void wake_branches(uint32_t thread, uint32_t n)
         wake(&team.beds[thread * BRANCHES + i]);
 }
 
-static uint64_t next_round(uint64_t seen, struct bed *bed)
+/* The last threads lend theirs. */
+static bool lends_processor(uint32_t thread, uint32_t processors)
+{
+    return thread + atomic_load_explicit(&team.lent, memory_order_relaxed) >= processors;
+}
+
+static uint64_t next_round(uint64_t seen, uint32_t thread, uint32_t processors)
 {
     uint64_t end = now_ns() + SPIN_NS;
 
-    do {
+    while (!lends_processor(thread, processors) && now_ns() < end) {
         for (int i = 0; i < SPINS_PER_CLOCK; i++) {
             uint64_t round = atomic_load(&team.round);
 
@@ -181,16 +188,16 @@ static uint64_t next_round(uint64_t seen, struct bed *bed)
                 return round;
             relax();
         }
-    } while (now_ns() < end);
-    return sleep_until(seen, bed);
+    }
+    return sleep_until(seen, &team.beds[thread]);
 }
 
 static void *work(void *ctx)
 {
-    const uint32_t thread = (uint32_t)(uintptr_t)ctx;
+    const uint32_t thread = (uint32_t)(uintptr_t)ctx, processors = team_processors();
     uint64_t round = 0;
 
-    while ((round = next_round(round, &team.beds[thread]))) {
+    while ((round = next_round(round, thread, processors))) {
         atomic_fetch_add(&team.inside, 1);
         if (atomic_load(&team.round) == round && thread < team.job.n) {
             wake_branches(thread, team.job.n);
@@ -245,6 +252,16 @@ void team_leave(void)
     if (last)
         end_threads();
     atomic_store(&team.busy, false);
+}
+
+void team_lend_processor(void)
+{
+    atomic_fetch_add(&team.lent, 1);
+}
+
+void team_return_processor(void)
+{
+    atomic_fetch_sub(&team.lent, 1);
 }
 
 /* ---- calls ---- */

@@ -30,4 +30,9 @@ uint32_t team_processors(void);
  * `threads` threads including the calling one; with one thread `run` is called once. */
 void team_for(uint32_t threads, uint64_t count, uint64_t grain, team_run run, void *ctx);
 
+/* Between the two a thread of lower priority works: one thread of the team does not spin, so that
+ * its processor is free for that between calls.  Any thread; several at once count. */
+void team_lend_processor(void);
+void team_return_processor(void);
+
 #endif

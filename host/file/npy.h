@@ -27,7 +27,8 @@ struct npy {
 frit_status npy_parse(const void *head, size_t count, uint64_t file_bytes, struct npy *out,
                       frit_err *err);
 
-/* Reads the type and the elements, dense and row-major, of a regular file.  The caller frees
+/* Reads the type and the elements, dense and row-major, of a regular file, or of a tensor in an
+ * archive by a path "ARCHIVE.npz:NAME".  The caller frees
  * `*data`, which is not NULL even without elements; NULL on failure.  Error messages begin with the
  * path. */
 frit_status npy_read_file(const char *path, struct op_type *type, void **data, frit_err *err);

@@ -12,6 +12,7 @@
 
 #include "base/fail.h"
 #include "base/file.h"
+#include "file/npz.h"
 #include "graph/dtype.h"
 
 /* Reads `count` bytes at `offset`; an earlier end of the file is a failure. */
@@ -114,10 +115,14 @@ static frit_status read_file(const char *path, struct op_type *type, void **data
 {
     struct stat info;
     const char *why;
-    int fd = file_open(AT_FDCWD, path, FILE_NAMED, &info, &why);
+    const char *member = npz_member(path);
+    int fd;
     frit_status status;
     struct npy npy = {0};
 
+    if (member)
+        return npz_read_member(path, member, type, data, err);
+    fd = file_open(AT_FDCWD, path, FILE_NAMED, &info, &why);
     if (fd < 0)
         return fail(err, FRIT_IO, "%s: %s", path, why);
     status = read_head(fd, (uint64_t)info.st_size, &npy, err);

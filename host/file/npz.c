@@ -345,6 +345,44 @@ frit_status npz_read(const struct npz_file *file, const struct npz_entry *entry,
     return st;
 }
 
+/* ---- by a path ---- */
+
+const char *npz_member(const char *path)
+{
+    const char *end = strstr(path, ".npz:");
+
+    return end ? end + 5 : NULL;
+}
+
+static frit_status read_member(const struct npz_file *file, const char *member,
+                               struct op_type *type, void **data, frit_err *err)
+{
+    for (uint32_t i = 0; i < file->n_entries; i++) {
+        const struct npz_entry *entry = &file->entries[i];
+
+        if (strcmp(entry->name, member) != 0)
+            continue;
+        *type = entry->npy.type;
+        return data ? npz_read(file, entry, data, err) : FRIT_OK;
+    }
+    return fail(err, FRIT_INVALID, "the archive has no tensor of this name");
+}
+
+frit_status npz_read_member(const char *path, const char *member, struct op_type *type, void **data,
+                            frit_err *err)
+{
+    char *archive = strndup(path, (size_t)(member - path) - 1);
+    struct npz_file file;
+    frit_status st = archive ? npz_open(archive, &file, err) : fail_memory(err, strlen(path));
+
+    free(archive);
+    if (st)
+        return st;
+    st = read_member(&file, member, type, data, err);
+    npz_close(&file);
+    return st ? fail_context(err, "%s", path) : FRIT_OK;
+}
+
 /* ---- writing ---- */
 
 struct npz_draft {

@@ -31,6 +31,13 @@ void npz_close(struct npz_file *file);
 frit_status npz_read(const struct npz_file *file, const struct npz_entry *entry, void **data,
                      frit_err *err);
 
+/* In a path "ARCHIVE.npz:NAME" the name; NULL: it is the path of a file. */
+const char *npz_member(const char *path);
+/* npy_read_file of a tensor in an archive, by such a path and npz_member of it; `data` NULL: only
+ * its type. */
+frit_status npz_read_member(const char *path, const char *member, struct op_type *type, void **data,
+                            frit_err *err);
+
 /* An archive in the making; the file has either its old or its complete new contents. */
 struct npz_draft;
 frit_status npz_begin(const char *path, struct npz_draft **out, frit_err *err);

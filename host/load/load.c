@@ -254,6 +254,7 @@ static frit_status take_driver(struct registry *registry, struct plugin *plugin,
                                const void *backend)
 {
     const void *native = table_of(plugin, FRIT_NATIVE_TABLE);
+    const void *extmem = table_of(plugin, FRIT_EXTMEM_TABLE);
     const void *capture = table_of(plugin, FRIT_CAPTURE_TABLE);
     const void *profile = table_of(plugin, FRIT_PROFILE_TABLE);
     const struct plugin *other;
@@ -261,6 +262,8 @@ static frit_status take_driver(struct registry *registry, struct plugin *plugin,
     TRY(driver_take(plugin, backend));
     if (native)
         TRY(table_take_native(plugin, native));
+    if (extmem)
+        TRY(table_take_extmem(plugin, extmem));
     if (capture)
         TRY(table_take_capture(plugin, capture));
     if (profile)
@@ -394,6 +397,7 @@ frit_status plugin_load(struct registry *registry, const struct candidate *candi
         plugin->backend = (frit_backend){0};
         plugin->fusers = (frit_fuser_table){0};
         plugin->native = (frit_native_table){0};
+        plugin->extmem = (frit_extmem_table){0};
         plugin->capture = (frit_capture_table){0};
         plugin->profile = (frit_profile_table){0};
         plugin->collective = (frit_collective_table){0};

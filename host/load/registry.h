@@ -13,6 +13,7 @@
 #include <frit/capture.h>
 #include <frit/collective.h>
 #include <frit/custom.h>
+#include <frit/extmem.h>
 #include <frit/fuser.h>
 #include <frit/native.h>
 #include <frit/plugin.h>
@@ -67,6 +68,7 @@ struct plugin {
     frit_backend backend;
     frit_fuser_table fusers;
     frit_native_table native;
+    frit_extmem_table extmem;
     frit_capture_table capture;
     frit_profile_table profile;
     frit_collective_table collective;

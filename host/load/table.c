@@ -43,6 +43,9 @@ static const struct contract_slot fuser_slots[] = {
     SLOT(frit_fuser_table, finish)};
 
 static const struct contract_slot native_slots[] = {SLOT(frit_native_table, get)};
+static const struct contract_slot extmem_slots[] = {SLOT(frit_extmem_table, where),
+                                                    SLOT(frit_extmem_table, address),
+                                                    SLOT(frit_extmem_table, import)};
 static const struct contract_slot capture_slots[] = {SLOT(frit_capture_table, record),
                                                      SLOT(frit_capture_table, replay),
                                                      SLOT(frit_capture_table, release)};
@@ -66,6 +69,8 @@ static const struct shape fuser_shape =
     SHAPE(frit_fuser_table, FRIT_FUSER_TABLE, finish, fuser_slots);
 static const struct shape native_shape =
     SHAPE(frit_native_table, FRIT_NATIVE_TABLE, get, native_slots);
+static const struct shape extmem_shape =
+    SHAPE(frit_extmem_table, FRIT_EXTMEM_TABLE, import, extmem_slots);
 static const struct shape capture_shape =
     SHAPE(frit_capture_table, FRIT_CAPTURE_TABLE, release, capture_slots);
 static const struct shape profile_shape =
@@ -124,6 +129,11 @@ frit_status table_take_backend(struct plugin *plugin, const void *table)
 frit_status table_take_fusers(struct plugin *plugin, const void *table)
 {
     return take(plugin, &fuser_shape, table, &plugin->fusers);
+}
+
+frit_status table_take_extmem(struct plugin *plugin, const void *table)
+{
+    return take(plugin, &extmem_shape, table, &plugin->extmem);
 }
 
 frit_status table_take_native(struct plugin *plugin, const void *table)

@@ -11,6 +11,7 @@ struct plugin;
 /* table.c: copies and checks one table of a plugin. */
 frit_status table_take_backend(struct plugin *plugin, const void *table);
 frit_status table_take_fusers(struct plugin *plugin, const void *table);
+frit_status table_take_extmem(struct plugin *plugin, const void *table);
 frit_status table_take_native(struct plugin *plugin, const void *table);
 frit_status table_take_capture(struct plugin *plugin, const void *table);
 frit_status table_take_profile(struct plugin *plugin, const void *table);

@@ -12,21 +12,39 @@
 
 /* ---- adopting ---- */
 
-static frit_status import(struct memory *memory, const struct lent_bytes *lent,
-                          frit_allocation *out, frit_err *err)
+static frit_status import_host(struct memory *memory, const struct lent_bytes *lent,
+                               frit_allocation *out, frit_err *err)
 {
     const frit_import_desc desc = {
         .struct_size = sizeof(desc), .data = lent->data, .bytes = lent->bytes};
 
-    *out = (frit_allocation){.struct_size = sizeof(*out)};
     if (!memory->backend->import_host)
         return fail(err, FRIT_UNSUPPORTED, "the device adopts no memory");
+    return fail_from(err, memory->backend->import_host(memory->self, &desc, out, err),
+                     "import_host");
+}
+
+static frit_status import_device(struct memory *memory, const struct lent_bytes *lent,
+                                 frit_allocation *out, frit_err *err)
+{
+    const frit_extmem_desc desc = {
+        .struct_size = sizeof(desc), .address = (uintptr_t)lent->data, .bytes = lent->bytes};
+
+    if (!memory->extmem)
+        return fail(err, FRIT_UNSUPPORTED, "the device adopts no memory of its kind");
+    return fail_from(err, memory->extmem->import(memory->self, &desc, out, err), "import");
+}
+
+static frit_status import(struct memory *memory, const struct lent_bytes *lent,
+                          frit_allocation *out, frit_err *err)
+{
+    *out = (frit_allocation){.struct_size = sizeof(*out)};
     if ((uintptr_t)lent->data % memory->align)
         return fail(err, FRIT_UNSUPPORTED, "the memory is not aligned to %llu bytes",
                     (unsigned long long)memory->align);
-    TRY(fail_from(err, memory->backend->import_host(memory->self, &desc, out, err), "import_host"));
+    TRY((lent->on_device ? import_device : import_host)(memory, lent, out, err));
     return out->memory ? FRIT_OK
-                       : fail(err, FRIT_INTERNAL, "import_host gave no memory and no error");
+                       : fail(err, FRIT_INTERNAL, "the import gave no memory and no error");
 }
 
 static struct buffer *create_adopted(struct memory *memory, struct pool_chunk *chunk)

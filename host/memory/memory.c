@@ -78,6 +78,11 @@ frit_status memory_create(const frit_backend *backend, const frit_device_info *i
     return FRIT_OK;
 }
 
+void memory_set_extmem(struct memory *memory, const frit_extmem_table *extmem)
+{
+    memory->extmem = extmem;
+}
+
 void memory_set_queue(struct memory *memory, const struct memory_queue *queue)
 {
     memory->queue = *queue;

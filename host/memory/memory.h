@@ -28,6 +28,7 @@
 #include <stdbool.h>
 
 #include <frit/backend.h>
+#include <frit/extmem.h>
 
 #include "memory/buffer.h"
 
@@ -85,6 +86,7 @@ struct lent_bytes {
     uint64_t bytes;
     void (*release)(void *ctx); /* NULL: nobody wants to know */
     void *ctx;
+    bool on_device; /* in memory of the device's kind (frit/extmem.h), not of the host */
 };
 
 enum memory_progress {
@@ -110,6 +112,8 @@ struct memory_queue {
 /* `backend`, `info` and `self` outlive the memory. */
 frit_status memory_create(const frit_backend *backend, const frit_device_info *info, void *self,
                           const struct memory_limits *limits, struct memory **out, frit_err *err);
+/* Before the first buffer: the device adopts memory of its kind.  Borrows the table. */
+void memory_set_extmem(struct memory *memory, const frit_extmem_table *extmem);
 /* Before the first buffer.  Without queues commands end before the buffers that they use are
  * released. */
 void memory_set_queue(struct memory *memory, const struct memory_queue *queue);

@@ -22,6 +22,7 @@ struct shelf {
 struct memory {
     struct shelf shelves[SHELVES];
     const frit_backend *backend;
+    const frit_extmem_table *extmem; /* NULL: the device adopts no memory of its kind */
     const frit_device_info *info;
     void *self;
     struct memory_limits limits;

@@ -89,6 +89,16 @@ double e_real(struct import_node *n, uint32_t index, double otherwise)
     return x && op_elements(&x->type) ? fold_get(x->type.dtype, x->data, 0).real : otherwise;
 }
 
+val *e_scalar_in(struct import_node *n, uint32_t index, double otherwise)
+{
+    val *x = e_has(n, index) ? known_in(n, index) : NULL;
+
+    if (x && op_elements(&x->type))
+        return e_is_float(x) ? e_num(n, fold_get(x->type.dtype, x->data, 0).real)
+                             : e_whole(n, whole_of(x, 0));
+    return e_num(n, otherwise);
+}
+
 uint32_t e_axis(struct import_node *n, int64_t axis, uint32_t rank)
 {
     if (axis >= -(int64_t)rank && axis < (int64_t)rank)
@@ -208,16 +218,6 @@ struct emission {
     struct graph_operand *operands;
 };
 
-/* Puts a known value into the graph, for the first op that uses it. */
-static frit_status materialize(struct onnx_import *import, val *x)
-{
-    if (x->kind != VALUE_TENSOR || x->number != GRAPH_NO_VALUE)
-        return FRIT_OK;
-    TRY(graph_input(import->graph, GRAPH_CONST, x->name, &x->type, &x->number, import->err));
-    import->graph->values[x->number].data = x->data;
-    return FRIT_OK;
-}
-
 /* Whether a known tensor may be a number in this slot: it has one element, and a tensor of the same
  * letter whose rank is no lower stands beside it. */
 static bool may_be_scalar(const struct emission *e, uint32_t index)
@@ -298,7 +298,7 @@ static bool append(struct import_node *n, struct emission *e, val **out)
     for (uint32_t i = 0; i < e->n_in && !st; i++) {
         if (e->operands[i].kind != FRIT_OPERAND_TENSOR)
             continue;
-        st = materialize(import, e->in[i]);
+        st = import_place(import, e->in[i]);
         e->operands[i].value = e->in[i]->number;
     }
     if (st) {
@@ -415,23 +415,6 @@ val *e_op(struct import_node *n, uint32_t op, const void *attrs, uint32_t n_in, 
     val *out[FRIT_OP_MAX_OUT];
 
     return emit(n, &e, out) ? out[0] : NULL;
-}
-
-val *e_alias(struct import_node *n, val *x)
-{
-    frit_attrs_dims attrs = E_ATTRS(dims);
-    struct graph_operand operand;
-    struct emission e = {.op = FRIT_OP_reshape,
-                         .row = op_row(FRIT_OP_reshape),
-                         .attrs = &attrs,
-                         .n_in = 1,
-                         .in = &x,
-                         .operands = &operand};
-    val *out = NULL;
-
-    attrs.dims = e_dims(x);
-    operand = (struct graph_operand){.kind = FRIT_OPERAND_TENSOR};
-    return x && append(n, &e, &out) ? out : NULL;
 }
 
 void e_out(struct import_node *n, uint32_t index, val *x)

@@ -22,6 +22,8 @@ bool e_ints_or_attr(struct import_node *n, uint32_t index, const char *attr, str
 /* The first element; a problem unless known. */
 int64_t e_int(struct import_node *n, uint32_t index, int64_t otherwise);
 double e_real(struct import_node *n, uint32_t index, double otherwise);
+/* Operand `index` as a number; `otherwise` where it is absent; a problem unless known. */
+val *e_scalar_in(struct import_node *n, uint32_t index, double otherwise);
 /* Counts a negative axis from the end; a problem if there is no such axis. */
 uint32_t e_axis(struct import_node *n, int64_t axis, uint32_t rank);
 uint32_t e_out_count(const struct import_node *n);
@@ -46,8 +48,6 @@ val *e_known_ints(struct import_node *n, uint32_t dtype, const int64_t *values, 
 /* ---- ops ---- */
 
 val *e_op(struct import_node *n, uint32_t op, const void *attrs, uint32_t n_in, val *const *in);
-/* The same value in the graph once more: a view of its own. */
-val *e_alias(struct import_node *n, val *x);
 /* All results, those of XOUT slots too. */
 bool e_ops(struct import_node *n, uint32_t op, const void *attrs, uint32_t n_in, val *const *in,
            val **out);
@@ -66,6 +66,10 @@ val *e_min(struct import_node *n, val *a, val *b);
 val *e_where(struct import_node *n, val *mask, val *a, val *b);
 /* The row's first operand where it is that type already. */
 val *e_cast(struct import_node *n, val *x, uint32_t dtype);
+/* The same to and from packed types. */
+val *e_convert(struct import_node *n, val *x, uint32_t dtype);
+/* The value as one of ONNX's type `narrow`, which Frit holds in a wider one; 0: as it is. */
+val *e_narrowed(struct import_node *n, val *x, int32_t narrow);
 val *e_like(struct import_node *n, val *x, const val *other);
 val *e_reshape(struct import_node *n, val *x, frit_dims dims);
 val *e_expand(struct import_node *n, val *x, frit_dims dims);
@@ -76,6 +80,8 @@ val *e_slice(struct import_node *n, val *x, uint32_t axis, int64_t start, int64_
              int64_t step);
 /* One index of an axis, which is removed. */
 val *e_take(struct import_node *n, val *x, uint32_t axis, int64_t index);
+/* The axis from its end to its start. */
+val *e_flip(struct import_node *n, val *x, uint32_t axis);
 val *e_unsqueeze(struct import_node *n, val *x, uint32_t axis);
 val *e_squeeze(struct import_node *n, val *x, uint32_t axis);
 /* NULL: none on that side. */
@@ -104,6 +110,9 @@ frit_dims e_dims_2d(const val *x, uint32_t axis);
 /* Indices of an axis of this extent, of which negative ones count from the end, as the table has
  * them. */
 val *e_index(struct import_node *n, val *index, int64_t extent);
+
+/* Truth values: whether the index along a new axis is that of `index`. */
+val *e_one_hot(struct import_node *n, val *index, uint32_t axis, int64_t depth);
 
 /* Result `index` of the node. */
 void e_out(struct import_node *n, uint32_t index, val *x);

@@ -2,7 +2,7 @@
 /* One function per op that translations use often. */
 #include <string.h>
 
-#include "graph/scalar.h"
+#include "graph/dtype.h"
 #include "onnx/emit.h"
 
 /* ---- elementwise ---- */
@@ -122,6 +122,14 @@ val *e_slice(struct import_node *n, val *x, uint32_t axis, int64_t start, int64_
     attrs.slices.count = axis + 1;
     attrs.slices.dim[axis] = (frit_range){start, stop, step};
     return E_OP(n, FRIT_OP_slice, &attrs, x);
+}
+
+val *e_flip(struct import_node *n, val *x, uint32_t axis)
+{
+    frit_attrs_axes attrs = E_ATTRS(axes);
+
+    attrs.axes = FRIT_AXES(axis);
+    return E_OP(n, FRIT_OP_flip, &attrs, x);
 }
 
 val *e_unsqueeze(struct import_node *n, val *x, uint32_t axis)
@@ -276,4 +284,63 @@ val *e_matmul_any(struct import_node *n, val *a, val *b)
     if (column && y)
         y = e_squeeze(n, y, y->type.rank - 1);
     return row && y ? e_squeeze(n, y, y->type.rank - (column ? 1 : 2)) : y;
+}
+
+val *e_one_hot(struct import_node *n, val *index, uint32_t axis, int64_t depth)
+{
+    frit_dims line = {.rank = e_rank(index) + 1};
+    val *places;
+
+    for (uint32_t d = 0; d < line.rank && d < FRIT_MAX_RANK; d++)
+        line.dim[d] = d == axis ? depth : 1;
+    places = e_arange(n, e_dtype(index), e_whole(n, 0), e_whole(n, 1), depth);
+    return e_bin(n, FRIT_OP_eq, e_unsqueeze(n, index, axis), e_reshape(n, places, line));
+}
+
+/* ---- packed types ---- */
+
+/* Packed types are reached by quantize and dequantize with a scale of 1. */
+static val *to_packed(struct import_node *n, val *x, uint32_t dtype)
+{
+    frit_attrs_quantize attrs = E_ATTRS(quantize);
+
+    attrs.dtype = dtype;
+    x = e_cast(n, x, FRIT_F32);
+    return E_OP(n, FRIT_OP_quantize, &attrs, x, e_known(n, FRIT_F32, 1), e_none(n));
+}
+
+static val *from_packed(struct import_node *n, val *x)
+{
+    frit_attrs_dequantize attrs = E_ATTRS(dequantize);
+
+    return E_OP(n, FRIT_OP_dequantize, &attrs, x, e_known(n, FRIT_F32, 1), e_none(n));
+}
+
+static bool is_packed(uint32_t dtype)
+{
+    return dtype_class(dtype) == FRIT_DTYPE_PACKED;
+}
+
+val *e_convert(struct import_node *n, val *x, uint32_t dtype)
+{
+    if (!x || x->type.dtype == dtype)
+        return x;
+    if (is_packed(x->type.dtype))
+        x = from_packed(n, x);
+    return is_packed(dtype) ? to_packed(n, x, dtype) : e_cast(n, x, dtype);
+}
+
+val *e_narrowed(struct import_node *n, val *x, int32_t narrow)
+{
+    val *y;
+
+    if (!x || x->narrow == narrow)
+        return x;
+    y = import_alloc(n->import, sizeof(*y));
+    if (y) {
+        *y = *x;
+        y->narrow = narrow;
+        y->name = NULL;
+    }
+    return y;
 }

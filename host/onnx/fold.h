@@ -8,7 +8,7 @@
 
 #include "graph/op.h"
 
-enum { FOLD_MAX_ELEMENTS = 1 << 14 };
+enum { FOLD_MAX_ELEMENTS = 1 << 14, FOLD_MAX_BYTES = 8 * FOLD_MAX_ELEMENTS + 1 };
 
 struct fold_input {
     struct op_type type; /* of a scalar: rank 0 */

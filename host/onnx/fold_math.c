@@ -62,6 +62,7 @@ MAP(map_ceil, A.whole, ceil(A.real))
 MAP(map_round, A.whole, nearbyint(A.real))
 MAP(map_trunc, A.whole, trunc(A.real))
 MAP(map_recip, 0, 1 / A.real)
+MAP(map_relu, A.whole > 0 ? A.whole : 0, real_max(A.real, 0))
 MAP(map_add, U(A) + U(B), A.real + B.real)
 MAP(map_sub, U(A) - U(B), A.real - B.real)
 MAP(map_mul, U(A) * U(B), A.real *B.real)
@@ -94,12 +95,12 @@ static const struct {
     {FRIT_OP_exp, map_exp},     {FRIT_OP_log, map_log},     {FRIT_OP_sqrt, map_sqrt},
     {FRIT_OP_floor, map_floor}, {FRIT_OP_ceil, map_ceil},   {FRIT_OP_round, map_round},
     {FRIT_OP_trunc, map_trunc}, {FRIT_OP_recip, map_recip}, {FRIT_OP_not, map_not},
-    {FRIT_OP_add, map_add},     {FRIT_OP_sub, map_sub},     {FRIT_OP_mul, map_mul},
-    {FRIT_OP_div, map_div},     {FRIT_OP_rem, map_rem},     {FRIT_OP_maximum, map_max},
-    {FRIT_OP_minimum, map_min}, {FRIT_OP_and, map_and},     {FRIT_OP_or, map_or},
-    {FRIT_OP_xor, map_xor},     {FRIT_OP_eq, map_eq},       {FRIT_OP_ne, map_ne},
-    {FRIT_OP_lt, map_lt},       {FRIT_OP_le, map_le},       {FRIT_OP_gt, map_gt},
-    {FRIT_OP_ge, map_ge},       {FRIT_OP_where, map_where},
+    {FRIT_OP_add, map_add},     {FRIT_OP_relu, map_relu},   {FRIT_OP_sub, map_sub},
+    {FRIT_OP_mul, map_mul},     {FRIT_OP_div, map_div},     {FRIT_OP_rem, map_rem},
+    {FRIT_OP_maximum, map_max}, {FRIT_OP_minimum, map_min}, {FRIT_OP_and, map_and},
+    {FRIT_OP_or, map_or},       {FRIT_OP_xor, map_xor},     {FRIT_OP_eq, map_eq},
+    {FRIT_OP_ne, map_ne},       {FRIT_OP_lt, map_lt},       {FRIT_OP_le, map_le},
+    {FRIT_OP_gt, map_gt},       {FRIT_OP_ge, map_ge},       {FRIT_OP_where, map_where},
 };
 
 fold_map *fold_math(uint32_t op)

@@ -5,7 +5,7 @@
  * attributes of a struct import_node and emits ops (emit.h).  A value of which the elements are
  * known becomes part of the graph when an op first uses it, so that what is computed from constants
  * alone leaves no trace.  A node that cannot be translated is a problem; the nodes that depend on
- * it are passed over in silence, so that each problem is found in one pass. */
+ * it are passed over in silence, so that all are found at once. */
 #ifndef ONNX_IMPORT_H
 #define ONNX_IMPORT_H
 
@@ -43,14 +43,14 @@ struct onnx_model;
 struct onnx_import {
     struct onnx_model *model;
     struct graph *graph;
-    struct arena arena; /* what lives as long as the pass */
+    struct arena arena; /* what lives as long as the import */
     struct str *problems;
     uint32_t n_problems;
     bool wants_values; /* a problem is that elements are not known */
     uint64_t budget;   /* ops that may still be appended */
     val absent;
     frit_err *err;
-    frit_status status; /* a failure that ends the pass, such as of memory */
+    frit_status status; /* a failure that ends it, such as of memory */
 };
 
 /* A node that is being translated. */
@@ -67,14 +67,14 @@ struct import_node {
     bool failed; /* nothing is emitted any more */
 };
 
-/* The graphs of a pass (import_graph.c): `inputs` are bound to the graph's inputs, `outputs` gets
+/* The graphs of a model (import_graph.c): `inputs` are bound to the graph's inputs, `outputs` gets
  * their values, VALUE_FAILED ones too.  False: a fatal failure, which is in import->status. */
 bool import_subgraph(struct import_node *node, const Onnx__GraphProto *graph, val *const *inputs,
                      uint32_t n_inputs, val **outputs, uint32_t n_outputs);
 bool import_function(struct import_node *node, const Onnx__FunctionProto *function);
 void import_nodes(struct onnx_import *import, struct import_scope *scope,
                   Onnx__NodeProto *const *nodes, size_t n_nodes);
-/* The main graph, whose inputs are in the pass's graph already. */
+/* The main graph, whose inputs are in the result already. */
 void import_main(struct onnx_import *import, val *const *inputs);
 
 /* NULL: not defined. */
@@ -84,7 +84,9 @@ void import_define(struct onnx_import *import, struct import_scope *scope, const
 /* A value of this type whose elements are known; NULL after a failure. */
 val *import_constant(struct onnx_import *import, const struct op_type *type, const void *data,
                      const char *name);
-/* Memory of the pass, or of the graph for elements; NULL ends the pass. */
+/* Puts a known value into the graph, for the first op that uses it. */
+frit_status import_place(struct onnx_import *import, val *value);
+/* Memory of the import, or of the graph for elements; NULL ends the import. */
 void *import_alloc(struct onnx_import *import, size_t bytes);
 void *import_elements(struct onnx_import *import, size_t bytes);
 frit_status import_fail_memory(struct onnx_import *import, size_t bytes);

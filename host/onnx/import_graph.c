@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/fail.h"
+#include "graph/text/text_lex.h"
 #include "onnx/attr.h"
 #include "onnx/emit.h"
 #include "onnx/model.h"
@@ -39,14 +40,12 @@ static const Onnx__FunctionProto *find_function(const struct onnx_import *import
 
 static void unknown_op(struct import_node *node, const char *domain, bool known)
 {
-    const char *name = node->proto->op_type, *near = rows_nearest(name);
+    const char *name = node->proto->op_type;
 
     if (known)
         problem_node(node, "Frit does not have %s of opset %lld", name, (long long)node->opset);
     else if (domain[0])
         problem_node(node, "Frit does not have the op %.60s of the domain %.60s", name, domain);
-    else if (near)
-        problem_node(node, "there is no op %.60s; is it %s?", name, near);
     else
         problem_node(node, "Frit does not have the op %.60s", name);
 }
@@ -75,6 +74,19 @@ static bool read_operands(struct import_node *node)
     return node->in && whole && !node->failed;
 }
 
+/* The name of a result in the text form. */
+static void name_value(struct onnx_import *import, val *value, const char *name)
+{
+    struct graph_value *placed;
+
+    value->name = name;
+    if (value->number == GRAPH_NO_VALUE)
+        return;
+    placed = &import->graph->values[value->number];
+    if (!placed->name)
+        placed->name = arena_text(&import->graph->arena, name, strlen(name));
+}
+
 static void define_results(struct import_node *node)
 {
     struct onnx_import *import = node->import;
@@ -92,11 +104,8 @@ static void define_results(struct import_node *node)
             if (!value)
                 return;
             *value = (val){.kind = VALUE_FAILED};
-        } else if (!node->scope->depth && !value->name) {
-            value->name = name;
-            if (value->number != GRAPH_NO_VALUE && !import->graph->values[value->number].name)
-                import->graph->values[value->number].name =
-                    arena_text(&import->graph->arena, name, strlen(name));
+        } else if (!node->scope->depth && !value->name && lex_is_text(str_of(name))) {
+            name_value(import, value, name);
         }
         import_define(import, node->scope, name, value);
     }
@@ -140,6 +149,13 @@ void import_nodes(struct onnx_import *import, struct import_scope *scope,
 
 /* ---- graphs ---- */
 
+/* NULL: it has none in the text form. */
+static const char *initializer_name(const struct import_scope *scope,
+                                    const Onnx__TensorProto *tensor)
+{
+    return !scope->depth && tensor->name && lex_is_text(str_of(tensor->name)) ? tensor->name : NULL;
+}
+
 static void define_initializers(struct onnx_import *import, struct import_scope *scope,
                                 const Onnx__GraphProto *graph)
 {
@@ -153,9 +169,10 @@ static void define_initializers(struct onnx_import *import, struct import_scope 
         if (tensor_read(import->model, tensor, &type, &data, &err))
             problem_add(import, "initializer '%.100s': %s", tensor->name ? tensor->name : "",
                         err.text);
-        value = import_constant(import, &type, data, scope->depth ? NULL : tensor->name);
+        value = import_constant(import, &type, data, initializer_name(scope, tensor));
         if (!value)
             return;
+        value->narrow = tensor_bits(tensor->data_type) ? tensor->data_type : 0;
         if (err.status)
             value->kind = VALUE_FAILED;
         import_define(import, scope, tensor->name ? tensor->name : "", value);
@@ -244,11 +261,9 @@ bool import_function(struct import_node *node, const Onnx__FunctionProto *functi
 
 /* ---- the main graph ---- */
 
-/* An output has its own name: a value that has another one is given a second by a view. */
-static void add_output(struct onnx_import *import, struct import_scope *scope, const char *name)
+static void add_output(struct onnx_import *import, const struct import_scope *scope,
+                       const char *name)
 {
-    static const Onnx__NodeProto nothing = {.op_type = (char *)(uintptr_t) "output"};
-    struct import_node node = {.import = import, .scope = scope, .proto = &nothing};
     val *value = import_find(scope, name);
     const char *have;
 
@@ -256,15 +271,12 @@ static void add_output(struct onnx_import *import, struct import_scope *scope, c
         problem_add(import, "output '%.100s' is given by no node", name);
     if (!value || value->kind != VALUE_TENSOR || import->n_problems)
         return;
-    have = value->number == GRAPH_NO_VALUE ? NULL : import->graph->values[value->number].name;
-    if (!have || strcmp(have, name) != 0) {
-        value = e_alias(&node, value);
-        if (!value)
-            return;
-        import->graph->values[value->number].name =
-            arena_text(&import->graph->arena, name, strlen(name));
-    }
-    import->status = graph_output(import->graph, value->number, import->err);
+    import->status = import_place(import, value);
+    if (import->status)
+        return;
+    have = import->graph->values[value->number].name;
+    import->status = graph_output_named(import->graph, value->number,
+                                        have && strcmp(have, name) == 0 ? NULL : name, import->err);
 }
 
 void import_main(struct onnx_import *import, val *const *inputs)

@@ -32,7 +32,9 @@ struct onnx_model {
     struct arena arena;
     struct script_input *inputs;
     uint32_t n_inputs;
-    const char **dims; /* names; a named dim's number among them is in its input's `dims` */
+    int32_t *narrow;         /* of each input: ONNX's type where Frit's is wider, else 0 */
+    struct map initializers; /* names */
+    struct map dims; /* named ones to their numbers + 1, which their inputs have in `dims` */
     uint32_t n_dims;
     struct onnx_file *files;
     struct map converted; /* elements by tensor, where the file has them in another form */

@@ -58,12 +58,12 @@ static void find_type(const struct input_binding *b, uint32_t index, struct op_t
     const struct script_input *input = &b->import->model->inputs[index];
 
     *type = b->given[index];
-    if (type->dtype != FRIT_NO_DTYPE)
-        return;
     if (input->dtype == FRIT_NO_DTYPE) {
         problem_add(b->import, "input '%.100s' is no tensor of numbers that Frit has", input->name);
-        return;
+        type->dtype = FRIT_NO_DTYPE;
     }
+    if (type->dtype != FRIT_NO_DTYPE || input->dtype == FRIT_NO_DTYPE)
+        return;
     if (!input->has_dims) {
         problem_add(b->import, "input '%.100s' declares no dims: give its value", input->name);
         return;
@@ -85,7 +85,11 @@ static void add_input(struct onnx_import *import, uint32_t index, const struct o
     *out = value;
     if (!value || import->status)
         return;
-    *value = (val){.kind = VALUE_TENSOR, .type = *type, .data = data, .name = name};
+    *value = (val){.kind = VALUE_TENSOR,
+                   .type = *type,
+                   .data = data,
+                   .name = name,
+                   .narrow = import->model->narrow[index]};
     if (type->dtype == FRIT_NO_DTYPE)
         value->kind = VALUE_FAILED;
     else

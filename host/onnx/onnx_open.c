@@ -9,30 +9,27 @@
 #include <sys/mman.h>
 
 #include "base/fail.h"
+#include "base/map.h"
+#include "base/str.h"
+#include "graph/text/text_lex.h"
 #include "onnx/tensor.h"
 #include "onnx/wire.h"
 
 /* ---- inputs ---- */
 
-static bool is_initializer(const Onnx__GraphProto *graph, const char *name)
-{
-    for (size_t i = 0; i < graph->n_initializer; i++) {
-        if (strcmp(graph->initializer[i]->name, name) == 0)
-            return true;
-    }
-    return false;
-}
-
 /* The number of a named dim, made known if it is new. */
-static uint32_t intern_dim(struct onnx_model *model, const char *name)
+static frit_status intern_dim(struct onnx_model *model, const char *name, int64_t *number,
+                              frit_err *err)
 {
-    uint32_t i = 0;
+    void *entry = map_get(&model->dims, name, strlen(name));
 
-    while (i < model->n_dims && strcmp(model->dims[i], name) != 0)
-        i++;
-    if (i == model->n_dims)
-        model->dims[model->n_dims++] = name;
-    return i;
+    if (!entry) {
+        entry = (void *)((uintptr_t)++model->n_dims);
+        if (!map_add(&model->dims, name, strlen(name), entry))
+            return fail_memory(err, strlen(name));
+    }
+    *number = (int64_t)(uintptr_t)entry - 1;
+    return FRIT_OK;
 }
 
 static frit_status read_dims(struct onnx_model *model, const Onnx__TensorShapeProto *shape,
@@ -54,7 +51,7 @@ static frit_status read_dims(struct onnx_model *model, const Onnx__TensorShapePr
         } else if (dim->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM &&
                    dim->dim_param[0]) {
             input->dim_names[i] = dim->dim_param;
-            input->dims[i] = intern_dim(model, dim->dim_param);
+            TRY(intern_dim(model, dim->dim_param, &input->dims[i], err));
         }
     }
     return FRIT_OK;
@@ -64,12 +61,15 @@ static frit_status read_dims(struct onnx_model *model, const Onnx__TensorShapePr
 static frit_status read_input(struct onnx_model *model, const Onnx__ValueInfoProto *info,
                               frit_err *err)
 {
-    struct script_input *input = &model->inputs[model->n_inputs++];
+    struct script_input *input = &model->inputs[model->n_inputs];
+    int32_t *narrow = &model->narrow[model->n_inputs++];
 
     *input = (struct script_input){.name = info->name};
     if (!info->type || info->type->value_case != ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE)
         return FRIT_OK;
     input->dtype = tensor_dtype(info->type->tensor_type->elem_type);
+    if (tensor_bits(info->type->tensor_type->elem_type))
+        *narrow = info->type->tensor_type->elem_type;
     if (!info->type->tensor_type->shape)
         return FRIT_OK;
     return read_dims(model, info->type->tensor_type->shape, input, err);
@@ -78,23 +78,25 @@ static frit_status read_input(struct onnx_model *model, const Onnx__ValueInfoPro
 static frit_status read_inputs(struct onnx_model *model, frit_err *err)
 {
     const Onnx__GraphProto *graph = model->graph;
-    size_t n_dims = 0;
 
-    for (size_t i = 0; i < graph->n_input; i++) {
-        const Onnx__TypeProto *type = graph->input[i]->type;
-
-        if (type && type->value_case == ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE &&
-            type->tensor_type->shape)
-            n_dims += type->tensor_type->shape->n_dim;
-    }
     model->inputs = arena_array(&model->arena, graph->n_input + 1, sizeof(*model->inputs));
-    model->dims = arena_array(&model->arena, n_dims + 1, sizeof(char *));
-    if (!model->inputs || !model->dims)
+    model->narrow = arena_array(&model->arena, graph->n_input + 1, sizeof(*model->narrow));
+    if (!model->inputs || !model->narrow)
         return fail_memory(err, graph->n_input * sizeof(*model->inputs));
+    for (size_t i = 0; i < graph->n_initializer; i++) {
+        const char *name = graph->initializer[i]->name;
+
+        if (!map_get(&model->initializers, name, strlen(name)) &&
+            !map_add(&model->initializers, name, strlen(name), model))
+            return fail_memory(err, strlen(name));
+    }
     for (size_t i = 0; i < graph->n_input; i++) {
-        if (!graph->input[i]->name || !graph->input[i]->name[0])
-            return fail(err, FRIT_INVALID, "input %zu has no name", i);
-        if (!is_initializer(graph, graph->input[i]->name))
+        if (!graph->input[i]->name || !lex_is_text(str_of(graph->input[i]->name)))
+            return fail(
+                err, FRIT_INVALID,
+                "input %zu has no name, or one of more than 200 bytes or with control characters",
+                i);
+        if (!map_get(&model->initializers, graph->input[i]->name, strlen(graph->input[i]->name)))
             TRY(read_input(model, graph->input[i], err));
     }
     return FRIT_OK;
@@ -169,6 +171,8 @@ void onnx_unref(struct onnx_model *model)
     if (model->proto)
         onnx__model_proto__free_unpacked(model->proto, NULL);
     map_fini(&model->converted, NULL);
+    map_fini(&model->initializers, NULL);
+    map_fini(&model->dims, NULL);
     arena_fini(&model->arena);
     free(model);
 }

@@ -6,14 +6,13 @@
 
 #include <frit/op.h>
 
-#include "base/str.h"
 #include "onnx/model.h"
 
 enum { NEWEST = ONNX_NEWEST_OPSET };
 
 static const struct onnx_row rows[] = {
 #define ONNX_ROW(domain, name, since, until, function, number) \
-    {domain, #name, since, until, row_##function, number},
+    {domain, #name, since, until, onnx_row_##function, number},
 #include "onnx/rows.def"
 };
 
@@ -31,13 +30,4 @@ const struct onnx_row *rows_find(const char *domain, const char *name, int64_t o
             return &rows[i];
     }
     return NULL;
-}
-
-const char *rows_nearest(const char *name)
-{
-    const char *names[COUNT];
-
-    for (uint32_t i = 0; i < COUNT; i++)
-        names[i] = rows[i].name;
-    return str_nearest(name, names, COUNT);
 }

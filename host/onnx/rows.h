@@ -19,11 +19,22 @@ struct onnx_row {
 /* The row of an operator in an opset; NULL: there is none.  *name_known: another opset has one. */
 const struct onnx_row *rows_find(const char *domain, const char *name, int64_t opset,
                                  bool *name_known);
-/* The nearest name, for "did you mean"; NULL if none is near. */
-const char *rows_nearest(const char *name);
+/* Reductions that are more than one op of the table, behind its numbers. */
+enum {
+    REDUCE_L1 = 1 << 16,
+    REDUCE_L2,
+    REDUCE_LOG_SUM,
+    REDUCE_LOG_SUM_EXP,
+    REDUCE_SUM_SQUARE,
+};
+
+enum { WINDOW_HANN, WINDOW_HAMMING, WINDOW_BLACKMAN };
+
+/* Recurrent layers. */
+enum { RNN_PLAIN, RNN_GRU, RNN_LSTM };
 
 #define ONNX_ROW(domain, name, since, until, function, number) \
-    void row_##function(struct import_node *n, uint32_t arg);
+    void onnx_row_##function(struct import_node *n, uint32_t arg);
 #include "onnx/rows.def"
 
 #endif

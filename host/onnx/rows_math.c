@@ -10,18 +10,18 @@
 
 /* ---- one op of the table ---- */
 
-void row_unary(struct import_node *n, uint32_t arg)
+void onnx_row_unary(struct import_node *n, uint32_t arg)
 {
     e_out(n, 0, e_un(n, arg, e_in(n, 0)));
 }
 
-void row_binary(struct import_node *n, uint32_t arg)
+void onnx_row_binary(struct import_node *n, uint32_t arg)
 {
     e_out(n, 0, e_bin(n, arg, e_in(n, 0), e_in(n, 1)));
 }
 
 /* Any number of operands, two at a time. */
-void row_chain(struct import_node *n, uint32_t arg)
+void onnx_row_chain(struct import_node *n, uint32_t arg)
 {
     val *x = e_in(n, 0);
 
@@ -30,7 +30,7 @@ void row_chain(struct import_node *n, uint32_t arg)
     e_out(n, 0, x);
 }
 
-void row_mean_of(struct import_node *n, uint32_t arg)
+void onnx_row_mean_of(struct import_node *n, uint32_t arg)
 {
     val *x = e_in(n, 0);
 
@@ -43,7 +43,7 @@ void row_mean_of(struct import_node *n, uint32_t arg)
 /* ---- arithmetic ---- */
 
 /* The exponent may have another type; an integer base with a float exponent is computed in that. */
-void row_pow(struct import_node *n, uint32_t arg)
+void onnx_row_pow(struct import_node *n, uint32_t arg)
 {
     val *base = e_in(n, 0), *exponent = e_in(n, 1);
     uint32_t dtype = e_dtype(base);
@@ -57,7 +57,7 @@ void row_pow(struct import_node *n, uint32_t arg)
 }
 
 /* With fmod the remainder has the sign of the dividend. */
-void row_mod(struct import_node *n, uint32_t arg)
+void onnx_row_mod(struct import_node *n, uint32_t arg)
 {
     val *a = e_in(n, 0), *b = e_in(n, 1);
     val *rest;
@@ -75,16 +75,22 @@ void row_mod(struct import_node *n, uint32_t arg)
     e_out(n, 0, e_where(n, e_bin(n, FRIT_OP_lt, a, e_num(n, 0)), e_un(n, FRIT_OP_neg, rest), rest));
 }
 
-void row_bit_shift(struct import_node *n, uint32_t arg)
+void onnx_row_bit_shift(struct import_node *n, uint32_t arg)
 {
+    bool left = attr_is(n, "direction", "", "LEFT");
+    val *x = e_in(n, 0), *bits = e_in(n, 1);
+
     (void)arg;
-    e_out(n, 0,
-          e_bin(n, attr_is(n, "direction", "", "LEFT") ? FRIT_OP_shl : FRIT_OP_shr, e_in(n, 0),
-                e_in(n, 1)));
+    /* A signed number that is shifted right by its width or more leaves its sign. */
+    if (!left && x && e_is_signed(x) && bits)
+        bits = e_where(n, e_bin(n, FRIT_OP_lt, e_like(n, bits, x), e_whole(n, 0)),
+                       e_whole(n, frit_dtype_info_of(x->type.dtype).bits - 1),
+                       e_min(n, bits, e_whole(n, frit_dtype_info_of(x->type.dtype).bits - 1)));
+    e_out(n, 0, e_bin(n, left ? FRIT_OP_shl : FRIT_OP_shr, x, bits));
 }
 
 /* Bounds are attributes up to opset 10, then operands. */
-void row_clip(struct import_node *n, uint32_t arg)
+void onnx_row_clip(struct import_node *n, uint32_t arg)
 {
     val *x = e_in(n, 0);
 
@@ -103,7 +109,7 @@ void row_clip(struct import_node *n, uint32_t arg)
     e_out(n, 0, x);
 }
 
-void row_is_inf(struct import_node *n, uint32_t arg)
+void onnx_row_is_inf(struct import_node *n, uint32_t arg)
 {
     val *x = e_in(n, 0);
     bool low = attr_int(n, "detect_negative", 1), high = attr_int(n, "detect_positive", 1);
@@ -119,7 +125,7 @@ void row_is_inf(struct import_node *n, uint32_t arg)
 
 /* ---- activations ---- */
 
-void row_leaky_relu(struct import_node *n, uint32_t arg)
+void onnx_row_leaky_relu(struct import_node *n, uint32_t arg)
 {
     (void)arg;
     e_out(n, 0, e_bin(n, FRIT_OP_leaky_relu, e_in(n, 0), e_num(n, attr_float(n, "alpha", 0.01F))));
@@ -135,13 +141,13 @@ static val *exponential(struct import_node *n, val *x, double scale, double inne
     return gain == 1 ? x : e_mul(n, x, e_num(n, gain));
 }
 
-void row_elu(struct import_node *n, uint32_t arg)
+void onnx_row_elu(struct import_node *n, uint32_t arg)
 {
     (void)arg;
     e_out(n, 0, exponential(n, e_in(n, 0), attr_float(n, "alpha", 1), 1, 1));
 }
 
-void row_celu(struct import_node *n, uint32_t arg)
+void onnx_row_celu(struct import_node *n, uint32_t arg)
 {
     double alpha = attr_float(n, "alpha", 1);
 
@@ -149,7 +155,7 @@ void row_celu(struct import_node *n, uint32_t arg)
     e_out(n, 0, exponential(n, e_in(n, 0), alpha, alpha, 1));
 }
 
-void row_selu(struct import_node *n, uint32_t arg)
+void onnx_row_selu(struct import_node *n, uint32_t arg)
 {
     double alpha = attr_float(n, "alpha", 1.67326319217681884765625);
 
@@ -158,7 +164,7 @@ void row_selu(struct import_node *n, uint32_t arg)
           exponential(n, e_in(n, 0), alpha, 1, attr_float(n, "gamma", 1.05070102214813232421875)));
 }
 
-void row_gelu(struct import_node *n, uint32_t arg)
+void onnx_row_gelu(struct import_node *n, uint32_t arg)
 {
     val *x = e_in(n, 0), *inner;
 
@@ -177,14 +183,14 @@ static val *hard_sigmoid(struct import_node *n, val *x, double alpha, double bet
     return E_OP(n, FRIT_OP_hard_sigmoid, NULL, x, e_num(n, alpha), e_num(n, beta));
 }
 
-void row_hard_sigmoid(struct import_node *n, uint32_t arg)
+void onnx_row_hard_sigmoid(struct import_node *n, uint32_t arg)
 {
     (void)arg;
     e_out(n, 0,
           hard_sigmoid(n, e_in(n, 0), attr_float(n, "alpha", 0.2F), attr_float(n, "beta", 0.5)));
 }
 
-void row_hard_swish(struct import_node *n, uint32_t arg)
+void onnx_row_hard_swish(struct import_node *n, uint32_t arg)
 {
     val *x = e_in(n, 0);
 
@@ -192,7 +198,7 @@ void row_hard_swish(struct import_node *n, uint32_t arg)
     e_out(n, 0, e_mul(n, x, hard_sigmoid(n, x, 1.0 / 6, 0.5)));
 }
 
-void row_mish(struct import_node *n, uint32_t arg)
+void onnx_row_mish(struct import_node *n, uint32_t arg)
 {
     val *x = e_in(n, 0);
 
@@ -200,7 +206,7 @@ void row_mish(struct import_node *n, uint32_t arg)
     e_out(n, 0, e_mul(n, x, e_un(n, FRIT_OP_tanh, e_un(n, FRIT_OP_softplus, x))));
 }
 
-void row_softsign(struct import_node *n, uint32_t arg)
+void onnx_row_softsign(struct import_node *n, uint32_t arg)
 {
     val *x = e_in(n, 0);
 
@@ -208,7 +214,7 @@ void row_softsign(struct import_node *n, uint32_t arg)
     e_out(n, 0, e_div(n, x, e_add(n, e_un(n, FRIT_OP_abs, x), e_num(n, 1))));
 }
 
-void row_thresholded_relu(struct import_node *n, uint32_t arg)
+void onnx_row_thresholded_relu(struct import_node *n, uint32_t arg)
 {
     val *x = e_in(n, 0);
     val *above = e_bin(n, FRIT_OP_gt, x, e_num(n, attr_float(n, "alpha", 1)));
@@ -218,7 +224,7 @@ void row_thresholded_relu(struct import_node *n, uint32_t arg)
 }
 
 /* x + bias below -lambd, x - bias above lambd, else 0. */
-void row_shrink(struct import_node *n, uint32_t arg)
+void onnx_row_shrink(struct import_node *n, uint32_t arg)
 {
     val *x = e_in(n, 0), *low, *high;
     double bound = attr_float(n, "lambd", 0.5), bias = attr_float(n, "bias", 0);
@@ -233,7 +239,7 @@ void row_shrink(struct import_node *n, uint32_t arg)
     e_out(n, 0, e_cast(n, high, dtype));
 }
 
-void row_swish(struct import_node *n, uint32_t arg)
+void onnx_row_swish(struct import_node *n, uint32_t arg)
 {
     val *x = e_in(n, 0);
     double alpha = attr_float(n, "alpha", 1);
@@ -243,16 +249,24 @@ void row_swish(struct import_node *n, uint32_t arg)
     e_out(n, 0, e_mul(n, x, e_un(n, FRIT_OP_sigmoid, inner)));
 }
 
+void onnx_row_swiglu(struct import_node *n, uint32_t arg)
+{
+    val *x = e_in(n, 0), *inner = e_mul(n, x, e_num(n, attr_float(n, "alpha", 1)));
+
+    (void)arg;
+    e_out(n, 0, e_mul(n, e_mul(n, x, e_un(n, FRIT_OP_sigmoid, inner)), e_in(n, 1)));
+}
+
 /* ---- types ---- */
 
-void row_identity(struct import_node *n, uint32_t arg)
+void onnx_row_identity(struct import_node *n, uint32_t arg)
 {
     (void)arg;
     e_out(n, 0, e_in(n, 0));
 }
 
 /* In a model that runs, nothing is dropped. */
-void row_dropout(struct import_node *n, uint32_t arg)
+void onnx_row_dropout(struct import_node *n, uint32_t arg)
 {
     val *x = e_in(n, 0);
 
@@ -266,7 +280,7 @@ void row_dropout(struct import_node *n, uint32_t arg)
         e_out(n, 1, e_full(n, FRIT_BOOL, e_whole(n, 1), e_dims(x)));
 }
 
-void row_where(struct import_node *n, uint32_t arg)
+void onnx_row_where(struct import_node *n, uint32_t arg)
 {
     (void)arg;
     e_out(n, 0, e_where(n, e_in(n, 0), e_in(n, 1), e_in(n, 2)));

@@ -6,13 +6,13 @@
 #include "onnx/problem.h"
 #include "onnx/rows.h"
 
-void row_matmul(struct import_node *n, uint32_t arg)
+void onnx_row_matmul(struct import_node *n, uint32_t arg)
 {
     (void)arg;
     e_out(n, 0, e_matmul_any(n, e_in(n, 0), e_in(n, 1)));
 }
 
-void row_gemm(struct import_node *n, uint32_t arg)
+void onnx_row_gemm(struct import_node *n, uint32_t arg)
 {
     val *a = e_in(n, 0), *b = e_in(n, 1), *y;
     double alpha = attr_float(n, "alpha", 1), beta = attr_float(n, "beta", 1);

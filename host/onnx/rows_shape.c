@@ -9,7 +9,7 @@
 /* ---- dims ---- */
 
 /* 0 keeps an extent, -1 is computed. */
-void row_reshape(struct import_node *n, uint32_t arg)
+void onnx_row_reshape(struct import_node *n, uint32_t arg)
 {
     val *x = e_in(n, 0);
     bool zero = attr_int(n, "allowzero", 0) != 0;
@@ -40,7 +40,7 @@ void row_reshape(struct import_node *n, uint32_t arg)
     e_out(n, 0, e_reshape(n, x, dims));
 }
 
-void row_flatten(struct import_node *n, uint32_t arg)
+void onnx_row_flatten(struct import_node *n, uint32_t arg)
 {
     val *x = e_in(n, 0);
     int64_t axis = attr_int(n, "axis", 1);
@@ -53,7 +53,7 @@ void row_flatten(struct import_node *n, uint32_t arg)
         e_out(n, 0, e_reshape(n, x, e_dims_2d(x, (uint32_t)axis)));
 }
 
-void row_squeeze(struct import_node *n, uint32_t arg)
+void onnx_row_squeeze(struct import_node *n, uint32_t arg)
 {
     val *x = e_in(n, 0);
     bool gone[FRIT_MAX_RANK] = {false};
@@ -79,7 +79,7 @@ void row_squeeze(struct import_node *n, uint32_t arg)
     e_out(n, 0, e_reshape(n, x, dims));
 }
 
-void row_unsqueeze(struct import_node *n, uint32_t arg)
+void onnx_row_unsqueeze(struct import_node *n, uint32_t arg)
 {
     val *x = e_in(n, 0);
     bool added[FRIT_MAX_RANK] = {false};
@@ -102,7 +102,7 @@ void row_unsqueeze(struct import_node *n, uint32_t arg)
     e_out(n, 0, e_reshape(n, x, dims));
 }
 
-void row_transpose(struct import_node *n, uint32_t arg)
+void onnx_row_transpose(struct import_node *n, uint32_t arg)
 {
     val *x = e_in(n, 0);
     struct ints perm;
@@ -120,7 +120,7 @@ void row_transpose(struct import_node *n, uint32_t arg)
 }
 
 /* Broadcasts both ways: an extent of 1 keeps that of the operand. */
-void row_expand(struct import_node *n, uint32_t arg)
+void onnx_row_expand(struct import_node *n, uint32_t arg)
 {
     val *x = e_in(n, 0);
     struct ints shape;
@@ -148,7 +148,7 @@ void row_expand(struct import_node *n, uint32_t arg)
 
 /* ---- parts ---- */
 
-void row_concat(struct import_node *n, uint32_t arg)
+void onnx_row_concat(struct import_node *n, uint32_t arg)
 {
     val *x = e_in(n, 0);
     uint32_t axis = x ? e_axis(n, attr_int(n, "axis", 1), e_rank(x)) : 0;
@@ -175,7 +175,7 @@ static bool split_sizes(struct import_node *n, int64_t extent, struct ints *size
     return true;
 }
 
-void row_split(struct import_node *n, uint32_t arg)
+void onnx_row_split(struct import_node *n, uint32_t arg)
 {
     val *x = e_in(n, 0);
     uint32_t axis = x ? e_axis(n, attr_int(n, "axis", 0), e_rank(x)) : 0;
@@ -213,7 +213,7 @@ static frit_range range_of(int64_t start, int64_t stop, int64_t step, int64_t ex
 }
 
 /* Attributes up to opset 9, then operands. */
-void row_slice(struct import_node *n, uint32_t arg)
+void onnx_row_slice(struct import_node *n, uint32_t arg)
 {
     val *x = e_in(n, 0);
     frit_attrs_slice attrs = E_ATTRS(slice);
@@ -243,7 +243,7 @@ void row_slice(struct import_node *n, uint32_t arg)
     e_out(n, 0, n->failed ? NULL : E_OP(n, FRIT_OP_slice, &attrs, x));
 }
 
-void row_tile(struct import_node *n, uint32_t arg)
+void onnx_row_tile(struct import_node *n, uint32_t arg)
 {
     val *x = e_in(n, 0);
     frit_attrs_repeat attrs = E_ATTRS(repeat);
@@ -267,7 +267,7 @@ void row_tile(struct import_node *n, uint32_t arg)
 
 /* ---- indices ---- */
 
-void row_gather(struct import_node *n, uint32_t arg)
+void onnx_row_gather(struct import_node *n, uint32_t arg)
 {
     val *x = e_in(n, 0), *index = e_in(n, 1), *y;
     uint32_t axis = x ? e_axis(n, attr_int(n, "axis", 0), e_rank(x)) : 0;
@@ -291,7 +291,7 @@ void row_gather(struct import_node *n, uint32_t arg)
     e_out(n, 0, e_reshape(n, y, dims));
 }
 
-void row_gather_elements(struct import_node *n, uint32_t arg)
+void onnx_row_gather_elements(struct import_node *n, uint32_t arg)
 {
     val *x = e_in(n, 0), *index = e_in(n, 1);
     uint32_t axis = x ? e_axis(n, attr_int(n, "axis", 0), e_rank(x)) : 0;
@@ -342,7 +342,7 @@ static val *with_batch(struct import_node *n, val *index, uint32_t batch)
     return e_cat(n, last, parts, batch + 1);
 }
 
-void row_gather_nd(struct import_node *n, uint32_t arg)
+void onnx_row_gather_nd(struct import_node *n, uint32_t arg)
 {
     val *x = e_in(n, 0), *index = e_in(n, 1);
     int64_t batch = attr_int(n, "batch_dims", 0);
@@ -380,7 +380,7 @@ static int64_t update_of(struct import_node *n)
     return 0;
 }
 
-void row_scatter_elements(struct import_node *n, uint32_t arg)
+void onnx_row_scatter_elements(struct import_node *n, uint32_t arg)
 {
     val *x = e_in(n, 0), *index = e_in(n, 1);
     frit_attrs_scatter attrs = E_ATTRS(scatter);
@@ -394,7 +394,7 @@ void row_scatter_elements(struct import_node *n, uint32_t arg)
                    e_in(n, 2)));
 }
 
-void row_scatter_nd(struct import_node *n, uint32_t arg)
+void onnx_row_scatter_nd(struct import_node *n, uint32_t arg)
 {
     val *x = e_in(n, 0), *index = e_in(n, 1);
     frit_attrs_update attrs = E_ATTRS(update);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Conversions between element types, and constants. */
+#include <math.h>
 #include <string.h>
 
 #include "base/fail.h"
@@ -10,38 +11,46 @@
 #include "onnx/rows.h"
 #include "onnx/tensor.h"
 
-/* Packed types are reached by quantize and dequantize with a scale of 1. */
-static val *to_packed(struct import_node *n, val *x, uint32_t dtype)
+/* The low bits of an integer, as a number of a type that has no more. */
+static val *wrap(struct import_node *n, val *x, int32_t type)
 {
-    frit_attrs_quantize attrs = E_ATTRS(quantize);
+    int64_t top = INT64_C(1) << (tensor_bits(type) - 1);
 
-    attrs.dtype = dtype;
+    if (e_is_float(x))
+        x = e_cast(n, x, FRIT_I32);
+    x = e_bin(n, FRIT_OP_and, e_cast(n, x, FRIT_I32), e_whole(n, 2 * top - 1));
+    if (dtype_class(tensor_dtype(type)) == FRIT_DTYPE_INT)
+        x = e_sub(n, e_bin(n, FRIT_OP_xor, x, e_whole(n, top)), e_whole(n, top));
+    return e_narrowed(n, e_cast(n, x, tensor_dtype(type)), type);
+}
+
+/* Without saturation what lies beyond the range is no number. */
+static val *unsaturated(struct import_node *n, val *x, uint32_t dtype)
+{
+    const double beyond = 464; /* rounds to 448, the largest */
+    val *inside;
+
+    if (dtype != FRIT_F8E4M3) {
+        problem_node(n, "a cast without saturation to %s", dtype_name(dtype));
+        return NULL;
+    }
     x = e_cast(n, x, FRIT_F32);
-    return E_OP(n, FRIT_OP_quantize, &attrs, x, e_known(n, FRIT_F32, 1), e_none(n));
+    inside = e_bin(n, FRIT_OP_le, e_un(n, FRIT_OP_abs, x), e_num(n, beyond));
+    return e_where(n, inside, x, e_num(n, (double)NAN));
 }
 
-static val *from_packed(struct import_node *n, val *x)
+static void cast_to(struct import_node *n, val *x, uint32_t dtype, int32_t narrow)
 {
-    frit_attrs_dequantize attrs = E_ATTRS(dequantize);
-
-    return E_OP(n, FRIT_OP_dequantize, &attrs, x, e_known(n, FRIT_F32, 1), e_none(n));
+    if (narrow)
+        x = wrap(n, dtype_class(e_dtype(x)) == FRIT_DTYPE_PACKED ? e_convert(n, x, FRIT_F32) : x,
+                 narrow);
+    else if (dtype_class(dtype) == FRIT_DTYPE_PACKED && !attr_int(n, "saturate", 1))
+        x = unsaturated(n, x, dtype);
+    x = e_convert(n, x, dtype);
+    e_out(n, 0, narrow || !x || !x->narrow ? x : e_narrowed(n, x, narrow));
 }
 
-static bool is_packed(uint32_t dtype)
-{
-    return dtype_class(dtype) == FRIT_DTYPE_PACKED;
-}
-
-static val *convert(struct import_node *n, val *x, uint32_t dtype)
-{
-    if (!x || x->type.dtype == dtype)
-        return x;
-    if (is_packed(x->type.dtype))
-        x = from_packed(n, x);
-    return is_packed(dtype) ? to_packed(n, x, dtype) : e_cast(n, x, dtype);
-}
-
-void row_cast(struct import_node *n, uint32_t arg)
+void onnx_row_cast(struct import_node *n, uint32_t arg)
 {
     int32_t to = (int32_t)attr_int(n, "to", 0);
     uint32_t dtype = tensor_dtype(to);
@@ -50,16 +59,16 @@ void row_cast(struct import_node *n, uint32_t arg)
     if (dtype == FRIT_NO_DTYPE)
         problem_node(n, "a cast to %s, which Frit does not have", tensor_dtype_name(to));
     else
-        e_out(n, 0, convert(n, e_in(n, 0), dtype));
+        cast_to(n, e_in(n, 0), dtype, tensor_bits(to) ? to : 0);
 }
 
-void row_cast_like(struct import_node *n, uint32_t arg)
+void onnx_row_cast_like(struct import_node *n, uint32_t arg)
 {
     val *like = e_in(n, 1);
 
     (void)arg;
     if (like)
-        e_out(n, 0, convert(n, e_in(n, 0), like->type.dtype));
+        cast_to(n, e_in(n, 0), like->type.dtype, like->narrow);
 }
 
 /* ---- constants ---- */
@@ -71,7 +80,8 @@ static val *constant_of(struct import_node *n, const Onnx__TensorProto *tensor)
     const void *data;
 
     if (!tensor_read(n->import->model, tensor, &type, &data, &err))
-        return import_constant(n->import, &type, data, NULL);
+        return e_narrowed(n, import_constant(n->import, &type, data, NULL),
+                          tensor_bits(tensor->data_type) ? tensor->data_type : 0);
     problem_node(n, "%s", err.text);
     return NULL;
 }
@@ -84,7 +94,7 @@ static val *constant_floats(struct import_node *n, const Onnx__AttributeProto *a
                            NULL);
 }
 
-void row_constant(struct import_node *n, uint32_t arg)
+void onnx_row_constant(struct import_node *n, uint32_t arg)
 {
     struct ints ints;
 
@@ -123,7 +133,7 @@ static bool read_dims(struct import_node *n, uint32_t index, frit_dims *out)
     return true;
 }
 
-void row_constant_of_shape(struct import_node *n, uint32_t arg)
+void onnx_row_constant_of_shape(struct import_node *n, uint32_t arg)
 {
     const Onnx__TensorProto *tensor = attr_tensor(n, "value");
     val *value = tensor ? constant_of(n, tensor) : e_known(n, FRIT_F32, 0);
@@ -135,7 +145,7 @@ void row_constant_of_shape(struct import_node *n, uint32_t arg)
 }
 
 /* start, limit, step */
-void row_range(struct import_node *n, uint32_t arg)
+void onnx_row_range(struct import_node *n, uint32_t arg)
 {
     val *start = e_in(n, 0);
     double first = e_real(n, 0, 0), limit = e_real(n, 1, 0), step = e_real(n, 2, 1);
@@ -154,7 +164,7 @@ void row_range(struct import_node *n, uint32_t arg)
                    (int64_t)count + ((double)(int64_t)count < count)));
 }
 
-void row_shape(struct import_node *n, uint32_t arg)
+void onnx_row_shape(struct import_node *n, uint32_t arg)
 {
     val *x = e_in(n, 0);
     int64_t rank = e_rank(x), start = attr_int(n, "start", 0), end = attr_int(n, "end", rank);
@@ -169,7 +179,7 @@ void row_shape(struct import_node *n, uint32_t arg)
     e_out(n, 0, e_known_ints(n, FRIT_I64, x->type.dims + start, end - start));
 }
 
-void row_size(struct import_node *n, uint32_t arg)
+void onnx_row_size(struct import_node *n, uint32_t arg)
 {
     val *x = e_in(n, 0);
 
@@ -179,7 +189,7 @@ void row_size(struct import_node *n, uint32_t arg)
               e_reshape(n, e_known_ints(n, FRIT_I64, (int64_t[]){e_elements(x)}, 1), FRIT_RANK0));
 }
 
-void row_eye_like(struct import_node *n, uint32_t arg)
+void onnx_row_eye_like(struct import_node *n, uint32_t arg)
 {
     val *x = e_in(n, 0), *rows, *columns;
     uint32_t dtype =

@@ -19,7 +19,7 @@ static void same_vec(int64_t to[3], const int64_t from[3])
     memcpy(to, from, 3 * sizeof(int64_t));
 }
 
-void row_conv(struct import_node *n, uint32_t arg)
+void onnx_row_conv(struct import_node *n, uint32_t arg)
 {
     (void)arg;
     e_out(n, 0, window_conv(n, e_in(n, 0), e_in(n, 1), e_has(n, 2) ? e_in(n, 2) : NULL));
@@ -42,14 +42,17 @@ static bool transpose_pads(struct import_node *n, const val *x, struct window *w
 
         total = w->stride[i] * (in - 1) + (extra->count ? extra->at[i] : 0) +
                 (w->kernel[i] - 1) * w->dilation[i] + 1 - want;
-        total = total < 0 && !given ? 0 : total;
+        if (total < 0) { /* the rest is added behind */
+            w->high[i] = total;
+            continue;
+        }
         w->low[i] = upper ? total / 2 : total - total / 2;
         w->high[i] = total - w->low[i];
     }
     return true;
 }
 
-void row_conv_transpose(struct import_node *n, uint32_t arg)
+void onnx_row_conv_transpose(struct import_node *n, uint32_t arg)
 {
     val *x = e_in(n, 0), *w = e_in(n, 1), *bias = e_has(n, 2) ? e_in(n, 2) : NULL;
     frit_attrs_conv_transpose attrs = E_ATTRS(conv_transpose);
@@ -121,7 +124,7 @@ static val *window_counts(struct import_node *n, const val *x, const struct wind
     return window_sums(n, window_pad(n, ones, &rest, e_num(n, 0)), w);
 }
 
-void row_average_pool(struct import_node *n, uint32_t arg)
+void onnx_row_average_pool(struct import_node *n, uint32_t arg)
 {
     val *x = e_in(n, 0);
     frit_attrs_avg_pool attrs = E_ATTRS(avg_pool);
@@ -144,7 +147,7 @@ void row_average_pool(struct import_node *n, uint32_t arg)
     e_out(n, 0, e_div(n, sums, window_counts(n, x, &w, pads)));
 }
 
-void row_lp_pool(struct import_node *n, uint32_t arg)
+void onnx_row_lp_pool(struct import_node *n, uint32_t arg)
 {
     val *x = e_in(n, 0);
     double p = (double)attr_int(n, "p", 2);
@@ -189,7 +192,7 @@ static val *max_index(struct import_node *n, val *index, const val *x, const val
     return e_add(n, sum, e_reshape(n, planes, dims));
 }
 
-void row_max_pool(struct import_node *n, uint32_t arg)
+void onnx_row_max_pool(struct import_node *n, uint32_t arg)
 {
     val *x = e_in(n, 0), *padded, *out[FRIT_OP_MAX_OUT];
     frit_attrs_max_pool attrs = E_ATTRS(max_pool);
@@ -231,12 +234,12 @@ static val *over_space(struct import_node *n, uint32_t op, val *x)
     return axes.count ? e_reduce(n, op, x, axes, true) : x;
 }
 
-void row_global_pool(struct import_node *n, uint32_t arg)
+void onnx_row_global_pool(struct import_node *n, uint32_t arg)
 {
     e_out(n, 0, over_space(n, arg, e_in(n, 0)));
 }
 
-void row_global_lp_pool(struct import_node *n, uint32_t arg)
+void onnx_row_global_lp_pool(struct import_node *n, uint32_t arg)
 {
     double p = (double)attr_int(n, "p", 2);
     val *x = e_bin(n, FRIT_OP_pow, e_un(n, FRIT_OP_abs, e_in(n, 0)), e_num(n, p));

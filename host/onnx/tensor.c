@@ -63,6 +63,11 @@ uint32_t tensor_dtype(int32_t number)
     return element_of(number)->dtype;
 }
 
+uint32_t tensor_bits(int32_t number)
+{
+    return element_of(number)->bits;
+}
+
 const char *tensor_dtype_name(int32_t number)
 {
     return element_of(number)->name;

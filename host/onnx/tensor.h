@@ -13,6 +13,8 @@ struct Onnx__TensorProto;
 
 /* The element type of one of ONNX's numbers; FRIT_NO_DTYPE if Frit has none. */
 uint32_t tensor_dtype(int32_t number);
+/* Bits of a type that Frit holds in a wider one, such as int4; 0 for all others. */
+uint32_t tensor_bits(int32_t number);
 /* "float16" and so on; "?" for a number that ONNX does not have. */
 const char *tensor_dtype_name(int32_t number);
 

@@ -84,6 +84,8 @@ static frit_status check_value(struct wire *wire, const struct level *level,
     const uint8_t *begin = *at;
     uint64_t length = kind == FIXED64 ? 8 : 4;
 
+    if (field && field->type == PROTOBUF_C_TYPE_MESSAGE && kind != BYTES)
+        return broken(wire, level, begin, "a number in the place of a message");
     if (kind == VARINT) {
         *at = read_varint(begin, end, &length);
         return *at ? FRIT_OK : broken(wire, level, begin, "a number without an end");
@@ -97,11 +99,8 @@ static frit_status check_value(struct wire *wire, const struct level *level,
     }
     if (length > (uint64_t)(end - *at))
         return broken(wire, level, begin, "a field that is longer than what is left");
-    if (field && field->type == PROTOBUF_C_TYPE_MESSAGE) {
-        if (kind != BYTES)
-            return broken(wire, level, begin, "a number in the place of a message");
+    if (field && field->type == PROTOBUF_C_TYPE_MESSAGE)
         TRY(check_message(wire, level, field->descriptor, *at, *at + length));
-    }
     *at += length;
     return FRIT_OK;
 }

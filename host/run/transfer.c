@@ -302,3 +302,14 @@ void *transfer_host_bytes(frit_device *device, const struct buffer *buffer)
         return NULL;
     return bytes + buffer->offset;
 }
+
+uint64_t transfer_device_address(frit_device *device, const struct buffer *buffer)
+{
+    const frit_extmem_table *extmem = &device->entry->plugin->extmem;
+    uint64_t address;
+
+    if (!extmem->address || !buffer->handle)
+        return 0;
+    address = extmem->address(device->self, buffer->handle);
+    return address && !device_wait_all(device, NULL) ? address + buffer->offset : 0;
+}

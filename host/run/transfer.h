@@ -63,5 +63,8 @@ frit_status transfer_finish(struct transfer_read *read, frit_status started, fri
 /* The bytes of a buffer as the host sees them, once nothing is pending on the device; NULL where it
  * does not, or where work is not over when a submit returns. */
 void *transfer_host_bytes(frit_device *device, const struct buffer *buffer);
+/* The same by its address in memory of the device's kind (frit/extmem.h); 0 where it has none, or
+ * nothing can be waited for. */
+uint64_t transfer_device_address(frit_device *device, const struct buffer *buffer);
 
 #endif

@@ -223,8 +223,8 @@ static uint32_t choose_per_thread(const struct shape *s, const struct shape_targ
             widest = bytes_of(s, (uint32_t)inst->imm);
     }
     per_thread = widest ? least(ACCESS_BYTES / widest, PER_THREAD_MAX) : PER_THREAD_USUAL;
-    while (s->phase->per_thread && per_thread > s->phase->per_thread)
-        per_thread /= 2;
+    if (s->phase->per_thread)
+        per_thread = s->phase->per_thread;
     while (per_thread > 1 && lanes / per_thread < target->least_threads)
         per_thread /= 2;
     while (lanes / per_thread > target->max_threads)
@@ -262,7 +262,7 @@ frit_status shape_init(struct shape *s, const struct kir_module *module, uint32_
     else
         s->per_thread = choose_per_thread(s, target);
     s->threads = s->phase->lanes / s->per_thread;
-    s->striped = s->per_thread > 1 && !s->phase->team && !has_tile_chunks(s) &&
-                 !(s->aligned && shape_has_chunks(s));
+    s->striped = s->per_thread > 1 && !s->phase->team && !s->phase->per_thread &&
+                 !has_tile_chunks(s) && !(s->aligned && shape_has_chunks(s));
     return FRIT_OK;
 }

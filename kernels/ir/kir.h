@@ -6,7 +6,7 @@
  * one value each, numbered by their place (a value is used after it is made, in the same loop or if
  * or one inside; the number KIR_NONE is none).  `lanes` is a power of two and says nothing of
  * threads: an emitter gives each thread one or several neighbouring lanes, or makes vectors of
- * them.  A phase whose lanes have as many values as a thread has registers says so (`per_thread`).
+ * them.  A phase whose lanes share what is the same in each so many of them says so (`per_thread`).
  *
  * Loops: `for`, then its phis, the body, `next`.  The operands of `for` (begin, end: I32 or I64,
  * uniform; the counter has their type; the step is the immediate, > 0) and of `next` (one per phi,
@@ -149,8 +149,9 @@ struct kir_phase {
     struct kir_inst *inst;
     uint32_t n_tiles, tiles_capacity;
     struct kir_tile *tiles;
-    uint32_t per_thread; /* lanes that a thread runs at most, where lanes are threads; 0: any */
-    uint32_t team; /* lanes that hold a fragment together, a power of two; 0: there are none */
+    uint32_t
+        per_thread; /* neighbouring lanes that a thread runs, where lanes are threads; 0: any */
+    uint32_t team;  /* lanes that hold a fragment together, a power of two; 0: there are none */
     uint32_t n_fragments, fragments_capacity;
     struct kir_fragment *fragments;
 };

@@ -43,6 +43,8 @@ struct kir_target {
     bool stages_tiles;     /* what many lanes read again and again belongs into a group's tile */
     bool fma;              /* fused in one rounding */
     bool scale;            /* by a power of 2, as one instruction */
+    bool exp2;             /* of F32, as one instruction */
+    bool fmax;             /* of F32, as one instruction, as is fmin */
     bool dot2;             /* of two BF16 */
     bool f64, i64;         /* arithmetic; without f64 no module may have F64 values */
     bool exact_div;        /* division and square root of floats are correctly rounded */

@@ -167,7 +167,8 @@ static frit_status check_result(struct verify *v)
     const struct kir_op_info *info = kir_op_info(v->inst->op);
     uint32_t first = info->n ? v->phase->inst[v->inst->a[0]].type : KIR_VOID;
     uint32_t type = v->inst->type;
-    bool conversion = info->result == KIR_RESULT_TYPE && info->n == 1 && info->imm == KIR_IMM_NONE;
+    bool conversion = info->result == KIR_RESULT_TYPE && info->n == 1 &&
+                      info->imm == KIR_IMM_NONE && info->operands[0] != 'v';
     bool right = info->result == KIR_RESULT_NONE   ? type == KIR_VOID
                  : info->result == KIR_RESULT_SAME ? type == first
                  : info->result == KIR_RESULT_TYPE ? type == info->type || v->inst->op == KIR_for

@@ -2,8 +2,9 @@
 /* Code for a module.
  *
  * Machine code that was kept runs at once.  Else a module begins in the tile interpreter, or, where
- * the options say so, as code that is quickly made.  When it has run for as long as a compile takes
- * it is compiled well in the background, and run as that from then on: all give the same bits.  The
+ * the options say so, as code that is quickly made.  When it has run for a part of the time that a
+ * compile takes it is compiled well in the background, where a processor is likely to be idle, and
+ * run as that from then on: all give the same bits.  The
  * first launch that takes much longer than a compile waits for one, and so does one of a module
  * that has run that long while a compile was due.  A compile holds a reference,
  * so that nobody else waits for it; of those that wait the host begins with what has cost most time
@@ -17,7 +18,7 @@
 #include "emit/llvm/blob.h"
 
 /* LATE_NS: spent while the compile waits for a processor that this process keeps busy. */
-enum { HOT_NS = 2000000, LONG_NS = 20000000, LATE_NS = 12000000 };
+enum { HOT_NS = 500000, LONG_NS = 20000000, LATE_NS = 4000000 };
 
 static bool is_cancelled(const frit_cancel *cancel)
 {

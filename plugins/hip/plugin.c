@@ -12,6 +12,7 @@
 
 #include "buffer.h"
 #include "device.h"
+#include "extmem.h"
 #include "foreign.h"
 #include "native.h"
 #include "peer.h"
@@ -183,6 +184,10 @@ static const void *plugin_interface(void *instance, frit_str id)
     static const frit_native_table native = {.struct_size = sizeof(frit_native_table),
                                              .get = native_get,
                                              .space = FRIT_STR_INIT(DRIVER_NAME ".ptr")};
+    static const frit_extmem_table extmem = {.struct_size = sizeof(frit_extmem_table),
+                                             .where = extmem_where,
+                                             .address = extmem_address,
+                                             .import = extmem_import};
 
     static const struct plug_interface offered[] = {
         {FRIT_STR_INIT(FRIT_BACKEND), &backend},
@@ -190,6 +195,7 @@ static const void *plugin_interface(void *instance, frit_str id)
         {FRIT_STR_INIT(FRIT_CAPTURE_TABLE), &capture},
         {FRIT_STR_INIT(FRIT_PROFILE_TABLE), &profile},
         {FRIT_STR_INIT(FRIT_NATIVE_TABLE), &native},
+        {FRIT_STR_INIT(FRIT_EXTMEM_TABLE), &extmem},
     };
 
     (void)instance;

@@ -46,7 +46,7 @@ static void add_fragments(const struct adapter *adapter, struct kir_target *out)
     static const uint32_t dtypes[] = {FRIT_F16, FRIT_BF16};
 
     out->team = (uint32_t)adapter->attributes[ATTRIBUTE_WARP_SIZE];
-    out->copies = out->folds_fragments = true;
+    out->copies = out->folds_fragments = out->fmax = true;
     out->fragment_bytes = most_shared_bytes(adapter);
     for (uint32_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++) {
         const struct kir_fragment_shape small = {
@@ -89,6 +89,7 @@ void target_fill_kernels(const struct adapter *adapter, struct kir_target *out)
         .launch_words = TARGET_MAX_WORDS,
         .align_bytes = 16,
         .fma = true,
+        .exp2 = vendor.dialect == CTEXT_CUDA,
         .f64 = true,
         .i64 = true,
         .exact_div = true,

@@ -78,6 +78,7 @@ struct vendor {
     const struct lt_numbers *lt;
     const char *native_stream, *native_context,
         *native_pointer; /* names of native.h; may be NULL */
+    int32_t extmem_kind; /* of the devices' memory, see frit/extmem.h */
     /* Sets the name of the architecture, as the run-time compiler's option takes it.  Returns
      * whether devices of this architecture can be used. */
     bool (*read_arch)(const struct instance *instance, struct adapter *adapter);

@@ -127,6 +127,7 @@ const struct vendor vendor = {
     .native_stream = "cuda.stream",
     .native_context = "cuda.context",
     .native_pointer = "cuda.ptr",
+    .extmem_kind = 2,
     .read_arch = read_arch,
     .enter = enter,
     .leave = leave,

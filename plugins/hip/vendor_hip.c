@@ -144,6 +144,7 @@ const struct vendor vendor = {
     .lt = &lt,
     .native_stream = "hip.stream",
     .native_pointer = "hip.ptr",
+    .extmem_kind = 10,
     .read_arch = read_arch,
     .enter = enter,
     .leave = leave,

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tensors from and to other libraries of the process by DLPack: capsules of Python around what
-frit/dlpack.h gives and takes."""
+frit/dlpack.h gives and takes.  Frit waits itself, so streams need no care on the way out; on the way
+in the exporter lets the default stream wait, for which Frit waits."""
 import ctypes
 from ctypes import (CFUNCTYPE, POINTER, Structure, byref, c_char_p, c_int, c_uint32, c_uint64,
                     c_void_p)
@@ -8,13 +9,18 @@ from ctypes import (CFUNCTYPE, POINTER, Structure, byref, c_char_p, c_int, c_uin
 from . import _device, _library as library
 from ._tensor import Tensor, new_tensor
 
-_CPU = (1, 0)  # kDLCPU: exports lie in the host's memory, whatever the device
+_CPU = (1, 0)  # kDLCPU
+_DEFAULT_STREAM = {2: 1, 10: 0, 13: 1}  # of CUDA and ROCm, as the protocol numbers it
 _VERSION = (1, 1)
 _COPY = {None: 0, True: 1, False: 2}  # FRIT_DL_COPY_*
 
 
 class _Options(Structure):
-    _fields_ = [("struct_size", c_uint64), ("copy", c_uint64)]
+    _fields_ = [("struct_size", c_uint64), ("copy", c_uint64), ("on_device", c_uint64)]
+
+
+class _Place(Structure):
+    _fields_ = [("type", c_int), ("number", c_int)]
 
 
 class _Managed(Structure):  # up to the deleter
@@ -41,6 +47,10 @@ _versioned = _Kind(b"dltensor_versioned", _Managed, "")
 _old = _Kind(b"dltensor", _ManagedOld, "_old")
 
 
+_place = library.declare("frit_dlpack_place", ctypes.c_int32, c_void_p, POINTER(_Place),
+                         POINTER(library.Err))
+
+
 def _python(name, result, *arguments):
     return ctypes.PYFUNCTYPE(result, *arguments)((name, ctypes.pythonapi))
 
@@ -64,16 +74,25 @@ def _end(capsule):
             kind.struct.from_address(address).deleter(address)
 
 
+def place(self):
+    """Tensor.__dlpack_device__: (type, number) of the memory of its device; (1, 0), the host's, where
+    other libraries do not know it."""
+    found = _Place()
+    library.check(_place, self.handle, byref(found))
+    return found.type, found.number
+
+
 def export(self, *, stream=None, max_version=None, dl_device=None, copy=None):
-    """Tensor.__dlpack__: waits for the elements, and gives them in the host's memory: read-only and
-    in place where the device computes there, else as a copy, and so where the importer knows the
-    old struct alone."""
-    if stream is not None:
+    """Tensor.__dlpack__: waits for the elements, and gives them where __dlpack_device__ says or in
+    the host's memory: read-only and in place where the device computes there, else as a copy, and
+    so where the importer knows the old struct alone."""
+    wanted = place(self) if dl_device is None else tuple(map(int, dl_device))
+    if wanted not in (_CPU, place(self)):
+        raise BufferError(f"a tensor of {self.device.name} is not exported to {wanted}")
+    if stream is not None and wanted == _CPU:
         raise BufferError("memory of the host has no streams")
-    if dl_device is not None and tuple(dl_device) != _CPU:
-        raise BufferError(f"tensors are exported to the host's memory, not to {dl_device}")
     kind = _versioned if max_version is not None and max_version[0] >= 1 else _old
-    options = _Options(ctypes.sizeof(_Options), _COPY[copy])
+    options = _Options(ctypes.sizeof(_Options), _COPY[copy], wanted != _CPU)
     out = c_void_p()
     try:
         library.check(kind.give, self.handle, byref(options), byref(out))
@@ -84,17 +103,22 @@ def export(self, *, stream=None, max_version=None, dl_device=None, copy=None):
     return _new(out.value, kind.name, _end)
 
 
+def _capsule_of(value):
+    kind = value.__dlpack_device__()[0] if hasattr(value, "__dlpack_device__") else 1
+    stream = {"stream": _DEFAULT_STREAM[int(kind)]} if kind in _DEFAULT_STREAM else {}
+    try:
+        return value.__dlpack__(max_version=_VERSION, **stream)
+    except TypeError:  # older than the parameter
+        return value.__dlpack__(**stream)
+
+
 def from_dlpack(value, device=None):
     """A tensor of what another library exports (its array, or a capsule): in its memory where that
-    is the host's and the device computes there, else with a copy.  In its memory, nobody may
-    change it as long as the tensor, or what is computed from it, is needed; tensor() copies."""
+    is the host's and the device computes there, or where it is the device's; else with a copy.  In
+    its memory, nobody may change it as long as the tensor, or what is computed from it, is needed;
+    tensor() copies."""
     device = _device.device(device)
-    capsule = value
-    if hasattr(value, "__dlpack__"):
-        try:
-            capsule = value.__dlpack__(max_version=_VERSION)
-        except TypeError:  # older than the parameter
-            capsule = value.__dlpack__()
+    capsule = _capsule_of(value) if hasattr(value, "__dlpack__") else value
     for kind in (_versioned, _old):
         if type(capsule).__name__ == "PyCapsule" and _is_valid(capsule, kind.name):
             address = _pointer(capsule, kind.name)
@@ -105,4 +129,4 @@ def from_dlpack(value, device=None):
 
 def install():
     Tensor.__dlpack__ = export
-    Tensor.__dlpack_device__ = lambda self: _CPU
+    Tensor.__dlpack_device__ = place

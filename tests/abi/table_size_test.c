@@ -14,6 +14,7 @@
 #include <frit/capture.h>
 #include <frit/collective.h>
 #include <frit/custom.h>
+#include <frit/extmem.h>
 #include <frit/frit.h>
 #include <frit/fuser.h>
 #include <frit/inspect.h>
@@ -29,7 +30,7 @@ static char folder[] = "/tmp/frit-table-size-XXXXXX";
 /* ---- what there is to resize ---- */
 
 /* What a plugin offers; 0: any. */
-enum { DRIVER = 1, FUSERS = 2, OPS = 4, RECORDS = 8, ENGINE = 16, CLOCK = 32 };
+enum { DRIVER = 1, FUSERS = 2, OPS = 4, RECORDS = 8, ENGINE = 16, CLOCK = 32, MEMORY = 64 };
 
 struct table {
     const char *name;
@@ -66,6 +67,7 @@ static const struct table plugin_tables[] = {
     REQUIRED(FRIT_BACKEND, DRIVER, frit_backend, op_program),
     REQUIRED(FRIT_FUSER_TABLE, FUSERS, frit_fuser_table, finish),
     REQUIRED(FRIT_NATIVE_TABLE, DRIVER, frit_native_table, get),
+    REQUIRED(FRIT_EXTMEM_TABLE, MEMORY, frit_extmem_table, import),
     REQUIRED(FRIT_PROFILE_TABLE, CLOCK, frit_profile_table, clock),
     REQUIRED(FRIT_OPS_TABLE, OPS, frit_ops_table, ops),
     REQUIRED(FRIT_CAPTURE_TABLE, RECORDS, frit_capture_table, release),
@@ -94,8 +96,8 @@ struct resized {
 };
 
 static const struct resized plugins[] = {
-    {"null", NULL_PLUGIN, "null:0", DRIVER | FUSERS | CLOCK, true, false},
-    {"null", NULL_PLUGIN, "null:0", DRIVER | FUSERS | CLOCK, false, false},
+    {"null", NULL_PLUGIN, "null:0", DRIVER | FUSERS | CLOCK | MEMORY, true, false},
+    {"null", NULL_PLUGIN, "null:0", DRIVER | FUSERS | CLOCK | MEMORY, false, false},
     {"reference", REFERENCE, "reference:0", DRIVER | CLOCK, false, true},
     {"reference", LATE, "reference:0", DRIVER | RECORDS, false, true},
     {"cpu", CPU, "cpu:0", DRIVER | FUSERS | CLOCK, false, true},

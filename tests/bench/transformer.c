@@ -6,7 +6,8 @@
  * [--json]
  *
  * Pre-norm blocks with causal attention; each step reads one sum.  A step is warm if neither it nor
- * any later one had launches that went another way while their program was compiled.  The values
+ * any later one had launches that went another way while their program was compiled; a quarter of a
+ * second has to pass, since drivers may run better code later without a word.  The values
  * of the weights follow from their indices, so that peers/transformer_torch.py has the same ones.
  *
  * Needs nothing but libfrit: cc -O2 transformer.c $(pkg-config --cflags --libs frit) -lm */
@@ -27,6 +28,9 @@ enum {
     MAX_STEPS = 100000,
     QUIET_STEPS = 20, /* without waiting launches: it is warm */
 };
+
+/* Likewise, in seconds: many small steps are over before a driver has compiled. */
+static const double quiet_s = 0.25;
 
 /* ---- the command line ---- */
 
@@ -307,14 +311,14 @@ static double thread_seconds(void)
     return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
-/* Steps until QUIET_STEPS in a row had nothing that waited for its program. */
+/* Steps until QUIET_STEPS in a row, and quiet_s, had nothing that waited for its program. */
 static void warm_up(const struct model *model, struct outcome *out)
 {
     double begun = seconds(), ended = begun, patience = (double)model->shape->patience;
     frit_stats before = stats_of(model);
     uint64_t waiting = before.waiting;
 
-    for (int64_t i = 0, quiet = 0; quiet < QUIET_STEPS && i < MAX_STEPS; i++) {
+    for (int64_t i = 0, quiet = 0; !out->warm && i < MAX_STEPS; i++) {
         frit_stats now;
         double at;
 
@@ -331,7 +335,7 @@ static void warm_up(const struct model *model, struct outcome *out)
             ended = at;
         }
         waiting = now.waiting;
-        out->warm = quiet == QUIET_STEPS;
+        out->warm = quiet >= QUIET_STEPS && at - ended >= quiet_s;
         if (at - begun > patience)
             break;
     }

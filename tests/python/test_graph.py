@@ -47,6 +47,35 @@ class Programs(unittest.TestCase):
             frit.load("no-such-file.frit")
 
 
+class Models(unittest.TestCase):
+    """Models of ONNX give what ONNX Runtime gave; tests/onnx says more."""
+
+    def test_with_their_inputs(self):
+        folder = os.path.join(ROOT, "tests", "data", "onnx")
+        models = sorted(name for name in os.listdir(folder) if name.endswith(".onnx"))
+        self.assertGreater(len(models), 5)
+        for name in models:
+            with self.subTest(name):
+                try:
+                    graph = frit.load(os.path.join(folder, name))
+                except frit.Error as error:
+                    if "has no ONNX" in str(error):
+                        self.skipTest(str(error))
+                    raise
+                base = os.path.join(folder, name[:-5])
+                inputs = {port.name: np.load(f"{base}.in{i}.npy")
+                          for i, port in enumerate(graph.inputs)}
+                for i, got in enumerate(graph(**inputs).values()):
+                    expected = np.load(f"{base}.out{i}.npy")
+                    self.assertEqual(got.shape, expected.shape)
+                    np.testing.assert_allclose(got.numpy(), expected, rtol=1e-4, atol=1e-5)
+
+    def test_all_that_is_wrong_is_listed(self):
+        graph = frit.load(os.path.join(ROOT, "tests", "data", "onnx", "mlp.onnx"))
+        with self.assertRaisesRegex(frit.Error, "mlp.onnx"):
+            graph(x=np.zeros((3, 3, 3), "f4"))
+
+
 class Files(unittest.TestCase):
     def test_npy(self):
         with tempfile.TemporaryDirectory() as folder:

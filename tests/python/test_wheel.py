@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The wheel works by itself: with its own library and plugins."""
+"""The wheel works by itself: with its own library and plugins, and without NumPy."""
 import base64
 import hashlib
 import os
@@ -11,10 +11,12 @@ import zipfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PROGRAM = """
+import sys
 import frit
 assert frit.__file__.startswith({folder!r}), frit.__file__
 assert "cpu:0" in frit.devices() and "reference:0" in frit.devices(), frit.devices()
 print((frit.tensor([1.0, 2.0], device="cpu:0") + 1).tolist())
+assert "numpy" not in sys.modules
 """
 
 

@@ -33,6 +33,24 @@ output worst = max_abs d
 END
 expect 0 'worst +f32\[\]  min [0-9.e-]*e-0[5-9] ' '' "$frit" run "$scratch/compare.frit"
 
+# ---- archives: all outputs into one, inputs from it by their names, one of them by another name
+expect 0 "saved to $scratch/all.npz" '' "$frit" run $mlp --out "$scratch/all.npz"
+cat >"$scratch/archive.frit" <<END
+input logits : f32[n, k]
+input answer : i64[n]
+const again = "all.npz:logits"
+d = sub logits, again
+output worst = max_abs d
+output most = max answer
+END
+expect 0 'worst +f32\[\]  min 0 ' '' "$frit" run "$scratch/archive.frit" --in "$scratch/all.npz"
+expect 0 'most +i64\[\]  min 9 ' '' "$frit" run "$scratch/archive.frit" --in logits="$scratch/all.npz" --in answer="$scratch/all.npz:answer"
+expect 1 '' 'all.npz:nothing: the archive has no tensor of this name' \
+  "$frit" run "$scratch/archive.frit" --in "$scratch/all.npz" --in answer="$scratch/all.npz:nothing"
+expect 2 '' 'has no tensor named like an input' "$frit" run $mlp --in "$scratch/all.npz"
+sed -i s/all.npz:/none.npz:/ "$scratch/archive.frit"
+expect 1 '' 'none.npz: No such file' "$frit" run "$scratch/archive.frit" --in "$scratch/all.npz"
+
 # ---- elements: integers exactly, packed values as numbers, NaN and infinities apart
 cat >"$scratch/elements.frit" <<END
 output big = full 9007199254740993, dtype=i64, dims=[2]

@@ -3,7 +3,7 @@
 # The command line itself: help, wrong use, what is derived from the table.
 . "$(dirname "$0")/expect.sh"
 
-commands="devices run check ops bench conform new-plugin doctor help"
+commands="completion devices run check ops bench conform new-plugin doctor help"
 
 expect 2 '' '^Usage: frit COMMAND' "$frit"
 expect 0 '^Usage: frit COMMAND' '' "$frit" --help
@@ -52,8 +52,35 @@ expect 0 '*' '' env TERM=xterm "$frit" help run
 
 expect 0 '*' '' "$frit" help --man
 diff -u man/frit.1 "$scratch/out" || complain "man/frit.1 is stale: frit help --man > man/frit.1" man
-expect 0 'complete .*frit' '' "$frit" help --completions
-mv "$scratch/out" "$scratch/completions"
-bash -n "$scratch/completions" || complain "completions are not bash" completions
-expect 0 '^run$' '' bash -c "source $scratch/completions; COMP_WORDS=(frit ru); COMP_CWORD=1; _frit; echo \"\${COMPREPLY[@]}\""
+# ---- completions: what the shells make of them, where they are
+expect 2 '' 'bash, zsh and fish, not for .csh' "$frit" completion csh
+for shell in bash zsh fish; do
+  expect 0 '*' '' "$frit" completion $shell
+  mv "$scratch/out" "$scratch/completion.$shell"
+  for word in run explain device repeat 'run a text program'; do
+    grep -qF -- "$word" "$scratch/completion.$shell" || [ "$shell:$word" = 'bash:run a text program' ] ||
+      complain "no $word" "completion $shell"
+  done
+  ! command -v $shell >/dev/null || $shell -n "$scratch/completion.$shell" || complain "not $shell" "completion $shell"
+done
+completes() { # WANTED WORD...: what bash proposes for the last word
+  local wanted=$1
+  shift
+  expect 0 "^$wanted\$" '' bash -c "source $scratch/completion.bash; COMP_WORDS=(frit $*); [ -n '${*: -1}' ] || COMP_WORDS+=(''); \
+    COMP_CWORD=\$((\${#COMP_WORDS[@]} - 1)); _frit; echo \"\${COMPREPLY[*]}\""
+}
+completes run ru
+completes --device run --dev
+completes '' run --device cp
+completes '' run mod
+completes 'run' help ru
+completes 'zsh' completion z
+if command -v zsh >/dev/null; then
+  expect 0 '_frit' '' zsh -fc "fpath=($scratch \$fpath); cp $scratch/completion.zsh $scratch/_frit; autoload -U compinit; \
+    compinit -u -d $scratch/zdump; print \$_comps[frit]"
+fi
+if command -v fish >/dev/null; then
+  expect 0 '^run' '' env HOME="$scratch" fish --no-config -c "source $scratch/completion.fish; complete -C 'frit ru'"
+  expect 0 '^--device' '' env HOME="$scratch" fish --no-config -c "source $scratch/completion.fish; complete -C 'frit run --dev'"
+fi
 finish

@@ -33,9 +33,10 @@ struct command {
     int (*run)(const struct invocation *in);
 };
 
-extern const struct command devices_command, run_command, check_command, explain_command,
-    trace_command, replay_command, ops_command, bench_command, conform_command, new_plugin_command,
-    doctor_command, tune_command, launch_command, help_command;
+extern const struct command devices_command, run_command, check_command, convert_command,
+    explain_command, trace_command, replay_command, ops_command, bench_command, conform_command,
+    new_plugin_command, doctor_command, tune_command, launch_command, completion_command,
+    help_command;
 
 /* ---- a parsed command line ---- */
 

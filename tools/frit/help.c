@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Help, the manual page and shell completions, all generated from the command table. */
+/* Help and the manual page, both generated from the command table. */
 #include "help.h"
 
 #include "command.h"
@@ -178,33 +178,6 @@ void help_manual(FILE *out)
     fputs(".SH SEE ALSO\n\\fBfrit.h\\fR(3)\n", out);
 }
 
-/* ---- completions ---- */
-
-void help_completions(FILE *out)
-{
-    const struct command *command;
-
-    fputs("# bash completion for frit; written by `frit help --completions`\n"
-          "_frit()\n{\n"
-          "    local word=${COMP_WORDS[COMP_CWORD]} words=\n"
-          "    case ${COMP_WORDS[1]} in\n",
-          out);
-    for (size_t i = 0; (command = command_at(i)); i++) {
-        fprintf(out, "    %s) words=\"--help", command->name);
-        for (const struct option *option = command->options; option->name; option++)
-            fprintf(out, " %s", option->name);
-        fputs("\" ;;\n", out);
-    }
-    fputs("    esac\n    [ \"$COMP_CWORD\" -gt 1 ] || words=\"", out);
-    for (size_t i = 0; (command = command_at(i)); i++)
-        fprintf(out, "%s%s", i ? " " : "", command->name);
-    fputs("\"\n"
-          "    mapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$word\")\n"
-          "}\n"
-          "complete -o default -F _frit frit\n",
-          out);
-}
-
 /* ---- the command ---- */
 
 static int run(const struct invocation *in)
@@ -213,8 +186,6 @@ static int run(const struct invocation *in)
 
     if (invocation_has(in, "--man")) {
         help_manual(stdout);
-    } else if (invocation_has(in, "--completions")) {
-        help_completions(stdout);
     } else if (in->n_args == 0) {
         help_all(stdout);
     } else {
@@ -231,10 +202,8 @@ const struct command help_command = {
     .summary = "list the commands, or show the usage of one",
     .args = "[COMMAND]",
     .details = "",
-    .options = (const struct option[]){{"--completions", NULL, "completions for bash", 0, false},
-                                       {"--man", NULL, "the manual page as roff", 0, false},
-                                       {0}},
-    .examples = (const char *const[]){"help run", "help --completions > ~/.frit-completions", NULL},
+    .options = (const struct option[]){{"--man", NULL, "the manual page as roff", 0, false}, {0}},
+    .examples = (const char *const[]){"help run", NULL},
     .max_args = 1,
     .run = run,
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Help, the manual page and shell completions, all generated from the command table. */
+/* Help and the manual page, both generated from the command table. */
 #ifndef FRIT_HELP_H
 #define FRIT_HELP_H
 
@@ -10,6 +10,5 @@ struct command;
 void help_all(FILE *out);
 void help_of(FILE *out, const struct command *command);
 void help_manual(FILE *out);
-void help_completions(FILE *out);
 
 #endif

@@ -12,9 +12,10 @@
 #include "invocation.h"
 
 static const struct command *const commands[] = {
-    &devices_command, &run_command,  &check_command,  &explain_command, &trace_command,
-    &replay_command,  &ops_command,  &bench_command,  &conform_command, &new_plugin_command,
-    &doctor_command,  &tune_command, &launch_command, &help_command,
+    &devices_command, &run_command,     &check_command,      &convert_command,
+    &explain_command, &trace_command,   &replay_command,     &ops_command,
+    &bench_command,   &conform_command, &new_plugin_command, &doctor_command,
+    &tune_command,    &launch_command,  &completion_command, &help_command,
 };
 enum { N_COMMANDS = sizeof(commands) / sizeof(commands[0]) };
 

@@ -163,12 +163,15 @@ static int unknown_name(const struct invocation *in, const char *what, const cha
     return fail_usage(in, "there is no %s '%s'", what, name);
 }
 
+/* A name has precedence over an archive that has other inputs, too. */
+enum { NOT_TAKEN, TAKEN_FROM_ARCHIVE, TAKEN };
+
 /* Who has been given a value by an option. */
 struct taking {
     struct program *program;
     const struct invocation *in;
-    bool *taken;
-    uint64_t next; /* the first input that a value without a name may be for */
+    unsigned char *taken; /* per input */
+    uint64_t next;        /* the first input that a value without a name may be for */
 };
 
 static int unknown_input(const struct taking *t, const char *value, size_t length)
@@ -187,10 +190,19 @@ static int unknown_input(const struct taking *t, const char *value, size_t lengt
 
 static struct source read_source(const char *text)
 {
-    if (strcmp(text, "random") == 0)
-        return (struct source){SOURCE_RANDOM, NULL};
-    if (strcmp(text, "zeros") == 0)
-        return (struct source){SOURCE_ZEROS, NULL};
+    static const struct {
+        const char *word;
+        enum source_kind kind;
+    } words[] = {{"random", SOURCE_RANDOM}, {"zeros", SOURCE_ZEROS}};
+
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        size_t length = strlen(words[i].word);
+
+        if (strncmp(text, words[i].word, length) == 0 && !text[length])
+            return (struct source){words[i].kind, NULL};
+        if (strncmp(text, words[i].word, length) == 0 && text[length] == ':')
+            return (struct source){words[i].kind, text + length + 1};
+    }
     return (struct source){SOURCE_FILE, text};
 }
 
@@ -211,9 +223,9 @@ static int take_named(const struct taking *t, const char *value, size_t length, 
 
     if (i == program->n_inputs)
         return unknown_input(t, value, length);
-    if (t->taken[i])
+    if (t->taken[i] == TAKEN)
         return fail_usage(t->in, "input '%s' is given twice", program->inputs[i].name);
-    t->taken[i] = true;
+    t->taken[i] = TAKEN;
     program->sources[i] = read_source(text);
     return CLI_FINE;
 }
@@ -228,9 +240,39 @@ static int take_next(struct taking *t, const char *text)
     if (t->taken[t->next])
         return fail_usage(t->in, "'%s' would be input '%s', which is given by name", text,
                           t->program->inputs[t->next].name);
-    t->taken[t->next] = true;
+    t->taken[t->next] = TAKEN;
     t->program->sources[t->next++] = read_source(text);
     return CLI_FINE;
+}
+
+bool program_is_archive(const char *path)
+{
+    size_t length = strlen(path);
+
+    return length > 4 && strcmp(path + length - 4, ".npz") == 0;
+}
+
+/* An archive without a name: the inputs that it has tensors for. */
+static int take_archive(const struct taking *t, const char *path)
+{
+    frit_npz_desc desc = {.struct_size = sizeof(desc)};
+    frit_err err = {.struct_size = sizeof(err)};
+    uint64_t found = 0;
+    frit_npz *npz;
+
+    if (frit_load_npz(path, &npz, &err))
+        return fail_command(t->in, "%s", err.text);
+    for (uint64_t i = 0; frit_npz_at(npz, i, &desc) == FRIT_OK; i++) {
+        uint64_t k = find_input(t->program, desc.name, strlen(desc.name));
+
+        if (k == t->program->n_inputs || t->taken[k])
+            continue;
+        t->program->sources[k] = (struct source){SOURCE_FILE, path};
+        t->taken[k] = TAKEN_FROM_ARCHIVE;
+        found++;
+    }
+    frit_npz_free(npz);
+    return found ? CLI_FINE : fail_usage(t->in, "%s has no tensor named like an input", path);
 }
 
 static int take_source(struct taking *t, const char *value)
@@ -238,6 +280,8 @@ static int take_source(struct taking *t, const char *value)
     const char *equals = strchr(value, '=');
     bool is_input = find_input(t->program, value, strlen(value)) < t->program->n_inputs;
 
+    if (!equals && program_is_archive(value))
+        return take_archive(t, value);
     if (!equals && *value && !is_input)
         return take_next(t, value);
     if (!equals || !equals[1] || equals == value)
@@ -411,6 +455,20 @@ static frit_tensor *random_tensor(frit_device *device, uint32_t dtype, frit_dims
     }
 }
 
+/* Of a file, or of an archive the tensor that is named like the input. */
+static frit_tensor *load_tensor(frit_device *device, const char *file, const char *name)
+{
+    struct str member = {0};
+    frit_tensor *loaded;
+
+    if (!program_is_archive(file))
+        return frit_load_npy(device, file);
+    str_addf(&member, "%s:%s", file, name);
+    loaded = frit_load_npy(device, member.failed ? file : member.text);
+    str_fini(&member);
+    return loaded;
+}
+
 static frit_tensor *make_tensor(const struct program *program, uint64_t i, frit_device *device)
 {
     const frit_port *port = &program->inputs[i];
@@ -422,7 +480,7 @@ static frit_tensor *make_tensor(const struct program *program, uint64_t i, frit_
     case SOURCE_DEFAULT:
         return frit_graph_default(program->graph, i, device);
     case SOURCE_FILE:
-        loaded = frit_load_npy(device, program->sources[i].file);
+        loaded = load_tensor(device, program->sources[i].file, port->name);
         return is_packed(port) && !frit_tensor_status(loaded) ? packed_tensor(loaded, port)
                                                               : loaded;
     case SOURCE_RANDOM:
@@ -432,13 +490,42 @@ static frit_tensor *make_tensor(const struct program *program, uint64_t i, frit_
     }
 }
 
+/* Whether the dims are known before binding: of a file, or given. */
+static bool has_dims(const struct source *source)
+{
+    return source->kind <= SOURCE_FILE || source->file;
+}
+
+/* "1,3,224,224"; CLI_MISUSED after a message. */
+static int read_dims(const struct invocation *in, const char *text, frit_dims *out)
+{
+    const char *at = text;
+
+    *out = (frit_dims){0};
+    while (*at && out->rank < FRIT_MAX_RANK) {
+        char *end;
+        long long extent = strtoll(at, &end, 10);
+
+        if (end == at || extent < 0 || (*end && *end != ','))
+            break;
+        out->dim[out->rank++] = extent;
+        at = *end ? end + 1 : end;
+    }
+    return *at ? fail_usage(in, "'%s' are no dims, such as 1,3,224,224", text) : CLI_FINE;
+}
+
 /* Creates the tensors that have a value of their own, or those whose dims follow from these. */
 static int make_tensors(struct program *program, const struct invocation *in, frit_device *device,
                         bool known)
 {
     for (uint64_t i = 0; i < program->n_inputs; i++) {
-        if ((program->sources[i].kind <= SOURCE_FILE) != known)
+        const struct source *source = &program->sources[i];
+
+        if (has_dims(source) != known)
             continue;
+        if (known && source->kind > SOURCE_FILE &&
+            read_dims(in, source->file, &program->inputs[i].dims))
+            return CLI_MISUSED;
         program->tensors[i] = make_tensor(program, i, device);
         if (frit_tensor_status(program->tensors[i]))
             return fail_command(in, "input %s: %s", program->inputs[i].name,

@@ -8,6 +8,9 @@
 #include "command.h"
 #include "session.h"
 
+/* Whether a file is an archive of tensors, by its name. */
+bool program_is_archive(const char *path);
+
 /* Where the value of an input comes from. */
 enum source_kind {
     SOURCE_NONE = 0,
@@ -19,15 +22,16 @@ enum source_kind {
 
 struct source {
     enum source_kind kind;
-    const char *file;
+    const char *file; /* or, of random and zeros, dims such as "1,3,224,224"; NULL: none */
 };
 
 /* The option of every command that takes program_sources or program_shapes. */
-#define PROGRAM_IN_OPTION(before)                                                               \
-    {                                                                                           \
-        "--in", "[NAME=]VALUE",                                                                 \
-            before "an input: FILE.npy, random or zeros; without NAME the next one, *= others", \
-            'i', true                                                                           \
+#define PROGRAM_IN_OPTION(before)                                                              \
+    {                                                                                          \
+        "--in", "[NAME=]VALUE",                                                                \
+            before "an input: FILE.npy or .npz, random, zeros, with dims random:2,8; without " \
+                   "NAME the next one, *= others",                                             \
+            'i', true                                                                          \
     }
 
 struct program {

@@ -27,7 +27,8 @@ struct result {
     struct cost cost;
     frit_tensor **tensors; /* per output, of the last run */
     struct summary *summaries;
-    const char **files; /* per output: the file to save it to, or NULL */
+    const char **files;  /* per output: the file to save it to, or NULL */
+    const char *archive; /* for all of them; or NULL */
 };
 
 static int parse_repeat(const struct invocation *in, uint64_t *runs)
@@ -58,8 +59,12 @@ static int take_outputs(const struct program *program, const struct invocation *
         if (strcmp(in->given[i].option->name, "--out") != 0)
             continue;
         length = strcspn(value, "=");
+        if (!value[length] && program_is_archive(value)) {
+            result->archive = value;
+            continue;
+        }
         if (!value[length] || !value[length + 1])
-            return fail_usage(in, "'%s' is not NAME=FILE.npy", value);
+            return fail_usage(in, "'%s' is not NAME=FILE.npy or FILE.npz", value);
         k = program_output(program, in, value, length);
         if (k < 0)
             return CLI_MISUSED;
@@ -135,6 +140,22 @@ static int run_all(const struct program *program, const struct invocation *in,
     return status;
 }
 
+static frit_status save_archive(const struct program *program, const struct result *result,
+                                frit_err *err)
+{
+    frit_named_tensor *named = calloc(program->n_outputs + 1, sizeof(*named));
+    frit_port port = {.struct_size = sizeof(port)};
+    frit_status status;
+
+    for (uint64_t i = 0; named && i < program->n_outputs; i++) {
+        frit_graph_output_at(program->graph, i, &port);
+        named[i] = (frit_named_tensor){result->tensors[i], port.name};
+    }
+    status = frit_save_npz(named, named ? program->n_outputs : 0, result->archive, err);
+    free(named);
+    return status;
+}
+
 /* Reads and saves the outputs.  Failed tensors have their own error message, failures of files are
  * the host's. */
 static int collect(const struct program *program, const struct invocation *in,
@@ -148,6 +169,8 @@ static int collect(const struct program *program, const struct invocation *in,
             (result->files[i] && frit_save_npy(tensor, result->files[i], &err)))
             return fail_command(in, "%s", *err.text ? err.text : frit_tensor_error(tensor));
     }
+    if (result->archive && save_archive(program, result, &err))
+        return fail_command(in, "%s", err.text);
     frit_stats_get(session->device, &result->cost.after);
     return CLI_FINE;
 }
@@ -167,6 +190,8 @@ static void show(const struct program *program, const struct result *result)
         if (result->files[i])
             printf("%-12s saved to %s\n", "", result->files[i]);
     }
+    if (result->archive)
+        printf("%-12s saved to %s\n", "", result->archive);
     printf("%s: %s", result->device, term_seconds(cost->seconds, text));
     if (cost->runs > 1)
         printf(" (median of %" PRIu64 " runs, the first %s)", cost->runs,
@@ -300,6 +325,9 @@ const struct command run_command = {
     .details =
         "Inputs have their default file, or the value of --in.  Random floats are in 0..1, random\n"
         "integers in 0..99; dims that no file determines are 2.\n"
+        "Of an archive (.npz) an input takes the tensor of its name; --in FILE.npz without NAME "
+        "gives\n"
+        "all of them that it has, and FILE.npz:TENSOR is one of another name.\n"
         "Files of inputs of packed types have their bytes, as u8, and random ones random bits.\n"
         "With --json: file, device, runs, ops, programs (made by the driver), launches,\n"
         "explorations, plan_hits, plan_misses, fallbacks_candidate, fallbacks_ops,\n"
@@ -317,7 +345,8 @@ const struct command run_command = {
         (const struct option[]){
             {"--device", "D", "devices in order of preference; first usable wins", 'd', false},
             PROGRAM_IN_OPTION(""),
-            {"--out", "NAME=FILE", "save an output as FILE.npy", 0, true},
+            {"--out", "NAME=FILE", "save an output as FILE.npy; FILE.npz alone: all of them", 0,
+             true},
             {"--repeat", "N", "run N times", 0, false},
             {"--no-fuse", NULL, "run each op singly", 0, false},
             {"--json", NULL, "print JSON", 0, false},

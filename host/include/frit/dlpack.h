@@ -98,9 +98,11 @@ typedef struct frit_dl_managed_old {
  *
  * Memory of the host is used in place, with its strides, where the device computes in such memory
  * (as of frit_wrap_host; no alignment but that of an element is needed), and is copied elsewhere.
- * In place, nobody may change it before the deleter is called; Frit does not change it either.
- * Memory of another kind is FRIT_UNSUPPORTED, and so are complex numbers, vectors of several lanes
- * and more than 8 dims. */
+ * Memory of a GPU is used in place by the device of `cuda` or `hip` that it belongs to, once the
+ * default stream of the vendor's runtime has ended what it has to do: the exporter lets that
+ * stream wait.  In place, nobody may change it before the deleter is called; Frit does not
+ * change it either.  Memory of another kind is FRIT_UNSUPPORTED, and so are complex numbers,
+ * vectors of several lanes and more than 8 dims. */
 frit_tensor *frit_from_dlpack(frit_device *device, frit_dl_managed *managed);
 frit_tensor *frit_from_dlpack_old(frit_device *device, frit_dl_managed_old *managed);
 
@@ -116,13 +118,20 @@ enum {
 typedef struct frit_dl_options {
     uint64_t struct_size; /* sizeof(frit_dl_options) */
     uint64_t copy;        /* FRIT_DL_COPY_* */
+    uint64_t on_device;   /* 1: to the memory of the device, where frit_dlpack_place says so */
 } frit_dl_options;
 
-/* Exports a tensor to the memory of the host.  Waits for its elements.  `options` NULL: all
+/* Where the memory of the tensor's device is for other libraries: {FRIT_DL_CUDA, its number} and so
+ * on, of the host ({FRIT_DL_CPU, 0}) where they know no such memory. */
+FRIT_NODISCARD frit_status frit_dlpack_place(frit_tensor *tensor, frit_dl_device *out,
+                                             frit_err *err);
+
+/* Exports a tensor to the memory of the host, or with `on_device` of its device.  Waits for its
+ * elements: they are there for every stream.  `options` NULL: all
  * defaults.  The caller, or who takes it over, calls the deleter once, from any thread; the tensor
  * may be released before.
  *
- * Where the device computes in memory of the host, the elements are not copied: the export has the
+ * Where the device computes in that memory, the elements are not copied: the export has the
  * strides of the tensor and FRIT_DL_READ_ONLY, because other tensors may share them and Frit
  * computes later with what they are now.  It ends with the device: what is exported may not be used
  * after frit_device_close, though its deleter may still be called.  A copy has FRIT_DL_COPIED, is

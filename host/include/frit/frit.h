@@ -378,7 +378,8 @@ frit_tensor *frit_as_packed(frit_tensor *bytes, uint32_t dtype, frit_dims dims);
  * never writes to the program's memory: frit_write moves the tensor to other memory. */
 frit_tensor *frit_wrap_host(frit_device *device, uint32_t dtype, frit_dims dims, const void *data,
                             uint64_t bytes, void (*release)(void *ctx), void *ctx);
-/* Reads a NumPy file: versions 1 to 3 of the format, C or Fortran order, little endian. */
+/* Reads a NumPy file: versions 1 to 3 of the format, C or Fortran order, little endian; with a path
+ * "ARCHIVE.npz:NAME" a tensor of an archive. */
 frit_tensor *frit_load_npy(frit_device *device, const char *path);
 /* NumPy has no packed types: their bytes are saved, as u8 of rank 1, for frit_as_packed. */
 FRIT_NODISCARD frit_status frit_save_npy(frit_tensor *tensor, const char *path, frit_err *err);
@@ -687,6 +688,11 @@ FRIT_NODISCARD frit_status frit_graph_run(const frit_graph *graph, frit_device *
 uint32_t frit_graph_support(const frit_graph *graph, frit_device *device);
 /* The bound graph as text, the caller's: frit_free.  NULL if memory is short. */
 char *frit_graph_print(const frit_graph *graph);
+/* Writes a bound model as a text program, FOLDER/NAME.frit, with its constants beside it in NumPy
+ * files; makes the folder where it is not there.  The program has the dims that the model is bound
+ * to. */
+FRIT_NODISCARD frit_status frit_graph_save(const frit_graph *graph, const char *folder,
+                                           frit_err *err);
 
 #ifdef __cplusplus
 } /* extern "C" */

@@ -125,7 +125,7 @@ void fragments_declare(struct writer *w)
     for (uint32_t i = 0; i < w->phase->n_fragments; i++) {
         const struct kir_fragment *f = &w->phase->fragments[i];
 
-        str_addf(writer_group_line(w), "%s%s(f%u, %u);\n", is_factor(f) ? prefix : "",
+        str_addf(writer_group_line(w), "%s%s(fr%u, %u);\n", is_factor(f) ? prefix : "",
                  is_factor(f) ? "FACTOR" : "SUMS", i, f->rows * f->columns);
     }
 }
@@ -134,7 +134,7 @@ void fragments_declare(struct writer *w)
 
 static void write_factors(struct str *out, uint64_t imm)
 {
-    str_addf(out, "f%u, f%u, f%u", kir_factor(imm, 0), kir_factor(imm, 1), kir_factor(imm, 2));
+    str_addf(out, "fr%u, fr%u, fr%u", kir_factor(imm, 0), kir_factor(imm, 1), kir_factor(imm, 2));
 }
 
 /* Writes the products that are pending, of one fragment of sums, as one: compilers take long for
@@ -152,11 +152,11 @@ static void write_products(struct writer *w)
     (void)find_layout(w->phase, right, &by_columns[1]);
     writer_end_region(w);
     out = writer_group_line(w);
-    str_addf(out, "FOR_TEAMS WIDE_MMA_%u_%u(%s, %d, %d, f%u", w->phase->fragments[right].columns,
+    str_addf(out, "FOR_TEAMS WIDE_MMA_%u_%u(%s, %d, %d, fr%u", w->phase->fragments[right].columns,
              w->n_products, rows_memory_name(w->phase->fragments[left].dtype), by_columns[0],
              !by_columns[1], kir_factor(imm, 0));
     for (uint32_t i = 0; i < w->n_products; i++)
-        str_addf(out, ", f%u, f%u", kir_factor(writer_inst(w, w->products[i])->imm, 1),
+        str_addf(out, ", fr%u, fr%u", kir_factor(writer_inst(w, w->products[i])->imm, 1),
                  kir_factor(writer_inst(w, w->products[i])->imm, 2));
     str_addf(out, ");\n");
     w->n_products = 0;
@@ -263,7 +263,7 @@ void fragments_fill(struct writer *w, uint32_t at)
 
     end_products(w);
     out = begin_team(w);
-    str_addf(out, "MFILL(f%u, %u, ", (uint32_t)inst->imm, f->rows * f->columns);
+    str_addf(out, "MFILL(fr%u, %u, ", (uint32_t)inst->imm, f->rows * f->columns);
     writer_value(w, out, inst->a[0], 0);
     str_addf(out, ");\n");
 }
@@ -306,7 +306,7 @@ static void write_move(struct writer *w, uint32_t at, const char *name)
         place.is_tile ? w->phase->tiles[place.place].dtype : w->module->args[place.place].dtype;
     struct str *out = begin_team(w);
 
-    str_addf(out, "%s_%s(f%u, %s, %s%u%s(%s)", name, access_of(w, inst, &place), place.fragment,
+    str_addf(out, "%s_%s(fr%u, %s, %s%u%s(%s)", name, access_of(w, inst, &place), place.fragment,
              rows_memory_name(dtype), place.is_tile ? "t" : "a", place.place,
              place.in_blocks ? ", " : " + ", index_type(w, inst->a[0]));
     writer_value(w, out, inst->a[0], 0);
@@ -350,7 +350,7 @@ void fragments_fold(struct writer *w, uint32_t at)
 {
     const uint64_t imm = writer_inst(w, at)->imm;
 
-    str_addf(begin_team(w), "MFOLD(f%u, f%u, %s);\n", kir_factor(imm, 0), kir_factor(imm, 1),
+    str_addf(begin_team(w), "MFOLD(fr%u, fr%u, %s);\n", kir_factor(imm, 0), kir_factor(imm, 1),
              writer_inst(w, at)->op == KIR_mlargest ? "LARGER" : "TOTAL");
 }
 
@@ -358,7 +358,7 @@ void fragments_narrow(struct writer *w, uint32_t at)
 {
     const uint64_t imm = writer_inst(w, at)->imm;
 
-    str_addf(begin_team(w), "MNARROW_%s(f%u, f%u);\n",
+    str_addf(begin_team(w), "MNARROW_%s(fr%u, fr%u);\n",
              rows_memory_name(w->phase->fragments[kir_factor(imm, 0)].dtype), kir_factor(imm, 0),
              kir_factor(imm, 1));
 }
@@ -369,7 +369,7 @@ void fragments_scale(struct writer *w, uint32_t at)
     const struct kir_fragment *f = &w->phase->fragments[to];
 
     end_products(w);
-    str_addf(begin_team(w), "MSCALE(f%u, %u, f%u);\n", to, f->rows * f->columns,
+    str_addf(begin_team(w), "MSCALE(fr%u, %u, fr%u);\n", to, f->rows * f->columns,
              kir_factor(writer_inst(w, at)->imm, 1));
 }
 
@@ -384,12 +384,12 @@ void fragments_each(struct writer *w, uint32_t at)
     str_addf(writer_line(w), "FOR_ELEMENTS(%u) {\n", f->rows * f->columns);
     w->body_deep++;
     w->each = fragment;
-    str_addf(writer_begin(w, at, 0), "ELEMENT(f%u);\n", w->each);
+    str_addf(writer_begin(w, at, 0), "ELEMENT(fr%u);\n", w->each);
 }
 
 void fragments_peer(struct writer *w, uint32_t at)
 {
-    str_addf(writer_begin(w, at, 0), "ELEMENT(f%u);\n", (uint32_t)writer_inst(w, at)->imm);
+    str_addf(writer_begin(w, at, 0), "ELEMENT(fr%u);\n", (uint32_t)writer_inst(w, at)->imm);
 }
 
 void fragments_coordinate(struct writer *w, uint32_t at)
@@ -403,7 +403,7 @@ void fragments_done(struct writer *w, uint32_t at)
 {
     struct str *out = writer_line(w);
 
-    str_addf(out, "ELEMENT(f%u) = ", w->each);
+    str_addf(out, "ELEMENT(fr%u) = ", w->each);
     writer_value(w, out, writer_inst(w, at)->a[0], 0);
     str_addf(out, ";\n");
     w->body_deep--;

@@ -8,6 +8,7 @@
 #include "emit/llvm/deferred.h"
 #include "emit/llvm/emit.h"
 #include "emit/llvm/prefetch.h"
+#include "emit/llvm/rows.h"
 #include "emit/llvm/value.h"
 
 #include <assert.h>
@@ -15,8 +16,9 @@
 enum {
     LINE = 64,
     MAX_CONST = 1 << 15,
-    MAX_STEP = 4, /* of elements that are loaded with all between them */
-    LEAST_RUN = 4 /* lanes whose access pays for finding their address */
+    MAX_STEP = 4,   /* of elements that are loaded with all between them */
+    LEAST_RUN = 4,  /* lanes whose access pays for finding their address */
+    INDEX_DEPTH = 6 /* of rows that find it */
 };
 
 struct llvm_access {
@@ -233,12 +235,49 @@ static ll_value raw_of(struct ll *l, const struct llvm_access *a, uint32_t unit)
     return a->dtype ? ll_to_memory(l, a->dtype, value) : value;
 }
 
+/* Whether a lane of a value is better computed from that lane of its operands. */
+static bool is_index_row(const struct ll *l, uint32_t value)
+{
+    switch (l->phase->inst[value].op) {
+    case KIR_add:
+    case KIR_sub:
+    case KIR_mul:
+    case KIR_shl:
+    case KIR_shr:
+        return l->regions.region[value] == l->region;
+    default:
+        return false;
+    }
+}
+
+/* One lane of the chunk of a value.  `depth` operands behind each other are computed for the lane
+ * alone, in instructions that take less time than those of vectors and getting it out of one. */
+static ll_value lane_of(struct ll *l, uint32_t value, uint32_t lane, uint32_t depth)
+{
+    const struct kir_inst *inst = &l->phase->inst[value];
+    ll_type type = l->types.of[inst->type];
+    uint64_t ahead = lane * (uint64_t)l->facts.of[value].stride;
+    ll_value a[3] = {NULL, NULL, NULL};
+
+    l->wide = false;
+    if (ll_is(l, value, FACT_UNIFORM))
+        return l->scalar[value];
+    if (ll_is(l, value, FACT_LINEAR))
+        return BUILD(l, Add, l->scalar[value], ll_int(l, type, ahead));
+    if (!depth || !is_index_row(l, value))
+        return BUILD(l, ExtractElement, ll_at(l, value, lane / l->width),
+                     ll_int(l, l->types.of[KIR_I32], lane % l->width));
+    for (uint32_t i = 0; i < 2; i++)
+        a[i] = lane_of(l, inst->a[i], lane, depth - 1);
+    l->wide = false;
+    return ll_row(l, inst, a);
+}
+
 /* Where run number `part` of a unit begins. */
 static ll_value part_of(struct ll *l, const struct llvm_access *a, uint32_t unit, uint32_t part)
 {
-    ll_value lane = ll_int(l, l->types.of[KIR_I32], (uint64_t)part * a->run), index;
+    ll_value index = lane_of(l, a->index, unit * l->width + part * a->run, INDEX_DEPTH);
 
-    index = BUILD(l, ExtractElement, ll_at(l, a->index, unit), lane);
     l->wide = false;
     return pointer(l, a, widened(l, a->index, index));
 }
@@ -287,21 +326,76 @@ static ll_value load_parts(struct ll *l, const struct llvm_access *a, uint32_t u
     return parts[0];
 }
 
+/* Whether a mask of n lanes is known; *bits: the lanes where it is set. */
+static bool is_known(struct ll *l, ll_value mask, uint32_t n, uint64_t *bits)
+{
+    ll_type bit = l->types.of[KIR_B];
+
+    *bits = 0;
+    if (!l->api->IsConstant(mask))
+        return false;
+    for (uint32_t i = 0; i < n; i++) {
+        ll_value lane = l->api->GetAggregateElement(mask, i);
+
+        if (lane != ll_int(l, bit, 0) && lane != ll_int(l, bit, 1)) /* constants are unique */
+            return false;
+        *bits |= (uint64_t)(lane == ll_int(l, bit, 1)) << i;
+    }
+    return true;
+}
+
+static void store_at(struct ll *l, ll_value value, ll_value to)
+{
+    l->api->SetAlignment(l->api->BuildStore(l->builder, value, to), 1);
+}
+
+/* Lanes `first` .. `end` - 1 of a vector, as few stores as there are powers of two in their number.
+ */
+static void store_lanes(struct ll *l, const struct llvm_access *a, ll_value vector, ll_value to,
+                        uint32_t first, uint32_t end)
+{
+    for (uint32_t n; first < end; first += n) {
+        ll_value at = ll_int(l, l->types.i64, first);
+
+        n = 1u << (31 - __builtin_clz(end - first));
+        at = BUILD(l, GEP2, a->type, to, &at, 1);
+        store_at(l, lanes_from(l, vector, vector, first, n), at);
+    }
+}
+
+/* `n` lanes next to each other.  Masks that are known are none of the store: without AVX-512
+ * processors of one vendor take as long for a masked store as for ten others. */
+static void store_masked(struct ll *l, const struct llvm_access *a, ll_value vector, ll_value to,
+                         ll_value mask, uint32_t n)
+{
+    ll_type types[2] = {l->api->VectorType(a->type, n), l->types.ptr};
+    ll_value args[4] = {vector, to, ll_int(l, l->types.of[KIR_I32], 1), mask};
+    uint64_t bits;
+
+    if (l->cpu.isa == LLVM_AVX512 || !is_known(l, mask, n, &bits)) {
+        ll_call(l, "llvm.masked.store", types, 2, args, 4);
+        return;
+    }
+    for (uint32_t first = 0, end; first < n; first = end) {
+        for (end = first; end < n && bits >> end & 1; end++)
+            ;
+        store_lanes(l, a, vector, to, first, end);
+        end += end == first;
+    }
+}
+
 static void store_parts(struct ll *l, const struct llvm_access *a, uint32_t unit)
 {
-    ll_type types[2] = {l->api->VectorType(a->type, a->run), l->types.ptr};
-    ll_value raw = raw_of(l, a, unit), args[4];
+    ll_value raw = raw_of(l, a, unit);
 
     for (uint32_t i = 0; i < l->width / a->run; i++) {
-        args[0] = a->run == l->width ? raw : lanes_from(l, raw, raw, i * a->run, a->run);
-        args[1] = part_of(l, a, unit, i);
-        if (a->mask == KIR_NONE) {
-            l->api->SetAlignment(l->api->BuildStore(l->builder, args[0], args[1]), 1);
-            continue;
-        }
-        args[2] = ll_int(l, l->types.of[KIR_I32], 1);
-        args[3] = mask_of_part(l, a, unit, i);
-        ll_call(l, "llvm.masked.store", types, 2, args, 4);
+        ll_value part = a->run == l->width ? raw : lanes_from(l, raw, raw, i * a->run, a->run);
+        ll_value to = part_of(l, a, unit, i);
+
+        if (a->mask == KIR_NONE)
+            store_at(l, part, to);
+        else
+            store_masked(l, a, part, to, mask_of_part(l, a, unit, i), a->run);
     }
 }
 
@@ -419,16 +513,13 @@ static void load(struct ll *l, uint32_t at, const struct llvm_access *a)
 
 static void store_run(struct ll *l, const struct llvm_access *a, uint32_t unit)
 {
-    ll_type vector = ll_vector_of(l, a->type), types[2] = {vector, l->types.ptr};
     ll_value raw = ordered(l, a, raw_of(l, a, unit), a->type), to = run_of(l, a, unit);
-    ll_value args[4] = {raw, to, ll_int(l, l->types.of[KIR_I32], 1), NULL};
 
-    if (a->mask == KIR_NONE) {
-        l->api->SetAlignment(l->api->BuildStore(l->builder, raw, to), 1);
-        return;
-    }
-    args[3] = ordered(l, a, mask_of(l, a, unit), l->types.of[KIR_B]);
-    ll_call(l, "llvm.masked.store", types, 2, args, 4);
+    if (a->mask == KIR_NONE)
+        store_at(l, raw, to);
+    else
+        store_masked(l, a, raw, to, ordered(l, a, mask_of(l, a, unit), l->types.of[KIR_B]),
+                     l->width);
 }
 
 uint32_t ll_stream_align(const struct ll *l, uint32_t bytes)
@@ -476,7 +567,7 @@ static void store_runs(struct ll *l, uint32_t at, const struct llvm_access *a)
     l->api->BuildBr(l->builder, after);
     l->api->PositionBuilderAtEnd(l->builder, plain);
     for (uint32_t u = 0; u < l->units; u++)
-        l->api->SetAlignment(l->api->BuildStore(l->builder, raw[u], to[u]), 1);
+        store_at(l, raw[u], to[u]);
     l->api->BuildBr(l->builder, after);
     l->api->PositionBuilderAtEnd(l->builder, after);
 }
@@ -503,7 +594,7 @@ static void store_one(struct ll *l, const struct llvm_access *a)
     }
     l->wide = false;
     raw = a->dtype ? ll_to_memory(l, a->dtype, l->scalar[a->value]) : l->scalar[a->value];
-    l->api->SetAlignment(l->api->BuildStore(l->builder, raw, pointer(l, a, a->first)), 1);
+    store_at(l, raw, pointer(l, a, a->first));
     if (after) {
         l->api->BuildBr(l->builder, after);
         l->api->PositionBuilderAtEnd(l->builder, after);

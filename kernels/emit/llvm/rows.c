@@ -75,6 +75,12 @@ ROW_CALL(trunc, "trunc")
 ROW_CALL(rint, "nearbyint")
 #undef ROW_CALL
 
+static ll_value exp2_row(const struct instruction_row *r)
+{
+    r->l->lacks = "powers of 2";
+    return r->a;
+}
+
 static ll_value fma_row(const struct instruction_row *r)
 {
     if (r->l->cpu.isa < LLVM_AVX2)
@@ -303,23 +309,23 @@ static ll_value convert_row(const struct instruction_row *r)
 }
 
 static const row_fn rows[KIR_OPS] = {
-    [KIR_add] = add_row,      [KIR_sub] = sub_row,       [KIR_mul] = mul_row,
-    [KIR_div] = div_row,      [KIR_fma] = fma_row,       [KIR_sqrt] = sqrt_row,
-    [KIR_floor] = floor_row,  [KIR_ceil] = ceil_row,     [KIR_trunc] = trunc_row,
-    [KIR_rint] = rint_row,    [KIR_neg] = neg_row,       [KIR_abs] = abs_row,
-    [KIR_dot2] = dot2_row,    [KIR_scale] = scale_row,   [KIR_sdiv] = sdiv_row,
-    [KIR_udiv] = udiv_row,    [KIR_srem] = srem_row,     [KIR_urem] = urem_row,
-    [KIR_mulhi] = mulhi_row,  [KIR_and] = and_row,       [KIR_or] = or_row,
-    [KIR_xor] = xor_row,      [KIR_not] = not_row,       [KIR_shl] = shl_row,
-    [KIR_shr] = shr_row,      [KIR_sar] = sar_row,       [KIR_smin] = smin_row,
-    [KIR_smax] = smax_row,    [KIR_umin] = umin_row,     [KIR_umax] = umax_row,
-    [KIR_fmin] = fmin_row,    [KIR_fmax] = fmax_row,     [KIR_eq] = eq_row,
-    [KIR_ne] = ne_row,        [KIR_lt] = lt_row,         [KIR_le] = le_row,
-    [KIR_ult] = ult_row,      [KIR_ule] = ule_row,       [KIR_select] = select_row,
-    [KIR_wrap] = convert_row, [KIR_round] = convert_row, [KIR_i32] = convert_row,
-    [KIR_i64] = convert_row,  [KIR_u64] = convert_row,   [KIR_u32] = convert_row,
-    [KIR_f32] = convert_row,  [KIR_f64] = convert_row,   [KIR_uf32] = convert_row,
-    [KIR_uf64] = convert_row, [KIR_bits] = convert_row,
+    [KIR_add] = add_row,       [KIR_sub] = sub_row,      [KIR_mul] = mul_row,
+    [KIR_div] = div_row,       [KIR_fma] = fma_row,      [KIR_sqrt] = sqrt_row,
+    [KIR_floor] = floor_row,   [KIR_ceil] = ceil_row,    [KIR_trunc] = trunc_row,
+    [KIR_rint] = rint_row,     [KIR_neg] = neg_row,      [KIR_abs] = abs_row,
+    [KIR_exp2] = exp2_row,     [KIR_dot2] = dot2_row,    [KIR_scale] = scale_row,
+    [KIR_sdiv] = sdiv_row,     [KIR_udiv] = udiv_row,    [KIR_srem] = srem_row,
+    [KIR_urem] = urem_row,     [KIR_mulhi] = mulhi_row,  [KIR_and] = and_row,
+    [KIR_or] = or_row,         [KIR_xor] = xor_row,      [KIR_not] = not_row,
+    [KIR_shl] = shl_row,       [KIR_shr] = shr_row,      [KIR_sar] = sar_row,
+    [KIR_smin] = smin_row,     [KIR_smax] = smax_row,    [KIR_umin] = umin_row,
+    [KIR_umax] = umax_row,     [KIR_fmin] = fmin_row,    [KIR_fmax] = fmax_row,
+    [KIR_eq] = eq_row,         [KIR_ne] = ne_row,        [KIR_lt] = lt_row,
+    [KIR_le] = le_row,         [KIR_ult] = ult_row,      [KIR_ule] = ule_row,
+    [KIR_select] = select_row, [KIR_wrap] = convert_row, [KIR_round] = convert_row,
+    [KIR_i32] = convert_row,   [KIR_i64] = convert_row,  [KIR_u64] = convert_row,
+    [KIR_u32] = convert_row,   [KIR_f32] = convert_row,  [KIR_f64] = convert_row,
+    [KIR_uf32] = convert_row,  [KIR_uf64] = convert_row, [KIR_bits] = convert_row,
 };
 
 bool ll_has_row(uint32_t op)

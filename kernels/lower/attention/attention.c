@@ -17,15 +17,19 @@ enum {
     ACROSS = 16,      /* likewise along keys or results, of many rows; */
     FEW_ACROSS = 128, /* of few */
     LEAST_ACROSS = 32,
-    MANY_KEYS = 4,          /* of a lane */
-    AHEAD_BYTES = 72 << 10, /* of tiles whose groups still run three at a time */
+    MANY_KEYS = 4,           /* of a lane */
+    AHEAD_BYTES = 112 << 10, /* of tiles whose groups still run two at a time */
+    ACCESS_BYTES = 16,       /* of a thread */
+    GROUPS_OF_UNITS = 4,     /* target.units for each multiprocessor, and */
+    WANTED_GROUPS = 2,       /* groups for each of them, before tiles become smaller */
     FULL_DEPTH = 32,
     FULL_VALUES = 16,
     LEAST_DEPTH = 16,
+    MOST_DEPTH = 64, /* where not all is in tiles */
     LEAST_VALUES = 8,
-    WANTED_GROUPS = 256, /* with fewer, groups share keys; */
-    WANTED_FEW = 2048,   /* likewise where a group has few rows, and reading keys takes the time */
-    SPLIT_KEYS = 256,    /* each has as many, at least, */
+    SPLIT_GROUPS = 256, /* with fewer, groups share keys; */
+    WANTED_FEW = 2048,  /* likewise where a group has few rows, and reading keys takes the time */
+    SPLIT_KEYS = 256,   /* each has as many, at least, */
     MOST_SPLITS = 32,
     TEAMS = 4,           /* of a group, */
     FRAGMENT_ROWS = 9,   /* with so many rows at least, */
@@ -185,7 +189,7 @@ static bool plan_row(struct attention *a, const struct block_op *op)
 
 static uint32_t element_bytes(const struct attention *a)
 {
-    return a->e.s->block->values[a->e.nodes[a->result].value].dtype == FRIT_F64 ? 8 : 4;
+    return attention_dtype(a) == FRIT_F64 ? 8 : 4;
 }
 
 static uint64_t bytes_of(const struct attention *a)
@@ -234,75 +238,123 @@ static bool shrink(struct attention *a)
     return true;
 }
 
-/* Few rows: all in a group, whose lanes lie along keys. */
-static void choose_few(struct attention *a, int64_t outs)
-{
-    struct attention_sizes *s = &a->sizes;
+/* Groups of threads and what each of these has, those with much to multiply between accesses of
+ * tiles first. */
+static const struct attention_sizes shapes[] = {{.down = 8, .across = 16, .rows = 8, .keys = 4},
+                                                {.down = 8, .across = 8, .rows = 8, .keys = 4},
+                                                {.down = 8, .across = 16, .rows = 8, .keys = 2},
+                                                {.down = 8, .across = 16, .rows = 4, .keys = 4},
+                                                {.down = 8, .across = 16, .rows = 2, .keys = 4},
+                                                {.down = 8, .across = 16, .rows = 2, .keys = 2}};
 
-    s->down = 1;
-    s->rows = power_above(a->points[ATTENTION_ROW].count);
-    s->across = power_above(a->keys > outs ? a->keys : outs);
-    if (s->across > FEW_ACROSS)
-        s->across = FEW_ACROSS;
-    if (s->across < LEAST_ACROSS)
-        s->across = LEAST_ACROSS;
-    s->keys = 1;
+/* Lanes of a thread: a wide access of elements. */
+static uint32_t chunk_of(const struct attention *a)
+{
+    uint32_t bytes = a->e.s->target->align_bytes;
+
+    return bytes < ACCESS_BYTES ? 1 : ACCESS_BYTES / element_bytes(a);
 }
 
-static void choose_many(struct attention *a)
-{
-    struct attention_sizes *s = &a->sizes;
-    int64_t rows = a->points[ATTENTION_ROW].count;
-
-    s->down = DOWN;
-    s->across = ACROSS;
-    s->rows = power_above(rows < GROUP_ROWS ? rows : GROUP_ROWS) / DOWN;
-    if (!s->rows)
-        s->rows = 1;
-    s->keys = MANY_KEYS;
-}
-
-/* Tiles that hold whole blocks, which are loaded ahead. */
-static bool choose_ahead(struct attention *a)
-{
-    const struct kir_target *target = a->e.s->target;
-    struct attention_sizes *s = &a->sizes, before = *s;
-    uint64_t most =
-        target->fragment_bytes > target->group_bytes ? target->fragment_bytes : target->group_bytes;
-
-    if (most > AHEAD_BYTES)
-        most = AHEAD_BYTES;
-    s->depth = power_above(a->size);
-    for (; s->keys >= 2; s->keys /= 2) {
-        s->values = s->across * s->keys;
-        if (attention_load_ahead(a, most / element_bytes(a)))
-            return true;
-    }
-    *s = before;
-    return false;
-}
-
-static bool choose_tiles(struct attention *a)
+/* Sets what follows from the grid and what a thread has of it; false: too much. */
+static bool set_grid(struct attention *a, const struct attention_sizes *shape)
 {
     struct attention_sizes *s = &a->sizes;
     int64_t outs = a->outs < MOST_OUTS ? a->outs : MOST_OUTS;
 
-    a->form = ATTENTION_TILES;
-    *s = (struct attention_sizes){0};
-    if (a->points[ATTENTION_ROW].count <= FEW_ROWS)
-        choose_few(a, outs);
-    else
-        choose_many(a);
+    *s = *shape;
+    s->chunk = chunk_of(a);
     s->outs = (uint32_t)tiles_of(outs, s->across);
     a->n_outs = s->outs * s->across;
-    while (s->rows * s->outs > ATTENTION_SUMS)
-        s->rows /= 2;
-    if (s->down * s->across > a->e.s->target->max_lanes)
-        return false;
-    if (s->down > 1 && choose_ahead(a))
-        return true;
-    s->depth = power_above(a->size < 64 ? a->size : 64);
+    s->depth = power_above(a->size < LEAST_DEPTH ? LEAST_DEPTH : a->size);
     s->values = s->across * s->keys;
+    return s->outs <= ATTENTION_OUTS && s->rows * s->outs <= ATTENTION_SUMS &&
+           s->down * s->across * s->chunk <= a->e.s->target->max_lanes;
+}
+
+static int64_t groups_of(const struct attention *a)
+{
+    return a->points[ATTENTION_BOTH].count * tiles_of(a->outs, a->n_outs) *
+           tiles_of(a->points[ATTENTION_ROW].count, (int64_t)a->sizes.down * a->sizes.rows);
+}
+
+/* For a device to be busy. */
+static int64_t wanted_groups(const struct attention *a)
+{
+    return a->e.s->target->units / GROUPS_OF_UNITS * WANTED_GROUPS;
+}
+
+/* Memory of tiles that are loaded ahead. */
+static uint64_t most_ahead(const struct attention *a)
+{
+    const struct kir_target *target = a->e.s->target;
+    uint64_t most =
+        target->fragment_bytes > target->group_bytes ? target->fragment_bytes : target->group_bytes;
+
+    return (most < AHEAD_BYTES ? most : AHEAD_BYTES) / element_bytes(a);
+}
+
+/* Tiles that hold whole blocks, which are loaded ahead: the first with enough groups, else the one
+ * with most. */
+static bool choose_ahead(struct attention *a)
+{
+    uint32_t rows = power_above(a->points[ATTENTION_ROW].count);
+    bool found = false;
+    struct attention_sizes best;
+
+    for (uint32_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
+        if (!set_grid(a, &shapes[i]) || !attention_load_ahead(a, most_ahead(a)) ||
+            (shapes[i].down * shapes[i].rows > rows && i + 1 < sizeof(shapes) / sizeof(shapes[0])))
+            continue;
+        found = true;
+        best = a->sizes;
+        if (groups_of(a) >= wanted_groups(a))
+            break;
+    }
+    return found && set_grid(a, &best) && attention_load_ahead(a, most_ahead(a));
+}
+
+/* Few rows: all in a group, whose threads lie along keys. */
+static struct attention_sizes few_rows(const struct attention *a)
+{
+    int64_t outs = a->outs < MOST_OUTS ? a->outs : MOST_OUTS;
+    struct attention_sizes s = {.down = 1, .keys = 1};
+
+    s.rows = power_above(a->points[ATTENTION_ROW].count);
+    s.across = power_above(a->keys > outs ? a->keys : outs);
+    if (s.across > FEW_ACROSS)
+        s.across = FEW_ACROSS;
+    if (s.across < LEAST_ACROSS)
+        s.across = LEAST_ACROSS;
+    return s;
+}
+
+static struct attention_sizes many_rows(const struct attention *a)
+{
+    int64_t rows = a->points[ATTENTION_ROW].count;
+    struct attention_sizes s = {.down = DOWN, .across = ACROSS, .keys = MANY_KEYS};
+
+    s.rows = power_above(rows < GROUP_ROWS ? rows : GROUP_ROWS) / DOWN;
+    if (!s.rows)
+        s.rows = 1;
+    return s;
+}
+
+static bool choose_tiles(struct attention *a)
+{
+    const bool is_few = a->points[ATTENTION_ROW].count <= FEW_ROWS;
+    struct attention_sizes s = is_few ? few_rows(a) : many_rows(a);
+
+    a->form = ATTENTION_TILES;
+    if (!is_few && choose_ahead(a))
+        return true;
+    while (!set_grid(a, &s)) {
+        if (s.rows == 1)
+            return false;
+        s.rows /= 2;
+    }
+    if (is_few && attention_load_ahead(a, most_ahead(a)))
+        return true;
+    a->sizes.depth = a->sizes.depth < MOST_DEPTH ? a->sizes.depth : MOST_DEPTH;
     return shrink(a);
 }
 
@@ -345,11 +397,17 @@ static bool choose_fragments(struct attention *a)
 {
     const struct kir_target *target = a->e.s->target;
     uint32_t most = target->fragment_bytes ? target->fragment_bytes : target->group_bytes;
+    const bool is_small = a->size <= 64 && a->outs <= 64;
 
     a->form = ATTENTION_FRAGMENTS;
     a->sizes = (struct attention_sizes){.down = TEAMS, .rows = ATTENTION_SIDE, .across = 1};
-    a->sizes.keys = a->size <= 64 && a->outs <= 64 ? 64 : 32;
+    a->sizes.keys = is_small ? 64 : 32;
     a->n_outs = (uint32_t)(a->outs < FRAGMENT_SIZE ? a->outs : FRAGMENT_SIZE);
+    if (is_small && target->folds_fragments) {
+        a->sizes.rows = 2 * ATTENTION_SIDE;
+        if (groups_of(a) < wanted_groups(a))
+            a->sizes.rows = ATTENTION_SIDE;
+    }
     if (attention_fragment_bytes(a) > most)
         a->sizes.keys = 32;
     if (!target->folds_fragments && (target->team < LEAST_TEAM || target->team > MOST_TEAM))
@@ -379,7 +437,7 @@ static bool choose_lines(struct attention *a)
 static void choose_splits(struct attention *a, int64_t groups)
 {
     int64_t block = a->sizes.across * (int64_t)a->sizes.keys;
-    int64_t wanted = a->sizes.down == 1 ? WANTED_FEW : WANTED_GROUPS;
+    int64_t wanted = a->sizes.down == 1 ? WANTED_FEW : SPLIT_GROUPS;
 
     a->n_splits = 1;
     while (groups * a->n_splits < wanted && a->n_splits < MOST_SPLITS &&
@@ -486,12 +544,11 @@ static void find_aliases(const struct attention *a)
 
 static void reserve(struct attention *a)
 {
-    uint32_t dtype = a->e.s->block->values[a->e.nodes[a->result].value].dtype;
+    uint32_t dtype = attention_dtype(a);
     int64_t rows = a->n_splits * a->points[ATTENTION_BOTH].count * a->points[ATTENTION_ROW].count;
 
     if (a->n_splits == 1)
         return;
-    dtype = dtype == FRIT_F64 ? FRIT_F64 : FRIT_F32;
     a->partial = kir_arg(a->e.s->module, dtype, KIR_READ | KIR_WRITE);
     a->e.s->numbers->workspace_bytes = frit_storage_bytes(dtype, rows * (a->outs + 2));
 }
@@ -511,16 +568,14 @@ static frit_status emit(struct attention *a, frit_err *err)
                                                         [ATTENTION_TILES] = attention_tiles,
                                                         [ATTENTION_LINES] = attention_lines};
     struct sched *s = a->e.s;
-    int64_t both = a->points[ATTENTION_BOTH].count, groups;
+    int64_t groups;
     bool is_lines = s->target->lanes_interleaved || !s->target->stages_tiles;
 
     if (!(is_lines ? choose_lines(a)
                    : (fits_fragments(a) && choose_fragments(a)) || choose_tiles(a)))
         return fail(err, FRIT_UNSUPPORTED, "kernels: %s has a form for more rows alone",
                     s->module->name);
-    groups = both * tiles_of(a->outs, a->n_outs) *
-             tiles_of(a->points[ATTENTION_ROW].count, (int64_t)a->sizes.down * a->sizes.rows);
-
+    groups = groups_of(a);
     a->n_splits = 1;
     if (!is_lines)
         choose_splits(a, groups);

@@ -8,6 +8,9 @@
  * relative to it, which are scaled where the maximum grows (Milakov and Gimelshein 2018; Dao et al.
  * 2022).
  *
+ * Lanes of a thread (`chunk` of them, where a form says so) have the same values and do the same;
+ * together they move elements to tiles.
+ *
  * The space has dims of five tags, in this order: those that everything has, rows, the results of a
  * row, keys, and those of the sums that are scores. */
 #ifndef LOWER_ATTENTION_H
@@ -26,7 +29,13 @@ enum attention_tag {
 };
 
 /* Most of a lane. */
-enum { ATTENTION_ROWS = 8, ATTENTION_KEYS = 8, ATTENTION_OUTS = 16, ATTENTION_SUMS = 64 };
+enum {
+    ATTENTION_ROWS = 8,
+    ATTENTION_KEYS = 8,
+    ATTENTION_OUTS = 16,
+    ATTENTION_SUMS = 64,
+    ATTENTION_FETCHED = 16 /* elements that are loaded before they are stored */
+};
 
 enum { ATTENTION_SIDE = 16 /* of fragments */ };
 
@@ -37,12 +46,13 @@ enum attention_form {
 };
 
 /* Sizes of the form.  FRAGMENTS: `down` teams, blocks of `keys`.   TILES: a group is `down` times
- * `across` lanes. */
+ * `across` threads. */
 struct attention_sizes {
     uint32_t down, across;     /* powers of two */
-    uint32_t rows, keys, outs; /* of a lane; keys: of a group where lines */
+    uint32_t rows, keys, outs; /* of a thread; keys: of a group where lines */
     uint32_t depth;            /* of a score, in tiles at a time: a power of two */
     uint32_t values;           /* keys whose values are in a tile at a time */
+    uint32_t chunk;            /* lanes of a thread: elements that it moves at a time */
     bool is_ahead;             /* a block is loaded while products of others are computed */
 };
 
@@ -96,7 +106,9 @@ struct attention_emitter {
     struct kir_module *m;
     enum kir_type type;
     bool is_rough;             /* results have 16 bits: so may weights */
-    uint32_t lane;             /* as an index */
+    uint32_t threads, chunk;   /* of a group; lanes of a thread */
+    uint32_t lane;             /* as an index: the thread's first one is `chunk` * `thread`, */
+    uint32_t thread, low;      /* the lane's number in its thread */
     uint32_t both, tile, part; /* the group's: number among BOTH, of its rows, of its keys */
     uint32_t first_row;        /* of the group */
     uint32_t first_out;        /* likewise */
@@ -105,7 +117,17 @@ struct attention_emitter {
     uint32_t last_key[ATTENTION_ROWS];                    /* causal: the last one that a row sees */
     uint32_t n_keys;                                      /* parameter */
     uint32_t scale, cap;
+    bool by_powers;  /* weights are powers of 2 of scores times log2 e, */
+    uint32_t factor; /* that and the scale, which scores do not have then; KIR_NONE: they have */
 };
+
+/* Of scores and sums. */
+static inline uint32_t attention_dtype(const struct attention *a)
+{
+    uint32_t dtype = a->e.s->block->values[a->e.nodes[a->result].value].dtype;
+
+    return dtype == FRIT_F64 ? FRIT_F64 : FRIT_F32;
+}
 
 static inline int64_t tiles_of(int64_t n, int64_t each)
 {
@@ -139,18 +161,18 @@ static inline uint32_t at_plus(const struct attention_emitter *w, uint32_t a, in
 
 static inline uint32_t at_times(const struct attention_emitter *w, uint32_t a, int64_t b)
 {
-    return at2(w, KIR_mul, a, at_index(w, b));
+    return b == 1 ? a : at2(w, KIR_mul, a, at_index(w, b));
 }
 
-/* Quotient and remainder by a power of two. */
-static inline uint32_t at_high(const struct attention_emitter *w, uint32_t value, uint32_t n)
+/* A number's high part, that it has in units of n, a power of two, and the rest. */
+static inline uint32_t at_high(const struct attention_emitter *w, uint32_t number, uint32_t n)
 {
-    return at2(w, KIR_shr, value, at_index(w, __builtin_ctz(n)));
+    return n == 1 ? number : at2(w, KIR_shr, number, at_index(w, __builtin_ctz(n)));
 }
 
-static inline uint32_t at_low(const struct attention_emitter *w, uint32_t value, uint32_t n)
+static inline uint32_t at_low(const struct attention_emitter *w, uint32_t number, uint32_t n)
 {
-    return at2(w, KIR_and, value, at_index(w, n - 1));
+    return at2(w, KIR_and, number, at_index(w, n - 1));
 }
 
 static inline uint32_t at_real(const struct attention_emitter *w, double value)
@@ -171,14 +193,10 @@ static inline uint32_t at_mad(const struct attention_emitter *w, uint32_t a, uin
     return at2(w, KIR_add, c, at2(w, KIR_mul, a, b));
 }
 
-/* Begins the phase of a form: the group's numbers, its keys, and the rows of its lanes, `rows` of a
- * group, of which a lane has `each` from `first` on. */
-void attention_begin(struct attention_emitter *w, uint32_t lanes, uint32_t rows);
-void attention_set_rows(struct attention_emitter *w, uint32_t first, uint32_t each);
-/* Sets the coordinates of point `first` + `low` of a tag, where `first` is the multiple of the
- * points' chunk that neighbouring lanes share, and `low` the lane's number among them. */
-void attention_set_chunk(const struct attention_emitter *w, uint32_t tag, uint32_t first,
-                         uint32_t low);
+/* Begins the phase of a form: the group's numbers, its keys, and the rows of its threads, `rows` of
+ * a group, of which a thread has `each` from `first` on, `step` apart. */
+void attention_begin(struct attention_emitter *w, uint32_t threads, uint32_t chunk, uint32_t rows);
+void attention_set_rows(struct attention_emitter *w, uint32_t first, uint32_t each, uint32_t step);
 
 /* The score of the lane's row number `row` and a key, from the sum of products; -infinity where
  * the row does not see the key. `inside`: the key is one; KIR_NONE: surely. */
@@ -186,23 +204,72 @@ uint32_t attention_score(const struct attention_emitter *w, uint32_t row, uint32
                          uint32_t inside, uint32_t sum);
 /* The larger of a maximum and a score.  NaNs may be left out, as their weights are NaN anyway. */
 uint32_t attention_larger(const struct attention_emitter *w, uint32_t largest, uint32_t score);
-/* What is subtracted from scores whose maximum is `largest`: 0 where that is -infinity. */
+/* What is subtracted from exponents of scores whose maximum is `largest`: 0 where that is
+ * -infinity. */
 uint32_t attention_base(const struct attention_emitter *w, uint32_t largest);
 /* e^(score - base) */
 uint32_t attention_weight(const struct attention_emitter *w, uint32_t score, uint32_t base);
+/* The same of a maximum: what sums relative to it are multiplied by where `base` takes its place.
+ */
+uint32_t attention_rescale(const struct attention_emitter *w, uint32_t largest, uint32_t base);
+/* Whether scores are sums of products but for keys that are hidden from a row, and for which of a
+ * group's blocks: B, of one that begins at `key`; KIR_NONE: of none surely. */
+bool attention_is_plain(const struct attention_emitter *w);
+uint32_t attention_hides(const struct attention_emitter *w, uint32_t key, uint32_t n_keys);
 
 /* What a lane has of a row at the end: the results' sums, of which results are at `out`, with the
  * row's maximum and sum of weights: stored as a result, or for the phase that joins. `first`: of
  * lanes that store the latter. */
 void attention_finish(const struct attention_emitter *w, uint32_t row, uint32_t out,
                       uint32_t out_ok, uint32_t sum, uint32_t total);
-/* The same of results at `first` + `low`, as attention_set_chunk has them. */
+/* The same of results at `first` + the lane's number in its thread, as attention_set_chunk. */
 void attention_finish_chunk(const struct attention_emitter *w, uint32_t row, uint32_t first,
-                            uint32_t low, uint32_t out_ok, uint32_t sum, uint32_t total);
+                            uint32_t out_ok, uint32_t sum, uint32_t total);
 void attention_keep(const struct attention_emitter *w, uint32_t row, uint32_t first,
                     uint32_t largest, uint32_t total);
 /* The phase that joins. */
 void attention_join(struct attention *a);
+
+/* ---- attention_stage.c ---- */
+
+/* An operand that is staged: each row in a line of a tile. */
+struct attention_source {
+    uint32_t node, tile, pitch;
+    bool copies; /* by tcopy; else loaded and stored */
+    uint32_t row_tag, column_tag;
+    int64_t rows, columns; /* of the operand */
+    uint32_t line;         /* columns that are staged, a power of two */
+};
+
+/* What is staged of it at a time: `n` rows from `row` on, which is a multiple of n and the rows are
+ * not all beyond the end, columns from `column` on; to the tile from line `to` on. */
+struct attention_part {
+    uint32_t row, column, n, to;
+};
+
+/* What a lane loaded and has not stored. */
+struct attention_fetched {
+    uint32_t n, at[ATTENTION_FETCHED], value[ATTENTION_FETCHED];
+};
+
+/* Sets the point of a tag: `first`, a multiple of a thread's lanes, + the lane's number in its
+ * thread. */
+void attention_set_chunk(const struct attention_emitter *w, uint32_t tag, uint32_t first);
+/* Whether an operand's elements are those of an argument, of that type, and the target copies. */
+bool attention_can_copy(const struct attention *a, uint32_t node, uint32_t dtype);
+/* Stages a part: copies are on the way then. */
+void attention_stage(const struct attention_emitter *w, const struct attention_source *s,
+                     const struct attention_part *p);
+/* The same in two steps: loads or begins to copy, and stores what was loaded.  As many elements of
+ * a lane as `out` holds; all lanes have some. */
+void attention_fetch(const struct attention_emitter *w, const struct attention_source *s,
+                     const struct attention_part *p, struct attention_fetched *out);
+void attention_put(const struct attention_emitter *w, const struct attention_source *s,
+                   const struct attention_fetched *fetched);
+/* Waits for all copies, and for the group. */
+void attention_arrive(const struct attention_emitter *w);
+
+/* ---- forms ---- */
 
 void attention_tiles(struct attention *a);
 /* Chooses to load ahead where that is possible with so many elements in tiles. */

@@ -3,8 +3,6 @@
  * chunk, so that they begin in different banks.  Queries come through the slots of keys before. */
 #include "lower/attention/attention_fragment.h"
 
-#include <assert.h>
-
 #include <frit/op_table.h>
 
 /* Blocks in tiles at a time: those of fragments that are folded are copied ahead. */
@@ -32,7 +30,7 @@ static uint32_t chunks_of(const struct attention *a, int64_t n)
 /* Lines of the tile of keys, which queries come through. */
 static uint32_t key_lines(const struct attention *a)
 {
-    uint32_t lines = slots_of(a) * a->sizes.keys, rows = a->sizes.down * SIDE;
+    uint32_t lines = slots_of(a) * a->sizes.keys, rows = a->sizes.down * a->sizes.rows;
 
     return lines < rows ? rows : lines;
 }
@@ -47,158 +45,60 @@ uint64_t attention_fragment_bytes(const struct attention *a)
 
 /* ---- staging ---- */
 
-/* Whether an element is one of the operand's; KIR_NONE: surely. */
-static uint32_t stage_inside(const struct fragmenter *f, const struct fragment_slots *s,
-                             uint32_t row, uint32_t first, uint32_t step)
+struct attention_part fragment_keys(const struct fragmenter *f, uint32_t key, uint32_t line)
 {
-    const struct attention_emitter *w = &f->w;
-    uint32_t inside = KIR_NONE, column = first;
-
-    if (s->rows % step)
-        inside = at2(w, KIR_lt, row, sched_add_index(w->e->s, s->rows));
-    if (s->columns % CHUNK)
-        column = at2(w, KIR_add, first, f->low);
-    if (s->columns != (int64_t)s->chunks * CHUNK)
-        inside = at_both(w, inside, at2(w, KIR_lt, column, at_index(w, s->columns)));
-    return inside;
+    return (struct attention_part){key, at_index(&f->w, 0), f->n_keys, line};
 }
 
-/* What is staged: `n` rows from `first` on, columns from `column` on, from line `line` on. */
-struct stage {
-    const struct fragment_slots *slots;
-    uint32_t first, column, n, line;
-};
-
-static uint32_t rounds_of(const struct fragmenter *f, const struct stage *s)
+struct attention_part fragment_values(const struct fragmenter *f, uint32_t key, uint32_t line)
 {
-    return s->n * s->slots->chunks / (f->teams * f->w.e->s->target->team);
-}
-
-/* Sets the coordinates of the lane's element in round `i`.  *to: where in the tile it is; returns
- * whether it is one of the operand's. */
-static uint32_t set_element(const struct fragmenter *f, const struct stage *s, uint32_t i,
-                            uint32_t *to)
-{
-    const struct attention_emitter *w = &f->w;
-    const uint32_t lanes = f->teams * w->e->s->target->team, chunks = s->slots->chunks;
-    uint32_t number = at_plus(w, f->chunk, (int64_t)i * lanes), own = at_high(w, number, chunks);
-    uint32_t row = at2(w, KIR_add, s->first, own),
-             in_line = at_times(w, at_low(w, number, chunks), CHUNK);
-
-    if (s->line != KIR_NONE)
-        own = at2(w, KIR_add, s->line, own);
-    *to = at2(w, KIR_add, at_times(w, own, fragment_line(chunks)), in_line);
-    *to = at2(w, KIR_add, *to, f->low);
-    in_line = at2(w, KIR_add, in_line, s->column);
-    delinearize_set(&w->a->points[s->slots->row_tag], w->e, row);
-    attention_set_chunk(w, s->slots->column_tag, in_line, f->low);
-    return stage_inside(f, s->slots, row, in_line, s->n);
-}
-
-static uint32_t load_element(const struct fragmenter *f, const struct fragment_slots *s,
-                             uint32_t inside)
-{
-    const struct attention_emitter *w = &f->w;
-    uint32_t element;
-
-    expr_mask(w->e, inside);
-    element = expr_value(w->e, s->node);
-    if (inside == KIR_NONE ||
-        w->e->nodes[s->node].kind == EXPR_LOAD) /* which has zeros elsewhere */
-        return element;
-    return kir_select(w->m, inside, element, at_real(w, 0));
-}
-
-static void copy_element(const struct fragmenter *f, const struct fragment_slots *s, uint32_t to,
-                         uint32_t inside)
-{
-    const struct attention_emitter *w = &f->w;
-    const struct kir_copy copy = {s->tile,
-                                  w->e->s->block->values[w->e->nodes[s->node].value].input};
-
-    kir_emit_imm(w->m, KIR_tcopy, kir_copy_imm(&copy), to, expr_load_at(w->e, s->node),
-                 inside == KIR_NONE ? f->yes : inside);
-}
-
-void fragment_stage(const struct fragmenter *f, const struct fragment_slots *slots, uint32_t first,
-                    uint32_t column, uint32_t n, uint32_t line)
-{
-    const struct stage s = {slots, first, column, n, line};
-
-    for (uint32_t i = 0; i < rounds_of(f, &s); i++) {
-        uint32_t mark = expr_mark(f->w.e), to, inside = set_element(f, &s, i, &to);
-
-        if (slots->copies)
-            copy_element(f, slots, to, inside);
-        else
-            kir_emit_imm(f->w.m, KIR_tstore, slots->tile, to, load_element(f, slots, inside),
-                         KIR_NONE);
-        expr_release(f->w.e, mark);
-    }
-}
-
-void fragment_load_ahead(const struct fragmenter *f, const struct fragment_slots *slots,
-                         uint32_t first, uint32_t column, uint32_t n, struct fragment_ahead *out)
-{
-    const struct stage s = {slots, first, column, n, KIR_NONE};
-
-    out->n = rounds_of(f, &s);
-    assert(out->n <= MOST_ROUNDS);
-    for (uint32_t i = 0; i < out->n; i++) {
-        uint32_t mark = expr_mark(f->w.e), inside = set_element(f, &s, i, &out->at[i]);
-
-        out->value[i] = load_element(f, slots, inside);
-        expr_release(f->w.e, mark);
-    }
-}
-
-void fragment_store_ahead(const struct fragmenter *f, const struct fragment_slots *s,
-                          const struct fragment_ahead *ahead)
-{
-    for (uint32_t i = 0; i < ahead->n; i++)
-        kir_emit_imm(f->w.m, KIR_tstore, s->tile, ahead->at[i], ahead->value[i], KIR_NONE);
+    return (struct attention_part){key, f->w.first_out, f->n_keys, line};
 }
 
 /* ---- products ---- */
 
 /* Loads the part of a tile's line that begins with `line`, at column `column`. */
-static void load_part(const struct fragmenter *f, uint32_t fragment, const struct fragment_slots *s,
-                      uint32_t line, int64_t column, bool by_columns)
+static void load_part(const struct fragmenter *f, uint32_t fragment,
+                      const struct attention_source *s, uint32_t line, int64_t column,
+                      bool by_columns)
 {
     const struct kir_fragment_place place = {fragment, true, s->tile, by_columns, false};
-    uint32_t pitch = fragment_line(s->chunks);
 
     kir_emit_imm(f->w.m, KIR_mload, kir_fragment_imm(&place),
-                 at_plus(&f->w, at_times(&f->w, line, pitch), column), at_index(&f->w, pitch),
+                 at_plus(&f->w, at_times(&f->w, line, s->pitch), column), at_index(&f->w, s->pitch),
                  KIR_NONE);
 }
 
 void fragment_load_queries(const struct fragmenter *f)
 {
     const struct attention_emitter *w = &f->w;
-    struct fragment_slots q = f->k;
+    const struct attention_part rows = {w->first_row, at_index(w, 0), f->teams * f->rows * SIDE,
+                                        at_index(w, 0)};
+    struct attention_source q = f->k;
     uint32_t own = at2(w, KIR_sub, f->first_row, w->first_row);
 
     q.node = w->a->q;
-    q.copies = w->e->s->target->copies && w->e->nodes[q.node].kind == EXPR_LOAD;
+    q.copies = attention_can_copy(w->a, q.node, f->dtype);
     q.row_tag = ATTENTION_ROW;
     q.rows = w->a->points[ATTENTION_ROW].count;
-    fragment_stage(f, &q, w->first_row, at_index(w, 0), f->teams * SIDE, KIR_NONE);
-    fragment_emit(f, KIR_tbatch, 0);
-    fragment_emit(f, KIR_twait, 0);
-    fragment_emit(f, KIR_barrier, 0);
-    for (uint32_t d = 0; d < f->deep; d++)
-        load_part(f, f->query[d], &q, own, (int64_t)d * SIDE, false);
+    attention_stage(w, &q, &rows);
+    attention_arrive(w);
+    for (uint32_t r = 0; r < f->rows; r++)
+        for (uint32_t d = 0; d < f->deep; d++)
+            load_part(f, f->query[r][d], &q, at_plus(w, own, (int64_t)r * SIDE), (int64_t)d * SIDE,
+                      false);
     fragment_emit(f, KIR_barrier, 0);
 }
 
 void fragment_multiply_key(const struct fragmenter *f, uint32_t line, uint32_t j)
 {
-    kir_emit_imm(f->w.m, KIR_mfill, f->score[j], at_real(&f->w, 0), KIR_NONE, KIR_NONE);
+    for (uint32_t r = 0; r < f->rows; r++)
+        kir_emit_imm(f->w.m, KIR_mfill, f->score[r][j], at_real(&f->w, 0), KIR_NONE, KIR_NONE);
     for (uint32_t d = 0; d < f->deep; d++) {
         load_part(f, f->factor, &f->k, at_plus(&f->w, line, (int64_t)j * SIDE), (int64_t)d * SIDE,
                   true);
-        fragment_emit(f, KIR_mma, kir_product(f->score[j], f->query[d], f->factor));
+        for (uint32_t r = 0; r < f->rows; r++)
+            fragment_emit(f, KIR_mma, kir_product(f->score[r][j], f->query[r][d], f->factor));
     }
 }
 
@@ -207,7 +107,8 @@ void fragment_multiply_value(const struct fragmenter *f, uint32_t line, uint32_t
     for (uint32_t i = 0; i < f->outs; i++) {
         load_part(f, f->factor, &f->v, at_plus(&f->w, line, (int64_t)j * SIDE), (int64_t)i * SIDE,
                   false);
-        fragment_emit(f, KIR_mma, kir_product(f->sum[i], f->weight, f->factor));
+        for (uint32_t r = 0; r < f->rows; r++)
+            fragment_emit(f, KIR_mma, kir_product(f->sum[r][i], f->weight[r], f->factor));
     }
 }
 
@@ -227,31 +128,34 @@ static void begin_fragments(struct fragmenter *f)
     const struct kir_fragment left = {KIR_LEFT, f->dtype, SIDE, SIDE},
                               right = {KIR_RIGHT, f->dtype, SIDE, SIDE};
 
-    for (uint32_t d = 0; d < f->deep; d++)
-        f->query[d] = kir_fragment(f->w.m, &left);
-    f->weight = kir_fragment(f->w.m, &left);
     f->factor = kir_fragment(f->w.m, &right);
-    for (uint32_t j = 0; j < f->keys; j++)
-        f->score[j] = fragment_sum(f, 0);
-    for (uint32_t i = 0; i < f->outs; i++)
-        f->sum[i] = fragment_sum(f, 0);
+    for (uint32_t r = 0; r < f->rows; r++) {
+        for (uint32_t d = 0; d < f->deep; d++)
+            f->query[r][d] = kir_fragment(f->w.m, &left);
+        f->weight[r] = kir_fragment(f->w.m, &left);
+        for (uint32_t j = 0; j < f->keys; j++)
+            f->score[r][j] = fragment_sum(f, 0);
+        for (uint32_t i = 0; i < f->outs; i++)
+            f->sum[r][i] = fragment_sum(f, 0);
+    }
 }
 
-static struct fragment_slots new_slots(const struct fragmenter *f, uint32_t node,
-                                       uint32_t column_tag, int64_t columns, int64_t n,
-                                       uint32_t lines)
+static struct attention_source new_slots(const struct fragmenter *f, uint32_t node,
+                                         uint32_t column_tag, int64_t columns, int64_t n,
+                                         uint32_t lines)
 {
     const struct attention_emitter *w = &f->w;
-    struct fragment_slots s = {.node = node,
-                               .copies =
-                                   w->e->s->target->copies && w->e->nodes[node].kind == EXPR_LOAD,
-                               .row_tag = ATTENTION_KEY,
-                               .column_tag = column_tag,
-                               .rows = w->a->keys,
-                               .columns = columns,
-                               .chunks = chunks_of(w->a, n)};
+    const uint32_t chunks = chunks_of(w->a, n);
+    struct attention_source s = {.node = node,
+                                 .pitch = fragment_line(chunks),
+                                 .copies = attention_can_copy(w->a, node, f->dtype),
+                                 .row_tag = ATTENTION_KEY,
+                                 .column_tag = column_tag,
+                                 .rows = w->a->keys,
+                                 .columns = columns,
+                                 .line = chunks * CHUNK};
 
-    s.tile = kir_tile_of(w->m, KIR_GROUP, f->dtype, lines * fragment_line(s.chunks));
+    s.tile = kir_tile_of(w->m, KIR_GROUP, f->dtype, lines * s.pitch);
     return s;
 }
 
@@ -262,23 +166,19 @@ void attention_fragments(struct attention *a)
                            .teams = a->sizes.down,
                            .n_keys = a->sizes.keys,
                            .n_slots = slots_of(a),
+                           .rows = a->sizes.rows / SIDE,
                            .deep = parts_of(a->size),
                            .keys = a->sizes.keys / SIDE,
                            .outs = parts_of(a->n_outs)};
     const uint32_t team = a->e.s->target->team * CHUNK;
     struct attention_emitter *w = &f.w;
 
-    delinearize_chunk(&a->points[ATTENTION_OUT], &a->e, CHUNK);
-    delinearize_chunk(&a->points[ATTENTION_SIZE], &a->e, CHUNK);
-    attention_begin(w, f.teams * team, f.teams * SIDE);
+    attention_begin(w, f.teams * a->e.s->target->team, CHUNK, f.teams * a->sizes.rows);
     if (w->m->failed)
         return;
     w->m->phases[w->m->n_phases - 1].team = team;
-    f.chunk = at_high(w, w->lane, CHUNK);
-    f.low = at_low(w, w->lane, CHUNK);
     f.team = at_high(w, w->lane, team);
-    f.first_row = at2(w, KIR_add, w->first_row, at_times(w, f.team, SIDE));
-    f.yes = kir_const_b(w->m, true);
+    f.first_row = at2(w, KIR_add, w->first_row, at_times(w, f.team, a->sizes.rows));
     f.k = new_slots(&f, a->k, ATTENTION_SIZE, a->size, a->size, key_lines(a));
     f.v = new_slots(&f, a->v, ATTENTION_OUT, a->outs, a->n_outs, f.n_slots * f.n_keys);
     begin_fragments(&f);

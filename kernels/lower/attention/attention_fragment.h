@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Attention by products of fragments: what its two ways to make weights share.  A team of a group
- * has SIDE rows.  Scores and results are sums of products, and fragments; between the two products
- * a target either folds rows of fragments (attention_fragment_fold.c), or scores and weights go
- * through tiles (attention_fragment_tile.c). */
+ * has SIDE rows, or several times as many, which share the fragments of keys and values.  Scores
+ * and results are sums of products, and fragments; between the two products a target either folds
+ * rows of fragments (attention_fragment_fold.c), or scores and weights go through tiles
+ * (attention_fragment_tile.c). */
 #ifndef LOWER_ATTENTION_FRAGMENT_H
 #define LOWER_ATTENTION_FRAGMENT_H
 
@@ -11,38 +12,21 @@
 enum {
     SIDE = ATTENTION_SIDE,
     CHUNK = 8,       /* lanes of a thread: what they load is one access */
-    MOST_PARTS = 16, /* fragments of a team along a side */
-    MOST_ROUNDS = 16 /* of a lane, over what is staged of an operand */
-};
-
-/* An operand in slots of a tile: a line for each row. */
-struct fragment_slots {
-    uint32_t node, tile;
-    bool copies; /* elements are those of an argument */
-    uint32_t row_tag, column_tag;
-    int64_t rows, columns; /* of the operand */
-    uint32_t chunks;       /* of a line, a power of two */
-};
-
-/* Rows of an operand that were loaded to be stored to its tile later. */
-struct fragment_ahead {
-    uint32_t n;
-    uint32_t at[MOST_ROUNDS], value[MOST_ROUNDS];
+    MOST_PARTS = 16, /* fragments of a team along a side, */
+    MOST_ROWS = 2    /* along its rows */
 };
 
 struct fragmenter {
     struct attention_emitter w;
     uint32_t dtype;
-    uint32_t teams, n_keys;    /* of a group; of a block */
-    uint32_t n_slots;          /* blocks that are in tiles at a time */
-    uint32_t deep, keys, outs; /* fragments along each */
-    uint32_t chunk, low;       /* the lane's number in chunks, and in its chunk */
-    uint32_t team;             /* the team's number in the group, */
-    uint32_t first_row;        /* and its first row */
-    uint32_t yes;              /* KIR_B */
-    struct fragment_slots k, v;
-    uint32_t query[MOST_PARTS], score[MOST_PARTS], sum[MOST_PARTS]; /* fragments, */
-    uint32_t factor, weight;                                        /* likewise */
+    uint32_t teams, n_keys;          /* of a group; of a block */
+    uint32_t n_slots;                /* blocks that are in tiles at a time */
+    uint32_t rows, deep, keys, outs; /* fragments along each */
+    uint32_t team;                   /* the team's number in the group, */
+    uint32_t first_row;              /* and its first row */
+    struct attention_source k, v;    /* in slots of tiles */
+    uint32_t query[MOST_ROWS][MOST_PARTS], score[MOST_ROWS][MOST_PARTS]; /* fragments, */
+    uint32_t sum[MOST_ROWS][MOST_PARTS], weight[MOST_ROWS], factor;      /* likewise */
 };
 
 static inline void fragment_emit(const struct fragmenter *f, enum kir_op op, uint64_t imm)
@@ -57,18 +41,13 @@ static inline uint32_t fragment_line(uint32_t chunks)
 
 /* A new fragment of sums with that in each element. */
 uint32_t fragment_sum(const struct fragmenter *f, double value);
-/* Puts `n` rows of an operand from `first` on, columns from `column` on, into the tile from line
- * `line` on. */
-void fragment_stage(const struct fragmenter *f, const struct fragment_slots *s, uint32_t first,
-                    uint32_t column, uint32_t n, uint32_t line);
-/* The same in two steps, from line 0 on. */
-void fragment_load_ahead(const struct fragmenter *f, const struct fragment_slots *s, uint32_t first,
-                         uint32_t column, uint32_t n, struct fragment_ahead *out);
-void fragment_store_ahead(const struct fragmenter *f, const struct fragment_slots *s,
-                          const struct fragment_ahead *ahead);
+/* The operands' parts of the block at `key`, in tiles from line `line` on. */
+struct attention_part fragment_keys(const struct fragmenter *f, uint32_t key, uint32_t line);
+struct attention_part fragment_values(const struct fragmenter *f, uint32_t key, uint32_t line);
 /* Loads the fragments of the team's queries, through the tile of keys. */
 void fragment_load_queries(const struct fragmenter *f);
-/* Makes scores of number `j` of a block's fragments of keys, which begins at `line` of the tile. */
+/* Makes the scores of number `j` of a block's fragments of keys, which begins at `line` of the
+ * tile. */
 void fragment_multiply_key(const struct fragmenter *f, uint32_t line, uint32_t j);
 /* Adds the products of fragment `weight` and values, likewise. */
 void fragment_multiply_value(const struct fragmenter *f, uint32_t line, uint32_t j);

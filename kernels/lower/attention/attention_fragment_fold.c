@@ -6,9 +6,11 @@
 
 #include "lower/attention/attention_fragment.h"
 
+/* What rows have in fragments, of one along a team's rows. */
 struct folder {
     const struct fragmenter *f;
-    uint32_t largest, next_largest, part_largest, total, scale; /* fragments */
+    uint32_t row; /* its number */
+    uint32_t largest, next_largest, part_largest, total, scale;
 };
 
 static uint32_t slot_of(const struct fragmenter *f, uint32_t key)
@@ -19,9 +21,11 @@ static uint32_t slot_of(const struct fragmenter *f, uint32_t key)
 static void stage_block(const struct fragmenter *f, uint32_t key)
 {
     uint32_t line = at_times(&f->w, slot_of(f, key), f->n_keys);
+    const struct attention_part keys = fragment_keys(f, key, line),
+                                values = fragment_values(f, key, line);
 
-    fragment_stage(f, &f->k, key, at_index(&f->w, 0), f->n_keys, line);
-    fragment_stage(f, &f->v, key, f->w.first_out, f->n_keys, line);
+    attention_stage(&f->w, &f->k, &keys);
+    attention_stage(&f->w, &f->v, &values);
 }
 
 /* ---- scores ---- */
@@ -37,28 +41,49 @@ static uint32_t peer(const struct fragmenter *f, uint32_t fragment)
 }
 
 /* Sets the row of the element of the each around. */
-static void set_element_row(const struct fragmenter *f, struct attention_emitter *w)
+static void set_element_row(const struct folder *o, struct attention_emitter *w)
 {
-    *w = f->w;
-    attention_set_rows(w, at2(w, KIR_add, f->first_row, coordinate(f, KIR_row)), 1);
+    *w = o->f->w;
+    attention_set_rows(w,
+                       at_plus(w, at2(w, KIR_add, o->f->first_row, coordinate(o->f, KIR_row)),
+                               (int64_t)o->row * SIDE),
+                       1, 1);
 }
 
-static void finish_scores(const struct fragmenter *f, uint32_t key)
+static void finish_scores(const struct folder *o, uint32_t key)
 {
+    const struct fragmenter *f = o->f;
     const int64_t keys = f->w.a->keys;
 
     for (uint32_t j = 0; j < f->keys; j++) {
-        uint32_t mark = expr_mark(f->w.e), sum = kir_each(f->w.m, f->score[j]);
+        uint32_t mark = expr_mark(f->w.e), sum = kir_each(f->w.m, f->score[o->row][j]);
         uint32_t place = at_plus(&f->w, key, (int64_t)j * SIDE), inside = KIR_NONE;
         struct attention_emitter w;
 
-        set_element_row(f, &w);
+        set_element_row(o, &w);
         place = at2(&w, KIR_add, place, coordinate(f, KIR_column));
         if (keys % f->n_keys)
             inside = at2(&w, KIR_lt, place, w.n_keys);
         kir_done(w.m, attention_score(&w, 0, place, inside, sum));
         expr_release(w.e, mark);
     }
+}
+
+/* Where only hiding keys is to be done, in blocks alone that have such. */
+static void finish_block(const struct folder *o, uint32_t key)
+{
+    const struct fragmenter *f = o->f;
+    const bool is_plain = attention_is_plain(&f->w);
+    uint32_t hides = is_plain ? attention_hides(&f->w, key, f->n_keys) : KIR_NONE;
+
+    if (is_plain && hides == KIR_NONE)
+        return;
+    if (is_plain)
+        kir_if(f->w.m, hides);
+    for (uint32_t r = 0; r < f->rows; r++)
+        finish_scores(&o[r], key);
+    if (is_plain)
+        kir_end(f->w.m);
 }
 
 /* Maxima of rows, with those before. */
@@ -70,7 +95,7 @@ static void find_largest(const struct folder *o)
     (void)kir_each(f->w.m, o->part_largest);
     largest = peer(f, o->largest);
     for (uint32_t j = 0; j < f->keys; j++)
-        largest = attention_larger(&f->w, largest, peer(f, f->score[j]));
+        largest = attention_larger(&f->w, largest, peer(f, f->score[o->row][j]));
     kir_done(f->w.m, largest);
     fragment_emit(f, KIR_mlargest, kir_pair(o->next_largest, o->part_largest));
 }
@@ -83,9 +108,9 @@ static void weigh(const struct folder *o)
 
     (void)kir_each(w->m, o->scale);
     base = attention_base(w, peer(f, o->next_largest));
-    kir_done(w->m, attention_weight(w, peer(f, o->largest), base));
+    kir_done(w->m, attention_rescale(w, peer(f, o->largest), base));
     for (uint32_t j = 0; j < f->keys; j++) {
-        uint32_t score = kir_each(w->m, f->score[j]);
+        uint32_t score = kir_each(w->m, f->score[o->row][j]);
 
         base = attention_base(w, peer(f, o->next_largest));
         kir_done(w->m, attention_weight(w, score, base));
@@ -95,10 +120,10 @@ static void weigh(const struct folder *o)
     total = kir_each(w->m, o->total);
     total = at2(w, KIR_mul, total, peer(f, o->scale));
     for (uint32_t j = 0; j < f->keys; j++)
-        total = at2(w, KIR_add, total, peer(f, f->score[j]));
+        total = at2(w, KIR_add, total, peer(f, f->score[o->row][j]));
     kir_done(w->m, total);
     for (uint32_t i = 0; i < f->outs; i++)
-        fragment_emit(f, KIR_mscale, kir_pair(f->sum[i], o->scale));
+        fragment_emit(f, KIR_mscale, kir_pair(f->sum[o->row][i], o->scale));
 }
 
 /* ---- the phase ---- */
@@ -112,23 +137,23 @@ static void add_keys(const struct folder *o)
     kir_if(w->m, at2(w, KIR_lt, w->begin, w->end));
     stage_block(f, w->begin);
     kir_end(w->m);
-    fragment_emit(f, KIR_tbatch, 0);
     key = kir_for(w->m, w->begin, w->end, f->n_keys);
     next = at_plus(w, key, f->n_keys);
     line = at_times(w, slot_of(f, key), f->n_keys);
-    fragment_emit(f, KIR_twait, 0);
-    fragment_emit(f, KIR_barrier, 0);
+    attention_arrive(w);
     kir_if(w->m, at2(w, KIR_lt, next, w->end));
     stage_block(f, next);
     kir_end(w->m);
-    fragment_emit(f, KIR_tbatch, 0);
     for (uint32_t j = 0; j < f->keys; j++)
         fragment_multiply_key(f, line, j);
-    finish_scores(f, key);
-    find_largest(o);
-    weigh(o);
+    finish_block(o, key);
+    for (uint32_t r = 0; r < f->rows; r++) {
+        find_largest(&o[r]);
+        weigh(&o[r]);
+    }
     for (uint32_t j = 0; j < f->keys; j++) {
-        fragment_emit(f, KIR_mnarrow, kir_pair(f->weight, f->score[j]));
+        for (uint32_t r = 0; r < f->rows; r++)
+            fragment_emit(f, KIR_mnarrow, kir_pair(f->weight[r], f->score[r][j]));
         fragment_multiply_value(f, line, j);
     }
     expr_release(w->e, mark);
@@ -144,7 +169,7 @@ static void keep_maxima(const struct folder *o)
     if (f->w.a->n_splits == 1)
         return;
     largest = kir_each(f->w.m, o->largest);
-    set_element_row(f, &w);
+    set_element_row(o, &w);
     first = at2(&w, KIR_eq, coordinate(f, KIR_column), at_index(&w, 0));
     attention_keep(&w, 0, first, largest, peer(f, o->total));
     kir_done(w.m, largest);
@@ -159,10 +184,11 @@ static void finish(const struct folder *o)
     kir_done(f->w.m, peer(f, o->scale));
     keep_maxima(o);
     for (uint32_t i = 0; i < f->outs; i++) {
-        uint32_t mark = expr_mark(f->w.e), sum = kir_each(f->w.m, f->sum[i]), out, ok = KIR_NONE;
+        uint32_t mark = expr_mark(f->w.e), sum = kir_each(f->w.m, f->sum[o->row][i]), out,
+                 ok = KIR_NONE;
         struct attention_emitter w;
 
-        set_element_row(f, &w);
+        set_element_row(o, &w);
         out = at_plus(&w, w.first_out, (int64_t)i * SIDE);
         out = at2(&w, KIR_add, out, coordinate(f, KIR_column));
         if (w.a->outs % ((int64_t)f->outs * SIDE))
@@ -175,13 +201,17 @@ static void finish(const struct folder *o)
 
 void fragment_fold(struct fragmenter *f)
 {
-    const struct folder o = {.f = f,
-                             .largest = fragment_sum(f, -INFINITY),
-                             .next_largest = fragment_sum(f, -INFINITY),
-                             .part_largest = fragment_sum(f, -INFINITY),
-                             .total = fragment_sum(f, 0),
-                             .scale = fragment_sum(f, 0)};
+    struct folder o[MOST_ROWS];
 
-    add_keys(&o);
-    finish(&o);
+    for (uint32_t r = 0; r < f->rows; r++)
+        o[r] = (struct folder){.f = f,
+                               .row = r,
+                               .largest = fragment_sum(f, -INFINITY),
+                               .next_largest = fragment_sum(f, -INFINITY),
+                               .part_largest = fragment_sum(f, -INFINITY),
+                               .total = fragment_sum(f, 0),
+                               .scale = fragment_sum(f, 0)};
+    add_keys(o);
+    for (uint32_t r = 0; r < f->rows; r++)
+        finish(&o[r]);
 }

@@ -61,7 +61,7 @@ static uint32_t place_of(const struct passer *p, uint32_t line, uint32_t i)
     const struct attention_emitter *w = &p->f->w;
     uint32_t at = at2(w, KIR_add, at_times(w, p->line, line), column_of(p, i));
 
-    return at2(w, KIR_add, at, p->f->low);
+    return at2(w, KIR_add, at, p->f->w.low);
 }
 
 /* The place of a team's rows in a tile with such lines. */
@@ -123,7 +123,7 @@ static void load_scores(const struct passer *p, uint32_t key, uint32_t *scores)
     const struct attention_emitter *w = &p->f->w;
 
     for (uint32_t i = 0; i < p->rounds; i++) {
-        uint32_t place = at2(w, KIR_add, at2(w, KIR_add, key, column_of(p, i)), p->f->low),
+        uint32_t place = at2(w, KIR_add, at2(w, KIR_add, key, column_of(p, i)), p->f->w.low),
                  inside = KIR_NONE;
 
         if (w->a->keys % p->f->n_keys)
@@ -136,7 +136,7 @@ static void load_scores(const struct passer *p, uint32_t key, uint32_t *scores)
 static void store_factor(const struct passer *p, uint32_t factor)
 {
     const struct attention_emitter *w = &p->f->w;
-    uint32_t at = at2(w, KIR_add, at_times(w, p->line, SIDE), p->f->low);
+    uint32_t at = at2(w, KIR_add, at_times(w, p->line, SIDE), p->f->w.low);
 
     if (p->parts == 1) {
         store_element(p, p->factors, at, factor);
@@ -159,7 +159,7 @@ static void weigh(struct passer *p, uint32_t key)
         largest = attention_larger(w, largest, scores[i]);
     p->largest = at2(w, KIR_fmax, before, fold(p, KIR_fmax, largest));
     base = attention_base(w, p->largest);
-    factor = attention_weight(w, before, base);
+    factor = attention_rescale(w, before, base);
     store_factor(p, factor);
     p->total = at2(w, KIR_mul, p->total, factor);
     for (uint32_t i = 0; i < p->rounds; i++) {
@@ -176,7 +176,7 @@ static void multiply_keys(const struct passer *p)
 {
     for (uint32_t j = 0; j < p->f->keys; j++)
         fragment_multiply_key(p->f, at_index(&p->f->w, 0), j);
-    store_sums(p, p->f->score, p->f->keys);
+    store_sums(p, p->f->score[0], p->f->keys);
 }
 
 static void multiply_values(const struct passer *p)
@@ -186,9 +186,9 @@ static void multiply_values(const struct passer *p)
 
     move(p, KIR_mload, p->factor, p->factors, team_place(p, SIDE), SIDE);
     for (uint32_t i = 0; i < f->outs; i++)
-        fragment_emit(f, KIR_mscale, kir_pair(f->sum[i], p->factor));
+        fragment_emit(f, KIR_mscale, kir_pair(f->sum[0][i], p->factor));
     for (uint32_t j = 0; j < f->keys; j++) {
-        move(p, KIR_mload, f->weight, p->weights,
+        move(p, KIR_mload, f->weight[0], p->weights,
              at_plus(&f->w, team_place(p, line), (int64_t)j * SIDE), line);
         fragment_multiply_value(f, at_index(&f->w, 0), j);
     }
@@ -211,10 +211,12 @@ static void add_keys(struct passer *p)
     const struct fragmenter *f = p->f;
     const struct attention_emitter *w = &f->w;
     uint32_t key, last[2], mark = expr_mark(w->e), zero = at_index(w, 0);
-    struct fragment_ahead keys, values;
+    const struct attention_part first = fragment_keys(f, w->begin, zero);
+    struct attention_part keys, values;
+    struct attention_fetched fetched[2];
 
     kir_if(w->m, at2(w, KIR_lt, w->begin, w->end));
-    fragment_stage(f, &f->k, w->begin, zero, f->n_keys, KIR_NONE);
+    attention_stage(w, &f->k, &first);
     expr_release(w->e, mark);
     kir_end(w->m);
     fragment_emit(f, KIR_barrier, 0);
@@ -223,13 +225,15 @@ static void add_keys(struct passer *p)
     key = kir_for(w->m, w->begin, w->end, f->n_keys);
     p->largest = last[0] = kir_phi(w->m, p->largest);
     p->total = last[1] = kir_phi(w->m, p->total);
-    fragment_load_ahead(f, &f->v, key, w->first_out, f->n_keys, &values);
-    fragment_load_ahead(f, &f->k, next_block(f, key), zero, f->n_keys, &keys);
+    keys = fragment_keys(f, next_block(f, key), zero);
+    values = fragment_values(f, key, zero);
+    attention_fetch(w, &f->v, &values, &fetched[0]);
+    attention_fetch(w, &f->k, &keys, &fetched[1]);
     multiply_keys(p);
     fragment_emit(f, KIR_barrier, 0);
     weigh(p, key);
-    fragment_store_ahead(f, &f->v, &values);
-    fragment_store_ahead(f, &f->k, &keys);
+    attention_put(w, &f->v, &fetched[0]);
+    attention_put(w, &f->k, &fetched[1]);
     fragment_emit(f, KIR_barrier, 0);
     multiply_values(p);
     expr_release(w->e, mark);
@@ -252,11 +256,11 @@ static void finish_sums(const struct passer *p, uint32_t first, uint32_t n)
 
         out = at_plus(w, at2(w, KIR_add, w->first_out, column), (int64_t)first * SIDE);
         if (a->outs % outs)
-            ok = at2(w, KIR_lt, a->outs % CHUNK ? at2(w, KIR_add, out, p->f->low) : out,
+            ok = at2(w, KIR_lt, a->outs % CHUNK ? at2(w, KIR_add, out, p->f->w.low) : out,
                      sched_add_index(w->e->s, a->outs));
         if (n * SIDE / CHUNK % p->parts)
             ok = at_both(w, ok, at2(w, KIR_lt, column, at_index(w, (int64_t)n * SIDE)));
-        attention_finish_chunk(w, 0, out, p->f->low, ok, load_sum(p, i), p->total);
+        attention_finish_chunk(w, 0, out, ok, load_sum(p, i), p->total);
         expr_release(w->e, mark);
     }
 }
@@ -269,14 +273,14 @@ static void finish(struct passer *p)
 
     p->total = fold(p, KIR_add, p->total);
     if (w->a->n_splits > 1) {
-        first = at2(w, KIR_eq, at2(w, KIR_add, p->part, f->low), at_index(w, 0));
+        first = at2(w, KIR_eq, at2(w, KIR_add, p->part, w->low), at_index(w, 0));
         attention_keep(w, 0, first, p->largest, p->total);
     }
     for (uint32_t i = 0; i < f->outs; i += f->keys) {
         uint32_t n = f->outs - i < f->keys ? f->outs - i : f->keys;
 
         fragment_emit(f, KIR_barrier, 0);
-        store_sums(p, &f->sum[i], n);
+        store_sums(p, &f->sum[0][i], n);
         fragment_emit(f, KIR_barrier, 0);
         finish_sums(p, i, n);
     }
@@ -289,15 +293,16 @@ void fragment_tile(struct fragmenter *f)
     struct passer p = {.f = f, .parts = team / SIDE};
     uint32_t row;
 
+    f->k.copies = f->v.copies = false; /* tiles are in use while the next block is loaded */
     p.rounds = f->n_keys / CHUNK / p.parts;
     p.scores = kir_tile_of(w->m, KIR_GROUP, FRIT_F32, rows * score_line(f->n_keys));
     p.weights = kir_tile_of(w->m, KIR_GROUP, f->dtype, rows * weight_line(f->n_keys));
     p.factors = kir_tile_of(w->m, KIR_GROUP, FRIT_F32, f->teams * FACTORS);
     p.factor = fragment_sum(f, 0);
-    row = at_low(w, f->chunk, SIDE);
-    p.part = at_low(w, at_high(w, f->chunk, SIDE), p.parts);
+    row = at_low(w, w->thread, SIDE);
+    p.part = at_low(w, at_high(w, w->thread, SIDE), p.parts);
     p.line = at2(w, KIR_add, at_times(w, f->team, SIDE), row);
-    attention_set_rows(w, at2(w, KIR_add, f->first_row, row), 1);
+    attention_set_rows(w, at2(w, KIR_add, f->first_row, row), 1, 1);
     add_keys(&p);
     finish(&p);
 }

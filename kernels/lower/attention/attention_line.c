@@ -171,7 +171,7 @@ static void add_keys(struct liner *l, uint32_t *largest, uint32_t *total)
     l->count = at2(w, KIR_smin, at2(w, KIR_sub, w->end, first), at_index(w, l->n_keys));
     next[0] = score_block(l, first, *largest);
     base = attention_base(w, next[0]);
-    factor = attention_weight(w, *largest, base);
+    factor = attention_rescale(w, *largest, base);
     next[1] = weigh_block(l, base, at2(w, KIR_mul, *total, factor));
     add_block(l, first, factor);
     kir_next(w->m, next, 2);
@@ -208,11 +208,11 @@ void attention_lines(struct attention *a)
 
     l.key_step = a->sizes.depth;
     l.out_step = step_of(a->outs, a->sizes.outs);
-    attention_begin(w, lanes, lanes);
+    attention_begin(w, lanes, 1, lanes);
     l.queries = kir_tile(w->m, KIR_LANE, w->type, (uint32_t)a->size);
     l.weights = kir_tile(w->m, KIR_LANE, w->type, l.n_keys + l.key_step);
     l.sum = kir_tile(w->m, KIR_LANE, w->type, (uint32_t)a->outs);
-    attention_set_rows(w, at2(w, KIR_add, w->first_row, w->lane), 1);
+    attention_set_rows(w, at2(w, KIR_add, w->first_row, w->lane), 1, 1);
     load_queries(&l);
     clear_sums(&l);
     add_keys(&l, &largest, &total);

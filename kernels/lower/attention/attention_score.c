@@ -26,6 +26,17 @@ static uint32_t take_part(const struct attention_emitter *w, uint32_t *number, i
     return at2(w, KIR_sub, whole, at2(w, KIR_mul, *number, sched_add_index(w->e->s, n)));
 }
 
+static double standard_scale(const struct attention *a)
+{
+    return 1 / sqrt((double)a->size);
+}
+
+/* Whether nothing but a positive factor is done to scores. */
+static bool has_factor(const struct attention *a)
+{
+    return a->dot == BLOCK_NONE && a->bias == BLOCK_NONE && !a->has_scale && !a->has_cap;
+}
+
 static void begin_phase(struct attention_emitter *w, uint32_t lanes)
 {
     struct sched *s = w->e->s;
@@ -34,10 +45,13 @@ static void begin_phase(struct attention_emitter *w, uint32_t lanes)
 
     w->type = kir_type_of(dtype);
     w->is_rough = kir_is_16_bit_float(dtype);
+    w->by_powers = w->type == KIR_F32 && s->target->exp2;
     kir_phase(w->m, lanes);
     expr_phase(w->e);
     for (uint32_t tag = 0; tag < ATTENTION_TAGS; tag++)
         delinearize_phase(&w->a->points[tag], w->e);
+    w->factor =
+        has_factor(w->a) && w->by_powers ? at_real(w, standard_scale(w->a) * M_LOG2E) : KIR_NONE;
     w->lane = sched_wide(s, kir_emit(w->m, KIR_lane, KIR_NONE, KIR_NONE, KIR_NONE));
 }
 
@@ -64,27 +78,44 @@ static uint32_t scalar_of(const struct attention_emitter *w, bool has, uint32_t 
     return has ? sched_add_scalar(w->e->s, number, w->type) : KIR_NONE;
 }
 
-/* Groups whose rows see most keys come first: the last ones are short. */
-void attention_begin(struct attention_emitter *w, uint32_t lanes, uint32_t rows)
+/* The group's number among BOTH, results, the parts of keys, and tiles of rows: of neighbours,
+ * first the tiles, which read the same keys; where groups whose rows see most keys come first, so
+ * that the last ones are short, tiles are outermost. */
+static void take_parts(struct attention_emitter *w, int64_t n_tiles)
+{
+    const struct attention *a = w->a;
+    const int64_t both = a->points[ATTENTION_BOTH].count, n_outs = tiles_of(a->outs, a->n_outs);
+    uint32_t number = group_number(w), out;
+
+    if (a->causal && n_tiles > 1) {
+        w->both = take_part(w, &number, both);
+        out = take_part(w, &number, n_outs);
+        w->part = take_part(w, &number, a->n_splits);
+        w->tile = at2(w, KIR_sub, sched_add_index(w->e->s, n_tiles - 1), number);
+    } else {
+        w->tile = take_part(w, &number, n_tiles);
+        out = take_part(w, &number, n_outs);
+        w->both = take_part(w, &number, both);
+        w->part = number;
+    }
+    w->first_out = at_times(w, out, a->n_outs);
+}
+
+void attention_begin(struct attention_emitter *w, uint32_t threads, uint32_t chunk, uint32_t rows)
 {
     struct attention *a = w->a;
     struct sched *s = w->e->s;
     int64_t n_tiles = tiles_of(a->points[ATTENTION_ROW].count, rows);
-    uint32_t number, standard;
+    uint32_t standard;
 
-    begin_phase(w, lanes);
-    number = group_number(w);
-    w->tile = take_part(w, &number, n_tiles);
-    if (a->causal && n_tiles > 1)
-        w->tile = at2(w, KIR_sub, sched_add_index(s, n_tiles - 1), w->tile);
-    w->first_out = at2(w, KIR_mul, take_part(w, &number, tiles_of(a->outs, a->n_outs)),
-                       at_index(w, a->n_outs));
-    w->part = KIR_NONE;
-    w->both = number;
-    if (a->n_splits > 1) {
-        w->both = take_part(w, &number, a->points[ATTENTION_BOTH].count);
-        w->part = number;
-    }
+    delinearize_chunk(&a->points[ATTENTION_OUT], w->e, chunk);
+    delinearize_chunk(&a->points[ATTENTION_SIZE], w->e, chunk);
+    begin_phase(w, threads * chunk);
+    w->threads = threads;
+    w->chunk = chunk;
+    w->thread = at_high(w, w->lane, chunk);
+    w->low = at_low(w, w->lane, chunk);
+    take_parts(w, n_tiles);
     delinearize_set(&a->points[ATTENTION_BOTH], w->e, w->both);
     expr_hoist(w->e);
     w->first_row = at2(w, KIR_mul, w->tile, at_index(w, rows));
@@ -95,7 +126,7 @@ void attention_begin(struct attention_emitter *w, uint32_t lanes, uint32_t rows)
         w->begin = at2(w, KIR_mul, w->part, sched_add_index(s, a->part));
         w->end = at2(w, KIR_smin, w->end, at2(w, KIR_add, w->begin, sched_add_index(s, a->part)));
     }
-    standard = at_real(w, 1 / sqrt((double)a->size));
+    standard = at_real(w, standard_scale(a));
     w->scale = scalar_of(w, a->has_scale, a->scale_scalar);
     w->scale = w->scale == KIR_NONE
                    ? standard
@@ -109,7 +140,7 @@ static void set_row(const struct attention_emitter *w, uint32_t row)
 }
 
 /* Rows beyond the end are the last one again, whose results are not stored. */
-void attention_set_rows(struct attention_emitter *w, uint32_t first, uint32_t each)
+void attention_set_rows(struct attention_emitter *w, uint32_t first, uint32_t each, uint32_t step)
 {
     struct attention *a = w->a;
     int64_t count = a->points[ATTENTION_ROW].count;
@@ -117,7 +148,7 @@ void attention_set_rows(struct attention_emitter *w, uint32_t first, uint32_t ea
     uint32_t later = sched_add_index(w->e->s, a->keys - a->queries);
 
     for (uint32_t i = 0; i < each; i++) {
-        uint32_t mark = expr_mark(w->e), row = at_plus(w, first, i);
+        uint32_t mark = expr_mark(w->e), row = at_plus(w, first, (int64_t)i * step);
 
         w->row_ok[i] = at2(w, KIR_lt, row, end);
         w->row[i] = at2(w, KIR_smin, row, last);
@@ -126,17 +157,6 @@ void attention_set_rows(struct attention_emitter *w, uint32_t first, uint32_t ea
             w->last_key[i] = at2(w, KIR_add, expr_coord_value(w->e, a->position), later);
         expr_release(w->e, mark);
     }
-}
-
-void attention_set_chunk(const struct attention_emitter *w, uint32_t tag, uint32_t first,
-                         uint32_t low)
-{
-    const struct delinearizer *points = &w->a->points[tag];
-
-    if (points->chunk > 1)
-        delinearize_set_chunk(points, w->e, at_high(w, first, points->chunk), low);
-    else
-        delinearize_set(points, w->e, at2(w, KIR_add, first, low));
 }
 
 /* ---- scores ---- */
@@ -154,6 +174,13 @@ static uint32_t fit(const struct attention_emitter *w, uint32_t node, uint32_t v
     return lower_fit(w->m, w->e->s->block->values[w->e->nodes[node].value].dtype, value);
 }
 
+static uint32_t with_log(const struct attention_emitter *w, uint32_t score)
+{
+    if (!w->by_powers || w->factor != KIR_NONE)
+        return score;
+    return at2(w, KIR_mul, score, at_real(w, M_LOG2E));
+}
+
 /* Of the block's own ops. */
 static uint32_t other_score(const struct attention_emitter *w, uint32_t row, uint32_t key,
                             uint32_t inside, uint32_t sum)
@@ -167,6 +194,7 @@ static uint32_t other_score(const struct attention_emitter *w, uint32_t row, uin
     expr_bind(w->e, a->dot, fit(w, a->dot, sum));
     score = expr_value(w->e, a->score);
     expr_release(w->e, mark);
+    score = with_log(w, score);
     return inside == KIR_NONE ? score : kir_select(w->m, inside, score, at_real(w, -INFINITY));
 }
 
@@ -178,7 +206,7 @@ uint32_t attention_score(const struct attention_emitter *w, uint32_t row, uint32
 
     if (a->dot != BLOCK_NONE)
         return other_score(w, row, key, inside, sum);
-    score = at2(w, KIR_mul, sum, w->scale);
+    score = w->factor == KIR_NONE ? at2(w, KIR_mul, sum, w->scale) : sum;
     if (w->cap != KIR_NONE)
         score = capped(w, score);
     if (a->bias != BLOCK_NONE || a->mask != BLOCK_NONE) {
@@ -188,6 +216,7 @@ uint32_t attention_score(const struct attention_emitter *w, uint32_t row, uint32
     }
     if (a->bias != BLOCK_NONE)
         score = at2(w, KIR_add, score, expr_value(w->e, a->bias));
+    score = with_log(w, score);
     if (a->mask != BLOCK_NONE)
         seen = at_both(w, seen, kir_unary(w->m, KIR_not, expr_value(w->e, a->mask)));
     expr_release(w->e, mark);
@@ -198,8 +227,30 @@ uint32_t attention_score(const struct attention_emitter *w, uint32_t row, uint32
     return kir_select(w->m, seen, score, at_real(w, -INFINITY));
 }
 
+bool attention_is_plain(const struct attention_emitter *w)
+{
+    return w->factor != KIR_NONE && w->a->mask == BLOCK_NONE &&
+           (!w->a->causal || w->a->rows_are_queries);
+}
+
+uint32_t attention_hides(const struct attention_emitter *w, uint32_t key, uint32_t n_keys)
+{
+    const struct attention *a = w->a;
+    uint32_t end = at_plus(w, key, n_keys), hides = KIR_NONE, seen;
+
+    if (a->keys % n_keys)
+        hides = at2(w, KIR_lt, w->n_keys, end);
+    if (!a->causal)
+        return hides;
+    seen = at2(w, KIR_add, w->first_row, sched_add_index(w->e->s, a->keys - a->queries + 1));
+    seen = at2(w, KIR_lt, seen, end);
+    return hides == KIR_NONE ? seen : at2(w, KIR_or, hides, seen);
+}
+
 uint32_t attention_larger(const struct attention_emitter *w, uint32_t largest, uint32_t score)
 {
+    if (w->type == KIR_F32 && w->e->s->target->fmax)
+        return at2(w, KIR_fmax, largest, score);
     return kir_select(w->m, at2(w, KIR_lt, largest, score), score, largest);
 }
 
@@ -207,15 +258,33 @@ uint32_t attention_base(const struct attention_emitter *w, uint32_t largest)
 {
     uint32_t none = at2(w, KIR_eq, largest, at_real(w, -INFINITY));
 
+    if (w->factor != KIR_NONE)
+        largest = at2(w, KIR_mul, largest, w->factor);
     return kir_select(w->m, none, at_real(w, 0), largest);
+}
+
+static uint32_t power(const struct attention_emitter *w, uint32_t exponent)
+{
+    struct kit kit = kit_of(w->m, w->e->s->target, exponent);
+
+    if (w->by_powers)
+        return kir_unary(w->m, KIR_exp2, exponent);
+    return w->is_rough ? kit_exp_rough(&kit, exponent) : kit_exp_normal(&kit, exponent);
 }
 
 uint32_t attention_weight(const struct attention_emitter *w, uint32_t score, uint32_t base)
 {
-    uint32_t less = at2(w, KIR_sub, score, base);
-    struct kit kit = kit_of(w->m, w->e->s->target, less);
+    if (w->factor == KIR_NONE)
+        return power(w, at2(w, KIR_sub, score, base));
+    return power(w, at_mad(w, score, w->factor, kir_unary(w->m, KIR_neg, base)));
+}
 
-    return w->is_rough ? kit_exp_rough(&kit, less) : kit_exp_normal(&kit, less);
+/* The same rounding as in the base that it was. */
+uint32_t attention_rescale(const struct attention_emitter *w, uint32_t largest, uint32_t base)
+{
+    if (w->factor != KIR_NONE)
+        largest = at2(w, KIR_mul, largest, w->factor);
+    return power(w, at2(w, KIR_sub, largest, base));
 }
 
 /* ---- results ---- */
@@ -244,10 +313,10 @@ static uint32_t mean_of(const struct attention_emitter *w, uint32_t sum, uint32_
 
     if (w->a->dot == BLOCK_NONE) {
         none = at2(w, KIR_eq, total, at_real(w, 0));
-        return at2(w, KIR_div, sum, kir_select(w->m, none, at_real(w, 1), total));
+        total = kir_select(w->m, none, at_real(w, 1), total);
     }
     if (w->a->factor == BLOCK_NONE)
-        return at2(w, KIR_div, sum, total);
+        return at2(w, KIR_mul, sum, at2(w, KIR_div, at_real(w, 1), total));
     expr_bind(w->e, w->a->sum_of_weights, total);
     return at2(w, KIR_mul, sum, expr_value(w->e, w->a->factor));
 }
@@ -288,16 +357,16 @@ void attention_finish(const struct attention_emitter *w, uint32_t row, uint32_t 
 }
 
 void attention_finish_chunk(const struct attention_emitter *w, uint32_t row, uint32_t first,
-                            uint32_t low, uint32_t out_ok, uint32_t sum, uint32_t total)
+                            uint32_t out_ok, uint32_t sum, uint32_t total)
 {
     uint32_t mark = expr_mark(w->e), ok = at_both(w, w->row_ok[row], out_ok);
 
     if (w->a->n_splits > 1) {
-        store_partial(w, row, at2(w, KIR_add, first, low), ok, sum);
+        store_partial(w, row, at2(w, KIR_add, first, w->low), ok, sum);
         return;
     }
     set_row(w, row);
-    attention_set_chunk(w, ATTENTION_OUT, first, low);
+    attention_set_chunk(w, ATTENTION_OUT, first);
     expr_mask(w->e, ok);
     store_result(w, sum, total);
     expr_release(w->e, mark);
@@ -353,7 +422,7 @@ static void join_sums(const struct attention_emitter *w, const struct joined *j,
     for (uint32_t i = 0; i < 2; i++)
         sums[i] = kir_phi(w->m, zero);
     row = partial_row(w, part, w->row[0]);
-    weight = attention_weight(w, load_partial(w, at2(w, KIR_add, row, j->maxima), j->mask), base);
+    weight = attention_rescale(w, load_partial(w, at2(w, KIR_add, row, j->maxima), j->mask), base);
     next[0] = at_mad(
         w, weight,
         load_partial(

@@ -375,6 +375,22 @@ static void choose_splits(struct contract *c, int64_t line, int64_t *n)
     *n *= c->slices.n_splits;
 }
 
+/* The most places of a lane. */
+static uint32_t most_places(const struct contract *c)
+{
+    return c->e.s->target->registers > 16 ? MANY_ROWS : FEW_ROWS;
+}
+
+/* What tiles of a line cost, in places: each costs a load more, and fewer places than LEAST_TURNED
+ * do not hide how long a product takes. */
+static int64_t line_cost(int64_t line, uint32_t places)
+{
+    int64_t tiles = tiles_of(line, places), n_short = tiles * places - line;
+    uint32_t fewer = places - 1 < LEAST_TURNED ? LEAST_TURNED : places - 1;
+
+    return (tiles - n_short) * (places + 1) + n_short * (fewer + 1);
+}
+
 /* Keeps a lane's places on a line where that costs few more of them, and turns them if the results
  * lie along such lines. */
 static void choose_turn(struct contract *c)
@@ -382,18 +398,17 @@ static void choose_turn(struct contract *c)
     const struct space *space = &c->e.space;
     uint32_t dim = contract_last_dim(space, c->down->tag);
     uint32_t apart = contract_last_dim(space, c->across->tag);
-    int64_t points = contract_points(space, c->down->tag), line, tiles;
+    int64_t points = contract_points(space, c->down->tag), line;
     uint32_t places;
 
     if (dim == SPACE_DIMS || apart == SPACE_DIMS || !contract_has_vectors(c) || !c->n_k ||
         !expr_can_shift(&c->e, dim))
         return;
     line = space->extent[dim];
-    places = places_for(c->n_down, line);
-    tiles = points / line * tiles_of(line, places);
-    if (places < LEAST_TURNED || tiles * (places + 1) * LINE_PART > tiles_of(points, c->n_down) *
-                                                                        (c->n_down + 1) *
-                                                                        (LINE_PART + 1))
+    places = (uint32_t)tiles_of(line, (uint32_t)tiles_of(line, most_places(c)));
+    if (places < LEAST_TURNED ||
+        points / line * line_cost(line, places) * LINE_PART >
+            tiles_of(points, c->n_down) * (c->n_down + 1) * (LINE_PART + 1))
         return;
     c->n_down = places;
     c->down_by_line = true;
@@ -411,12 +426,6 @@ static uint32_t most_packed(const struct contract *c, uint32_t places)
     if (contract_has_vectors(c) && 4 * places > target->registers / 4 * 3)
         lanes = lanes < GROUP_LANES ? GROUP_LANES : lanes;
     return lanes < target->lanes ? lanes : target->lanes;
-}
-
-/* The most places of a lane. */
-static uint32_t most_places(const struct contract *c)
-{
-    return c->e.s->target->registers > 16 ? MANY_ROWS : FEW_ROWS;
 }
 
 static void choose_lines(struct contract *c)

@@ -135,7 +135,7 @@ struct contract {
                                   of two across */
     uint32_t rounds;           /* LINES: of k, that all lanes do before any does the next; 0: all */
     bool down_by_line; /* LINES: a lane's places along `down` lie on one line of its last dim, and
-                          are shifts of the first one */
+                          are shifts of the first one; the last tiles of a line have one less */
     bool turns;        /* then: results are stored with lanes along `down`; see contract_turn.c */
     struct contract_pack pack; /* LINES */
     struct contract_blocks blocks;

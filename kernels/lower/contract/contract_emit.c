@@ -384,30 +384,46 @@ uint32_t work_begin(struct contract_emitter *w, uint32_t lanes)
     return sched_wide(w->e->s, kir_emit_imm(w->m, KIR_group, 0, KIR_NONE, KIR_NONE, KIR_NONE));
 }
 
-/* The group's places on the line of a tile.  The last tile of a line ends with it, and leaves the
- * places that it shares with the one before to that. */
-static void set_places_on_line(struct contract_emitter *w, uint32_t tile)
+/* The tiles of a line that have one place less than others: the last ones. */
+static int64_t short_tiles(const struct contract *c)
+{
+    const struct delinearizer *points = &c->down->points;
+    int64_t line;
+
+    if (!c->down_by_line)
+        return 0;
+    line = c->e.space.extent[points->dim[points->n - 1]];
+    return tiles_of(line, c->n_down) * c->n_down - line;
+}
+
+/* Finds the tile's place on its line, of which there is the number in *tile then.  Returns whether
+ * the tile is a short one; KIR_NONE: none is. */
+static uint32_t begin_line(struct contract_emitter *w, uint32_t *tile)
+{
+    const struct delinearizer *points = &w->c->down->points;
+    int64_t tiles = tiles_of(w->e->space.extent[points->dim[points->n - 1]], w->c->n_down);
+    uint32_t number = work_part(w, tile, tiles), zero_index = index_const(w, 0), after;
+
+    w->place_begin = op2(w, KIR_mul, number, index_const(w, w->c->n_down));
+    if (!short_tiles(w->c))
+        return KIR_NONE;
+    after = op2(w, KIR_sub, number, sched_add_index(w->e->s, tiles - short_tiles(w->c)));
+    w->place_begin = op2(w, KIR_sub, w->place_begin, op2(w, KIR_smax, after, zero_index));
+    return op2(w, KIR_le, zero_index, after);
+}
+
+/* The group's places on line number `line`. */
+static void set_places_on_line(struct contract_emitter *w, uint32_t line)
 {
     struct delinearizer around = w->c->down->points;
-    uint32_t n = w->n_places[DOWN], dim = around.dim[--around.n], first, last;
-    int64_t line = w->e->space.extent[dim];
+    uint32_t dim = around.dim[--around.n];
 
-    first = op2(w, KIR_mul, work_part(w, &tile, tiles_of(line, n)), index_const(w, n));
-    delinearize_set(&around, w->e, tile);
+    delinearize_set(&around, w->e, line);
     w->before_line = expr_mark(w->e);
-    w->place_begin = first;
-    w->done_before = KIR_NONE;
-    if (line % n) {
-        last = sched_add_index(w->e->s, line - n);
-        w->place_begin = op2(w, KIR_smin, first, last);
-        w->done_before = op2(w, KIR_sub, first, w->place_begin);
-    }
     expr_set(w->e, dim, w->place_begin);
-    for (uint32_t i = 0; i < n; i++) {
+    for (uint32_t i = 0; i < w->n_places[DOWN]; i++) {
         w->place[DOWN][i] = i;
-        w->ok[DOWN][i] = w->done_before == KIR_NONE
-                             ? KIR_NONE
-                             : op2(w, KIR_le, w->done_before, index_const(w, i));
+        w->ok[DOWN][i] = KIR_NONE;
     }
 }
 
@@ -537,6 +553,57 @@ static void begin_k(struct contract_emitter *w)
         k->extent[i] = sched_add_index(w->e->s, w->e->space.extent[k->dim[i]]);
 }
 
+static void emit_tile(struct contract_emitter *w)
+{
+    const struct contract *c = w->c;
+    uint32_t sums[CONTRACT_SUMS] = {0};
+
+    if (c->in_pairs)
+        pairs_begin(w);
+    if (c->form == CONTRACT_SLICES) {
+        slices_emit(w);
+        return;
+    }
+    if (w->split != KIR_NONE)
+        slices_reserve(w);
+    emit_sums(w, sums);
+    if (c->turns) {
+        turn_results(w, sums);
+        return;
+    }
+    for (uint32_t i = 0; i < w->n_places[DOWN]; i++)
+        for (uint32_t j = 0; j < c->n_across; j++)
+            emit_result(w, i, j, sums[i * c->n_across + j]);
+    if (w->split != KIR_NONE)
+        slices_join(w);
+}
+
+/* Tiles of a line that have one place less have code of their own: nothing idles, and no place is
+ * computed twice. */
+static void emit_tiles(struct contract_emitter *w, uint32_t down, uint32_t across)
+{
+    uint32_t is_short = w->c->down_by_line ? begin_line(w, &down) : KIR_NONE;
+    uint32_t begin = expr_mark(w->e);
+
+    set_group(w, down, across);
+    expr_hoist(w->e);
+    if (is_short == KIR_NONE) {
+        emit_tile(w);
+        return;
+    }
+    kir_if(w->m, kir_emit(w->m, KIR_not, is_short, KIR_NONE, KIR_NONE));
+    emit_tile(w);
+    kir_end(w->m);
+    expr_release(w->e, begin);
+    w->n_places[DOWN]--;
+    w->n = w->n_places[DOWN] * w->n_places[ACROSS];
+    set_group(w, down, across);
+    expr_hoist(w->e);
+    kir_if(w->m, is_short);
+    emit_tile(w);
+    kir_end(w->m);
+}
+
 void contract_emit(struct contract *c)
 {
     struct contract_emitter w = {.c = c,
@@ -547,7 +614,7 @@ void contract_emit(struct contract *c)
                                  .n = c->n_down * c->n_across,
                                  .side = {c->down, c->across},
                                  .n_places = {c->n_down, c->n_across}};
-    uint32_t group, down, across, sums[CONTRACT_SUMS] = {0};
+    uint32_t group, down, across;
 
     w.type = contract_type(c);
     if (c->form == CONTRACT_FRAGMENTS) {
@@ -571,24 +638,5 @@ void contract_emit(struct contract *c)
         tile_emit(&w, down, across);
         return;
     }
-    set_group(&w, down, across);
-    expr_hoist(w.e);
-    if (c->in_pairs)
-        pairs_begin(&w);
-    if (c->form == CONTRACT_SLICES) {
-        slices_emit(&w);
-        return;
-    }
-    if (w.split != KIR_NONE)
-        slices_reserve(&w);
-    emit_sums(&w, sums);
-    if (c->turns) {
-        turn_results(&w, sums);
-        return;
-    }
-    for (uint32_t i = 0; i < c->n_down; i++)
-        for (uint32_t j = 0; j < c->n_across; j++)
-            emit_result(&w, i, j, sums[i * c->n_across + j]);
-    if (w.split != KIR_NONE)
-        slices_join(&w);
+    emit_tiles(&w, down, across);
 }

@@ -26,7 +26,6 @@ struct contract_emitter {
     uint32_t line_begin; /* the group's first place across */
     /* down_by_line. */
     uint32_t place_begin; /* the first place on its line */
-    uint32_t done_before; /* so many of the first places belong to the tile before; KIR_NONE: 0 */
     uint32_t before_line; /* mark: the places are not set, nor those across */
     /* FRAGMENTS. */
     uint32_t tile[2];   /* numbers */

@@ -61,14 +61,10 @@ static uint32_t both(const struct contract_emitter *w, uint32_t a, uint32_t b)
 static uint32_t set_place(const struct contract_emitter *w)
 {
     const struct delinearizer *points = &w->c->down->points;
-    uint32_t n = w->n_places[DOWN], at = low_bits(w, SIDE), mask = KIR_NONE;
+    uint32_t n = w->n_places[DOWN], at = low_bits(w, SIDE);
 
     expr_set(w->e, points->dim[points->n - 1], op2(w, KIR_add, w->place_begin, at));
-    if (n < SIDE)
-        mask = op2(w, KIR_lt, at, index_const(w, n));
-    if (w->done_before != KIR_NONE)
-        mask = both(w, mask, op2(w, KIR_le, w->done_before, at));
-    return mask;
+    return n < SIDE ? op2(w, KIR_lt, at, index_const(w, n)) : KIR_NONE;
 }
 
 void turn_results(const struct contract_emitter *w, uint32_t *sums)

@@ -388,8 +388,12 @@ gpu_result fake_StreamDestroy(gpu_stream stream)
 
 gpu_result fake_StreamSynchronize(gpu_stream stream)
 {
-    gpu_result result = stream_begin("StreamSynchronize", stream);
+    gpu_context context;
+    gpu_result result = stream ? stream_begin("StreamSynchronize", stream)
+                               : call_begin_on("StreamSynchronize", &context);
 
+    if (!stream) /* the default one, which has nothing to do */
+        return result;
     return result ? result : stream_drain(stream);
 }
 

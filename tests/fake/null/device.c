@@ -154,8 +154,39 @@ void buffer_free(void *self, frit_memory *memory)
         return;
     derived_written(self, memory, 0, memory->bytes);
     null_uncount(instance, NULL_COUNT_memory_now, 1);
-    null_uncount(instance, NULL_COUNT_bytes_now, memory->bytes);
+    null_uncount(instance, NULL_COUNT_bytes_now, memory->is_imported ? 0 : memory->bytes);
     null_free(instance, memory);
+}
+
+/* ---- memory of other libraries: as if it were that of the CUDA device number 7 ---- */
+
+void extmem_where(void *self, frit_extmem_where *out)
+{
+    (void)self;
+    *out = (frit_extmem_where){.kind = 2, .number = 7};
+}
+
+uint64_t extmem_address(void *self, frit_memory *memory)
+{
+    const struct instance *instance = ((const struct device *)self)->instance;
+
+    return memory && !instance->options.opaque ? (uint64_t)(uintptr_t)memory->data : 0;
+}
+
+frit_status extmem_import(void *self, const frit_extmem_desc *desc, frit_allocation *out,
+                          frit_err *err)
+{
+    struct instance *instance = ((struct device *)self)->instance;
+    frit_memory *buffer = instance->core->mem_alloc(instance->host->self, sizeof(*buffer), 64);
+
+    if (!buffer)
+        return null_fail(instance, err, FRIT_NO_HOST_MEMORY, "null: no memory to import memory");
+    *buffer = (frit_memory){
+        .data = (char *)(uintptr_t)desc->address, .bytes = desc->bytes, .is_imported = true};
+    out->memory = buffer;
+    out->address = desc->address;
+    null_count(instance, NULL_COUNT_memory_now, 1);
+    return FRIT_OK;
 }
 
 bool buffer_holds(const frit_memory *buffer, uint64_t offset, uint64_t bytes)

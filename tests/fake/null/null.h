@@ -9,6 +9,7 @@
 #include <stdbool.h>
 
 #include <frit/backend.h>
+#include <frit/extmem.h>
 #include <frit/fuser.h>
 #include <frit/plugin.h>
 #include <frit/profile.h>
@@ -109,6 +110,7 @@ void null_free(const struct instance *instance, void *ptr);
 struct frit_memory {
     char *data; /* NULL if out of memory */
     uint64_t bytes;
+    bool is_imported; /* the application's */
 };
 
 struct node;
@@ -171,6 +173,10 @@ frit_status kernel_load(void *self, frit_str format, const void *bytes, uint64_t
 void kernel_unload(void *self, frit_kernel *kernel);
 /* "host.ptr" of memory that has one. */
 void *native_get(void *self, frit_memory *memory, frit_str name);
+void extmem_where(void *self, frit_extmem_where *out);
+uint64_t extmem_address(void *self, frit_memory *memory);
+frit_status extmem_import(void *self, const frit_extmem_desc *desc, frit_allocation *out,
+                          frit_err *err);
 /* Whether the range lies in the buffer. */
 bool buffer_holds(const frit_memory *buffer, uint64_t offset, uint64_t bytes);
 

@@ -163,6 +163,11 @@ static const frit_profile_table profile = {.struct_size = sizeof(frit_profile_ta
 static const frit_native_table native = {.struct_size = sizeof(frit_native_table),
                                          .get = native_get};
 
+static const frit_extmem_table extmem = {.struct_size = sizeof(frit_extmem_table),
+                                         .where = extmem_where,
+                                         .address = extmem_address,
+                                         .import = extmem_import};
+
 static const frit_fuser_table fusers = {
     .struct_size = sizeof(frit_fuser_table),
     .prototypes = fuser_prototypes,
@@ -186,7 +191,7 @@ static const void *plugin_interface(void *instance, frit_str id)
     } tables[] = {
         {FRIT_STR_INIT(FRIT_BACKEND), &backend},       {FRIT_STR_INIT(FRIT_FUSER_TABLE), &fusers},
         {FRIT_STR_INIT(FRIT_NATIVE_TABLE), &native},   {FRIT_STR_INIT(NULL_STATS), &stats},
-        {FRIT_STR_INIT(FRIT_PROFILE_TABLE), &profile},
+        {FRIT_STR_INIT(FRIT_PROFILE_TABLE), &profile}, {FRIT_STR_INIT(FRIT_EXTMEM_TABLE), &extmem},
     };
 
     const struct instance *self = instance;

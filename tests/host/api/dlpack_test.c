@@ -284,7 +284,8 @@ static void test_what_is_refused(void **state)
     expect_refused(&rig, &t, FRIT_UNSUPPORTED, "version 2.0");
     make(&t, floats);
     t.managed.tensor.device.type = FRIT_DL_CUDA;
-    expect_refused(&rig, &t, FRIT_UNSUPPORTED, "memory of a CUDA device; copy them to the host");
+    expect_refused(&rig, &t, FRIT_UNSUPPORTED,
+                   "memory of a CUDA device (number 0), which reference:0");
     make(&t, floats);
     t.managed.tensor.device.type = 99;
     expect_refused(&rig, &t, FRIT_UNSUPPORTED, "an unknown device");
@@ -479,6 +480,78 @@ static void test_what_cannot_be_exported(void **state)
     rig_close(&rig);
 }
 
+/* ---- memory of a device: null:0 says that its is that of the CUDA device number 7 ---- */
+
+static void open_null(struct plugin_rig *rig)
+{
+    *rig = (struct plugin_rig){0};
+    rig_plugin(rig, "plugin.null", RIG_NULL);
+    rig_set(rig, "plugin.null", "option.memory", "device");
+    rig_open(rig, "null:0");
+    fill();
+}
+
+static void test_memory_of_the_device_in_place(void **state)
+{
+    struct plugin_rig rig;
+    struct theirs theirs;
+    frit_tensor *x;
+
+    (void)state;
+    open_null(&rig);
+    make(&theirs, floats);
+    theirs.managed.tensor.device = (frit_dl_device){FRIT_DL_CUDA, 6};
+    expect_refused(&rig, &theirs, FRIT_UNSUPPORTED, "a CUDA device (number 6), which null:0 does");
+    make(&theirs, floats);
+    theirs.managed.tensor.device = (frit_dl_device){FRIT_DL_CUDA, 7};
+    theirs.managed.tensor.byte_offset = sizeof(float);
+    theirs.dims[0] = ROWS - 1;
+    x = frit_from_dlpack(rig.dev, &theirs.managed);
+    assert_int_equal(frit_tensor_status(x), FRIT_OK);
+    assert_int_equal(rig_stats(&rig).bytes_in, 0);
+    assert_true(rig_stats(&rig).adopted_now >= (N - COLS) * sizeof(float));
+    expect(x, ROWS - 1, COLS, 1, COLS, 1);
+    assert_int_equal(theirs.deleted, 0);
+    end(&rig, x, &theirs);
+    rig_close(&rig);
+}
+
+static void test_exported_on_the_device(void **state)
+{
+    frit_dl_options options = {.struct_size = sizeof(options), .on_device = 1};
+    struct plugin_rig rig;
+    frit_tensor *x, *y;
+    frit_dl_managed *mine;
+    frit_dl_device place;
+
+    (void)state;
+    open_null(&rig);
+    x = make_mine(&rig);
+    y = frit_transpose(x, 0, 1);
+    assert_int_equal(frit_dlpack_place(y, &place, NULL), FRIT_OK);
+    assert_int_equal(place.type, FRIT_DL_CUDA);
+    assert_int_equal(place.number, 7);
+    assert_int_equal(frit_to_dlpack(y, &options, &mine, NULL), FRIT_OK);
+    assert_memory_equal(&mine->tensor.device, &place, sizeof(place));
+    assert_int_equal(mine->flags, FRIT_DL_READ_ONLY);
+    assert_int_equal(mine->tensor.strides[0], 1);
+    assert_true(((const float *)mine->tensor.data)[N - 1] == N - 1);
+    mine->deleter(mine);
+    options.copy = FRIT_DL_COPY_ALWAYS;
+    assert_int_equal(frit_to_dlpack(frit_take(x), &options, &mine, NULL), FRIT_OK);
+    assert_int_equal(mine->flags, FRIT_DL_COPIED);
+    assert_memory_equal(&mine->tensor.device, &place, sizeof(place));
+    mine->deleter(mine);
+    options.on_device = 0; /* to the host */
+    assert_int_equal(frit_to_dlpack(y, &options, &mine, NULL), FRIT_OK);
+    assert_int_equal(mine->tensor.device.type, FRIT_DL_CPU);
+    mine->deleter(mine);
+    options.on_device = 2;
+    assert_int_equal(frit_to_dlpack(y, &options, &mine, NULL), FRIT_INVALID);
+    frit_release(y);
+    rig_close(&rig);
+}
+
 /* ---- lifetimes ---- */
 
 /* Out and in again: the deleter of the import ends the export, inside of the library. */
@@ -585,6 +658,8 @@ int main(void)
         cmocka_unit_test(test_what_is_exported_is_not_overwritten),
         cmocka_unit_test(test_copies),
         cmocka_unit_test(test_what_cannot_be_exported),
+        cmocka_unit_test(test_memory_of_the_device_in_place),
+        cmocka_unit_test(test_exported_on_the_device),
         cmocka_unit_test(test_there_and_back),
         cmocka_unit_test(test_the_device_ends_first),
         cmocka_unit_test(test_threads),

@@ -8,11 +8,13 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <time.h>
 
 #include "exec/team.h"
 #include "threads.h"
 
-enum { ITEMS = 100000, CALLERS = 4, ROUNDS = 200, THREADS = 4 };
+enum { ITEMS = 100000, CALLERS = 4, ROUNDS = 200, THREADS = 4, SOON_NS = 10000 };
 
 /* ---- what is covered ---- */
 
@@ -273,13 +275,72 @@ static void processors_of_the_process(void **state)
     assert_int_equal(sched_setaffinity(0, sizeof(all), &all), 0);
 }
 
+/* ---- lent processors ---- */
+
+static void wait_for_both(void *ctx, uint64_t first, uint64_t end, uint32_t thread)
+{
+    atomic_uint *met = ctx;
+
+    (void)thread;
+    for (; first < end; first++) {
+        atomic_fetch_add(met, 1);
+        while (atomic_load(met) < 2)
+            sched_yield();
+    }
+}
+
+static int64_t count_sleeps(void)
+{
+    struct rusage usage;
+
+    assert_int_equal(getrusage(RUSAGE_SELF, &usage), 0);
+    return usage.ru_nvcsw;
+}
+
+/* Calls so soon after each other that a thread would spin in between: how often one slept. */
+static int64_t sleeps_between_calls(void)
+{
+    int64_t before = count_sleeps();
+
+    for (int i = 0; i < ROUNDS; i++) {
+        struct timespec begun, now;
+        atomic_uint met = 0;
+
+        team_for(2, 2, 1, wait_for_both, &met);
+        clock_gettime(CLOCK_MONOTONIC, &begun);
+        do
+            clock_gettime(CLOCK_MONOTONIC, &now);
+        while (now.tv_sec == begun.tv_sec && now.tv_nsec - begun.tv_nsec < SOON_NS);
+    }
+    return count_sleeps() - before;
+}
+
+static void a_lent_processor_is_not_spun_on(void **state)
+{
+    const uint32_t n = team_processors();
+
+    (void)state;
+    team_join();
+    for (uint32_t i = 0; i < n; i++)
+        team_lend_processor();
+    assert_true(sleeps_between_calls() > ROUNDS / 4);
+    for (uint32_t i = 0; i < n; i++)
+        team_return_processor();
+    team_leave();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_item_once),           cmocka_unit_test(counts_of_64_bits),
-        cmocka_unit_test(threads_work_at_once),     cmocka_unit_test(a_late_thread_is_helped),
-        cmocka_unit_test(a_call_inside_runs_alone), cmocka_unit_test(many_callers),
-        cmocka_unit_test(threads_come_and_go),      cmocka_unit_test(processors_of_the_process),
+        cmocka_unit_test(each_item_once),
+        cmocka_unit_test(counts_of_64_bits),
+        cmocka_unit_test(threads_work_at_once),
+        cmocka_unit_test(a_late_thread_is_helped),
+        cmocka_unit_test(a_call_inside_runs_alone),
+        cmocka_unit_test(many_callers),
+        cmocka_unit_test(threads_come_and_go),
+        cmocka_unit_test(processors_of_the_process),
+        cmocka_unit_test(a_lent_processor_is_not_spun_on),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

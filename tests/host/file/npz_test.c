@@ -160,6 +160,7 @@ static void refuses(void **state)
     unsigned char bytes[FILE_MAX], *first;
     size_t count = read_whole(DATA "deflated.npz", bytes);
     static const unsigned char sign[] = {'P', 'K', 1, 2};
+    const float five = 5;
 
     (void)state;
     first = memmem(bytes, count, sign, sizeof(sign)); /* in the directory */
@@ -172,6 +173,11 @@ static void refuses(void **state)
     first[10] = 8;
     memset(first + 24, 0xfe, 4); /* 4 GB */
     expect_refused(bytes, count, FRIT_INVALID, "packed bytes cannot hold 4278124286");
+    count = read_whole(DATA "stored.npz", bytes);
+    first = memmem(bytes, count, &five, sizeof(five));
+    assert_non_null(first);
+    first[0] ^= 1;
+    expect_refused(bytes, count, FRIT_INVALID, "its checksum is another one");
     expect_refused("no zip", 6, FRIT_INVALID, "not a zip file");
     expect_refused("", 0, FRIT_INVALID, "not a zip file");
 }

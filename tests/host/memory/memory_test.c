@@ -596,7 +596,8 @@ static void count_release(void *ctx)
 
 static struct buffer *adopt(struct rig *rig, int *released)
 {
-    const struct lent_bytes bytes = {lent, sizeof(lent), count_release, released};
+    const struct lent_bytes bytes = {
+        .data = lent, .bytes = sizeof(lent), .release = count_release, .ctx = released};
     struct buffer *buffer = NULL;
 
     assert_int_equal(buffer_adopt(rig->memory, &bytes, &buffer, NULL), FRIT_OK);
@@ -673,7 +674,8 @@ static void test_what_cannot_be_adopted(void **state)
 {
     struct rig rig = {.info.align_bytes = 64};
     int released = 0;
-    struct lent_bytes bytes = {lent + 4, 128, count_release, &released};
+    struct lent_bytes bytes = {
+        .data = lent + 4, .bytes = 128, .release = count_release, .ctx = &released};
     struct buffer *buffer;
 
     (void)state;

@@ -53,8 +53,8 @@ static bool is_elementwise(const struct gen *g, uint32_t op)
         return false;
     if (info->result == KIR_RESULT_TYPE && !(g->types & 1u << info->type))
         return false;
-    return !((op == KIR_fma && !g->target->fma) || (op == KIR_scale && !g->target->scale) ||
-             (op == KIR_dot2 && !g->target->dot2) ||
+    return !(op == KIR_exp2 || (op == KIR_fma && !g->target->fma) ||
+             (op == KIR_scale && !g->target->scale) || (op == KIR_dot2 && !g->target->dot2) ||
              ((op == KIR_div || op == KIR_sqrt) && !g->target->exact) ||
              (op == KIR_round && !g->target->small));
 }

@@ -44,7 +44,7 @@ static inline uint32_t row_result(uint32_t op, uint32_t type)
         return same_bits[type];
     if (op == KIR_mulhi || op == KIR_wrap)
         return type == KIR_I32 ? KIR_I32 : KIR_VOID;
-    if (op == KIR_round || op == KIR_scale || op == KIR_dot2)
+    if (op == KIR_round || op == KIR_scale || op == KIR_dot2 || op == KIR_exp2)
         return type == KIR_F32 ? KIR_F32 : KIR_VOID;
     if (op == KIR_select)
         return type;

@@ -26,7 +26,8 @@ struct target {
     bool is_lines;
     uint32_t group_bytes, max_lanes;
     bool has_fragments, copies;
-    uint32_t team; /* where rows of fragments are not folded; 0: they are */
+    uint32_t align_bytes; /* 16: threads have several lanes */
+    uint32_t team;        /* where rows of fragments are not folded; 0: they are */
 };
 
 static const struct target targets[] = {
@@ -36,7 +37,9 @@ static const struct target targets[] = {
     {.group_bytes = 80000, .max_lanes = 2048, .has_fragments = true},
     {.group_bytes = 80000, .max_lanes = 2048, .has_fragments = true, .copies = true},
     {.group_bytes = 80000, .max_lanes = 2048, .has_fragments = true, .team = 16},
-    {.group_bytes = 48000, .max_lanes = 2048, .has_fragments = true, .team = 32}};
+    {.group_bytes = 48000, .max_lanes = 2048, .has_fragments = true, .team = 32},
+    {.group_bytes = 80000, .max_lanes = 2048, .copies = true, .align_bytes = 16},
+    {.group_bytes = 47104, .max_lanes = 2048, .align_bytes = 16}};
 
 struct operands {
     uint32_t q, k, v, mask, bias, y;
@@ -215,10 +218,12 @@ static void set_target(struct rig *rig, const struct target *target)
     rig->target.group_bytes = target->group_bytes;
     rig->target.max_lanes = target->max_lanes;
     rig->target.near_lanes = 32;
+    rig->target.copies = target->copies;
+    rig->target.align_bytes = target->align_bytes;
+    rig->target.exp2 = rig->target.fmax = target->copies;
     if (!target->has_fragments)
         return;
     rig->target.team = target->team ? target->team : 8; /* evaluating takes less time */
-    rig->target.copies = target->copies;
     rig->target.folds_fragments = !target->team;
     rig->target.n_shapes = 2;
     for (uint32_t i = 0; i < 2; i++)
@@ -383,6 +388,25 @@ static void test_fragments(void **state)
     (void)state;
     for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
         for (uint32_t t = 3; t < 7; t++)
+            check_on(cases[i], &targets[t]);
+}
+
+/* Threads of several lanes, which copy and load ahead; tiles of all sizes. */
+static void test_threads(void **state)
+{
+    const struct shape cases[] = {
+        {1, 1, 1, 70, 130, 64, 64, .attrs = {.causal = 1}, .layout = 1},
+        {1, 2, 1, 33, 40, 17, 20, .has_bias = true},
+        {1, 1, 1, 40, 70, 128, 128, .layout = 2},
+        {1, 1, 1, 12, 20, 200, 72, .has_mask = true, .hides = 0.5},
+        {1, 2, 1, 3, 600, 40, 24, .attrs = {.causal = 1, .softcap = 2}},
+        {1, 1, 1, 20, 40, 16, 16, .dtype = FRIT_F64},
+        {1, 1, 1, 20, 40, 16, 16, .dtype = FRIT_BF16},
+    };
+
+    (void)state;
+    for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        for (uint32_t t = 7; t < 9; t++)
             check_on(cases[i], &targets[t]);
 }
 
@@ -563,11 +587,12 @@ static void test_splits(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sizes),     cmocka_unit_test(test_options),
-        cmocka_unit_test(test_types),     cmocka_unit_test(test_layouts),
-        cmocka_unit_test(test_splits),    cmocka_unit_test(test_fragments),
-        cmocka_unit_test(test_composite), cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_random),    cmocka_unit_test(test_specials),
+        cmocka_unit_test(test_sizes),    cmocka_unit_test(test_options),
+        cmocka_unit_test(test_types),    cmocka_unit_test(test_layouts),
+        cmocka_unit_test(test_splits),   cmocka_unit_test(test_fragments),
+        cmocka_unit_test(test_threads),  cmocka_unit_test(test_composite),
+        cmocka_unit_test(test_refusals), cmocka_unit_test(test_random),
+        cmocka_unit_test(test_specials),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -178,6 +178,67 @@ static void the_next_group_is_prefetched(void **state)
     kir_fini(&m);
 }
 
+enum { STRIPES = 8, STRIPE = 8, STRIPE_PITCH = 13 };
+
+/* out[stripe * STRIPE_PITCH + i] = i + 1, of STRIPES of as many lanes each, at places from `low` up
+ * to `high`, but `hole`. */
+static void make_stripes(struct kir_module *m, uint32_t dtype, int low, int high, int hole)
+{
+    uint32_t lane, i, at, mask;
+
+    kir_init(m, "stripes");
+    kir_arg(m, dtype, KIR_WRITE);
+    kir_phase(m, STRIPES * STRIPE);
+    lane = kir_emit(m, KIR_lane, KIR_NONE, KIR_NONE, KIR_NONE);
+    i = kir_emit(m, KIR_and, lane, kir_const_i(m, KIR_I32, STRIPE - 1), KIR_NONE);
+    at = kir_emit(m, KIR_shr, lane, kir_const_i(m, KIR_I32, 3), KIR_NONE);
+    at = kir_emit(m, KIR_mul, at, kir_const_i(m, KIR_I32, STRIPE_PITCH), KIR_NONE);
+    at = kir_emit(m, KIR_add, at, i, KIR_NONE);
+    mask = kir_emit(m, KIR_le, kir_const_i(m, KIR_I32, low), i, KIR_NONE);
+    mask = kir_emit(m, KIR_and, mask,
+                    kir_emit(m, KIR_lt, i, kir_const_i(m, KIR_I32, high), KIR_NONE), KIR_NONE);
+    mask = kir_emit(m, KIR_and, mask,
+                    kir_emit(m, KIR_ne, i, kir_const_i(m, KIR_I32, hole), KIR_NONE), KIR_NONE);
+    i = kir_emit(m, KIR_add, i, kir_const_i(m, KIR_I32, 1), KIR_NONE);
+    kir_emit_imm(m, KIR_store_if, 0, at, kir_emit_as(m, KIR_f32, KIR_F32, 0, i, KIR_NONE, KIR_NONE),
+                 mask);
+}
+
+static void check_stripes(const struct rig *rig, int isa, int low, int high, int hole)
+{
+    enum { N = STRIPES * STRIPE_PITCH };
+    const uint32_t dtype = (low + high) & 1 ? FRIT_F16 : FRIT_F32;
+    struct kir_module m;
+    struct object *object;
+    float reals[N] = {0};
+    uint16_t halves[N] = {0};
+
+    make_stripes(&m, dtype, low, high, hole);
+    object = rig_compile(rig, &m, &(struct llvm_cpu){(enum llvm_isa)isa, false, false}, LLVM_GOOD);
+    rig_run(object, 0, (const uint32_t[3]){1, 1, 1}, NULL,
+            (void *[]){dtype == FRIT_F16 ? (void *)halves : reals}, true);
+    for (int at = 0; at < N; at++) {
+        int i = at % STRIPE_PITCH, stored = i >= low && i < high && i != hole;
+        double got = dtype == FRIT_F16 ? half_load(halves[at], 10) : (double)reals[at];
+
+        if (got != (stored ? i + 1 : 0))
+            fail_msg("isa %d, %d .. %d but %d: %g at %d", isa, low, high, hole, got, at);
+    }
+    object_unload(object);
+    kir_fini(&m);
+}
+
+/* Under masks that are the same in all chunks of lanes pieces of vectors are stored. */
+static void known_masks_store_their_lanes(void **state)
+{
+    const struct rig *rig = rig_of(state);
+
+    for (int isa = 0; isa <= (int)rig->best.isa; isa++)
+        for (int low = 0; low < STRIPE; low += 3)
+            for (int high = low + 1; high <= STRIPE; high += 2)
+                check_stripes(rig, isa, low, high, high % 3 ? -1 : low + 1);
+}
+
 static void halves_are_loaded_and_rounded(void **state)
 {
     const struct rig *rig = rig_of(state);
@@ -289,6 +350,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_modules_run_as_by_eval),
         cmocka_unit_test(the_next_group_is_prefetched),
+        cmocka_unit_test(known_masks_store_their_lanes),
         cmocka_unit_test(halves_are_loaded_and_rounded),
         cmocka_unit_test(what_the_set_lacks_is_unsupported),
         cmocka_unit_test(damaged_bytes_are_not_loaded),

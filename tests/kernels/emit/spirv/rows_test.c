@@ -255,7 +255,7 @@ static void add_all(struct list *list)
         for (uint32_t type = KIR_B; type <= KIR_F64; type++) {
             struct row_case c = {op, type, row_result(op, type), 0, ulps_of(op)};
 
-            if (c.result == KIR_VOID || op == KIR_scale || op == KIR_dot2 ||
+            if (c.result == KIR_VOID || op == KIR_scale || op == KIR_dot2 || op == KIR_exp2 ||
                 (op == KIR_fma && vulkan_is_software(rig)))
                 continue;
             if ((type == KIR_F64 || c.result == KIR_F64) && !vulkan_target(rig)->float64)

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Convolutions at other places, pools backwards, columns of images, determinants. */
+#include <string.h>
+
+#include "onnx/emit.h"
+#include "onnx/problem.h"
+#include "onnx/rows.h"
+#include "onnx/window.h"
+
+void onnx_row_deform_conv(struct import_node *n, uint32_t arg)
+{
+    val *x = e_in(n, 0), *w = e_in(n, 1);
+    frit_attrs_deform attrs = E_ATTRS(deform);
+    struct window window;
+
+    (void)arg;
+    if (!window_read(n, x, w, &window))
+        return;
+    if (window_is_symmetric(&window))
+        memcpy(attrs.padding, window.low, sizeof(attrs.padding));
+    else
+        x = window_pad(n, x, &window, e_num(n, 0));
+    memcpy(attrs.stride, window.stride, sizeof(attrs.stride));
+    memcpy(attrs.dilation, window.dilation, sizeof(attrs.dilation));
+    attrs.groups = attr_int(n, "group", 1);
+    attrs.offset_groups = attr_int(n, "offset_group", 1);
+    e_out(n, 0,
+          E_OP(n, FRIT_OP_deform_conv, &attrs, x, e_in(n, 2), w,
+               e_has(n, 4) ? e_in(n, 4) : e_none(n), e_has(n, 3) ? e_in(n, 3) : e_none(n)));
+}
+
+/* A list of an attribute with `rank` numbers. */
+static void numbers(struct import_node *n, const char *name, uint32_t rank, int64_t otherwise,
+                    int64_t *out)
+{
+    struct ints ints;
+    bool there = attr_ints(n, name, &ints);
+
+    if (there && ints.count != rank)
+        problem_node(n, "%s has %u numbers, %u are wanted", name, ints.count, rank);
+    for (uint32_t i = 0; i < rank; i++)
+        out[i] = there && i < ints.count ? ints.at[i] : otherwise;
+}
+
+/* Columns added where they came from: a transposed convolution whose kernel k has its one at k. */
+void onnx_row_col2im(struct import_node *n, uint32_t arg)
+{
+    val *x = e_in(n, 0), *w;
+    frit_attrs_conv_transpose attrs = E_ATTRS(conv_transpose);
+    frit_dims lines = {.rank = 2}, kernel = {.rank = 2}, out = {.rank = 2};
+    int64_t pads[6], low[FRIT_MAX_RANK] = {0}, high[FRIT_MAX_RANK] = {0}, taps = 1;
+    struct ints image, block;
+
+    (void)arg;
+    if (!x || !e_ints(n, 1, &image) || !e_ints(n, 2, &block))
+        return;
+    if (image.count != block.count || image.count < 1 || image.count > 3 || x->type.rank != 3) {
+        problem_node(n, "an image of %u dims from blocks of %u", image.count, block.count);
+        return;
+    }
+    numbers(n, "strides", image.count, 1, attrs.stride);
+    numbers(n, "dilations", image.count, 1, attrs.dilation);
+    numbers(n, "pads", 2 * image.count, 0, pads);
+    for (uint32_t i = 0; i < image.count && !n->failed; i++) {
+        int64_t reach = (block.at[i] - 1) * attrs.dilation[i] + 1;
+        int64_t padded = image.at[i] + pads[i] + pads[image.count + i];
+
+        taps *= block.at[i];
+        kernel.dim[kernel.rank++] = block.at[i];
+        lines.dim[lines.rank] = attrs.stride[i] > 0 ? (padded - reach) / attrs.stride[i] + 1 : 0;
+        low[2 + i] = -pads[i];
+        high[2 + i] = image.at[i] + pads[i] - (lines.dim[lines.rank] - 1) * attrs.stride[i] - reach;
+        lines.rank++;
+        out.dim[out.rank++] = image.at[i];
+    }
+    if (n->failed || taps < 1 || x->type.dims[1] % taps) {
+        problem_node(n, "blocks do not divide the columns");
+        return;
+    }
+    kernel.dim[0] = lines.dim[1] = taps;
+    kernel.dim[1] = 1;
+    lines.dim[0] = x->type.dims[0] * x->type.dims[1] / taps;
+    out.dim[0] = x->type.dims[0];
+    out.dim[1] = x->type.dims[1] / taps;
+    w = e_arange(n, FRIT_I64, e_whole(n, 0), e_whole(n, 1), taps);
+    w = e_reshape(n, e_like(n, e_one_hot(n, w, 1, taps), x), kernel);
+    x = E_OP(n, FRIT_OP_conv_transpose, &attrs, e_reshape(n, x, lines), w, e_none(n));
+    e_out(n, 0, e_reshape(n, e_pad(n, x, e_num(n, 0), low, high), out));
+}
+
+/* Values put where a pool found them, zeros elsewhere. */
+void onnx_row_max_unpool(struct import_node *n, uint32_t arg)
+{
+    val *x = e_in(n, 0), *index = e_in(n, 1);
+    frit_attrs_scatter attrs = E_ATTRS(scatter);
+    frit_dims out = e_dims(x);
+    struct window w;
+    struct ints shape;
+    int64_t count = 1, more[FRIT_MAX_RANK] = {0};
+
+    (void)arg;
+    if (!index || !window_read(n, x, NULL, &w))
+        return;
+    for (uint32_t i = 0; i < w.rank; i++)
+        out.dim[2 + i] = (out.dim[2 + i] - 1) * w.stride[i] + w.kernel[i] - w.low[i] - w.high[i];
+    for (uint32_t d = 0; d < out.rank; d++)
+        count *= out.dim[d];
+    if (n->failed || count < 1)
+        return;
+    x = E_OP(n, FRIT_OP_scatter, &attrs, e_full(n, e_dtype(x), e_num(n, 0), FRIT_SHAPE(count)),
+             e_reshape(n, index, FRIT_SHAPE(e_elements(index))),
+             e_reshape(n, x, FRIT_SHAPE(e_elements(x))));
+    x = e_reshape(n, x, out);
+    if (!e_has(n, 2) || !e_ints(n, 2, &shape) || shape.count != out.rank) {
+        e_out(n, 0, x);
+        return;
+    }
+    /* Indices count in the shape without the operand, which lies in the corner of the wanted one.
+     */
+    for (uint32_t d = 0; d < out.rank; d++)
+        more[d] = shape.at[d] - out.dim[d];
+    e_out(n, 0, e_pad(n, x, e_num(n, 0), NULL, more));
+}
+
+/* Regions read at sampling_ratio^2 places per result, bilinearly, and averaged. */
+void onnx_row_roi_align(struct import_node *n, uint32_t arg)
+{
+    val *x = e_in(n, 0), *rois = e_in(n, 1), *batch = e_in(n, 2), *places[2], *inside = NULL, *y;
+    frit_attrs_grid_sample sample = E_ATTRS(grid_sample);
+    frit_attrs_avg_pool pool = E_ATTRS(avg_pool);
+    int64_t size[2] = {attr_int(n, "output_height", 1), attr_int(n, "output_width", 1)};
+    int64_t ratio = attr_int(n, "sampling_ratio", 0), count;
+    double scale = attr_float(n, "spatial_scale", 1);
+    bool half = n->opset >= 16 &&
+                !attr_is(n, "coordinate_transformation_mode", "half_pixel", "output_half_pixel");
+
+    (void)arg;
+    if (ratio < 1 || !attr_is(n, "mode", "avg", "avg") || e_rank(x) != 4 || e_rank(rois) != 2) {
+        problem_node(n, "a sampling_ratio that depends on the regions, or mode max");
+        return;
+    }
+    count = rois->type.dims[0];
+    for (uint32_t k = 0; k < 2; k++) { /* y, x */
+        int64_t extent = x->type.dims[2 + k], steps = size[k] * ratio;
+        val *start = e_mul(n, e_slice(n, rois, 1, 1 - k, 2 - k, 1), e_num(n, scale));
+        val *end = e_mul(n, e_slice(n, rois, 1, 3 - k, 4 - k, 1), e_num(n, scale)), *length, *at,
+            *in;
+
+        if (half) {
+            start = e_sub(n, start, e_num(n, 0.5));
+            end = e_sub(n, end, e_num(n, 0.5));
+        }
+        length = e_sub(n, end, start);
+        if (!half)
+            length = e_max(n, length, e_num(n, 1));
+        at = e_arange(n, e_dtype(x), e_num(n, 0.5 / (double)steps), e_num(n, 1 / (double)steps),
+                      steps);
+        at = e_add(n, start, e_mul(n, length, e_reshape(n, at, FRIT_SHAPE(1, steps))));
+        in = e_bin(n, FRIT_OP_and, e_bin(n, FRIT_OP_ge, at, e_num(n, -1)),
+                   e_bin(n, FRIT_OP_le, at, e_num(n, (double)extent)));
+        /* The centres of elements 0 and extent - 1 are at -1 + 1 / extent and 1 - 1 / extent. */
+        at = e_sub(n, e_mul(n, e_add(n, at, e_num(n, 0.5)), e_num(n, 2 / (double)extent)),
+                   e_num(n, 1));
+        at = e_reshape(n, at, k ? FRIT_SHAPE(count, 1, steps) : FRIT_SHAPE(count, steps, 1));
+        in = e_reshape(n, in, k ? FRIT_SHAPE(count, 1, steps) : FRIT_SHAPE(count, steps, 1));
+        places[k] = e_expand(n, at, FRIT_SHAPE(count, size[0] * ratio, size[1] * ratio));
+        inside = inside ? e_bin(n, FRIT_OP_and, inside, in) : in;
+    }
+    if (n->failed)
+        return;
+    y = e_cat(n, 3, (val *[]){e_unsqueeze(n, places[1], 3), e_unsqueeze(n, places[0], 3)}, 2);
+    sample.mode = FRIT_CHOICE_resample_bilinear;
+    sample.border = FRIT_CHOICE_border_edge;
+    y = E_OP(n, FRIT_OP_grid_sample, &sample, e_select(n, x, e_cast(n, batch, FRIT_I64), 0), y);
+    y = e_where(n, e_unsqueeze(n, inside, 1), y, e_num(n, 0));
+    pool.kernel[0] = pool.kernel[1] = ratio;
+    e_out(n, 0, E_OP(n, FRIT_OP_avg_pool, &pool, y));
+}
+
+/* ---- determinants, by the first row ---- */
+
+static val *minor_of(struct import_node *n, val *x, int64_t column)
+{
+    uint32_t rank = e_rank(x);
+    int64_t size = x ? x->type.dims[rank - 1] : 0;
+    val *rest = e_slice(n, x, rank - 2, 1, size, 1);
+
+    if (column == 0)
+        return e_slice(n, rest, rank - 1, 1, size, 1);
+    if (column == size - 1)
+        return e_slice(n, rest, rank - 1, 0, size - 1, 1);
+    return e_cat(n, rank - 1,
+                 (val *[]){e_slice(n, rest, rank - 1, 0, column, 1),
+                           e_slice(n, rest, rank - 1, column + 1, size, 1)},
+                 2);
+}
+
+static val *determinant(struct import_node *n, val *x)
+{
+    uint32_t rank = e_rank(x);
+    val *sum = NULL;
+
+    if (!x)
+        return NULL;
+    if (x->type.dims[rank - 1] == 1)
+        return e_squeeze(n, e_squeeze(n, x, rank - 1), rank - 2);
+    for (int64_t k = 0; k < x->type.dims[rank - 1]; k++) {
+        val *first = e_take(n, e_take(n, x, rank - 2, 0), rank - 2, k);
+        val *term = e_mul(n, first, determinant(n, minor_of(n, x, k)));
+
+        sum = !sum ? term : k % 2 ? e_sub(n, sum, term) : e_add(n, sum, term);
+    }
+    return sum;
+}
+
+void onnx_row_det(struct import_node *n, uint32_t arg)
+{
+    val *x = e_in(n, 0);
+    uint32_t rank = e_rank(x);
+
+    (void)arg;
+    if (rank < 2 || x->type.dims[rank - 1] != x->type.dims[rank - 2] ||
+        x->type.dims[rank - 1] < 1 || x->type.dims[rank - 1] > 5)
+        problem_node(n, "determinants are computed of up to 5 rows");
+    else
+        e_out(n, 0, determinant(n, x));
+}

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The models of tests/data/onnx (make.py) on the configured device: each output is that of ONNX
+ * Runtime. */
+#include "host/api/rig.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { MOST = 8 };
+
+/* A model with the tensors of its files. */
+struct loaded {
+    frit_graph *graph;
+    frit_port ports[MOST];
+    frit_tensor *inputs[MOST];
+    int64_t known[64];
+    uint64_t n_inputs;
+};
+
+static frit_device *open_device(frit_host **host)
+{
+    frit_device *device;
+    frit_err err = {.struct_size = sizeof(err)};
+
+    if (frit_host_open(NULL, host, &err) || frit_device_open(*host, NULL, &device, &err))
+        fail_msg("%s", err.text);
+    return device;
+}
+
+/* Shapes that are inputs are given when the model is bound. */
+static void load(frit_device *device, const char *name, struct loaded *out)
+{
+    frit_err err = {.struct_size = sizeof(err)};
+    char path[128];
+
+    *out = (struct loaded){0};
+    snprintf(path, sizeof(path), "tests/data/onnx/%s.onnx", name);
+    if (frit_graph_load(path, &out->graph, &err))
+        fail_msg("%s", err.text);
+    for (uint64_t i = 0; i < MOST; i++) {
+        frit_port *port = &out->ports[i];
+
+        port->struct_size = sizeof(*port);
+        if (frit_graph_input_at(out->graph, i, port))
+            break;
+        snprintf(path, sizeof(path), "tests/data/onnx/%s.in%d.npy", name, (int)i);
+        out->inputs[i] = frit_load_npy(device, path);
+        if (frit_tensor_status(out->inputs[i]))
+            fail_msg("%s", frit_tensor_error(out->inputs[i]));
+        port->dtype = frit_tensor_dtype(out->inputs[i]);
+        port->dims = frit_tensor_dims(out->inputs[i]);
+        if (port->dtype == FRIT_I64 && frit_tensor_bytes(out->inputs[i]) <= sizeof(out->known)) {
+            port->data = out->known;
+            assert_int_equal(
+                frit_read(out->inputs[i], out->known, frit_tensor_bytes(out->inputs[i]), &err),
+                FRIT_OK);
+        }
+        out->n_inputs++;
+    }
+    if (frit_graph_bind(out->graph, out->ports, out->n_inputs, &err))
+        fail_msg("%s", err.text);
+}
+
+static void compare(frit_tensor *have, frit_tensor *want, const char *name, uint64_t index)
+{
+    frit_dims a = frit_tensor_dims(have), b = frit_tensor_dims(want);
+    frit_tensor *difference;
+    float worst;
+
+    assert_int_equal(frit_tensor_status(have), FRIT_OK);
+    assert_int_equal(frit_tensor_dtype(have), frit_tensor_dtype(want));
+    assert_int_equal(a.rank, b.rank);
+    assert_memory_equal(a.dim, b.dim, (size_t)a.rank * sizeof(a.dim[0]));
+    difference = frit_max_abs(frit_sub(frit_cast(have, FRIT_F32), frit_cast(want, FRIT_F32)));
+    assert_int_equal(frit_read(frit_take(difference), &worst, sizeof(worst), NULL), FRIT_OK);
+    if (!(worst <= 2e-5F))
+        fail_msg("%s: output %d differs by up to %g", name, (int)index, (double)worst);
+}
+
+static void run(frit_device *device, const char *name, struct loaded *model)
+{
+    frit_tensor *outputs[MOST], *want;
+    frit_port port = {.struct_size = sizeof(port)};
+    frit_err err = {.struct_size = sizeof(err)};
+    uint64_t n = 0;
+    char path[128];
+
+    while (frit_graph_output_at(model->graph, n, &port) == FRIT_OK)
+        n++;
+    assert_in_range(n, 1, MOST);
+    if (frit_graph_run(model->graph, device, model->inputs, model->n_inputs, outputs, n, &err))
+        fail_msg("%s", err.text);
+    for (uint64_t i = 0; i < n; i++) {
+        frit_scope scope = frit_scope_begin(device);
+
+        snprintf(path, sizeof(path), "tests/data/onnx/%s.out%d.npy", name, (int)i);
+        want = frit_load_npy(device, path);
+        compare(outputs[i], want, name, i);
+        frit_scope_end(scope);
+        frit_release(outputs[i]);
+    }
+}
+
+static void drop(struct loaded *model)
+{
+    for (uint64_t i = 0; i < model->n_inputs; i++)
+        frit_release(model->inputs[i]);
+    frit_graph_free(model->graph);
+}
+
+static const char *const names[] = {"mlp",       "cnn",     "old",      "lstm",
+                                    "quantised", "control", "function", "shapes"};
+
+static void test_models_give_what_they_should(void **state)
+{
+    frit_host *host;
+    frit_device *device = open_device(&host);
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        struct loaded model;
+
+        load(device, names[i], &model);
+        run(device, names[i], &model);
+        run(device, names[i], &model); /* with the constants that are there already */
+        drop(&model);
+    }
+    frit_device_close(device);
+    frit_host_close(host);
+}
+
+/* What convert writes runs as the model does. */
+static void test_saved_models_are_text_programs(void **state)
+{
+    frit_host *host;
+    frit_device *device = open_device(&host);
+    char folder[] = "/tmp/frit-onnx-XXXXXX", path[128], command[128];
+    frit_err err = {.struct_size = sizeof(err)};
+    struct loaded model;
+    frit_graph *text;
+    char *a;
+
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        load(device, names[i], &model);
+        if (frit_graph_save(model.graph, folder, &err))
+            fail_msg("%s", err.text);
+        snprintf(path, sizeof(path), "%s/%s.frit", folder, names[i]);
+        if (frit_graph_load(path, &text, &err))
+            fail_msg("%s", err.text);
+        a = frit_graph_print(model.graph);
+        assert_non_null(a);
+        assert_non_null(strstr(a, "output "));
+        frit_free(a);
+        frit_graph_free(text);
+        drop(&model);
+    }
+    snprintf(command, sizeof(command), "rm -r %s", folder);
+    assert_int_equal(system(command), 0);
+    frit_device_close(device);
+    frit_host_close(host);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_models_give_what_they_should),
+        cmocka_unit_test(test_saved_models_are_text_programs),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
