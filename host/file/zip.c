@@ -37,6 +37,7 @@ static uint64_t number(const unsigned char *at, int bytes)
     return n;
 }
 
+/* At most 8 bytes. */
 static unsigned char *put(unsigned char *at, uint64_t n, int bytes)
 {
     for (int i = 0; i < bytes; i++)
@@ -231,7 +232,7 @@ size_t zip_format_entry(const struct zip_entry *entry, unsigned char out[ZIP_FOR
 
     at = put(put(out, SIGN_ENTRY, 4), VERSION64, 2);
     at = put_common(at, entry, (uint64_t)(end - out - ENTRY));
-    at = put(at, 0, 10); /* no comment, the first file, no attributes */
+    at = put(put(at, 0, 8), 0, 2); /* no comment, the first file, no attributes */
     put(at, narrow(entry->local), 4);
     *head = ENTRY;
     return (size_t)(end - out);

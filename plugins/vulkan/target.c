@@ -145,6 +145,12 @@ static bool has_fused_fma(const struct adapter *adapter)
     return adapter->vulkan12.driverID == VK_DRIVER_ID_NVIDIA_PROPRIETARY;
 }
 
+/* Whether the error of Exp2 is below 2^-21: Vulkan allows more where the power is far from 1. */
+static bool has_exact_exp2(const struct adapter *adapter)
+{
+    return adapter->vulkan12.driverID == VK_DRIVER_ID_NVIDIA_PROPRIETARY;
+}
+
 /* The adapter's shapes with elements that the target takes. */
 static void fill_shapes(const struct adapter *adapter, const struct spirv_target *target,
                         struct kir_target *out)
@@ -180,6 +186,7 @@ void target_fill_kernels(const struct adapter *adapter, const struct spirv_targe
         .max_rounds = adapter->type == FRIT_DEVICE_SOFTWARE ? MAX_LOOP_ROUNDS : 0,
         .align_bytes = SPIRV_ALIGN,
         .fma = has_fused_fma(adapter),
+        .exp2 = has_exact_exp2(adapter),
         .f64 = target->float64,
         .i64 = true,
         .denormals = target->keep_denormal32,

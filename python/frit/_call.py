@@ -14,6 +14,7 @@ INT, LIST, VEC, SLICES, REAL, DTYPE = range(6)
 
 _END = 2**63 - 1  # FRIT_SLICE_END
 _I64, _U64, _F64 = 2, 3, 1  # FRIT_SCALAR_*
+_double, _bits = struct.Struct("<d"), struct.Struct("<Q")
 
 
 class Row:
@@ -31,16 +32,16 @@ class Row:
 
 
 def _scalar(value):
-    if isinstance(value, numbers.Integral):  # bool too
+    if type(value) is not float and isinstance(value, numbers.Integral):  # bool too
         value = int(value)
         if not -(2**63) <= value < 2**64:
             raise OverflowError(f"{value} has more than 64 bits")
         return library.Scalar(_I64 if value < 2**63 else _U64, 0, value & (2**64 - 1))
-    return library.Scalar(_F64, 0, struct.unpack("<Q", struct.pack("<d", value))[0])
+    return library.Scalar(_F64, 0, _bits.unpack(_double.pack(value))[0])
 
 
 def _is_number(value):
-    return isinstance(value, numbers.Real) or (is_array(value) and value.ndim == 0)
+    return type(value) in (float, int) or isinstance(value, numbers.Real) or (is_array(value) and value.ndim == 0)
 
 
 def _operands(row, values, device):
@@ -119,7 +120,9 @@ def call(row, values, attrs, more=(), device=None):
     array = (library.Attr * len(given))()
     alive = [_fill(array[i], row, item[0], item[1], value, values)
              for i, (item, value) in enumerate(given)]
-    n_out = row.n_out + max((i + 1 for i, wanted in enumerate(more) if wanted), default=0)
+    n_out = row.n_out
+    if any(more):
+        n_out += max(i + 1 for i, wanted in enumerate(more) if wanted)
     out = (c_void_p * n_out)()
     named = library.NamedCall(ctypes.sizeof(library.NamedCall), row.name, inputs, len(inputs),
                               array, len(array))
@@ -128,9 +131,10 @@ def call(row, values, attrs, more=(), device=None):
     if n_out == 0:
         return None
     results = [new_tensor(handle, device) for handle in out]
-    results = results[:row.n_out] + [x for x, wanted in zip(results[row.n_out:], more) if wanted]
     for result in results:
         result.check()
+    if n_out > row.n_out:
+        results[row.n_out:] = [x for x, wanted in zip(results[row.n_out:], more) if wanted]
     return results[0] if len(results) == 1 else tuple(results)
 
 

@@ -364,23 +364,32 @@ void access_load(struct emit *e, uint32_t at)
 
 /* ---- stores ---- */
 
-static void store_now(struct emit *e, const struct access *a)
+/* The word that elements from the access' element `j` on make. */
+static uint32_t word_from(struct emit *e, const struct access *a, uint32_t j)
 {
-    uint32_t type = access_type(e, a), bits = word_bits(a), words[ACCESS_MAX] = {0}, raw, part,
-             value;
+    uint32_t bits = word_bits(a), word = 0, value;
 
-    for (uint32_t j = 0; j < a->n; j++) {
-        uint32_t *word = &words[j / per_word(a)];
-
-        part = j % per_word(a);
-        value = convert_store(e, a->dtype, emit_id(e, a->inst->a[1], a->first + j));
+    if (per_word(a) == 2 && kir_is_16_bit_float(a->dtype))
+        return convert_pair(e, a->dtype, emit_id(e, a->inst->a[1], a->first + j),
+                            emit_id(e, a->inst->a[1], a->first + j + 1));
+    for (uint32_t part = 0; part < per_word(a); part++) {
+        value = convert_store(e, a->dtype, emit_id(e, a->inst->a[1], a->first + j + part));
         if (bits < 32)
             value = EMIT(e, SPV_U_CONVERT, emit_int_type(e, bits), value);
         if (part)
             value = EMIT(e, SPV_SHIFT_LEFT_LOGICAL, emit_int_type(e, 32), value,
                          emit_u32(e, part * a->bytes * 8));
-        *word = part ? EMIT(e, SPV_BITWISE_OR, emit_int_type(e, 32), *word, value) : value;
+        word = part ? EMIT(e, SPV_BITWISE_OR, emit_int_type(e, 32), word, value) : value;
     }
+    return word;
+}
+
+static void store_now(struct emit *e, const struct access *a)
+{
+    uint32_t type = access_type(e, a), words[ACCESS_MAX], raw;
+
+    for (uint32_t i = 0; i < word_count(a); i++)
+        words[i] = word_from(e, a, i * per_word(a));
     raw = words[0];
     if (word_count(a) > 1)
         raw = spv_make(&e->build, SPV_IN_BODY, SPV_COMPOSITE_CONSTRUCT, type, words, word_count(a));

@@ -53,13 +53,16 @@ static uint32_t load_own(struct emit *e, uint32_t raw)
     return EMIT(e, SPV_F_CONVERT, emit_type(e, KIR_F32), half);
 }
 
-static uint32_t store_own(struct emit *e, uint32_t id)
+/* `high`: 0: none, and 0 there. */
+static uint32_t store_own(struct emit *e, uint32_t low, uint32_t high)
 {
-    uint32_t pair = pair_type(e), half = spv_type(&e->build, SPV_TYPE_FLOAT, SPV(16)), zero;
+    uint32_t pair = pair_type(e), half = spv_type(&e->build, SPV_TYPE_FLOAT, SPV(16));
 
-    zero = spv_constant(&e->build, SPV_CONSTANT, half, SPV(0));
-    id = EMIT(e, SPV_COMPOSITE_CONSTRUCT, pair, EMIT(e, SPV_F_CONVERT, half, id), zero);
-    return EMIT(e, SPV_BITCAST, emit_type(e, KIR_I32), id);
+    low = EMIT(e, SPV_F_CONVERT, half, low);
+    high = high ? EMIT(e, SPV_F_CONVERT, half, high)
+                : spv_constant(&e->build, SPV_CONSTANT, half, SPV(0));
+    pair = EMIT(e, SPV_COMPOSITE_CONSTRUCT, pair, low, high);
+    return EMIT(e, SPV_BITCAST, emit_type(e, KIR_I32), pair);
 }
 
 /* Of the low 16 bits; whatever is above does not matter.  A subnormal becomes a fraction under an
@@ -103,16 +106,20 @@ static uint32_t half_store_code(struct emit *e, struct half_layout half, uint32_
     return op_u32(e, SPV_BITWISE_OR, out, sign);
 }
 
-/* Those that are the upper half of an F32. */
+/* Those that are the upper half of an F32: there, under it any bits.  By code, since conversions to
+ * bfloat16 may round toward zero, as NVIDIA's driver does (580). */
+static uint32_t upper_rounded(struct emit *e, uint32_t id)
+{
+    uint32_t bits = value_bits(e, KIR_F32, id), odd, near;
+
+    odd = with(e, SPV_BITWISE_AND, with(e, SPV_SHIFT_RIGHT_LOGICAL, bits, 16), 1);
+    near = op_u32(e, SPV_I_ADD, with(e, SPV_I_ADD, bits, 0x7fff), odd);
+    return choose(e, value_is_nan(e, KIR_F32, id), with(e, SPV_BITWISE_OR, bits, 0x40 << 16), near);
+}
+
 static uint32_t upper_store(struct emit *e, uint32_t id)
 {
-    uint32_t bits = value_bits(e, KIR_F32, id), high, odd, near;
-
-    high = with(e, SPV_SHIFT_RIGHT_LOGICAL, bits, 16);
-    odd = with(e, SPV_BITWISE_AND, high, 1);
-    near = op_u32(e, SPV_I_ADD, with(e, SPV_I_ADD, bits, 0x7fff), odd);
-    near = with(e, SPV_SHIFT_RIGHT_LOGICAL, near, 16);
-    return choose(e, value_is_nan(e, KIR_F32, id), with(e, SPV_BITWISE_OR, high, 0x40), near);
+    return with(e, SPV_SHIFT_RIGHT_LOGICAL, upper_rounded(e, id), 16);
 }
 
 static uint32_t upper_load(struct emit *e, uint32_t raw)
@@ -141,7 +148,7 @@ static uint32_t half_to(struct emit *e, uint32_t dtype, uint32_t id)
 
     if (!half.rebias)
         return upper_store(e, id);
-    return is_own(e, half) ? store_own(e, id) : half_store_code(e, half, id);
+    return is_own(e, half) ? store_own(e, id, 0) : half_store_code(e, half, id);
 }
 
 /* There and back in sight of each other, some compilers of drivers leave both away, and with them
@@ -199,6 +206,21 @@ uint32_t convert_store(struct emit *e, uint32_t dtype, uint32_t id)
     if (info.cls == FRIT_DTYPE_FLOAT)
         return value_bits(e, kir_type_of(dtype), id);
     return info.bits < 32 ? narrow(e, id, info.bits, false) : id;
+}
+
+uint32_t convert_pair(struct emit *e, uint32_t dtype, uint32_t low, uint32_t high)
+{
+    const struct half_layout half = half_layout(frit_dtype_info_of(dtype).fraction);
+
+    if (is_own(e, half))
+        return store_own(e, low, high);
+    if (!half.rebias) {
+        high = with(e, SPV_BITWISE_AND, upper_rounded(e, high), 0xffff0000);
+        return op_u32(e, SPV_BITWISE_OR, upper_store(e, low), high);
+    }
+    low = with(e, SPV_BITWISE_AND, half_to(e, dtype, low), 0xffff);
+    high = with(e, SPV_SHIFT_LEFT_LOGICAL, half_to(e, dtype, high), 16);
+    return op_u32(e, SPV_BITWISE_OR, low, high);
 }
 
 /* ---- between types ---- */

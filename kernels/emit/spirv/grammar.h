@@ -186,6 +186,7 @@ enum glsl_op {
     GLSL_TRUNC = 3,
     GLSL_FLOOR = 8,
     GLSL_CEIL = 9,
+    GLSL_EXP2 = 29,
     GLSL_SQRT = 31,
     GLSL_FMA = 50
 };

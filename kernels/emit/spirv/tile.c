@@ -236,15 +236,9 @@ static uint32_t half_of_bits(struct emit *e, uint32_t dtype, uint32_t bits)
 /* The lanes from j on as one word, which `value` of the dtype has in memory. */
 static uint32_t pair_word(struct emit *e, uint32_t dtype, uint32_t value, uint32_t j)
 {
-    uint32_t word = access_word(e, value, dtype, j), low, high, type = emit_type(e, KIR_I32);
+    uint32_t word = access_word(e, value, dtype, j);
 
-    if (word)
-        return word;
-    low = convert_store(e, dtype, emit_id(e, value, j));
-    high = convert_store(e, dtype, emit_id(e, value, j + 1));
-    low = EMIT(e, SPV_BITWISE_AND, type, low, emit_u32(e, 0xffff));
-    high = EMIT(e, SPV_SHIFT_LEFT_LOGICAL, type, high, emit_u32(e, 16));
-    return EMIT(e, SPV_BITWISE_OR, type, low, high);
+    return word ? word : convert_pair(e, dtype, emit_id(e, value, j), emit_id(e, value, j + 1));
 }
 
 /* ---- loads ---- */

@@ -329,11 +329,11 @@ struct value_row {
     value_fn make;
 };
 
-/* What no target has: SPIR-V's power of 2 has a larger error. */
-static uint32_t refuse(struct emit *e, const struct kir_inst *inst, const uint32_t *v)
+static uint32_t refuse_dot2(struct emit *e, const struct kir_inst *inst, const uint32_t *v)
 {
-    emit_refuse(e, inst->op == KIR_exp2 ? "powers of 2" : "sums of two products of bf16");
-    return v[0];
+    (void)inst;
+    emit_refuse(e, "sums of two products of bf16");
+    return v[2];
 }
 
 enum { GLSL = 0x8000 };
@@ -362,8 +362,8 @@ static const struct value_row rows[KIR_OPS] = {
     [KIR_trunc] = MADE(toward_zero),
     [KIR_rint] = MADE(round_even),
     [KIR_scale] = MADE(scale),
-    [KIR_exp2] = MADE(refuse),
-    [KIR_dot2] = MADE(refuse),
+    [KIR_exp2] = ONE(0, GLSL | GLSL_EXP2, 0),
+    [KIR_dot2] = MADE(refuse_dot2),
     [KIR_neg] = MADE(negate),
     [KIR_abs] = MADE(absolute),
     [KIR_sdiv] = MADE(sdiv),

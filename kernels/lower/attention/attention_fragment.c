@@ -37,10 +37,16 @@ static uint32_t key_lines(const struct attention *a)
 
 uint64_t attention_fragment_bytes(const struct attention *a)
 {
+    const struct kir_target *target = a->e.s->target;
     uint64_t k = (uint64_t)key_lines(a) * fragment_line(chunks_of(a, a->size));
     uint64_t v = (uint64_t)slots_of(a) * a->sizes.keys * fragment_line(chunks_of(a, a->n_outs));
+    uint64_t results = fragment_fold_bytes(&a->sizes, parts_of(a->n_outs));
 
-    return 2 * (k + v) + (a->e.s->target->folds_fragments ? 0 : fragment_tile_bytes(&a->sizes));
+    if (!target->folds_fragments)
+        return 2 * (k + v) + fragment_tile_bytes(&a->sizes);
+    if (!target->reuses_tiles)
+        return 2 * (k + v) + results;
+    return 2 * (k + v) > results ? 2 * (k + v) : results;
 }
 
 /* ---- staging ---- */

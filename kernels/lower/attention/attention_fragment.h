@@ -55,7 +55,9 @@ void fragment_multiply_value(const struct fragmenter *f, uint32_t line, uint32_t
 /* Goes over the keys and finishes rows. */
 void fragment_fold(struct fragmenter *f);
 void fragment_tile(struct fragmenter *f);
-/* Bytes of the tiles that the latter has beside operands. */
+/* Bytes of the tiles that they have beside those of operands: the first for results, `outs`
+ * fragments, after those. */
+uint64_t fragment_fold_bytes(const struct attention_sizes *sizes, uint32_t outs);
 uint64_t fragment_tile_bytes(const struct attention_sizes *sizes);
 
 #endif

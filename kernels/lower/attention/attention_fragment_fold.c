@@ -6,12 +6,24 @@
 
 #include "lower/attention/attention_fragment.h"
 
+enum { ROW_PAD = 4 /* by which lines of results are longer */ };
+
 /* What rows have in fragments, of one along a team's rows. */
 struct folder {
     const struct fragmenter *f;
     uint32_t row; /* its number */
     uint32_t largest, next_largest, part_largest, total, scale;
 };
+
+static uint32_t result_pitch(uint32_t outs)
+{
+    return (outs + 1) * SIDE + ROW_PAD;
+}
+
+uint64_t fragment_fold_bytes(const struct attention_sizes *sizes, uint32_t outs)
+{
+    return (uint64_t)sizes->down * sizes->rows * result_pitch(outs) * 4;
+}
 
 static uint32_t slot_of(const struct fragmenter *f, uint32_t key)
 {
@@ -160,43 +172,100 @@ static void add_keys(const struct folder *o)
     kir_next(w->m, NULL, 0);
 }
 
-static void keep_maxima(const struct folder *o)
+/* Makes totals those of rows, and keeps what the phase that joins needs. */
+static void finish_totals(const struct folder *o)
 {
     const struct fragmenter *f = o->f;
     struct attention_emitter w;
     uint32_t largest, first;
 
+    fragment_emit(f, KIR_mtotal, kir_pair(o->scale, o->total));
     if (f->w.a->n_splits == 1)
         return;
     largest = kir_each(f->w.m, o->largest);
     set_element_row(o, &w);
     first = at2(&w, KIR_eq, coordinate(f, KIR_column), at_index(&w, 0));
-    attention_keep(&w, 0, first, largest, peer(f, o->total));
+    attention_keep(&w, 0, first, largest, peer(f, o->scale));
     kir_done(w.m, largest);
 }
 
+/* ---- results ---- */
+
+/* A tile with the sums of all rows, a line each, and the row's total behind them. */
+struct result_tile {
+    uint32_t tile, pitch, total; /* total: its column */
+};
+
+static void store_sums(const struct folder *o, const struct result_tile *to)
+{
+    const struct fragmenter *f = o->f;
+    const struct kir_fragment_place total = {o->scale, true, to->tile, false, false};
+    uint32_t line = at2(&f->w, KIR_sub, f->first_row, f->w.first_row), at;
+
+    at = at_times(&f->w, at_plus(&f->w, line, (int64_t)o->row * SIDE), to->pitch);
+    for (uint32_t i = 0; i < f->outs; i++) {
+        const struct kir_fragment_place sum = {f->sum[o->row][i], true, to->tile, false, false};
+
+        kir_emit_imm(f->w.m, KIR_mstore, kir_fragment_imm(&sum),
+                     at_plus(&f->w, at, (int64_t)i * SIDE), at_index(&f->w, to->pitch), KIR_NONE);
+    }
+    kir_emit_imm(f->w.m, KIR_mstore, kir_fragment_imm(&total), at_plus(&f->w, at, to->total),
+                 at_index(&f->w, to->pitch), KIR_NONE);
+}
+
+static uint32_t load_result(const struct fragmenter *f, const struct result_tile *from,
+                            uint32_t line, uint32_t column)
+{
+    uint32_t at = at2(&f->w, KIR_add, at_times(&f->w, line, from->pitch), column);
+
+    return kir_emit_as(f->w.m, KIR_tload, f->w.type, from->tile, at, KIR_NONE, KIR_NONE);
+}
+
+/* The thread's results of chunk number `number` of all of the group. */
+static void finish_chunk(const struct fragmenter *f, const struct result_tile *from,
+                         uint32_t number)
+{
+    struct attention_emitter w = f->w;
+    const uint32_t columns = f->outs * SIDE, chunks = power_above(columns / CHUNK);
+    uint32_t line = at_high(&w, number, chunks), ok = KIR_NONE, out, sum;
+    uint32_t column = at_times(&w, at_low(&w, number, chunks), CHUNK);
+
+    attention_set_rows(&w, at2(&w, KIR_add, w.first_row, line), 1, 1);
+    out = at2(&w, KIR_add, w.first_out, column);
+    if (w.a->outs % CHUNK)
+        ok = at2(&w, KIR_lt, at2(&w, KIR_add, out, w.low), sched_add_index(w.e->s, w.a->outs));
+    else if (w.a->outs % columns)
+        ok = at2(&w, KIR_lt, out, sched_add_index(w.e->s, w.a->outs));
+    if (columns != chunks * CHUNK) {
+        ok = at_both(&w, ok, at2(&w, KIR_lt, column, at_index(&w, columns)));
+        column = at2(&w, KIR_smin, column, at_index(&w, columns - CHUNK));
+    }
+    sum = load_result(f, from, line, at2(&w, KIR_add, column, w.low));
+    attention_finish_chunk(&w, 0, out, ok, sum,
+                           load_result(f, from, line, at_index(&w, from->total)));
+}
+
+/* Results go through a tile, from which a thread takes some that are one access. */
 static void finish(const struct folder *o)
 {
     const struct fragmenter *f = o->f;
+    const struct attention_emitter *w = &f->w;
+    const uint32_t rows = f->teams * f->rows * SIDE, columns = f->outs * SIDE;
+    struct result_tile results = {.pitch = result_pitch(f->outs), .total = columns};
+    uint32_t mark = expr_mark(w->e), chunk;
 
-    fragment_emit(f, KIR_mtotal, kir_pair(o->scale, o->total));
-    (void)kir_each(f->w.m, o->total);
-    kir_done(f->w.m, peer(f, o->scale));
-    keep_maxima(o);
-    for (uint32_t i = 0; i < f->outs; i++) {
-        uint32_t mark = expr_mark(f->w.e), sum = kir_each(f->w.m, f->sum[o->row][i]), out,
-                 ok = KIR_NONE;
-        struct attention_emitter w;
-
-        set_element_row(o, &w);
-        out = at_plus(&w, w.first_out, (int64_t)i * SIDE);
-        out = at2(&w, KIR_add, out, coordinate(f, KIR_column));
-        if (w.a->outs % ((int64_t)f->outs * SIDE))
-            ok = at2(&w, KIR_lt, out, sched_add_index(w.e->s, w.a->outs));
-        attention_finish(&w, 0, out, ok, sum, peer(f, o->total));
-        kir_done(w.m, sum);
-        expr_release(w.e, mark);
-    }
+    results.tile = kir_tile_of(w->m, KIR_GROUP, FRIT_F32, rows * results.pitch);
+    for (uint32_t r = 0; r < f->rows; r++)
+        finish_totals(&o[r]);
+    fragment_emit(f, KIR_barrier, 0);
+    for (uint32_t r = 0; r < f->rows; r++)
+        store_sums(&o[r], &results);
+    fragment_emit(f, KIR_barrier, 0);
+    chunk = kir_for(w->m, at_index(w, 0), at_index(w, (int64_t)rows * power_above(columns / CHUNK)),
+                    w->threads);
+    finish_chunk(f, &results, at2(w, KIR_add, chunk, w->thread));
+    expr_release(w->e, mark);
+    kir_next(w->m, NULL, 0);
 }
 
 void fragment_fold(struct fragmenter *f)
@@ -212,6 +281,5 @@ void fragment_fold(struct fragmenter *f)
                                .total = fragment_sum(f, 0),
                                .scale = fragment_sum(f, 0)};
     add_keys(o);
-    for (uint32_t r = 0; r < f->rows; r++)
-        finish(&o[r]);
+    finish(o);
 }

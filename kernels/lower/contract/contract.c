@@ -495,6 +495,10 @@ static void choose_form(struct contract *c)
     }
     a = side_cost(c, &c->a);
     b = side_cost(c, &c->b);
+    if (contract_fits_few(c)) {
+        contract_choose_few(c);
+        return;
+    }
     if (contract_fits_slices(c)) {
         contract_choose_slices(c);
         return;

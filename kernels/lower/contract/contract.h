@@ -73,6 +73,7 @@ struct contract_fragments {
     bool from_blocks;           /* see struct kir_fragment_shape */
     uint32_t depth;             /* of k in a slot of the tile, a power of two */
     uint32_t stages;            /* slots, a power of two */
+    int64_t part;               /* of k that a group sums, where slices.n_splits groups share it */
     bool in_pieces;             /* results are made of one fragment down of each team at a time */
 };
 

@@ -15,26 +15,35 @@ enum {
 };
 
 /* Those of blocks first.  Group tiles, and how fast they are: sums that one processor makes in a
- * time, relative to each other, and groups that it runs at once; some were measured on one device,
- * and the others estimated from these. */
+ * time, relative to each other, groups that it runs at once, and what it takes longer, in tenths of
+ * the time for a group; some were measured on one device, and the others estimated from these. */
 static const struct choice {
     uint32_t tile[2], teams[2], side[2];
     bool copies; /* needs them */
-    uint32_t depth, stages, speed, at_once;
+    uint32_t depth, stages, speed, at_once, longer;
 } choices[] = {
-    {{128, 256}, {2, 1}, {64, 256}, true, 64, 4, 160, 1},
-    {{128, 192}, {2, 1}, {64, 192}, true, 64, 4, 150, 1},
-    {{128, 128}, {2, 1}, {64, 128}, true, 64, 2, 135, 3},
-    {{128, 64}, {2, 1}, {64, 64}, true, 64, 4, 90, 2},
-    {{128, 256}, {2, 4}, {16, 16}, true, 32, 4, 95, 1},
-    {{128, 128}, {2, 2}, {16, 16}, true, 32, 4, 95, 2},
-    {{128, 64}, {2, 2}, {16, 16}, true, 32, 4, 75, 3},
-    {{64, 64}, {2, 2}, {16, 16}, true, 32, 4, 60, 4},
-    {{128, 256}, {2, 8}, {16, 16}, false, 32, 1, 95, 1},
-    {{128, 128}, {2, 2}, {16, 16}, false, 32, 1, 80, 2},
-    {{128, 64}, {2, 2}, {16, 16}, false, 32, 1, 60, 3},
-    {{64, 64}, {2, 2}, {16, 16}, false, 32, 1, 50, 4},
+    {{128, 256}, {2, 1}, {64, 256}, true, 64, 4, 160, 1, 0},
+    {{128, 192}, {2, 1}, {64, 192}, true, 64, 4, 150, 1, 0},
+    {{128, 128}, {2, 1}, {64, 128}, true, 64, 2, 135, 3, 0},
+    {{128, 64}, {2, 1}, {64, 64}, true, 64, 4, 90, 2, 0},
+    {{128, 256}, {2, 4}, {16, 16}, true, 32, 4, 95, 1, 0},
+    {{128, 128}, {2, 2}, {16, 16}, true, 32, 4, 95, 2, 0},
+    {{128, 64}, {2, 2}, {16, 16}, true, 32, 4, 75, 3, 0},
+    {{64, 64}, {2, 2}, {16, 16}, true, 32, 4, 60, 4, 0},
+    {{128, 256}, {2, 8}, {16, 16}, false, 32, 1, 95, 1, 0},
+    {{128, 128}, {2, 4}, {16, 16}, false, 64, 1, 98, 1, 3},
+    {{128, 128}, {2, 2}, {16, 16}, false, 32, 1, 122, 2, 16},
+    {{128, 64}, {2, 2}, {16, 16}, false, 64, 1, 80, 3, 15},
+    {{64, 64}, {2, 2}, {16, 16}, false, 64, 1, 70, 4, 13},
+    {{128, 64}, {2, 2}, {16, 16}, false, 32, 1, 55, 3, 15},
+    {{64, 64}, {2, 2}, {16, 16}, false, 32, 1, 50, 4, 13},
 };
+
+/* Of few rows.  Reading the other side is all that takes time, so groups share k until there are
+ * two for each processor. */
+static const struct choice few = {{16, 64}, {1, 4}, {16, 16}, false, 128, 1, 10, 4, 0};
+
+enum { LEAST_PART = 256 /* of k, of a group that shares it */ };
 
 /* ---- operands ---- */
 
@@ -145,8 +154,8 @@ static uint64_t cost_of(const struct contract *c, const struct choice *choice)
     rounds = groups / (processors * choice->at_once);
     rest = groups % (processors * choice->at_once);
     at_once = (rest + processors - 1) / processors;
-    return (rounds * choice->at_once + at_once) * choice->tile[0] * choice->tile[1] * 1000 /
-           choice->speed;
+    return (10 * (rounds * choice->at_once + at_once) + choice->longer) * choice->tile[0] *
+           choice->tile[1] * 100 / choice->speed;
 }
 
 /* The cheapest one.  Where products of blocks fit no others are taken, which may round otherwise:
@@ -187,9 +196,27 @@ static bool is_turned(const struct contract *c)
            c->e.stores[0].at.k[n] != 1;
 }
 
-void contract_choose_fragments(struct contract *c)
+static int64_t points_down(const struct contract *c)
 {
-    const struct choice *choice = best_choice(c);
+    return contract_points(&c->e.space, is_turned(c) ? CONTRACT_N : CONTRACT_M);
+}
+
+static int64_t points_across(const struct contract *c)
+{
+    return contract_points(&c->e.space, is_turned(c) ? CONTRACT_M : CONTRACT_N);
+}
+
+bool contract_fits_few(const struct contract *c)
+{
+    if (!c->e.s->target->n_shapes || c->pad.used || contract_type(c) != KIR_F32 ||
+        c->n_k < LEAST_PART || points_down(c) > few.tile[DOWN] ||
+        c->n_k * points_across(c) < sched_tuning(c->e.s).few_weights)
+        return false;
+    return factor_dtype(c, &c->a) == factor_dtype(c, &c->b) && fits(c, &few);
+}
+
+static void choose(struct contract *c, const struct choice *choice)
+{
     const struct kir_fragment_shape *shape = shape_of(c, choice);
     struct contract_fragments *f = &c->fragments;
 
@@ -209,4 +236,23 @@ void contract_choose_fragments(struct contract *c)
     f->in_pieces = !has_room(c, choice, false);
     c->n_down = c->n_across = 1;
     c->lanes = lanes_of(c, choice);
+}
+
+void contract_choose_fragments(struct contract *c)
+{
+    choose(c, best_choice(c));
+}
+
+void contract_choose_few(struct contract *c)
+{
+    int64_t n = 1, groups = contract_points(&c->e.space, CONTRACT_BOTH) *
+                            tiles_of(points_across(c), few.tile[ACROSS]);
+
+    choose(c, &few);
+    while (n * groups < c->e.s->target->units / 2 && c->n_k / (2 * n) >= LEAST_PART)
+        n *= 2;
+    if (n == 1)
+        return;
+    c->fragments.part = tiles_of(tiles_of(c->n_k, (uint32_t)n), few.depth) * few.depth;
+    c->slices.n_splits = (uint32_t)tiles_of(c->n_k, (uint32_t)c->fragments.part);
 }

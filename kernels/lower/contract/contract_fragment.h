@@ -12,6 +12,9 @@ struct contract_emitter;
  * sides are long enough. */
 bool contract_fits_fragments(const struct contract *c);
 void contract_choose_fragments(struct contract *c);
+/* Whether it is so with few rows, which groups share along k. */
+bool contract_fits_few(const struct contract *c);
+void contract_choose_few(struct contract *c);
 /* FRAGMENTS: the phase, from its begin on. */
 void fragment_emit(struct contract_emitter *w);
 

@@ -14,6 +14,7 @@
  * and store is one access. */
 #include "lower/contract/contract_emit.h"
 #include "lower/contract/contract_fragment.h"
+#include "lower/contract/contract_slices_emit.h"
 
 enum {
     DEEP = 16, /* k of fragments */
@@ -44,6 +45,7 @@ struct fragment_emitter {
     uint32_t chunk, low; /* the lane's number in chunks, and in its chunk */
     uint32_t team[2];    /* the team's, along each side */
     uint32_t yes;        /* KIR_B */
+    uint32_t k_begin;    /* of the group's part of k, to k_end */
     struct staged side[2];
     uint32_t pieces[2];           /* of a team */
     uint32_t part[2][MAX_PIECES]; /* fragments of a step of k; where products go on, of all steps */
@@ -334,11 +336,11 @@ static void emit_sums(struct fragment_emitter *x)
     uint32_t mark = expr_mark(w->e), k, slot, next;
 
     slot = kir_for(w->m, index_const(w, 0), index_const(w, ahead), 1);
-    begin_slot(x, times(w, slot, x->f->depth), slot);
+    begin_slot(x, op2(w, KIR_add, x->k_begin, times(w, slot, x->f->depth)), slot);
     end_slot(x, slot);
     expr_release(w->e, mark);
     kir_next(w->m, NULL, 0);
-    k = kir_for(w->m, index_const(w, 0), w->k_end, x->f->depth);
+    k = kir_for(w->m, x->k_begin, w->k_end, x->f->depth);
     slot = low_part(w, high_part(w, k, x->f->depth), x->f->stages);
     next = low_part(w, plus(w, slot, ahead), x->f->stages);
     wait_for_slot(x);
@@ -411,7 +413,7 @@ static void finish_chunk(const struct fragment_emitter *x, const struct results 
     const struct delinearizer *points[2] = {&w->side[DOWN]->points, &w->side[ACROSS]->points};
     const uint32_t chunks = x->f->tile[ACROSS] / CHUNK;
     uint32_t row = high_part(w, number, chunks), mask = KIR_NONE, mark = expr_mark(w->e), sum;
-    uint32_t first = times(w, low_part(w, number, chunks), CHUNK);
+    uint32_t first = times(w, low_part(w, number, chunks), CHUNK), places[2];
     uint32_t at = op2(w, KIR_add, op2(w, KIR_add, times(w, row, r->line), first), x->low);
 
     sum = kir_emit_as(w->m, KIR_tload, w->type, r->tile, at, KIR_NONE, KIR_NONE);
@@ -423,8 +425,9 @@ static void finish_chunk(const struct fragment_emitter *x, const struct results 
         mask = op2(w, KIR_lt, row, w->end[DOWN]);
     if (points[ACROSS]->count % x->f->tile[ACROSS])
         mask = both(w, mask, chunk_below(x, first, points[ACROSS]->count, w->end[ACROSS]));
-    expr_mask(w->e, mask);
-    work_finish(w, sum);
+    places[DOWN] = row;
+    places[ACROSS] = op2(w, KIR_add, first, x->low);
+    slices_store(w, places, mask, sum);
     expr_release(w->e, mark);
 }
 
@@ -549,6 +552,11 @@ static void begin_group(struct fragment_emitter *x, uint32_t group)
         n[s] = tiles_of(w->side[s]->points.count, x->f->tile[s]);
     all = n[DOWN] * n[ACROSS];
     in = work_part(w, &group, all);
+    if (c->slices.n_splits > 1) {
+        w->both = work_part(w, &group, c->both.count);
+        w->split = group;
+        group = w->both;
+    }
     delinearize_set(&c->both, w->e, group);
     band = in;
     in = work_part(w, &band, BAND * n[ACROSS]);
@@ -559,6 +567,21 @@ static void begin_group(struct fragment_emitter *x, uint32_t group)
     tile[DOWN] = op2(w, KIR_add, band, op2(w, KIR_sub, in, op2(w, KIR_mul, tile[ACROSS], height)));
     for (uint32_t s = DOWN; s <= ACROSS; s++)
         w->corner[s] = times(w, tile[s], x->f->tile[s]);
+}
+
+static void begin_part(struct fragment_emitter *x)
+{
+    struct contract_emitter *w = x->w;
+    uint32_t steps;
+
+    x->k_begin = index_const(w, 0);
+    w->k_end = sched_add_index(w->e->s, w->c->n_k);
+    if (w->split == KIR_NONE)
+        return;
+    steps = sched_add_index(w->e->s, x->f->part / x->f->depth);
+    x->k_begin = times(w, op2(w, KIR_mul, w->split, steps), x->f->depth);
+    w->k_end =
+        op2(w, KIR_smin, w->k_end, op2(w, KIR_add, x->k_begin, times(w, steps, x->f->depth)));
 }
 
 void fragment_emit(struct contract_emitter *w)
@@ -573,12 +596,14 @@ void fragment_emit(struct contract_emitter *w)
     group = work_begin(w, c->lanes);
     delinearize_phase(&c->down->points, w->e);
     delinearize_phase(&c->k, w->e);
-    w->k_end = sched_add_index(w->e->s, c->n_k);
+    if (c->slices.n_splits > 1)
+        slices_reserve(w);
     begin_side(&x, DOWN);
     begin_side(&x, ACROSS);
     begin_sums(&x);
     begin_lanes(&x);
     begin_group(&x, group);
+    begin_part(&x);
     expr_hoist(w->e);
     none = zero(w);
     for (uint32_t i = 0; i < x.pieces[DOWN]; i++)
@@ -586,4 +611,6 @@ void fragment_emit(struct contract_emitter *w)
             kir_emit_imm(w->m, KIR_mfill, x.sums[i][j], none, KIR_NONE, KIR_NONE);
     emit_sums(&x);
     emit_results(&x);
+    if (w->split != KIR_NONE)
+        slices_join(w);
 }

@@ -139,6 +139,7 @@ frit_status buffer_alloc(void *self, const frit_alloc_desc *desc, frit_allocatio
     }
     buffer->data = has_memory ? (char *)buffer + align : NULL;
     buffer->bytes = desc->bytes;
+    buffer->is_imported = false;
     out->memory = buffer;
     out->host_pointer = instance->options.is_mapped || desc->heap == 1 ? buffer->data : NULL;
     out->address = instance->options.opaque ? 0 : (uint64_t)(uintptr_t)buffer->data;

@@ -20,6 +20,7 @@ struct shape {
     bool mask_is_narrow; /* [queries, keys] */
     char spoilt;         /* the operand with elements that are `special`: q, k, v, b; 0: none */
     double special;
+    int64_t nan_query, nan_key; /* of the first head: NaNs in that one before; 0: in none */
 };
 
 struct target {
@@ -73,6 +74,10 @@ static struct operands make(struct rig *rig, const struct shape *s)
     o.q = operand(rig, s, heads, s->queries, s->size, 3);
     o.k = operand(rig, s, s->heads, s->keys, s->size, 4);
     o.v = operand(rig, s, s->heads, s->keys, s->outs, 5);
+    if (s->nan_query)
+        rig_set_real(rig, o.q, (s->nan_query - 1) * s->size, NAN);
+    if (s->nan_key)
+        rig_set_real(rig, o.k, (s->nan_key - 1) * s->size, NAN);
     if (s->has_mask) {
         o.mask = s->mask_is_narrow ? rig_input(rig, FRIT_BOOL, 2, scores + 2)
                                    : rig_input(rig, FRIT_BOOL, 4, scores);
@@ -410,6 +415,25 @@ static void test_threads(void **state)
             check_on(cases[i], &targets[t]);
 }
 
+/* A row with a NaN is NaN, and so are those that see a key with one; no others. */
+static void test_nan(void **state)
+{
+    const struct shape cases[] = {
+        {1, 2, 1, 20, 40, 16, 16, .attrs = {.causal = 1}, .nan_query = 7, .nan_key = 35},
+        {1, 1, 1, 40, 70, 16, 16, .attrs = {.causal = 1, .softcap = 2}, .nan_key = 60},
+        {1, 1, 1, 3, 600, 16, 16, .nan_query = 2},
+    };
+
+    (void)state;
+    for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        for (uint32_t t = 0; t < sizeof(targets) / sizeof(targets[0]); t++) {
+            struct shape s = cases[i];
+
+            s.dtype = targets[t].has_fragments ? FRIT_BF16 : FRIT_F32;
+            check_on(s, &targets[t]);
+        }
+}
+
 /* Anything, on any target: many more with FRIT_TEST_LONG. */
 static void test_random(void **state)
 {
@@ -591,8 +615,8 @@ int main(void)
         cmocka_unit_test(test_types),    cmocka_unit_test(test_layouts),
         cmocka_unit_test(test_splits),   cmocka_unit_test(test_fragments),
         cmocka_unit_test(test_threads),  cmocka_unit_test(test_composite),
-        cmocka_unit_test(test_refusals), cmocka_unit_test(test_random),
-        cmocka_unit_test(test_specials),
+        cmocka_unit_test(test_refusals), cmocka_unit_test(test_nan),
+        cmocka_unit_test(test_random),   cmocka_unit_test(test_specials),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -32,6 +32,7 @@ static void set_target(struct rig *rig, enum way way)
     target->max_lanes = 2048;
     target->group_bytes = way == SMALL ? 36 << 10 : 1 << 18;
     target->units = 16;
+    target->tuning.few_weights = 1 << 17;
     target->copies = way >= COPIES;
     target->reuses_tiles = way != PLAIN;
     target->stages_tiles = true;
@@ -110,6 +111,18 @@ static void check(uint32_t dtype, const int64_t *n, int64_t batches, uint32_t tu
         same("matmul", dtype, i, rig_get_real(&rig, y, i),
              product_at(&rig, a, b, n, i / (n[M] * n[N]), i / n[N] % n[M], i % n[N]));
     rig_fini(&rig);
+}
+
+/* Few rows, whose groups share k. */
+static void test_few(void **state)
+{
+    static const int64_t sizes[][SIZES] = {
+        {8, 260, 520}, {1, 512, 256}, {16, 100, 1330}, {5, 173, 777}};
+
+    (void)state;
+    for (uint32_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
+        for (uint32_t turned = 0; turned < 3; turned++)
+            check(i % 2 ? FRIT_F16 : FRIT_BF16, sizes[i], 1 + i % 2, turned, i % 2 ? PLAIN : SMALL);
 }
 
 static void test_sizes(void **state)
@@ -291,9 +304,10 @@ static void test_special(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sizes),   cmocka_unit_test(test_tiles),
-        cmocka_unit_test(test_around),  cmocka_unit_test(test_widened),
-        cmocka_unit_test(test_special), cmocka_unit_test(test_conv),
+        cmocka_unit_test(test_few),     cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_tiles),   cmocka_unit_test(test_around),
+        cmocka_unit_test(test_widened), cmocka_unit_test(test_special),
+        cmocka_unit_test(test_conv),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -39,6 +39,7 @@ static void set_target(struct rig *rig, uint32_t dtype)
     rig->target.group_bytes = 49152;
     rig->target.stages_tiles = true;
     rig->target.fma = false; /* the device's may round twice */
+    rig->target.exp2 = dtype == FRIT_F16;
     rig->target.team = 32;
     rig->target.n_shapes = 1;
     rig->target.shapes[0] =
