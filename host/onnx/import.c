@@ -28,30 +28,37 @@ void *import_alloc(struct onnx_import *import, size_t bytes)
     return memory;
 }
 
-bool import_spend(struct onnx_import *import, uint64_t steps)
+bool import_spend(struct onnx_import *import, uint64_t bytes)
 {
-    if (import->status)
-        return false;
-    if (steps > import->work) {
-        import->status = fail(import->err, FRIT_UNSUPPORTED,
-                              "%s: loops, functions and computed constants unroll to more than a "
-                              "program may have",
-                              import->model->path);
-        return false;
-    }
-    import->work -= steps;
-    return true;
+    if (bytes > import->room && !import->status)
+        import->status =
+            fail(import->err, FRIT_UNSUPPORTED,
+                 "%s: the model computes more than 1 GiB of constants", import->model->path);
+    else
+        import->room -= bytes;
+    return !import->status;
 }
 
 /* Many of them outlive the graph, because tensors may use them in place (api/graph_constants.c). */
 void *import_elements(struct onnx_import *import, size_t bytes)
 {
     struct arena *arena = bytes > FOLD_MAX_BYTES ? &import->model->arena : &import->graph->arena;
-    void *memory = import_spend(import, bytes / 64) ? arena_alloc(arena, bytes) : NULL;
+    void *memory = import_spend(import, bytes) ? arena_alloc(arena, bytes) : NULL;
 
     if (!memory)
         import_fail_memory(import, bytes);
     return memory;
+}
+
+bool import_step(struct onnx_import *import)
+{
+    enum { MAX_STEPS = 1 << 20 };
+
+    if (import->n_steps++ >= MAX_STEPS && !import->status)
+        import->status =
+            fail(import->err, FRIT_UNSUPPORTED, "%s: unrolled, the model has more than %d nodes",
+                 import->model->path, MAX_STEPS);
+    return !import->status;
 }
 
 /* ---- values ---- */

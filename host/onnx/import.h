@@ -48,7 +48,8 @@ struct onnx_import {
     uint32_t n_problems;
     bool wants_values; /* a problem is that elements are not known */
     uint64_t budget;   /* ops that may still be appended */
-    uint64_t work;     /* steps of translation that may still be done: import_spend */
+    uint64_t n_steps;  /* nodes translated, and graphs entered */
+    uint64_t room;     /* bytes of elements that may still be computed */
     val absent;
     frit_err *err;
     frit_status status; /* a failure that ends it, such as of memory */
@@ -78,6 +79,9 @@ void import_nodes(struct onnx_import *import, struct import_scope *scope,
 /* The main graph, whose inputs are in the result already. */
 void import_main(struct onnx_import *import, val *const *inputs);
 
+/* Counts a node or a graph that is entered; false, and the end of the import: too many, as of loops
+ * in loops. */
+bool import_step(struct onnx_import *import);
 /* NULL: not defined. */
 val *import_find(const struct import_scope *scope, const char *name);
 void import_define(struct onnx_import *import, struct import_scope *scope, const char *name,
@@ -87,10 +91,9 @@ val *import_constant(struct onnx_import *import, const struct op_type *type, con
                      const char *name);
 /* Puts a known value into the graph, for the first op that uses it. */
 frit_status import_place(struct onnx_import *import, val *value);
-/* Takes steps from the work that a model may cause, a step being about a microsecond's half or 64
- * bytes of computed elements: loops and functions that add nothing to the graph are limited too.
- * False: nothing is left, which ends the import. */
-bool import_spend(struct onnx_import *import, uint64_t steps);
+/* Counts bytes of elements that are computed while the model is translated; false, and the end of
+ * the import: too many. */
+bool import_spend(struct onnx_import *import, uint64_t bytes);
 /* Memory of the import, or of the graph for elements; NULL ends the import. */
 void *import_alloc(struct onnx_import *import, size_t bytes);
 void *import_elements(struct onnx_import *import, size_t bytes);

@@ -12,7 +12,7 @@
 #include "onnx/rows.h"
 #include "onnx/tensor.h"
 
-enum { MAX_DEPTH = 64, NODE_STEPS = 16 }; /* of import_spend, for a node or a graph */
+enum { MAX_DEPTH = 64 };
 
 /* ---- nodes ---- */
 
@@ -143,9 +143,7 @@ static void translate(struct onnx_import *import, struct import_scope *scope,
 void import_nodes(struct onnx_import *import, struct import_scope *scope,
                   Onnx__NodeProto *const *nodes, size_t n_nodes)
 {
-    const uint64_t steps = NODE_STEPS + import->model->proto->n_functions / 64; /* are looked up */
-
-    for (size_t i = 0; i < n_nodes && import_spend(import, steps); i++)
+    for (size_t i = 0; i < n_nodes && import_step(import); i++)
         translate(import, scope, nodes[i], i);
 }
 
@@ -191,7 +189,7 @@ static bool enter(struct import_node *node, struct import_scope *scope)
     }
     scope->depth = node->scope->depth + 1;
     scope->opset = node->scope->opset;
-    return import_spend(node->import, NODE_STEPS);
+    return true;
 }
 
 bool import_subgraph(struct import_node *node, const Onnx__GraphProto *graph, val *const *inputs,
@@ -200,7 +198,7 @@ bool import_subgraph(struct import_node *node, const Onnx__GraphProto *graph, va
     struct onnx_import *import = node->import;
     struct import_scope scope = {.outer = node->scope};
 
-    if (!graph || !enter(node, &scope))
+    if (!graph || !import_step(import) || !enter(node, &scope))
         return false;
     if (graph->n_input != n_inputs || graph->n_output != n_outputs) {
         problem_node(node, "its graph has %zu inputs and %zu outputs, %u and %u are wanted",

@@ -8,7 +8,7 @@
 #include "onnx/model.h"
 #include "onnx/problem.h"
 
-enum { UNKNOWN_EXTENT = 2, MAX_OPS = 1 << 20, MAX_WORK = 1 << 24, MAX_KNOWN = 64 };
+enum { UNKNOWN_EXTENT = 2, MAX_OPS = 1 << 20, MAX_COMPUTED = 1 << 30, MAX_KNOWN = 64 };
 
 /* ---- inputs ---- */
 
@@ -165,7 +165,7 @@ frit_status onnx_bind(struct onnx_model *model, const struct op_type *types,
                                       .graph = out,
                                       .problems = problems,
                                       .budget = MAX_OPS,
-                                      .work = MAX_WORK,
+                                      .room = MAX_COMPUTED,
                                       .absent = {.kind = VALUE_ABSENT, .number = GRAPH_NO_VALUE},
                                       .err = err};
     struct onnx_import import = start;

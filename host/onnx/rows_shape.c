@@ -161,27 +161,31 @@ void onnx_row_concat(struct import_node *n, uint32_t arg)
     e_out(n, 0, n->failed ? NULL : e_cat(n, axis, n->in, n->n_in));
 }
 
-/* Extents of the parts: given, or as equal as can be with the last one smaller. */
-static bool split_sizes(struct import_node *n, int64_t extent, struct ints *sizes)
+/* Whether the sizes add up to the extent. */
+static bool splits(const struct ints *sizes, int64_t extent)
 {
-    int64_t parts = attr_int(n, "num_outputs", n->n_out), size;
-
-    if (!e_ints_or_attr(n, 1, "split", sizes)) {
-        if (n->failed || parts != n->n_out || !parts)
-            return false;
-        size = (extent + parts - 1) / parts;
-        sizes->count = n->n_out;
-        for (int64_t i = 0; i < parts; i++)
-            sizes->at[i] = i < parts - 1 ? size : extent - size * (parts - 1);
-    }
-    if (sizes->count != n->n_out)
-        return false;
     for (uint32_t i = 0; i < sizes->count; i++) {
         if (sizes->at[i] < 0 || sizes->at[i] > extent)
             return false;
         extent -= sizes->at[i];
     }
     return extent == 0;
+}
+
+/* Extents of the parts: given, or as equal as can be with the last one smaller. */
+static bool split_sizes(struct import_node *n, int64_t extent, struct ints *sizes)
+{
+    int64_t parts = attr_int(n, "num_outputs", n->n_out), size;
+
+    if (e_ints_or_attr(n, 1, "split", sizes))
+        return sizes->count == n->n_out && splits(sizes, extent);
+    if (n->failed || parts != n->n_out || !parts)
+        return false;
+    size = (extent + parts - 1) / parts;
+    sizes->count = n->n_out;
+    for (int64_t i = 0; i < parts; i++)
+        sizes->at[i] = i < parts - 1 ? size : extent - size * (parts - 1);
+    return splits(sizes, extent);
 }
 
 void onnx_row_split(struct import_node *n, uint32_t arg)

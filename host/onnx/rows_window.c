@@ -44,6 +44,10 @@ static bool transpose_pads(struct import_node *n, const val *x, struct window *w
         int64_t in = x->type.dims[2 + i], total;
         int64_t want = given ? shape.at[shape.count - w->rank + i] : in * w->stride[i];
 
+        if (want < 0 || (given && want > INT32_MAX)) {
+            problem_node(n, "output_shape is %lld", (long long)want);
+            return false;
+        }
         total = w->stride[i] * (in - 1) + (extra->count ? extra->at[i] : 0) +
                 (w->kernel[i] - 1) * w->dilation[i] + 1 - want;
         if (total < 0) { /* the rest is added behind */
@@ -71,7 +75,12 @@ void onnx_row_conv_transpose(struct import_node *n, uint32_t arg)
         return;
     if (!attr_ints(n, "output_padding", &extra))
         extra.count = 0;
-    if ((extra.count && extra.count != window.rank) || !transpose_pads(n, x, &window, &extra)) {
+    for (uint32_t i = 0; i < extra.count; i++) {
+        if (extra.at[i] < 0 || extra.at[i] > INT32_MAX)
+            problem_node(n, "output_padding is %lld", (long long)extra.at[i]);
+    }
+    if (n->failed || (extra.count && extra.count != window.rank) ||
+        !transpose_pads(n, x, &window, &extra)) {
         problem_node(n, "output_padding has another number of dims");
         return;
     }

@@ -16,14 +16,13 @@ def node(kind, ins, outs="y", **attributes):
     return h.make_node(kind, ins.split(" "), outs.split(), **attributes)
 
 
-def model(name, nodes, inputs=None, opset=17, functions=(), kind=T.FLOAT, **constants):
+def model(name, nodes, inputs=None, opset=17, kind=T.FLOAT, **constants):
     """inputs: name to dims, of f32; constants: name to a list of whole or of other numbers."""
     arrays = {k: np.array(v, np.float32 if isinstance(np.ravel(v)[0], float) else np.int64) for k, v in constants.items()}
     graph = h.make_graph(
         nodes, name, [h.make_tensor_value_info(k, kind, v) for k, v in (inputs or {"x": [2]}).items()],
         [h.make_tensor_value_info("y", T.FLOAT, None)], [nh.from_array(v, k) for k, v in arrays.items()])
-    imports = [h.make_opsetid("", opset)] + ([h.make_opsetid("local", 1)] if functions else [])
-    made = h.make_model(graph, opset_imports=imports, functions=list(functions), producer_name="frit")
+    made = h.make_model(graph, opset_imports=[h.make_opsetid("", opset)], producer_name="frit")
     made.ir_version = 8
     with open(os.path.join(folder, name + ".onnx"), "wb") as file:
         file.write(made.SerializeToString())
@@ -98,16 +97,6 @@ def loops():
     model("loops", [h.make_node("Loop", ["n", "", "x"], ["y"], body=body)], n=1 << 14)
 
 
-def functions():
-    """Each calls the next one twice."""
-    made = [h.make_function("local", f"F{i}", ["a"], ["c"],
-                            [h.make_node(f"F{i + 1}", ["a"], ["b"], domain="local"),
-                             h.make_node(f"F{i + 1}", ["b"], ["c"], domain="local")] if i < 40 else
-                            [node("Identity", "a", "c")], [h.make_opsetid("", 17), h.make_opsetid("local", 1)])
-            for i in range(41)]
-    model("functions", [h.make_node("F0", ["x"], ["y"], domain="local")], functions=made)
-
-
 os.makedirs(folder, exist_ok=True)
-for make in (reshape, split, blocks, output_shape, lstm, rotary, target, top, resize, mel, mel_below, einsum, block_scale, loops, functions):
+for make in (reshape, split, blocks, output_shape, lstm, rotary, target, top, resize, mel, mel_below, einsum, block_scale, loops):
     make()
