@@ -74,6 +74,10 @@ def _end(capsule):
             kind.struct.from_address(address).deleter(address)
 
 
+# Other modules' capsules may end after this module at the end of the process.
+ctypes.pythonapi.Py_IncRef(ctypes.py_object(_end))
+
+
 def place(self):
     """Tensor.__dlpack_device__: (type, number) of the memory of its device; (1, 0), the host's, where
     other libraries do not know it."""

@@ -64,9 +64,10 @@ class Tensor:
         raise TypeError("frit.tensor(value) makes a tensor")
 
     def __del__(self):
-        if self.handle and _device.is_open():
-            library.release(self.handle)
+        handle = getattr(self, "handle", None)  # none after __init__
         self.handle = None
+        if handle and _device.is_open():
+            library.release(handle)
 
     def check(self):
         """Raises the failure of the tensor if one is known; does not wait."""
