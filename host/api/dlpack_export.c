@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tensors for other libraries by DLPack. */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -178,6 +179,7 @@ static frit_status check_options(const frit_dl_options *given, frit_dl_options *
 
 static frit_status refuse_copy(const frit_device *device, bool on_device, frit_err *err)
 {
+    assert(device); /* of a tensor with a value */
     return fail(err, FRIT_UNSUPPORTED,
                 "to_dlpack: %s has no address in the memory of the %s for its elements%s",
                 device->name, on_device ? "device" : "host", on_device ? "" : "; allow a copy");

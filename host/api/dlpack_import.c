@@ -184,7 +184,7 @@ static frit_status copy(frit_device *device, bool persistent, const char *first,
     frit_status st;
 
     if (!layout_is_dense(&value->type, &value->layout)) {
-        dense = malloc(bytes);
+        dense = malloc(bytes + 1);
         if (!dense)
             return fail_memory(err, bytes);
         layout_gather(&value->type, &value->layout, first, dense);

@@ -2,6 +2,7 @@
 /* NumPy archives for callers: opened files and their tensors, and saving. */
 #include "file/npz.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -127,6 +128,7 @@ frit_tensor *frit_npz_tensor(const frit_npz *npz, frit_device *device, const cha
             fail_context(&err, "%s: '%.60s'", npz->path, name);
         return tensor_error(device, &err);
     }
+    assert(entry);
     lent.data = lent.ctx;
     lent.bytes = entry->npy.bytes;
     return data_wrap(device, &entry->npy.type, &lent, "npz_tensor");

@@ -4,11 +4,11 @@
  * Machine code that was kept runs at once.  Else a module begins in the tile interpreter, or, where
  * the options say so, as code that is quickly made.  When it has run for a part of the time that a
  * compile takes it is compiled well in the background, where a processor is likely to be idle, and
- * run as that from then on: all give the same bits.  The
- * first launch that takes much longer than a compile waits for one, and so does one of a module
- * that has run that long while a compile was due.  A compile holds a reference,
- * so that nobody else waits for it; of those that wait the host begins with what has cost most time
- * so far, and one that nobody wants any more is cancelled. */
+ * run as that from then on: all give the same bits.  The first launch that takes much longer than a
+ * compile waits for one, and so does one of a module that has run for long while its compile was
+ * not begun.  A compile holds a reference, so that nobody else waits for it; of those that wait the
+ * host begins with what has cost most time so far, and one that nobody wants any more is cancelled.
+ */
 #include "compile.h"
 
 #include <string.h>

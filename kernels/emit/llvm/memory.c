@@ -363,8 +363,39 @@ static void store_lanes(struct ll *l, const struct llvm_access *a, ll_value vect
     }
 }
 
-/* `n` lanes next to each other.  Masks that are known are none of the store: without AVX-512
- * processors of one vendor take as long for a masked store as for ten others. */
+/* A mask as a number of n bits. */
+static ll_value bits_of(struct ll *l, ll_value mask, uint32_t n)
+{
+    return BUILD(l, BitCast, mask, l->api->IntTypeInContext(l->context, n));
+}
+
+/* Most vectors are stored whole or not at all, at the end of a line. */
+static void store_by_mask(struct ll *l, const struct llvm_access *a, ll_value vector, ll_value to,
+                          ll_value mask, uint32_t n)
+{
+    ll_type types[2] = {l->api->VectorType(a->type, n), l->types.ptr};
+    ll_value args[4] = {vector, to, ll_int(l, l->types.of[KIR_I32], 1), mask};
+    ll_block all = ll_new_block(l), rest = ll_new_block(l), some = ll_new_block(l);
+    ll_block after = ll_new_block(l);
+    ll_type type = l->api->IntTypeInContext(l->context, n);
+    ll_value bits = bits_of(l, mask, n);
+
+    l->api->BuildCondBr(l->builder,
+                        BUILD(l, ICmp, LL_EQ, bits, ll_int(l, type, UINT64_MAX >> (64 - n))), all,
+                        rest);
+    l->api->PositionBuilderAtEnd(l->builder, all);
+    store_at(l, vector, to);
+    l->api->BuildBr(l->builder, after);
+    l->api->PositionBuilderAtEnd(l->builder, rest);
+    l->api->BuildCondBr(l->builder, BUILD(l, ICmp, LL_EQ, bits, ll_int(l, type, 0)), after, some);
+    l->api->PositionBuilderAtEnd(l->builder, some);
+    ll_call(l, "llvm.masked.store", types, 2, args, 4);
+    l->api->BuildBr(l->builder, after);
+    l->api->PositionBuilderAtEnd(l->builder, after);
+}
+
+/* `n` lanes next to each other.  Without AVX-512 a masked store is avoided where it can be:
+ * processors of one vendor take as long for it as for ten others. */
 static void store_masked(struct ll *l, const struct llvm_access *a, ll_value vector, ll_value to,
                          ll_value mask, uint32_t n)
 {
@@ -372,8 +403,12 @@ static void store_masked(struct ll *l, const struct llvm_access *a, ll_value vec
     ll_value args[4] = {vector, to, ll_int(l, l->types.of[KIR_I32], 1), mask};
     uint64_t bits;
 
-    if (l->cpu.isa == LLVM_AVX512 || !is_known(l, mask, n, &bits)) {
+    if (l->cpu.isa == LLVM_AVX512) {
         ll_call(l, "llvm.masked.store", types, 2, args, 4);
+        return;
+    }
+    if (!is_known(l, mask, n, &bits)) {
+        store_by_mask(l, a, vector, to, mask, n);
         return;
     }
     for (uint32_t first = 0, end; first < n; first = end) {
@@ -470,13 +505,15 @@ static ll_value load_one(struct ll *l, const struct llvm_access *a)
     return a->dtype ? ll_from_memory(l, a->dtype, raw) : raw;
 }
 
-static ll_value load_one_if(struct ll *l, const struct llvm_access *a)
+/* The element where `wanted`, else what `other` gives. */
+static ll_value load_one_if(struct ll *l, const struct llvm_access *a, ll_value wanted,
+                            ll_value other)
 {
     ll_block from[2] = {l->api->GetInsertBlock(l->builder), ll_new_block(l)};
     ll_block after = ll_new_block(l);
-    ll_value values[2] = {l->scalar[a->other], NULL}, phi;
+    ll_value values[2] = {other, NULL}, phi;
 
-    l->api->BuildCondBr(l->builder, l->scalar[a->mask], from[1], after);
+    l->api->BuildCondBr(l->builder, wanted, from[1], after);
     l->api->PositionBuilderAtEnd(l->builder, from[1]);
     values[1] = load_one(l, a);
     l->api->BuildBr(l->builder, after);
@@ -484,6 +521,26 @@ static ll_value load_one_if(struct ll *l, const struct llvm_access *a)
     phi = BUILD(l, Phi, l->types.of[a->inst->type]);
     l->api->AddIncoming(phi, values, from, 2);
     return phi;
+}
+
+/* One element for all lanes of the chunk that want it, once. */
+static void load_one_for_lanes(struct ll *l, uint32_t at, const struct llvm_access *a)
+{
+    ll_type type = l->types.of[a->inst->type];
+    ll_value any = NULL, one;
+
+    for (uint32_t u = 0; u < l->units; u++) {
+        ll_value mask = mask_of(l, a, u);
+
+        any = any ? BUILD(l, Or, any, mask) : mask;
+    }
+    any = bits_of(l, any, l->width);
+    any = BUILD(l, ICmp, LL_NE, any, ll_int(l, l->api->IntTypeInContext(l->context, l->width), 0));
+    one = load_one_if(l, a, any, l->api->ConstNull(type));
+    l->wide = true;
+    for (uint32_t u = 0; u < l->units; u++)
+        l->vector[(size_t)at * l->units + u] =
+            BUILD(l, Select, mask_of(l, a, u), ll_splat(l, one, type), ll_at(l, a->other, u));
 }
 
 /* What is loaded here next, line by line. */
@@ -500,7 +557,13 @@ static void prefetch_next(struct ll *l, uint32_t at, const struct llvm_access *a
 static void load(struct ll *l, uint32_t at, const struct llvm_access *a)
 {
     if (ll_is(l, at, FACT_UNIFORM)) {
-        ll_set(l, at, a->mask == KIR_NONE ? load_one(l, a) : load_one_if(l, a));
+        ll_set(l, at,
+               a->mask == KIR_NONE ? load_one(l, a)
+                                   : load_one_if(l, a, l->scalar[a->mask], l->scalar[a->other]));
+        return;
+    }
+    if (a->kind == FACT_UNIFORM && a->mask != KIR_NONE && l->width > 1) {
+        load_one_for_lanes(l, at, a);
         return;
     }
     for (uint32_t u = 0; u < l->units; u++)

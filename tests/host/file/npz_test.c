@@ -231,7 +231,7 @@ static void large_numbers(void **state)
 
     (void)state;
     memcpy(bytes, head, split);
-    memcpy(bytes + split, "x.npy", 5);
+    memcpy(bytes + split, entry.name, entry.name_length);
     memcpy(bytes + split + 5, head + split, length - split);
     assert_int_equal(zip_next(bytes, length + 5, 4 * large, &at, &parsed, &err), FRIT_OK);
     assert_int_equal(at, length + 5);

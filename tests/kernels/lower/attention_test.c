@@ -18,6 +18,8 @@ struct shape {
     uint32_t width;      /* of indices; 0: 32 */
     double hides;        /* part of the mask */
     bool mask_is_narrow; /* [queries, keys] */
+    char spoilt;         /* the operand with elements that are `special`: q, k, v, b; 0: none */
+    double special;
     int64_t nan_query, nan_key; /* of the first head: NaNs in that one before; 0: in none */
 };
 
@@ -95,6 +97,19 @@ static struct operands make(struct rig *rig, const struct shape *s)
     return o;
 }
 
+/* Few elements of one operand are not finite. */
+static void spoil(struct rig *rig, const struct shape *s, const struct operands *o)
+{
+    uint32_t value = s->spoilt == 'q'   ? o->q
+                     : s->spoilt == 'k' ? o->k
+                     : s->spoilt == 'v' ? o->v
+                                        : o->bias;
+    int64_t count = rig_count(rig, value);
+
+    for (int64_t i = count / 7; i < count; i += count / 2)
+        rig_set_real(rig, value, i, s->special);
+}
+
 /* ---- the definition ---- */
 
 static bool hidden(const struct rig *rig, const struct shape *s, const struct operands *o,
@@ -125,9 +140,15 @@ static double score(const struct rig *rig, const struct shape *s, const struct o
     return sum;
 }
 
-/* Row `query` of `head`, counted over batches; `size`: the largest value. */
+/* An element as it has to be. */
+struct wanted {
+    double value;
+    bool may_be_nan; /* a hidden key's value, which is not finite, may be multiplied by 0 */
+};
+
+/* Row `query` of `head`, counted over batches; `size`: the largest finite value. */
 static void attend(const struct rig *rig, const struct shape *s, const struct operands *o,
-                   int64_t head, int64_t query, double *out, double *size)
+                   int64_t head, int64_t query, struct wanted *out, double *size)
 {
     double largest = -INFINITY, total = 0, *weights = calloc((size_t)s->keys + 1, sizeof(double));
 
@@ -138,24 +159,35 @@ static void attend(const struct rig *rig, const struct shape *s, const struct op
     }
     if (largest == -INFINITY)
         largest = 0;
-    for (int64_t i = 0; i < s->outs; i++)
-        out[i] = 0;
+    memset(out, 0, (size_t)s->outs * sizeof(*out));
     *size = 0;
     for (int64_t key = 0; key < s->keys; key++) {
-        double weight = exp(weights[key] - largest);
+        bool is_hidden = hidden(rig, s, o, head, query, key);
+        double weight = is_hidden ? 0 : exp(weights[key] - largest);
 
         total += weight;
         for (int64_t i = 0; i < s->outs; i++) {
             double value =
                 rig_get_real(rig, o->v, (head / s->shared * s->keys + key) * s->outs + i);
 
-            out[i] += weight * value;
-            *size = fmax(*size, fabs(value));
+            if (!is_hidden)
+                out[i].value += weight * value;
+            if (isfinite(value))
+                *size = fmax(*size, fabs(value));
+            else if (is_hidden)
+                out[i].may_be_nan = true;
         }
     }
     for (int64_t i = 0; i < s->outs && total != 0; i++)
-        out[i] /= total;
+        out[i].value /= total;
     free(weights);
+}
+
+static bool is_near(double seen, struct wanted want, double allowed)
+{
+    if (isnan(seen))
+        return isnan(want.value) || want.may_be_nan;
+    return isinf(want.value) ? seen == want.value : fabs(seen - want.value) <= allowed;
 }
 
 static void compare(const struct rig *rig, const struct shape *s, const struct operands *o)
@@ -164,7 +196,8 @@ static void compare(const struct rig *rig, const struct shape *s, const struct o
                        : s->dtype == FRIT_BF16 ? 0x1p-7
                        : s->dtype == FRIT_F32  ? 0x1p-19
                                                : 0x1p-46;
-    double want[300], size;
+    struct wanted want[300];
+    double size;
 
     for (int64_t head = 0; head < s->batch * s->heads * s->shared; head++)
         for (int64_t query = 0; query < s->queries; query++) {
@@ -172,12 +205,13 @@ static void compare(const struct rig *rig, const struct shape *s, const struct o
             for (int64_t i = 0; i < s->outs; i++) {
                 double seen = rig_get_real(rig, o->y, (head * s->queries + query) * s->outs + i);
 
-                if (!(fabs(seen - want[i]) <= tolerance * size) && !(isnan(seen) && isnan(want[i])))
-                    fail_msg("heads %lld x %lld, %lld queries, %lld keys of %lld, %lld: head %lld, "
-                             "query %lld, element %lld is %.9g, not %.9g",
+                if (!is_near(seen, want[i], tolerance * size))
+                    fail_msg("heads %lld x %lld, %lld queries, %lld keys of %lld, %lld, %c: head "
+                             "%lld, query %lld, element %lld is %.9g, not %.9g",
                              (long long)s->heads, (long long)s->shared, (long long)s->queries,
                              (long long)s->keys, (long long)s->size, (long long)s->outs,
-                             (long long)head, (long long)query, (long long)i, seen, want[i]);
+                             s->spoilt ? s->spoilt : '-', (long long)head, (long long)query,
+                             (long long)i, seen, want[i].value);
             }
         }
 }
@@ -217,6 +251,8 @@ static void check_on(struct shape s, const struct target *target)
     rig.index_width = s.width ? s.width : 32;
     set_target(&rig, target);
     o = make(&rig, &s);
+    if (s.spoilt)
+        spoil(&rig, &s, &o);
     status = rig_try(&rig, &sched_attention);
     assert_int_equal(status, FRIT_OK);
     assert_int_equal(rig.module.phases[0].n_fragments > 0,
@@ -305,6 +341,42 @@ static void test_layouts(void **state)
         for (uint32_t width = 32; width <= 64; width += 32)
             check((struct shape){2, 3, 1, 20, 21, 17, 9, .has_bias = true, .layout = layout,
                                  .width = width, .attrs = {.causal = 1}});
+}
+
+/* What is not finite shows where it is seen, and nowhere else. */
+static void test_specials(void **state)
+{
+    static const double specials[] = {NAN, INFINITY, -INFINITY};
+    static const uint32_t dtypes[] = {FRIT_F32, FRIT_F64, FRIT_F16, FRIT_BF16};
+    const char *operands = "qkvb";
+
+    (void)state;
+    for (uint32_t i = 0; i < 12; i++) {
+        struct shape s = {1,
+                          2,
+                          1 + i % 2,
+                          18,
+                          37,
+                          16,
+                          9,
+                          .spoilt = operands[i % 4],
+                          .special = specials[i / 4],
+                          .has_bias = true,
+                          .dtype = dtypes[i / 3],
+                          .hides = 0.5};
+
+        s.has_mask = i % 3 != 0;
+        s.attrs.causal = i % 3 != 1;
+        s.attrs.softcap = i % 5 ? 0 : 2;
+        check(s);
+        s.queries = 1; /* split over keys */
+        s.keys = 300;
+        check_on(s, &targets[i % 3]);
+        s.queries = 33;
+        s.keys = 40;
+        s.dtype = dtypes[2 + i / 4 % 2];
+        check_on(s, &targets[3 + i % 2]);
+    }
 }
 
 static void test_fragments(void **state)
@@ -475,6 +547,8 @@ static void composite(struct shape s, const struct target *target, bool around)
         fill(&rig, o.bias, 9);
         x = OP(FRIT_OP_add, NULL, scores, rig_value(x), rig_value(o.bias));
     }
+    if (s.spoilt)
+        spoil(&rig, &s, &o);
     x = soft(&rig, x, s.dtype, scores, around);
     o.y = OP(FRIT_OP_matmul, NULL, dims, rig_value(x), rig_value(o.v));
     if (around) {
@@ -495,6 +569,12 @@ static void test_composite(void **state)
         {1, 1, 1, 20, 20, 20, 20, .dtype = FRIT_F64, .attrs = {.scale = 0.3}, .layout = 2},
         {1, 2, 1, 40, 64, 16, 16, .has_bias = true, .dtype = FRIT_BF16, .attrs = {.scale = 0.5}},
         {1, 2, 1, 20, 50, 16, 16, .dtype = FRIT_F16, .attrs = {.scale = 0.5}, .layout = 1},
+        {1, 2, 1, 20, 37, 16, 9, .dtype = FRIT_F16, .attrs = {.scale = 0.5}, .spoilt = 'q',
+         .special = NAN},
+        {1, 2, 1, 20, 37, 16, 9, .dtype = FRIT_F32, .attrs = {.scale = 0.5}, .spoilt = 'v',
+         .special = INFINITY},
+        {1, 2, 1, 20, 37, 16, 9, .has_bias = true, .dtype = FRIT_BF16, .attrs = {.scale = 1},
+         .spoilt = 'b', .special = -INFINITY},
     };
 
     (void)state;
@@ -566,8 +646,8 @@ int main(void)
         cmocka_unit_test(test_splits),   cmocka_unit_test(test_fragments),
         cmocka_unit_test(test_threads),  cmocka_unit_test(test_composite),
         cmocka_unit_test(test_refusals), cmocka_unit_test(test_nan),
-        cmocka_unit_test(test_random),   cmocka_unit_test(test_edges),
-        cmocka_unit_test(test_groups),
+        cmocka_unit_test(test_random),   cmocka_unit_test(test_specials),
+        cmocka_unit_test(test_edges),    cmocka_unit_test(test_groups),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What lanes do together, and control, on a device against eval. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "kernels/emit/spirv/rig.h"
@@ -91,6 +92,13 @@ static const uint32_t dtypes[] = {FRIT_BOOL, FRIT_I32, FRIT_I64, FRIT_F32, FRIT_
 
 #define SIZE(array) (sizeof(array) / sizeof(*(array)))
 
+/* Of the two largest sizes each has half of the types, unless FRIT_TEST_LONG=1: drivers compile
+ * them for long. */
+static bool is_left_out(uint32_t size, uint32_t dtype)
+{
+    return sizes[size] >= 256 && (size + dtype) % 2 == 0 && !getenv("FRIT_TEST_LONG");
+}
+
 /* Every other lane that a value can come from. */
 static void check_moves(enum kir_op op, uint32_t lanes, uint32_t dtype, bool far)
 {
@@ -119,7 +127,8 @@ static void test_exchange(void **state)
     (void)state;
     for (uint32_t s = 0; s < SIZE(sizes); s++) {
         for (uint32_t d = 0; d < SIZE(dtypes); d++)
-            check_moves(KIR_exchange, sizes[s], dtypes[d], (s + d) % 2);
+            if (!is_left_out(s, d))
+                check_moves(KIR_exchange, sizes[s], dtypes[d], (s + d) % 2);
         check_moves(KIR_exchange, sizes[s], FRIT_F32, s % 2);
     }
 }
@@ -129,7 +138,8 @@ static void test_shift(void **state)
     (void)state;
     for (uint32_t s = 0; s < SIZE(sizes); s++) {
         for (uint32_t d = 0; d < SIZE(dtypes); d++)
-            check_moves(KIR_shift, sizes[s], dtypes[d], (s + d) % 2);
+            if (!is_left_out(s, d))
+                check_moves(KIR_shift, sizes[s], dtypes[d], (s + d) % 2);
         check_moves(KIR_shift, sizes[s], FRIT_F32, s % 2);
     }
 }
@@ -156,6 +166,8 @@ static void test_first(void **state)
         for (uint32_t d = 0; d < SIZE(dtypes); d++) {
             struct build b;
 
+            if (is_left_out(s, d))
+                continue;
             begin(&b, "first", sizes[s], dtypes[d], dtypes[d], d % 2);
             store(&b, kir_emit(&b.m, KIR_first, load(&b), KIR_NONE, KIR_NONE));
             check(&b);
@@ -196,6 +208,8 @@ static void test_tiles(void **state)
             uint32_t group, own, back, value, even;
             struct build b;
 
+            if (is_left_out(s, d))
+                continue;
             begin(&b, "tiles", sizes[s], dtypes[d], dtypes[d], (s + d) % 2);
             group = kir_tile(&b.m, KIR_GROUP, type, sizes[s]);
             own = kir_tile(&b.m, KIR_LANE, type, 3);
