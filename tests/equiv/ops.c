@@ -67,7 +67,7 @@ bool generate_op(struct generator *g)
         bool (*form)(struct generator *g);
         uint32_t weight;
     } forms[] = {
-        {generate_view, 42},
+        {generate_view, 47},
         {generate_unary, 12},
         {generate_root, 3},
         {generate_binary, 18},
