@@ -49,7 +49,7 @@ static int64_t whole_of(const val *x, int64_t index)
 {
     struct fold_number number = fold_get(x->type.dtype, x->data, index);
 
-    return e_is_float(x) ? (int64_t)number.real : number.whole;
+    return e_is_float(x) ? fold_whole(number.real) : number.whole;
 }
 
 bool e_ints(struct import_node *n, uint32_t index, struct ints *out)
@@ -189,7 +189,7 @@ val *e_known(struct import_node *n, uint32_t dtype, double value)
 
     if (!data)
         return NULL;
-    fold_put(dtype, data, 0, (struct fold_number){(int64_t)value, value});
+    fold_put(dtype, data, 0, (struct fold_number){fold_whole(value), value});
     return import_constant(n->import, &type, data, NULL);
 }
 

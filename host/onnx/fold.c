@@ -15,6 +15,13 @@ bool fold_reads(uint32_t dtype)
     return dtype_class(dtype) != FRIT_DTYPE_PACKED;
 }
 
+int64_t fold_whole(double value)
+{
+    if (isnan(value))
+        return 0;
+    return value <= -0x1p63 ? INT64_MIN : value >= 0x1p63 ? INT64_MAX : (int64_t)value;
+}
+
 /* A float of 16 bits as a double. */
 static double read_short(uint32_t dtype, uint16_t bits)
 {
@@ -104,7 +111,7 @@ static struct fold_number get(const struct fold *fold, uint32_t operand, int64_t
         return fold_get(in->type.dtype, in->data, index);
     number.real = scalar_number(&in->scalar);
     number.whole =
-        in->scalar.kind == FRIT_SCALAR_F64 ? (int64_t)number.real : (int64_t)in->scalar.bits;
+        in->scalar.kind == FRIT_SCALAR_F64 ? fold_whole(number.real) : (int64_t)in->scalar.bits;
     return number;
 }
 
@@ -251,8 +258,9 @@ static void run_arange(const struct fold *fold)
     const struct fold_number start = get(fold, 0, 0), step = get(fold, 1, 0);
 
     for (int64_t i = 0; i < op_elements(&fold->out); i++) {
-        struct fold_number number = {start.whole + i * step.whole,
-                                     start.real + (double)i * step.real};
+        struct fold_number number = {
+            (int64_t)((uint64_t)start.whole + (uint64_t)i * (uint64_t)step.whole),
+            start.real + (double)i * step.real};
 
         fold_put(fold->out.dtype, fold->result, i, number);
     }

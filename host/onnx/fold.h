@@ -41,6 +41,9 @@ void fold_put(uint32_t dtype, void *data, int64_t index, struct fold_number numb
 /* Whether elements of this type can be read: not packed ones. */
 bool fold_reads(uint32_t dtype);
 
+/* A real as a whole number, the nearest end of the range where it is beyond; 0 for NaN. */
+int64_t fold_whole(double value);
+
 /* fold_math.c: elementwise ops. */
 typedef struct fold_number fold_map(const struct fold_number *in, bool real, uint32_t dtype);
 fold_map *fold_math(uint32_t op);

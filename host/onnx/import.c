@@ -39,6 +39,17 @@ void *import_elements(struct onnx_import *import, size_t bytes)
     return memory;
 }
 
+bool import_step(struct onnx_import *import)
+{
+    enum { MAX_STEPS = 1 << 20 };
+
+    if (import->n_steps++ >= MAX_STEPS && !import->status)
+        import->status =
+            fail(import->err, FRIT_UNSUPPORTED, "%s: unrolled, the model has more than %d nodes",
+                 import->model->path, MAX_STEPS);
+    return !import->status;
+}
+
 /* ---- values ---- */
 
 val *import_find(const struct import_scope *scope, const char *name)

@@ -48,6 +48,7 @@ struct onnx_import {
     uint32_t n_problems;
     bool wants_values; /* a problem is that elements are not known */
     uint64_t budget;   /* ops that may still be appended */
+    uint64_t n_steps;  /* nodes translated, and graphs entered */
     val absent;
     frit_err *err;
     frit_status status; /* a failure that ends it, such as of memory */
@@ -77,6 +78,9 @@ void import_nodes(struct onnx_import *import, struct import_scope *scope,
 /* The main graph, whose inputs are in the result already. */
 void import_main(struct onnx_import *import, val *const *inputs);
 
+/* Counts a node or a graph that is entered; false, and the end of the import: too many, as of loops
+ * in loops. */
+bool import_step(struct onnx_import *import);
 /* NULL: not defined. */
 val *import_find(const struct import_scope *scope, const char *name);
 void import_define(struct onnx_import *import, struct import_scope *scope, const char *name,

@@ -143,7 +143,7 @@ static void translate(struct onnx_import *import, struct import_scope *scope,
 void import_nodes(struct onnx_import *import, struct import_scope *scope,
                   Onnx__NodeProto *const *nodes, size_t n_nodes)
 {
-    for (size_t i = 0; i < n_nodes && !import->status; i++)
+    for (size_t i = 0; i < n_nodes && import_step(import); i++)
         translate(import, scope, nodes[i], i);
 }
 
@@ -198,7 +198,7 @@ bool import_subgraph(struct import_node *node, const Onnx__GraphProto *graph, va
     struct onnx_import *import = node->import;
     struct import_scope scope = {.outer = node->scope};
 
-    if (!graph || !enter(node, &scope))
+    if (!graph || !import_step(import) || !enter(node, &scope))
         return false;
     if (graph->n_input != n_inputs || graph->n_output != n_outputs) {
         problem_node(node, "its graph has %zu inputs and %zu outputs, %u and %u are wanted",

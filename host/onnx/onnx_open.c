@@ -49,7 +49,7 @@ static frit_status read_dims(struct onnx_model *model, const Onnx__TensorShapePr
                 continue; /* exporters write -1 for any extent */
             input->dims[i] = dim->dim_value;
         } else if (dim->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM &&
-                   dim->dim_param[0]) {
+                   dim->dim_param[0] && strcmp(dim->dim_param, "?") != 0) {
             input->dim_names[i] = dim->dim_param;
             TRY(intern_dim(model, dim->dim_param, &input->dims[i], err));
         }

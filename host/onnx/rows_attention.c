@@ -242,7 +242,7 @@ void onnx_row_rotary_embedding(struct import_node *n, uint32_t arg)
         return;
     }
     size = attr_int(n, "rotary_embedding_dim", 0);
-    size = size ? size : x->type.dims[3];
+    size = size > 0 && size <= x->type.dims[3] ? size : x->type.dims[3];
     if (e_has(n, 3)) {
         val *places = e_cast(n, e_in(n, 3), FRIT_I64);
 

@@ -38,8 +38,11 @@ static void numbers(struct import_node *n, const char *name, uint32_t rank, int6
 
     if (there && ints.count != rank)
         problem_node(n, "%s has %u numbers, %u are wanted", name, ints.count, rank);
-    for (uint32_t i = 0; i < rank; i++)
+    for (uint32_t i = 0; i < rank; i++) {
         out[i] = there && i < ints.count ? ints.at[i] : otherwise;
+        if (out[i] < 0 || out[i] > INT32_MAX)
+            problem_node(n, "%s is %lld", name, (long long)out[i]);
+    }
 }
 
 /* Columns added where they came from: a transposed convolution whose kernel k has its one at k. */
@@ -57,6 +60,10 @@ void onnx_row_col2im(struct import_node *n, uint32_t arg)
     if (image.count != block.count || image.count < 1 || image.count > 3 || x->type.rank != 3) {
         problem_node(n, "an image of %u dims from blocks of %u", image.count, block.count);
         return;
+    }
+    for (uint32_t i = 0; i < image.count; i++) {
+        if (image.at[i] < 1 || image.at[i] > INT32_MAX || block.at[i] < 1 || block.at[i] > 1 << 10)
+            problem_node(n, "an image or a block has an extent that is not possible");
     }
     numbers(n, "strides", image.count, 1, attrs.stride);
     numbers(n, "dilations", image.count, 1, attrs.dilation);
@@ -135,7 +142,9 @@ void onnx_row_roi_align(struct import_node *n, uint32_t arg)
                 !attr_is(n, "coordinate_transformation_mode", "half_pixel", "output_half_pixel");
 
     (void)arg;
-    if (ratio < 1 || !attr_is(n, "mode", "avg", "avg") || e_rank(x) != 4 || e_rank(rois) != 2) {
+    if (ratio < 1 || ratio > 256 || size[0] < 1 || size[0] > INT32_MAX || size[1] < 1 ||
+        size[1] > INT32_MAX || !attr_is(n, "mode", "avg", "avg") || e_rank(x) != 4 ||
+        e_rank(rois) != 2) {
         problem_node(n, "a sampling_ratio that depends on the regions, or mode max");
         return;
     }

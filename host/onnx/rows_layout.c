@@ -22,7 +22,11 @@ static bool read_pads(struct import_node *n, const val *x, int64_t *low, int64_t
         problem_node(n, "%u pads for %u dims", pads.count, count);
         return false;
     }
-    for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t i = 0; i < pads.count; i++) {
+        if (pads.at[i] < -INT32_MAX || pads.at[i] > INT32_MAX)
+            problem_node(n, "pads are %lld", (long long)pads.at[i]);
+    }
+    for (uint32_t i = 0; i < count && !n->failed; i++) {
         uint32_t axis = some ? e_axis(n, axes.at[i], x->type.rank) : i;
 
         low[axis] = pads.at[i];
@@ -31,6 +35,7 @@ static bool read_pads(struct import_node *n, const val *x, int64_t *low, int64_t
     return !n->failed;
 }
 
+enum { MAX_EXTENT = 1 << 20 };
 enum pad_mode { PAD_EDGE, PAD_REFLECT, PAD_WRAP };
 
 /* The element of an axis that a place beyond its ends repeats. */
@@ -54,7 +59,7 @@ static val *pad_axis(struct import_node *n, val *x, uint32_t axis, const int64_t
 
     if (!ends[0] && !ends[1])
         return x;
-    if (!extent || count < 0 || count > INT32_MAX) {
+    if (!extent || count < 0 || count > MAX_EXTENT) {
         problem_node(n, "pads %lld and %lld of an extent of %lld", (long long)ends[0],
                      (long long)ends[1], (long long)extent);
         return NULL;
@@ -109,7 +114,7 @@ void onnx_row_center_crop_pad(struct import_node *n, uint32_t arg)
     }
     for (uint32_t i = 0; i < shape.count; i++) {
         uint32_t axis = some ? e_axis(n, axes.at[i], x->type.rank) : i;
-        int64_t more = shape.at[i] - x->type.dims[axis];
+        int64_t more = shape.at[i] < 0 ? -x->type.dims[axis] : shape.at[i] - x->type.dims[axis];
 
         /* Rounded down in either direction. */
         low[axis] = more < 0 ? -(-more / 2) : more / 2;
@@ -120,6 +125,8 @@ void onnx_row_center_crop_pad(struct import_node *n, uint32_t arg)
 
 /* ---- blocks ---- */
 
+enum { MAX_BLOCK = 1 << 12 };
+
 void onnx_row_depth_to_space(struct import_node *n, uint32_t arg)
 {
     val *x = e_in(n, 0);
@@ -129,7 +136,7 @@ void onnx_row_depth_to_space(struct import_node *n, uint32_t arg)
     const int64_t *d;
 
     (void)arg;
-    if (!x || x->type.rank != 4 || b < 1 || x->type.dims[1] % (b * b)) {
+    if (!x || x->type.rank != 4 || b < 1 || b > MAX_BLOCK || x->type.dims[1] % (b * b)) {
         problem_node(n, "blocks of %lld do not divide the channels", (long long)b);
         return;
     }
@@ -148,7 +155,8 @@ void onnx_row_space_to_depth(struct import_node *n, uint32_t arg)
     const int64_t *d;
 
     (void)arg;
-    if (!x || x->type.rank != 4 || b < 1 || x->type.dims[2] % b || x->type.dims[3] % b) {
+    if (!x || x->type.rank != 4 || b < 1 || b > MAX_BLOCK || x->type.dims[2] % b ||
+        x->type.dims[3] % b) {
         problem_node(n, "blocks of %lld do not divide the space", (long long)b);
         return;
     }

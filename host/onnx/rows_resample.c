@@ -8,7 +8,7 @@
 #include "onnx/problem.h"
 #include "onnx/rows.h"
 
-enum { MAX_WEIGHTS = 1 << 24, MAX_TAPS = 1 << 12 };
+enum { MAX_WEIGHTS = 1 << 24, MAX_TAPS = 1 << 12, MAX_EXTENT = 1 << 20 };
 
 /* How a node resizes. */
 struct resizing {
@@ -57,7 +57,7 @@ static void keep_aspect(struct import_node *n, struct resizing *r, const val *x,
     }
     for (uint32_t i = 0; i < count; i++) {
         r->scale[axes[i]] = best;
-        r->size[axes[i]] = (int64_t)floor(best * (double)x->type.dims[axes[i]] + 0.5);
+        r->size[axes[i]] = fold_whole(floor(best * (double)x->type.dims[axes[i]] + 0.5));
     }
 }
 
@@ -65,7 +65,7 @@ static void keep_aspect(struct import_node *n, struct resizing *r, const val *x,
 static bool read_extents(struct import_node *n, struct resizing *r, const val *x, uint32_t scales,
                          uint32_t sizes)
 {
-    double given[2 * FRIT_MAX_RANK], roi[2 * FRIT_MAX_RANK];
+    double given[2 * FRIT_MAX_RANK] = {0}, roi[2 * FRIT_MAX_RANK] = {0};
     struct ints some;
     uint32_t count, axes[FRIT_MAX_RANK], n_axes, n_roi;
     bool by_size, has_axes = attr_ints(n, "axes", &some);
@@ -91,7 +91,7 @@ static bool read_extents(struct import_node *n, struct resizing *r, const val *x
         double in = (double)x->type.dims[axes[i]];
 
         r->scale[axes[i]] = by_size ? given[i] / in : given[i];
-        r->size[axes[i]] = (int64_t)(by_size ? given[i] : floor(in * given[i]));
+        r->size[axes[i]] = fold_whole(by_size ? given[i] : floor(in * given[i]));
     }
     if (by_size)
         keep_aspect(n, r, x, axes, n_axes);
@@ -158,9 +158,9 @@ static void add_weights(const struct resizing *r, uint32_t d, int64_t in, int64_
         return;
     if (r->antialias && r->scale[d] < 1)
         stretch = r->scale[d];
-    reach = (int64_t)ceil((double)reach / stretch);
-    reach = reach < MAX_TAPS ? reach : MAX_TAPS;
-    first = (int64_t)floor(at) - reach;
+    reach = fold_whole(fmin(ceil((double)reach / stretch), MAX_TAPS));
+    at = fmax(fmin(at, 2.0 * (double)in), -2.0 * (double)in);
+    first = fold_whole(floor(at)) - reach;
     for (int64_t k = first; k <= first + 2 * reach + 1; k++) {
         if (!r->exclude_outside || (k >= 0 && k < in))
             sum += weight_at(r, ((double)k - at) * stretch);
@@ -185,7 +185,7 @@ static val *nearest_axis(struct import_node *n, const struct resizing *r, val *x
     for (int64_t i = 0; index && i < r->size[d]; i++) {
         double at = round_place(r, place_of(r, d, in, i));
 
-        index[i] = at < 0 ? 0 : at >= (double)in ? in - 1 : (int64_t)at;
+        index[i] = !(at > 0) ? 0 : at >= (double)in ? in - 1 : (int64_t)at;
     }
     return index ? e_select(n, x, e_known_ints(n, FRIT_I64, index, r->size[d]), d) : NULL;
 }
@@ -199,7 +199,7 @@ static val *weighted_axis(struct import_node *n, const struct resizing *r, val *
     float *weights;
     val *w;
 
-    if (type.dims[0] * type.dims[1] > MAX_WEIGHTS) {
+    if (type.dims[0] > MAX_WEIGHTS / (type.dims[1] ? type.dims[1] : 1)) {
         problem_node(n, "an axis is resized from %lld to %lld, which is too much",
                      (long long)type.dims[0], (long long)type.dims[1]);
         return NULL;
@@ -277,7 +277,7 @@ static val *resize(struct import_node *n, const struct resizing *r, val *x)
         return y;
     y = is(r->mode, "nearest") || e_is_float(x) ? x : e_cast(n, x, FRIT_F32);
     for (uint32_t d = 0; y && d < x->type.rank; d++) {
-        if (r->size[d] < 0 || r->size[d] > INT32_MAX || !x->type.dims[d]) {
+        if (r->size[d] < 0 || r->size[d] > MAX_EXTENT || !x->type.dims[d]) {
             problem_node(n, "dim %u becomes %lld", d, (long long)r->size[d]);
             return NULL;
         }
@@ -332,7 +332,7 @@ void onnx_row_upsample(struct import_node *n, uint32_t arg)
     }
     for (uint32_t d = 0; scales && d < x->type.rank; d++) {
         r.scale[d] = (double)scales->floats[d];
-        r.size[d] = (int64_t)floor((double)x->type.dims[d] * r.scale[d]);
+        r.size[d] = fold_whole(floor((double)x->type.dims[d] * r.scale[d]));
     }
     e_out(n, 0, resize(n, &r, x));
 }
@@ -389,6 +389,10 @@ void onnx_row_affine_grid(struct import_node *n, uint32_t arg)
         return;
     }
     for (uint32_t i = 2; i < size.count; i++) {
+        if (size.at[i] < 1 || size.at[i] > 1 << 20) {
+            problem_node(n, "an extent of %lld", (long long)size.at[i]);
+            return;
+        }
         space.dim[space.rank++] = size.at[i];
         count *= size.at[i];
     }

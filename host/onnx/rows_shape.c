@@ -33,7 +33,8 @@ void onnx_row_reshape(struct import_node *n, uint32_t arg)
         if (dims.dim[i] == -1)
             open = (int32_t)i;
         else
-            known *= dims.dim[i] > 0 ? dims.dim[i] : 1;
+            known =
+                dims.dim[i] > 0 && known <= INT64_MAX / dims.dim[i] ? known * dims.dim[i] : known;
     }
     if (open >= 0)
         dims.dim[open] = e_elements(x) / known;
@@ -159,13 +160,24 @@ void onnx_row_concat(struct import_node *n, uint32_t arg)
     e_out(n, 0, n->failed ? NULL : e_cat(n, axis, n->in, n->n_in));
 }
 
+/* Whether the sizes add up to the extent. */
+static bool splits(const struct ints *sizes, int64_t extent)
+{
+    for (uint32_t i = 0; i < sizes->count; i++) {
+        if (sizes->at[i] < 0 || sizes->at[i] > extent)
+            return false;
+        extent -= sizes->at[i];
+    }
+    return extent == 0;
+}
+
 /* Extents of the parts: given, or as equal as can be with the last one smaller. */
 static bool split_sizes(struct import_node *n, int64_t extent, struct ints *sizes)
 {
     int64_t parts = attr_int(n, "num_outputs", n->n_out), size;
 
     if (e_ints_or_attr(n, 1, "split", sizes))
-        return sizes->count == n->n_out;
+        return sizes->count == n->n_out && splits(sizes, extent);
     if (n->failed || parts != n->n_out || !parts)
         return false;
     size = (extent + parts - 1) / parts;

@@ -109,8 +109,8 @@ void onnx_row_dft(struct import_node *n, uint32_t arg)
         return;
     }
     length = e_int(n, 1, inverse && half ? 2 * (x->type.dims[axis] - 1) : x->type.dims[axis]);
-    if (length < 1) {
-        problem_node(n, "a transform of %lld elements", (long long)length);
+    if (length < 1 || length > MAX_LENGTH) {
+        problem_node(n, "a transform of %lld elements, at most %d", (long long)length, MAX_LENGTH);
         return;
     }
     re = lines_of(n, x, 0, axis, inverse && half ? length / 2 + 1 : length);
@@ -163,7 +163,7 @@ void onnx_row_window(struct import_node *n, uint32_t arg)
         [WINDOW_HAMMING] = {25.0 / 46, 21.0 / 46, 0},
         [WINDOW_BLACKMAN] = {0.42, 0.5, 0.08},
     };
-    int64_t size = e_int(n, 0, 0), period = attr_int(n, "periodic", 1) ? size : size - 1;
+    int64_t size = e_int(n, 0, 0), period = 0;
     uint32_t dtype = tensor_dtype((int32_t)attr_int(n, "output_datatype", 1));
     const struct op_type type = {dtype, 1, {size}};
     void *data;
@@ -173,12 +173,13 @@ void onnx_row_window(struct import_node *n, uint32_t arg)
         problem_node(n, "a window of %lld elements", (long long)size);
         return;
     }
+    period = attr_int(n, "periodic", 1) ? size : size - 1;
     data = import_elements(n->import, (size_t)size * sizeof(double) + 1);
     for (int64_t i = 0; data && i < size; i++) {
         double at = period ? 2 * M_PI * (double)i / (double)period : 0;
         double value = terms[arg][0] - terms[arg][1] * cos(at) + terms[arg][2] * cos(2 * at);
 
-        fold_put(dtype, data, i, (struct fold_number){(int64_t)value, value});
+        fold_put(dtype, data, i, (struct fold_number){fold_whole(value), value});
     }
     e_out(n, 0, data ? import_constant(n->import, &type, data, NULL) : NULL);
 }
@@ -199,8 +200,9 @@ void onnx_row_mel_weights(struct import_node *n, uint32_t arg)
 
     (void)arg;
     bins = type.dims[0];
-    if (n->failed || bands < 1 || length < 1 || rate < 1 ||
-        bins * bands > MAX_LENGTH * MAX_LENGTH || dtype == FRIT_NO_DTYPE) {
+    if (n->failed || bands < 1 || length < 1 || rate < 1 || bands > MAX_LENGTH ||
+        length > MAX_LENGTH * MAX_LENGTH || bins * bands > MAX_LENGTH * MAX_LENGTH ||
+        dtype == FRIT_NO_DTYPE) {
         problem_node(n, "%lld bands of %lld bins", (long long)bands, (long long)bins);
         return;
     }
@@ -212,7 +214,7 @@ void onnx_row_mel_weights(struct import_node *n, uint32_t arg)
             double mel = low + (double)(k + i) * (high - low) / (double)(bands + 2);
             double hertz = 700 * (pow(10, mel / 2595) - 1);
 
-            edge[i] = (int64_t)floor((double)(length + 1) * hertz / (double)rate);
+            edge[i] = fold_whole((double)(length + 1) * hertz / (double)rate);
         }
         for (int64_t i = edge[0]; i <= edge[2] && i < bins; i++) {
             int64_t side = i <= edge[1] ? edge[1] - edge[0] : edge[2] - edge[1];
@@ -220,7 +222,8 @@ void onnx_row_mel_weights(struct import_node *n, uint32_t arg)
             double value = side ? rise / (double)side : 1;
 
             if (i >= 0 && (i <= edge[1] || i < edge[2]))
-                fold_put(dtype, data, i * bands + k, (struct fold_number){(int64_t)value, value});
+                fold_put(dtype, data, i * bands + k,
+                         (struct fold_number){fold_whole(value), value});
         }
     }
     e_out(n, 0, data ? import_constant(n->import, &type, data, NULL) : NULL);

@@ -30,7 +30,7 @@ static bool transpose_pads(struct import_node *n, const val *x, struct window *w
                            const struct ints *extra)
 {
     struct ints shape;
-    bool given = attr_ints(n, "output_shape", &shape);
+    bool given = attr_ints(n, "output_shape", &shape) && shape.count >= w->rank;
     bool upper = attr_is(n, "auto_pad", "NOTSET", "SAME_UPPER");
     bool same = upper || attr_is(n, "auto_pad", "NOTSET", "SAME_LOWER");
 
@@ -38,7 +38,11 @@ static bool transpose_pads(struct import_node *n, const val *x, struct window *w
         return !n->failed;
     for (uint32_t i = 0; i < w->rank; i++) {
         int64_t in = x->type.dims[2 + i], total;
-        int64_t want = given ? shape.at[shape.count - w->rank + i] : in * w->stride[i];
+        int64_t want = given && (shape.at[shape.count - w->rank + i] < 0 ||
+                                 shape.at[shape.count - w->rank + i] > INT32_MAX)
+                           ? 0
+                       : given ? shape.at[shape.count - w->rank + i]
+                               : in * w->stride[i];
 
         total = w->stride[i] * (in - 1) + (extra->count ? extra->at[i] : 0) +
                 (w->kernel[i] - 1) * w->dilation[i] + 1 - want;
@@ -66,7 +70,12 @@ void onnx_row_conv_transpose(struct import_node *n, uint32_t arg)
         return;
     if (!attr_ints(n, "output_padding", &extra))
         extra.count = 0;
-    if ((extra.count && extra.count != window.rank) || !transpose_pads(n, x, &window, &extra)) {
+    for (uint32_t i = 0; i < extra.count; i++) {
+        if (extra.at[i] < 0 || extra.at[i] > INT32_MAX)
+            problem_node(n, "output_padding is %lld", (long long)extra.at[i]);
+    }
+    if (n->failed || (extra.count && extra.count != window.rank) ||
+        !transpose_pads(n, x, &window, &extra)) {
         problem_node(n, "output_padding has another number of dims");
         return;
     }

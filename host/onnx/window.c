@@ -71,6 +71,12 @@ static void read_pads(struct import_node *n, const val *x, struct window *w)
             problem_node(n, "pads has %u numbers for %u spatial dims", pads.count, w->rank);
             return;
         }
+        for (uint32_t i = 0; i < pads.count; i++) {
+            if (pads.at[i] < -INT32_MAX || pads.at[i] > INT32_MAX) {
+                problem_node(n, "pads are %lld", (long long)pads.at[i]);
+                return;
+            }
+        }
         memcpy(w->low, pads.at, w->rank * sizeof(int64_t));
         memcpy(w->high, pads.at + w->rank, w->rank * sizeof(int64_t));
     } else if (strcmp(automatic, "VALID") != 0) {

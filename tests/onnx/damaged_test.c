@@ -110,6 +110,7 @@ static void test_lengths_and_nesting_are_limited(void **state)
     expect("\x3a\xff\xff\xff\xff\x0f", 6, FRIT_INVALID,
            "longer than what is left at byte 1, in graph[0]");
     expect("\x3a\x02\x0a\x05", 4, FRIT_INVALID, "in graph[0].node[0]");
+    expect("\x3a\x01", 2, FRIT_INVALID, "longer than what is left");
     expect("\x38\x05", 2, FRIT_INVALID, "a number in the place of a message");
     /* graph, then node, attribute, graph over and over, from the inside out */
     for (uint32_t level = 0; n > 16 || level % 3 != 1; level++) {

@@ -33,7 +33,7 @@ static int run(const struct invocation *in)
 
 const struct command check_command = {
     .name = "check",
-    .summary = "check text programs without running them",
+    .summary = "check text programs and ONNX models without running them",
     .args = "FILE...",
     .details = "Faults are reported as FILE:LINE:COLUMN: text.  Unknown dims are 2.",
     .options = (const struct option[]){{0}},

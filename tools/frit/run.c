@@ -320,7 +320,7 @@ static int run(const struct invocation *in)
 
 const struct command run_command = {
     .name = "run",
-    .summary = "run a text program",
+    .summary = "run a text program or an ONNX model",
     .args = "FILE",
     .details =
         "Inputs have their default file, or the value of --in.  Random floats are in 0..1, random\n"
@@ -328,6 +328,7 @@ const struct command run_command = {
         "Of an archive (.npz) an input takes the tensor of its name; --in FILE.npz without NAME "
         "gives\n"
         "all of them that it has, and FILE.npz:TENSOR is one of another name.\n"
+        "A model runs with the dims of its inputs; what keeps it from running is listed by node.\n"
         "Files of inputs of packed types have their bytes, as u8, and random ones random bits.\n"
         "With --json: file, device, runs, ops, programs (made by the driver), launches,\n"
         "explorations, plan_hits, plan_misses, fallbacks_candidate, fallbacks_ops,\n"
@@ -354,6 +355,7 @@ const struct command run_command = {
     .examples =
         (const char *const[]){"run tools/models/digits-mlp.frit",
                               "run digits.frit --device vulkan:0 --in x=images.npy --out y=y.npy",
+                              "run model.onnx --in x=random:1,3,224,224",
                               "run digits.frit --in x=random --repeat 100 --json", NULL},
     .min_args = 1,
     .max_args = 1,

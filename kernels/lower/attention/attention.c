@@ -339,6 +339,19 @@ static struct attention_sizes many_rows(const struct attention *a)
     return s;
 }
 
+/* Fewer threads, where a device has not as many in a group. */
+static void limit_threads(const struct attention *a, struct attention_sizes *s)
+{
+    while (s->down * s->across * chunk_of(a) > a->e.s->target->max_lanes) {
+        if (s->down > 1)
+            s->down /= 2;
+        else if (s->across > LEAST_ACROSS)
+            s->across /= 2;
+        else
+            return;
+    }
+}
+
 static bool choose_tiles(struct attention *a)
 {
     const bool is_few = a->points[ATTENTION_ROW].count <= FEW_ROWS;
@@ -347,6 +360,7 @@ static bool choose_tiles(struct attention *a)
     a->form = ATTENTION_TILES;
     if (!is_few && choose_ahead(a))
         return true;
+    limit_threads(a, &s);
     while (!set_grid(a, &s)) {
         if (s.rows == 1)
             return false;

@@ -396,6 +396,36 @@ static void test_fragments(void **state)
             check_on(cases[i], &targets[t]);
 }
 
+/* Blocks that hide one key alone: from the first row of a group, or beyond the end. */
+static void test_edges(void **state)
+{
+    const struct shape cases[] = {
+        {1, 1, 1, 20, 82, 16, 16, .dtype = FRIT_BF16, .attrs = {.causal = 1}},
+        {1, 1, 1, 20, 127, 16, 16, .dtype = FRIT_F16},
+    };
+
+    (void)state;
+    for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        check_on(cases[i], &targets[4]);
+}
+
+/* Groups of few threads; teams of many. */
+static void test_groups(void **state)
+{
+    static const struct target few = {.group_bytes = 15 << 10, .max_lanes = 512, .align_bytes = 16},
+                               many = {.group_bytes = 80000,
+                                       .max_lanes = 2048,
+                                       .has_fragments = true,
+                                       .team = 64};
+    const struct shape s = {1, 1, 1, 20, 70, 40, 24, .attrs = {.causal = 1}};
+    struct shape narrow = s;
+
+    (void)state;
+    check_on(s, &few);
+    narrow.dtype = FRIT_BF16;
+    check_on(narrow, &many);
+}
+
 /* Threads of several lanes, which copy and load ahead; tiles of all sizes. */
 static void test_threads(void **state)
 {
@@ -617,6 +647,7 @@ int main(void)
         cmocka_unit_test(test_threads),  cmocka_unit_test(test_composite),
         cmocka_unit_test(test_refusals), cmocka_unit_test(test_nan),
         cmocka_unit_test(test_random),   cmocka_unit_test(test_specials),
+        cmocka_unit_test(test_edges),    cmocka_unit_test(test_groups),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
