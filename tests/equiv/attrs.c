@@ -143,6 +143,12 @@ const void *attrs_of(const struct script *script, const struct play_params *para
     case ATTR_DEQUANTIZE:
         SIZED(dequantize, .block = block_of(script, params, action));
         break;
+    case ATTR_CONV:
+        SIZED(conv, .groups = dim_extent(action->size, params->variant));
+        break;
+    case ATTR_ATTENTION:
+        SIZED(attention, .causal = action->choice);
+        break;
     }
     return attrs;
 }

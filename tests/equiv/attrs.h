@@ -25,6 +25,8 @@ union attrs {
     frit_attrs_fft fft;
     frit_attrs_quantize quantize;
     frit_attrs_dequantize dequantize;
+    frit_attrs_conv conv;
+    frit_attrs_attention attention;
 };
 
 /* Fills `attrs` and returns it; NULL where the action has no attributes. */

@@ -11,8 +11,9 @@ enum rounding rounding_of(const struct action *action)
         FRIT_OP_hypot,  FRIT_OP_arange, FRIT_OP_log_softmax, FRIT_OP_softmax, FRIT_OP_softmin,
     };
     static const uint16_t folds[] = {
-        FRIT_OP_sum,      FRIT_OP_mean,   FRIT_OP_var,     FRIT_OP_cumsum, FRIT_OP_layer_norm,
-        FRIT_OP_rms_norm, FRIT_OP_matmul, FRIT_OP_cumprod, FRIT_OP_rfft,   FRIT_OP_irfft,
+        FRIT_OP_sum,        FRIT_OP_mean,     FRIT_OP_var,    FRIT_OP_cumsum,
+        FRIT_OP_layer_norm, FRIT_OP_rms_norm, FRIT_OP_matmul, FRIT_OP_cumprod,
+        FRIT_OP_rfft,       FRIT_OP_irfft,    FRIT_OP_conv,   FRIT_OP_attention,
     };
 
     for (size_t k = 0; k < sizeof(rounds) / sizeof(rounds[0]); k++)
@@ -66,19 +67,33 @@ bool generate_op(struct generator *g)
         bool (*form)(struct generator *g);
         uint32_t weight;
     } forms[] = {
-        {generate_view, 42},   {generate_unary, 12},
-        {generate_root, 3},    {generate_binary, 18},
-        {generate_compare, 4}, {generate_choose, 5},
-        {generate_clamp, 2},   {generate_cast, 4},
-        {generate_chain, 3},   {init, 5},
-        {arange, 1},           {generate_reduce, 9},
-        {generate_norm, 2},    {generate_along_axis, 4},
-        {generate_matmul, 2},  {generate_max_pool, 2},
-        {generate_cat, 2},     {generate_pattern, 2},
-        {generate_sort, 2},    {generate_topk, 1},
-        {generate_gather, 1},  {generate_scatter, 2},
-        {generate_fft, 1},     {generate_quant, 1},
+        {generate_view, 47},
+        {generate_unary, 12},
+        {generate_root, 3},
+        {generate_binary, 18},
+        {generate_compare, 4},
+        {generate_choose, 5},
+        {generate_clamp, 2},
+        {generate_cast, 4},
+        {generate_chain, 3},
+        {init, 5},
+        {arange, 1},
+        {generate_reduce, 9},
+        {generate_norm, 2},
+        {generate_along_axis, 4},
+        {generate_matmul, 2},
+        {generate_max_pool, 2},
+        {generate_cat, 2},
+        {generate_pattern, 2},
+        {generate_sort, 2},
+        {generate_topk, 1},
+        {generate_gather, 1},
+        {generate_scatter, 2},
+        {generate_fft, 1},
+        {generate_quant, 1},
         {generate_step, 1},
+        {generate_conv, 2},
+        {generate_attention, 2},
     };
     uint32_t n = sizeof(forms) / sizeof(forms[0]), total = 0, at;
 

@@ -36,6 +36,8 @@ bool generate_norm(struct generator *g);
 bool generate_pattern(struct generator *g);
 /* ops_contract.c */
 bool generate_matmul(struct generator *g);
+bool generate_conv(struct generator *g);
+bool generate_attention(struct generator *g);
 bool generate_max_pool(struct generator *g);
 bool generate_fft(struct generator *g);
 /* ops_index.c */

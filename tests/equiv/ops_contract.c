@@ -30,6 +30,110 @@ bool generate_matmul(struct generator *g)
     return commit(g, &action);
 }
 
+/* Weights, a mask: data of this shape. */
+static uint16_t fresh(struct generator *g, uint32_t dtype, const struct shape *shape)
+{
+    struct action action = begin(g, ACT_FROM_HOST);
+
+    if (shape_most(shape) > MAX_ELEMENTS)
+        return NO_VAR;
+    add_output(g, &action, dtype, shape, 2, false);
+    return commit(g, &action) ? action.out[0] : (uint16_t)NO_VAR;
+}
+
+static uint8_t some_symbol(struct generator *g)
+{
+    return (uint8_t)(1u << chance_below(&g->chance, SCRIPT_SYMBOLS));
+}
+
+/* With kernels of 1 or 2 elements; all channels, or each by itself. */
+bool generate_conv(struct generator *g)
+{
+    struct want want = {
+        .dtypes = REALS, .exponent = 8, .min_rank = 3, .max_rank = 3, .fits = has_elements};
+    uint16_t x = pick(g, &want), w;
+    struct shape shape, kernel = {.rank = 3};
+    struct action action;
+
+    if (x == NO_VAR)
+        return false;
+    shape = g->script->vars[x].shape;
+    kernel.code[2] = is_product(shape.code[2]) && chance_of(&g->chance, 60) ? DIM_TWO : DIM_ONE;
+    if (chance_of(&g->chance, 30)) { /* as many groups as channels */
+        kernel.code[0] = shape.code[1];
+        kernel.code[1] = DIM_ONE;
+    } else {
+        kernel.code[0] = some_symbol(g);
+        kernel.code[1] = shape.code[1];
+    }
+    w = fresh(g, g->script->vars[x].dtype, &kernel);
+    if (w == NO_VAR)
+        return false;
+    action = begin_op(g, FRIT_OP_conv, ATTR_CONV);
+    action.size = kernel.code[1] == DIM_ONE ? shape.code[1] : DIM_ONE;
+    shape.code[1] = kernel.code[0];
+    if (kernel.code[2] == DIM_TWO)
+        shape.code[2] |= DIM_MINUS;
+    if (shape_most(&shape) > MAX_ELEMENTS)
+        return false;
+    action.n_in = 3;
+    action.in[0] = use(g, x);
+    action.in[1] = use(g, w);
+    action.in[2] = scalar(); /* absent */
+    add_output(g, &action, g->script->vars[x].dtype, &shape, 20, false);
+    return commit(g, &action);
+}
+
+/* New values of attention.  Whole numbers: a NaN at a key that is hidden may show or not. */
+static uint16_t fresh_values(struct generator *g, uint32_t dtype, const struct shape *shape)
+{
+    uint16_t whole = fresh(g, FRIT_I32, shape);
+    struct action action = begin_op(g, FRIT_OP_cast, ATTR_CAST);
+
+    if (whole == NO_VAR)
+        return NO_VAR;
+    action.n_in = 1;
+    action.in[0] = use(g, whole);
+    add_output(g, &action, dtype, shape, 4, false);
+    return commit(g, &action) ? action.out[0] : (uint16_t)NO_VAR;
+}
+
+/* Of a value over itself, or over new keys; the values are new. */
+bool generate_attention(struct generator *g)
+{
+    struct want want = {
+        .dtypes = REALS, .exponent = 3, .min_rank = 3, .max_rank = 4, .fits = has_elements};
+    uint16_t q = pick(g, &want), k = q, v, mask = NO_VAR;
+    struct shape shape, keys, scores;
+    struct action action;
+
+    if (q == NO_VAR)
+        return false;
+    shape = keys = scores = g->script->vars[q].shape;
+    if (chance_of(&g->chance, 60)) {
+        keys.code[keys.rank - 2] = some_symbol(g);
+        k = fresh(g, g->script->vars[q].dtype, &keys);
+    }
+    scores.code[scores.rank - 1] = keys.code[keys.rank - 2];
+    keys.code[keys.rank - 1] = shape.code[shape.rank - 1] = some_symbol(g);
+    v = fresh_values(g, g->script->vars[q].dtype, &keys);
+    if (k == NO_VAR || v == NO_VAR || shape_most(&scores) > MAX_ELEMENTS ||
+        shape_most(&shape) > MAX_ELEMENTS)
+        return false;
+    if (chance_of(&g->chance, 30))
+        mask = fresh(g, FRIT_BOOL, &scores);
+    action = begin_op(g, FRIT_OP_attention, ATTR_ATTENTION);
+    action.choice = chance_of(&g->chance, 40);
+    action.n_in = 5;
+    action.in[0] = use(g, q);
+    action.in[1] = k == q ? (struct operand){q, false} : use(g, k);
+    action.in[2] = use(g, v);
+    action.in[3] = mask == NO_VAR ? scalar() : use(g, mask);
+    action.in[4] = scalar(); /* absent */
+    add_output(g, &action, g->script->vars[q].dtype, &shape, 4, false);
+    return commit(g, &action);
+}
+
 static bool can_pool(const struct var *var)
 {
     uint8_t last = var->shape.code[2];

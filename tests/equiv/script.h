@@ -113,7 +113,9 @@ enum attr_form {
     ATTR_SCATTER,   /* axis; choice: the update */
     ATTR_FFT,       /* axis; size: n */
     ATTR_QUANTIZE, /* type of out[0]; keep: a scale per line, of extent `size`; choice: symmetric */
-    ATTR_DEQUANTIZE /* keep and size, as those of the quantize */
+    ATTR_DEQUANTIZE, /* keep and size, as those of the quantize */
+    ATTR_CONV,       /* size: the groups */
+    ATTR_ATTENTION   /* choice: causal */
 };
 
 /* Which scalars an action has. */
@@ -150,7 +152,8 @@ struct action {
 static inline bool action_has_scalars(const struct action *action)
 {
     return action->attrs != ATTR_NORM_AXES && action->attrs != ATTR_QUANTIZE &&
-           action->attrs != ATTR_DEQUANTIZE;
+           action->attrs != ATTR_DEQUANTIZE && action->attrs != ATTR_CONV &&
+           action->attrs != ATTR_ATTENTION;
 }
 
 struct var {
