@@ -229,6 +229,32 @@ static void batch_norm_of_batch(struct import_node *n, val *x)
     e_out(n, 2, e_add(n, e_mul(n, e_in(n, 4), e_num(n, keep)), e_mul(n, var, e_num(n, 1 - keep))));
 }
 
+/* Whether the statistics, in[1] to in[4], are known vectors, and of a type that is wide enough to
+ * compute with them beforehand. */
+static bool knows_statistics(val *const *in)
+{
+    const val *x = in[0];
+
+    if (!x || e_rank(x) < 2 || (e_dtype(x) != FRIT_F32 && e_dtype(x) != FRIT_F64))
+        return false;
+    for (uint32_t i = 1; i < 5; i++) {
+        if (!in[i] || !in[i]->data || e_rank(in[i]) != 1 || e_elements(in[i]) != x->type.dims[1])
+            return false;
+    }
+    return true;
+}
+
+/* One factor and one summand per channel, which a convolution before takes with its stores. */
+static val *batch_norm_of_known(struct import_node *n, val *const *in, double eps)
+{
+    val *root = e_un(n, FRIT_OP_sqrt, e_add(n, in[4], e_num(n, eps)));
+    val *factor = e_div(n, in[1], root);
+    val *summand = e_sub(n, in[2], e_mul(n, in[3], factor));
+    val *y = e_mul(n, in[0], as_channels(n, factor, in[0]));
+
+    return e_add(n, y, as_channels(n, summand, in[0]));
+}
+
 void onnx_row_batch_norm(struct import_node *n, uint32_t arg)
 {
     val *x = e_in(n, 0), *in[5] = {0};
@@ -244,5 +270,7 @@ void onnx_row_batch_norm(struct import_node *n, uint32_t arg)
     in[0] = x;
     for (uint32_t i = 1; i < 5; i++)
         in[i] = e_cast(n, e_in(n, i), dtype);
-    e_out(n, 0, e_op(n, FRIT_OP_batch_norm, &attrs, 5, in));
+    e_out(n, 0,
+          knows_statistics(in) ? batch_norm_of_known(n, in, attrs.eps)
+                               : e_op(n, FRIT_OP_batch_norm, &attrs, 5, in));
 }

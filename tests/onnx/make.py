@@ -131,6 +131,12 @@ def shapes():
           {"minus": np.array([-1, 0]), "two": np.array([2]), "two0": np.array(2), "scales": np.array([1, 1, 1.5, 2], np.float32), "pads": np.array([0, 1, 2, 0, 1, 1])})
 
 
+def statistics():
+    """Normalisation by what are inputs."""
+    model("statistics", [node("BatchNormalization", "x g o m v", "y", epsilon=0.01)],
+          {"x": floats(2, 3, 2, 2), "g": floats(3), "o": floats(3), "m": floats(3), "v": abs(floats(3))}, {"y": T.FLOAT}, {})
+
+
 os.makedirs(folder, exist_ok=True)
-for make in (mlp, cnn, old, lstm, quantised, control, function, shapes):
+for make in (mlp, cnn, old, lstm, quantised, control, function, shapes, statistics):
     make()

@@ -109,8 +109,8 @@ static void drop(struct loaded *model)
     frit_graph_free(model->graph);
 }
 
-static const char *const names[] = {"mlp",       "cnn",     "old",      "lstm",
-                                    "quantised", "control", "function", "shapes"};
+static const char *const names[] = {"mlp",     "cnn",      "old",    "lstm",      "quantised",
+                                    "control", "function", "shapes", "statistics"};
 
 static void test_models_give_what_they_should(void **state)
 {
@@ -163,11 +163,38 @@ static void test_saved_models_are_text_programs(void **state)
     frit_host_close(host);
 }
 
+/* Known statistics of a normalisation are gone from what runs; those that are inputs are not. */
+static void test_known_statistics_are_two_constants(void **state)
+{
+    frit_host *host;
+    frit_device *device = open_device(&host);
+    struct loaded known, given;
+    char *text;
+
+    (void)state;
+    load(device, "cnn", &known);
+    text = frit_graph_print(known.graph);
+    assert_non_null(text);
+    assert_null(strstr(text, "batch_norm"));
+    assert_null(strstr(text, "sqrt"));
+    frit_free(text);
+    load(device, "statistics", &given);
+    text = frit_graph_print(given.graph);
+    assert_non_null(text);
+    assert_non_null(strstr(text, "batch_norm"));
+    frit_free(text);
+    drop(&known);
+    drop(&given);
+    frit_device_close(device);
+    frit_host_close(host);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_models_give_what_they_should),
         cmocka_unit_test(test_saved_models_are_text_programs),
+        cmocka_unit_test(test_known_statistics_are_two_constants),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
