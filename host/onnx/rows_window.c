@@ -61,6 +61,46 @@ static bool transpose_pads(struct import_node *n, const val *x, struct window *w
     return true;
 }
 
+/* Whether windows neither overlap nor leave gaps. */
+static bool windows_tile(const val *x, const val *w, const struct window *window, int64_t groups)
+{
+    bool tile = groups == 1 && e_rank(x) == e_rank(w) && e_elements(x) && e_elements(w);
+
+    for (uint32_t i = 0; i < window->rank; i++)
+        tile = tile && window->kernel[i] == window->stride[i] && window->dilation[i] == 1 &&
+               window->kernel[i] <= INT32_MAX && x->type.dims[2 + i] <= INT32_MAX;
+    return tile;
+}
+
+/* Each place gives a block of its own: a product over the channels, whose results [n, out,
+ * kernel.., place..] are put in order. */
+static val *transpose_tiles(struct import_node *n, val *x, val *w, const struct window *window)
+{
+    const uint32_t rank = window->rank;
+    frit_attrs_conv attrs = E_ATTRS(conv);
+    frit_dims rows = {.rank = 2 + rank, .dim = {w->type.dims[1], x->type.dims[1]}};
+    frit_dims parts = {.rank = 2 + 2 * rank, .dim = {x->type.dims[0], w->type.dims[1]}};
+    frit_dims joined = {.rank = 2 + rank, .dim = {x->type.dims[0], w->type.dims[1]}};
+    int64_t turn[FRIT_MAX_RANK] = {1, 0}, order[FRIT_MAX_RANK] = {0, 1};
+
+    for (uint32_t i = 0; i < rank; i++) {
+        attrs.stride[i] = attrs.dilation[i] = 1;
+        rows.dim[0] *= window->kernel[i];
+        rows.dim[2 + i] = 1;
+        parts.dim[2 + i] = window->kernel[i];
+        parts.dim[2 + rank + i] = x->type.dims[2 + i];
+        joined.dim[2 + i] = x->type.dims[2 + i] * window->kernel[i];
+        order[2 + 2 * i] = 2 + rank + i;
+        order[3 + 2 * i] = 2 + i;
+    }
+    /* [in, out, kernel..] as [in, out * kernel], and that turned. */
+    w = e_reshape(n, w, (frit_dims){.rank = 2, .dim = {x->type.dims[1], rows.dim[0]}});
+    w = e_reshape(n, e_permute(n, w, turn), rows);
+    attrs.groups = 1;
+    x = e_reshape(n, E_OP(n, FRIT_OP_conv, &attrs, x, w, e_none(n)), parts);
+    return e_reshape(n, e_permute(n, x, order), joined);
+}
+
 void onnx_row_conv_transpose(struct import_node *n, uint32_t arg)
 {
     val *x = e_in(n, 0), *w = e_in(n, 1), *bias = e_has(n, 2) ? e_in(n, 2) : NULL;
@@ -87,7 +127,9 @@ void onnx_row_conv_transpose(struct import_node *n, uint32_t arg)
     same_vec(attrs.stride, window.stride);
     same_vec(attrs.dilation, window.dilation);
     attrs.groups = attr_int(n, "group", 1);
-    x = E_OP(n, FRIT_OP_conv_transpose, &attrs, x, w, e_none(n));
+    x = windows_tile(x, w, &window, attrs.groups) && x->type.dims[1] == w->type.dims[0]
+            ? transpose_tiles(n, x, w, &window)
+            : E_OP(n, FRIT_OP_conv_transpose, &attrs, x, w, e_none(n));
     for (uint32_t i = 0; i < window.rank; i++) {
         low[2 + i] = -window.low[i];
         high[2 + i] = (extra.count ? extra.at[i] : 0) - window.high[i];

@@ -137,6 +137,12 @@ def statistics():
           {"x": floats(2, 3, 2, 2), "g": floats(3), "o": floats(3), "m": floats(3), "v": abs(floats(3))}, {"y": T.FLOAT}, {})
 
 
+def tiles():
+    """Transposed convolution whose windows do not overlap, and one whose windows do."""
+    model("tiles", [node("ConvTranspose", "x w b", "t", strides=[2, 3]), node("ConvTranspose", "t v", "y", strides=[2, 2], pads=[1, 0, 0, 1])],
+          {"x": floats(2, 3, 2, 4)}, {"t": T.FLOAT, "y": T.FLOAT}, {"w": floats(3, 4, 2, 3), "b": floats(4), "v": floats(4, 2, 3, 3)})
+
+
 os.makedirs(folder, exist_ok=True)
-for make in (mlp, cnn, old, lstm, quantised, control, function, shapes, statistics):
+for make in (mlp, cnn, old, lstm, quantised, control, function, shapes, statistics, tiles):
     make()

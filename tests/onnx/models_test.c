@@ -109,8 +109,8 @@ static void drop(struct loaded *model)
     frit_graph_free(model->graph);
 }
 
-static const char *const names[] = {"mlp",     "cnn",      "old",    "lstm",      "quantised",
-                                    "control", "function", "shapes", "statistics"};
+static const char *const names[] = {"mlp",     "cnn",      "old",    "lstm",       "quantised",
+                                    "control", "function", "shapes", "statistics", "tiles"};
 
 static void test_models_give_what_they_should(void **state)
 {
