@@ -22,9 +22,9 @@ for key in ns_per_op speed_up plans_ratio mix_ratio first_ms; do
 done
 
 expect 2 '' "no suite 'overhaed' here; there is: overhead" "$frit" bench overhaed
-expect 0 '^softmax  *by its ops, over the last axis, 32 x 32 f32' '' "$frit" bench reference --side 32 -n 1 --plot "$scratch/plot.svg"
+expect 0 '^softmax  *by its ops, over the last axis, 32 x 32 f32' '' "$frit" bench reference --quick --side 32 -n 1 --plot "$scratch/plot.svg"
 grep -q '>softmax</text>' "$scratch/plot.svg" || complain 'no bar of softmax' 'bench reference --plot'
-expect 1 '*' 'cannot write /no/such/folder/plot.svg' "$frit" bench reference --side 8 -n 1 --plot /no/such/folder/plot.svg
+expect 1 '*' 'cannot write /no/such/folder/plot.svg' "$frit" bench reference --quick --side 8 -n 1 --plot /no/such/folder/plot.svg
 
 # Rows by name, small and few.
 rows() { sed -n 's/.*"row":"\([a-z0-9-]*\)".*/\1/p' "$scratch/out" | tr '\n' ' '; }
