@@ -11,7 +11,7 @@
 #include "kernels/emit/spirv/rig.h"
 #include "unit.h"
 
-enum { CASES = 40, LONG_CASES = 150 };
+enum { CASES = 24, LONG_CASES = 150 };
 
 static struct vulkan_rig *rig;
 
