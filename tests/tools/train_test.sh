@@ -8,7 +8,8 @@ export FRIT_THREADS=1 FRIT_ARTEFACTS=$scratch/artefacts
 # epoch 1's loss, epoch 2's, and the images that are right then
 numbers() { sed -nE 's/^epoch +[12] of 2: loss ([0-9.]+), ([0-9]+) of .*/\1 \2/p' <<<"$out"; }
 
-expect 0 '^[0-9]+ of 500 right after 2 epochs, .* a step, [0-9]+ images/s$' '' \
+# A busy machine may take so long that it says how far it is.
+expect 0 '^[0-9]+ of 500 right after 2 epochs, .* a step, [0-9]+ images/s$' '*' \
   "${train[@]}" --epochs 2 --svg "$scratch/curve.svg"
 read -r first _ second right <<<"$(numbers | tr '\n' ' ')"
 awk "BEGIN { exit !($second < $first / 2 && $right >= 430) }" || complain 'it does not learn' "$first $second $right"
