@@ -112,6 +112,21 @@ const Onnx__TensorProto *attr_tensor(struct import_node *node, const char *name)
     return attr ? attr->t : NULL;
 }
 
+void attr_numbers(struct import_node *node, const char *name, uint32_t count, int64_t least,
+                  int64_t otherwise, int64_t *out)
+{
+    struct ints ints;
+    bool there = attr_ints(node, name, &ints);
+
+    if (there && ints.count != count)
+        problem_node(node, "%s has %u numbers, %u are wanted", name, ints.count, count);
+    for (uint32_t i = 0; i < count; i++) {
+        out[i] = there && i < ints.count ? ints.at[i] : otherwise;
+        if (out[i] < least || out[i] > INT32_MAX)
+            problem_node(node, "%s is %lld", name, (long long)out[i]);
+    }
+}
+
 const Onnx__GraphProto *attr_graph(struct import_node *node, const char *name)
 {
     const Onnx__AttributeProto *attr =

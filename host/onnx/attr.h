@@ -26,6 +26,10 @@ const char *attr_text(struct import_node *node, const char *name, const char *ot
 bool attr_is(struct import_node *node, const char *name, const char *first, const char *word);
 /* False: there is no such attribute, or the node failed. */
 bool attr_ints(struct import_node *node, const char *name, struct ints *out);
+/* A list of exactly `count` numbers from `least` to INT32_MAX; `otherwise` each where there is no
+ * such attribute.  What is not so is a problem of the node. */
+void attr_numbers(struct import_node *node, const char *name, uint32_t count, int64_t least,
+                  int64_t otherwise, int64_t *out);
 /* NULL: there is none. */
 const Onnx__TensorProto *attr_tensor(struct import_node *node, const char *name);
 const Onnx__GraphProto *attr_graph(struct import_node *node, const char *name);

@@ -29,22 +29,6 @@ void onnx_row_deform_conv(struct import_node *n, uint32_t arg)
                e_has(n, 4) ? e_in(n, 4) : e_none(n), e_has(n, 3) ? e_in(n, 3) : e_none(n)));
 }
 
-/* A list of an attribute with `rank` numbers. */
-static void numbers(struct import_node *n, const char *name, uint32_t rank, int64_t otherwise,
-                    int64_t *out)
-{
-    struct ints ints;
-    bool there = attr_ints(n, name, &ints);
-
-    if (there && ints.count != rank)
-        problem_node(n, "%s has %u numbers, %u are wanted", name, ints.count, rank);
-    for (uint32_t i = 0; i < rank; i++) {
-        out[i] = there && i < ints.count ? ints.at[i] : otherwise;
-        if (out[i] < 0 || out[i] > INT32_MAX)
-            problem_node(n, "%s is %lld", name, (long long)out[i]);
-    }
-}
-
 /* Columns added where they came from: a transposed convolution whose kernel k has its one at k. */
 void onnx_row_col2im(struct import_node *n, uint32_t arg)
 {
@@ -65,9 +49,9 @@ void onnx_row_col2im(struct import_node *n, uint32_t arg)
         if (image.at[i] < 1 || image.at[i] > INT32_MAX || block.at[i] < 1 || block.at[i] > 1 << 10)
             problem_node(n, "an image or a block has an extent that is not possible");
     }
-    numbers(n, "strides", image.count, 1, attrs.stride);
-    numbers(n, "dilations", image.count, 1, attrs.dilation);
-    numbers(n, "pads", 2 * image.count, 0, pads);
+    attr_numbers(n, "strides", image.count, 1, 1, attrs.stride);
+    attr_numbers(n, "dilations", image.count, 1, 1, attrs.dilation);
+    attr_numbers(n, "pads", 2 * image.count, 0, 0, pads);
     for (uint32_t i = 0; i < image.count && !n->failed; i++) {
         int64_t reach = (block.at[i] - 1) * attrs.dilation[i] + 1;
         int64_t padded = image.at[i] + pads[i] + pads[image.count + i];

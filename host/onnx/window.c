@@ -7,28 +7,12 @@
 
 enum { MAX_SPATIAL = 3 };
 
-/* A list with a number per spatial dim; `otherwise` where the attribute is not there. */
-static void read_list(struct import_node *n, const char *name, uint32_t rank, int64_t otherwise,
-                      int64_t *out)
-{
-    struct ints ints;
-    bool there = attr_ints(n, name, &ints);
-
-    if (there && ints.count != rank)
-        problem_node(n, "%s has %u numbers for %u spatial dims", name, ints.count, rank);
-    for (uint32_t i = 0; i < rank; i++) {
-        out[i] = there && i < ints.count ? ints.at[i] : otherwise;
-        if (out[i] < 1 || out[i] > INT32_MAX)
-            problem_node(n, "%s is %lld", name, (long long)out[i]);
-    }
-}
-
 static bool read_kernel(struct import_node *n, const val *w, struct window *out)
 {
     if (!w) {
         if (!attr_has(n, "kernel_shape"))
             problem_node(n, "there is no kernel_shape");
-        read_list(n, "kernel_shape", out->rank, 1, out->kernel);
+        attr_numbers(n, "kernel_shape", out->rank, 1, 1, out->kernel);
         return !n->failed;
     }
     if (w->type.rank != out->rank + 2) {
@@ -113,8 +97,8 @@ bool window_read(struct import_node *n, const val *x, const val *w, struct windo
     out->rank = x->type.rank - 2;
     if (!read_kernel(n, w, out))
         return false;
-    read_list(n, "strides", out->rank, 1, out->stride);
-    read_list(n, "dilations", out->rank, 1, out->dilation);
+    attr_numbers(n, "strides", out->rank, 1, 1, out->stride);
+    attr_numbers(n, "dilations", out->rank, 1, 1, out->dilation);
     read_pads(n, x, out);
     memcpy(out->given_high, out->high, sizeof(out->high));
     if (!n->failed && attr_int(n, "ceil_mode", 0))
