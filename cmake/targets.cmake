@@ -29,8 +29,11 @@ target_compile_options(frit_flags INTERFACE
   $<$<COMPILE_LANGUAGE:C>:-Wconversion -Wstrict-prototypes -Wmissing-prototypes>
   $<$<BOOL:${FRIT_WERROR}>:-Werror>
   -ffp-contract=off)
+# FRIT_BEHAVED: code whose own undefined behaviour is not looked for.
+define_property(TARGET PROPERTY FRIT_BEHAVED INHERITED)
 if(FRIT_SANITIZE)
-  target_compile_options(frit_flags INTERFACE -fsanitize=${FRIT_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  target_compile_options(frit_flags INTERFACE -fsanitize=${FRIT_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all
+    $<$<BOOL:$<TARGET_PROPERTY:FRIT_BEHAVED>>:-fno-sanitize=undefined>)
   target_link_options(frit_flags INTERFACE -fsanitize=${FRIT_SANITIZE})
 endif()
 
@@ -85,9 +88,10 @@ function(frit_test_case name)
     "FRIT_TEST_BUILD=${CMAKE_BINARY_DIR};FRIT_TEST_SANITIZE=${FRIT_SANITIZE};FRIT_CONFIG=/dev/null;FRIT_DEVICE=reference;FRIT_FUSION_STORE=none;FRIT_TUNE_STORE=none;FRIT_FUSION_STORE_WAIT=60000;FRIT_ARTEFACTS=none;FRIT_SEARCH_PROBE=never;FRIT_PLUGIN_PATH=${FRIT_PLUGIN_DIR}" TIMEOUT 600)
 endfunction()
 
-# frit_test_timed(TEST...): tests that compare times, which have one other beside them on two cores, not three (tools/test).
+# frit_test_timed(TEST...): tests that compare times, which have one other beside them on two cores, not three (tools/test).  They begin
+# first, beside long ones: at the end there would be nothing to run beside them.
 function(frit_test_timed)
-  set_tests_properties(${ARGN} PROPERTIES PROCESSORS 3)
+  set_tests_properties(${ARGN} PROPERTIES PROCESSORS 3 COST 50)
 endfunction()
 
 # frit_test_with_vendor(TEST...): tests with a vendor's driver in their process.  What it keeps at the end is its own, and the leak checker

@@ -4,6 +4,7 @@
 #include "loader.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <link.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -145,13 +146,30 @@ static void explain_init(struct instance *instance, gpu_result result)
                         hip_error_text(result), result, vendor.hint);
 }
 
+/* Whether the kernel says that there is no device: to open a runtime takes most of the time in
+ * which a process starts.  A runtime that an option names is opened whatever there is. */
+static bool has_no_device(struct instance *instance)
+{
+    if (instance->options.library.len || !vendor.other_file ||
+        access(vendor.device_file, F_OK) == 0 || errno != ENOENT ||
+        access(vendor.other_file, F_OK) == 0)
+        return false;
+    set_unavailable(instance, FRIT_REASON_NO_DEVICE,
+                    "there is no %s: no GPU, or its kernel driver is not loaded",
+                    vendor.device_file);
+    return true;
+}
+
 void loader_open(struct instance *instance)
 {
     struct api *api = &instance->api;
-    void *runtime = open_runtime(instance);
     gpu_result result;
     int count = 0;
+    void *runtime;
 
+    if (has_no_device(instance))
+        return;
+    runtime = open_runtime(instance);
     if (!instance->unavailable_reason)
         open_compiler(instance, runtime);
     if (instance->unavailable_reason)

@@ -65,6 +65,8 @@ struct vendor {
     const char *hint;             /* what to install where there is no runtime */
     const char *visible_variable; /* environment variable that hides devices */
     const char *device_file;      /* which the user needs permission to read and write */
+    const char *other_file; /* without it and `device_file` there is no device, and the runtime
+                               is not opened; NULL: only the runtime knows */
     int attributes[N_ATTRIBUTES]; /* their numbers in the vendor's enumeration */
     void *launch_end;             /* ends a list of GPU_LAUNCH_* */
     enum ctext_dialect dialect;

@@ -122,6 +122,7 @@ const struct vendor vendor = {
     .hint = "install ROCm's runtime (libamdhip64.so, version 5 to 7)",
     .visible_variable = "HIP_VISIBLE_DEVICES",
     .device_file = "/dev/kfd",
+    .other_file = "/dev/dxg", /* of WSL */
     .attributes =
         {
             [ATTRIBUTE_MAX_THREADS] = 56,

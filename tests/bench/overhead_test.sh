@@ -3,13 +3,13 @@
 # `frit bench` runs, prints every row, and says what is wrong with a command line.
 . "$(dirname "$0")/../tools/expect.sh"
 
-expect 0 '^mix +8 ops.*' '' "$frit" bench overhead --quick -n 3
+expect 0 '^mix +8 ops.*' '' "$frit" bench overhead --quick -n 1
 for words in 'ns per op' 'at most 40' 'times the ops of one thread' 'at least 1.8' 'times the cost with one plan' \
   'ms first' 'ms when known'; do
   grep -q "$words" "$scratch/out" || complain "nothing about '$words'" 'bench overhead'
 done
 
-expect 0 '*' '' "$frit" bench overhead -n 3 --json
+expect 0 '*' '' "$frit" bench overhead --quick -n 1 --json
 rows=0
 while read -r line; do
   "$build/tests/json_check" <<<"$line" || complain "no JSON object in a line: $line" 'bench overhead --json'

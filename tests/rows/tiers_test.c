@@ -232,9 +232,9 @@ static void compare(const char *isa, struct pairs through, struct pairs around)
 }
 
 #ifdef __SANITIZE_ADDRESS__
-enum { EVERY = 6 };
+enum { EVERY = 12 };
 #else
-enum { EVERY = 2 };
+enum { EVERY = 3 };
 #endif
 
 static void tiers_change_nothing(void **state)

@@ -35,9 +35,11 @@ expect 1 '^  1\. probe: crashes: in open: SIGSEGV' '' "$frit" doctor plugin "$bu
 expect 1 '^  1\. probe: exits: in load, exit code 0' '' "$frit" doctor plugin "$build/tests/probe/libfrit-sin-load-exit.so"
 expect 1 'it changes what is not its own: open: the umask' '' \
   "$frit" doctor plugin "$build/tests/probe/libfrit-sin-open-umask.so"
-expect 1 '^ +add/f32/odd/dense: .*ulp' '' \
-  "$frit" doctor plugin "$build/tests/wrong/libfrit-fake-wrong-rounding.so"
-grep -Eq '^  1\. [0-9]+ cases of conform fail, first ' "$scratch/out" || complain "no problem" "doctor plugin"
+if ! is_short; then # of conform there is one run, above
+  expect 1 '^ +add/f32/odd/dense: .*ulp' '' \
+    "$frit" doctor plugin "$build/tests/wrong/libfrit-fake-wrong-rounding.so"
+  grep -Eq '^  1\. [0-9]+ cases of conform fail, first ' "$scratch/out" || complain "no problem" "doctor plugin"
+fi
 expect 1 '^  1\. it is refused: not-found' '' "$frit" doctor plugin "$scratch/none.so"
 expect 1 '^  1\. it is refused: not-elf' '' "$frit" doctor plugin "$0"
 expect 1 '^  1\. it is refused: no-entry' '' "$frit" doctor plugin "$build/lib/libfrit.so"

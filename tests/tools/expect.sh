@@ -41,4 +41,7 @@ expect_json() {
   "$build/tests/json_check" <"$scratch/out" || complain "not JSON" "$*"
 }
 
+# Whether less is to be run: with sanitizers, where a process takes ten times as long, and without FRIT_TEST_LONG=1.
+is_short() { [ -n "${FRIT_TEST_SANITIZE-}" ] && [ -z "${FRIT_TEST_LONG-}" ]; }
+
 finish() { exit $wrong; }

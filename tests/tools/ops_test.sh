@@ -26,6 +26,7 @@ expect 0 '^  "device": null,$' '' "$frit" ops add --json
 ! grep -q '"types"' "$scratch/out" || complain "types without a device" "ops add --json"
 
 # The same as a run finds out: by row, whatever the types.
+! is_short || finish
 "$frit" conform "$build/tests/template/libfrit-template.so" --quick --json --filter '*/f32/*/dense' >"$scratch/run.json"
 for word in native decomposed; do
   env FRIT_FALLBACK=none "$frit" ops --device template | sed -nE "s/^  ([a-z0-9_]+) +(core|composite) .*\b$word( [a-z0-9]+)* f32( |;|\$).*/\1/p" | sort >"$scratch/listed"

@@ -47,7 +47,8 @@ fi
 if command -v mpirun >/dev/null && mpirun --version 2>/dev/null | grep -q 'Open MPI'; then
   export ASAN_OPTIONS=detect_leaks=0 OMPI_MCA_btl=vader,self # what Open MPI keeps is its own
   launch=(timeout 60 "$frit" launch -n)
-  for n in 2 4; do
+  ! is_short && counts=(2 4) || counts=(2)
+  for n in "${counts[@]}"; do
     expect 0 "in $n replicas" '*' "${launch[@]}" $n "${train[@]}" --epochs 2 --save "$scratch/processes$n"
     out=$(sed 's/^\[0\] //' <<<"$out")
     [ "$one" = "$(numbers)" ] || complain "not as with one replica: $one" "$n processes"

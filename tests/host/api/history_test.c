@@ -9,7 +9,12 @@
 
 #include "record/binding.h"
 
-enum { SIZES = 6, ROUNDS = 3, WRITTEN = 4, RANDOM = 24, PROGRAMS = WRITTEN + RANDOM };
+#ifdef __SANITIZE_ADDRESS__
+enum { RANDOM = 8 };
+#else
+enum { RANDOM = 24 };
+#endif
+enum { SIZES = 6, ROUNDS = 3, WRITTEN = 4, PROGRAMS = WRITTEN + RANDOM };
 
 static const int64_t sizes[SIZES] = {6, 7, 4, 3, 12, 2};
 

@@ -7,7 +7,12 @@
 #include "kernels/lower/rig.h"
 #include "unit.h"
 
-enum { MOST = 600, OPS = 14, BLOCKS = 24000 };
+#ifdef __SANITIZE_ADDRESS__
+enum { BLOCKS = 6000 };
+#else
+enum { BLOCKS = 24000 };
+#endif
+enum { MOST = 600, OPS = 14 };
 
 /* The rig's values once more, dense. */
 struct model {

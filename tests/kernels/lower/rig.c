@@ -514,7 +514,7 @@ int64_t rig_count(const struct rig *rig, uint32_t value)
 uint32_t rig_every(void)
 {
 #ifdef __SANITIZE_ADDRESS__
-    return getenv("FRIT_TEST_LONG") ? 1 : 5;
+    return getenv("FRIT_TEST_LONG") ? 1 : 7;
 #else
     return 1;
 #endif

@@ -98,7 +98,7 @@ void rig_set_int(struct rig *rig, uint32_t value, int64_t number, int64_t intege
 int64_t rig_count(const struct rig *rig, uint32_t value);
 
 /* Of long lists of shapes and types one in so many is run: with the address sanitizer, where the
- * evaluator takes five times as long, and without FRIT_TEST_LONG=1, 5; else 1. */
+ * evaluator takes five times as long, and without FRIT_TEST_LONG=1, 7; else 1. */
 uint32_t rig_every(void);
 bool rig_is_real(uint32_t dtype);
 

@@ -53,8 +53,8 @@ int __wrap_access(const char *path, int mode)
 {
     if (strncmp(path, "/dev/", 5) != 0)
         return __real_access(path, mode);
-    if (mode == F_OK || !access_result)
-        return access_result == ENOENT ? -1 : 0;
+    if (!access_result || (mode == F_OK && access_result != ENOENT))
+        return 0;
     errno = access_result;
     return -1;
 }
@@ -95,6 +95,17 @@ static void libraries_without_functions(void **state)
                 fake_is_cuda() ? "has no cuInit" : "has no hipInit");
     expect_none(&(struct rig){.compiler = "libc.so.6"}, FRIT_REASON_RUNTIME_TOO_OLD,
                 fake_is_cuda() ? "has no nvrtcVersion" : "has no hiprtcVersion");
+}
+
+/* Where the kernel has none, ROCm's runtime is not opened. */
+static void no_kernel_driver(void **state)
+{
+    (void)state;
+    if (fake_is_cuda())
+        skip();
+    access_result = ENOENT;
+    expect_none(&(struct rig){.library = ""}, FRIT_REASON_NO_DEVICE, "there is no /dev/kfd");
+    access_result = 0;
 }
 
 static void no_device(void **state)
@@ -805,6 +816,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(no_library),
         cmocka_unit_test(libraries_without_functions),
+        cmocka_unit_test(no_kernel_driver),
         cmocka_unit_test(no_device),
         cmocka_unit_test(versions_that_do_not_match),
         cmocka_unit_test(a_device_that_prohibits_use),

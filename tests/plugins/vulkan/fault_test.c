@@ -9,7 +9,7 @@
 #include "fake_loader.h"
 #include "no_memory.h"
 
-enum { BYTES = 1 << 16, N = 5000, ROUNDS = 30, LONG_ROUNDS = 1000 };
+enum { BYTES = 1 << 16, N = 5000, ROUNDS = 12, LONG_ROUNDS = 1000 };
 
 static struct fake_loader *fake;
 static char loader_path[512];

@@ -52,7 +52,7 @@ static void random_modules_run_as_by_eval(void **state)
 {
     const char *first = getenv("FRIT_TEST_CASE"), *many = getenv("FRIT_TEST_CASES");
     uint64_t from = first ? strtoull(first, NULL, 10) : 0;
-    uint64_t n = many ? strtoull(many, NULL, 10) : first ? 1 : 60;
+    uint64_t n = many ? strtoull(many, NULL, 10) : first ? 1 : getenv("FRIT_TEST_LONG") ? 500 : 40;
     const struct rig *rig = rig_of(state);
 
     for (uint64_t i = 0; i < n; i++) {

@@ -62,11 +62,17 @@ static void run_case(uint64_t number)
     random_case_fini(&c);
 }
 
+#ifdef __SANITIZE_ADDRESS__
+enum { USUAL = 300 };
+#else
+enum { USUAL = 1500 };
+#endif
+
 static void random_modules_run_as_by_eval(void **state)
 {
     const char *first = getenv("FRIT_TEST_CASE"), *many = getenv("FRIT_TEST_CASES");
     uint64_t from = first ? strtoull(first, NULL, 10) : 0;
-    uint64_t n = many ? strtoull(many, NULL, 10) : first ? 1 : 1500;
+    uint64_t n = many ? strtoull(many, NULL, 10) : first ? 1 : USUAL;
 
     (void)state;
     for (uint64_t i = 0; i < n; i++)
