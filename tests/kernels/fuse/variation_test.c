@@ -15,14 +15,9 @@ enum {
     MOST = 1 << 17, /* elements of an argument */
     TENSORS = 3,    /* operands and result of the first op */
     DIMS = 4,
+    BLOCKS = 60, /* random ones for each target */
     SEED = 7
 };
-/* Random ones for each target. */
-#ifdef __SANITIZE_ADDRESS__
-enum { BLOCKS = 15 };
-#else
-enum { BLOCKS = 60 };
-#endif
 
 /* ---- targets ---- */
 
