@@ -7,7 +7,7 @@ program=$build/tests/bin/transformer
 small=(--layers 2 --dim 16 --heads 2 --tokens 4 --steps 2)
 
 expect 0 '^reference:0: 2 layers, d = 16, 2 heads, B = 1, T = 4, f32; sum ' '' "$program" "${small[@]}" --device reference
-for words in 'first result after' 'warm after' 'ms a step' 'driver allocations'; do
+for words in 'first result, ' 'warm after' 'ms a step' 'driver allocations'; do
   grep -q "$words" "$scratch/out" || complain "nothing about '$words'" transformer
 done
 sums=()
