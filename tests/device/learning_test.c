@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { STEPS = 6, CROWD = 300, ELEMENTS = 16, BORN = 40, READ_EVERY = 13 };
+enum { STEPS = 6, CROWD = 320, ELEMENTS = 16, BORN = 40, READ_EVERY = 13 };
 
 static bool staging;
 
@@ -54,23 +54,47 @@ static void check_one(struct crowd *c, uint32_t i)
                  (long long)c->size[i], (double)got[0], (double)c->expected[i][0]);
 }
 
-/* Some become the mean of themselves and another one of their size; few are read. */
+/* Number `i` becomes `tensor`, which is the caller's no more. */
+static void become(struct crowd *c, uint32_t i, frit_tensor *tensor)
+{
+    frit_release(c->tensor[i]);
+    c->tensor[i] = tensor;
+}
+
+/* `i` becomes the mean of itself and `with`. */
+static void mix(struct crowd *c, uint32_t i, uint32_t with)
+{
+    frit_tensor *sum = frit_add(c->tensor[i], c->tensor[with]);
+
+    become(c, i, frit_mul_f(sum, 0.5));
+    frit_release(sum);
+    for (int64_t k = 0; k < c->size[i]; k++)
+        c->expected[i][k] = (c->expected[i][k] + c->expected[with][k]) * 0.5f;
+}
+
+/* `i` becomes `with` turned round, in the same memory. */
+static void turn(struct crowd *c, uint32_t i, uint32_t with)
+{
+    float turned[ELEMENTS];
+
+    become(c, i, frit_flip(c->tensor[with], .axes = FRIT_AXES(0)));
+    for (int64_t k = 0; k < c->size[i]; k++)
+        turned[k] = c->expected[with][c->size[i] - 1 - k];
+    memcpy(c->expected[i], turned, sizeof(turned));
+}
+
+/* Some change by others of their size; few are read. */
 static void crowd_step(struct crowd *c)
 {
     for (int n = 0; n < BORN; n++) {
-        const uint32_t i = below(c, CROWD),
-                       with = (i + ELEMENTS * below(c, 8)) % (CROWD - CROWD % ELEMENTS);
-        frit_tensor *sum, *mean;
+        const uint32_t i = below(c, CROWD), with = (i + ELEMENTS * below(c, 8)) % CROWD;
 
         if (c->size[i] != c->size[with])
             continue;
-        sum = frit_add(c->tensor[i], c->tensor[with]);
-        mean = frit_mul_f(sum, 0.5);
-        frit_release(sum);
-        frit_release(c->tensor[i]);
-        c->tensor[i] = mean;
-        for (int64_t k = 0; k < c->size[i]; k++)
-            c->expected[i][k] = (c->expected[i][k] + c->expected[with][k]) * 0.5f;
+        if (below(c, 4) == 0)
+            turn(c, i, with);
+        else
+            mix(c, i, with);
         if (n % READ_EVERY == 0)
             check_one(c, i);
     }
