@@ -325,13 +325,13 @@ static void run_tier(const char *tier, int every)
 static void test_interpreted(void **state)
 {
     (void)state;
-    run_tier("0", getenv("FRIT_TEST_LONG") ? 1 : 4);
+    run_tier("0", getenv("FRIT_TEST_LONG") ? 1 : 7);
 }
 
 static void test_compiled(void **state)
 {
     (void)state;
-    run_tier("1", getenv("FRIT_TEST_LONG") ? 1 : 17);
+    run_tier("1", getenv("FRIT_TEST_LONG") ? 1 : 29);
 }
 
 int main(void)

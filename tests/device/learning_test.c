@@ -201,6 +201,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_adamw),
     };
 
+    if (rig_is_short())
+        cmocka_set_test_filter("test_momentum");
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "_staging") == 0)
             staging = true;

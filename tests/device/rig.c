@@ -6,6 +6,13 @@
 
 #include <frit/inspect.h>
 
+bool rig_is_short(void)
+{
+    const char *sanitizers = getenv("FRIT_TEST_SANITIZE");
+
+    return sanitizers && *sanitizers && !getenv("FRIT_TEST_LONG");
+}
+
 void rig_open_with(struct rig *rig, const frit_setting *own, uint64_t n_own)
 {
     frit_err err = {.struct_size = sizeof(err)};

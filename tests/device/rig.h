@@ -18,6 +18,10 @@ struct rig {
     bool may_run_by_ops; /* programs may be replaced by their ops */
 };
 
+/* A build with sanitizers, without FRIT_TEST_LONG=1: such a test runs a part of its cases where the
+ * time goes into compilers and processes. */
+bool rig_is_short(void);
+
 void rig_open(struct rig *rig);
 /* With settings of the test's own, at most RIG_SETTINGS. */
 enum { RIG_SETTINGS = 8 };

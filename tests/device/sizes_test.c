@@ -261,7 +261,8 @@ static void test_conv(void **state)
 static void test_training(void **state)
 {
     (void)state;
-    check("transformer", true, (struct model_size){2, 17}, (struct model_size){1, 33});
+    if (getenv("FRIT_TEST_LONG"))
+        check("transformer", true, (struct model_size){2, 17}, (struct model_size){1, 33});
     check("conv", true, (struct model_size){3, 10}, (struct model_size){2, 15});
 }
 
