@@ -101,7 +101,7 @@ void onnx_row_quantize(struct import_node *n, uint32_t arg)
     scale = spread(n, e_like(n, scale, x), x, axis, block);
     x = e_div(n, x, scale);
     if (dtype_class(dtype) == FRIT_DTYPE_PACKED) {
-        e_out(n, 0, e_convert(n, x, dtype));
+        e_out(n, 0, type_convert(n, x, dtype));
         return;
     }
     x = e_cast(n, x, e_dtype(x) == FRIT_F64 ? FRIT_F64 : FRIT_F32);

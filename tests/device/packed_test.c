@@ -8,7 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-static const uint32_t types[] = {FRIT_F8E4M3, FRIT_F8E5M2, FRIT_F4E2M1, FRIT_Q8, FRIT_Q4, FRIT_Q2};
+static const uint32_t types[] = {FRIT_F8E4M3, FRIT_F8E5M2, FRIT_F8E4M3FNUZ, FRIT_F8E5M2FNUZ,
+                                 FRIT_F4E2M1, FRIT_Q8,     FRIT_Q4,         FRIT_Q2};
 enum { N_TYPES = sizeof(types) / sizeof(types[0]) };
 
 enum { ODD = 8 };
@@ -68,12 +69,13 @@ static double element(uint32_t dtype, const unsigned char *bytes, int i)
     const int at = i * info.bits, ones = (1 << info.bits) - 1;
     const int bits = bytes[at / 8] >> at % 8 & ones, sign = bits >> (info.bits - 1);
     const int size = bits & (ones >> 1), exponent = size >> info.fraction;
-    const int bias = info.exponent ? (1 << (info.exponent - 1)) - 1 : 0,
-              fraction = size & ((1 << info.fraction) - 1);
+    const int bias = frit_dtype_bias(info), fraction = size & ((1 << info.fraction) - 1);
     double value;
 
     if (!info.exponent)
         return bits - (sign << info.bits);
+    if (info.specials == FRIT_SPECIALS_FNUZ && sign && !size)
+        return (double)NAN;
     if (info.specials == FRIT_SPECIALS_NAN && size == ones >> 1)
         return (double)NAN;
     if (info.specials == FRIT_SPECIALS_IEEE && exponent == (1 << info.exponent) - 1)
