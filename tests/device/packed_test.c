@@ -217,8 +217,10 @@ static void make_weights(const struct product *p, uint32_t dtype, struct packed_
     bytes = (int64_t)frit_storage_bytes(dtype, out->dims[0] * out->dims[1]);
     out->bytes = malloc((size_t)bytes);
     assert_non_null(out->bytes);
-    for (int64_t i = 0; i < bytes; i++) /* no NaN among those of 8 bits */
+    for (int64_t i = 0; i < bytes; i++) { /* no NaN among those of 8 bits */
         out->bytes[i] = (unsigned char)(i * 37 + i / 11 * 5 + p->m) & 0xbb;
+        out->bytes[i] |= out->bytes[i] == 0x80;
+    }
     n = out->blocks[0] * out->blocks[1];
     out->scales = malloc((size_t)n * sizeof(float));
     assert_non_null(out->scales);

@@ -143,6 +143,30 @@ def tiles():
           {"x": floats(2, 3, 2, 4)}, {"t": T.FLOAT, "y": T.FLOAT}, {"w": floats(3, 4, 2, 3), "b": floats(4), "v": floats(4, 2, 3, 3)})
 
 
+def places():
+    """Elements read between others: grids of three dims, and regions whose largest sample counts."""
+    grid = (random.random((1, 2, 3, 2, 3)) * 2.6 - 1.3).astype(np.float32)
+    regions = np.array([[0, 0, 4, 3], [1.5, -1, 6, 5]], np.float32)
+    nodes = [node("GridSample", "x grid", "l", mode="linear", padding_mode="reflection"), node("GridSample", "x grid", "n", mode="nearest", align_corners=1),
+             node("RoiAlign", "image regions which", "r", mode="max", output_height=2, output_width=3, sampling_ratio=2, spatial_scale=0.8)]
+    model("places", nodes, {"x": floats(1, 2, 3, 4, 2), "grid": grid, "image": floats(2, 2, 5, 6), "regions": regions},
+          {"l": T.FLOAT, "n": T.FLOAT, "r": T.FLOAT}, {"which": np.array([1, 0])}, opset=20)
+
+
+def types():
+    """Floats of 8 bits, with and without saturation; whole numbers beyond 2^63 that are computed while the model is read."""
+    nodes, outputs = [], {}
+    for i, kind in enumerate((T.FLOAT8E4M3FN, T.FLOAT8E4M3FNUZ, T.FLOAT8E5M2, T.FLOAT8E5M2FNUZ)):
+        for saturate in (0, 1):
+            nodes += [node("Cast", "x", f"c{i}{saturate}", to=kind, saturate=saturate), node("Cast", f"c{i}{saturate}", f"y{i}{saturate}", to=T.FLOAT)]
+            outputs[f"y{i}{saturate}"] = T.FLOAT
+    nodes += [node("Concat", " ".join(outputs), "all", axis=0), node("IsNaN", "all", "none"), node("Clip", "all low high", "clipped"),
+              node("Where", "none zero clipped", "numbers"), node("Max", "big small", "most"), node("Mod", "most seven", "rest"), node("Cast", "rest", "r", to=T.INT64)]
+    x = np.array([0, -0.0, 1, -1.0625, 239, 248, 250, -463, 464.5, 1e-4, -2e-6, 57344, 61439, 1e9, np.inf, -np.inf, np.nan], np.float32)
+    model("types", nodes, {"x": x}, {"none": T.BOOL, "numbers": T.FLOAT, "r": T.INT64},
+          {"low": np.array(-1e5, np.float32), "high": np.array(1e5, np.float32), "zero": np.zeros(1, np.float32), "big": np.array([2**63 + 5], np.uint64), "small": np.array([9], np.uint64), "seven": np.array([7], np.uint64)}, opset=19)
+
+
 os.makedirs(folder, exist_ok=True)
-for make in (mlp, cnn, old, lstm, quantised, control, function, shapes, statistics, tiles):
+for make in (mlp, cnn, old, lstm, quantised, control, function, shapes, statistics, tiles, places, types):
     make()

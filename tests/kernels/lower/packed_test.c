@@ -79,19 +79,20 @@ static uint32_t code_of(uint32_t dtype, bool symmetric, double real)
                : is_fnuz(dtype)                               ? 0x80
                : dtype == FRIT_F8E4M3 || dtype == FRIT_F8E5M2 ? 0x7f
                                                               : 0;
-    real = fmin(fmax(real, dtype == FRIT_F8E8M0 ? 0 : -1e39), 1e39);
+    real = dtype == FRIT_F8E8M0 ? fmin(fmax(real, 0), 1e39) : fmin(fmax(real, -1e9), 1e9);
     for (uint32_t code = 0; code < n; code++) {
         double value = value_of(dtype, code), far, least;
 
         if (!may_be(dtype, symmetric, code) ||
-            (!is_whole(dtype) && dtype != FRIT_F8E8M0 && !signbit(real) != !(code & n / 2)))
+            (!is_whole(dtype) && dtype != FRIT_F8E8M0 && !(is_fnuz(dtype) && !code) &&
+             !signbit(real) != !(code & n / 2)))
             continue;
         far = fabs(value - real);
         least = best == UINT32_MAX ? (double)INFINITY : fabs(value_of(dtype, best) - real);
         if (far < least || (far == least && code % 2 == 0))
             best = code;
     }
-    return best == UINT32_MAX || (is_fnuz(dtype) && value_of(dtype, best) == 0) ? 0 : best;
+    return best;
 }
 
 static uint32_t get_code(const struct rig *rig, uint32_t value, int64_t i)
