@@ -110,9 +110,9 @@ static void drop(struct loaded *model)
     frit_graph_free(model->graph);
 }
 
-static const char *const names[] = {"mlp",        "cnn",     "old",      "lstm",
-                                    "quantised",  "control", "function", "shapes",
-                                    "statistics", "tiles",   "places",   "types"};
+static const char *const names[] = {"mlp",     "cnn",      "old",    "lstm",       "quantised",
+                                    "control", "function", "shapes", "statistics", "tiles",
+                                    "places",  "types",    "weights"};
 
 static void test_models_give_what_they_should(void **state)
 {
