@@ -42,7 +42,10 @@ def model(name, nodes, inputs, outputs, constants, opset=17, functions=(), exter
         onnx.save(made, path, save_as_external_data=True, location=name + ".bin", size_threshold=0)
     else:
         onnx.save(made, path)
-    results = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"]).run(None, inputs)
+    options = onnxruntime.SessionOptions()
+    if tensors:  # else it multiplies by weights of few bits with less precision
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    results = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"]).run(None, inputs)
     for i, value in enumerate(inputs.values()):
         np.save(f"{folder}/{name}.in{i}.npy", value)
     for i, value in enumerate(results):
