@@ -123,6 +123,7 @@ frit_status batch_submit(struct device *device, struct batch *batch, uint64_t va
                            device->adapter->name);
     queue->submitted_before = queue->submitted;
     queue->issued = queue->submitted = batch->value = value;
+    queue->signals[queue->next_signal++ % QUEUE_SIGNALS] = value;
     return FRIT_OK;
 }
 

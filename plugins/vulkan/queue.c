@@ -308,6 +308,24 @@ static void report_failure(struct queue *queue, uint64_t value, frit_failure *fa
     failure->command = FRIT_ALL_COMMANDS;
 }
 
+/* The value of the submission that makes `value` reached; `value` itself if that was too long ago.
+ * Layers of Vulkan do not expect waits for values that nobody signals. */
+static uint64_t signal_of(const struct queue *queue, uint64_t value)
+{
+    uint64_t signal = queue->submitted;
+
+    if (value > signal)
+        return value;
+    for (uint32_t i = 1; i <= QUEUE_SIGNALS; i++) {
+        const uint64_t at = queue->signals[(queue->next_signal - i) % QUEUE_SIGNALS];
+
+        if (at < value)
+            return signal;
+        signal = at;
+    }
+    return value;
+}
+
 frit_status queue_wait(void *self, frit_queue *handle, uint64_t value, uint64_t timeout_ns,
                        frit_failure *failure, frit_err *err)
 {
@@ -315,6 +333,7 @@ frit_status queue_wait(void *self, frit_queue *handle, uint64_t value, uint64_t 
     struct queue *queue = &device->queue;
     frit_status status = queue_check_handle(device, handle, err);
     frit_err reason = {0};
+    uint64_t signal;
     bool reached;
 
     if (status)
@@ -330,9 +349,10 @@ frit_status queue_wait(void *self, frit_queue *handle, uint64_t value, uint64_t 
         status = queue_fail_lost(device, err);
     else if (value > queue->issued)
         status = queue_check_waits(device, &(frit_point){.value = value}, 1, err);
+    signal = signal_of(queue, value);
     pthread_mutex_unlock(&queue->lock);
     if (!reached && !status)
-        status = queue_wait_value(device, value, timeout_ns, err);
+        status = queue_wait_value(device, signal, timeout_ns, err);
     pthread_mutex_lock(&queue->lock);
     if (status == FRIT_DEVICE_LOST)
         queue_set_lost(device);

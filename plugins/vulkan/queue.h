@@ -23,6 +23,7 @@ struct device;
 
 enum {
     QUEUE_BATCHES = 32,
+    QUEUE_SIGNALS = 32,     /* a power of two */
     PARAMS_BYTES = 1 << 22, /* of the parameter ring */
     STAGING_BYTES = 1 << 24 /* of the staging ring */
 };
@@ -49,10 +50,12 @@ struct queue {
     bool is_open; /* `lock` is initialized */
     VkQueue handle;
     VkSemaphore timeline;
-    uint64_t issued;           /* last timeline value returned to the host */
-    uint64_t submitted;        /* last timeline value that the device has to signal */
-    uint64_t submitted_before; /* by the submission before */
-    uint64_t reached;          /* last timeline value known to be reached */
+    uint64_t issued;                 /* last timeline value returned to the host */
+    uint64_t submitted;              /* last timeline value that the device has to signal */
+    uint64_t submitted_before;       /* by the submission before */
+    uint64_t signals[QUEUE_SIGNALS]; /* of the last submissions; that of the next one goes to */
+    uint32_t next_signal;            /* this index */
+    uint64_t reached;                /* last timeline value known to be reached */
     bool is_lost;
     struct loss_notice loss;
     struct queue_fault fault;
