@@ -9,6 +9,7 @@
 #include "device/rig.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -334,6 +335,39 @@ static void test_compiled(void **state)
     run_tier("1", getenv("FRIT_TEST_LONG") ? 1 : 29);
 }
 
+/* ---- refusals ---- */
+
+/* A result that no memory holds fails with its size; the device goes on. */
+static void test_refused(void **state)
+{
+    const int64_t many = 1ll << 20;
+    const uint64_t bytes = (uint64_t)(many + 1) * (uint64_t)many * sizeof(float);
+    frit_err err = {.struct_size = sizeof(err)};
+    frit_tensor *a, *b, *turned_b, *y;
+    struct rig rig;
+    char size[32];
+    float *got;
+
+    (void)state;
+    rig_open(&rig);
+    a = frit_full(rig.dev, FRIT_F32, FRIT_SHAPE(many + 1, 1), 3);
+    b = frit_full(rig.dev, FRIT_F32, FRIT_SHAPE(1, many), 2);
+    y = frit_matmul(a, b);
+    assert_int_not_equal(frit_sync(rig.dev, &err), FRIT_OK);
+    snprintf(size, sizeof(size), "%llu", (unsigned long long)bytes / 1000); /* and a tail */
+    if (!strstr(err.text, size) || !strstr(err.text, " bytes") || !strstr(err.text, "matmul"))
+        fail_msg("it says '%s', without %s thousand bytes", err.text, size);
+    frit_release(y);
+    turned_b = frit_transpose(b, 0, 1);
+    got = rig_read(frit_matmul(b, turned_b));
+    assert_true(got[0] == 4 * (float)many);
+    frit_release(turned_b);
+    frit_release(a);
+    frit_release(b);
+    free(got);
+    rig_close(&rig);
+}
+
 /* ---- operands that have as many elements ---- */
 
 /* Zeros but for what the test puts there; only what is read is paged in, and shares one page. */
@@ -493,13 +527,16 @@ static void test_many_results(void **state)
     rig_close(&rig);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_interpreted),   cmocka_unit_test(test_compiled),
-        cmocka_unit_test(test_many_elements), cmocka_unit_test(test_large_image),
-        cmocka_unit_test(test_many_keys),     cmocka_unit_test(test_many_results),
+        cmocka_unit_test(test_interpreted),  cmocka_unit_test(test_compiled),
+        cmocka_unit_test(test_refused),      cmocka_unit_test(test_many_elements),
+        cmocka_unit_test(test_large_image),  cmocka_unit_test(test_many_keys),
+        cmocka_unit_test(test_many_results),
     };
 
+    if (argc > 1)
+        cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
