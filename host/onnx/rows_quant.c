@@ -133,7 +133,8 @@ static uint32_t packed_of(const val *x, const val *zero)
     const uint32_t cls = dtype_class(x->type.dtype);
     const uint32_t bits =
         x->narrow ? tensor_bits(x->narrow) : frit_dtype_info_of(x->type.dtype).bits;
-    const unsigned char middle = cls == FRIT_DTYPE_UINT ? (unsigned char)(1U << (bits - 1)) : 0;
+    const unsigned char middle =
+        (unsigned char)(cls == FRIT_DTYPE_UINT && bits <= 8 ? 1U << (bits - 1) : 0);
     const int64_t count = zero ? e_elements(zero) : 0;
 
     if (!x->data || bits > 8 || (cls != FRIT_DTYPE_INT && cls != FRIT_DTYPE_UINT) ||
