@@ -71,6 +71,15 @@ void graph_operands(const struct graph *graph, const struct graph_operand *in, u
     }
 }
 
+uint32_t graph_max_operands(const struct graph *graph)
+{
+    uint32_t most = 0;
+
+    for (uint32_t i = 0; i < graph->n_ops; i++)
+        most = graph->ops[i].n_in > most ? graph->ops[i].n_in : most;
+    return most;
+}
+
 static frit_status check_values(const struct graph *graph, const struct graph_call *call,
                                 frit_err *err)
 {

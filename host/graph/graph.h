@@ -83,6 +83,9 @@ frit_status graph_output(struct graph *graph, uint32_t value, frit_err *err);
 frit_status graph_output_named(struct graph *graph, uint32_t value, const char *name,
                                frit_err *err);
 
+/* Of the op that has most. */
+uint32_t graph_max_operands(const struct graph *graph);
+
 /* Operands as op_check wants them; their values must exist. */
 void graph_operands(const struct graph *graph, const struct graph_operand *in, uint32_t n_in,
                     struct op_input *out);
