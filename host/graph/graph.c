@@ -194,6 +194,45 @@ void graph_reset(struct graph *graph)
     graph->n_values = graph->n_ops = graph->n_outputs = 0;
 }
 
+static bool is_used(const struct graph_op *op, const bool *used)
+{
+    if (op_row(op->op)->traits & FRIT_OP_ORDERED)
+        return true;
+    for (uint32_t i = 0; i < op->n_out; i++) {
+        if (op->out[i] != GRAPH_NO_VALUE && used[op->out[i]])
+            return true;
+    }
+    return false;
+}
+
+frit_status graph_prune(struct graph *graph, frit_err *err)
+{
+    bool *used = calloc((size_t)graph->n_values + graph->n_ops + 1, sizeof(*used));
+    bool *stays = used + graph->n_values;
+    uint32_t n = 0;
+
+    if (!used)
+        return fail_memory(err, (size_t)graph->n_values + graph->n_ops);
+    for (uint32_t i = 0; i < graph->n_outputs; i++)
+        used[graph->outputs[i]] = true;
+    for (uint32_t i = graph->n_ops; i-- > 0;) {
+        const struct graph_op *op = &graph->ops[i];
+
+        stays[i] = is_used(op, used);
+        for (uint32_t k = 0; k < op->n_in && stays[i]; k++) {
+            if (op->in[k].kind == FRIT_OPERAND_TENSOR)
+                used[op->in[k].value] = true;
+        }
+    }
+    for (uint32_t i = 0; i < graph->n_ops; i++) {
+        if (stays[i])
+            graph->ops[n++] = graph->ops[i];
+    }
+    graph->n_ops = n;
+    free(used);
+    return FRIT_OK;
+}
+
 frit_status graph_output(struct graph *graph, uint32_t value, frit_err *err)
 {
     return graph_output_named(graph, value, NULL, err);
