@@ -77,8 +77,8 @@ frit_status graph_add_value(struct graph *graph, enum graph_kind kind, const str
 frit_status graph_add_op(struct graph *graph, const struct graph_op *op, frit_err *err);
 /* Empties it, keeping the memory. */
 void graph_reset(struct graph *graph);
-/* Drops the ops whose results nothing uses, but those with effects.  Values keep their numbers,
- * those of dropped ops have no producer any more. */
+/* Drops the ops whose results nothing uses, but those with effects, and what only they use, but
+ * inputs. Values get other numbers, in their order. */
 frit_status graph_prune(struct graph *graph, frit_err *err);
 /* A value may be an output more than once. */
 frit_status graph_output(struct graph *graph, uint32_t value, frit_err *err);
