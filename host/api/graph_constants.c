@@ -36,6 +36,14 @@ static void release_model(void *model)
     onnx_unref(model);
 }
 
+/* Moves a tensor out of all scopes of the calling thread. */
+static frit_tensor *keep(frit_tensor *tensor, uint64_t depth)
+{
+    while (depth-- > 0)
+        (void)frit_keep(tensor);
+    return tensor;
+}
+
 /* Few elements may lie in the graph, which may end before the tensors do, and are copied.  Many lie
  * in the model and stay in place where the device can read them. */
 static frit_tensor *make_tensor(const frit_graph *graph, frit_device *device,
@@ -46,19 +54,20 @@ static frit_tensor *make_tensor(const frit_graph *graph, frit_device *device,
 
     memcpy(dims.dim, value->type.dims, sizeof(dims.dim));
     if (bytes <= FOLD_MAX_BYTES)
-        return frit_keep(frit_from_host(device, value->type.dtype, dims, value->data, bytes));
+        return frit_from_host(device, value->type.dtype, dims, value->data, bytes);
     onnx_ref(graph->model);
-    return frit_keep(frit_wrap_host(device, value->type.dtype, dims, value->data, bytes,
-                                    release_model, graph->model));
+    return frit_wrap_host(device, value->type.dtype, dims, value->data, bytes, release_model,
+                          graph->model);
 }
 
-static void make_constants(const frit_graph *graph, struct held_constants *held)
+/* `depth`: of the scopes that are open. */
+static void make_constants(const frit_graph *graph, struct held_constants *held, uint64_t depth)
 {
     const struct graph *g = &graph->graph;
 
     for (uint32_t i = 0; i < g->n_values; i++) {
         if (g->values[i].kind == GRAPH_CONST && g->values[i].data)
-            held->tensors[i] = make_tensor(graph, held->device, &g->values[i]);
+            held->tensors[i] = keep(make_tensor(graph, held->device, &g->values[i]), depth);
     }
 }
 
@@ -125,35 +134,33 @@ static void find_used(const struct graph *g, const bool *settled, bool *used)
     }
 }
 
-/* Runs the settled ops.  They are exact, since runs of every numeric class use their results.
- * False: an op failed, and none is settled. */
-static bool run_settled(const struct graph *g, struct held_constants *held, frit_input *in,
-                        const bool *used)
+/* Records the settled ops, in a scope that releases the results that runs do not use.  They are
+ * exact, since runs of every numeric class use them. */
+static bool record_settled(const struct graph *g, struct held_constants *held, uint64_t depth,
+                           frit_input *in, const bool *used)
 {
-    const bool exact = frit_numeric_begin(FRIT_NUMERIC_EXACT, NULL) == FRIT_OK;
-    frit_scope scope = frit_scope_begin(held->device);
-    bool fine = exact && scope.depth;
-
-    for (uint32_t i = 0; i < g->n_ops && fine; i++) {
+    if (frit_numeric_begin(FRIT_NUMERIC_EXACT, NULL))
+        return false;
+    for (uint32_t i = 0; i < g->n_ops; i++) {
         if (held->settled[i])
             record_op(held->device, &g->ops[i], in, held->tensors);
     }
-    for (uint32_t i = 0; i < g->n_values && fine; i++) {
-        for (uint64_t depth = scope.depth;
-             depth && used[i] && held->tensors[i] && g->values[i].kind == GRAPH_RESULT; depth--)
-            (void)frit_keep(held->tensors[i]);
-    }
-    if (scope.depth)
-        frit_scope_end(scope);
-    if (exact)
-        (void)frit_numeric_end(NULL);
     for (uint32_t i = 0; i < g->n_values; i++) {
-        if (g->values[i].kind == GRAPH_RESULT && !used[i])
-            held->tensors[i] = NULL;
-        else if (fine && g->values[i].kind == GRAPH_RESULT && held->tensors[i])
-            fine = frit_tensor_status(held->tensors[i]) == FRIT_OK;
+        if (g->values[i].kind == GRAPH_RESULT && held->tensors[i])
+            held->tensors[i] = used[i] ? keep(held->tensors[i], depth) : NULL;
     }
-    return fine;
+    return frit_numeric_end(NULL) == FRIT_OK;
+}
+
+/* After they ran. */
+static bool have_no_error(const struct graph *g, const struct held_constants *held)
+{
+    for (uint32_t i = 0; i < g->n_values; i++) {
+        if (g->values[i].kind == GRAPH_RESULT && held->tensors[i] &&
+            frit_tensor_status(held->tensors[i]))
+            return false;
+    }
+    return true;
 }
 
 /* Releases the constants that nothing uses, or the results if there are no settled ops. */
@@ -167,32 +174,36 @@ static void drop_unused(const struct graph *g, struct held_constants *held, cons
     }
 }
 
-/* Without memory for it the graph's runs do all ops themselves. */
-static void settle(const struct graph *g, struct held_constants *held)
+/* Ends the scope, in which the constants were made.  Without memory for it, or where an op fails,
+ * the graph's runs do all ops themselves. */
+static void settle(const struct graph *g, struct held_constants *held, frit_scope scope)
 {
-    bool *known = calloc((size_t)g->n_values + 1, 2 * sizeof(*known)), *used;
+    bool *known = calloc((size_t)g->n_values + 1, sizeof(*known));
+    bool *used = calloc((size_t)g->n_values + 1, sizeof(*used));
     frit_input *in = calloc((size_t)graph_max_operands(g) + 1, sizeof(*in));
+    bool any = false, fine = false;
 
     held->settled = calloc((size_t)g->n_ops + 1, sizeof(*held->settled));
-    if (known && in && held->settled) {
-        used = known + g->n_values;
+    if (known && used && in && held->settled) {
         for (uint32_t i = 0; i < g->n_values; i++)
             known[i] = held->tensors[i] && frit_tensor_status(held->tensors[i]) == FRIT_OK;
         for (uint32_t i = 0; i < g->n_outputs; i++)
             used[g->outputs[i]] = true;
-        if (find_settled(g, known, used, held->settled)) {
-            find_used(g, held->settled, used);
-            if (!run_settled(g, held, in, used)) {
-                free(held->settled);
-                held->settled = NULL;
-            }
-            drop_unused(g, held, used);
-        } else {
-            free(held->settled);
-            held->settled = NULL;
-        }
+        any = find_settled(g, known, used, held->settled);
     }
+    if (any) {
+        find_used(g, held->settled, used);
+        fine = record_settled(g, held, scope.depth, in, used);
+    }
+    frit_scope_end(scope);
+    if (!fine || !have_no_error(g, held)) {
+        free(held->settled);
+        held->settled = NULL;
+    }
+    if (any)
+        drop_unused(g, held, used);
     free(known);
+    free(used);
     free(in);
 }
 
@@ -203,13 +214,18 @@ static struct held_constants *make_held(const frit_graph *graph, frit_device *de
     const struct graph *g = &graph->graph;
     struct held_constants *held =
         calloc(1, sizeof(*held) + (size_t)g->n_values * sizeof(frit_tensor *));
+    frit_scope scope = frit_scope_begin(device);
 
-    if (!held)
+    if (!held || !scope.depth) {
+        if (scope.depth)
+            frit_scope_end(scope);
+        free(held);
         return NULL;
+    }
     held->device = device;
     held->n_values = g->n_values;
-    make_constants(graph, held);
-    settle(g, held);
+    make_constants(graph, held, scope.depth);
+    settle(g, held, scope);
     return held;
 }
 
