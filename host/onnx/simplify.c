@@ -13,15 +13,19 @@
 #include "onnx/emit.h"
 #include "onnx/fold.h"
 
-/* The op with its attributes as the check leaves them, and the type of its result. */
-struct checked {
-    union attrs attrs;
+/* An op that would be emitted. */
+struct emitted_op {
+    uint32_t op;
+    val *x;                    /* its first operand, a tensor */
+    const val *y;              /* its second one, or NULL; */
+    const frit_scalar *number; /* not NULL: it is this number */
+    union attrs attrs;         /* as the check leaves them */
     struct op_type out;
 };
 
 /* False: the op is emitted, and then the check says what is wrong. */
 static bool check(uint32_t op, const void *attrs, uint32_t n_in, val *const *in,
-                  const struct graph_operand *operands, struct checked *out)
+                  const struct graph_operand *operands, struct emitted_op *out)
 {
     struct op_input inputs[2];
     struct op_type types[FRIT_OP_MAX_OUT];
@@ -36,151 +40,141 @@ static bool check(uint32_t op, const void *attrs, uint32_t n_in, val *const *in,
     }
     if (attrs_copy(op_row(op), attrs, &out->attrs, &err) || op_check(&call, types, &err))
         return false;
+    out->op = op;
+    out->x = in[0];
+    out->y = n_in > 1 ? in[1] : NULL;
+    out->number = n_in > 1 && operands[1].kind == FRIT_OPERAND_SCALAR ? &operands[1].scalar : NULL;
     out->out = types[0];
     return true;
 }
 
-static frit_dims dims_of(const struct op_type *type)
+static val *reshaped(struct import_node *n, val *x, const struct op_type *out)
 {
-    frit_dims dims = {.rank = type->rank};
+    frit_dims dims = {.rank = out->rank};
 
-    memcpy(dims.dim, type->dims, type->rank * sizeof(dims.dim[0]));
-    return dims;
+    memcpy(dims.dim, out->dims, out->rank * sizeof(dims.dim[0]));
+    return e_reshape(n, x, dims);
 }
 
 /* ---- views ---- */
 
-static bool keeps_direction(const frit_slices *slices, uint32_t rank)
+/* A reshape of a reshape is one of the first operand. */
+static val *of_reshape(struct import_node *n, const struct emitted_op *e)
 {
-    for (uint32_t d = 0; d < rank; d++) {
-        if (slices->dim[d].step < 0)
-            return false;
-    }
-    return true;
+    val *first = e->x->reshaped;
+
+    if (op_type_equal(&e->x->type, &e->out))
+        return e->x;
+    if (!first || op_type_equal(&first->type, &e->out))
+        return first;
+    return reshaped(n, first, &e->out);
 }
 
-/* Whether dims other than 1 keep their order. */
-static bool keeps_order(const frit_axes *order, const struct op_type *type)
+static val *of_expand(struct import_node *n, const struct emitted_op *e)
+{
+    (void)n;
+    return op_type_equal(&e->x->type, &e->out) ? e->x : NULL;
+}
+
+static val *of_slice(struct import_node *n, const struct emitted_op *e)
+{
+    (void)n;
+    for (uint32_t d = 0; d < e->out.rank; d++) {
+        if (e->attrs.slice.slices.dim[d].step < 0)
+            return NULL;
+    }
+    return op_type_equal(&e->x->type, &e->out) ? e->x : NULL;
+}
+
+/* A reshape if dims other than 1 keep their order. */
+static val *of_permute(struct import_node *n, const struct emitted_op *e)
 {
     int64_t last = -1;
 
-    for (uint32_t d = 0; d < type->rank; d++) {
-        if (type->dims[order->axis[d]] == 1)
+    for (uint32_t d = 0; d < e->out.rank; d++) {
+        int64_t axis = e->attrs.order.order.axis[d];
+
+        if (e->x->type.dims[axis] == 1)
             continue;
-        if (order->axis[d] < last)
-            return false;
-        last = order->axis[d];
+        if (axis < last)
+            return NULL;
+        last = axis;
     }
-    return true;
-}
-
-/* A reshape of a reshape is one of the first operand. */
-static val *simplify_reshape(struct import_node *n, val *x, const struct op_type *out)
-{
-    if (op_type_equal(&x->type, out))
-        return x;
-    if (!x->reshaped)
-        return NULL;
-    return op_type_equal(&x->reshaped->type, out) ? x->reshaped
-                                                  : e_reshape(n, x->reshaped, dims_of(out));
-}
-
-static val *simplify_view(struct import_node *n, uint32_t op, const struct checked *c, val *x)
-{
-    const bool same = op_type_equal(&x->type, &c->out);
-
-    switch (op) {
-    case FRIT_OP_reshape:
-        return simplify_reshape(n, x, &c->out);
-    case FRIT_OP_expand:
-        return same ? x : NULL;
-    case FRIT_OP_slice:
-        return same && keeps_direction(&c->attrs.slice.slices, x->type.rank) ? x : NULL;
-    case FRIT_OP_permute:
-        return keeps_order(&c->attrs.order.order, &x->type) ? e_reshape(n, x, dims_of(&c->out))
-                                                            : NULL;
-    default:
-        return NULL;
-    }
+    return reshaped(n, e->x, &e->out);
 }
 
 /* ---- others ---- */
 
 /* Numbers a, a + s, a + 2 s, .. of an axis are a slice of it.  Of a strided value select makes a
  * dense one, which products and the like read much faster. */
-static val *simplify_select(struct import_node *n, const struct checked *c, val *x,
-                            const val *index)
+static val *of_select(struct import_node *n, const struct emitted_op *e)
 {
-    const uint32_t axis = (uint32_t)c->attrs.axis.axis;
-    const int64_t count = op_elements(&index->type), extent = x->type.dims[axis];
+    const val *index = e->y;
+    const uint32_t axis = (uint32_t)e->attrs.axis.axis;
+    const int64_t count = op_elements(&index->type), extent = e->x->type.dims[axis];
     int64_t first, last, step = 1;
 
-    if (x->is_strided || !index->data || index->type.rank != 1 || count < 1 ||
+    if (e->x->is_strided || !index->data || index->type.rank != 1 || count < 1 ||
         !fold_reads(index->type.dtype))
         return NULL;
     first = fold_get(index->type.dtype, index->data, 0).whole;
     last = fold_get(index->type.dtype, index->data, count - 1).whole;
     if (count > 1)
         step = fold_get(index->type.dtype, index->data, 1).whole - first;
+    if (first < 0 || first >= extent || step < 1 || step > extent || last >= extent)
+        return NULL;
     for (int64_t i = 0; i < count; i++) {
         if (fold_get(index->type.dtype, index->data, i).whole != first + i * step)
             return NULL;
     }
-    if (first < 0 || step < 1 || last >= extent)
-        return NULL;
-    return e_slice(n, x, axis, first, last + 1, step);
+    return e_slice(n, e->x, axis, first, last + 1, step);
 }
 
 /* Of one element each. */
-static val *simplify_reduce(struct import_node *n, const struct checked *c, val *x)
+static val *of_reduce(struct import_node *n, const struct emitted_op *e)
 {
-    const frit_axes *axes = &c->attrs.reduce.axes;
+    const frit_axes *axes = &e->attrs.reduce.axes;
 
-    if (x->type.dtype != c->out.dtype || op_elements(&x->type) != op_elements(&c->out))
-        return NULL;
     for (int64_t i = 0; i < axes->count; i++) {
-        if (x->type.dims[axes->axis[i]] != 1)
+        if (e->x->type.dims[axes->axis[i]] != 1)
             return NULL;
     }
-    return e_reshape(n, x, dims_of(&c->out));
+    return e->x->type.dtype == e->out.dtype ? reshaped(n, e->x, &e->out) : NULL;
 }
 
-/* With a number on the right. */
-static val *simplify_number(struct import_node *n, uint32_t op, val *x, double number)
+static val *of_factor(struct import_node *n, const struct emitted_op *e)
 {
-    if (op == FRIT_OP_pow && number == 2)
-        return e_mul(n, x, x);
-    return number == 1 ? x : NULL;
+    (void)n;
+    return e->number && scalar_number(e->number) == 1 ? e->x : NULL;
 }
+
+static val *of_pow(struct import_node *n, const struct emitted_op *e)
+{
+    if (e->number && scalar_number(e->number) == 2)
+        return e_mul(n, e->x, e->x);
+    return of_factor(n, e);
+}
+
+static const struct rule {
+    uint32_t op;
+    val *(*of)(struct import_node *n, const struct emitted_op *e);
+} rules[] = {
+    {FRIT_OP_reshape, of_reshape}, {FRIT_OP_expand, of_expand}, {FRIT_OP_slice, of_slice},
+    {FRIT_OP_permute, of_permute}, {FRIT_OP_select, of_select}, {FRIT_OP_sum, of_reduce},
+    {FRIT_OP_mean, of_reduce},     {FRIT_OP_max, of_reduce},    {FRIT_OP_min, of_reduce},
+    {FRIT_OP_mul, of_factor},      {FRIT_OP_div, of_factor},    {FRIT_OP_pow, of_pow},
+};
 
 val *simplify(struct import_node *n, uint32_t op, const void *attrs, uint32_t n_in, val *const *in,
               const struct graph_operand *operands)
 {
-    struct checked c;
+    struct emitted_op e;
 
     if (!n_in || operands[0].kind != FRIT_OPERAND_TENSOR)
         return NULL;
-    switch (op) {
-    case FRIT_OP_pow:
-    case FRIT_OP_mul:
-    case FRIT_OP_div:
-        return operands[1].kind == FRIT_OPERAND_SCALAR
-                   ? simplify_number(n, op, in[0], scalar_number(&operands[1].scalar))
-                   : NULL;
-    case FRIT_OP_reshape:
-    case FRIT_OP_expand:
-    case FRIT_OP_slice:
-    case FRIT_OP_permute:
-        return check(op, attrs, n_in, in, operands, &c) ? simplify_view(n, op, &c, in[0]) : NULL;
-    case FRIT_OP_select:
-        return check(op, attrs, n_in, in, operands, &c) ? simplify_select(n, &c, in[0], in[1])
-                                                        : NULL;
-    case FRIT_OP_sum:
-    case FRIT_OP_mean:
-    case FRIT_OP_max:
-    case FRIT_OP_min:
-        return check(op, attrs, n_in, in, operands, &c) ? simplify_reduce(n, &c, in[0]) : NULL;
-    default:
-        return NULL;
+    for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++) {
+        if (rules[i].op == op)
+            return check(op, attrs, n_in, in, operands, &e) ? rules[i].of(n, &e) : NULL;
     }
+    return NULL;
 }

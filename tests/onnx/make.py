@@ -150,7 +150,7 @@ def traces():
              node("Slice", "w half end zero", "w1"), node("Concat", "w1 w0", "parts", axis=0), node("Cast", "parts", "v", to=T.FLOAT), node("MatMul", "f v", "y")]
     numbers = {"zero": 0, "one": 1, "width": 160, "half": 80, "end": 160}
     model("traces", nodes, {"x": floats(3, 160)}, {"y": T.FLOAT},
-          {"w": bytes_of(160, 128), "line": np.array([480]), "back": np.array([3, 160]), "two": np.array(2, np.float32)} | {k: np.array([v]) for k, v in numbers.items()})
+          {"w": bytes_of(160, 128, high=2), "line": np.array([480]), "back": np.array([3, 160]), "two": np.array(2, np.float32)} | {k: np.array([v]) for k, v in numbers.items()})
 
 
 os.makedirs(folder, exist_ok=True)
