@@ -12,6 +12,7 @@
 #include "api/graph.h"
 #include "api/record_op.h"
 #include "base/fail.h"
+#include "graph/dtype.h"
 #include "onnx/fold.h"
 #include "onnx/onnx.h"
 
@@ -91,7 +92,8 @@ static bool can_settle(const struct graph *g, const struct graph_op *op, const b
     for (uint32_t i = 0; i < op->n_in; i++) {
         if (op->in[i].kind != FRIT_OPERAND_TENSOR)
             continue;
-        if (!known[op->in[i].value])
+        if (!known[op->in[i].value] ||
+            dtype_class(g->values[op->in[i].value].type.dtype) == FRIT_DTYPE_PACKED)
             return false;
         in += bytes_of(&g->values[op->in[i].value]);
     }
