@@ -148,6 +148,34 @@ static void test_memory(void **unused)
     rig_close(&rig);
 }
 
+/* Bytes that are not dense, read as a type of 8 bits, and back. */
+static void test_bits(void **unused)
+{
+    const frit_dims dims = FRIT_SHAPE(ROWS, COLUMNS);
+    unsigned char bytes[MAX_BYTES], out[MAX_BYTES];
+    struct rig rig;
+
+    (void)unused;
+    open_device(&rig);
+    fill(bytes);
+    for (int t = 0; t < N_TYPES; t++) {
+        frit_tensor *u, *pair, *packed;
+
+        if (frit_dtype_bits(types[t]) != 8)
+            continue;
+        u = frit_from_host(rig.dev, FRIT_U8, dims, bytes, sizeof(bytes));
+        pair = frit_stack((frit_tensor *[]){u, u}, 2, 2);
+        frit_release(u);
+        pair = frit_slice(frit_take(pair), FRIT_SLICES({0}, {0}, {1, 2, 1}));
+        packed = frit_bitcast(frit_take(frit_squeeze(frit_take(pair))), types[t]);
+        u = frit_bitcast(packed, FRIT_U8);
+        assert_int_equal(frit_read(frit_take(u), out, sizeof(out), NULL), FRIT_OK);
+        assert_memory_equal(out, bytes, sizeof(out));
+        expect(&rig, packed, types[t], bytes);
+    }
+    rig_close(&rig);
+}
+
 static void test_files(void **unused)
 {
     const frit_dims dims = FRIT_SHAPE(ROWS, COLUMNS);
@@ -352,9 +380,8 @@ static void test_errors(void **unused)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_memory),
-        cmocka_unit_test(test_files),
-        cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_memory),   cmocka_unit_test(test_bits),
+        cmocka_unit_test(test_files),    cmocka_unit_test(test_errors),
         cmocka_unit_test(test_products),
     };
 
