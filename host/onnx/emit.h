@@ -15,6 +15,8 @@
 /* A problem if it is missing. */
 val *e_in(struct import_node *n, uint32_t index);
 bool e_has(const struct import_node *n, uint32_t index);
+/* A problem if these are fractions: places and dims are whole numbers. */
+bool e_is_whole(struct import_node *n, const val *x);
 /* A tensor's elements as whole numbers; a problem unless they are known and at most 64. */
 bool e_ints(struct import_node *n, uint32_t index, struct ints *out);
 /* The operand where it is there, else the attribute; false: neither. */
@@ -68,6 +70,8 @@ val *e_where(struct import_node *n, val *mask, val *a, val *b);
 val *e_cast(struct import_node *n, val *x, uint32_t dtype);
 /* The same to and from packed types. */
 val *e_convert(struct import_node *n, val *x, uint32_t dtype);
+/* The bits of the elements read as another type. */
+val *e_bitcast(struct import_node *n, val *x, uint32_t dtype);
 /* The value as one of ONNX's type `narrow`, which Frit holds in a wider one; 0: as it is. */
 val *e_narrowed(struct import_node *n, val *x, int32_t narrow);
 val *e_like(struct import_node *n, val *x, const val *other);

@@ -276,7 +276,7 @@ val *e_index(struct import_node *n, val *index, int64_t extent)
 {
     val *negative, *from_end;
 
-    if (!index)
+    if (!index || !e_is_whole(n, index))
         return NULL;
     if (index->type.dtype != FRIT_I32)
         index = e_cast(n, index, FRIT_I64);
@@ -341,6 +341,14 @@ val *e_convert(struct import_node *n, val *x, uint32_t dtype)
     if (is_packed(x->type.dtype))
         x = from_packed(n, x);
     return is_packed(dtype) ? to_packed(n, x, dtype) : e_cast(n, x, dtype);
+}
+
+val *e_bitcast(struct import_node *n, val *x, uint32_t dtype)
+{
+    frit_attrs_cast attrs = E_ATTRS(cast);
+
+    attrs.dtype = dtype;
+    return E_OP(n, FRIT_OP_bitcast, &attrs, x);
 }
 
 val *e_narrowed(struct import_node *n, val *x, int32_t narrow)

@@ -43,7 +43,8 @@ static void unknown_op(struct import_node *node, const char *domain, bool known)
     const char *name = node->proto->op_type;
 
     if (known)
-        problem_node(node, "Frit does not have %s of opset %lld", name, (long long)node->opset);
+        problem_node(node, "Frit does not have %s of opset %lld, but of opset %lld", name,
+                     (long long)node->opset, (long long)rows_nearest(domain, name, node->opset));
     else if (domain[0])
         problem_node(node, "Frit does not have the op %.60s of the domain %.60s", name, domain);
     else
@@ -111,6 +112,19 @@ static void define_results(struct import_node *node)
     }
 }
 
+/* Operands beyond those that the op has; absent ones at the end do not count. */
+static void check_count(struct import_node *node, const Onnx__FunctionProto *function)
+{
+    uint32_t most = node->row ? node->row->most : UINT32_MAX, given = node->n_in;
+
+    if (function)
+        most = (uint32_t)function->n_input;
+    while (given && !node->proto->input[given - 1][0])
+        given--;
+    if (given > most)
+        problem_node(node, "%u operands; the op has at most %u", given, most);
+}
+
 static void translate(struct onnx_import *import, struct import_scope *scope,
                       const Onnx__NodeProto *proto, size_t index)
 {
@@ -131,6 +145,7 @@ static void translate(struct onnx_import *import, struct import_scope *scope,
     whole = read_operands(&node);
     if (!function && !node.row)
         unknown_op(&node, domain, known);
+    check_count(&node, function);
     if (!whole)
         node.failed = true;
     if (!node.failed && function)
@@ -187,6 +202,7 @@ static bool enter(struct import_node *node, struct import_scope *scope)
         problem_node(node, "graphs or functions are nested more than %d deep", MAX_DEPTH);
         return false;
     }
+    scope->node = node;
     scope->depth = node->scope->depth + 1;
     scope->opset = node->scope->opset;
     return true;
@@ -290,6 +306,7 @@ void import_main(struct onnx_import *import, val *const *inputs)
     if (scope.opset < 1 || scope.opset > ONNX_NEWEST_OPSET)
         problem_add(import, "the model is of opset %lld; Frit reads %d to %d",
                     (long long)scope.opset, ONNX_OLDEST_OPSET, ONNX_NEWEST_OPSET);
+    scope.opset = scope.opset < ONNX_NEWEST_OPSET ? scope.opset : ONNX_NEWEST_OPSET;
     for (uint32_t i = 0; i < model->n_inputs; i++)
         import_define(import, &scope, model->inputs[i].name, inputs[i]);
     define_initializers(import, &scope, graph);
