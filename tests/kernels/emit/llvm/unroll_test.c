@@ -33,7 +33,8 @@ static uint32_t row_offset(struct kir_module *m, const struct products *p, uint3
     case APART:
         return kir_emit(m, KIR_mul, k, pitch, KIR_NONE);
     case PAIRS:
-        return kir_emit(m, KIR_shr, k, kir_const_i(m, KIR_I32, 1), KIR_NONE);
+        return kir_emit(m, KIR_add, k,
+                        kir_emit(m, KIR_shr, k, kir_const_i(m, KIR_I32, 1), KIR_NONE), KIR_NONE);
     default:
         return k;
     }
@@ -97,7 +98,7 @@ static float expected(const struct products *p, int begin, int end, int group, i
     float sum = 0;
 
     for (int k = begin; k < end; k += p->step) {
-        int at = p->form == APART ? k * PITCH : p->form == PAIRS ? k / 2 : k;
+        int at = p->form == APART ? k * PITCH : p->form == PAIRS ? k + k / 2 : k;
 
         sum += panels[(panel * MOST + k) * LANES + lane] * rows[row * PITCH + at];
     }
