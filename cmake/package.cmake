@@ -8,6 +8,9 @@ set(FRIT_DEB_MAINTAINER "Frit authors <frit@packages.invalid>" CACHE STRING "who
 # The Python package is no part of a plain installation, which may have any prefix.
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/python/frit DESTINATION lib/python3/dist-packages COMPONENT python EXCLUDE_FROM_ALL
   FILES_MATCHING PATTERN "*.py")
+file(WRITE ${CMAKE_BINARY_DIR}/package/INSTALLER "debian\n") # so that pip lists the package and leaves it alone
+install(FILES ${CMAKE_BINARY_DIR}/python/METADATA ${CMAKE_BINARY_DIR}/package/INSTALLER COMPONENT python EXCLUDE_FROM_ALL
+  DESTINATION lib/python3/dist-packages/frit-${PROJECT_VERSION}.dist-info)
 
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME frit)

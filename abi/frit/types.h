@@ -94,8 +94,14 @@ enum {
 
 enum { FRIT_DTYPE_FLOAT = 1, FRIT_DTYPE_INT, FRIT_DTYPE_UINT, FRIT_DTYPE_BOOL, FRIT_DTYPE_PACKED };
 
-/* Which patterns of a float are no finite numbers. */
-enum { FRIT_SPECIALS_NONE = 0, FRIT_SPECIALS_NAN = 1, FRIT_SPECIALS_IEEE = 2 };
+/* Which patterns of a float are no finite numbers; legend in dtypes.def. */
+enum {
+    FRIT_SPECIALS_NONE = 0,
+    FRIT_SPECIALS_NAN = 1,
+    FRIT_SPECIALS_IEEE = 2,
+    FRIT_SPECIALS_FNUZ = 3,
+    FRIT_SPECIALS_SCALE = 4
+};
 
 /* The numbers of a row of dtypes.def, where each is explained. */
 typedef struct frit_dtype_info {
@@ -127,6 +133,14 @@ static inline frit_dtype_info frit_dtype_info_of(uint32_t dtype)
         break;
     }
     return info;
+}
+
+/* By how much the bits of a float's exponent exceed it; 0 for what is no float. */
+static inline int32_t frit_dtype_bias(frit_dtype_info info)
+{
+    if (!info.exponent)
+        return 0;
+    return (1 << (info.exponent - 1)) - (info.specials == FRIT_SPECIALS_FNUZ ? 0 : 1);
 }
 
 /* Storage bits of one element; 0 for a number that is no element type. */

@@ -9,9 +9,9 @@ static const struct {
     uint32_t dtype;
     uint8_t kind;
 } kinds[] = {
-    {FRIT_BF16, FRIT_DL_BFLOAT},
-    {FRIT_F8E4M3, FRIT_DL_F8E4M3},
-    {FRIT_F8E5M2, FRIT_DL_F8E5M2},
+    {FRIT_BF16, FRIT_DL_BFLOAT},           {FRIT_F8E4M3, FRIT_DL_F8E4M3},
+    {FRIT_F8E5M2, FRIT_DL_F8E5M2},         {FRIT_F8E4M3FNUZ, FRIT_DL_F8E4M3FNUZ},
+    {FRIT_F8E5M2FNUZ, FRIT_DL_F8E5M2FNUZ}, {FRIT_F8E8M0, FRIT_DL_F8E8M0},
 };
 
 /* The kind of a type; -1: DLPack has none. */

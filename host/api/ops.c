@@ -96,6 +96,14 @@ frit_tensor *frit_unsqueeze(frit_tensor *x, int64_t axis)
                                      .attrs = &record});
 }
 
+frit_tensor *frit_bitcast(frit_tensor *x, uint32_t dtype)
+{
+    const frit_input in[] = {api_tensor(x)};
+    frit_attrs_cast record = {.struct_size = sizeof(record), .dtype = dtype};
+
+    return api_op(&(struct api_call){.op = FRIT_OP_bitcast, .n_in = 1, .in = in, .attrs = &record});
+}
+
 frit_tensor *frit_copy(frit_tensor *x)
 {
     const frit_input in[] = {api_tensor(x)};

@@ -19,10 +19,24 @@ static const struct {
     uint32_t dtype;
     const char *name;
 } dtypes[] = {
-    {FRIT_F64, "F64"},        {FRIT_F32, "F32"},        {FRIT_F16, "F16"},   {FRIT_BF16, "BF16"},
-    {FRIT_I64, "I64"},        {FRIT_I32, "I32"},        {FRIT_I16, "I16"},   {FRIT_I8, "I8"},
-    {FRIT_U64, "U64"},        {FRIT_U32, "U32"},        {FRIT_U16, "U16"},   {FRIT_U8, "U8"},
-    {FRIT_F8E4M3, "F8_E4M3"}, {FRIT_F8E5M2, "F8_E5M2"}, {FRIT_BOOL, "BOOL"},
+    {FRIT_F64, "F64"},
+    {FRIT_F32, "F32"},
+    {FRIT_F16, "F16"},
+    {FRIT_BF16, "BF16"},
+    {FRIT_I64, "I64"},
+    {FRIT_I32, "I32"},
+    {FRIT_I16, "I16"},
+    {FRIT_I8, "I8"},
+    {FRIT_U64, "U64"},
+    {FRIT_U32, "U32"},
+    {FRIT_U16, "U16"},
+    {FRIT_U8, "U8"},
+    {FRIT_F8E4M3, "F8_E4M3"},
+    {FRIT_F8E5M2, "F8_E5M2"},
+    {FRIT_BOOL, "BOOL"},
+    {FRIT_F8E4M3FNUZ, "F8_E4M3FNUZ"},
+    {FRIT_F8E5M2FNUZ, "F8_E5M2FNUZ"},
+    {FRIT_F8E8M0, "F8_E8M0"},
 };
 enum { N_DTYPES = sizeof(dtypes) / sizeof(dtypes[0]) };
 

@@ -264,11 +264,19 @@ static frit_status check_tensors(struct check *c)
     return FRIT_OK;
 }
 
-/* The attribute `dtype` is the letter D; only quantize makes packed values. */
+/* What the attribute `dtype` may be. */
+static uint32_t attribute_letter(const frit_op_info *row)
+{
+    if (row->id == FRIT_OP_bitcast)
+        return FRIT_LETTER_NONE;
+    return row->record == FRIT_RECORD_quantize ? FRIT_LETTER_P : FRIT_LETTER_D;
+}
+
+/* The attribute `dtype` is the letter D. */
 static frit_status bind_attribute(struct check *c)
 {
     uint32_t dtype = attrs_dtype(c->row, c->call->attrs);
-    uint32_t letter = c->row->record == FRIT_RECORD_quantize ? FRIT_LETTER_P : FRIT_LETTER_D;
+    uint32_t letter = attribute_letter(c->row);
 
     c->dtype[FRIT_LETTER_I64] = FRIT_I64;
     c->dtype[FRIT_LETTER_BOOL] = FRIT_BOOL;

@@ -68,6 +68,8 @@ val *e_where(struct import_node *n, val *mask, val *a, val *b);
 val *e_cast(struct import_node *n, val *x, uint32_t dtype);
 /* The same to and from packed types. */
 val *e_convert(struct import_node *n, val *x, uint32_t dtype);
+/* The bits of the elements read as another type. */
+val *e_bitcast(struct import_node *n, val *x, uint32_t dtype);
 /* The value as one of ONNX's type `narrow`, which Frit holds in a wider one; 0: as it is. */
 val *e_narrowed(struct import_node *n, val *x, int32_t narrow);
 val *e_like(struct import_node *n, val *x, const val *other);

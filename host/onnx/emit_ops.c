@@ -343,6 +343,14 @@ val *e_convert(struct import_node *n, val *x, uint32_t dtype)
     return is_packed(dtype) ? to_packed(n, x, dtype) : e_cast(n, x, dtype);
 }
 
+val *e_bitcast(struct import_node *n, val *x, uint32_t dtype)
+{
+    frit_attrs_cast attrs = E_ATTRS(cast);
+
+    attrs.dtype = dtype;
+    return E_OP(n, FRIT_OP_bitcast, &attrs, x);
+}
+
 val *e_narrowed(struct import_node *n, val *x, int32_t narrow)
 {
     val *y;

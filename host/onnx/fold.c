@@ -299,6 +299,12 @@ static void run_cast(const struct fold *fold)
     }
 }
 
+static void run_bitcast(const struct fold *fold)
+{
+    memcpy(fold->result, fold->in[0].data,
+           frit_storage_bytes(fold->out.dtype, op_elements(&fold->out)));
+}
+
 /* ---- reductions ---- */
 
 static void run_reduce(const struct fold *fold)
@@ -352,6 +358,7 @@ static const struct {
     {FRIT_OP_full, run_full},
     {FRIT_OP_arange, run_arange},
     {FRIT_OP_cast, run_cast},
+    {FRIT_OP_bitcast, run_bitcast},
     {FRIT_OP_sum, run_reduce},
     {FRIT_OP_prod, run_reduce},
     {FRIT_OP_max, run_reduce},

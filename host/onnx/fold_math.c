@@ -27,17 +27,30 @@
 #define B    (in[1])
 #define U(x) ((uint64_t)(x).whole)
 
-static int64_t divide(int64_t a, int64_t b)
+/* Only u64 has numbers that i64 lacks. */
+static bool less(int64_t a, int64_t b, uint32_t dtype)
+{
+    return dtype == FRIT_U64 ? (uint64_t)a < (uint64_t)b : a < b;
+}
+
+static int64_t divide(int64_t a, int64_t b, uint32_t dtype)
 {
     if (b == 0)
         return 0;
+    if (dtype == FRIT_U64)
+        return (int64_t)((uint64_t)a / (uint64_t)b);
     return b == -1 ? (int64_t)(0 - (uint64_t)a) : a / b;
 }
 
-static int64_t remainder_of(int64_t a, int64_t b)
+static int64_t remainder_of(int64_t a, int64_t b, uint32_t dtype)
 {
-    int64_t r = b == 0 || b == -1 ? 0 : a % b;
+    int64_t r;
 
+    if (b == 0)
+        return 0;
+    if (dtype == FRIT_U64)
+        return (int64_t)((uint64_t)a % (uint64_t)b);
+    r = b == -1 ? 0 : a % b;
     return r && (r < 0) != (b < 0) ? r + b : r;
 }
 
@@ -51,9 +64,10 @@ static double real_min(double a, double b)
     return isnan(a) || a < b ? a : b;
 }
 
-MAP(map_abs, A.whole < 0 ? 0 - U(A) : U(A), fabs(A.real))
+MAP(map_abs, less(A.whole, 0, dtype) ? 0 - U(A) : U(A), fabs(A.real))
 MAP(map_neg, 0 - U(A), -A.real)
-MAP(map_sign, (A.whole > 0) - (A.whole < 0), isnan(A.real) ? A.real : (A.real > 0) - (A.real < 0))
+MAP(map_sign, less(0, A.whole, dtype) - less(A.whole, 0, dtype),
+    isnan(A.real) ? A.real : (A.real > 0) - (A.real < 0))
 MAP(map_exp, 0, exp(A.real))
 MAP(map_log, 0, log(A.real))
 MAP(map_sqrt, 0, sqrt(A.real))
@@ -62,24 +76,24 @@ MAP(map_ceil, A.whole, ceil(A.real))
 MAP(map_round, A.whole, nearbyint(A.real))
 MAP(map_trunc, A.whole, trunc(A.real))
 MAP(map_recip, 0, 1 / A.real)
-MAP(map_relu, A.whole > 0 ? A.whole : 0, real_max(A.real, 0))
+MAP(map_relu, less(0, A.whole, dtype) ? A.whole : 0, real_max(A.real, 0))
 MAP(map_add, U(A) + U(B), A.real + B.real)
 MAP(map_sub, U(A) - U(B), A.real - B.real)
 MAP(map_mul, U(A) * U(B), A.real *B.real)
-MAP(map_div, divide(A.whole, B.whole), A.real / B.real)
-MAP(map_rem, remainder_of(A.whole, B.whole), A.real - floor(A.real / B.real) * B.real)
-MAP(map_max, A.whole > B.whole ? A.whole : B.whole, real_max(A.real, B.real))
-MAP(map_min, A.whole < B.whole ? A.whole : B.whole, real_min(A.real, B.real))
+MAP(map_div, divide(A.whole, B.whole, dtype), A.real / B.real)
+MAP(map_rem, remainder_of(A.whole, B.whole, dtype), A.real - floor(A.real / B.real) * B.real)
+MAP(map_max, less(B.whole, A.whole, dtype) ? A.whole : B.whole, real_max(A.real, B.real))
+MAP(map_min, less(A.whole, B.whole, dtype) ? A.whole : B.whole, real_min(A.real, B.real))
 MAP(map_and, A.whole &B.whole, 0)
 MAP(map_or, A.whole | B.whole, 0)
 MAP(map_xor, A.whole ^ B.whole, 0)
 MAP(map_where, A.whole ? B.whole : in[2].whole, A.whole ? B.real : in[2].real)
 TEST(map_eq, A.whole == B.whole, A.real == B.real)
 TEST(map_ne, A.whole != B.whole, A.real != B.real)
-TEST(map_lt, A.whole < B.whole, A.real < B.real)
-TEST(map_le, A.whole <= B.whole, A.real <= B.real)
-TEST(map_gt, A.whole > B.whole, A.real > B.real)
-TEST(map_ge, A.whole >= B.whole, A.real >= B.real)
+TEST(map_lt, less(A.whole, B.whole, dtype), A.real < B.real)
+TEST(map_le, !less(B.whole, A.whole, dtype), A.real <= B.real)
+TEST(map_gt, less(B.whole, A.whole, dtype), A.real > B.real)
+TEST(map_ge, !less(A.whole, B.whole, dtype), A.real >= B.real)
 
 static struct fold_number map_not(const struct fold_number *in, bool real, uint32_t dtype)
 {

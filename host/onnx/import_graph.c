@@ -111,6 +111,19 @@ static void define_results(struct import_node *node)
     }
 }
 
+/* Operands beyond those that the op has; absent ones at the end do not count. */
+static void check_count(struct import_node *node, const Onnx__FunctionProto *function)
+{
+    uint32_t most = node->row ? node->row->most : UINT32_MAX, given = node->n_in;
+
+    if (function)
+        most = (uint32_t)function->n_input;
+    while (given && !node->proto->input[given - 1][0])
+        given--;
+    if (given > most)
+        problem_node(node, "%u operands; the op has at most %u", given, most);
+}
+
 static void translate(struct onnx_import *import, struct import_scope *scope,
                       const Onnx__NodeProto *proto, size_t index)
 {
@@ -131,6 +144,7 @@ static void translate(struct onnx_import *import, struct import_scope *scope,
     whole = read_operands(&node);
     if (!function && !node.row)
         unknown_op(&node, domain, known);
+    check_count(&node, function);
     if (!whole)
         node.failed = true;
     if (!node.failed && function)

@@ -2,9 +2,11 @@
 /* Files beside the model. */
 #include "onnx/model.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -25,19 +27,41 @@ static bool stays_inside(const char *name)
     return true;
 }
 
+/* The file's own path, links resolved, into `real`; it lies in the folder, too, as the package onnx
+ * wants it: a model that is not trusted names no files elsewhere. */
+static frit_status resolve(const char *folder, const char *path, char real[PATH_MAX], frit_err *err)
+{
+    char root[PATH_MAX];
+    size_t length;
+
+    if (!realpath(folder, root) || !realpath(path, real))
+        return fail(err, FRIT_IO, "external data %s: cannot be opened: %s", path, strerror(errno));
+    length = strlen(root);
+    length -= root[length - 1] == '/';
+    if (strncmp(real, root, length) == 0 && real[length] == '/')
+        return FRIT_OK;
+    return fail(
+        err, FRIT_INVALID,
+        "external data %s is a link to %s, outside of the folder of the model; put the file "
+        "itself there",
+        path, real);
+}
+
 static frit_status map_file(const struct onnx_model *model, struct onnx_file *file, frit_err *err)
 {
     const char *slash = strrchr(model->path, '/');
-    int folder = slash ? (int)(slash - model->path) + 1 : 0;
-    char path[PATH_MAX];
+    int length = slash ? (int)(slash - model->path) + 1 : 0;
+    char folder[PATH_MAX], path[PATH_MAX], real[PATH_MAX];
     struct stat info;
     const char *why;
     void *bytes = NULL;
     int fd;
 
-    if (snprintf(path, sizeof(path), "%.*s%s", folder, model->path, file->name) >= PATH_MAX)
+    if (snprintf(folder, sizeof(folder), "%.*s", length, model->path) >= PATH_MAX ||
+        snprintf(path, sizeof(path), "%.*s%s", length, model->path, file->name) >= PATH_MAX)
         return fail(err, FRIT_INVALID, "the file name of external data is too long");
-    fd = file_open(AT_FDCWD, path, FILE_NAMED, &info, &why);
+    TRY(resolve(length ? folder : ".", path, real, err));
+    fd = file_open(AT_FDCWD, real, FILE_NAMED, &info, &why);
     if (fd < 0)
         return fail(err, FRIT_IO, "external data %s: cannot be opened: %s", path, why);
     if (info.st_size)

@@ -10,9 +10,11 @@
 
 enum { NEWEST = ONNX_NEWEST_OPSET };
 
+#define MANY UINT32_MAX
+
 static const struct onnx_row rows[] = {
-#define ONNX_ROW(domain, name, since, until, function, number) \
-    {domain, #name, since, until, onnx_row_##function, number},
+#define ONNX_ROW(domain, name, since, until, most, function, number) \
+    {domain, #name, since, until, most, onnx_row_##function, number},
 #include "onnx/rows.def"
 };
 

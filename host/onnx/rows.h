@@ -12,6 +12,7 @@ struct onnx_row {
     const char *domain; /* "": ONNX's own */
     const char *name;
     int64_t since, until; /* opsets */
+    uint32_t most;        /* operands */
     void (*translate)(struct import_node *n, uint32_t arg);
     uint32_t arg;
 };
@@ -30,10 +31,18 @@ enum {
 
 enum { WINDOW_HANN, WINDOW_HAMMING, WINDOW_BLACKMAN };
 
+enum { OPTIMISER_ADAGRAD, OPTIMISER_ADAM, OPTIMISER_MOMENTUM };
+
 /* Recurrent layers. */
 enum { RNN_PLAIN, RNN_GRU, RNN_LSTM };
 
-#define ONNX_ROW(domain, name, since, until, function, number) \
+struct onnx_value;
+
+/* The value as another type, packed ones too; the attribute `saturate` says what becomes of numbers
+ * beyond the range of a float of 8 bits (rows_type.c). */
+struct onnx_value *type_convert(struct import_node *n, struct onnx_value *x, uint32_t dtype);
+
+#define ONNX_ROW(domain, name, since, until, most, function, number) \
     void onnx_row_##function(struct import_node *n, uint32_t arg);
 #include "onnx/rows.def"
 

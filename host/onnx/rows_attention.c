@@ -325,6 +325,7 @@ void onnx_row_linear_attention(struct import_node *n, uint32_t arg)
 {
     static const int64_t turn[] = {0, 2, 1, 3};
     int64_t heads = attr_int(n, "q_num_heads", 0), shared = attr_int(n, "kv_num_heads", 0);
+    const char *rule = attr_text(n, "update_rule", "gated_delta");
     bool corrects = e_has(n, 5);
     val *q = heads_of(n, e_in(n, 0), heads), *k = heads_of(n, e_in(n, 1), shared);
     val *v = heads_of(n, e_in(n, 2), shared), *decay = NULL, *beta = NULL, *state, **outs, *y;
@@ -334,6 +335,11 @@ void onnx_row_linear_attention(struct import_node *n, uint32_t arg)
     (void)arg;
     if (n->failed || shared < 1 || heads % shared || q->type.dims[2] > 4096) {
         problem_node(n, "heads do not divide, or more than 4096 steps");
+        return;
+    }
+    if (e_has(n, 4) != !!strstr(rule, "gated") || corrects != !!strstr(rule, "delta")) {
+        problem_node(n, "update_rule '%.40s' %s a decay and %s a beta", rule,
+                     e_has(n, 4) ? "with" : "without", corrects ? "with" : "without");
         return;
     }
     if (e_has(n, 4))
@@ -396,4 +402,57 @@ void onnx_row_tensor_scatter(struct import_node *n, uint32_t arg)
         index = e_bin(n, FRIT_OP_rem, index, e_whole(n, x->type.dims[axis]));
     attrs.axis = axis;
     e_out(n, 0, E_OP(n, FRIT_OP_scatter, &attrs, x, e_expand(n, index, e_dims(update)), update));
+}
+
+/* ---- attention with graphs of the model in between ---- */
+
+/* The scores or weights as the graph of this attribute changes them; without one as they are. */
+static val *changed(struct import_node *n, val *x, const char *attr)
+{
+    const Onnx__GraphProto *graph = attr_graph(n, attr);
+    val *y = NULL;
+
+    if (!x || !graph)
+        return x;
+    if (!import_subgraph(n, graph, &x, 1, &y, 1))
+        return NULL;
+    if (y->type.dtype != x->type.dtype || y->type.rank != x->type.rank ||
+        memcmp(y->type.dims, x->type.dims, x->type.rank * sizeof(x->type.dims[0])) != 0) {
+        problem_node(n, "%s changes the dims or the type", attr);
+        return NULL;
+    }
+    return y;
+}
+
+static val *flex_steps(struct import_node *n, const struct attending *a, uint32_t precision)
+{
+    const int64_t heads = a->q->type.dims[1];
+    val *k = repeat_heads(n, a->k, heads), *v = repeat_heads(n, a->v, heads), *x;
+
+    x = e_cast(n, e_matmul(n, a->q, e_swap_last(n, k)), precision);
+    x = changed(n, e_mul(n, x, e_num(n, a->scale)), "score_mod");
+    x = changed(n, e_softmax(n, FRIT_OP_softmax, x, 3), "prob_mod");
+    return e_matmul(n, e_like(n, x, v), v);
+}
+
+void onnx_row_flex_attention(struct import_node *n, uint32_t arg)
+{
+    struct attending a = {.q = e_in(n, 0), .k = e_in(n, 1), .v = e_in(n, 2)};
+    const int32_t given = (int32_t)attr_int(n, "softmax_precision", 0);
+    const uint32_t own = e_dtype(a.q) == FRIT_F64 ? FRIT_F64 : FRIT_F32;
+    const uint32_t precision = given ? tensor_dtype(given) : own;
+
+    (void)arg;
+    if (n->failed)
+        return;
+    if (a.q->type.rank != 4 || a.k->type.rank != 4 || a.v->type.rank != 4 || !a.k->type.dims[1] ||
+        a.q->type.dims[1] % a.k->type.dims[1]) {
+        problem_node(n, "operands of other than four dims, or heads that do not divide");
+        return;
+    }
+    a.scale = attr_float(n, "scale", 1 / sqrt((double)a.q->type.dims[3]));
+    if (attr_graph(n, "score_mod") || attr_graph(n, "prob_mod") || precision != own || a.scale <= 0)
+        e_out(n, 0, flex_steps(n, &a, precision));
+    else
+        e_out(n, 0, attend_whole(n, &a));
 }

@@ -126,59 +126,137 @@ static int64_t entry(struct import_node *n, const char *attr, uint32_t index)
     return attr_ints(n, attr, &list) && index < list.count ? list.at[index] : 0;
 }
 
-/* The body maps states and one slice of each scanned operand to states and what is collected. */
+/* A scan that is being translated: the body maps states and one slice of each scanned operand to
+ * states and what is collected. */
+struct scan {
+    const Onnx__GraphProto *body;
+    uint32_t states, n_in, collected;
+    val *from[NODE_MAX_OUT]; /* the scanned operands, after the states' places */
+    uint32_t axes[NODE_MAX_OUT];
+    bool back[NODE_MAX_OUT]; /* from the axis's end to its start */
+    int64_t length;
+    val *in[NODE_MAX_OUT]; /* of the body: first the states */
+    struct collection parts[NODE_MAX_OUT];
+};
+
+/* Reads counts; `first` is the operand from which on states and scanned ones come. */
+static bool scan_read(struct import_node *n, struct scan *s, uint32_t first)
+{
+    const int64_t scanned = attr_int(n, "num_scan_inputs", 0);
+
+    *s = (struct scan){.body = attr_graph(n, "body")};
+    s->n_in = n->n_in > first ? n->n_in - first : 0;
+    if (!s->body || scanned < 1 || scanned > s->n_in || s->n_in - (uint32_t)scanned > n->n_out ||
+        s->n_in > NODE_MAX_OUT) {
+        problem_node(n, "num_scan_inputs %lld of %u operands", (long long)scanned, s->n_in);
+        return false;
+    }
+    s->states = s->n_in - (uint32_t)scanned;
+    s->collected = n->n_out - s->states;
+    return true;
+}
+
+static bool scan_run(struct import_node *n, struct scan *s)
+{
+    val *out[NODE_MAX_OUT] = {0};
+
+    for (int64_t t = 0; t < s->length && !n->failed; t++) {
+        for (uint32_t i = s->states; i < s->n_in; i++)
+            s->in[i] = e_take(n, s->from[i], s->axes[i], s->back[i] ? s->length - 1 - t : t);
+        if (n->failed ||
+            !import_subgraph(n, s->body, s->in, s->n_in, out, s->states + s->collected))
+            return false;
+        memcpy(s->in, out, s->states * sizeof(val *));
+        for (uint32_t i = 0; i < s->collected; i++) {
+            if (!collect(n, &s->parts[i], out[s->states + i]))
+                return false;
+        }
+    }
+    return !n->failed;
+}
+
 void onnx_row_scan(struct import_node *n, uint32_t arg)
 {
-    const Onnx__GraphProto *body = attr_graph(n, "body");
-    int64_t scanned = attr_int(n, "num_scan_inputs", 0), length = 0;
-    uint32_t states = n->n_in - (uint32_t)scanned, axes[NODE_MAX_OUT];
-    uint32_t collected = n->n_out - states;
-    struct collection parts[NODE_MAX_OUT] = {{0}};
-    val *in[NODE_MAX_OUT] = {0}, *out[NODE_MAX_OUT] = {0};
+    struct scan s;
 
     (void)arg;
-    if (!body || scanned < 1 || scanned > n->n_in || states > n->n_out || n->n_in > NODE_MAX_OUT) {
-        problem_node(n, "num_scan_inputs %lld of %u operands", (long long)scanned, n->n_in);
+    if (!scan_read(n, &s, 0))
         return;
-    }
-    for (uint32_t i = 0; i < n->n_in; i++) {
-        in[i] = e_in(n, i);
-        if (!in[i] || i < states)
+    for (uint32_t i = 0; i < s.n_in; i++) {
+        s.in[i] = s.from[i] = e_in(n, i);
+        if (!s.in[i] || i < s.states)
             continue;
-        axes[i] = e_axis(n, entry(n, "scan_input_axes", i - states), in[i]->type.rank);
-        if (!n->failed && (i == states || in[i]->type.dims[axes[i]] < length))
-            length = in[i]->type.dims[axes[i]];
+        s.axes[i] = e_axis(n, entry(n, "scan_input_axes", i - s.states), s.in[i]->type.rank);
+        s.back[i] = entry(n, "scan_input_directions", i - s.states) != 0;
+        if (!n->failed && (i == s.states || s.in[i]->type.dims[s.axes[i]] < s.length))
+            s.length = s.in[i]->type.dims[s.axes[i]];
     }
-    for (int64_t t = 0; t < length && !n->failed; t++) {
-        for (uint32_t i = states; i < n->n_in; i++) {
-            bool back = entry(n, "scan_input_directions", i - states) != 0;
-
-            in[i] = e_take(n, n->in[i], axes[i], back ? length - 1 - t : t);
-        }
-        if (n->failed || !import_subgraph(n, body, in, n->n_in, out, states + collected))
-            return;
-        memcpy(in, out, states * sizeof(val *));
-        for (uint32_t i = 0; i < collected; i++) {
-            if (!collect(n, &parts[i], out[states + i]))
-                return;
-        }
-    }
-    for (uint32_t i = 0; i < states; i++)
-        e_out(n, i, in[i]);
-    for (uint32_t i = 0; i < collected; i++) {
-        uint32_t rank = parts[i].count ? e_rank(parts[i].parts[0]) + 1 : 1;
+    if (!scan_run(n, &s))
+        return;
+    for (uint32_t i = 0; i < s.states; i++)
+        e_out(n, i, s.in[i]);
+    for (uint32_t i = 0; i < s.collected; i++) {
+        uint32_t rank = s.parts[i].count ? e_rank(s.parts[i].parts[0]) + 1 : 1;
         uint32_t axis = e_axis(n, entry(n, "scan_output_axes", i), rank);
-        val *y = n->failed ? NULL : join(n, &parts[i], axis);
+        val *y = n->failed ? NULL : join(n, &s.parts[i], axis);
 
         if (y && entry(n, "scan_output_directions", i))
             y = e_flip(n, y, axis);
-        e_out(n, states + i, y);
+        e_out(n, s.states + i, y);
     }
 }
 
-/* Opset 8: a batch dim before all others, each of whose entries is scanned alone, along axis 1. */
+/* One entry of the batch, whose states and collected results are added to `results`. */
+static bool scan_entry(struct import_node *n, struct scan *s, int64_t batch,
+                       struct collection *results)
+{
+    for (uint32_t i = 0; i < s->n_in; i++) {
+        s->in[i] = s->from[i] = e_take(n, e_in(n, 1 + i), 0, batch);
+        s->axes[i] = 0;
+        s->back[i] = i >= s->states && entry(n, "directions", i - s->states) != 0;
+        if (n->failed || (i >= s->states && !s->from[i]->type.rank)) {
+            problem_node(n, "a scanned operand has no dims of a batch and a sequence");
+            return false;
+        }
+        if (i >= s->states && (i == s->states || s->from[i]->type.dims[0] < s->length))
+            s->length = s->from[i]->type.dims[0];
+    }
+    memset(s->parts, 0, sizeof(s->parts));
+    if (!scan_run(n, s))
+        return false;
+    for (uint32_t i = 0; i < n->n_out; i++) {
+        val *y = i < s->states ? s->in[i] : join(n, &s->parts[i - s->states], 0);
+
+        if (n->failed || !collect(n, &results[i], y))
+            return false;
+    }
+    return true;
+}
+
+/* Opset 8: a batch dim before all others, each of whose entries is scanned alone.  Operand 0 has
+ * their lengths. */
 void onnx_row_scan_batch(struct import_node *n, uint32_t arg)
 {
+    struct collection results[NODE_MAX_OUT] = {{0}};
+    struct scan s;
+    val *first;
+
     (void)arg;
-    problem_node(n, "Scan of opset 8, which has a batch dim; later ones do not");
+    if (e_has(n, 0)) {
+        problem_node(n, "sequences of different lengths");
+        return;
+    }
+    if (!scan_read(n, &s, 1))
+        return;
+    first = e_in(n, 1);
+    if (!first || !first->type.rank || first->type.dims[0] > MAX_ITERATIONS) {
+        problem_node(n, "there is no batch dim, or one of more than %d entries", MAX_ITERATIONS);
+        return;
+    }
+    for (int64_t b = 0; b < first->type.dims[0]; b++) {
+        if (!scan_entry(n, &s, b, results))
+            return;
+    }
+    for (uint32_t i = 0; i < n->n_out; i++)
+        e_out(n, i, join(n, &results[i], 0));
 }

@@ -5,6 +5,7 @@
 #include "onnx/emit.h"
 #include "onnx/problem.h"
 #include "onnx/rows.h"
+#include "onnx/taps.h"
 #include "onnx/window.h"
 
 void onnx_row_deform_conv(struct import_node *n, uint32_t arg)
@@ -113,61 +114,135 @@ void onnx_row_max_unpool(struct import_node *n, uint32_t arg)
     e_out(n, 0, e_pad(n, x, e_num(n, 0), NULL, more));
 }
 
-/* Regions read at sampling_ratio^2 places per result, bilinearly, and averaged. */
-void onnx_row_roi_align(struct import_node *n, uint32_t arg)
+/* ---- regions ---- */
+
+/* Regions of images, read at `ratio`^2 places per result. */
+struct regions {
+    val *x, *rois, *batch;
+    int64_t size[2], ratio; /* of the results: height, width */
+    double scale;
+    bool half; /* the centre of an element is at its index, not half an element behind */
+    bool largest;
+};
+
+static bool regions_read(struct import_node *n, struct regions *r)
 {
-    val *x = e_in(n, 0), *rois = e_in(n, 1), *batch = e_in(n, 2), *places[2], *inside = NULL, *y;
+    *r = (struct regions){.x = e_in(n, 0),
+                          .rois = e_in(n, 1),
+                          .batch = e_in(n, 2),
+                          .size = {attr_int(n, "output_height", 1), attr_int(n, "output_width", 1)},
+                          .ratio = attr_int(n, "sampling_ratio", 0),
+                          .scale = attr_float(n, "spatial_scale", 1),
+                          .largest = attr_is(n, "mode", "avg", "max")};
+    r->half = n->opset >= 16 &&
+              !attr_is(n, "coordinate_transformation_mode", "half_pixel", "output_half_pixel");
+    if (r->ratio < 1)
+        problem_node(n, "a sampling_ratio that depends on the regions");
+    else if (r->ratio > 256 || r->size[0] < 1 || r->size[0] > INT32_MAX || r->size[1] < 1 ||
+             r->size[1] > INT32_MAX || e_rank(r->x) != 4 || e_rank(r->rois) != 2 ||
+             r->rois->type.dims[1] != 4)
+        problem_node(n, "sizes that are not possible, or operands of other dims");
+    return !n->failed;
+}
+
+/* Where the samples lie along height (0) or width (1): [regions, samples]. */
+static val *region_places(struct import_node *n, const struct regions *r, uint32_t k)
+{
+    const int64_t steps = r->size[k] * r->ratio;
+    val *start = e_mul(n, e_slice(n, r->rois, 1, 1 - k, 2 - k, 1), e_num(n, r->scale));
+    val *end = e_mul(n, e_slice(n, r->rois, 1, 3 - k, 4 - k, 1), e_num(n, r->scale)), *length, *at;
+
+    if (r->half) {
+        start = e_sub(n, start, e_num(n, 0.5));
+        end = e_sub(n, end, e_num(n, 0.5));
+    }
+    length = e_sub(n, end, start);
+    if (!r->half)
+        length = e_max(n, length, e_num(n, 1));
+    at = e_arange(n, e_dtype(r->x), e_num(n, 0.5 / (double)steps), e_num(n, 1 / (double)steps),
+                  steps);
+    return e_add(n, start, e_mul(n, length, e_reshape(n, at, FRIT_SHAPE(1, steps))));
+}
+
+/* Samples along one dim as those of a table over both. */
+static val *region_line(struct import_node *n, val *x, uint32_t k)
+{
+    return e_unsqueeze(n, x, k ? 1 : 2);
+}
+
+/* Samples further than an element outside are 0. */
+static val *region_inside(struct import_node *n, val *at, int64_t extent)
+{
+    return e_bin(n, FRIT_OP_and, e_bin(n, FRIT_OP_ge, at, e_num(n, -1)),
+                 e_bin(n, FRIT_OP_le, at, e_num(n, (double)extent)));
+}
+
+/* The sum of the four weighted neighbours of each sample. */
+static val *region_samples(struct import_node *n, const struct regions *r, val *const *at,
+                           val *images)
+{
     frit_attrs_grid_sample sample = E_ATTRS(grid_sample);
-    frit_attrs_avg_pool pool = E_ATTRS(avg_pool);
-    int64_t size[2] = {attr_int(n, "output_height", 1), attr_int(n, "output_width", 1)};
-    int64_t ratio = attr_int(n, "sampling_ratio", 0), count;
-    double scale = attr_float(n, "spatial_scale", 1);
-    bool half = n->opset >= 16 &&
-                !attr_is(n, "coordinate_transformation_mode", "half_pixel", "output_half_pixel");
+    const int64_t count = r->rois->type.dims[0];
+    val *places[2];
 
-    (void)arg;
-    if (ratio < 1 || ratio > 256 || size[0] < 1 || size[0] > INT32_MAX || size[1] < 1 ||
-        size[1] > INT32_MAX || !attr_is(n, "mode", "avg", "avg") || e_rank(x) != 4 ||
-        e_rank(rois) != 2) {
-        problem_node(n, "a sampling_ratio that depends on the regions, or mode max");
-        return;
-    }
-    count = rois->type.dims[0];
-    for (uint32_t k = 0; k < 2; k++) { /* y, x */
-        int64_t extent = x->type.dims[2 + k], steps = size[k] * ratio;
-        val *start = e_mul(n, e_slice(n, rois, 1, 1 - k, 2 - k, 1), e_num(n, scale));
-        val *end = e_mul(n, e_slice(n, rois, 1, 3 - k, 4 - k, 1), e_num(n, scale)), *length, *at,
-            *in;
+    for (uint32_t k = 0; k < 2; k++) {
+        const double extent = (double)r->x->type.dims[2 + k];
 
-        if (half) {
-            start = e_sub(n, start, e_num(n, 0.5));
-            end = e_sub(n, end, e_num(n, 0.5));
-        }
-        length = e_sub(n, end, start);
-        if (!half)
-            length = e_max(n, length, e_num(n, 1));
-        at = e_arange(n, e_dtype(x), e_num(n, 0.5 / (double)steps), e_num(n, 1 / (double)steps),
-                      steps);
-        at = e_add(n, start, e_mul(n, length, e_reshape(n, at, FRIT_SHAPE(1, steps))));
-        in = e_bin(n, FRIT_OP_and, e_bin(n, FRIT_OP_ge, at, e_num(n, -1)),
-                   e_bin(n, FRIT_OP_le, at, e_num(n, (double)extent)));
         /* The centres of elements 0 and extent - 1 are at -1 + 1 / extent and 1 - 1 / extent. */
-        at = e_sub(n, e_mul(n, e_add(n, at, e_num(n, 0.5)), e_num(n, 2 / (double)extent)),
-                   e_num(n, 1));
-        at = e_reshape(n, at, k ? FRIT_SHAPE(count, 1, steps) : FRIT_SHAPE(count, steps, 1));
-        in = e_reshape(n, in, k ? FRIT_SHAPE(count, 1, steps) : FRIT_SHAPE(count, steps, 1));
-        places[k] = e_expand(n, at, FRIT_SHAPE(count, size[0] * ratio, size[1] * ratio));
-        inside = inside ? e_bin(n, FRIT_OP_and, inside, in) : in;
+        places[k] =
+            e_sub(n, e_mul(n, e_add(n, at[k], e_num(n, 0.5)), e_num(n, 2 / extent)), e_num(n, 1));
+        places[k] = e_expand(n, region_line(n, places[k], k),
+                             FRIT_SHAPE(count, r->size[0] * r->ratio, r->size[1] * r->ratio));
     }
-    if (n->failed)
-        return;
-    y = e_cat(n, 3, (val *[]){e_unsqueeze(n, places[1], 3), e_unsqueeze(n, places[0], 3)}, 2);
     sample.mode = FRIT_CHOICE_resample_bilinear;
     sample.border = FRIT_CHOICE_border_edge;
-    y = E_OP(n, FRIT_OP_grid_sample, &sample, e_select(n, x, e_cast(n, batch, FRIT_I64), 0), y);
-    y = e_where(n, e_unsqueeze(n, inside, 1), y, e_num(n, 0));
-    pool.kernel[0] = pool.kernel[1] = ratio;
-    e_out(n, 0, E_OP(n, FRIT_OP_avg_pool, &pool, y));
+    return E_OP(
+        n, FRIT_OP_grid_sample, &sample, images,
+        e_cat(n, 3, (val *[]){e_unsqueeze(n, places[1], 3), e_unsqueeze(n, places[0], 3)}, 2));
+}
+
+/* The largest of the four weighted neighbours, which is what mode max means. */
+static val *region_largest(struct import_node *n, const struct regions *r, val *const *at,
+                           val *images)
+{
+    struct tap_line lines[2];
+    val *y;
+
+    for (uint32_t k = 0; k < 2; k++) {
+        const int64_t extent = r->x->type.dims[2 + k];
+        val *place = e_min(n, e_max(n, at[k], e_num(n, 0)), e_num(n, (double)(extent - 1)));
+
+        taps_linear(n, &lines[k], region_line(n, place, k), extent, false);
+    }
+    y = n->failed ? NULL : taps_read(n, images, lines, true);
+    return e_reshape(n, y,
+                     FRIT_SHAPE(r->rois->type.dims[0], r->x->type.dims[1], r->size[0] * r->ratio,
+                                r->size[1] * r->ratio));
+}
+
+/* The mean of the samples, or the largest. */
+void onnx_row_roi_align(struct import_node *n, uint32_t arg)
+{
+    struct regions r;
+    frit_attrs_avg_pool mean = E_ATTRS(avg_pool);
+    frit_attrs_max_pool largest = E_ATTRS(max_pool);
+    val *at[2], *inside[2], *images, *y;
+
+    (void)arg;
+    if (!regions_read(n, &r))
+        return;
+    for (uint32_t k = 0; k < 2; k++) {
+        at[k] = region_places(n, &r, k);
+        inside[k] = region_line(n, region_inside(n, at[k], r.x->type.dims[2 + k]), k);
+    }
+    images = e_select(n, r.x, e_cast(n, r.batch, FRIT_I64), 0);
+    if (n->failed)
+        return;
+    y = r.largest ? region_largest(n, &r, at, images) : region_samples(n, &r, at, images);
+    y = e_where(n, e_unsqueeze(n, e_bin(n, FRIT_OP_and, inside[0], inside[1]), 1), y, e_num(n, 0));
+    mean.kernel[0] = mean.kernel[1] = largest.kernel[0] = largest.kernel[1] = r.ratio;
+    e_out(n, 0,
+          r.largest ? E_OP(n, FRIT_OP_max_pool, &largest, y) : E_OP(n, FRIT_OP_avg_pool, &mean, y));
 }
 
 /* ---- determinants, by the first row ---- */

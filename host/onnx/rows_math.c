@@ -265,21 +265,6 @@ void onnx_row_identity(struct import_node *n, uint32_t arg)
     e_out(n, 0, e_in(n, 0));
 }
 
-/* In a model that runs, nothing is dropped. */
-void onnx_row_dropout(struct import_node *n, uint32_t arg)
-{
-    val *x = e_in(n, 0);
-
-    (void)arg;
-    if (n->opset >= 12 && e_has(n, 2) && e_int(n, 2, 0) && e_real(n, 1, 0.5) != 0) {
-        problem_node(n, "a Dropout that drops is for training");
-        return;
-    }
-    e_out(n, 0, x);
-    if (e_wants(n, 1))
-        e_out(n, 1, e_full(n, FRIT_BOOL, e_whole(n, 1), e_dims(x)));
-}
-
 void onnx_row_where(struct import_node *n, uint32_t arg)
 {
     (void)arg;

@@ -262,6 +262,10 @@ void onnx_row_batch_norm(struct import_node *n, uint32_t arg)
     uint32_t dtype = e_dtype(x);
 
     (void)arg;
+    if (n->opset < 9 && !attr_int(n, "spatial", 1)) {
+        problem_node(n, "statistics per element (spatial = 0), as no later opset has them");
+        return;
+    }
     if (attr_int(n, "training_mode", 0)) {
         batch_norm_of_batch(n, x);
         return;

@@ -5,6 +5,7 @@
 
 #include "graph/dtype.h"
 #include "onnx/emit.h"
+#include "onnx/fold.h"
 #include "onnx/problem.h"
 #include "onnx/rows.h"
 #include "onnx/tensor.h"
@@ -101,7 +102,7 @@ void onnx_row_quantize(struct import_node *n, uint32_t arg)
     scale = spread(n, e_like(n, scale, x), x, axis, block);
     x = e_div(n, x, scale);
     if (dtype_class(dtype) == FRIT_DTYPE_PACKED) {
-        e_out(n, 0, e_convert(n, x, dtype));
+        e_out(n, 0, type_convert(n, x, dtype));
         return;
     }
     x = e_cast(n, x, e_dtype(x) == FRIT_F64 ? FRIT_F64 : FRIT_F32);
@@ -122,9 +123,91 @@ static val *dequantize(struct import_node *n, val *x, val *scale, val *zero)
     return e_mul(n, e_cast(n, x, FRIT_F32), e_cast(n, scale, FRIT_F32));
 }
 
+/* ---- weights ---- */
+
+/* The packed type that holds known integers less their zero point exactly: signed ones whose zero
+ * point is 0, unsigned ones whose zero point is the middle of their range.  FRIT_NO_DTYPE: none. */
+static uint32_t packed_of(const val *x, const val *zero)
+{
+    static const uint32_t types[] = {[2] = FRIT_Q2, [4] = FRIT_Q4, [8] = FRIT_Q8};
+    const uint32_t cls = dtype_class(x->type.dtype);
+    const uint32_t bits =
+        x->narrow ? tensor_bits(x->narrow) : frit_dtype_info_of(x->type.dtype).bits;
+    const unsigned char middle = cls == FRIT_DTYPE_UINT ? (unsigned char)(1U << (bits - 1)) : 0;
+    const int64_t count = zero ? e_elements(zero) : 0;
+
+    if (!x->data || bits > 8 || (cls != FRIT_DTYPE_INT && cls != FRIT_DTYPE_UINT) ||
+        (zero ? !zero->data : middle != 0))
+        return FRIT_NO_DTYPE;
+    for (int64_t i = 0; i < count; i++)
+        if (((const unsigned char *)zero->data)[i] != middle)
+            return FRIT_NO_DTYPE;
+    return types[bits];
+}
+
+/* The elements, of a byte each, less their zero point: what is less than the middle of an unsigned
+ * range becomes negative when the highest bit is flipped. */
+static val *packed_weights(struct import_node *n, const val *x, uint32_t dtype)
+{
+    const uint32_t bits = frit_dtype_info_of(dtype).bits, per = 8 / bits;
+    const bool is_signed = dtype_class(x->type.dtype) == FRIT_DTYPE_INT;
+    const unsigned char *from = x->data, flip = (unsigned char)(is_signed ? 0 : 1U << (bits - 1));
+    struct op_type type = x->type;
+    unsigned char *to;
+
+    type.dtype = dtype;
+    if (bits == 8 && is_signed)
+        return import_constant(n->import, &type, x->data, NULL);
+    to = import_elements(n->import, frit_storage_bytes(dtype, op_elements(&type)) + 1);
+    if (!to)
+        return NULL;
+    memset(to, 0, frit_storage_bytes(dtype, op_elements(&type)));
+    for (int64_t i = 0; i < op_elements(&type); i++) {
+        const uint32_t value = (uint32_t)(from[i] ^ flip) & ((1U << bits) - 1);
+
+        to[i / per] = (unsigned char)(to[i / per] | value << i % per * bits);
+    }
+    return import_constant(n->import, &type, to, NULL);
+}
+
+/* Weights stay packed, so that products read no more than their bits.  False: they are no such. */
+static bool dequantize_packed(struct import_node *n, val *x, val *scale, const val *zero,
+                              int64_t axis_given, int64_t block, val **out)
+{
+    const uint32_t dtype = x && scale ? packed_of(x, zero) : FRIT_NO_DTYPE;
+    frit_attrs_dequantize attrs = E_ATTRS(dequantize);
+    frit_dims line = e_dims(x);
+    uint32_t axis;
+
+    if (dtype == FRIT_NO_DTYPE || x->type.rank < 2 || e_elements(x) <= FOLD_MAX_ELEMENTS ||
+        !e_is_float(scale))
+        return false;
+    if (e_elements(scale) == 1) {
+        scale = e_reshape(n, scale, FRIT_RANK0);
+    } else {
+        axis = e_axis(n, axis_given, x->type.rank);
+        if (n->failed ||
+            (block ? scale->type.rank != x->type.rank : e_elements(scale) != x->type.dims[axis]))
+            return false;
+        attrs.block = line;
+        for (uint32_t d = 0; d < line.rank; d++) {
+            if (block)
+                attrs.block.dim[d] = d == axis ? block : 1;
+            else if (d == axis)
+                attrs.block.dim[d] = 1;
+            else
+                line.dim[d] = 1;
+        }
+        scale = block ? scale : e_reshape(n, scale, line);
+    }
+    *out = E_OP(n, FRIT_OP_dequantize, &attrs, packed_weights(n, x, dtype), scale, e_none(n));
+    return true;
+}
+
 void onnx_row_dequantize(struct import_node *n, uint32_t arg)
 {
     val *x = e_in(n, 0), *scale = e_in(n, 1), *zero = e_has(n, 2) ? e_in(n, 2) : NULL;
+    val *packed;
     int64_t axis = attr_int(n, "axis", 1), block = attr_int(n, "block_size", 0);
     int32_t type = (int32_t)attr_int(n, "output_dtype", 0);
     uint32_t dtype = type ? tensor_dtype(type) : e_dtype(scale);
@@ -132,6 +215,10 @@ void onnx_row_dequantize(struct import_node *n, uint32_t arg)
     (void)arg;
     if (n->failed)
         return;
+    if (dequantize_packed(n, x, scale, zero, axis, block, &packed)) {
+        e_out(n, 0, e_cast(n, packed, dtype));
+        return;
+    }
     x = dequantize(n, x, spread(n, scale, x, axis, block),
                    zero ? spread(n, zero, x, axis, block) : NULL);
     e_out(n, 0, e_cast(n, x, dtype));

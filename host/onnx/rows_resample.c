@@ -7,6 +7,7 @@
 #include "onnx/fold.h"
 #include "onnx/problem.h"
 #include "onnx/rows.h"
+#include "onnx/taps.h"
 
 enum { MAX_WEIGHTS = 1 << 24, MAX_TAPS = 1 << 12, MAX_EXTENT = 1 << 24 };
 
@@ -339,11 +340,72 @@ void onnx_row_upsample(struct import_node *n, uint32_t arg)
 
 /* ---- grids ---- */
 
+/* Mirrored at low and high until it is between them. */
+static val *reflect(struct import_node *n, val *at, double low, double high)
+{
+    const double span = high - low;
+    val *over;
+
+    if (span <= 0)
+        return e_mul(n, at, e_num(n, 0));
+    over = e_bin(n, FRIT_OP_rem, e_sub(n, at, e_num(n, low)), e_num(n, 2 * span));
+    over = e_min(n, over, e_sub(n, e_num(n, 2 * span), over));
+    return e_add(n, over, e_num(n, low));
+}
+
+/* Where a grid's coordinates along one dim lie among its elements: [batch, places]. */
+static val *grid_places(struct import_node *n, const frit_attrs_grid_sample *a, val *grid,
+                        int64_t index, int64_t extent)
+{
+    const double corner = a->align_corners ? 0 : 0.5, last = (double)(extent - 1);
+    val *at = e_take(n, grid, e_rank(grid) - 1, index);
+
+    if (!at)
+        return NULL;
+    at = e_reshape(n, at, FRIT_SHAPE(at->type.dims[0], at->type.dims[0] ? -1 : 0));
+    at = e_mul(n, e_add(n, at, e_num(n, 1)), e_num(n, (last + 2 * corner) / 2));
+    at = e_sub(n, at, e_num(n, corner));
+    if (a->border == FRIT_CHOICE_border_reflection)
+        at = reflect(n, at, -corner, last + corner);
+    if (a->border != FRIT_CHOICE_border_zeros)
+        at = e_min(n, e_max(n, at, e_num(n, 0)), e_num(n, last));
+    return at;
+}
+
+/* x [batch, channels, depth, height, width] at grid [batch, .., 3], by its neighbours. */
+static val *grid_sample_3d(struct import_node *n, const frit_attrs_grid_sample *a, val *x,
+                           val *grid)
+{
+    const bool zeros = a->border == FRIT_CHOICE_border_zeros;
+    struct tap_line lines[TAPS_DIMS];
+    frit_dims dims = e_dims(x);
+    val *y;
+
+    if (a->mode == FRIT_CHOICE_resample_bicubic || e_rank(grid) != 5 || grid->type.dims[4] != 3) {
+        problem_node(n, "mode cubic of three dims, or a grid of other than three coordinates");
+        return NULL;
+    }
+    for (uint32_t d = 0; d < TAPS_DIMS && !n->failed; d++) {
+        const int64_t extent = x->type.dims[2 + d];
+        val *at = grid_places(n, a, grid, TAPS_DIMS - 1 - d, extent);
+
+        if (a->mode == FRIT_CHOICE_resample_nearest)
+            taps_nearest(n, &lines[d], at, extent, zeros);
+        else
+            taps_linear(n, &lines[d], at, extent, zeros);
+    }
+    y = n->failed ? NULL : taps_read(n, x, lines, false);
+    for (uint32_t d = 0; d < TAPS_DIMS && y; d++)
+        dims.dim[2 + d] = grid->type.dims[1 + d];
+    return e_reshape(n, y, dims);
+}
+
 void onnx_row_grid_sample(struct import_node *n, uint32_t arg)
 {
     frit_attrs_grid_sample attrs = E_ATTRS(grid_sample);
     const char *mode = attr_text(n, "mode", "linear"),
                *border = attr_text(n, "padding_mode", "zeros");
+    val *x = e_in(n, 0), *grid = e_like(n, e_in(n, 1), x);
 
     (void)arg;
     attrs.mode = is(mode, "nearest")                        ? FRIT_CHOICE_resample_nearest
@@ -353,8 +415,11 @@ void onnx_row_grid_sample(struct import_node *n, uint32_t arg)
                    : is(border, "reflection") ? FRIT_CHOICE_border_reflection
                                               : FRIT_CHOICE_border_zeros;
     attrs.align_corners = attr_int(n, "align_corners", 0) != 0;
+    if (n->failed)
+        return;
     e_out(n, 0,
-          E_OP(n, FRIT_OP_grid_sample, &attrs, e_in(n, 0), e_like(n, e_in(n, 1), e_in(n, 0))));
+          e_rank(x) == 5 ? grid_sample_3d(n, &attrs, x, grid)
+                         : E_OP(n, FRIT_OP_grid_sample, &attrs, x, grid));
 }
 
 /* -1..1 over an extent, as a column for one spatial dim of `rank`, expanded over all. */

@@ -13,21 +13,23 @@
 enum { MAX_LENGTH = 1 << 12 };
 
 /* cos or sin of 2 pi j k / length as [in, out]. */
-static val *waves(struct import_node *n, double (*wave)(double x), int64_t in, int64_t out,
-                  int64_t length, double scale)
+static val *waves(struct import_node *n, uint32_t dtype, double (*wave)(double x), int64_t in,
+                  int64_t out, int64_t length, double scale)
 {
-    const struct op_type type = {FRIT_F32, 2, {in, out}};
-    float *at;
+    const struct op_type type = {dtype, 2, {in, out}};
+    void *at;
 
     if (in > MAX_LENGTH || out > MAX_LENGTH) {
         problem_node(n, "a transform of %lld elements, at most %d", (long long)in, MAX_LENGTH);
         return NULL;
     }
-    at = import_elements(n->import, (size_t)op_elements(&type) * sizeof(float) + 1);
+    at = import_elements(n->import, frit_storage_bytes(dtype, op_elements(&type)) + 1);
     for (int64_t j = 0; at && j < in; j++) {
-        for (int64_t k = 0; k < out; k++)
-            at[j * out + k] =
-                (float)(wave(2 * M_PI * (double)(j * k % length) / (double)length) * scale);
+        for (int64_t k = 0; k < out; k++) {
+            const double angle = 2 * M_PI * (double)(j * k % length) / (double)length;
+
+            fold_put(dtype, at, j * out + k, (struct fold_number){.real = wave(angle) * scale});
+        }
     }
     return at ? import_constant(n->import, &type, at, NULL) : NULL;
 }
@@ -38,8 +40,8 @@ static void transform(struct import_node *n, val **re, val **im, int64_t length,
 {
     int64_t out = half ? length / 2 + 1 : length;
     double scale = inverse ? 1 / (double)length : 1, sign = inverse ? -scale : scale;
-    val *cosine = e_like(n, waves(n, cos, length, out, length, scale), *re);
-    val *sine = e_like(n, waves(n, sin, length, out, length, sign), *re), *real, *imaginary;
+    val *cosine = waves(n, e_dtype(*re), cos, length, out, length, scale);
+    val *sine = waves(n, e_dtype(*re), sin, length, out, length, sign), *real, *imaginary;
 
     real = e_matmul(n, *re, cosine);
     imaginary = e_un(n, FRIT_OP_neg, e_matmul(n, *re, sine));

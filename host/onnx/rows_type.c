@@ -24,19 +24,72 @@ static val *wrap(struct import_node *n, val *x, int32_t type)
     return e_narrowed(n, e_cast(n, x, tensor_dtype(type)), type);
 }
 
-/* Without saturation what lies beyond the range is no number. */
+/* The least size that rounds to what is beyond the largest number of a float of 8 bits. */
+static double beyond_of(uint32_t dtype)
+{
+    switch (dtype) {
+    case FRIT_F8E4M3:
+        return nextafter(464, 465); /* 464 is halfway, and 448 is even */
+    case FRIT_F8E4M3FNUZ:
+        return 248;
+    default:
+        return 61440;
+    }
+}
+
+/* The upper half of an f16, which has the same exponent: infinity is among its numbers. */
+static val *with_infinity(struct import_node *n, val *x)
+{
+    val *bits = e_bitcast(n, e_cast(n, x, FRIT_F16), FRIT_U16);
+
+    bits = e_cast(n, e_bin(n, FRIT_OP_shr, bits, e_whole(n, 8)), FRIT_U8);
+    return e_bitcast(n, bits, FRIT_F8E5M2);
+}
+
+/* Without saturation what lies beyond the range is infinite, or no number where the type has no
+ * infinity. */
 static val *unsaturated(struct import_node *n, val *x, uint32_t dtype)
 {
-    const double beyond = 464; /* rounds to 448, the largest */
-    val *inside;
+    const bool infinite = dtype == FRIT_F8E5M2;
+    val *beyond, *most;
 
-    if (dtype != FRIT_F8E4M3) {
-        problem_node(n, "a cast without saturation to %s", dtype_name(dtype));
-        return NULL;
-    }
-    x = e_cast(n, x, FRIT_F32);
-    inside = e_bin(n, FRIT_OP_le, e_un(n, FRIT_OP_abs, x), e_num(n, beyond));
-    return e_where(n, inside, x, e_num(n, (double)NAN));
+    x = e_convert(n, x, FRIT_F32);
+    beyond = e_bin(n, FRIT_OP_ge, e_un(n, FRIT_OP_abs, x), e_num(n, beyond_of(dtype)));
+    if (!infinite)
+        return e_where(n, beyond, e_num(n, (double)NAN), x);
+    most = e_mul(n, e_un(n, FRIT_OP_sign, x), e_num(n, (double)INFINITY));
+    x = e_convert(n, e_convert(n, x, dtype), FRIT_F32);
+    return with_infinity(n, e_where(n, beyond, most, x));
+}
+
+/* A power of two: what is no number or infinite is no number, a sign is passed over. */
+static val *to_scale(struct import_node *n, val *x)
+{
+    const char *mode = attr_text(n, "round_mode", "up");
+    const int64_t fraction = (1 << 23) - 1, top = INT64_C(0xff) << 23;
+    val *bits = e_bitcast(n, e_un(n, FRIT_OP_abs, e_cast(n, x, FRIT_F32)), FRIT_I32), *number;
+
+    number = e_bin(n, FRIT_OP_lt, bits, e_whole(n, top));
+    if (strcmp(mode, "up") == 0)
+        bits = e_add(n, bits, e_whole(n, fraction));
+    else if (strcmp(mode, "nearest") == 0)
+        bits = e_add(n, bits, e_whole(n, (1 << 22)));
+    else if (strcmp(mode, "down") != 0)
+        problem_node(n, "round_mode '%.40s'", mode);
+    bits = e_min(n, e_bin(n, FRIT_OP_shr, bits, e_whole(n, 23)),
+                 e_whole(n, attr_int(n, "saturate", 1) ? 254 : 255));
+    bits = e_where(n, number, bits, e_whole(n, 255));
+    return e_bitcast(n, e_cast(n, bits, FRIT_U8), FRIT_F8E8M0);
+}
+
+val *type_convert(struct import_node *n, val *x, uint32_t dtype)
+{
+    const frit_dtype_info info = frit_dtype_info_of(dtype);
+
+    if (info.bits == 8 && info.cls == FRIT_DTYPE_PACKED && dtype != FRIT_F8E8M0 &&
+        e_dtype(x) != dtype && !attr_int(n, "saturate", 1))
+        x = unsaturated(n, x, dtype);
+    return e_convert(n, x, dtype);
 }
 
 static void cast_to(struct import_node *n, val *x, uint32_t dtype, int32_t narrow)
@@ -44,9 +97,9 @@ static void cast_to(struct import_node *n, val *x, uint32_t dtype, int32_t narro
     if (narrow)
         x = wrap(n, dtype_class(e_dtype(x)) == FRIT_DTYPE_PACKED ? e_convert(n, x, FRIT_F32) : x,
                  narrow);
-    else if (dtype_class(dtype) == FRIT_DTYPE_PACKED && !attr_int(n, "saturate", 1))
-        x = unsaturated(n, x, dtype);
-    x = e_convert(n, x, dtype);
+    else if (dtype == FRIT_F8E8M0 && e_dtype(x) != dtype)
+        x = to_scale(n, e_convert(n, x, FRIT_F32));
+    x = type_convert(n, x, dtype);
     e_out(n, 0, narrow || !x || !x->narrow ? x : e_narrowed(n, x, narrow));
 }
 
@@ -69,6 +122,20 @@ void onnx_row_cast_like(struct import_node *n, uint32_t arg)
     (void)arg;
     if (like)
         cast_to(n, e_in(n, 0), like->type.dtype, like->narrow);
+}
+
+void onnx_row_bit_cast(struct import_node *n, uint32_t arg)
+{
+    val *x = e_in(n, 0);
+    const int32_t to = (int32_t)attr_int(n, "to", 0);
+
+    (void)arg;
+    if (tensor_dtype(to) == FRIT_NO_DTYPE || tensor_bits(to) || (x && x->narrow))
+        problem_node(n, "bits of %s, which Frit does not have as such, as %s",
+                     x && x->narrow ? tensor_dtype_name(x->narrow) : "a tensor",
+                     tensor_dtype_name(to));
+    else
+        e_out(n, 0, e_bitcast(n, x, tensor_dtype(to)));
 }
 
 /* ---- constants ---- */

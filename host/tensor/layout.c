@@ -189,6 +189,16 @@ static bool view_unfold(const void *attrs, const struct op_type *in, const struc
     return true;
 }
 
+/* Packed values are read where they are, but written densely: whoever takes them apart expects so.
+ */
+static bool view_bitcast(const void *attrs, const struct op_type *in, const struct layout *from,
+                         const struct op_type *out, struct layout *to)
+{
+    (void)attrs;
+    memcpy(to->strides, from->strides, sizeof(to->strides));
+    return frit_dtype_info_of(out->dtype).cls != FRIT_DTYPE_PACKED || layout_is_dense(in, from);
+}
+
 /* Every core row of class VIEW. */
 static const struct {
     uint32_t op;
@@ -196,6 +206,7 @@ static const struct {
 } views[] = {
     {FRIT_OP_reshape, view_reshape}, {FRIT_OP_permute, view_permute}, {FRIT_OP_expand, view_expand},
     {FRIT_OP_slice, view_slice},     {FRIT_OP_flip, view_flip},       {FRIT_OP_unfold, view_unfold},
+    {FRIT_OP_bitcast, view_bitcast},
 };
 
 bool layout_view(uint32_t op, const void *attrs, const struct op_type *in,

@@ -23,14 +23,19 @@ static bool is_float(const frit_dtype_info *info)
     return info->exponent && info->bits >= 8;
 }
 
+static bool has_sign(const frit_dtype_info *info)
+{
+    return info->specials != FRIT_SPECIALS_SCALE;
+}
+
 /* Sign and fraction as they come; the exponent is that of 1 or of 1/2. */
 static uint64_t float_bits(const frit_dtype_info *info, uint64_t random)
 {
-    const uint64_t bias = (UINT64_C(1) << (info->exponent - 1)) - 1;
-    const uint64_t fraction = random >> (64 - info->fraction);
+    const uint64_t bias = (uint64_t)frit_dtype_bias(*info);
+    const uint64_t fraction = info->fraction ? random >> (64 - info->fraction) : 0;
+    const uint64_t sign = has_sign(info) ? (random & 1) << (info->bits - 1) : 0;
 
-    return (random & 1) << (info->bits - 1) | (bias - (random >> 1 & 1)) << info->fraction |
-           fraction;
+    return sign | (bias - (random >> 1 & 1)) << info->fraction | fraction;
 }
 
 static uint64_t element(const frit_dtype_info *info, uint64_t below, uint64_t random)
@@ -81,24 +86,37 @@ static double decode_f32(uint64_t bits)
     return (double)number;
 }
 
-/* Of an IEEE format, or one whose largest exponent has NaN and numbers. */
+static bool is_nan(const frit_dtype_info *info, uint64_t bits)
+{
+    const uint64_t sign = has_sign(info) ? UINT64_C(1) << (info->bits - 1) : 0;
+    const uint64_t ones = (UINT64_C(1) << (info->exponent + info->fraction)) - 1;
+    const uint64_t size = bits & ~sign, infinity = ones - (UINT64_C(1) << info->fraction) + 1;
+
+    switch (info->specials) {
+    case FRIT_SPECIALS_IEEE:
+        return size > infinity;
+    case FRIT_SPECIALS_FNUZ:
+        return bits == sign;
+    default:
+        return size == ones;
+    }
+}
+
+/* Of 8 or 16 bits. */
 static double decode_small(const frit_dtype_info *info, uint64_t bits)
 {
-    const int bias = (1 << (info->exponent - 1)) - 1;
-    const uint64_t fraction = bits & ((UINT64_C(1) << info->fraction) - 1);
+    const uint64_t one = UINT64_C(1) << info->fraction, fraction = bits & (one - 1);
     const int exponent = (int)(bits >> info->fraction & ((UINT64_C(1) << info->exponent) - 1));
     const bool last = exponent == (1 << info->exponent) - 1;
-    const bool is_nan = info->specials == FRIT_SPECIALS_IEEE
-                            ? last && fraction
-                            : last && fraction == (UINT64_C(1) << info->fraction) - 1;
-    const double sign = bits >> (info->bits - 1) ? -1 : 1;
+    const bool leading = exponent || !has_sign(info); /* without sign no number is subnormal */
+    const double sign = has_sign(info) && bits >> (info->bits - 1) ? -1 : 1;
 
-    if (is_nan)
+    if (is_nan(info, bits))
         return NAN;
     if (last && info->specials == FRIT_SPECIALS_IEEE)
         return sign * INFINITY;
-    return sign * ldexp((double)(fraction + (exponent ? UINT64_C(1) << info->fraction : 0)),
-                        (exponent ? exponent : 1) - bias - info->fraction);
+    return sign * ldexp((double)(fraction + (leading ? one : 0)),
+                        (leading ? exponent : 1) - frit_dtype_bias(*info) - info->fraction);
 }
 
 static double decode(const frit_dtype_info *info, uint64_t bits)

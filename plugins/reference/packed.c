@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A small float is found by a linear search for the nearest of the at most 127 finite values of one
+/* A small float is found by a linear search for the nearest of the at most 255 finite values of one
  * sign.  Integers are two's complement. */
 #include "packed.h"
 
@@ -11,28 +11,41 @@
 #include "value.h"
 
 /* A float type: its fraction bits and exponent bias, the bits of its largest finite value and of
- * NaN (0: there is none), without a sign. */
+ * NaN (0: there is none).  `sign` is 0 for a type without negative numbers, `largest` without it.
+ */
 struct small {
-    unsigned fraction, bias;
+    unsigned fraction, sign;
+    int bias;
     uint8_t largest, nan;
-    bool infinite; /* the bits after the largest value's are infinity */
+    bool infinite;  /* the bits after the largest value's are infinity */
+    bool subnormal; /* exponent bits of 0 are the least exponent, without the leading one */
 };
 
 /* False for a type that is not a packed float. */
 static bool small_of(uint32_t dtype, struct small *out)
 {
+    static const uint8_t beyond[] = {
+        [FRIT_SPECIALS_NONE] = 0, [FRIT_SPECIALS_NAN] = 1,   [FRIT_SPECIALS_IEEE] = 0,
+        [FRIT_SPECIALS_FNUZ] = 0, [FRIT_SPECIALS_SCALE] = 1,
+    };
     const frit_dtype_info info = frit_dtype_info_of(dtype);
-    unsigned ones = (1u << (info.bits - 1)) - 1, beyond = 0;
+    const bool is_scale = info.specials == FRIT_SPECIALS_SCALE;
+    const unsigned sign = is_scale ? 0 : 1u << (info.bits - 1u);
+    const unsigned ones = (is_scale ? 1u << info.bits : sign) - 1;
 
     if (info.cls != FRIT_DTYPE_PACKED || !info.exponent)
         return false;
-    if (info.specials != FRIT_SPECIALS_NONE)
-        beyond = info.specials == FRIT_SPECIALS_IEEE ? 1u << info.fraction : 1;
     *out = (struct small){.fraction = info.fraction,
-                          .bias = (1u << (info.exponent - 1)) - 1,
-                          .largest = (uint8_t)(ones - beyond),
-                          .nan = (uint8_t)(beyond ? ones : 0),
-                          .infinite = info.specials == FRIT_SPECIALS_IEEE};
+                          .sign = sign,
+                          .bias = frit_dtype_bias(info),
+                          .largest = (uint8_t)(ones - beyond[info.specials]),
+                          .nan = (uint8_t)(info.specials == FRIT_SPECIALS_FNUZ   ? sign
+                                           : info.specials == FRIT_SPECIALS_NONE ? 0
+                                                                                 : ones),
+                          .infinite = info.specials == FRIT_SPECIALS_IEEE,
+                          .subnormal = !is_scale};
+    if (out->infinite)
+        out->largest = (uint8_t)(ones - (1u << info.fraction));
     return true;
 }
 
@@ -48,11 +61,11 @@ static double small_value(const struct small *type, unsigned bits)
     double fraction = (double)(bits & ((1u << type->fraction) - 1));
     double one = (double)(1u << type->fraction);
 
-    if (exponent > 0)
+    if (exponent > 0 || !type->subnormal)
         fraction += one;
     else
         exponent = 1;
-    return ldexp(fraction / one, exponent - (int)type->bias);
+    return ldexp(fraction / one, exponent - type->bias);
 }
 
 /* Bits of the nearest to a size >= 0; the values rise with their bits, and of two neighbours one is
@@ -83,14 +96,19 @@ static uint8_t encode_integer(unsigned width, bool symmetric, double real)
 
 uint8_t packed_encode(uint32_t dtype, bool symmetric, double real)
 {
-    unsigned width = frit_dtype_bits(dtype);
     struct small type;
+    uint8_t bits;
 
     if (!small_of(dtype, &type))
-        return encode_integer(width, symmetric, real);
+        return encode_integer(frit_dtype_bits(dtype), symmetric, real);
     if (isnan(real))
         return type.nan;
-    return (uint8_t)((signbit(real) ? 1u << (width - 1) : 0) | small_nearest(&type, fabs(real)));
+    if (!type.sign)
+        return small_nearest(&type, fmax(real, 0));
+    bits = small_nearest(&type, fabs(real));
+    if (!bits && type.nan == type.sign) /* there is no -0 */
+        return 0;
+    return (uint8_t)((signbit(real) ? type.sign : 0) | bits);
 }
 
 double packed_decode(uint32_t dtype, uint8_t bits)
@@ -101,11 +119,12 @@ double packed_decode(uint32_t dtype, uint8_t bits)
 
     if (!small_of(dtype, &type))
         return (double)size - (bits & sign ? (double)sign : 0);
-    if (size > type.largest)
+    size = bits & ~type.sign;
+    if (size > type.largest || (type.nan && bits == type.nan))
         value = type.infinite && size == type.largest + 1u ? (double)INFINITY : (double)NAN;
     else
         value = small_value(&type, size);
-    return bits & sign ? -value : value;
+    return bits & type.sign ? -value : value;
 }
 
 uint8_t packed_get(uint32_t dtype, const char *data, int64_t i)

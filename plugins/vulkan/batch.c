@@ -77,6 +77,8 @@ frit_status batch_begin(struct device *device, struct batch *batch, VkCommandBuf
         return vulkan_fail(device->instance, err, result, "recording commands on %s",
                            device->adapter->name);
     timestamps_reset(batch);
+    batch->n_cmds = 0;
+    batch->needs_barrier = false;
     batch_barrier(device, batch);
     return FRIT_OK;
 }
@@ -96,14 +98,13 @@ frit_status batch_end(struct device *device, struct batch *batch, frit_err *err)
 
 /* ---- submission ---- */
 
-frit_status batch_submit(struct device *device, struct batch *batch, uint64_t *value, frit_err *err)
+frit_status batch_submit(struct device *device, struct batch *batch, uint64_t value, frit_err *err)
 {
     struct queue *queue = &device->queue;
-    const uint64_t signalled = queue->issued + 1;
     const VkTimelineSemaphoreSubmitInfo timeline = {
         .sType = VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO,
         .signalSemaphoreValueCount = 1,
-        .pSignalSemaphoreValues = &signalled};
+        .pSignalSemaphoreValues = &value};
     const VkSubmitInfo submit = {.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO,
                                  .pNext = &timeline,
                                  .commandBufferCount = 1,
@@ -120,28 +121,35 @@ frit_status batch_submit(struct device *device, struct batch *batch, uint64_t *v
     if (result)
         return vulkan_fail(device->instance, err, result, "submitting commands to %s",
                            device->adapter->name);
-    queue->issued = queue->submitted = batch->value = signalled;
-    *value = signalled;
+    queue->submitted_before = queue->submitted;
+    queue->issued = queue->submitted = batch->value = value;
+    queue->signals[queue->next_signal++ % QUEUE_SIGNALS] = value;
     return FRIT_OK;
+}
+
+static void cancel_spans(struct queue *queue)
+{
+    ring_cancel(&queue->staging_ring);
+    ring_cancel(&queue->params_ring);
 }
 
 frit_status batch_acquire(struct device *device, struct batch **out, frit_err *err)
 {
     struct queue *queue = &device->queue;
-    struct batch *batch = &queue->batches[queue->next_batch];
-    frit_status status;
+    struct batch *batch;
+    frit_status status = FRIT_OK;
     VkResult result;
 
+    (void)gather_flush(device, NULL);
     queue_poll(device);
     if (queue->is_lost)
         return queue_fail_lost(device, err);
-    if (batch->value > queue->reached) {
+    batch = &queue->batches[queue->next_batch];
+    if (batch->value > queue->reached)
         status = queue_wait_locked(device, batch->value, err);
-        if (status)
-            return status;
-    }
-    ring_cancel(&queue->staging_ring);
-    ring_cancel(&queue->params_ring);
+    if (status)
+        return status;
+    cancel_spans(queue);
     result = device->api.ResetCommandPool(device->handle, batch->pool, 0);
     if (result)
         return vulkan_fail(device->instance, err, result, "recording commands on %s",
@@ -150,7 +158,7 @@ frit_status batch_acquire(struct device *device, struct batch **out, frit_err *e
     return batch_begin(device, batch, VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT, err);
 }
 
-frit_status batch_flush(struct device *device, struct batch *batch, uint64_t *value, frit_err *err)
+frit_status batch_flush(struct device *device, struct batch *batch, uint64_t value, frit_err *err)
 {
     struct queue *queue = &device->queue;
     frit_status status =
@@ -158,10 +166,12 @@ frit_status batch_flush(struct device *device, struct batch *batch, uint64_t *va
 
     if (!status)
         status = batch_submit(device, batch, value, err);
-    if (status)
+    if (status) {
+        cancel_spans(queue);
         return status;
+    }
     queue->next_batch = (queue->next_batch + 1) % QUEUE_BATCHES;
-    ring_seal(&queue->staging_ring, *value);
-    ring_seal(&queue->params_ring, *value);
+    ring_seal(&queue->staging_ring, value);
+    ring_seal(&queue->params_ring, value);
     return FRIT_OK;
 }

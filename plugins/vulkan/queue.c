@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The queue: one VkQueue and one timeline semaphore.
  *
- * Each submission signals a larger value than the one before.  The driver also issues values that
- * no submission signals, for transfers that the host does itself; it does so only while the device
- * is idle, so those values are reached at once.  It follows that every value that is not reached
- * yet is at most `submitted`, and that the semaphore will reach it. */
+ * Each submission signals a larger value than the one before.  Values between the two are those of
+ * submits that went to the device together (gather.h).  The driver also issues values that no
+ * submission signals, for transfers that the host does itself; it does so only while the device is
+ * idle, so those values are reached at once.  It follows that every value that is not reached yet
+ * is either at most `submitted`, and the semaphore will reach it, or of the open batch. */
 #include "queue.h"
 
 #include <inttypes.h>
@@ -58,7 +59,9 @@ frit_status queue_open(struct device *device, frit_err *err)
     if (!queue->handle)
         device->api.GetDeviceQueue(device->handle, device->adapter->queue_family, 0,
                                    &queue->handle);
-    status = open_timeline(device, err);
+    status = gather_open(device, err);
+    if (!status)
+        status = open_timeline(device, err);
     for (uint32_t i = 0; i < QUEUE_BATCHES && !status; i++)
         status = open_batch(device, &queue->batches[i], err);
     if (!status)
@@ -74,6 +77,7 @@ void queue_close(struct device *device)
 
     if (!queue->is_open)
         return;
+    gather_close(device);
     if (queue->loss.has_thread)
         pthread_join(queue->loss.thread, NULL);
     (void)device->api.QueueWaitIdle(queue->handle);
@@ -127,6 +131,7 @@ void queue_set_lost(struct device *device)
     if (queue->is_lost)
         return;
     queue->is_lost = true;
+    queue->gather.batch = NULL;
     (void)device->api.QueueWaitIdle(queue->handle);
     finish_reads(queue);
     ring_drop_copies(&queue->staging_ring, NULL, UINT64_MAX);
@@ -174,17 +179,10 @@ static VkResult poll_briefly(struct device *device, uint64_t value, uint64_t tim
     return VK_TIMEOUT;
 }
 
-frit_status queue_wait_value(struct device *device, uint64_t value, uint64_t timeout_ns,
-                             frit_err *err)
+/* The status of a wait for `value` with this result. */
+static frit_status wait_status(struct device *device, uint64_t value, VkResult result,
+                               frit_err *err)
 {
-    const VkSemaphoreWaitInfo wait = {.sType = VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO,
-                                      .semaphoreCount = 1,
-                                      .pSemaphores = &device->queue.timeline,
-                                      .pValues = &value};
-    VkResult result = poll_briefly(device, value, timeout_ns);
-
-    if (result == VK_TIMEOUT && timeout_ns > SPIN_NS)
-        result = device->api.WaitSemaphores(device->handle, &wait, timeout_ns);
     if (result == VK_TIMEOUT)
         return plug_fail(&device->instance->plug, err, FRIT_TIMEOUT,
                          "timeline value %" PRIu64 " is not reached yet", value);
@@ -193,6 +191,31 @@ frit_status queue_wait_value(struct device *device, uint64_t value, uint64_t tim
     return result
                ? vulkan_fail(device->instance, err, result, "waiting for %s", device->adapter->name)
                : FRIT_OK;
+}
+
+static VkResult sleep_until(struct device *device, uint64_t value, uint64_t timeout_ns)
+{
+    const VkSemaphoreWaitInfo wait = {.sType = VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO,
+                                      .semaphoreCount = 1,
+                                      .pSemaphores = &device->queue.timeline,
+                                      .pValues = &value};
+
+    return device->api.WaitSemaphores(device->handle, &wait, timeout_ns);
+}
+
+frit_status queue_wait_sleeping(struct device *device, uint64_t value, frit_err *err)
+{
+    return wait_status(device, value, sleep_until(device, value, UINT64_MAX), err);
+}
+
+frit_status queue_wait_value(struct device *device, uint64_t value, uint64_t timeout_ns,
+                             frit_err *err)
+{
+    VkResult result = poll_briefly(device, value, timeout_ns);
+
+    if (result == VK_TIMEOUT && timeout_ns > SPIN_NS)
+        result = sleep_until(device, value, timeout_ns);
+    return wait_status(device, value, result, err);
 }
 
 frit_status queue_wait_locked(struct device *device, uint64_t value, frit_err *err)
@@ -242,6 +265,14 @@ frit_status queue_reserve(struct device *device, struct ring *ring, uint64_t byt
 
 /* ---- the slot wait ---- */
 
+void queue_add_fault(struct queue *queue, const struct queue_fault *fault)
+{
+    if (queue->fault.first == 0)
+        queue->fault = *fault;
+    queue->fault.err.status = fault->err.status;
+    queue->fault.last = fault->last;
+}
+
 static uint64_t larger(uint64_t a, uint64_t b)
 {
     return a > b ? a : b;
@@ -277,6 +308,24 @@ static void report_failure(struct queue *queue, uint64_t value, frit_failure *fa
     failure->command = FRIT_ALL_COMMANDS;
 }
 
+/* The value of the submission that makes `value` reached; `value` itself if that was too long ago.
+ * Layers of Vulkan do not expect waits for values that nobody signals. */
+static uint64_t signal_of(const struct queue *queue, uint64_t value)
+{
+    uint64_t signal = queue->submitted;
+
+    if (value > signal)
+        return value;
+    for (uint32_t i = 1; i <= QUEUE_SIGNALS; i++) {
+        const uint64_t at = queue->signals[(queue->next_signal - i) % QUEUE_SIGNALS];
+
+        if (at < value)
+            return signal;
+        signal = at;
+    }
+    return value;
+}
+
 frit_status queue_wait(void *self, frit_queue *handle, uint64_t value, uint64_t timeout_ns,
                        frit_failure *failure, frit_err *err)
 {
@@ -284,20 +333,26 @@ frit_status queue_wait(void *self, frit_queue *handle, uint64_t value, uint64_t 
     struct queue *queue = &device->queue;
     frit_status status = queue_check_handle(device, handle, err);
     frit_err reason = {0};
+    uint64_t signal;
     bool reached;
 
     if (status)
         return status;
     pthread_mutex_lock(&queue->lock);
     queue_poll(device);
+    if (value > queue->submitted && timeout_ns)
+        (void)gather_flush(device, NULL);
+    else
+        gather_poll(device);
     reached = value <= queue->reached;
     if (queue->is_lost && !reached)
         status = queue_fail_lost(device, err);
     else if (value > queue->issued)
         status = queue_check_waits(device, &(frit_point){.value = value}, 1, err);
+    signal = signal_of(queue, value);
     pthread_mutex_unlock(&queue->lock);
     if (!reached && !status)
-        status = queue_wait_value(device, value, timeout_ns, err);
+        status = queue_wait_value(device, signal, timeout_ns, err);
     pthread_mutex_lock(&queue->lock);
     if (status == FRIT_DEVICE_LOST)
         queue_set_lost(device);

@@ -15,6 +15,7 @@
 #include "api.h"
 #include "batch.h"
 #include "buffer.h"
+#include "gather.h"
 #include "gpu/launch_words.h"
 #include "gpu/ring.h"
 
@@ -22,12 +23,12 @@ struct device;
 
 enum {
     QUEUE_BATCHES = 32,
+    QUEUE_SIGNALS = 32,     /* a power of two */
     PARAMS_BYTES = 1 << 22, /* of the parameter ring */
     STAGING_BYTES = 1 << 24 /* of the staging ring */
 };
 
-/* The failure of a submit whose first batches were submitted before it failed; the slot `wait`
- * reports it.  A second failure extends the range of the first. */
+/* A failure of submits whose values were returned before; the slot `wait` reports it. */
 struct queue_fault {
     uint64_t first, last; /* timeline values; 0: there is no fault */
     uint64_t cookie;      /* of the launch that begins the first batch that failed; 0: no launch */
@@ -49,12 +50,16 @@ struct queue {
     bool is_open; /* `lock` is initialized */
     VkQueue handle;
     VkSemaphore timeline;
-    uint64_t issued;    /* last timeline value returned to the host */
-    uint64_t submitted; /* last timeline value that the device has to signal */
-    uint64_t reached;   /* last timeline value known to be reached */
+    uint64_t issued;                 /* last timeline value returned to the host */
+    uint64_t submitted;              /* last timeline value that the device has to signal */
+    uint64_t submitted_before;       /* by the submission before */
+    uint64_t signals[QUEUE_SIGNALS]; /* of the last submissions; that of the next one goes to */
+    uint32_t next_signal;            /* this index */
+    uint64_t reached;                /* last timeline value known to be reached */
     bool is_lost;
     struct loss_notice loss;
     struct queue_fault fault;
+    struct gather gather;
     uint32_t next_batch; /* index of the batch to be used next, which is the oldest */
     struct batch batches[QUEUE_BATCHES];
     frit_memory staging, params; /* memory of the rings, mapped */
@@ -68,11 +73,13 @@ frit_status queue_open(struct device *device, frit_err *err);
 /* Waits until the device is idle, then frees everything.  The queue may never have been opened. */
 void queue_close(struct device *device);
 
-/* Waits until the timeline reaches `value`, which must have been submitted.  Returns
- * FRIT_TIMEOUT, or FRIT_DEVICE_LOST, after which the caller must call queue_set_lost.  The lock may
- * be held or not. */
+/* Waits until the timeline reaches `value`, which must have been submitted unless the timeout is 0.
+ * Returns FRIT_TIMEOUT, or FRIT_DEVICE_LOST, after which the caller must call queue_set_lost.  The
+ * lock may be held or not. */
 frit_status queue_wait_value(struct device *device, uint64_t value, uint64_t timeout_ns,
                              frit_err *err);
+/* The same without a timeout, for a thread that is in no hurry: it sleeps at once. */
+frit_status queue_wait_sleeping(struct device *device, uint64_t value, frit_err *err);
 /* Waits until the timeline reaches `value`, without a timeout, then calls queue_poll.  Marks the
  * device as lost if it is.  Needs the lock. */
 frit_status queue_wait_locked(struct device *device, uint64_t value, frit_err *err);
@@ -89,6 +96,8 @@ frit_status queue_reserve(struct device *device, struct ring *ring, uint64_t byt
 
 /* Writes the message of a lost device and returns FRIT_DEVICE_LOST. */
 frit_status queue_fail_lost(const struct device *device, frit_err *err);
+/* Adds a fault.  If there is one already, its range is extended. */
+void queue_add_fault(struct queue *queue, const struct queue_fault *fault);
 /* Marks the device as lost and notifies the host, once.  Values that were not reached never will
  * be; pending reads are dropped, and their memory may be freed.  Needs the lock. */
 void queue_set_lost(struct device *device);

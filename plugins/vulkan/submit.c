@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Submission.  All commands are checked before the first one is recorded.  A failure after the
- * first batch was submitted becomes a fault of the queue, which wait reports. */
+/* Submission.  All commands are checked before the first one is recorded. */
 #include "submit.h"
 
 #include "gpu/command.h"
@@ -47,21 +46,6 @@ frit_status submit_check_command(struct device *device, const frit_cmd *cmd, fri
 
 /* ---- submit ---- */
 
-/* Notes that the commands from `from` on were not submitted, because of `err`, after the batch with
- * the value `r->value` was.  Wait reports that as a failure of that batch. */
-static frit_status set_fault(struct device *device, const struct recorder *r, const frit_cmd *from,
-                             frit_status status, const frit_err *err)
-{
-    struct queue_fault *fault = &device->queue.fault;
-
-    if (fault->first == 0)
-        *fault =
-            (struct queue_fault){.first = r->value, .cookie = command_cookie(from), .err = *err};
-    fault->err.status = status;
-    fault->last = r->value;
-    return FRIT_OK;
-}
-
 /* Needs the lock. */
 static frit_status submit(struct device *device, const frit_cmd *cmds, uint32_t count,
                           uint32_t stride, uint64_t *value, frit_err *err)
@@ -69,7 +53,6 @@ static frit_status submit(struct device *device, const frit_cmd *cmds, uint32_t 
     struct recorder r = {.device = device};
     frit_err failure = {.struct_size = sizeof failure};
     frit_status status = FRIT_OK;
-    uint32_t from = 0; /* first command of the present batch */
 
     for (uint32_t i = 0; i < count && !status; i++)
         status = submit_check_command(device, command_at(cmds, stride, i), err);
@@ -77,22 +60,9 @@ static frit_status submit(struct device *device, const frit_cmd *cmds, uint32_t 
         status = record_begin(&r, err);
     if (status)
         return status;
-    for (uint32_t i = 0; i < count && !status; i++) {
-        const uint64_t before = r.value;
-
+    for (uint32_t i = 0; i < count && !status; i++)
         status = record_command(&r, command_at(cmds, stride, i), &failure);
-        if (r.value != before)
-            from = i;
-    }
-    if (!status)
-        status = batch_flush(device, r.batch, &r.value, &failure);
-    if (status && !r.value) {
-        plug_copy_err(&device->instance->plug, err, &failure);
-        return status;
-    }
-    *value = r.value;
-    return status ? set_fault(device, &r, command_at(cmds, stride, from), status, &failure)
-                  : FRIT_OK;
+    return record_end(&r, status, &failure, value, err);
 }
 
 frit_status submit_commands(void *self, frit_queue *queue, const frit_cmd *cmds, uint32_t count,

@@ -123,10 +123,12 @@ static bool read_calibrated(struct device *device, frit_clock *out)
 static frit_status read_submitted(struct device *device, frit_clock *out, frit_err *err)
 {
     struct queue *queue = &device->queue;
-    uint64_t offset, value = 0, submitted_ns = 0;
+    uint64_t offset, submitted_ns = 0;
     struct batch *batch;
-    frit_status status = queue_wait_value(device, queue->submitted, UINT64_MAX, err);
+    frit_status status = gather_flush(device, err);
 
+    if (!status)
+        status = queue_wait_value(device, queue->submitted, UINT64_MAX, err);
     if (!status)
         status = batch_acquire(device, &batch, err);
     if (!status)
@@ -136,10 +138,10 @@ static frit_status read_submitted(struct device *device, frit_clock *out, frit_e
         status = timestamps_add(device, batch, queue->staging.handle, offset, err);
     if (!status) {
         submitted_ns = plug_now_ns(&device->instance->plug);
-        status = batch_flush(device, batch, &value, err);
+        status = batch_flush(device, batch, queue->issued + 1, err);
     }
     if (!status)
-        status = queue_wait_value(device, value, UINT64_MAX, err);
+        status = queue_wait_value(device, batch->value, UINT64_MAX, err);
     if (status)
         return status;
     out->host_ns = submitted_ns + (plug_now_ns(&device->instance->plug) - submitted_ns) / 2;

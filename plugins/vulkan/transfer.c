@@ -14,8 +14,12 @@
 #include "buffer.h"
 #include "device.h"
 #include "plugin.h"
+#include "record.h"
 
-enum { CHUNK_BYTES = STAGING_BYTES / 4, CHUNK_ALIGN = 64 };
+enum {
+    CHUNK_BYTES = STAGING_BYTES / 4,
+    SMALL_BYTES = 1 << 16 /* of a write that may wait in the open batch (gather.h) */
+};
 
 static frit_status check_transfer(struct device *device, const frit_transfer *transfer,
                                   frit_err *err)
@@ -31,33 +35,41 @@ static frit_status check_transfer(struct device *device, const frit_transfer *tr
 
 /* ---- through the staging ring ---- */
 
-/* Submits the copy of the chunk at offset `at`, either from `from` or into `into`. */
-static frit_status copy_chunk(struct device *device, const frit_transfer *transfer, uint64_t at,
-                              const void *from, void *into, uint64_t *value, frit_err *err)
+/* Records the copy of a chunk of `bytes` at offset `at`, either from `from` or into `into`. */
+static frit_status record_chunk(struct recorder *r, const frit_transfer *transfer, uint64_t at,
+                                uint64_t bytes, const void *from, void *into, frit_err *err)
 {
-    struct queue *queue = &device->queue;
-    const frit_memory *buffer = transfer->memory;
-    uint64_t left = transfer->bytes - at, bytes = left < CHUNK_BYTES ? left : CHUNK_BYTES, offset;
-    VkBufferCopy region = {.srcOffset = transfer->offset + at, .size = bytes};
-    struct batch *batch;
-    frit_status status = batch_acquire(device, &batch, err);
+    const frit_memory *staging = &r->device->queue.staging, *buffer = transfer->memory;
+    uint64_t offset;
+    frit_status status = record_count(r, 0, err);
 
-    assert(from || into);
     if (!status)
-        status = queue_reserve(device, &queue->staging_ring, bytes, CHUNK_ALIGN,
-                               into ? (char *)into + at : NULL, &offset, err);
+        status = record_stage(r, bytes, into ? (char *)into + at : NULL, &offset, err);
     if (status)
         return status;
     if (into) {
-        region.dstOffset = offset;
-        device->api.CmdCopyBuffer(batch->cmds, buffer->handle, queue->staging.handle, 1, &region);
+        record_copy(r, buffer->handle, transfer->offset + at, staging->handle, offset, bytes);
     } else {
-        memcpy(queue->staging.mapped + offset, (const char *)from + at, bytes);
-        region.dstOffset = region.srcOffset;
-        region.srcOffset = offset;
-        device->api.CmdCopyBuffer(batch->cmds, queue->staging.handle, buffer->handle, 1, &region);
+        memcpy(staging->mapped + offset, (const char *)from + at, bytes);
+        record_copy(r, staging->handle, offset, buffer->handle, transfer->offset + at, bytes);
     }
-    return batch_flush(device, batch, value, err);
+    return FRIT_OK;
+}
+
+static frit_status copy_chunk(struct device *device, const frit_transfer *transfer, uint64_t at,
+                              const void *from, void *into, uint64_t *value, frit_err *err)
+{
+    const uint64_t left = transfer->bytes - at;
+    struct recorder r = {.device = device, .is_urgent = into || left > SMALL_BYTES};
+    frit_err failure = {.struct_size = sizeof failure};
+    frit_status status = record_begin(&r, err);
+
+    assert(from || into);
+    if (status)
+        return status;
+    status = record_chunk(&r, transfer, at, left < CHUNK_BYTES ? left : CHUNK_BYTES, from, into,
+                          &failure);
+    return record_end(&r, status, &failure, value, err);
 }
 
 /* Copies chunk by chunk, either from `from` or into `into`.  Releases the lock between chunks, so
@@ -112,15 +124,17 @@ static bool copy_by_host(struct device *device, const frit_transfer *transfer, c
     return done;
 }
 
-/* Checks a transfer, and sets `pending` to the timeline value at which the device is idle; 0: it is
- * idle already. */
+/* Checks a transfer, submits the open batch if the host is to read mapped memory, and sets
+ * `pending` to the timeline value at which the device is idle; 0: it is idle already. */
 static frit_status check_and_poll(struct device *device, const frit_transfer *transfer,
-                                  uint64_t *pending, frit_err *err)
+                                  bool is_read, uint64_t *pending, frit_err *err)
 {
     frit_status status;
 
     pthread_mutex_lock(&device->queue.lock);
     status = check_transfer(device, transfer, err);
+    if (!status && is_read && transfer->memory->mapped)
+        (void)gather_flush(device, NULL);
     *pending = is_idle(device) ? 0 : device->queue.submitted;
     pthread_mutex_unlock(&device->queue.lock);
     return status;
@@ -143,7 +157,7 @@ frit_status transfer_write(void *self, const frit_transfer *to, const void *from
 {
     struct device *device = self;
     uint64_t pending;
-    frit_status status = check_and_poll(device, to, &pending, err);
+    frit_status status = check_and_poll(device, to, false, &pending, err);
 
     if (status || copy_by_host(device, to, from, NULL, value))
         return status;
@@ -157,7 +171,7 @@ frit_status transfer_read(void *self, const frit_transfer *from, void *into, uin
 {
     struct device *device = self;
     uint64_t pending;
-    frit_status status = check_and_poll(device, from, &pending, err);
+    frit_status status = check_and_poll(device, from, true, &pending, err);
 
     if (!status && pending && from->memory->mapped)
         status = wait_for(device, pending, err);

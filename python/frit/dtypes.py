@@ -22,4 +22,7 @@ DTYPES = {
     "q8": (24, 8, "packed", ""),  # quantised, 8-bit values
     "q4": (25, 4, "packed", ""),  # quantised, 4-bit values
     "q2": (26, 2, "packed", ""),  # quantised, 2-bit values
+    "f8e4m3fnuz": (27, 8, "packed", ""),  # FP8 with 4 exponent bits, one zero and no infinity
+    "f8e5m2fnuz": (28, 8, "packed", ""),  # FP8 with 5 exponent bits, one zero and no infinity
+    "f8e8m0": (29, 8, "packed", ""),  # OCP scale: powers of two from 2^-127 to 2^127
 }

@@ -10,7 +10,7 @@ from ._call import DTYPE, INT, LIST, REAL, SLICES, VEC, Row, call
 
 __all__ = (
     "reshape", "permute", "expand", "slice", "flip", "unfold", "transpose", "squeeze", "unsqueeze",
-    "copy", "cast", "full", "arange", "zeros", "ones", "empty", "eye", "random_raw",
+    "bitcast", "copy", "cast", "full", "arange", "zeros", "ones", "empty", "eye", "random_raw",
     "random_uniform", "random_normal", "random_bernoulli", "random_int", "abs", "neg", "sign",
     "exp", "expm1", "log", "log1p", "sqrt", "erf", "sin", "cos", "tanh", "floor", "round", "not_",
     "ceil", "trunc", "recip", "rsqrt", "square", "tan", "asin", "acos", "atan", "sinh", "cosh",
@@ -34,14 +34,14 @@ __all__ = (
 # Rows that are methods of Tensor, too.
 METHODS = (
     "reshape", "permute", "expand", "slice", "flip", "unfold", "transpose", "squeeze", "unsqueeze",
-    "copy", "cast", "abs", "neg", "sign", "exp", "expm1", "log", "log1p", "sqrt", "erf", "sin",
-    "cos", "tanh", "floor", "round", "not_", "ceil", "trunc", "recip", "rsqrt", "square", "tan",
-    "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh", "is_nan", "is_inf", "add",
-    "sub", "mul", "div", "rem", "pow", "maximum", "minimum", "atan2", "hypot", "and_", "or_", "xor",
-    "shl", "shr", "eq", "lt", "le", "ne", "gt", "ge", "clamp", "mask_fill", "relu", "gelu", "silu",
-    "sigmoid", "log_sigmoid", "hard_sigmoid", "leaky_relu", "softplus", "sum", "prod", "max", "min",
-    "mean", "max_abs", "any", "all", "var", "argmax", "argmin", "cumsum", "cumprod", "cummax",
-    "cummin", "select", "gather", "scatter", "gather_nd", "scatter_nd", "select_assign",
+    "bitcast", "copy", "cast", "abs", "neg", "sign", "exp", "expm1", "log", "log1p", "sqrt", "erf",
+    "sin", "cos", "tanh", "floor", "round", "not_", "ceil", "trunc", "recip", "rsqrt", "square",
+    "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh", "is_nan", "is_inf",
+    "add", "sub", "mul", "div", "rem", "pow", "maximum", "minimum", "atan2", "hypot", "and_", "or_",
+    "xor", "shl", "shr", "eq", "lt", "le", "ne", "gt", "ge", "clamp", "mask_fill", "relu", "gelu",
+    "silu", "sigmoid", "log_sigmoid", "hard_sigmoid", "leaky_relu", "softplus", "sum", "prod",
+    "max", "min", "mean", "max_abs", "any", "all", "var", "argmax", "argmin", "cumsum", "cumprod",
+    "cummax", "cummin", "select", "gather", "scatter", "gather_nd", "scatter_nd", "select_assign",
     "slice_assign", "embedding", "pad", "repeat", "matmul", "conv", "conv_transpose", "deform_conv",
     "linear", "attention", "cross", "avg_pool", "max_pool", "adaptive_avg_pool", "unfold4d",
     "interpolate", "grid_sample", "softmax", "log_softmax", "softmin", "layer_norm", "rms_norm",
@@ -166,6 +166,19 @@ def unsqueeze(x, axis):
     axis: axis to operate along
     """
     return call(_unsqueeze, (x,), (axis,))
+
+
+_bitcast = Row("bitcast", 1, (("dtype", DTYPE),))
+
+
+def bitcast(x, dtype):
+    """The bits of the elements read as another type, which has as many and is not bool; packed
+    types too.
+
+    x: any type, packed too.
+    dtype: the result's element type
+    """
+    return call(_bitcast, (x,), (dtype,))
 
 
 _copy = Row("copy", 1, ())

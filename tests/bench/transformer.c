@@ -3,9 +3,11 @@
  *
  *   transformer [--layers N] [--dim N] [--heads N] [--batch N] [--tokens N] [--dtype f32|bf16]
  *               [--device NAME] [--steps N] [--patience SECONDS] [--set SECTION.KEY=VALUE]...
- * [--json]
+ *               [--train sgd|adam|adamw] [--json]
  *
- * Pre-norm blocks with causal attention; each step reads one sum.  A step is warm if neither it nor
+ * Pre-norm blocks with causal attention; each step reads one sum.  With --train it is a step of
+ * training, forward, backward and update of all weights, and the sum is the loss: the mean square
+ * of the results.  A step is warm if neither it nor
  * any later one had launches that went another way while their program was compiled; a quarter of a
  * second has to pass, since drivers may run better code later without a word.  The values
  * of the weights follow from their indices, so that peers/transformer_torch.py has the same ones.
@@ -19,7 +21,9 @@
 #include <time.h>
 
 #include <frit/frit.h>
+#include <frit/grad.h>
 #include <frit/inspect.h>
+#include <frit/train.h>
 
 enum {
     MAX_LAYERS = 96,
@@ -39,6 +43,7 @@ struct shape {
     uint32_t dtype;
     const char *device;
     bool json;
+    uint32_t optimizer; /* FRIT_SGD..; 0: no training */
     frit_setting settings[MAX_SETTINGS];
     uint64_t n_settings;
 };
@@ -64,6 +69,18 @@ static void add_setting(struct shape *shape, char *text)
         misused("--set wants SECTION.KEY=VALUE");
     *key++ = 0;
     shape->settings[shape->n_settings++] = (frit_setting){text, key, value};
+}
+
+static uint32_t optimizer_named(const char *name)
+{
+    static const char *const names[] = {
+        [FRIT_SGD] = "sgd", [FRIT_ADAM] = "adam", [FRIT_ADAMW] = "adamw"};
+
+    for (uint32_t i = FRIT_SGD; i <= FRIT_ADAMW; i++)
+        if (strcmp(names[i], name) == 0)
+            return i;
+    misused("--train is sgd, adam or adamw");
+    return 0;
 }
 
 static void parse(struct shape *shape, int argc, char **argv)
@@ -99,6 +116,8 @@ static void parse(struct shape *shape, int argc, char **argv)
             shape->dtype = frit_dtype_of_name(argv[i]);
         else if (strcmp(option, "--device") == 0)
             shape->device = argv[i];
+        else if (strcmp(option, "--train") == 0)
+            shape->optimizer = optimizer_named(argv[i]);
         else if (strcmp(option, "--set") == 0)
             add_setting(shape, argv[i]);
         else
@@ -134,6 +153,7 @@ struct model {
     uint64_t n_seeds;
     frit_tensor *x;
     frit_tensor *layer[MAX_LAYERS][LAYER_TENSORS];
+    frit_optimizer *optimizer; /* of all of them, or NULL */
 };
 
 static frit_tensor *make(struct model *model, frit_dims dims, double middle, double width)
@@ -210,8 +230,20 @@ static void make_model(struct model *model)
     frit_persistent_end(model->device);
 }
 
+static frit_status make_optimizer(struct model *model, frit_err *err)
+{
+    const frit_optimizer_config config = frit_optimizer_config_of(model->shape->optimizer, 1e-4);
+
+    if (!model->shape->optimizer)
+        return FRIT_OK;
+    return frit_optimizer_create(&config, model->layer[0],
+                                 (uint64_t)model->shape->layers * LAYER_TENSORS, &model->optimizer,
+                                 err);
+}
+
 static void release_model(struct model *model)
 {
+    frit_optimizer_destroy(model->optimizer);
     frit_release(model->x);
     for (int64_t i = 0; i < model->shape->layers; i++) {
         for (int k = 0; k < LAYER_TENSORS; k++)
@@ -251,16 +283,47 @@ static frit_tensor *feed(frit_tensor *x, frit_tensor *const *w)
     return frit_add(x, frit_linear(h, w[DOWN], w[DOWN_BIAS]));
 }
 
-/* Runs a step and waits for its sum. */
-static double step(const struct model *model)
+static frit_tensor *forward(const struct model *model)
 {
-    frit_scope scope = frit_scope_begin(model->device);
-    frit_tensor *x = model->x, *sum;
-    float value = 0;
+    frit_tensor *x = model->x;
 
     for (int64_t i = 0; i < model->shape->layers; i++)
         x = feed(attend(model->shape, x, model->layer[i]), model->layer[i]);
-    sum = frit_keep(frit_sum(frit_cast(x, FRIT_F32)));
+    return frit_cast(x, FRIT_F32);
+}
+
+/* Forward, backward, and the update of all weights; the loss. */
+static frit_tensor *train(struct model *model)
+{
+    const uint64_t n = (uint64_t)model->shape->layers * LAYER_TENSORS;
+    frit_tensor **weights = model->layer[0], *x, *loss = NULL;
+    frit_err err = {.struct_size = sizeof(err)};
+    frit_status st = frit_grad_begin(model->device, &err);
+
+    for (uint64_t i = 0; i < n && !st; i++)
+        st = frit_grad_watch(weights[i], &err);
+    if (!st) {
+        x = forward(model);
+        loss = frit_mean(frit_mul(x, x));
+        st = frit_grad_backward(loss, &err);
+    }
+    if (!st)
+        st = frit_optimizer_step(model->optimizer, weights, NULL, &err);
+    frit_grad_end(model->device);
+    if (st) {
+        fprintf(stderr, "transformer: %s\n", err.text);
+        exit(1);
+    }
+    return loss;
+}
+
+/* Runs a step and waits for its sum. */
+static double step(struct model *model)
+{
+    frit_scope scope = frit_scope_begin(model->device);
+    frit_tensor *sum = frit_keep(model->optimizer ? train(model) : frit_sum(forward(model)));
+    float value = 0;
+
     frit_scope_end(scope);
     if (frit_read(sum, &value, sizeof(value), NULL)) {
         fprintf(stderr, "transformer: %s\n", frit_tensor_error(sum));
@@ -289,7 +352,7 @@ static frit_stats stats_of(const struct model *model)
 }
 
 struct outcome {
-    double first_s, sum;
+    double first_s, first_sum, sum;
     uint64_t first_launches;
     bool warm;             /* else patience ended first */
     int64_t cold_steps;    /* until it was warm */
@@ -312,7 +375,7 @@ static double thread_seconds(void)
 }
 
 /* Steps until QUIET_STEPS in a row, and quiet_s, had nothing that waited for its program. */
-static void warm_up(const struct model *model, struct outcome *out)
+static void warm_up(struct model *model, struct outcome *out)
 {
     double begun = seconds(), ended = begun, patience = (double)model->shape->patience;
     frit_stats before = stats_of(model);
@@ -327,6 +390,7 @@ static void warm_up(const struct model *model, struct outcome *out)
         now = stats_of(model);
         if (i == 0) {
             out->first_s = at - begun;
+            out->first_sum = out->sum;
             out->first_launches = now.launches - before.launches;
         }
         quiet = now.waiting == waiting ? quiet + 1 : 0;
@@ -356,7 +420,7 @@ static double median(double *values, int64_t n)
     return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
 }
 
-static void measure_warm(const struct model *model, struct outcome *out)
+static void measure_warm(struct model *model, struct outcome *out)
 {
     int64_t n = model->shape->steps;
     double *ms = malloc(2 * (size_t)n * sizeof(*ms)), *host = ms + n;
@@ -397,7 +461,7 @@ static void print_text(const struct model *model, const struct outcome *o)
            frit_device_name(model->device), (long long)s->layers, (long long)s->dim,
            (long long)s->heads, (long long)s->batch, (long long)s->tokens,
            frit_dtype_name(s->dtype), o->sum);
-    printf("  first result after %.3f s, %llu launches\n", o->first_s,
+    printf("  first result, %.6g, after %.3f s, %llu launches\n", o->first_sum, o->first_s,
            (unsigned long long)o->first_launches);
     printf("  %s after %lld steps, %.3f s, %llu launches that waited for their program\n",
            o->warm ? "warm" : "NOT warm", (long long)o->cold_steps, o->cold_s,
@@ -417,10 +481,10 @@ static void print_json(const struct model *model, const struct outcome *o)
     const struct shape *s = model->shape;
 
     printf("{\"device\":\"%s\",\"layers\":%lld,\"dim\":%lld,\"heads\":%lld,\"batch\":%lld,"
-           "\"tokens\":%lld,\"dtype\":\"%s\",\"sum\":%.9g,",
+           "\"tokens\":%lld,\"dtype\":\"%s\",\"first_sum\":%.9g,\"sum\":%.9g,",
            frit_device_name(model->device), (long long)s->layers, (long long)s->dim,
            (long long)s->heads, (long long)s->batch, (long long)s->tokens,
-           frit_dtype_name(s->dtype), o->sum);
+           frit_dtype_name(s->dtype), o->first_sum, o->sum);
     printf("\"first_s\":%.6g,\"first_launches\":%llu,\"warm\":%s,\"cold_steps\":%lld,"
            "\"cold_s\":%.6g,\"cold_waiting\":%llu,\"searches\":%llu,\"programs\":%llu,"
            "\"compiles\":%llu,",
@@ -463,7 +527,7 @@ int main(int argc, char **argv)
         return 1;
     }
     make_model(&model);
-    if (frit_sync(model.device, &err)) {
+    if (frit_sync(model.device, &err) || make_optimizer(&model, &err)) {
         fprintf(stderr, "transformer: %s\n", err.text);
         return 1;
     }

@@ -8,7 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-static const uint32_t types[] = {FRIT_F8E4M3, FRIT_F8E5M2, FRIT_F4E2M1, FRIT_Q8, FRIT_Q4, FRIT_Q2};
+static const uint32_t types[] = {FRIT_F8E4M3, FRIT_F8E5M2, FRIT_F8E4M3FNUZ, FRIT_F8E5M2FNUZ,
+                                 FRIT_F4E2M1, FRIT_Q8,     FRIT_Q4,         FRIT_Q2};
 enum { N_TYPES = sizeof(types) / sizeof(types[0]) };
 
 enum { ODD = 8 };
@@ -68,12 +69,13 @@ static double element(uint32_t dtype, const unsigned char *bytes, int i)
     const int at = i * info.bits, ones = (1 << info.bits) - 1;
     const int bits = bytes[at / 8] >> at % 8 & ones, sign = bits >> (info.bits - 1);
     const int size = bits & (ones >> 1), exponent = size >> info.fraction;
-    const int bias = info.exponent ? (1 << (info.exponent - 1)) - 1 : 0,
-              fraction = size & ((1 << info.fraction) - 1);
+    const int bias = frit_dtype_bias(info), fraction = size & ((1 << info.fraction) - 1);
     double value;
 
     if (!info.exponent)
         return bits - (sign << info.bits);
+    if (info.specials == FRIT_SPECIALS_FNUZ && sign && !size)
+        return (double)NAN;
     if (info.specials == FRIT_SPECIALS_NAN && size == ones >> 1)
         return (double)NAN;
     if (info.specials == FRIT_SPECIALS_IEEE && exponent == (1 << info.exponent) - 1)
@@ -215,8 +217,10 @@ static void make_weights(const struct product *p, uint32_t dtype, struct packed_
     bytes = (int64_t)frit_storage_bytes(dtype, out->dims[0] * out->dims[1]);
     out->bytes = malloc((size_t)bytes);
     assert_non_null(out->bytes);
-    for (int64_t i = 0; i < bytes; i++) /* no NaN among those of 8 bits */
+    for (int64_t i = 0; i < bytes; i++) { /* no NaN among those of 8 bits */
         out->bytes[i] = (unsigned char)(i * 37 + i / 11 * 5 + p->m) & 0xbb;
+        out->bytes[i] |= out->bytes[i] == 0x80;
+    }
     n = out->blocks[0] * out->blocks[1];
     out->scales = malloc((size_t)n * sizeof(float));
     assert_non_null(out->scales);

@@ -15,9 +15,17 @@
 struct rig {
     frit_host *host;
     frit_device *dev;
+    bool may_run_by_ops; /* programs may be replaced by their ops */
 };
 
+/* A build with sanitizers, without FRIT_TEST_LONG=1: such a test runs a part of its cases where the
+ * time goes into compilers and processes. */
+bool rig_is_short(void);
+
 void rig_open(struct rig *rig);
+/* With settings of the test's own, at most RIG_SETTINGS. */
+enum { RIG_SETTINGS = 8 };
+void rig_open_with(struct rig *rig, const frit_setting *settings, uint64_t n_settings);
 /* Fails the test if a tensor or buffer is left, or if an op ran on a fallback. */
 void rig_close(struct rig *rig);
 frit_stats rig_stats(const struct rig *rig);

@@ -282,8 +282,8 @@ static uint16_t scales_of(struct generator *g, const struct var *x, struct actio
 /* Quantizes and dequantizes at once: scripts have no values of packed types. */
 bool generate_quant(struct generator *g)
 {
-    static const uint32_t dtypes[] = {FRIT_Q8,     FRIT_Q4,     FRIT_Q2,
-                                      FRIT_F8E4M3, FRIT_F8E5M2, FRIT_F4E2M1};
+    static const uint32_t dtypes[] = {FRIT_Q8,     FRIT_Q4,     FRIT_Q2,         FRIT_F8E4M3,
+                                      FRIT_F8E5M2, FRIT_F4E2M1, FRIT_F8E4M3FNUZ, FRIT_F8E5M2FNUZ};
     struct want want = {
         .dtypes = REALS, .exponent = 8, .max_rank = SCRIPT_RANK, .fits = has_elements};
     struct action there = begin_op(g, FRIT_OP_quantize, ATTR_QUANTIZE);

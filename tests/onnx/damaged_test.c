@@ -186,6 +186,29 @@ static void test_cycles_are_refused(void **state)
     expect(model.bytes, model.n, FRIT_UNSUPPORTED, "nodes are missing, out of order or a cycle");
 }
 
+/* An operand that the op does not have is no operand to pass over; an absent one at the end is. */
+static void test_surplus_operands_are_refused(void **state)
+{
+    struct made nodes = {.n = 0}, node = {.n = 0}, model;
+
+    (void)state;
+    put_field(&node, 1, "x", 1);
+    put_field(&node, 1, "x", 1);
+    put_field(&node, 2, "y", 1);
+    put_field(&node, 4, "Neg", 3);
+    put_field(&nodes, 1, node.bytes, node.n);
+    model = make_model(&nodes);
+    expect(model.bytes, model.n, FRIT_UNSUPPORTED, "2 operands; the op has at most 1");
+    nodes.n = node.n = 0;
+    put_field(&node, 1, "x", 1);
+    put_field(&node, 1, "", 0);
+    put_field(&node, 2, "y", 1);
+    put_field(&node, 4, "Neg", 3);
+    put_field(&nodes, 1, node.bytes, node.n);
+    model = make_model(&nodes);
+    expect(model.bytes, model.n, FRIT_OK, "");
+}
+
 static void test_all_problems_are_listed(void **state)
 {
     struct made nodes = {.n = 0}, model;
@@ -247,6 +270,7 @@ int main(void)
         cmocka_unit_test(test_changed_bytes_do_no_harm),
         cmocka_unit_test(test_lengths_and_nesting_are_limited),
         cmocka_unit_test(test_cycles_are_refused),
+        cmocka_unit_test(test_surplus_operands_are_refused),
         cmocka_unit_test(test_all_problems_are_listed),
         cmocka_unit_test(test_hostile_models_are_refused),
     };

@@ -25,7 +25,7 @@ def bytes_of(*dims, low=0, high=256, dtype=np.uint8):
     return random.integers(low, high, dims).astype(dtype)
 
 
-def model(name, nodes, inputs, outputs, constants, opset=17, functions=(), external=False, declared=None):
+def model(name, nodes, inputs, outputs, constants, opset=17, functions=(), external=False, declared=None, tensors=()):
     """inputs: name to array; declared: name to dims with names, for those whose dims are open."""
     declared = declared or {}
     kinds = {np.dtype(np.float32): T.FLOAT, np.dtype(np.int64): T.INT64, np.dtype(np.uint8): T.UINT8, np.dtype(np.bool_): T.BOOL}
@@ -33,16 +33,19 @@ def model(name, nodes, inputs, outputs, constants, opset=17, functions=(), exter
         nodes, name,
         [h.make_tensor_value_info(k, kinds[v.dtype], declared.get(k, v.shape)) for k, v in inputs.items()],
         [h.make_tensor_value_info(k, kind, None) for k, kind in outputs.items()],
-        [nh.from_array(v, k) for k, v in constants.items()])
+        [nh.from_array(v, k) for k, v in constants.items()] + list(tensors))
     imports = [h.make_opsetid("", opset)] + ([h.make_opsetid("local", 1)] if functions else [])
     made = h.make_model(graph, opset_imports=imports, functions=list(functions), producer_name="frit")
-    made.ir_version = 8
+    made.ir_version = 10 if tensors else 8
     path = os.path.join(folder, name + ".onnx")
     if external:
         onnx.save(made, path, save_as_external_data=True, location=name + ".bin", size_threshold=0)
     else:
         onnx.save(made, path)
-    results = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"]).run(None, inputs)
+    options = onnxruntime.SessionOptions()
+    if tensors:  # else it multiplies by weights of few bits with less precision
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    results = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"]).run(None, inputs)
     for i, value in enumerate(inputs.values()):
         np.save(f"{folder}/{name}.in{i}.npy", value)
     for i, value in enumerate(results):
@@ -143,6 +146,46 @@ def tiles():
           {"x": floats(2, 3, 2, 4)}, {"t": T.FLOAT, "y": T.FLOAT}, {"w": floats(3, 4, 2, 3), "b": floats(4), "v": floats(4, 2, 3, 3)})
 
 
+def places():
+    """Elements read between others: grids of three dims, and regions whose largest sample counts."""
+    grid = (random.random((1, 2, 3, 2, 3)) * 2.6 - 1.3).astype(np.float32)
+    regions = np.array([[0, 0, 4, 3], [1.5, -1, 6, 5]], np.float32)
+    nodes = [node("GridSample", "x grid", "l", mode="linear", padding_mode="reflection"), node("GridSample", "x grid", "n", mode="nearest", align_corners=1),
+             node("RoiAlign", "image regions which", "r", mode="max", output_height=2, output_width=3, sampling_ratio=2, spatial_scale=0.8)]
+    model("places", nodes, {"x": floats(1, 2, 3, 4, 2), "grid": grid, "image": floats(2, 2, 5, 6), "regions": regions},
+          {"l": T.FLOAT, "n": T.FLOAT, "r": T.FLOAT}, {"which": np.array([1, 0])}, opset=20)
+
+
+def types():
+    """Floats of 8 bits, with and without saturation; whole numbers beyond 2^63 that are computed while the model is read."""
+    nodes, outputs = [], {}
+    for i, kind in enumerate((T.FLOAT8E4M3FN, T.FLOAT8E4M3FNUZ, T.FLOAT8E5M2, T.FLOAT8E5M2FNUZ)):
+        for saturate in (0, 1):
+            nodes += [node("Cast", "x", f"c{i}{saturate}", to=kind, saturate=saturate), node("Cast", f"c{i}{saturate}", f"y{i}{saturate}", to=T.FLOAT)]
+            outputs[f"y{i}{saturate}"] = T.FLOAT
+    nodes += [node("Concat", " ".join(outputs), "all", axis=0), node("IsNaN", "all", "none"), node("Clip", "all low high", "clipped"),
+              node("Where", "none zero clipped", "numbers"), node("Max", "big small", "most"), node("Mod", "most seven", "rest"), node("Cast", "rest", "r", to=T.INT64)]
+    x = np.array([0, -0.0, 1, -1.0625, 239, 248, 250, -463, 464.5, 1e-4, -2e-6, 57344, 61439, 1e9, np.inf, -np.inf, np.nan], np.float32)
+    model("types", nodes, {"x": x}, {"none": T.BOOL, "numbers": T.FLOAT, "r": T.INT64},
+          {"low": np.array(-1e5, np.float32), "high": np.array(1e5, np.float32), "zero": np.zeros(1, np.float32), "big": np.array([2**63 + 5], np.uint64), "small": np.array([9], np.uint64), "seven": np.array([7], np.uint64)}, opset=19)
+
+
+def weights():
+    """Products with weights of 4 and 8 bits: blocks along either axis, a scale per column, zero points in the middle, others, none."""
+    def whole(name, kind, dims, low, high):
+        values = random.integers(low, high, dims)
+        return h.make_tensor(name, kind, dims, values.reshape(-1))
+
+    made = [whole("a", T.INT4, (64, 260), -8, 8), whole("b", T.UINT4, (260, 64), 0, 16), h.make_tensor("mid", T.UINT4, (260, 2), [8] * 520),
+            nh.from_array(bytes_of(64, 260, low=-128, high=128, dtype=np.int8), "c"), nh.from_array(bytes_of(260, 9), "d"), nh.from_array(bytes_of(9), "odd")]
+    scales = {"sa": (4, 260), "sb": (260, 2), "sc": (260,), "sd": (9,)}
+    made += [nh.from_array((abs(floats(*dims)) + 0.1) / (8 if name < "sc" else 300), name) for name, dims in scales.items()]
+    nodes = [node("DequantizeLinear", "a sa", "fa", axis=0, block_size=16), node("MatMul", "x fa", "p"), node("DequantizeLinear", "b sb mid", "fb", axis=1, block_size=32),
+             node("MatMul", "p fb", "q"), node("DequantizeLinear", "c sc", "fc", axis=1), node("MatMul", "q fc", "r"),
+             node("DequantizeLinear", "d sd odd", "fd", axis=1), node("MatMul", "r fd", "s"), node("Tanh", "s", "y")]
+    model("weights", nodes, {"x": floats(3, 64) / 20}, {"y": T.FLOAT}, {}, opset=21, tensors=made)
+
+
 os.makedirs(folder, exist_ok=True)
-for make in (mlp, cnn, old, lstm, quantised, control, function, shapes, statistics, tiles):
+for make in (mlp, cnn, old, lstm, quantised, control, function, shapes, statistics, tiles, places, types, weights):
     make()

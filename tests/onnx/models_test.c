@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 enum { MOST = 8 };
 
@@ -110,7 +111,8 @@ static void drop(struct loaded *model)
 }
 
 static const char *const names[] = {"mlp",     "cnn",      "old",    "lstm",       "quantised",
-                                    "control", "function", "shapes", "statistics", "tiles"};
+                                    "control", "function", "shapes", "statistics", "tiles",
+                                    "places",  "types",    "weights"};
 
 static void test_models_give_what_they_should(void **state)
 {
@@ -189,12 +191,54 @@ static void test_known_statistics_are_two_constants(void **state)
     frit_host_close(host);
 }
 
+static frit_status bind_cnn(const char *folder, frit_err *err)
+{
+    frit_port port = {
+        .struct_size = sizeof(port), .dtype = FRIT_F32, .dims = FRIT_SHAPE(2, 3, 6, 7)};
+    frit_graph *graph;
+    frit_status st;
+    char path[128];
+
+    snprintf(path, sizeof(path), "%s/cnn.onnx", folder);
+    if (frit_graph_load(path, &graph, err))
+        fail_msg("%s", err->text);
+    st = frit_graph_bind(graph, &port, 1, err);
+    frit_graph_free(graph);
+    return st;
+}
+
+/* A link to a file outside of the model's folder is refused, one to a file beside it is not. */
+static void test_external_data_stay_in_the_folder(void **state)
+{
+    char folder[] = "/tmp/frit-onnx-XXXXXX", here[512], command[1200];
+    frit_err err = {.struct_size = sizeof(err)};
+
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    assert_non_null(getcwd(here, sizeof(here)));
+    snprintf(command, sizeof(command),
+             "cp tests/data/onnx/cnn.onnx %s && ln -s %s/tests/data/onnx/cnn.bin %s/cnn.bin",
+             folder, here, folder);
+    assert_int_equal(system(command), 0);
+    assert_int_not_equal(bind_cnn(folder, &err), FRIT_OK);
+    assert_non_null(strstr(err.text, "outside of the folder of the model"));
+    snprintf(command, sizeof(command),
+             "rm %s/cnn.bin; cp tests/data/onnx/cnn.bin %s/weights && ln -s weights %s/cnn.bin",
+             folder, folder, folder);
+    assert_int_equal(system(command), 0);
+    if (bind_cnn(folder, &err))
+        fail_msg("%s", err.text);
+    snprintf(command, sizeof(command), "rm -r %s", folder);
+    assert_int_equal(system(command), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_models_give_what_they_should),
         cmocka_unit_test(test_saved_models_are_text_programs),
         cmocka_unit_test(test_known_statistics_are_two_constants),
+        cmocka_unit_test(test_external_data_stay_in_the_folder),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

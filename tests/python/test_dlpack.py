@@ -99,6 +99,14 @@ class WithNumpy(unittest.TestCase):
         with self.assertRaisesRegex(TypeError, "neither"):
             frit.from_dlpack([1, 2])
 
+    @unittest.skipUnless("vulkan:0" in frit.devices(), "no device of vulkan")
+    def test_device_without_addresses(self):
+        x = frit.tensor(self.array, device="vulkan:0")
+        self.assertEqual(x.__dlpack_device__(), (1, 0))
+        np.testing.assert_array_equal(np.from_dlpack(x), self.array)
+        with self.assertRaisesRegex(BufferError, "vulkan:0 has no address.*allow a copy"):
+            x.__dlpack__(max_version=(1, 1), copy=False)
+
     def test_capsules(self):
         x = frit.tensor(self.array, device="cpu:0")
         for version in (None, (1, 0)):

@@ -17,6 +17,11 @@ assert frit.__file__.startswith({folder!r}), frit.__file__
 assert "cpu:0" in frit.devices() and "reference:0" in frit.devices(), frit.devices()
 print((frit.tensor([1.0, 2.0], device="cpu:0") + 1).tolist())
 assert "numpy" not in sys.modules
+import importlib.metadata
+assert importlib.metadata.version("frit") == frit.__version__
+with open("/proc/self/maps") as maps:  # libraries that manylinux does not promise
+    foreign = [line.split()[-1] for line in maps if "libinih" in line or "libsqlite3" in line]
+assert foreign and all(path.startswith({folder!r}) for path in foreign) == {bundled}, foreign
 """
 
 
@@ -32,7 +37,8 @@ class Wheel(unittest.TestCase):
                 wheel.extractall(folder)
             environment = {"PYTHONPATH": folder, "FRIT_CONFIG": "/dev/null",
                            "PYTHONDONTWRITEBYTECODE": "1"}
-            ran = subprocess.run([sys.executable, "-c", PROGRAM.format(folder=folder)], text=True,
+            program = PROGRAM.format(folder=folder, bundled="manylinux_2_" in made)
+            ran = subprocess.run([sys.executable, "-c", program], text=True,
                                  env=environment, capture_output=True)
             self.assertEqual((ran.stdout, ran.stderr), ("[2.0, 3.0]\n", ""))
 

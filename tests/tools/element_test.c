@@ -17,9 +17,13 @@ struct small_float {
 };
 
 static const struct small_float small_floats[] = {
-    {FRIT_F16, 0x7c00, 65504, 0x1p-24, true}, {FRIT_BF16, 0x7f80, 0x1.fep127, 0x1p-133, true},
-    {FRIT_F8E4M3, 0x7f, 448, 0x1p-9, false},  {FRIT_F8E5M2, 0x7c, 57344, 0x1p-16, true},
+    {FRIT_F16, 0x7c00, 65504, 0x1p-24, true},
+    {FRIT_BF16, 0x7f80, 0x1.fep127, 0x1p-133, true},
+    {FRIT_F8E4M3, 0x7f, 448, 0x1p-9, false},
+    {FRIT_F8E5M2, 0x7c, 57344, 0x1p-16, true},
     {FRIT_F4E2M1, 8, 6, 0.5, false},
+    {FRIT_F8E4M3FNUZ, 0x80, 240, 0x1p-10, false},
+    {FRIT_F8E5M2FNUZ, 0x80, 57344, 0x1p-17, false},
 };
 
 static double value(uint32_t dtype, uint32_t bits)
@@ -46,6 +50,14 @@ static void small_floats_rise_with_their_bits(void **state)
             assert_true(f->infinite && bits == f->finite ? isinf(value(f->dtype, bits))
                                                          : isnan(value(f->dtype, bits)));
     }
+}
+
+static void one_zero_and_no_zero(void **state)
+{
+    (void)state;
+    assert_true(isnan(value(FRIT_F8E4M3FNUZ, 0x80)) && isnan(value(FRIT_F8E5M2FNUZ, 0x80)));
+    assert_true(value(FRIT_F8E8M0, 0) == 0x1p-127 && value(FRIT_F8E8M0, 254) == 0x1p127);
+    assert_true(isnan(value(FRIT_F8E8M0, 255)));
 }
 
 static void packed_elements_lie_low_bits_first(void **state)
@@ -95,6 +107,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(small_floats_rise_with_their_bits),
+        cmocka_unit_test(one_zero_and_no_zero),
         cmocka_unit_test(packed_elements_lie_low_bits_first),
         cmocka_unit_test(integers_are_exact),
         cmocka_unit_test(packed_elements_are_compared),

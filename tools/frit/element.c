@@ -2,6 +2,7 @@
 #include "element.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <string.h>
 
 /* The pattern of element `i` in the low bits. */
@@ -22,16 +23,21 @@ static uint64_t bits_of(frit_dtype_info info, const void *data, uint64_t i)
 /* A float of any layout that dtypes.def can say. */
 static double float_value(frit_dtype_info info, uint64_t bits)
 {
-    uint64_t sign = (uint64_t)1 << (info.bits - 1), size = bits & (sign - 1);
+    const bool is_scale = info.specials == FRIT_SPECIALS_SCALE;
+    uint64_t sign = is_scale ? 0 : (uint64_t)1 << (info.bits - 1), size = bits & ~sign;
     uint64_t one = (uint64_t)1 << info.fraction, fraction = size & (one - 1);
-    int exponent = (int)(size >> info.fraction), top = (1 << info.exponent) - 1, bias = top / 2;
+    uint64_t ones = ((uint64_t)1 << (info.exponent + info.fraction)) - 1;
+    int exponent = (int)(size >> info.fraction), top = (1 << info.exponent) - 1;
+    int bias = frit_dtype_bias(info);
     double value;
 
     if (info.specials == FRIT_SPECIALS_IEEE && exponent == top)
         value = fraction ? (double)NAN : (double)INFINITY;
-    else if (info.specials == FRIT_SPECIALS_NAN && size == sign - 1)
+    else if ((info.specials == FRIT_SPECIALS_NAN || is_scale) && size == ones)
         value = (double)NAN;
-    else if (exponent == 0)
+    else if (info.specials == FRIT_SPECIALS_FNUZ && bits == sign)
+        value = (double)NAN;
+    else if (exponent == 0 && !is_scale)
         value = ldexp((double)fraction, 1 - bias - info.fraction);
     else
         value = ldexp((double)(fraction | one), exponent - bias - info.fraction);
@@ -99,9 +105,11 @@ static uint64_t rank_of(uint32_t dtype, const void *data, uint64_t i)
         return 0;
     sign = (uint64_t)1 << (info.bits - 1);
     bits = bits_of(info, data, i);
-    if (info.exponent)
+    if (info.exponent && info.specials != FRIT_SPECIALS_SCALE)
         return bits & sign ? sign - (bits & (sign - 1)) : sign + bits;
-    return info.cls == FRIT_DTYPE_INT || info.cls == FRIT_DTYPE_PACKED ? bits ^ sign : bits;
+    return info.cls == FRIT_DTYPE_INT || (info.cls == FRIT_DTYPE_PACKED && !info.exponent)
+               ? bits ^ sign
+               : bits;
 }
 
 void element_compare(uint32_t dtype, const void *a, const void *b, uint64_t count,

@@ -199,7 +199,7 @@ bool gen_ops_md(FILE *out)
           "type:\n\n",
           out);
     fputs("| letter | element type |\n|---|---|\n", out);
-    for (uint32_t i = FRIT_LETTER_T; i <= FRIT_LETTER_P; i++)
+    for (uint32_t i = FRIT_LETTER_NONE; i <= FRIT_LETTER_P; i++)
         fprintf(out, "| %s | %s |\n", gen_letter(i),
                 i == FRIT_LETTER_D ? "the attribute `dtype`" : gen_letter_text(i));
     fputs("\nAttributes without a default are positional in C. Traits: *commutes* operands may "

@@ -87,15 +87,15 @@ const char *gen_class_title(uint32_t cls)
 
 const char *gen_letter(uint32_t letter)
 {
-    static const char *const letters[] = {"",  "T", "N",    "F",   "Z", "L",
-                                          "R", "I", "BOOL", "I64", "D", "P"};
+    static const char *const letters[] = {"any", "T", "N",    "F",   "Z", "L",
+                                          "R",   "I", "BOOL", "I64", "D", "P"};
     return letters[letter];
 }
 
 const char *gen_letter_text(uint32_t letter)
 {
     static const char *const texts[] = {
-        "",
+        "any type, packed too",
         "any type",
         "integer or float",
         "float",

@@ -7,12 +7,15 @@ static const struct op_type *operand(const struct build *b, uint32_t index)
     return &b->call->in[index].type;
 }
 
-/* x [.., n] as [m, n]. */
+/* x [.., n] as [m, n]; either may be 0. */
 static term as_matrix(struct build *b, uint32_t index)
 {
     const struct op_type *x = operand(b, index);
+    int64_t dims[2] = {1, x->dims[x->rank - 1]};
 
-    return b_reshape(b, b_in(b, index), 2, (const int64_t[]){-1, x->dims[x->rank - 1]});
+    for (uint32_t d = 0; d + 1 < x->rank; d++)
+        dims[0] *= x->dims[d];
+    return b_reshape(b, b_in(b, index), 2, dims);
 }
 
 term decompose_linear(struct build *b)

@@ -82,6 +82,7 @@ frit_status shape_rule_flip(struct shape_call *s);
 frit_status shape_rule_unfold(struct shape_call *s);
 frit_status shape_rule_transpose(struct shape_call *s);
 frit_status shape_rule_squeeze(struct shape_call *s);
+frit_status shape_rule_bitcast(struct shape_call *s);
 frit_status shape_rule_unsqueeze(struct shape_call *s);
 frit_status shape_rule_slice_assign(struct shape_call *s);
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/fail.h"
+#include "graph/dtype.h"
 #include "graph/shape/shape.h"
 
 /* The product of extents; a zero among them gives 0 whatever the others are. */
@@ -207,6 +208,21 @@ frit_status shape_rule_unfold(struct shape_call *s)
         a->step = x->dims[a->axis] - a->size + 1;
     dims[x->rank] = a->size;
     return shape_set(s, 0, x->rank + 1, dims);
+}
+
+/* Bytes of a bool are 0 or 1, which other bits need not be. */
+frit_status shape_rule_bitcast(struct shape_call *s)
+{
+    const frit_attrs_cast *a = s->call->attrs;
+    const uint32_t from = shape_in(s, 0)->dtype, to = (uint32_t)a->dtype;
+    const uint32_t bits = frit_dtype_info_of(from).bits, wanted = frit_dtype_info_of(to).bits;
+
+    if (bits != wanted)
+        return shape_fail(s, "%s has %u bits, %s has %u; they must have the same number",
+                          dtype_name(from), bits, dtype_name(to), wanted);
+    if (to == FRIT_BOOL && from != FRIT_BOOL)
+        return shape_fail(s, "bits of %s are no bool; compare with `ne`", dtype_name(from));
+    return shape_set_like(s, 0, 0);
 }
 
 frit_status shape_rule_transpose(struct shape_call *s)

@@ -46,7 +46,10 @@ enum {
     FRIT_DL_COMPLEX = 5,
     FRIT_DL_BOOL = 6,
     FRIT_DL_F8E4M3 = 10, /* "e4m3fn": without infinities */
-    FRIT_DL_F8E5M2 = 12
+    FRIT_DL_F8E4M3FNUZ = 11,
+    FRIT_DL_F8E5M2 = 12,
+    FRIT_DL_F8E5M2FNUZ = 13,
+    FRIT_DL_F8E8M0 = 14 /* "e8m0fnu" */
 };
 
 /* Of `flags`. */

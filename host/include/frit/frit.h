@@ -419,7 +419,7 @@ frit_status frit_safetensors_metadata_at(const frit_safetensors *file, uint64_t 
 /* The text of a key; NULL if there is none. */
 const char *frit_safetensors_metadata(const frit_safetensors *file, const char *key);
 /* A tensor of the file, in the mapped memory where the device can read it, else with a copy: as
- * frit_wrap_host does it.  Tensors of f8e4m3 and f8e5m2 are packed values, for frit_dequantize. */
+ * frit_wrap_host does it.  Tensors of floats of 8 bits are packed values, for frit_dequantize. */
 frit_tensor *frit_safetensors_tensor(const frit_safetensors *file, frit_device *device,
                                      const char *name);
 
@@ -430,7 +430,7 @@ typedef struct frit_named_tensor {
 
 /* Writes a safetensors file, in which tensors and metadata have the order of the arrays; names
  * differ, and so do keys.  The file has either its old or its complete new contents.  Packed values
- * of types that the format does not have (all but f8e4m3 and f8e5m2) are saved as their bytes, U8
+ * of types that the format does not have (all but floats of 8 bits) are saved as their bytes, U8
  * of rank 1, for frit_as_packed. */
 FRIT_NODISCARD frit_status frit_save_safetensors(const frit_named_tensor *tensors, uint64_t count,
                                                  const frit_metadata *metadata, uint64_t n_metadata,

@@ -62,6 +62,10 @@ frit_tensor *frit_squeeze_with(frit_tensor *x, const frit_squeeze_attrs *attrs);
 /* A dim of extent 1 inserted at axis of the result.  x: any type.  axis: axis to operate along. */
 frit_tensor *frit_unsqueeze(frit_tensor *x, int64_t axis);
 
+/* The bits of the elements read as another type, which has as many and is not bool; packed types
+ * too.  x: any type, packed too. */
+frit_tensor *frit_bitcast(frit_tensor *x, uint32_t dtype);
+
 /* ---- copies ---- */
 
 /* The same values, densely stored.  x: any type. */

@@ -43,9 +43,14 @@ enum {
     LEAST_DOT = 32,         /* a sum of that many is worth lanes of its own */
     LEAST_ROUNDS = 32,      /* of lanes along k, which pay for adding them up */
     GATHER_COST = 8,        /* of an access whose lanes lie apart, in accesses of neighbours */
-    APART_COST = 12,        /* of storing a result whose lanes lie apart, in products */
-    TURN_COST = 8,          /* likewise, turned */
-    PACK_COST = 6           /* likewise, of packing an element that is not kept */
+    STEP_COST = 2,   /* likewise of one at every second element, per element of the distance, */
+    STEP_MOST = 3,   /* which is so far at most */
+    PADDED_COST = 7, /* of products whose lanes lie along a copy with zeros, in quarters of those
+                        on packed weights: they do 0.5 of all FMAs that a processor can, the others
+                        0.8 to 0.9 */
+    APART_COST = 12, /* of storing a result whose lanes lie apart, in products */
+    TURN_COST = 8,   /* likewise, turned */
+    PACK_COST = 6    /* likewise, of packing an element that is not kept */
 };
 
 /* ---- matching ---- */
@@ -135,25 +140,41 @@ static void find_loads(struct contract *c, struct contract_side *side)
     }
 }
 
-static bool is_gathered(const struct expr *e, const struct expr_node *load, uint32_t dim)
+/* How far neighbours of a load along `dim` lie apart; 0: anywhere. */
+static int64_t apart_of(const struct expr *e, const struct expr_node *load, uint32_t dim)
 {
     for (uint32_t a = 0; a < e->space.n_leaves; a++)
         if (load->at.k[SPACE_DIMS + a])
-            return true;
-    return load->at.k[dim] < -1 || load->at.k[dim] > 1;
+            return 0;
+    return llabs(load->at.k[dim]) < 2 ? 1 : load->at.k[dim];
+}
+
+/* The largest distance among a side's loads, likewise. */
+static int64_t side_apart(const struct contract *c, const struct contract_side *side, uint32_t dim)
+{
+    int64_t most = 1;
+
+    if (side == &c->b && c->pad.used)
+        return pad_apart(c, dim);
+    for (uint32_t n = 0; n <= side->node; n++) {
+        int64_t apart = side->loads[n] ? apart_of(&c->e, &c->e.nodes[n], dim) : 1;
+
+        if (apart < 1 || apart > STEP_MOST)
+            return 0;
+        most = apart > most ? apart : most;
+    }
+    return most;
 }
 
 uint32_t contract_line_cost(const struct contract *c, const struct contract_side *side,
                             uint32_t dim)
 {
-    const struct expr *e = &c->e;
+    int64_t apart = side_apart(c, side, dim);
 
-    if (side == &c->b && c->pad.used)
-        return pad_is_line(c, dim) ? 1 : GATHER_COST;
-    for (uint32_t n = 0; n <= side->node; n++)
-        if (side->loads[n] && is_gathered(e, &e->nodes[n], dim))
-            return GATHER_COST;
-    return 1;
+    if (apart == 1)
+        return 1;
+    return apart > 1 && apart <= STEP_MOST && contract_has_vectors(c) ? (uint32_t)apart * STEP_COST
+                                                                      : GATHER_COST;
 }
 
 bool contract_runs_along_k(const struct contract *c, const struct contract_side *side)
@@ -182,12 +203,23 @@ int64_t contract_points(const struct space *space, uint32_t tag)
     return n;
 }
 
+/* Whether lanes along a line that does not fill them cost less than loads from several lines. */
+static bool is_worth_line(const struct contract *c, const struct contract_side *side, uint32_t dim)
+{
+    int64_t extent = c->e.space.extent[dim];
+
+    return extent >= sched_tuning(c->e.s).short_line ||
+           (side == &c->b && c->pad.used &&
+            tiles_of(extent, LEAST_LANES) * LEAST_LANES * contract_line_cost(c, side, dim) <
+                extent * GATHER_COST);
+}
+
 /* Elements that the lanes of a side number: its innermost dim where that is long. */
 static int64_t line_of(const struct contract *c, const struct contract_side *side)
 {
     uint32_t dim = contract_last_dim(&c->e.space, side->tag);
 
-    if (dim != SPACE_DIMS && c->e.space.extent[dim] >= sched_tuning(c->e.s).short_line)
+    if (dim != SPACE_DIMS && is_worth_line(c, side, dim))
         return c->e.space.extent[dim];
     return contract_points(&c->e.space, side->tag);
 }
@@ -301,7 +333,10 @@ static uint64_t side_cost(const struct contract *c, const struct contract_side *
                pack_cost(c, side);
     if (n != c->e.space.extent[dim])
         return cost * GATHER_COST;
-    return cost * contract_line_cost(c, side, dim) + store_cost(c, dim, other);
+    cost *= contract_line_cost(c, side, dim);
+    if (side == &c->b && c->pad.used && contract_points(&c->e.space, CONTRACT_M) > 1)
+        cost = cost * PADDED_COST / 4;
+    return cost + store_cost(c, dim, other);
 }
 
 /* Likewise with lanes along k: their sums are added up at the end. */
@@ -430,6 +465,19 @@ static uint32_t most_packed(const struct contract *c, uint32_t places)
     return lanes < target->lanes ? lanes : target->lanes;
 }
 
+/* The distance of neighbours on a line that is a constant of the module, so that vectors of all
+ * elements between them are loaded; 0: there is none. */
+static int64_t const_step(const struct contract *c, int64_t line)
+{
+    uint32_t dim = contract_last_dim(&c->e.space, c->across->tag);
+    int64_t apart = dim == SPACE_DIMS ? 1 : side_apart(c, c->across, dim);
+
+    return apart > 1 && apart <= STEP_MOST && line == c->e.space.extent[dim] &&
+                   contract_has_vectors(c)
+               ? apart
+               : 0;
+}
+
 static void choose_lines(struct contract *c)
 {
     const struct kir_target *target = c->e.s->target;
@@ -438,6 +486,8 @@ static void choose_lines(struct contract *c)
     uint32_t each;
 
     c->pack.used = c->n_k && is_packed(c, c->across);
+    if (c->n_k && !c->pack.used)
+        c->e.const_factor = const_step(c, line);
     contract_cut_line(c, line);
     c->n_down = places_for(most_places(c), contract_points(&c->e.space, c->down->tag));
     c->n_across = 1;

@@ -80,11 +80,11 @@ int64_t pad_pitch(int64_t width)
 
 /* ---- emitting ---- */
 
-bool pad_is_line(const struct contract *c, uint32_t dim)
+int64_t pad_apart(const struct contract *c, uint32_t dim)
 {
     int64_t k = c->e.coords[c->pad.at].k[dim];
 
-    return k >= -1 && k <= 1;
+    return k < 2 ? k >= -1 : k;
 }
 
 /* Lanes along the innermost dim may go on past the end of their line. */

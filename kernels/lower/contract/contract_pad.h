@@ -26,8 +26,9 @@ int64_t pad_pitch(int64_t width);
 /* Ends planning. */
 void pad_settle(struct contract *c);
 void pad_fini(struct contract *c);
-/* Whether neighbours along a dim are neighbours in the copy, or the same element. */
-bool pad_is_line(const struct contract *c, uint32_t dim);
+/* How far neighbours along a dim lie apart in the copy, 1 also for the same element; 0: backwards.
+ */
+int64_t pad_apart(const struct contract *c, uint32_t dim);
 /* Reserves the copy's memory, at the begin of the workspace; once the form is chosen. */
 void pad_reserve(struct contract *c);
 /* Emits the phase that copies, with its grid. */

@@ -13,12 +13,16 @@ enum { F32_DIGITS = 24 };
 
 /* ---- to floats ---- */
 
-/* F64 to F32, rounded to odd: rounds to nearest; if that is inexact, steps back towards 0 if it is
- * beyond x, and sets the last bit. */
-static uint32_t narrow_odd(struct kir_module *m, uint32_t x)
+/* Rounds to nearest; if that is inexact, steps back towards 0 if it is beyond x, and sets the last
+ * bit. */
+uint32_t lower_narrow_odd(struct kir_module *m, uint32_t x)
 {
-    uint32_t near = kir_unary(m, KIR_f32, x), back = kir_unary(m, KIR_f64, near), one, bits, beyond;
+    uint32_t near, back, one, bits, beyond;
 
+    if (kir_type_at(m, x) == KIR_F32)
+        return x;
+    near = kir_unary(m, KIR_f32, x);
+    back = kir_unary(m, KIR_f64, near);
     one = kir_const_i(m, KIR_I32, 1);
     bits = kir_emit_as(m, KIR_bits, KIR_I32, 0, near, KIR_NONE, KIR_NONE);
     beyond = kir_binary(m, KIR_lt, kir_unary(m, KIR_abs, x), kir_unary(m, KIR_abs, back));
@@ -33,7 +37,7 @@ static uint32_t narrow_odd(struct kir_module *m, uint32_t x)
 static uint32_t float_to_float(struct kir_module *m, uint32_t from, uint32_t to, uint32_t x)
 {
     if (from == FRIT_F64 && to != FRIT_F64)
-        x = kir_is_16_bit_float(to) ? narrow_odd(m, x) : kir_unary(m, KIR_f32, x);
+        x = kir_is_16_bit_float(to) ? lower_narrow_odd(m, x) : kir_unary(m, KIR_f32, x);
     else if (from != FRIT_F64 && to == FRIT_F64)
         return kir_unary(m, KIR_f64, x);
     return lower_fit(m, to, x);

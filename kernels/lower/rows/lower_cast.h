@@ -9,5 +9,7 @@ struct kir_module;
 
 /* Converts `value` from one dtype to another; rounds once. */
 uint32_t lower_convert(struct kir_module *m, uint32_t from, uint32_t to, uint32_t value);
+/* F64 to F32, rounded to odd; a value that is F32 stays. */
+uint32_t lower_narrow_odd(struct kir_module *m, uint32_t x);
 
 #endif

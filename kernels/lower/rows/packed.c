@@ -14,38 +14,48 @@
 #include "lower/rows/lower_cast.h"
 #include "lower/rows/rows.h"
 
-enum { F32_FRACTION = 23, F32_BIAS = 127 };
+enum { F32_FRACTION = 23, F32_BIAS = 127, NAN_SCALE = 255 };
 
-/* A packed float type.  Behind the bits of its largest value are those of infinity, if it has one,
- * and NaN. */
+/* A packed float type with a sign.  Behind the bits of its largest value are those of infinity, if
+ * it has one, and NaN, or -0 is NaN. */
 struct small {
-    uint32_t width, fraction, bias;
+    uint32_t width, fraction;
+    int32_t bias;
     uint32_t largest_bits; /* of the largest finite value */
     uint32_t nan;          /* bits that NaN becomes; 0: it has none */
     double largest;
-    bool infinite;
+    bool nan_is_minus_zero;
 };
 
-/* False for a type that is not a packed float. */
+/* False for a type that is no such float. */
 static bool small_of(uint32_t dtype, struct small *out)
 {
     const frit_dtype_info info = frit_dtype_info_of(dtype);
     const uint32_t ones = (1u << (info.bits - 1)) - 1, one = 1u << info.fraction;
+    const bool is_fnuz = info.specials == FRIT_SPECIALS_FNUZ;
 
-    if (info.cls != FRIT_DTYPE_PACKED || !info.exponent)
+    if (info.cls != FRIT_DTYPE_PACKED || !info.exponent || info.specials == FRIT_SPECIALS_SCALE)
         return false;
     *out = (struct small){.width = info.bits,
                           .fraction = info.fraction,
-                          .bias = (1u << (info.exponent - 1)) - 1,
+                          .bias = frit_dtype_bias(info),
                           .largest_bits = info.specials == FRIT_SPECIALS_IEEE  ? ones - one
                                           : info.specials == FRIT_SPECIALS_NAN ? ones - 1
                                                                                : ones,
-                          .nan = info.specials == FRIT_SPECIALS_NONE ? 0 : ones,
-                          .infinite = info.specials == FRIT_SPECIALS_IEEE};
+                          .nan = is_fnuz                               ? ones + 1
+                                 : info.specials == FRIT_SPECIALS_NONE ? 0
+                                                                       : ones,
+                          .nan_is_minus_zero = is_fnuz};
     out->largest =
         ldexp((double)(one + out->largest_bits % one),
-              (int)(out->largest_bits >> info.fraction) - (int)(out->bias + info.fraction));
+              (int)(out->largest_bits >> info.fraction) - (out->bias + (int)info.fraction));
     return true;
+}
+
+/* Whether it is an exponent without sign and fraction. */
+static bool is_scale(uint32_t dtype)
+{
+    return frit_dtype_info_of(dtype).specials == FRIT_SPECIALS_SCALE;
 }
 
 static uint32_t int_of(struct kir_module *m, int64_t value)
@@ -123,7 +133,7 @@ static uint32_t finite_value(struct kir_module *m, const struct small *type, uin
     uint32_t value = real_of(m, widened), normal, twice;
 
     normal = kir_binary(m, KIR_le, int_of(m, 1 << type->fraction), size);
-    twice = kir_binary(m, KIR_sub, value, real_like(m, value, ldexp(1, -(int)type->bias)));
+    twice = kir_binary(m, KIR_sub, value, real_like(m, value, ldexp(1, -type->bias)));
     twice = kir_binary(m, KIR_add, twice, twice);
     return kir_select(m, normal, value, twice);
 }
@@ -142,19 +152,37 @@ static uint32_t decode_small(struct kir_module *m, const struct small *type, uin
     uint32_t widened = widened_bits(m, type, size), beyond;
     uint32_t value = bits_of(m, finite_value(m, type, size, widened));
 
-    if (type->nan) {
+    if (type->nan && !type->nan_is_minus_zero) {
         beyond = kir_binary(m, KIR_le, int_of(m, type->largest_bits + 1), size);
         value = kir_select(m, beyond, kir_binary(m, KIR_or, widened, int_of(m, exponent)), value);
     }
     bits = kir_binary(m, KIR_and, bits, int_of(m, sign));
+    if (type->nan_is_minus_zero) {
+        beyond = kir_binary(m, KIR_eq, kir_binary(m, KIR_or, bits, size), int_of(m, type->nan));
+        value = kir_select(m, beyond, int_of(m, exponent | exponent >> 1), value);
+    }
     bits = kir_binary(m, KIR_shl, bits, int_of(m, 32 - type->width));
     return real_of(m, kir_binary(m, KIR_or, value, bits));
+}
+
+/* An exponent as that of an F32; 0 is below its normal numbers, and all ones with a fraction NaN.
+ */
+static uint32_t decode_scale(struct kir_module *m, uint32_t bits)
+{
+    uint32_t exponent = kir_binary(m, KIR_shl, bits, int_of(m, F32_FRACTION));
+    uint32_t half = int_of(m, (int64_t)1 << (F32_FRACTION - 1));
+    uint32_t is_end = kir_binary(m, KIR_eq, bits, int_of(m, 0));
+
+    is_end = kir_binary(m, KIR_or, is_end, kir_binary(m, KIR_eq, bits, int_of(m, NAN_SCALE)));
+    return real_of(m, kir_select(m, is_end, kir_binary(m, KIR_or, exponent, half), exponent));
 }
 
 uint32_t packed_decode(struct kir_module *m, uint32_t dtype, uint32_t bits, uint32_t at)
 {
     struct small type;
 
+    if (is_scale(dtype))
+        return decode_scale(m, bits);
     if (!small_of(dtype, &type))
         return decode_integer(m, packed_width(dtype), bits, at);
     return decode_small(m, &type, at == KIR_NONE ? bits : kir_binary(m, KIR_shr, bits, at));
@@ -193,7 +221,7 @@ static uint32_t small_nearest(struct kir_module *m, const struct small *type, ui
     uint32_t steps = 1, exponent = int_of(m, 0);
 
     size = kir_binary(m, KIR_fmin, size, real_like(m, size, type->largest));
-    size = kir_binary(m, KIR_mul, size, real_like(m, size, ldexp(1, (int)type->bias - 1)));
+    size = kir_binary(m, KIR_mul, size, real_like(m, size, ldexp(1, type->bias - 1)));
     while (2 * steps < 1u << (type->width - 1 - type->fraction))
         steps *= 2;
     for (; steps; steps /= 2) {
@@ -216,14 +244,38 @@ static uint32_t encode_small(struct kir_module *m, const struct small *type, uin
     uint32_t bits = small_nearest(m, type, kir_unary(m, KIR_abs, real)), zero = int_of(m, 0);
     uint32_t negative = kir_binary(m, KIR_lt, bits_of(m, as_f32(m, real)), zero);
 
+    if (type->nan_is_minus_zero)
+        negative = kir_binary(m, KIR_and, negative, kir_binary(m, KIR_ne, bits, zero));
     bits = kir_binary(m, KIR_or, bits, kir_select(m, negative, sign, zero));
     return kir_select(m, kir_binary(m, KIR_eq, real, real), bits, int_of(m, type->nan));
+}
+
+/* The exponent of the nearest power of two: the bits of an F32 with a carry from its fraction,
+ * which is half an exponent's step, but at the end below the normal numbers, where the leading bit
+ * is among the fraction's. */
+static uint32_t encode_scale(struct kir_module *m, uint32_t real)
+{
+    const int64_t half = (int64_t)1 << (F32_FRACTION - 1);
+    uint32_t zero = int_of(m, 0), bits, odd, carry, tiny;
+
+    bits = bits_of(m, lower_narrow_odd(m, real));
+    bits = kir_binary(m, KIR_smax, bits, zero);
+    odd =
+        kir_binary(m, KIR_and, kir_binary(m, KIR_shr, bits, int_of(m, F32_FRACTION)), int_of(m, 1));
+    carry = kir_binary(m, KIR_add, int_of(m, half - 1), odd);
+    tiny = kir_binary(m, KIR_lt, bits, int_of(m, 2 * half));
+    carry = kir_select(m, tiny, int_of(m, half / 2 - 1), carry);
+    bits = kir_binary(m, KIR_shr, kir_binary(m, KIR_add, bits, carry), int_of(m, F32_FRACTION));
+    bits = kir_binary(m, KIR_smin, bits, int_of(m, NAN_SCALE - 1));
+    return kir_select(m, kir_binary(m, KIR_eq, real, real), bits, int_of(m, NAN_SCALE));
 }
 
 uint32_t packed_encode(struct kir_module *m, uint32_t dtype, bool symmetric, uint32_t real)
 {
     struct small type;
 
+    if (is_scale(dtype))
+        return encode_scale(m, real);
     return small_of(dtype, &type) ? encode_small(m, &type, real)
                                   : encode_integer(m, packed_width(dtype), symmetric, real);
 }

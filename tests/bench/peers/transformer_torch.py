@@ -2,10 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The step of tests/bench/transformer.c in PyTorch: eager, compiled, and as a CUDA graph; one JSON object a line.
 
-  transformer_torch.py DEVICE LAYERS DIM HEADS BATCH TOKENS DTYPE [STEPS] [MODE ...]     DEVICE: cpu or cuda
+  transformer_torch.py [--train sgd|adam|adamw] DEVICE LAYERS DIM HEADS BATCH TOKENS DTYPE [STEPS] [MODE ...]
+                                                                                       DEVICE: cpu or cuda
 
 Fair: the same ops, types (no TF32) and values, tensors made before the clock starts, inference mode, each step reads its
-sum, the median over the steps after as many to warm up.
+sum, the median over the steps after as many to warm up.  With --train a step is forward, backward and the optimiser's in its
+fused form, and the sum the loss; there is no graph then.
 """
 import json
 import statistics
@@ -22,6 +24,7 @@ class Model:
     def __init__(self, device, layers, dim, heads, batch, tokens, dtype):
         self.device, self.dim, self.heads, self.batch, self.tokens = device, dim, heads, batch, tokens
         self.dtype = {"f32": torch.float32, "bf16": torch.bfloat16}[dtype]
+        self.optimizer = None
         self.seeds = 0
         self.x = self.values((batch, tokens, dim), 0, 2)
         wide, narrow = (12 / dim) ** 0.5, (3 / dim) ** 0.5
@@ -46,7 +49,36 @@ class Model:
         part = qkv[..., which * self.dim:(which + 1) * self.dim]
         return part.reshape(self.batch, self.tokens, self.heads, -1).permute(0, 2, 1, 3)
 
+    def train_by(self, name):
+        """As transformer.c: bf16 weights are copies of f32 ones, which the optimiser changes."""
+        self.weights = [w for layer in self.layers for w in layer]
+        masters = [w.float() for w in self.weights] if self.dtype != torch.float32 else self.weights
+        self.masters = [w.requires_grad_(True) for w in masters]
+        for w in self.weights:
+            w.requires_grad_(True)
+        kind = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam, "adamw": torch.optim.AdamW}[name]
+        self.optimizer = kind(self.masters, lr=1e-4, fused=True)
+
+    def trained(self, loss_of):
+        """A step of training, where loss_of() is the mean square."""
+        loss = loss_of()
+        loss.backward()
+        if self.dtype != torch.float32:
+            for master, weight in zip(self.masters, self.weights):
+                master.grad = weight.grad.float()
+        self.optimizer.step()
+        if self.dtype != torch.float32:
+            with torch.no_grad():
+                torch._foreach_copy_(self.weights, self.masters)
+        for w in self.weights:
+            w.grad = None
+        return loss.detach()
+
     def step(self):
+        x = self.forward()
+        return x.square().mean() if self.optimizer else x.sum()
+
+    def forward(self):
         x = self.x
         for n1, s1, qkv_w, qkv_b, out_w, out_b, n2, s2, up_w, up_b, down_w, down_b in self.layers:
             qkv = linear(layer_norm(x, (self.dim,), n1, s1), qkv_w, qkv_b)
@@ -54,7 +86,7 @@ class Model:
             x = x + linear(h.permute(0, 2, 1, 3).reshape(x.shape), out_w, out_b)
             h = gelu(linear(layer_norm(x, (self.dim,), n2, s2), up_w, up_b))
             x = x + linear(h, down_w, down_b)
-        return x.float().sum()
+        return x.float()
 
 
 def graphed(step):
@@ -75,11 +107,16 @@ def graphed(step):
     return replay
 
 
-def measure(mode, step, steps):
+def measure(mode, model, steps):
     begun = time.perf_counter()
-    step = {"eager": lambda: step, "compiled": lambda: torch.compile(step, dynamic=False),
-            "graph": lambda: graphed(step)}[mode]()
-    total = step().item()
+    step = {"eager": lambda: model.step, "compiled": lambda: torch.compile(model.step, dynamic=False),
+            "graph": lambda: graphed(model.step)}[mode]()
+    if model.optimizer:
+        loss_of = step
+
+        def step():
+            return model.trained(loss_of)
+    total = first_sum = step().item()
     first = time.perf_counter() - begun
     taken = []
     for _ in range(2 * steps):
@@ -87,19 +124,26 @@ def measure(mode, step, steps):
         total = step().item()
         taken.append(time.perf_counter() - begun)
     print(json.dumps({"mode": mode, "first_s": round(first, 4), "warm_ms": round(statistics.median(taken[steps:]) * 1e3, 4),
-                      "least_ms": round(min(taken) * 1e3, 4), "sum": total, "torch": torch.__version__}), flush=True)
+                      "least_ms": round(min(taken) * 1e3, 4), "first_sum": first_sum, "sum": total, "torch": torch.__version__}), flush=True)
 
 
 def main():
-    device, dtype = sys.argv[1], sys.argv[7]
-    shape = [int(text) for text in sys.argv[2:7]]
-    steps = int(sys.argv[8]) if len(sys.argv) > 8 else 30
+    args = sys.argv[1:]
+    optimizer = None
+    if args[0] == "--train":
+        optimizer, args = args[1], args[2:]
+    device, dtype = args[0], args[6]
+    shape = [int(text) for text in args[1:6]]
+    steps = int(args[7]) if len(args) > 7 else 30
     torch.backends.cuda.matmul.allow_tf32 = False
-    with torch.inference_mode():
-        model = Model(device, *shape, dtype)
-        for mode in sys.argv[9:] or MODES:
-            if mode != "graph" or device == "cuda":
-                measure(mode, model.step, steps)
+    for mode in args[8:] or MODES:
+        if mode == "graph" and (device != "cuda" or optimizer):
+            continue
+        with torch.inference_mode(optimizer is None):
+            model = Model(device, *shape, dtype)
+            if optimizer:
+                model.train_by(optimizer)
+            measure(mode, model, steps)
 
 
 if __name__ == "__main__":

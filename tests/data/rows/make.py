@@ -17,6 +17,7 @@ import indexing
 import moving
 import normalizing
 import quantizing
+import reading
 import reducing
 import resampling
 import sorting
@@ -26,6 +27,7 @@ from book import Book
 
 FAMILIES = [moving, creating, drawing, elementwise, reducing, indexing, contracting, normalizing]
 FAMILIES += [sorting, transposing, descending, resampling, attending, transforming, quantizing]
+FAMILIES += [reading]
 
 
 def main():

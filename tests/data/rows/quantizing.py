@@ -15,8 +15,15 @@ def finite_values(kind):
     """Of one sign, by their bits; PyTorch knows the types of 8 bits."""
     if kind == "f4e2m1":
         return np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6])
-    torch_type = {"f8e4m3": torch.float8_e4m3fn, "f8e5m2": torch.float8_e5m2}[kind]
-    values = torch.arange(128, dtype=torch.uint8).view(torch_type).double().numpy()
+    torch_type = {
+        "f8e4m3": torch.float8_e4m3fn,
+        "f8e5m2": torch.float8_e5m2,
+        "f8e4m3fnuz": torch.float8_e4m3fnuz,
+        "f8e5m2fnuz": torch.float8_e5m2fnuz,
+        "f8e8m0": torch.float8_e8m0fnu,
+    }[kind]
+    count = 256 if kind == "f8e8m0" else 128
+    values = torch.arange(count, dtype=torch.uint8).view(torch_type).double().numpy()
     return values[np.isfinite(values)]
 
 
@@ -36,7 +43,10 @@ def stored(kind, symmetric, x):
         return np.where(np.isnan(x), 0, values + 0.0)  # an integer 0 has no sign
     finite = np.where(np.isnan(x), 0, np.minimum(np.abs(x), 1e300))
     none = 0 if kind == "f4e2m1" else np.nan
-    return np.where(np.isnan(x), none, np.copysign(nearest(finite_values(kind), finite), x))
+    if kind == "f8e8m0":  # without a sign
+        return np.where(np.isnan(x), none, nearest(finite_values(kind), np.where(x > 0, finite, 0)))
+    values = np.copysign(nearest(finite_values(kind), finite), x)
+    return np.where(np.isnan(x), none, values + 0.0 if kind.endswith("fnuz") else values)
 
 
 def scale_in(kind, scale):
@@ -73,7 +83,7 @@ def give(case, name, x, scales, factor, kind, symmetric=0, block=(), scale=None,
     case.give(name, [packed, *operands], result, row="dequantize", **shared)
 
 
-KINDS = [*INTEGERS, "f8e4m3", "f8e5m2", "f4e2m1"]
+KINDS = [*INTEGERS, "f8e4m3", "f8e5m2", "f4e2m1", "f8e4m3fnuz", "f8e5m2fnuz", "f8e8m0"]
 
 
 def quantize_row(book, dtype):

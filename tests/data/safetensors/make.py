@@ -10,6 +10,7 @@ types = {
     "f64": "f8", "f32": "f4", "f16": "f2", "i64": "i8", "i32": "i4", "i16": "i2", "i8": "i1",
     "u64": "u8", "u32": "u4", "u16": "u2", "u8": "u1", "bool": "?", "bf16": ml_dtypes.bfloat16,
     "f8e4m3": ml_dtypes.float8_e4m3fn, "f8e5m2": ml_dtypes.float8_e5m2,
+    "f8e4m3fnuz": ml_dtypes.float8_e4m3fnuz, "f8e5m2fnuz": ml_dtypes.float8_e5m2fnuz, "f8e8m0": ml_dtypes.float8_e8m0fnu,
 }
 save_file({name: np.arange(6).reshape(2, 3).astype(dtype) for name, dtype in types.items()}, "types.safetensors")
 ranks = {f"rank {n}": np.arange(2, dtype="f4").reshape((1,) * (n - 1) + (2,)) for n in range(1, 9)}

@@ -242,11 +242,18 @@ static void test_types(void **state)
         uint32_t dtype;
         frit_dl_type type;
     } cases[] = {
-        {FRIT_F64, {FRIT_DL_FLOAT, 64, 1}},    {FRIT_F16, {FRIT_DL_FLOAT, 16, 1}},
-        {FRIT_BF16, {FRIT_DL_BFLOAT, 16, 1}},  {FRIT_I8, {FRIT_DL_INT, 8, 1}},
-        {FRIT_I64, {FRIT_DL_INT, 64, 1}},      {FRIT_U16, {FRIT_DL_UINT, 16, 1}},
-        {FRIT_BOOL, {FRIT_DL_BOOL, 8, 1}},     {FRIT_F8E4M3, {FRIT_DL_F8E4M3, 8, 1}},
+        {FRIT_F64, {FRIT_DL_FLOAT, 64, 1}},
+        {FRIT_F16, {FRIT_DL_FLOAT, 16, 1}},
+        {FRIT_BF16, {FRIT_DL_BFLOAT, 16, 1}},
+        {FRIT_I8, {FRIT_DL_INT, 8, 1}},
+        {FRIT_I64, {FRIT_DL_INT, 64, 1}},
+        {FRIT_U16, {FRIT_DL_UINT, 16, 1}},
+        {FRIT_BOOL, {FRIT_DL_BOOL, 8, 1}},
+        {FRIT_F8E4M3, {FRIT_DL_F8E4M3, 8, 1}},
         {FRIT_F8E5M2, {FRIT_DL_F8E5M2, 8, 1}},
+        {FRIT_F8E4M3FNUZ, {FRIT_DL_F8E4M3FNUZ, 8, 1}},
+        {FRIT_F8E5M2FNUZ, {FRIT_DL_F8E5M2FNUZ, 8, 1}},
+        {FRIT_F8E8M0, {FRIT_DL_F8E8M0, 8, 1}},
     };
     static _Alignas(64) uint8_t zeros[64];
     struct plugin_rig rig;

@@ -77,6 +77,9 @@ static const struct {
     {"bool", FRIT_BOOL, {1}, {1}},
     {"f8e4m3", FRIT_F8E4M3, {0x38}, {0x4a}},
     {"f8e5m2", FRIT_F8E5M2, {0x3c}, {0x45}},
+    {"f8e4m3fnuz", FRIT_F8E4M3FNUZ, {0x40}, {0x52}},
+    {"f8e5m2fnuz", FRIT_F8E5M2FNUZ, {0x40}, {0x49}},
+    {"f8e8m0", FRIT_F8E8M0, {0x7f}, {0x81}},
 };
 enum { N_TYPES = sizeof(types) / sizeof(types[0]) };
 

@@ -26,6 +26,7 @@ static const struct sample samples[] = {
     {"none", "same", "2,3", ""},
     {"none", "same_all", "2,3", ""},
     {"cast", "same", "2,3", "dtype=bf16"},
+    {"cast", "bitcast", "2,3", "dtype=u32"},
     {"collective", "same", "2,3", "combine=mean"},
     {"collective", "flat", "2,3", "combine=sum"},
     {"all_gather", "all_gather", "2,3", "ranks=4"},
@@ -110,10 +111,10 @@ static const struct row rows[] = {
 enum { N_ROWS = sizeof(rows) / sizeof(rows[0]), N_SAMPLES = sizeof(samples) / sizeof(samples[0]) };
 
 static const char *const letter_dtypes[] = {
-    [FRIT_LETTER_T] = "f32", [FRIT_LETTER_N] = "f32",     [FRIT_LETTER_F] = "f32",
-    [FRIT_LETTER_Z] = "i32", [FRIT_LETTER_L] = "i32",     [FRIT_LETTER_R] = "f32",
-    [FRIT_LETTER_I] = "i64", [FRIT_LETTER_BOOL] = "bool", [FRIT_LETTER_I64] = "i64",
-    [FRIT_LETTER_P] = "q8",
+    [FRIT_LETTER_NONE] = "f32", [FRIT_LETTER_T] = "f32", [FRIT_LETTER_N] = "f32",
+    [FRIT_LETTER_F] = "f32",    [FRIT_LETTER_Z] = "i32", [FRIT_LETTER_L] = "i32",
+    [FRIT_LETTER_R] = "f32",    [FRIT_LETTER_I] = "i64", [FRIT_LETTER_BOOL] = "bool",
+    [FRIT_LETTER_I64] = "i64",  [FRIT_LETTER_P] = "q8",
 };
 
 static const struct sample *find_sample(const struct row *row)

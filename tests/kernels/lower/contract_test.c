@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "ir/facts.h"
 #include "ir/half.h"
 
 #include "kernels/lower/fail_allocations.h"
@@ -548,15 +549,46 @@ static bool steps_over(const struct window *w)
     return false;
 }
 
+enum { MAX_APART = 4 };
+
+/* What the phase that sums has. */
+struct conv_form {
+    uint32_t exchanges;
+    uint32_t loads[MAX_APART]; /* by how far lanes' elements lie apart; 0: no constant */
+};
+
+static struct conv_form form_of(const struct kir_module *module)
+{
+    uint32_t last = module->n_phases - 1;
+    const struct kir_phase *phase = &module->phases[last];
+    struct conv_form form = {.exchanges = count_ops(phase, KIR_exchange)};
+    struct facts facts;
+    frit_err err;
+
+    assert_int_equal(facts_init(&facts, module, last, &err), FRIT_OK);
+    for (uint32_t i = 0; i < phase->n; i++) {
+        const struct kir_inst *inst = &phase->inst[i];
+        const struct fact *of = &facts.of[inst->a[0] < phase->n ? inst->a[0] : 0];
+
+        if ((inst->op == KIR_load || inst->op == KIR_load_if) && of->kind != FACT_UNIFORM)
+            form.loads[of->kind == FACT_LINEAR && of->stride > 0 && of->stride < MAX_APART
+                           ? of->stride
+                           : 0]++;
+    }
+    facts_fini(&facts);
+    return form;
+}
+
 /* The conv of these.  `keeps`: the target keeps what is derived, and packs these weights if lanes
- * are interleaved.  Returns the exchanges of the phase that sums. */
-static uint32_t check_conv(uint32_t dtype, const struct window *w, const struct target *target,
-                           bool biased, bool keeps)
+ * are interleaved. */
+static struct conv_form check_conv(uint32_t dtype, const struct window *w,
+                                   const struct target *target, bool biased, bool keeps)
 {
     int64_t x_dims[5] = {w->n, w->groups * w->channels},
             w_dims[5] = {w->groups * w->outputs, w->channels},
             y_dims[5] = {w->n, w->groups * w->outputs};
-    uint32_t x, weights, bias, y, rank = w->rank + 2, exchanges;
+    uint32_t x, weights, bias, y, rank = w->rank + 2;
+    struct conv_form form;
     struct rig rig;
 
     for (uint32_t d = 0; d < w->rank; d++) {
@@ -595,9 +627,9 @@ static uint32_t check_conv(uint32_t dtype, const struct window *w, const struct 
             want += rig_get_real(&rig, bias, place[1]);
         same("conv", dtype, i, rig_get_real(&rig, y, i), want, 1);
     }
-    exchanges = count_ops(&rig.module.phases[rig.module.n_phases - 1], KIR_exchange);
+    form = form_of(&rig.module);
     rig_fini(&rig);
-    return exchanges;
+    return form;
 }
 
 #define CONV(...)                                           \
@@ -692,8 +724,29 @@ static void test_conv_turned(void **state)
     for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
         for (uint32_t t = 0; t < 2; t++)
             assert_int_equal(
-                check_conv(t ? FRIT_F32 : FRIT_BF16, &cases[i], &targets[t], true, true),
+                check_conv(t ? FRIT_F32 : FRIT_BF16, &cases[i], &targets[t], true, true).exchanges,
                 i ? 2 * TURN_EXCHANGES : TURN_EXCHANGES);
+}
+
+/* Depthwise, on lanes along a line of x, of which stores may be masked and loads are not: steps
+ * along it are known in the module, and a short line is one. */
+static void test_conv_lines(void **state)
+{
+    static const struct window cases[] = {
+        {2, 1, 6, 1, 1, {6, 40}, {3, 3}, CONV(.stride = {2, 1}, .padding = {1, 1}, .groups = 6)},
+        {2, 1, 6, 1, 1, {6, 40}, {3, 3}, CONV(.stride = {1, 2}, .padding = {1, 1}, .groups = 6)},
+        {2, 2, 3, 1, 1, {9, 57}, {5, 5}, CONV(.stride = {2, 3}, .padding = {2, 2}, .groups = 3)},
+        {2, 1, 5, 1, 1, {10, 10}, {5, 5}, CONV(.padding = {2, 2}, .groups = 5)},
+    };
+
+    (void)state;
+    for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const struct window *w = &cases[i];
+        const struct conv_form form = check_conv(FRIT_F32, w, &targets[2], false, false);
+
+        assert_int_equal(form.loads[0], 0);
+        assert_true(form.loads[or_one(w->attrs.stride[1])] > 0);
+    }
 }
 
 /* x [2, 3, 20] times w [20, 33], plus bias; and a row alone. */
@@ -863,8 +916,9 @@ int main(void)
         cmocka_unit_test(test_around_conv),   cmocka_unit_test(test_linear),
         cmocka_unit_test(test_packed),        cmocka_unit_test(test_streamed),
         cmocka_unit_test(test_many_ways),     cmocka_unit_test(test_conv_turned),
-        cmocka_unit_test(test_pairs),         cmocka_unit_test(test_tiles),
-        cmocka_unit_test(test_wide),          cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_conv_lines),    cmocka_unit_test(test_pairs),
+        cmocka_unit_test(test_tiles),         cmocka_unit_test(test_wide),
+        cmocka_unit_test(test_no_memory),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

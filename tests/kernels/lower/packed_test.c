@@ -9,12 +9,23 @@
 #include "kernels/lower/fail_allocations.h"
 #include "unit.h"
 
-static const uint32_t packed_types[] = {FRIT_F8E4M3, FRIT_F8E5M2, FRIT_F4E2M1,
-                                        FRIT_Q8,     FRIT_Q4,     FRIT_Q2};
+static const uint32_t packed_types[] = {FRIT_F8E4M3,     FRIT_F8E5M2, FRIT_F8E4M3FNUZ,
+                                        FRIT_F8E5M2FNUZ, FRIT_F8E8M0, FRIT_F4E2M1,
+                                        FRIT_Q8,         FRIT_Q4,     FRIT_Q2};
 
 enum { N_TYPES = sizeof(packed_types) / sizeof(packed_types[0]), SCALE_TYPES = 6 };
 
 /* ---- packed values ---- */
+
+static bool is_whole(uint32_t dtype)
+{
+    return dtype == FRIT_Q8 || dtype == FRIT_Q4 || dtype == FRIT_Q2;
+}
+
+static bool is_fnuz(uint32_t dtype)
+{
+    return dtype == FRIT_F8E4M3FNUZ || dtype == FRIT_F8E5M2FNUZ;
+}
 
 static double small_value(uint32_t fraction, int bias, uint32_t code)
 {
@@ -30,9 +41,17 @@ static double value_of(uint32_t dtype, uint32_t code)
     uint32_t width = frit_dtype_bits(dtype), sign = 1u << (width - 1), size = code & (sign - 1);
     double value;
 
-    if (dtype >= FRIT_Q8)
+    if (is_whole(dtype))
         return (double)size - (code & sign ? (double)sign : 0);
-    if (dtype == FRIT_F8E4M3)
+    if (dtype == FRIT_F8E8M0)
+        return code == 0xff ? (double)NAN : ldexp(1, (int)code - 127);
+    if (is_fnuz(dtype) && code == sign)
+        return (double)NAN;
+    if (dtype == FRIT_F8E4M3FNUZ)
+        value = small_value(3, 8, size);
+    else if (dtype == FRIT_F8E5M2FNUZ)
+        value = small_value(2, 16, size);
+    else if (dtype == FRIT_F8E4M3)
         value = size == 0x7f ? (double)NAN : small_value(3, 7, size);
     else if (dtype == FRIT_F8E5M2)
         value = size > 0x7c ? (double)NAN
@@ -47,7 +66,7 @@ static bool may_be(uint32_t dtype, bool symmetric, uint32_t code)
     double lowest = -(double)(1u << (frit_dtype_bits(dtype) - 1));
 
     return isfinite(value_of(dtype, code)) &&
-           (dtype < FRIT_Q8 || !symmetric || value_of(dtype, code) > lowest);
+           (!is_whole(dtype) || !symmetric || value_of(dtype, code) > lowest);
 }
 
 /* The nearest of all, of two the even one. */
@@ -56,13 +75,17 @@ static uint32_t code_of(uint32_t dtype, bool symmetric, double real)
     uint32_t n = 1u << frit_dtype_bits(dtype), best = UINT32_MAX;
 
     if (isnan(real))
-        return dtype == FRIT_F8E4M3 || dtype == FRIT_F8E5M2 ? 0x7f : 0;
-    real = fmin(fmax(real, -1e9), 1e9);
+        return dtype == FRIT_F8E8M0                           ? 0xff
+               : is_fnuz(dtype)                               ? 0x80
+               : dtype == FRIT_F8E4M3 || dtype == FRIT_F8E5M2 ? 0x7f
+                                                              : 0;
+    real = dtype == FRIT_F8E8M0 ? fmin(fmax(real, 0), 1e39) : fmin(fmax(real, -1e9), 1e9);
     for (uint32_t code = 0; code < n; code++) {
         double value = value_of(dtype, code), far, least;
 
         if (!may_be(dtype, symmetric, code) ||
-            (dtype < FRIT_Q8 && !signbit(real) != !(code & n / 2)))
+            (!is_whole(dtype) && dtype != FRIT_F8E8M0 && !(is_fnuz(dtype) && !code) &&
+             !signbit(real) != !(code & n / 2)))
             continue;
         far = fabs(value - real);
         least = best == UINT32_MAX ? (double)INFINITY : fabs(value_of(dtype, best) - real);

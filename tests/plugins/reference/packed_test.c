@@ -11,7 +11,9 @@
 
 #include "plugins/reference/packed.h"
 
-static const uint32_t types[] = {FRIT_F8E4M3, FRIT_F8E5M2, FRIT_F4E2M1, FRIT_Q8, FRIT_Q4, FRIT_Q2};
+static const uint32_t types[] = {FRIT_F8E4M3,     FRIT_F8E5M2, FRIT_F8E4M3FNUZ,
+                                 FRIT_F8E5M2FNUZ, FRIT_F8E8M0, FRIT_F4E2M1,
+                                 FRIT_Q8,         FRIT_Q4,     FRIT_Q2};
 
 enum { N_TYPES = sizeof types / sizeof *types };
 
@@ -43,6 +45,39 @@ static void corners_of_the_small_floats(void **state)
     assert_int_equal(packed_encode(FRIT_F4E2M1, false, 2.5), 0x4); /* a tie: to 2, which is even */
     assert_int_equal(packed_encode(FRIT_F4E2M1, false, 5), 0x6);
     assert_int_equal(packed_encode(FRIT_F8E4M3, false, -0.0), 0x80);
+}
+
+static void floats_with_one_zero(void **state)
+{
+    static const uint32_t fnuz[] = {FRIT_F8E4M3FNUZ, FRIT_F8E5M2FNUZ};
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        assert_true(isnan(packed_decode(fnuz[i], 0x80)));
+        assert_int_equal(packed_encode(fnuz[i], false, NAN), 0x80);
+        assert_int_equal(packed_encode(fnuz[i], false, -0.0), 0);
+        assert_int_equal(packed_encode(fnuz[i], false, -1e-9), 0);
+        assert_int_equal(packed_encode(fnuz[i], false, -INFINITY), 0xff);
+    }
+    assert_true(packed_decode(FRIT_F8E4M3FNUZ, 0x7f) == 240);
+    assert_true(packed_decode(FRIT_F8E4M3FNUZ, 0x01) == 0x1p-10);
+    assert_true(packed_decode(FRIT_F8E5M2FNUZ, 0xff) == -57344);
+    assert_true(packed_decode(FRIT_F8E5M2FNUZ, 0x01) == 0x1p-17);
+}
+
+static void scales_are_powers_of_two(void **state)
+{
+    (void)state;
+    assert_true(packed_decode(FRIT_F8E8M0, 0) == 0x1p-127);
+    assert_true(packed_decode(FRIT_F8E8M0, 127) == 1);
+    assert_true(packed_decode(FRIT_F8E8M0, 254) == 0x1p127);
+    assert_true(isnan(packed_decode(FRIT_F8E8M0, 255)));
+    assert_int_equal(packed_encode(FRIT_F8E8M0, false, NAN), 255);
+    assert_int_equal(packed_encode(FRIT_F8E8M0, false, -3), 0);
+    assert_int_equal(packed_encode(FRIT_F8E8M0, false, INFINITY), 254);
+    assert_int_equal(packed_encode(FRIT_F8E8M0, false, 1.5), 128); /* a tie: 128 is even */
+    assert_int_equal(packed_encode(FRIT_F8E8M0, false, 3), 128);
+    assert_int_equal(packed_encode(FRIT_F8E8M0, false, 3.01), 129);
 }
 
 static void integers_are_clipped(void **state)
@@ -96,6 +131,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_value_comes_back), cmocka_unit_test(corners_of_the_small_floats),
+        cmocka_unit_test(floats_with_one_zero),   cmocka_unit_test(scales_are_powers_of_two),
         cmocka_unit_test(integers_are_clipped),   cmocka_unit_test(low_bits_come_first),
         cmocka_unit_test(scales_have_types),
     };

@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 #include <string.h>
+#include <time.h>
 
 __attribute__((visibility("default"))) struct fake_loader fake_loader;
 
@@ -74,6 +75,7 @@ static struct {
     PFN_vkGetInstanceProcAddr GetInstanceProcAddr;
     PFN_vkGetDeviceProcAddr GetDeviceProcAddr;
     PFN_vkGetSemaphoreCounterValue GetSemaphoreCounterValue;
+    PFN_vkCmdPipelineBarrier CmdPipelineBarrier;
     PFN_vkGetPhysicalDeviceProperties2 GetPhysicalDeviceProperties2;
 #define FAKE(name, parameters, arguments, failure) PFN_vk##name name;
     FAKE_CALLS
@@ -83,8 +85,13 @@ static struct {
 /* The result of a call that is to fail, else VK_SUCCESS. */
 static VkResult injected_result(const char *name, VkResult default_result)
 {
-    if (++fake_loader.calls != fake_loader.failing_call)
+    const char *failing = fake_loader.failing_name;
+
+    if (strcmp(name, "QueueSubmit") == 0)
+        fake_loader.submissions++;
+    if (++fake_loader.calls != fake_loader.failing_call && (!failing || strcmp(name, failing) != 0))
         return VK_SUCCESS;
+    fake_loader.failing_name = NULL;
     fake_loader.failed_name = name;
     return fake_loader.result ? fake_loader.result : default_result;
 }
@@ -104,7 +111,35 @@ static VKAPI_ATTR VkResult VKAPI_CALL GetSemaphoreCounterValue(VkDevice device, 
 {
     VkResult result = real.GetSemaphoreCounterValue(device, which, value);
 
+    if (fake_loader.is_held && *value > fake_loader.held_at)
+        *value = fake_loader.held_at;
     return fake_loader.is_lost ? VK_ERROR_DEVICE_LOST : result;
+}
+
+/* Before WaitSemaphores: waits as long as the timeline is held. */
+static VKAPI_ATTR VkResult VKAPI_CALL wait_while_held(VkDevice device,
+                                                      const VkSemaphoreWaitInfo *info,
+                                                      uint64_t timeout)
+{
+    const struct timespec step = {0, 100000};
+
+    for (uint64_t ns = 0; fake_loader.is_held && *info->pValues > fake_loader.held_at;
+         ns += 100000) {
+        if (ns >= timeout)
+            return VK_TIMEOUT;
+        nanosleep(&step, NULL);
+    }
+    return WaitSemaphores(device, info, timeout);
+}
+
+static VKAPI_ATTR void VKAPI_CALL CmdPipelineBarrier(
+    VkCommandBuffer cmds, VkPipelineStageFlags before, VkPipelineStageFlags after,
+    VkDependencyFlags flags, uint32_t n_memory, const VkMemoryBarrier *memory, uint32_t n_buffers,
+    const VkBufferMemoryBarrier *buffers, uint32_t n_images, const VkImageMemoryBarrier *images)
+{
+    fake_loader.barriers++;
+    real.CmdPipelineBarrier(cmds, before, after, flags, n_memory, memory, n_buffers, buffers,
+                            n_images, images);
 }
 
 static VKAPI_ATTR void VKAPI_CALL GetPhysicalDeviceProperties2(VkPhysicalDevice device,
@@ -125,6 +160,10 @@ static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL GetDeviceProcAddr(VkDevice devic
 /* The function that replaces the real one, `found`; NULL: none does. */
 static PFN_vkVoidFunction replacement(const char *name, PFN_vkVoidFunction found)
 {
+    if (strcmp(name, "vkWaitSemaphores") == 0) {
+        real.WaitSemaphores = (PFN_vkWaitSemaphores)found;
+        return (PFN_vkVoidFunction)wait_while_held;
+    }
 #define REPLACE(which)                     \
     if (strcmp(name, "vk" #which) == 0) {  \
         real.which = (PFN_vk##which)found; \
@@ -134,6 +173,7 @@ static PFN_vkVoidFunction replacement(const char *name, PFN_vkVoidFunction found
     FAKE_CALLS
     REPLACE(GetDeviceProcAddr)
     REPLACE(GetSemaphoreCounterValue)
+    REPLACE(CmdPipelineBarrier)
     REPLACE(GetPhysicalDeviceProperties2)
     return NULL;
 }
