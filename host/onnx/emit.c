@@ -52,12 +52,20 @@ static int64_t whole_of(const val *x, int64_t index)
     return e_is_float(x) ? fold_whole(number.real) : number.whole;
 }
 
+bool e_is_whole(struct import_node *n, const val *x)
+{
+    if (e_is_float(x))
+        problem_node(n, "an operand that names places or dims is %s, whole numbers are wanted",
+                     dtype_name(x->type.dtype));
+    return !e_is_float(x);
+}
+
 bool e_ints(struct import_node *n, uint32_t index, struct ints *out)
 {
     val *x = known_in(n, index);
 
     out->count = 0;
-    if (!x)
+    if (!x || !e_is_whole(n, x))
         return false;
     if (x->type.rank > 1 || op_elements(&x->type) > 64) {
         problem_node(n, "operand %u ('%s') is no short list of numbers", index,

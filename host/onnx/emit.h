@@ -15,6 +15,8 @@
 /* A problem if it is missing. */
 val *e_in(struct import_node *n, uint32_t index);
 bool e_has(const struct import_node *n, uint32_t index);
+/* A problem if these are fractions: places and dims are whole numbers. */
+bool e_is_whole(struct import_node *n, const val *x);
 /* A tensor's elements as whole numbers; a problem unless they are known and at most 64. */
 bool e_ints(struct import_node *n, uint32_t index, struct ints *out);
 /* The operand where it is there, else the attribute; false: neither. */

@@ -276,7 +276,7 @@ val *e_index(struct import_node *n, val *index, int64_t extent)
 {
     val *negative, *from_end;
 
-    if (!index)
+    if (!index || !e_is_whole(n, index))
         return NULL;
     if (index->type.dtype != FRIT_I32)
         index = e_cast(n, index, FRIT_I64);

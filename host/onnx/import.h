@@ -32,6 +32,7 @@ typedef struct onnx_value {
 struct import_scope {
     struct map values;
     const struct import_scope *outer;
+    const struct import_node *node; /* whose graph or function it is; NULL: the model's */
     const Onnx__NodeProto *call; /* of a function: the node whose attributes its nodes refer to */
     const struct import_scope *caller; /* of a function: that node's scope */
     int64_t opset;

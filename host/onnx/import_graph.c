@@ -43,7 +43,8 @@ static void unknown_op(struct import_node *node, const char *domain, bool known)
     const char *name = node->proto->op_type;
 
     if (known)
-        problem_node(node, "Frit does not have %s of opset %lld", name, (long long)node->opset);
+        problem_node(node, "Frit does not have %s of opset %lld, but of opset %lld", name,
+                     (long long)node->opset, (long long)rows_nearest(domain, name, node->opset));
     else if (domain[0])
         problem_node(node, "Frit does not have the op %.60s of the domain %.60s", name, domain);
     else
@@ -201,6 +202,7 @@ static bool enter(struct import_node *node, struct import_scope *scope)
         problem_node(node, "graphs or functions are nested more than %d deep", MAX_DEPTH);
         return false;
     }
+    scope->node = node;
     scope->depth = node->scope->depth + 1;
     scope->opset = node->scope->opset;
     return true;
@@ -304,6 +306,7 @@ void import_main(struct onnx_import *import, val *const *inputs)
     if (scope.opset < 1 || scope.opset > ONNX_NEWEST_OPSET)
         problem_add(import, "the model is of opset %lld; Frit reads %d to %d",
                     (long long)scope.opset, ONNX_OLDEST_OPSET, ONNX_NEWEST_OPSET);
+    scope.opset = scope.opset < ONNX_NEWEST_OPSET ? scope.opset : ONNX_NEWEST_OPSET;
     for (uint32_t i = 0; i < model->n_inputs; i++)
         import_define(import, &scope, model->inputs[i].name, inputs[i]);
     define_initializers(import, &scope, graph);

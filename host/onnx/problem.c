@@ -33,9 +33,25 @@ void problem_add(struct onnx_import *import, const char *format, ...)
     add_line(import, line);
 }
 
-void problem_node(struct import_node *node, const char *format, ...)
+/* "node 'a' (If): " for each graph around it, then for the node itself; returns the length. */
+static int node_text(const struct import_node *node, char *line, int size)
 {
     const Onnx__NodeProto *proto = node->proto;
+    int used = node->scope->node ? node_text(node->scope->node, line, size) : 0;
+
+    if (used > size - LINE / 2) /* what is deeper is not named */
+        return used;
+    if (proto->name && proto->name[0])
+        return used + snprintf(line + used, (size_t)(size - used),
+                               "node '%.100s' (%.60s): ", proto->name, proto->op_type);
+    return used + snprintf(line + used, (size_t)(size - used),
+                           "node %zu (%.60s%s%.100s): ", node->index, proto->op_type,
+                           proto->n_output ? ", which gives " : "",
+                           proto->n_output ? proto->output[0] : "");
+}
+
+void problem_node(struct import_node *node, const char *format, ...)
+{
     char line[LINE];
     int used;
     va_list args;
@@ -43,12 +59,7 @@ void problem_node(struct import_node *node, const char *format, ...)
     if (node->failed)
         return;
     node->failed = true;
-    if (proto->name && proto->name[0])
-        used = snprintf(line, sizeof(line), "node '%.100s' (%.60s): ", proto->name, proto->op_type);
-    else
-        used = snprintf(line, sizeof(line), "node %zu (%.60s%s%.100s): ", node->index,
-                        proto->op_type, proto->n_output ? ", which gives " : "",
-                        proto->n_output ? proto->output[0] : "");
+    used = node_text(node, line, sizeof(line));
     va_start(args, format);
     vsnprintf(line + used, sizeof(line) - (size_t)used, format, args);
     va_end(args);

@@ -2,6 +2,7 @@
 #include "onnx/rows.h"
 
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <frit/op.h>
@@ -32,4 +33,19 @@ const struct onnx_row *rows_find(const char *domain, const char *name, int64_t o
             return &rows[i];
     }
     return NULL;
+}
+
+int64_t rows_nearest(const char *domain, const char *name, int64_t opset)
+{
+    int64_t nearest = -1;
+
+    for (uint32_t i = 0; i < COUNT; i++) {
+        const int64_t at = opset < rows[i].since ? rows[i].since : rows[i].until;
+
+        if (strcmp(rows[i].name, name) != 0 || strcmp(rows[i].domain, domain) != 0)
+            continue;
+        if (nearest < 0 || llabs(at - opset) < llabs(nearest - opset))
+            nearest = at;
+    }
+    return nearest;
 }

@@ -20,6 +20,8 @@ struct onnx_row {
 /* The row of an operator in an opset; NULL: there is none.  *name_known: another opset has one. */
 const struct onnx_row *rows_find(const char *domain, const char *name, int64_t opset,
                                  bool *name_known);
+/* The opset nearest to this one in which a row has the operator, of which there is some. */
+int64_t rows_nearest(const char *domain, const char *name, int64_t opset);
 /* Reductions that are more than one op of the table, behind its numbers. */
 enum {
     REDUCE_L1 = 1 << 16,

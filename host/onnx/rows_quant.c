@@ -133,11 +133,11 @@ static uint32_t packed_of(const val *x, const val *zero)
     const uint32_t cls = dtype_class(x->type.dtype);
     const uint32_t bits =
         x->narrow ? tensor_bits(x->narrow) : frit_dtype_info_of(x->type.dtype).bits;
-    const unsigned char middle = cls == FRIT_DTYPE_UINT ? (unsigned char)(1U << (bits - 1)) : 0;
+    const uint32_t middle = cls == FRIT_DTYPE_UINT && bits <= 8 ? 1U << (bits - 1) : 0;
     const int64_t count = zero ? e_elements(zero) : 0;
 
     if (!x->data || bits > 8 || (cls != FRIT_DTYPE_INT && cls != FRIT_DTYPE_UINT) ||
-        (zero ? !zero->data : middle != 0))
+        (zero ? !zero->data || zero->type.dtype != x->type.dtype : middle != 0))
         return FRIT_NO_DTYPE;
     for (int64_t i = 0; i < count; i++)
         if (((const unsigned char *)zero->data)[i] != middle)
@@ -151,7 +151,8 @@ static val *packed_weights(struct import_node *n, const val *x, uint32_t dtype)
 {
     const uint32_t bits = frit_dtype_info_of(dtype).bits, per = 8 / bits;
     const bool is_signed = dtype_class(x->type.dtype) == FRIT_DTYPE_INT;
-    const unsigned char *from = x->data, flip = (unsigned char)(is_signed ? 0 : 1U << (bits - 1));
+    const uint32_t flip = is_signed ? 0 : 1U << (bits - 1);
+    const unsigned char *from = x->data;
     struct op_type type = x->type;
     unsigned char *to;
 
@@ -163,7 +164,7 @@ static val *packed_weights(struct import_node *n, const val *x, uint32_t dtype)
         return NULL;
     memset(to, 0, frit_storage_bytes(dtype, op_elements(&type)));
     for (int64_t i = 0; i < op_elements(&type); i++) {
-        const uint32_t value = (uint32_t)(from[i] ^ flip) & ((1U << bits) - 1);
+        const uint32_t value = (from[i] ^ flip) & ((1U << bits) - 1);
 
         to[i / per] = (unsigned char)(to[i / per] | value << i % per * bits);
     }

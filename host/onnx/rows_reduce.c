@@ -213,6 +213,8 @@ void onnx_row_one_hot(struct import_node *n, uint32_t arg)
     (void)arg;
     if (n->failed)
         return;
+    if (index && e_is_float(index)) /* of this operator alone ONNX allows it */
+        index = e_cast(n, index, FRIT_I64);
     index = e_index(n, index, depth);
     mask = e_one_hot(n, index, axis, depth);
     dims = e_dims(mask);

@@ -320,7 +320,7 @@ static val *coordinates(struct import_node *n, const val *x, val *index, uint32_
     int64_t extents[FRIT_MAX_RANK], k;
     val *extent, *negative;
 
-    if (!index || !index->type.rank)
+    if (!index || !index->type.rank || !e_is_whole(n, index))
         return NULL;
     k = index->type.dims[index->type.rank - 1];
     if (k + first > x->type.rank) {

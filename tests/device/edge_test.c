@@ -9,6 +9,7 @@
 #include "device/rig.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -334,12 +335,208 @@ static void test_compiled(void **state)
     run_tier("1", getenv("FRIT_TEST_LONG") ? 1 : 29);
 }
 
-int main(void)
+/* ---- refusals ---- */
+
+/* A result that no memory holds fails with its size; the device goes on. */
+static void test_refused(void **state)
+{
+    const int64_t many = 1ll << 20;
+    const uint64_t bytes = (uint64_t)(many + 1) * (uint64_t)many * sizeof(float);
+    frit_err err = {.struct_size = sizeof(err)};
+    frit_tensor *a, *b, *turned_b, *y;
+    struct rig rig;
+    char size[32];
+    float *got;
+
+    (void)state;
+    rig_open(&rig);
+    a = frit_full(rig.dev, FRIT_F32, FRIT_SHAPE(many + 1, 1), 3);
+    b = frit_full(rig.dev, FRIT_F32, FRIT_SHAPE(1, many), 2);
+    y = frit_matmul(a, b);
+    assert_int_not_equal(frit_sync(rig.dev, &err), FRIT_OK);
+    snprintf(size, sizeof(size), "%llu", (unsigned long long)bytes / 1000); /* and a tail */
+    if (!strstr(err.text, size) || !strstr(err.text, " bytes") || !strstr(err.text, "matmul"))
+        fail_msg("it says '%s', without %s thousand bytes", err.text, size);
+    frit_release(y);
+    turned_b = frit_transpose(b, 0, 1);
+    got = rig_read(frit_matmul(b, turned_b));
+    assert_true(got[0] == 4 * (float)many);
+    frit_release(turned_b);
+    frit_release(a);
+    frit_release(b);
+    free(got);
+    rig_close(&rig);
+}
+
+/* ---- operands that have as many elements ---- */
+
+/* Zeros but for what the test puts there; only what is read is paged in, and shares one page. */
+static struct apart zeros(frit_device *device, uint32_t dtype, frit_dims dims,
+                          const int64_t *places, int n_places)
+{
+    int64_t count = 1;
+    struct apart a;
+
+    for (int64_t d = 0; d < dims.rank; d++)
+        count *= dims.dim[d];
+    a.bytes = bytes_of(dtype, count);
+    a.memory = mmap(NULL, a.bytes, PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    assert_true(a.memory != MAP_FAILED);
+    for (int i = 0; i < n_places; i++)
+        put_number((char *)a.memory + bytes_of(dtype, places[i]), dtype, 2);
+    a.view = frit_wrap_host(device, dtype, dims, a.memory, a.bytes, NULL, NULL);
+    return a;
+}
+
+static void zeros_free(struct rig *rig, struct apart *a)
+{
+    frit_release(a->view);
+    assert_int_equal(frit_sync_all(rig->dev, NULL), FRIT_OK);
+    munmap(a->memory, a->bytes);
+}
+
+/* Elements `places` of `y` are `wanted`, and no others. */
+static void check_places(frit_tensor *y, const int64_t *places, int n_places, float wanted)
+{
+    const int64_t count = frit_tensor_dims(y).dim[0];
+    float *got = rig_read(frit_cast(y, FRIT_F32));
+    int found = 0;
+
+    frit_release(y);
+    for (int64_t i = 0; i < count; i++)
+        found += got[i] != 0;
+    for (int i = 0; i < n_places; i++)
+        if (got[places[i]] != wanted)
+            fail_msg("element %lld is %g, not %g", (long long)places[i], (double)got[places[i]],
+                     (double)wanted);
+    assert_int_equal(found, n_places);
+    free(got);
+}
+
+enum { TALL = (1 << 16) + 3, WIDE = 1 << 15 }; /* 2^31 elements and three rows */
+
+static void test_many_elements(void **state)
+{
+    static const int64_t rows[] = {0, 5, TALL - 4, TALL - 3, TALL - 1};
+    int64_t places[5];
+    struct rig rig;
+    struct apart a;
+    frit_tensor *x;
+
+    (void)state;
+    if (!getenv("FRIT_TEST_LONG"))
+        skip();
+    rig_open(&rig);
+    for (int i = 0; i < 5; i++)
+        places[i] = rows[i] * WIDE + (i % 2 ? WIDE - 1 : 7);
+    a = zeros(rig.dev, FRIT_I8, FRIT_SHAPE(TALL, WIDE), places, 5);
+    x = frit_full(rig.dev, FRIT_I8, FRIT_SHAPE(WIDE, 1), 3);
+    check_places(frit_matmul(a.view, x), rows, 5, 6);
+    frit_release(x);
+    zeros_free(&rig, &a);
+    rig_close(&rig);
+}
+
+/* Windows of 3 x 3, 64 apart, of an image of 4 GiB. */
+static void test_large_image(void **state)
+{
+    enum { APART = 64, DOWN = (TALL - 3) / APART + 1, ACROSS = (WIDE - 3) / APART + 1 };
+    static const int64_t windows[][2] = {{0, 0}, {1, ACROSS - 1}, {DOWN - 2, 3}, {DOWN - 1, 9}};
+    int64_t places[4], results[4];
+    struct rig rig;
+    struct apart a;
+    frit_tensor *w;
+
+    (void)state;
+    if (!getenv("FRIT_TEST_LONG"))
+        skip();
+    rig_open(&rig);
+    for (int i = 0; i < 4; i++) {
+        places[i] = (windows[i][0] * APART + 2) * WIDE + windows[i][1] * APART + i % 3;
+        results[i] = windows[i][0] * ACROSS + windows[i][1];
+    }
+    a = zeros(rig.dev, FRIT_F16, FRIT_SHAPE(1, 1, TALL, WIDE), places, 4);
+    w = frit_full(rig.dev, FRIT_F16, FRIT_SHAPE(1, 1, 3, 3), 0.5);
+    check_places(frit_reshape(frit_take(frit_conv(a.view, w, NULL, .stride = {APART, APART})),
+                              FRIT_SHAPE((int64_t)DOWN * ACROSS)),
+                 results, 4, 1);
+    frit_release(w);
+    zeros_free(&rig, &a);
+    rig_close(&rig);
+}
+
+/* One query over 2^25 keys, of which the last alone is not 0, and takes all the weight. */
+static void test_many_keys(void **state)
+{
+    enum { SIZE = 64, KEYS = (1 << 25) + 3 };
+    int64_t places[SIZE], all[SIZE];
+    struct rig rig;
+    struct apart a;
+    frit_tensor *q;
+
+    (void)state;
+    if (!getenv("FRIT_TEST_LONG"))
+        skip();
+    rig_open(&rig);
+    for (int i = 0; i < SIZE; i++) {
+        places[i] = (KEYS - 1) * (int64_t)SIZE + i;
+        all[i] = i;
+    }
+    a = zeros(rig.dev, FRIT_F16, FRIT_SHAPE(1, 1, KEYS, SIZE), places, SIZE);
+    q = frit_full(rig.dev, FRIT_F16, FRIT_SHAPE(1, 1, 1, SIZE), 4);
+    check_places(
+        frit_reshape(frit_take(frit_attention(q, a.view, a.view, NULL, NULL)), FRIT_SHAPE(SIZE)),
+        all, SIZE, 2);
+    frit_release(q);
+    zeros_free(&rig, &a);
+    rig_close(&rig);
+}
+
+/* A result of 2 GiB, some of whose rows are read. */
+static void test_many_results(void **state)
+{
+    static const int64_t rows[] = {0, TALL - 4, TALL - 3, TALL - 1};
+    struct rig rig;
+    frit_tensor *a, *b, *y;
+    int8_t *got = malloc(WIDE);
+
+    (void)state;
+    if (!getenv("FRIT_TEST_LONG")) {
+        free(got);
+        skip();
+    }
+    assert_non_null(got);
+    rig_open(&rig);
+    a = frit_full(rig.dev, FRIT_I8, FRIT_SHAPE(TALL, 1), 3);
+    b = frit_full(rig.dev, FRIT_I8, FRIT_SHAPE(1, WIDE), -5);
+    y = frit_matmul(a, b);
+    for (int i = 0; i < 4; i++) {
+        const frit_range row = {rows[i], rows[i] + 1, 1};
+        frit_tensor *one = frit_slice(y, FRIT_SLICES(row, {0}));
+
+        assert_int_equal(frit_read(one, got, WIDE, NULL), FRIT_OK);
+        for (int k = 0; k < WIDE; k++)
+            assert_int_equal(got[k], -15);
+        frit_release(one);
+    }
+    frit_release(a);
+    frit_release(b);
+    frit_release(y);
+    free(got);
+    rig_close(&rig);
+}
+
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_interpreted),
-        cmocka_unit_test(test_compiled),
+        cmocka_unit_test(test_interpreted),  cmocka_unit_test(test_compiled),
+        cmocka_unit_test(test_refused),      cmocka_unit_test(test_many_elements),
+        cmocka_unit_test(test_large_image),  cmocka_unit_test(test_many_keys),
+        cmocka_unit_test(test_many_results),
     };
 
+    if (argc > 1)
+        cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -94,6 +94,7 @@ bool generate_op(struct generator *g)
         {generate_step, 1},
         {generate_conv, 2},
         {generate_attention, 2},
+        {generate_product, 3},
     };
     uint32_t n = sizeof(forms) / sizeof(forms[0]), total = 0, at;
 

@@ -40,6 +40,8 @@ bool generate_conv(struct generator *g);
 bool generate_attention(struct generator *g);
 bool generate_max_pool(struct generator *g);
 bool generate_fft(struct generator *g);
+/* ops_product.c */
+bool generate_product(struct generator *g);
 /* ops_index.c */
 bool generate_sort(struct generator *g);
 bool generate_topk(struct generator *g);
@@ -49,6 +51,8 @@ bool generate_cat(struct generator *g);
 
 /* In a well-conditioned script: a value that is at least 1, made of `x`; else `x`. */
 uint16_t away_from_zero(struct generator *g, uint16_t x);
+/* Weights, a mask: data of this shape; NO_VAR if they were too many. */
+uint16_t generate_fresh(struct generator *g, uint32_t dtype, const struct shape *shape);
 /* Indices, output `k` of `action`, have a type that is not one of ours: they are cast at once. */
 bool cast_index(struct generator *g, const struct action *action, uint32_t k);
 

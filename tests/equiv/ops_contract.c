@@ -30,8 +30,7 @@ bool generate_matmul(struct generator *g)
     return commit(g, &action);
 }
 
-/* Weights, a mask: data of this shape. */
-static uint16_t fresh(struct generator *g, uint32_t dtype, const struct shape *shape)
+uint16_t generate_fresh(struct generator *g, uint32_t dtype, const struct shape *shape)
 {
     struct action action = begin(g, ACT_FROM_HOST);
 
@@ -66,7 +65,7 @@ bool generate_conv(struct generator *g)
         kernel.code[0] = some_symbol(g);
         kernel.code[1] = shape.code[1];
     }
-    w = fresh(g, g->script->vars[x].dtype, &kernel);
+    w = generate_fresh(g, g->script->vars[x].dtype, &kernel);
     if (w == NO_VAR)
         return false;
     action = begin_op(g, FRIT_OP_conv, ATTR_CONV);
@@ -87,7 +86,7 @@ bool generate_conv(struct generator *g)
 /* New values of attention.  Whole numbers: a NaN at a key that is hidden may show or not. */
 static uint16_t fresh_values(struct generator *g, uint32_t dtype, const struct shape *shape)
 {
-    uint16_t whole = fresh(g, FRIT_I32, shape);
+    uint16_t whole = generate_fresh(g, FRIT_I32, shape);
     struct action action = begin_op(g, FRIT_OP_cast, ATTR_CAST);
 
     if (whole == NO_VAR)
@@ -98,21 +97,42 @@ static uint16_t fresh_values(struct generator *g, uint32_t dtype, const struct s
     return commit(g, &action) ? action.out[0] : (uint16_t)NO_VAR;
 }
 
+/* The heads of keys that these heads share: all one, neighbours one, or each its own. */
+static uint8_t shared_heads(struct generator *g, uint8_t heads)
+{
+    const uint8_t low = (uint8_t)(heads & -heads);
+
+    if (!is_product(heads) || chance_of(&g->chance, 50))
+        return heads;
+    return heads != low && chance_of(&g->chance, 60) ? low : DIM_ONE;
+}
+
+/* One for each key, or for each score. */
+static uint16_t score_bias(struct generator *g, uint32_t dtype, const struct shape *scores)
+{
+    struct shape shape = *scores;
+
+    if (chance_of(&g->chance, 50))
+        shape.code[shape.rank - 2] = DIM_ONE;
+    return generate_fresh(g, dtype, &shape);
+}
+
 /* Of a value over itself, or over new keys; the values are new. */
 bool generate_attention(struct generator *g)
 {
     struct want want = {
         .dtypes = REALS, .exponent = 3, .min_rank = 3, .max_rank = 4, .fits = has_elements};
-    uint16_t q = pick(g, &want), k = q, v, mask = NO_VAR;
+    uint16_t q = pick(g, &want), k = q, v, mask = NO_VAR, bias = NO_VAR;
     struct shape shape, keys, scores;
     struct action action;
 
     if (q == NO_VAR)
         return false;
     shape = keys = scores = g->script->vars[q].shape;
-    if (chance_of(&g->chance, 60)) {
+    if (chance_of(&g->chance, 70)) {
+        keys.code[keys.rank - 3] = shared_heads(g, keys.code[keys.rank - 3]);
         keys.code[keys.rank - 2] = some_symbol(g);
-        k = fresh(g, g->script->vars[q].dtype, &keys);
+        k = generate_fresh(g, g->script->vars[q].dtype, &keys);
     }
     scores.code[scores.rank - 1] = keys.code[keys.rank - 2];
     keys.code[keys.rank - 1] = shape.code[shape.rank - 1] = some_symbol(g);
@@ -121,7 +141,9 @@ bool generate_attention(struct generator *g)
         shape_most(&shape) > MAX_ELEMENTS)
         return false;
     if (chance_of(&g->chance, 30))
-        mask = fresh(g, FRIT_BOOL, &scores);
+        mask = generate_fresh(g, FRIT_BOOL, &scores);
+    if (chance_of(&g->chance, 40))
+        bias = score_bias(g, g->script->vars[q].dtype, &scores);
     action = begin_op(g, FRIT_OP_attention, ATTR_ATTENTION);
     action.choice = chance_of(&g->chance, 40);
     action.n_in = 5;
@@ -129,7 +151,7 @@ bool generate_attention(struct generator *g)
     action.in[1] = k == q ? (struct operand){q, false} : use(g, k);
     action.in[2] = use(g, v);
     action.in[3] = mask == NO_VAR ? scalar() : use(g, mask);
-    action.in[4] = scalar(); /* absent */
+    action.in[4] = bias == NO_VAR ? scalar() : use(g, bias);
     add_output(g, &action, g->script->vars[q].dtype, &shape, 4, false);
     return commit(g, &action);
 }

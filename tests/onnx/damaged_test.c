@@ -240,6 +240,8 @@ static void test_hostile_models_are_refused(void **state)
         {"block-scale", "rank 9"},
         {"blocks", "do not divide"},
         {"einsum", "does not fit operand 0"},
+        {"fractions",
+         "node 0 (Reshape, which gives r): an operand that names places or dims is f32"},
         {"loops", "more than 1048576 nodes"},
         {"lstm", "do not broadcast"},
         {"mel", "2147483648 bands"},

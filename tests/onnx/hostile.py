@@ -32,6 +32,11 @@ def reshape():
     model("reshape", [node("Reshape", "x s")], s=[1 << 32, 1 << 32, -1])
 
 
+def fractions():
+    """Dims and places that are floats."""
+    model("fractions", [node("Reshape", "x s", "r"), node("Gather", "r i")], s=[2.0], i=[0.5])
+
+
 def split():
     model("split", [node("Split", "x s", "y z", axis=0)], {"x": [4]}, s=[5, -1])
 
@@ -98,5 +103,5 @@ def loops():
 
 
 os.makedirs(folder, exist_ok=True)
-for make in (reshape, split, blocks, output_shape, lstm, rotary, target, top, resize, mel, mel_below, einsum, block_scale, loops):
+for make in (reshape, fractions, split, blocks, output_shape, lstm, rotary, target, top, resize, mel, mel_below, einsum, block_scale, loops):
     make()

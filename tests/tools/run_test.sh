@@ -8,6 +8,17 @@ cnn=tools/models/digits-cnn.frit
 
 expect 0 '^tools/models/digits-mlp.frit: ok, 10 ops, 7 inputs, 2 outputs$' '' "$frit" check $mlp $cnn
 
+# Inputs as they are declared; outputs have dims once the inputs' are known.
+printf 'input x : f32[n, 4]\noutput y = relu x\n' >"$scratch/open.frit"
+expect 0 '^  input  x +f32\[\?, 4\]$' '' "$frit" check "$scratch/open.frit"
+expect 0 '^  output y +f32$' '' "$frit" check "$scratch/open.frit"
+expect 0 '^  output y +f32\[7, 4\]$' '' "$frit" check "$scratch/open.frit" --in x=zeros:7,4
+expect 0 '^  input  x .* = .*images.npy$' '' "$frit" check $mlp
+expect 2 '' '--in is for one file' "$frit" check $mlp $cnn --in x=zeros
+printf 'input x : f32[n]\noutput y = reshape x, dims=[3]\n' >"$scratch/three.frit"
+expect 1 '' '^Dims that x \[\?\] leaves open are taken as 2; --in x=zeros:DIMS gives others\.$' "$frit" check "$scratch/three.frit"
+expect 0 'ok, 1 ops' '' "$frit" check "$scratch/three.frit" --in x=zeros:3
+
 # ---- results
 # Expected logits: tests/data/digits; -37.5464 and 27.1247 are their extremes.
 expect 0 'logits +f32\[500, 10\]  min -37\.5464  max 27\.1247' '' "$frit" run $mlp

@@ -106,6 +106,26 @@ static void print_problems(const struct program *program)
     frit_free(problems);
 }
 
+/* Where an extent is an assumption that nobody has made: so that it is not taken for the model's.
+ */
+static void print_assumed(const struct program *program)
+{
+    for (uint64_t i = 0; i < program->n_inputs; i++) {
+        const frit_port *port = &program->inputs[i];
+        char type[128];
+        bool open = false;
+
+        for (int64_t k = 0; k < port->dims.rank; k++)
+            open = open || (!program->tensors[i] && port->dims.dim[k] < 0);
+        if (!open)
+            continue;
+        program_type(port, type, sizeof(type));
+        fprintf(stderr,
+                "Dims that %s %s leaves open are taken as 2; --in %s=zeros:DIMS gives others.\n",
+                port->name, type, port->name);
+    }
+}
+
 /* Binds the types of input tensors that exist; others are left open. */
 frit_status program_bind(struct program *program, frit_err *err)
 {
@@ -128,6 +148,7 @@ frit_status program_bind(struct program *program, frit_err *err)
     }
     if (status) {
         print_problems(program);
+        print_assumed(program);
         return status;
     }
     for (uint64_t i = 0; i < program->n_inputs; i++)
@@ -302,8 +323,7 @@ static int take_others(const struct taking *t, const char *text)
     return CLI_FINE;
 }
 
-/* Formats the declared type, e.g. "f32[?, 8]". */
-static void type_text(const frit_port *port, char *text, size_t capacity)
+void program_type(const frit_port *port, char *text, size_t capacity)
 {
     size_t used = 0;
 
@@ -332,13 +352,13 @@ static int missing_value(const struct program *program, const struct invocation 
 
         if (program->inputs[i].is_const && source->kind != SOURCE_NONE)
             continue;
-        type_text(&program->inputs[i], type, sizeof(type));
+        program_type(&program->inputs[i], type, sizeof(type));
         fprintf(stderr, "  %-12s %-20s %s\n", program->inputs[i].name, type,
                 source->file ? source->file : words[source->kind]);
     }
     fprintf(stderr,
-            "Give it with --in NAME=FILE.npy, --in NAME=random or --in NAME=zeros, or all of "
-            "them with --in '*=random'.\n");
+            "Give it with --in NAME=FILE.npy, --in NAME=random or --in NAME=zeros, with dims where "
+            "they are open (random:2,8), or all of them with --in '*=random'.\n");
     return CLI_MISUSED;
 }
 

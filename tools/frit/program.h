@@ -52,7 +52,11 @@ void program_close(struct program *program);
 int program_begin(struct program *program, const struct invocation *in, const char *path,
                   int (*sources)(struct program *program, const struct invocation *in));
 
-/* Infers dims from the inputs' types, as far as known. */
+/* Formats a type, open dims as "?": "f32[?, 8]". */
+void program_type(const frit_port *port, char *text, size_t capacity);
+
+/* Infers dims from the inputs' types, as far as known; a failure also prints all problems of a
+ * model, and which dims were assumed. */
 frit_status program_bind(struct program *program, frit_err *err);
 
 /* Sets sources from --in options, else from default files; CLI_MISUSED after a message, also if an

@@ -166,8 +166,11 @@ static int collect(const struct program *program, const struct invocation *in,
         frit_tensor *tensor = result->tensors[i];
 
         if (summary_of(tensor, &result->summaries[i]) ||
-            (result->files[i] && frit_save_npy(tensor, result->files[i], &err)))
-            return fail_command(in, "%s", *err.text ? err.text : frit_tensor_error(tensor));
+            (result->files[i] && frit_save_npy(tensor, result->files[i], &err))) {
+            const char *why = *err.text ? err.text : frit_tensor_error(tensor);
+
+            return fail_command(in, "%s", why && *why ? why : "no memory for an output");
+        }
     }
     if (result->archive && save_archive(program, result, &err))
         return fail_command(in, "%s", err.text);

@@ -13,10 +13,12 @@
 struct reads {
     uint32_t axis;
     int64_t extent, size, taps;
-    term index;   /* i64, within x */
-    term weight;  /* absent: 1 */
-    term there;   /* bool; absent: all of them */
-    term divisor; /* [size, 1], by which the sum is divided; absent: 1 */
+    int64_t repeats; /* places in a row that read one element, of all elements in order; 0: see the
+                        tables, which repeats leave out */
+    term index;      /* i64, within x */
+    term weight;     /* absent: 1 */
+    term there;      /* bool; absent: all of them */
+    term divisor;    /* [size, 1], by which the sum is divided; absent: 1 */
 };
 
 static bool is_there(term x)
@@ -69,12 +71,25 @@ static term flat(struct build *b, const struct reads *r, term table)
     return b_reshape(b, table, 1, (const int64_t[]){r->size * r->taps});
 }
 
+/* Each element of the axis as often as it is read. */
+static term repeat_along(struct build *b, const struct reads *r, term x)
+{
+    struct op_type from = b_type(b, x), one = split(r, &from, r->extent, 1);
+    struct op_type all = split(r, &from, r->extent, r->repeats), to = resized(r, &from, r->size);
+
+    return reshaped(b, b_expand(b, reshaped(b, x, &one), all.rank, all.dims), &to);
+}
+
 /* x with the size in place of its extent. */
 static term read_along(struct build *b, const struct reads *r, term x)
 {
     const frit_axes taps = {.count = 1, .axis = {r->axis + 1}};
     struct op_type from = b_type(b, x), to = split(r, &from, r->size, r->taps);
 
+    if (r->repeats)
+        return repeat_along(b, r, x);
+    if (r->taps == 1 && !is_there(r->there) && !is_there(r->weight) && !is_there(r->divisor))
+        return b_select(b, x, flat(b, r, r->index), r->axis);
     x = reshaped(b, b_select(b, x, flat(b, r, r->index), r->axis), &to);
     if (is_there(r->there))
         x = b_where(b, beside(b, r, r->there, &from), x, b_number(0));
@@ -87,6 +102,16 @@ static term read_along(struct build *b, const struct reads *r, term x)
     return reshaped(b, x, &to);
 }
 
+/* The gradients of what reads an element, added up. */
+static term add_repeats(struct build *b, const struct reads *r, term grad)
+{
+    const frit_axes taps = {.count = 1, .axis = {r->axis + 1}};
+    struct op_type from = b_type(b, grad), all = split(r, &from, r->extent, r->repeats);
+    struct op_type to = resized(r, &from, r->extent);
+
+    return reshaped(b, b_reduce(b, FRIT_OP_sum, reshaped(b, grad, &all), &taps, true), &to);
+}
+
 /* The gradient by what was read, added up where it was read.  Taps that are not there get the
  * number -1, which writes nothing. */
 static term spread_along(struct build *b, const struct reads *r, term grad)
@@ -97,6 +122,8 @@ static term spread_along(struct build *b, const struct reads *r, term grad)
     struct op_type column = {.rank = from.rank};
     term index = r->index, in[3];
 
+    if (r->repeats)
+        return r->repeats == 1 ? grad : add_repeats(b, r, grad);
     for (uint32_t d = 0; d < from.rank; d++)
         column.dims[d] = d == r->axis ? r->size * r->taps : 1;
     grad = reshaped(b, grad, &one);
@@ -200,7 +227,10 @@ static void interpolate_reads(struct build *b, struct reads *r, uint32_t i)
         return;
     }
     r->taps = 1;
-    r->index = b_div(b, places(b, r, 2 * r->extent, half), b_number(2 * (double)r->size));
+    if (r->size % r->extent == 0)
+        r->repeats = r->size / r->extent;
+    else
+        r->index = b_div(b, places(b, r, 2 * r->extent, half), b_number(2 * (double)r->size));
 }
 
 /* ---- rows ---- */

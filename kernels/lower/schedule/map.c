@@ -30,7 +30,8 @@ struct map_value {
     uint32_t class, part; /* 1 + parent; 0: it is a root */
     uint32_t bucket,
         next; /* hash table by extents: 1 + first value of bucket i, 1 + next value of the bucket */
-    bool first; /* the first value with these extents, the one that is in a bucket */
+    bool first;              /* the first value with these extents, the one that is in a bucket */
+    bool expanded, repeated; /* by the block; likewise, and reshaped after that */
 };
 
 struct map_state {
@@ -154,6 +155,46 @@ static void add_class(struct matcher *m, const struct block *block, uint32_t val
     *bucket = value + 1;
 }
 
+/* Whether an operand that the block makes is expanded, or repeated. */
+static bool reads_made(const struct matcher *m, const struct block *block, bool repeated)
+{
+    const struct map_value *values = m->values;
+    const struct block_op *op = &block->ops[m->n_ops];
+
+    for (uint32_t i = 0; i < op->n_in; i++) {
+        const struct block_input *in = &op->in[i];
+
+        if (in->kind == FRIT_OPERAND_TENSOR && block->values[in->value].maker != BLOCK_NONE &&
+            (repeated ? values[in->value].repeated : values[in->value].expanded))
+            return true;
+    }
+    return false;
+}
+
+static void mark_repeats(const struct matcher *m, const struct block *block)
+{
+    struct map_value *values = m->values;
+    const struct block_op *op = &block->ops[m->n_ops];
+    bool reshapes = op->id == FRIT_OP_reshape;
+    bool expanded = op->id == FRIT_OP_expand || (!reshapes && reads_made(m, block, false));
+    bool repeated = reads_made(m, block, true) || (reshapes && reads_made(m, block, false));
+
+    for (uint32_t i = 0; i < op->n_out; i++) {
+        if (op->out[i] == BLOCK_NONE)
+            continue;
+        values[op->out[i]].expanded = expanded;
+        values[op->out[i]].repeated = repeated;
+    }
+}
+
+/* Whether an op is a join of repeated elements, whose number is made of quotients: on lanes that
+ * are parts of vectors all pieces would be computed at all points. */
+static bool joins_repeats(const struct matcher *m, const struct block *block)
+{
+    return m->target && m->target->lanes_interleaved &&
+           join_row_of(block->ops[m->n_ops].id) != JOIN_NONE && reads_made(m, block, true);
+}
+
 static bool map_match(struct matcher *m, const struct block *block)
 {
     const struct block_op *op = &block->ops[m->n_ops];
@@ -161,7 +202,7 @@ static bool map_match(struct matcher *m, const struct block *block)
     struct map_value *values = m->values;
     uint32_t n = m->n_values;
 
-    if (!expr_supports(block, m->n_ops))
+    if (!expr_supports(block, m->n_ops) || joins_repeats(m, block))
         return false;
     grow_buckets(m, block);
     for (uint32_t i = 0; i < op->n_in; i++)
@@ -179,6 +220,7 @@ static bool map_match(struct matcher *m, const struct block *block)
     }
     if (view && view->count == VIEW_SAME)
         join_classes(values, op->in[0].value, op->out[0]);
+    mark_repeats(m, block);
     return true;
 }
 

@@ -79,6 +79,11 @@ static void test_order(void **state)
          "and minimum maximum sub cast reshape select reshape reshape where sum reshape div "
          "reshape",
          ATTRS(adaptive, .size = {3})},
+        {"interpolate", "f32[1, 2, 2, 3]",
+         " reshape expand reshape arange reshape mul add div reshape select",
+         ATTRS(interpolate, .size = {6, 4}, .mode = FRIT_CHOICE_resample_nearest)},
+        {"interpolate_backward", "f32[1, 2, 2, 3]; f32[1, 2, 6, 3]", " reshape sum reshape",
+         ATTRS(interpolate, .size = {6, 3}, .mode = FRIT_CHOICE_resample_nearest)},
         {"interpolate_backward", "f32[1, 2, 1, 5]; f32[1, 2, 1, 3]",
          " arange reshape mul add arange reshape sub rem sub div add minimum maximum cast div cast "
          "sub abs mul div sin sin mul mul div eq where sum div reshape reshape mul full reshape "
@@ -129,6 +134,34 @@ static void test_order(void **state)
         assert_string_equal(names, cases[i].ops);
         graph_fini(&graph);
     }
+}
+
+/* Rows three times, columns at floor(i * 3 / 4); the gradients of what was read three times, added.
+ */
+static void test_nearest(void **state)
+{
+    static const double x[] = {1, 2, 3, 4, 5, 6}, columns[] = {0, 0, 1, 2};
+    struct array in = of_floats(FRIT_F32, 6, x), in2[2], y, grad;
+    struct array ones = of_floats(FRIT_F32, 6, x);
+
+    (void)state;
+    in.type = (struct op_type){FRIT_F32, 4, {1, 1, 2, 3}};
+    y = decomposed("interpolate", "f32[1, 1, 2, 3]",
+                   ATTRS(interpolate, .size = {6, 4}, .mode = FRIT_CHOICE_resample_nearest), &in);
+    for (uint32_t i = 0; i < 24; i++)
+        assert_true(y.cells[i].f == x[i / 12 * 3 + (uint32_t)columns[i % 4]]);
+    in2[0] = in;
+    ones.type = (struct op_type){FRIT_F32, 4, {1, 1, 6, 1}};
+    in2[1] = ones;
+    in2[0].type.dims[3] = 1;
+    grad =
+        decomposed("interpolate_backward", "f32[1, 1, 2, 1]; f32[1, 1, 6, 1]",
+                   ATTRS(interpolate, .size = {6, 1}, .mode = FRIT_CHOICE_resample_nearest), in2);
+    assert_true(grad.cells[0].f == 6 && grad.cells[1].f == 15);
+    free(grad.cells);
+    free(y.cells);
+    free(in.cells);
+    free(ones.cells);
 }
 
 /* ---- random numbers ---- */
@@ -254,10 +287,10 @@ static void test_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_list),      cmocka_unit_test(test_order),
-        cmocka_unit_test(test_uniform),   cmocka_unit_test(test_normal),
-        cmocka_unit_test(test_bernoulli), cmocka_unit_test(test_int),
-        cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_list),   cmocka_unit_test(test_nearest),
+        cmocka_unit_test(test_order),  cmocka_unit_test(test_uniform),
+        cmocka_unit_test(test_normal), cmocka_unit_test(test_bernoulli),
+        cmocka_unit_test(test_int),    cmocka_unit_test(test_memory),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -195,9 +195,95 @@ static void test_builds(void **state)
         }
 }
 
+/* ---- elements that lie far apart ---- */
+
+enum { SIDE = 20 };
+
+/* [2, SIDE] or more dims before them, with rows so far apart that `span` lies between the first
+ * element and the last. */
+static uint32_t put_apart(struct rig *rig, uint32_t dtype, uint32_t rank, int64_t span)
+{
+    const int64_t dims[4] = {rank == 2 ? 2 : 1, rank == 2 ? SIDE : 1, 2, SIDE};
+    uint32_t x = rig_input(rig, dtype, rank, dims);
+
+    rig->values[x].strides[rank - 2] = span - (SIDE - 1);
+    return x;
+}
+
+static void put_product(struct rig *rig, int64_t span)
+{
+    const int64_t y[2] = {2, SIDE}, w[2] = {SIDE, SIDE};
+    uint32_t x = put_apart(rig, FRIT_F16, 2, span), b = rig_input(rig, FRIT_F16, 2, w);
+
+    rig_op(rig, FRIT_OP_matmul, 2, (struct rig_in[]){rig_value(x), rig_value(b)}, NULL, FRIT_F16, 2,
+           y);
+}
+
+static void put_conv(struct rig *rig, int64_t span)
+{
+    static const frit_attrs_conv attrs = {.struct_size = sizeof(attrs)};
+    const int64_t y[4] = {1, 3, 1, SIDE - 2}, w[4] = {3, 1, 2, 3};
+    uint32_t x = put_apart(rig, FRIT_F32, 4, span), b = rig_input(rig, FRIT_F32, 4, w);
+
+    rig_op(rig, FRIT_OP_conv, 3,
+           (struct rig_in[]){rig_value(x), rig_value(b), {.value = RIG_ABSENT}}, &attrs, FRIT_F32,
+           4, y);
+}
+
+static void put_attention(struct rig *rig, int64_t span)
+{
+    static const frit_attrs_attention attrs = {.struct_size = sizeof(attrs)};
+    const int64_t q[4] = {1, 1, 7, SIDE};
+    struct rig_in in[5] = {[3] = {.value = RIG_ABSENT}, [4] = {.value = RIG_ABSENT}};
+
+    in[0] = rig_value(rig_input(rig, FRIT_F32, 4, q));
+    in[1] = rig_value(put_apart(rig, FRIT_F32, 4, span));
+    in[2] = rig_value(put_apart(rig, FRIT_F32, 4, span));
+    rig_op(rig, FRIT_OP_attention, 5, in, &attrs, FRIT_F32, 4, q);
+}
+
+/* Offsets have 64 bits where 32 do not hold them, or nearly not; a target without such integers
+ * refuses. */
+static void test_width_of_offsets(void **state)
+{
+    static const struct {
+        const char *name;
+        const struct schedule *schedule;
+        void (*put)(struct rig *rig, int64_t span);
+    } cases[] = {{"matmul", &sched_contract, put_product},
+                 {"conv", &sched_contract, put_conv},
+                 {"attention", &sched_attention, put_attention}};
+    static const struct {
+        int64_t span;
+        bool is_wide;
+    } spans[] = {{INT32_MAX / 2, false},  {INT32_MAX - 70000, false}, {INT32_MAX - 1, true},
+                 {INT32_MAX, true},       {INT32_MAX + 1ll, true},    {UINT32_MAX, true},
+                 {UINT32_MAX + 2ll, true}};
+
+    (void)state;
+    for (uint32_t i = 0; i < 2 * sizeof(cases) / sizeof(cases[0]); i++)
+        for (uint32_t k = 0; k < sizeof(spans) / sizeof(spans[0]); k++) {
+            struct rig rig;
+            frit_status status;
+
+            rig_init(&rig);
+            rig.target.i64 = i % 2 == 0;
+            rig.target.stages_tiles = true;
+            rig.index_width = spans[k].span > INT32_MAX ? 64 : 32; /* as the host says it */
+            cases[i / 2].put(&rig, spans[k].span);
+            status = rig_build(&rig, cases[i / 2].schedule);
+            if ((status == FRIT_OK) != (rig.target.i64 || !spans[k].is_wide) ||
+                (status == FRIT_OK && rig.module.wide != spans[k].is_wide))
+                fail_msg("%s over %lld elements: status %u, %s offsets", cases[i / 2].name,
+                         (long long)spans[k].span, status, rig.module.wide ? "wide" : "narrow");
+            rig_fini(&rig);
+        }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_builds)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_builds),
+                                       cmocka_unit_test(test_width_of_offsets)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

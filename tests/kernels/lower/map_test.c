@@ -597,6 +597,43 @@ static void test_accepts(void **state)
     rig_fini(&rig);
 }
 
+/* Elements repeated along a line are not a join's pieces where lanes are parts of vectors; others,
+ * and whole pieces that are expanded, are. */
+static void test_join_of_repeats(void **state)
+{
+    const int64_t dims[] = {6, 4, 1}, wide[] = {6, 4, 2}, line[] = {6, 8}, both[] = {12, 8};
+    const frit_attrs_axis axis = {.struct_size = sizeof(axis), .axis = 0};
+    struct rig rig;
+
+    (void)state;
+    for (uint32_t repeats = 0; repeats < 2; repeats++) {
+        uint32_t x, y, covered;
+        bool open;
+
+        rig_init(&rig);
+        y = rig_input(&rig, FRIT_F32, 2, line);
+        x = rig_input(&rig, FRIT_F32, 3, dims);
+        x = op1(&rig, FRIT_OP_neg, x, NULL, 3, dims);
+        if (repeats)
+            x = op1(&rig, FRIT_OP_expand, x, NULL, 3, wide);
+        else
+            x = op2(&rig, FRIT_OP_add, x, rig_input(&rig, FRIT_F32, 3, wide), 3, wide);
+        x = op1(&rig, FRIT_OP_reshape, x, NULL, 2, line);
+        rig_op(&rig, FRIT_OP_cat, 2, (struct rig_in[]){rig_value(x), rig_value(y)}, &axis, FRIT_F32,
+               2, both);
+        rig_push(&rig);
+        rig.target.lanes_interleaved = false;
+        assert_int_equal(match_block(&sched_map, &rig.target, &rig.block, &covered, &open, NULL),
+                         FRIT_OK);
+        assert_int_equal(covered, 4);
+        rig.target.lanes_interleaved = true;
+        assert_int_equal(match_block(&sched_map, &rig.target, &rig.block, &covered, &open, NULL),
+                         FRIT_OK);
+        assert_int_equal(covered, repeats ? 1 : 4);
+        rig_fini(&rig);
+    }
+}
+
 /* x and y = reshape(x) are forgotten: nobody says what the extents of y are. */
 static void test_extents(void **state)
 {
@@ -735,17 +772,17 @@ static void test_no_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_chain),        cmocka_unit_test(test_rows),
-        cmocka_unit_test(test_empty),        cmocka_unit_test(test_far_index),
-        cmocka_unit_test(test_cross),        cmocka_unit_test(test_modules),
-        cmocka_unit_test(test_spans),        cmocka_unit_test(test_contiguous),
-        cmocka_unit_test(test_masks),        cmocka_unit_test(test_alias),
-        cmocka_unit_test(test_alias_join),   cmocka_unit_test(test_accepts),
-        cmocka_unit_test(test_extents),      cmocka_unit_test(test_malformed),
-        cmocka_unit_test(test_targets),      cmocka_unit_test(test_wide),
-        cmocka_unit_test(test_no_memory),    cmocka_unit_test(test_sizes),
-        cmocka_unit_test(test_many_sizes),   cmocka_unit_test(test_across),
-        cmocka_unit_test(test_across_kinds),
+        cmocka_unit_test(test_chain),      cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_empty),      cmocka_unit_test(test_far_index),
+        cmocka_unit_test(test_cross),      cmocka_unit_test(test_modules),
+        cmocka_unit_test(test_spans),      cmocka_unit_test(test_contiguous),
+        cmocka_unit_test(test_masks),      cmocka_unit_test(test_alias),
+        cmocka_unit_test(test_alias_join), cmocka_unit_test(test_join_of_repeats),
+        cmocka_unit_test(test_accepts),    cmocka_unit_test(test_extents),
+        cmocka_unit_test(test_malformed),  cmocka_unit_test(test_targets),
+        cmocka_unit_test(test_wide),       cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_sizes),      cmocka_unit_test(test_many_sizes),
+        cmocka_unit_test(test_across),     cmocka_unit_test(test_across_kinds),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
