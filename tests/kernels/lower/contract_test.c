@@ -683,7 +683,8 @@ static void test_conv(void **state)
                     check_conv(dtypes[d], &cases[i], &targets[t], (i + t) & 1, false);
 }
 
-/* Enough outputs for lanes that lie along them, on packed weights; with a copy of x and without. */
+/* Enough outputs for lanes that lie along them, on packed weights; with a copy of x and without.
+ * Kept copies serve few places too. */
 static void test_conv_packed(void **state)
 {
     static const struct window cases[] = {
@@ -697,6 +698,8 @@ static void test_conv_packed(void **state)
         {2, 2, 1, 80, 64, {9, 15}, {1, 1}, CONV(.stride = {2, 3})},
         {2, 1, 1, 80, 64, {8, 14}, {1, 1}, CONV(.stride = {2, 2}, .padding = {1, 1})},
         {2, 1, 1, 20, 64, {7, 12}, {3, 1}, CONV(.stride = {2, 3}, .padding = {1, 0})},
+        {1, 1, 1, 20, 64, {2}, {3}, CONV(.padding = {1})},
+        {1, 1, 1, 20, 64, {1}, {3}, CONV(.padding = {1})},
     };
     static const uint32_t dtypes[] = {FRIT_F32, FRIT_F64, FRIT_F16, FRIT_BF16};
 
