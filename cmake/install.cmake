@@ -74,7 +74,7 @@ install(FILES ${CMAKE_SOURCE_DIR}/conf/frit.ini ${CMAKE_SOURCE_DIR}/LICENSE ${CM
 install(FILES ${CMAKE_SOURCE_DIR}/abi/README.md ${CMAKE_SOURCE_DIR}/abi/OPS.md ${CMAKE_SOURCE_DIR}/abi/GRADIENTS.md ${CMAKE_SOURCE_DIR}/abi/MAPPING.md
   DESTINATION ${CMAKE_INSTALL_DOCDIR}/abi COMPONENT tools)
 
-install(FILES ${CMAKE_SOURCE_DIR}/docs/README.md ${CMAKE_SOURCE_DIR}/docs/text.md ${CMAKE_SOURCE_DIR}/docs/onnx.md ${CMAKE_SOURCE_DIR}/docs/reference.md ${CMAKE_SOURCE_DIR}/docs/asynchronous.md
+install(FILES ${CMAKE_SOURCE_DIR}/docs/README.md ${CMAKE_SOURCE_DIR}/docs/text.md ${CMAKE_SOURCE_DIR}/docs/onnx.md ${CMAKE_SOURCE_DIR}/docs/python.md ${CMAKE_SOURCE_DIR}/docs/reference.md ${CMAKE_SOURCE_DIR}/docs/asynchronous.md
   ${CMAKE_SOURCE_DIR}/docs/sanitizers.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT tools)
 
 # The models, with their data beside them.
