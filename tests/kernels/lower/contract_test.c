@@ -672,7 +672,8 @@ static void test_conv(void **state)
                     check_conv(dtypes[d], &cases[i], &targets[t], (i + t) & 1, false);
 }
 
-/* Enough outputs for lanes that lie along them, on packed weights; with a copy of x and without. */
+/* Enough outputs for lanes that lie along them, on packed weights; with a copy of x and without.
+ * Kept copies serve few places too. */
 static void test_conv_packed(void **state)
 {
     static const struct window cases[] = {
@@ -682,6 +683,8 @@ static void test_conv_packed(void **state)
         {1, 1, 1, 12, 20, {60}, {3}, CONV(.stride = {2}, .dilation = {3})},
         {3, 1, 1, 3, 16, {3, 4, 5}, {2, 3, 3}, CONV(.padding = {1, 0, 2})},
         {2, 1, 1, 33, 130, {3, 6}, {3, 3}, CONV(.padding = {1, 1})},
+        {1, 1, 1, 20, 64, {2}, {3}, CONV(.padding = {1})},
+        {1, 1, 1, 20, 64, {1}, {3}, CONV(.padding = {1})},
     };
     static const uint32_t dtypes[] = {FRIT_F32, FRIT_F64, FRIT_F16, FRIT_BF16};
 
