@@ -386,7 +386,9 @@ void contract_cut_line(struct contract *c, int64_t line)
 static void limit_lanes(struct contract *c)
 {
     const struct kir_tuning tuning = sched_tuning(c->e.s);
-    const uint32_t least = c->pack.used ? LEAST_PACKED : FEW_LANES;
+    const uint32_t least = !c->pack.used                      ? FEW_LANES
+                           : tuning.pack_lanes < LEAST_PACKED ? tuning.pack_lanes
+                                                              : LEAST_PACKED;
     const int64_t most = c->pack.used ? tuning.pack_panel : tuning.line_panel;
 
     if (contract_points(&c->e.space, c->down->tag) <= c->n_down)
