@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "api/tensor.h"
+#include "base/err.h"
 #include "base/fail.h"
 #include "base/thread.h"
 #include "device/device.h"
@@ -555,10 +556,12 @@ void frit_op(frit_device *device, const frit_call *call, frit_tensor **outputs, 
 {
     uint64_t attrs[64];
     frit_tensor *out[FRIT_OP_MAX_OUT] = {0};
-    frit_err err = ERR_INIT;
     struct call_state w = {.device = device};
-    frit_status st = check_generic(call, outputs, n_outputs, &err);
+    frit_status st;
+    frit_err err;
 
+    err_init(&err);
+    st = check_generic(call, outputs, n_outputs, &err);
     if (!st)
         st = copy_attrs(call, op_row(call->op), (unsigned char *)attrs, sizeof(attrs), &err);
     if (st) {

@@ -410,16 +410,20 @@ static void keep_outputs(const struct graph *graph, frit_tensor **tensors, frit_
     }
 }
 
-/* Records all ops.  `tensors` holds the inputs and has space for every value. */
-static frit_status record_ops(const struct graph *g, frit_device *device, frit_tensor **tensors,
-                              frit_input *in, frit_tensor **outputs, frit_err *err)
+/* Records all ops but the settled ones (NULL: there are none).  `tensors` holds the inputs and what
+ * the graph holds, and has space for every value. */
+static frit_status record_ops(const struct graph *g, frit_device *device, const bool *settled,
+                              frit_tensor **tensors, frit_input *in, frit_tensor **outputs,
+                              frit_err *err)
 {
     frit_scope scope = frit_scope_begin(device);
 
     if (!scope.depth)
         return fail(err, FRIT_NO_HOST_MEMORY, "graph_run: no memory for a queue");
-    for (uint32_t i = 0; i < g->n_ops; i++)
-        record_op(device, &g->ops[i], in, tensors);
+    for (uint32_t i = 0; i < g->n_ops; i++) {
+        if (!settled || !settled[i])
+            record_op(device, &g->ops[i], in, tensors);
+    }
     keep_outputs(g, tensors, outputs);
     frit_scope_end(scope);
     return FRIT_OK;
@@ -444,8 +448,8 @@ static frit_status run(const frit_graph *graph, frit_device *device, frit_tensor
     const struct graph *g;
     struct arena arena = {0};
     frit_tensor **tensors;
+    const bool *settled;
     frit_input *in;
-    uint32_t most = 1;
     frit_status st;
 
     if (!graph || !device)
@@ -455,19 +459,17 @@ static frit_status run(const frit_graph *graph, frit_device *device, frit_tensor
     if (n_outputs != g->n_outputs || (n_outputs && !outputs))
         return fail(err, FRIT_INVALID, "graph_run: room for %llu outputs, the program has %u",
                     (unsigned long long)n_outputs, g->n_outputs);
-    for (uint32_t i = 0; i < g->n_ops; i++)
-        most = g->ops[i].n_in > most ? g->ops[i].n_in : most;
     tensors = arena_array(&arena, (size_t)g->n_values + 1, sizeof(frit_tensor *));
-    in = arena_array(&arena, most, sizeof(*in));
+    in = arena_array(&arena, graph_max_operands(g) + 1, sizeof(*in));
     if (!tensors || !in) {
         arena_fini(&arena);
         return fail_memory(err, g->n_values * sizeof(frit_tensor *));
     }
     for (uint64_t i = 0; i < n_inputs; i++)
         tensors[i] = handle_plain(inputs[i]);
-    st = graph_constants(graph, device, tensors, err);
+    st = graph_constants(graph, device, tensors, &settled, err);
     if (!st)
-        st = record_ops(g, device, tensors, in, outputs, err);
+        st = record_ops(g, device, settled, tensors, in, outputs, err);
     arena_fini(&arena);
     return st;
 }

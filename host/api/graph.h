@@ -28,10 +28,11 @@ struct frit_graph {
 };
 
 /* Values of the bound graph that it holds itself, rather than the caller: constants behind its
- * inputs.  Puts their tensors into `tensors`, by value; they are made once for a device and stay
- * until the graph is bound again or freed. */
+ * inputs, and results of settled ops, which follow from them.  Puts their tensors into `tensors`,
+ * by value; they are made once for a device and stay until the graph is bound again or freed.
+ * *settled: by op, those that need not run; NULL: none. */
 frit_status graph_constants(const frit_graph *graph, frit_device *device, frit_tensor **tensors,
-                            frit_err *err);
+                            const bool **settled, frit_err *err);
 void graph_constants_drop(frit_graph *graph);
 
 #endif

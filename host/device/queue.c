@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "device/queue_parts.h"
 
+#include "base/err.h"
 #include "base/fail.h"
 #include "base/log.h"
 #include "base/timeline.h"
@@ -160,12 +161,13 @@ static void note_submit(frit_device *device, uint32_t queue, uint64_t value)
     struct device_queue *own = &device->queues[queue];
     uint64_t point = point_of(queue, value);
     struct points points = {0};
-    frit_err detail = ERR_INIT;
+    frit_err detail;
     frit_status st;
 
     atomic_store_explicit(&own->submits, atomic_load(&own->submits) + 1, memory_order_relaxed);
     if (!(device->info->caps & FRIT_CAP_INLINE_QUEUE))
         return;
+    err_init(&detail);
     /* Work that ran inside submit has failed by now or never.  It has run in any case, so that a
      * wait that fails is a failure of the commands and not a refusal.  Checked while the driver's
      * queue is still this core's; and where a read that the driver made inside reached more, since

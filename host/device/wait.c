@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/err.h"
 #include "base/fail.h"
 #include "base/log.h"
 #include "base/timeline.h"
@@ -164,7 +165,8 @@ static void add_awaited(const frit_device *device, struct points *points)
  * that takes long has a warning, again when it took twice as long. */
 static frit_status wait_patiently(frit_device *device, uint64_t point, frit_err *detail)
 {
-    uint64_t lasted = 0, step = breadcrumb_patience_ns(), begun = clock_ns();
+    const bool inside = device->info->caps & FRIT_CAP_INLINE_QUEUE; /* it is done, as a rule */
+    uint64_t lasted = 0, step = breadcrumb_patience_ns(), begun = inside ? 0 : clock_ns();
     uint32_t n_early = 0;
     frit_status st;
 
@@ -202,10 +204,11 @@ static frit_status wait_each(frit_device *device, const struct points *points, f
     frit_status st = FRIT_OK;
 
     for (uint32_t q = 0; q < device->n_queues; q++) {
-        frit_err again = ERR_INIT;
+        frit_err again;
 
         if (points->at[q] <= queue_reached(device, q))
             continue;
+        err_init(&again);
         if (st)
             (void)queue_wait_one(device, point_of(q, points->at[q]), &again);
         else
@@ -220,9 +223,10 @@ frit_status queue_await(frit_device *device, const struct points *points, frit_e
 {
     uint64_t begun = timeline_begin();
     struct points all = *points;
-    frit_err detail = ERR_INIT;
+    frit_err detail;
     frit_status st;
 
+    err_init(&detail);
     add_awaited(device, &all);
     st = wait_each(device, points, &detail);
     if (!st && device->n_queues > 1)

@@ -71,6 +71,15 @@ void graph_operands(const struct graph *graph, const struct graph_operand *in, u
     }
 }
 
+uint32_t graph_max_operands(const struct graph *graph)
+{
+    uint32_t most = 0;
+
+    for (uint32_t i = 0; i < graph->n_ops; i++)
+        most = graph->ops[i].n_in > most ? graph->ops[i].n_in : most;
+    return most;
+}
+
 static frit_status check_values(const struct graph *graph, const struct graph_call *call,
                                 frit_err *err)
 {
@@ -183,6 +192,95 @@ void graph_reset(struct graph *graph)
 {
     arena_reset(&graph->arena);
     graph->n_values = graph->n_ops = graph->n_outputs = 0;
+}
+
+/* ---- pruning ---- */
+
+static bool is_used(const struct graph_op *op, const bool *used)
+{
+    if (op_row(op->op)->traits & FRIT_OP_ORDERED)
+        return true;
+    for (uint32_t i = 0; i < op->n_out; i++) {
+        if (op->out[i] != GRAPH_NO_VALUE && used[op->out[i]])
+            return true;
+    }
+    return false;
+}
+
+/* Drops ops; `used` becomes the values that the others have. */
+static void prune_ops(struct graph *graph, bool *used)
+{
+    uint32_t first = graph->n_ops;
+
+    for (uint32_t i = graph->n_ops; i-- > 0;) {
+        const struct graph_op *op = &graph->ops[i];
+
+        if (!is_used(op, used))
+            continue;
+        for (uint32_t k = 0; k < op->n_in; k++) {
+            if (op->in[k].kind == FRIT_OPERAND_TENSOR)
+                used[op->in[k].value] = true;
+        }
+        for (uint32_t k = 0; k < op->n_out; k++) {
+            if (op->out[k] != GRAPH_NO_VALUE)
+                used[op->out[k]] = true;
+        }
+        graph->ops[--first] = *op;
+    }
+    graph->n_ops -= first;
+    if (graph->n_ops > 0)
+        memmove(graph->ops, graph->ops + first, graph->n_ops * sizeof(*graph->ops));
+}
+
+/* Drops values; `number` becomes the new number of each of the others. */
+static void prune_values(struct graph *graph, const bool *used, uint32_t *number)
+{
+    uint32_t n = 0;
+
+    for (uint32_t v = 0; v < graph->n_values; v++) {
+        if (graph->values[v].kind != GRAPH_INPUT && !used[v])
+            continue;
+        graph->values[n] = graph->values[v];
+        number[v] = n++;
+    }
+    graph->n_values = n;
+}
+
+static void renumber(struct graph *graph, const uint32_t *number)
+{
+    for (uint32_t i = 0; i < graph->n_ops; i++) {
+        struct graph_op *op = &graph->ops[i];
+
+        for (uint32_t k = 0; k < op->n_in; k++) {
+            if (op->in[k].kind == FRIT_OPERAND_TENSOR)
+                op->in[k].value = number[op->in[k].value];
+        }
+        for (uint32_t k = 0; k < op->n_out; k++) {
+            if (op->out[k] != GRAPH_NO_VALUE)
+                op->out[k] = number[op->out[k]];
+        }
+    }
+    for (uint32_t i = 0; i < graph->n_outputs; i++)
+        graph->outputs[i] = number[graph->outputs[i]];
+}
+
+frit_status graph_prune(struct graph *graph, frit_err *err)
+{
+    const size_t n = (size_t)graph->n_values + 1;
+    bool *used = calloc(n, sizeof(*used));
+    uint32_t *number = calloc(n, sizeof(*number));
+    frit_status st = used && number ? FRIT_OK : fail_memory(err, n * sizeof(*number));
+
+    for (uint32_t i = 0; i < graph->n_outputs && !st; i++)
+        used[graph->outputs[i]] = true;
+    if (!st) {
+        prune_ops(graph, used);
+        prune_values(graph, used, number);
+        renumber(graph, number);
+    }
+    free(used);
+    free(number);
+    return st;
 }
 
 frit_status graph_output(struct graph *graph, uint32_t value, frit_err *err)

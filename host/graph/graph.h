@@ -77,11 +77,17 @@ frit_status graph_add_value(struct graph *graph, enum graph_kind kind, const str
 frit_status graph_add_op(struct graph *graph, const struct graph_op *op, frit_err *err);
 /* Empties it, keeping the memory. */
 void graph_reset(struct graph *graph);
+/* Drops the ops whose results nothing uses, but those with effects, and what only they use, but
+ * inputs. Values get other numbers, in their order. */
+frit_status graph_prune(struct graph *graph, frit_err *err);
 /* A value may be an output more than once. */
 frit_status graph_output(struct graph *graph, uint32_t value, frit_err *err);
 /* The same under a name of its own, which is copied; NULL: the value's. */
 frit_status graph_output_named(struct graph *graph, uint32_t value, const char *name,
                                frit_err *err);
+
+/* Of the op that has most. */
+uint32_t graph_max_operands(const struct graph *graph);
 
 /* Operands as op_check wants them; their values must exist. */
 void graph_operands(const struct graph *graph, const struct graph_operand *in, uint32_t n_in,

@@ -9,6 +9,7 @@
 #include "graph/scalar.h"
 #include "onnx/fold.h"
 #include "onnx/problem.h"
+#include "onnx/simplify.h"
 
 /* ---- operands of the node ---- */
 
@@ -321,6 +322,11 @@ static bool append(struct import_node *n, struct emission *e, val **out)
         if (values[i] != GRAPH_NO_VALUE)
             out[i] = result(n, &import->graph->values[values[i]].type, values[i]);
     }
+    if (out[0] && op_is_view(e->op)) {
+        out[0]->is_strided = e->op != FRIT_OP_reshape || e->in[0]->is_strided;
+        if (e->op == FRIT_OP_reshape)
+            out[0]->reshaped = e->in[0]->reshaped ? e->in[0]->reshaped : e->in[0];
+    }
     return !n->failed;
 }
 
@@ -407,7 +413,8 @@ static bool emit(struct import_node *n, struct emission *e, val **out)
         if (*out)
             return true;
     }
-    return append(n, e, out);
+    *out = simplify(n, e->op, e->attrs, e->n_in, e->in, e->operands);
+    return *out || append(n, e, out);
 }
 
 bool e_ops(struct import_node *n, uint32_t op, const void *attrs, uint32_t n_in, val *const *in,

@@ -21,11 +21,13 @@ enum { NODE_MAX_OUT = 64 };
 typedef struct onnx_value {
     enum { VALUE_TENSOR = 1, VALUE_SCALAR, VALUE_ABSENT, VALUE_FAILED } kind;
     struct op_type type;
-    uint32_t number;    /* TENSOR: in the graph; GRAPH_NO_VALUE: known and not yet used by an op */
-    const void *data;   /* TENSOR: its elements; NULL: not known before the graph runs */
-    const char *name;   /* NULL: none of its own */
-    frit_scalar scalar; /* SCALAR: a number that an op takes in a tensor's place */
-    int32_t narrow;     /* ONNX's element type where Frit's is wider, as for int4; else 0 */
+    uint32_t number;  /* TENSOR: in the graph; GRAPH_NO_VALUE: known and not yet used by an op */
+    const void *data; /* TENSOR: its elements; NULL: not known before the graph runs */
+    struct onnx_value *reshaped; /* TENSOR: the value of which it is a reshape, or NULL */
+    bool is_strided;             /* TENSOR: a view that may not be dense */
+    const char *name;            /* NULL: none of its own */
+    frit_scalar scalar;          /* SCALAR: a number that an op takes in a tensor's place */
+    int32_t narrow; /* ONNX's element type where Frit's is wider, as for int4; else 0 */
 } val;
 
 /* Names of one graph, and of the graphs around it. */

@@ -153,6 +153,8 @@ static frit_status import_model(struct onnx_import *import, const struct op_type
     if (!import->status)
         import_main(import, inputs);
     st = summarize(import);
+    if (!st)
+        st = graph_prune(import->graph, import->err);
     arena_fini(&import->arena);
     return st;
 }

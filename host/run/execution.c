@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "base/err.h"
 #include "base/fail.h"
 #include "base/timeline.h"
 #include "device/device.h"
@@ -395,8 +396,8 @@ void execution_fail(struct execution *f, frit_status status)
 
 void execution_run(struct execution *f, struct plan *plan)
 {
-    frit_err err = ERR_INIT;
     struct plan *other;
+    frit_err err;
 
     bound_cache_sweep(&f->executor->bound, f->serial);
     if (plan && replay(f, plan)) {
@@ -404,6 +405,7 @@ void execution_run(struct execution *f, struct plan *plan)
         preassign_end(f->assigned);
         return;
     }
+    err_init(&err);
     if (make_fit(f, plan, &other, &err))
         plan = NULL;
     else if (other)

@@ -6,6 +6,7 @@
 #include "run/replay.h"
 
 #include "base/array.h"
+#include "base/err.h"
 #include "base/fail.h"
 #include "device/device.h"
 #include "device/lineage.h"
@@ -505,9 +506,10 @@ static bool write_all_addresses(struct bound_plan *bound, const frit_device *dev
 frit_status replay_run(struct bound_plan *bound, frit_device *device, const struct segment *segment,
                        uint32_t stream, struct failure **late)
 {
-    frit_err err = ERR_INIT;
+    frit_err err;
     frit_status st;
 
+    err_init(&err);
     *late = NULL;
     bound->n_captured = 0;
     bound->one_submit = capture_is_one_submit(bound, device);

@@ -189,8 +189,7 @@ static bool view_unfold(const void *attrs, const struct op_type *in, const struc
     return true;
 }
 
-/* Packed values are read where they are, but written densely: whoever takes them apart expects so.
- */
+/* Packed values are dense: a product takes them as they lie in memory. */
 static bool view_bitcast(const void *attrs, const struct op_type *in, const struct layout *from,
                          const struct op_type *out, struct layout *to)
 {

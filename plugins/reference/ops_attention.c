@@ -23,10 +23,18 @@ struct query {
     int64_t place;
 };
 
-static bool hidden(const struct attention *a, const struct query *query, int64_t key)
+/* The keys from the first on that causal attention lets the query see. */
+static int64_t keys_of(const struct attention *a, const struct query *query)
 {
-    if (a->causal && key > query->place + a->keys - a->queries)
-        return true;
+    int64_t last = query->place + a->keys - a->queries;
+
+    if (!a->causal)
+        return a->keys;
+    return last < 0 ? 0 : last + 1;
+}
+
+static bool is_masked(const struct attention *a, const struct query *query, int64_t key)
+{
     return a->mask.data &&
            value_get(a->mask.dtype, a->mask.data + query->mask + key * a->mask_key).uint;
 }
@@ -53,13 +61,14 @@ static double largest_score(const struct attention *a, const struct query *query
 {
     double largest = -INFINITY;
 
-    for (int64_t key = 0; key < a->keys; key++)
-        if (!hidden(a, query, key))
+    for (int64_t key = 0; key < keys_of(a, query); key++)
+        if (!is_masked(a, query, key))
             largest = fmax(largest, score(a, query, key));
     return largest;
 }
 
-/* Elements first..first + n - 1 of the query's result.  What no key reaches is 0. */
+/* Elements first..first + n - 1 of the query's result.  A masked key's weight is 0, by which its
+ * value is multiplied: what is not finite shows. */
 static void attend(const struct attention *a, const struct query *query, double largest,
                    int64_t first, int64_t n)
 {
@@ -70,12 +79,9 @@ static void attend(const struct attention *a, const struct query *query, double 
 
     for (int64_t i = 0; i < n; i++)
         sums[i].real = 0;
-    for (int64_t key = 0; key < a->keys; key++) {
-        double weight;
+    for (int64_t key = 0; key < keys_of(a, query); key++) {
+        double weight = is_masked(a, query, key) ? 0 : exp(score(a, query, key) - largest);
 
-        if (hidden(a, query, key))
-            continue;
-        weight = exp(score(a, query, key) - largest);
         total += weight;
         value_load(a->v.dtype, query->v + key * a->v_key + first * v_step, v_step, n, lanes);
         for (int64_t i = 0; i < n; i++)

@@ -155,13 +155,18 @@ static bool run_traced(struct hosted_queue *queue, const frit_cmd *cmd, uint64_t
 {
     const struct hosted *hosted = queue->device;
     uint64_t begun = plug_begin(hosted->plug);
-    struct fault fault = {.command = number, .err = {.struct_size = sizeof fault.err}};
-    frit_status status = run_command(queue, cmd, &fault.err);
+    struct fault fault; /* its text alone is half a kilobyte: set where something fails */
+    frit_status status;
 
+    fault.err.struct_size = sizeof fault.err;
+    fault.err.native_code = 0;
+    fault.err.text[0] = '\0';
+    status = run_command(queue, cmd, &fault.err);
     if (begun)
         plug_end(hosted->plug, begun, command_name(hosted, cmd));
     if (status >= 0)
         return true;
+    fault.command = number;
     fault.cookie = cmd->launch->cookie;
     fault.err.status = status;
     fault.err.text[sizeof fault.err.text - 1] = '\0';

@@ -269,10 +269,10 @@ frit_status progress_wait(struct progress *progress, uint64_t value, uint64_t ti
                           frit_failure *failure, frit_err *err)
 {
     const struct plug *plug = progress->plug;
-    frit_err reason = {0};
+    frit_err reason;
     frit_status status;
 
-    failure->status = FRIT_OK;
+    reason.status = failure->status = FRIT_OK;
     pthread_mutex_lock(&progress->lock);
     status = check(progress, value, err);
     if (!status) {

@@ -22,6 +22,10 @@ def _ports(function, graph):
 _SHORT = 1024  # bytes of an input that a model's shapes may depend on
 
 
+def _elements(tensors):
+    return [bytes(value.read()) if 0 < value.nbytes <= _SHORT else None for value in tensors]
+
+
 class Graph(_device.Owned):
     """A loaded program.  Calling it runs it: graph(x=array) gives a dict of its outputs."""
 
@@ -30,6 +34,9 @@ class Graph(_device.Owned):
     def __init__(self, handle):
         super().__init__(handle)
         self.inputs = _ports(library.graph_input_at, handle)  # of constants too
+        self._names = {port.name for port in self.inputs}
+        self._bound = None  # types of the inputs, and elements where they matter
+        self._outputs = []
 
     def _value(self, port, values, device):
         if port.name not in values:
@@ -48,34 +55,55 @@ class Graph(_device.Owned):
             return value.packed(port.dtype, port.shape)
         return value
 
-    def _bind(self, tensors):
-        ports, elements = (library.Port * len(tensors))(), []
-        for port, value in zip(ports, tensors):
+    def _try_bind(self, tensors, elements):
+        """`elements`: bytes of short inputs, None for others; None: of none."""
+        ports = (library.Port * len(tensors))()
+        for i, (port, value) in enumerate(zip(ports, tensors)):
             port.struct_size = ctypes.sizeof(library.Port)
             port.dtype = library.tensor_dtype(value.handle)
             port.dims = library.tensor_dims(value.handle)
-            if 0 < value.nbytes <= _SHORT:
-                elements.append(bytes(value.read()))
-                port.data = ctypes.cast(elements[-1], ctypes.c_void_p)
+            if elements and elements[i] is not None:
+                port.data = ctypes.cast(elements[i], ctypes.c_void_p)
+        library.check(library.graph_bind, self.handle, ports, len(tensors))
+
+    def _bind(self, tensors):
+        """Binds the program where it is not bound to such inputs: that makes its ops, and a model's
+        weights on the device, anew.  Elements are only given where it cannot be bound without."""
+        types, elements = [(value.dtype, value.shape) for value in tensors], None
+        if self._bound and self._bound[0] == types:
+            if self._bound[1] is None:
+                return
+            elements = _elements(tensors)
+            if elements == self._bound[1]:
+                return
+        self._bound = None
         try:
-            library.check(library.graph_bind, self.handle, ports, len(tensors))
+            try:
+                self._try_bind(tensors, elements)
+            except library.Error:
+                if elements:
+                    raise
+                elements = _elements(tensors)
+                self._try_bind(tensors, elements)
         except library.Error as error:
             problems = library.graph_problems(self.handle)
             if not problems:
                 raise
             raise library.Error(error.status, library.owned_text(problems).rstrip()) from None
+        self._bound = types, elements
+        self._outputs = [port.name for port in _ports(library.graph_output_at, self.handle)]
 
     def run(self, values, device=None):
         """Runs with a dict of inputs; an input without one takes its file.  Returns the outputs by
         name; they are computed when they are read."""
         device = _device.device(device)
-        unknown = [name for name in values if name not in [port.name for port in self.inputs]]
+        unknown = [name for name in values if name not in self._names]
         if unknown:
             raise TypeError(f"there is no input {unknown[0]!r}; there are: "
                             f"{', '.join(port.name for port in self.inputs)}")
         tensors = [self._value(port, values, device) for port in self.inputs]
         self._bind(tensors)
-        names = [port.name for port in _ports(library.graph_output_at, self.handle)]
+        names = self._outputs
         handles = (c_void_p * len(tensors))(*[value.handle for value in tensors])
         out = (c_void_p * len(names))()
         library.check(library.graph_run, self.handle, device.handle, handles, len(tensors), out,

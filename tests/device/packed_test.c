@@ -148,6 +148,34 @@ static void test_memory(void **unused)
     rig_close(&rig);
 }
 
+/* Bytes that are not dense, read as a type of 8 bits, and back. */
+static void test_bits(void **unused)
+{
+    const frit_dims dims = FRIT_SHAPE(ROWS, COLUMNS);
+    unsigned char bytes[MAX_BYTES], out[MAX_BYTES];
+    struct rig rig;
+
+    (void)unused;
+    open_device(&rig);
+    fill(bytes);
+    for (int t = 0; t < N_TYPES; t++) {
+        frit_tensor *u, *pair, *packed;
+
+        if (frit_dtype_bits(types[t]) != 8)
+            continue;
+        u = frit_from_host(rig.dev, FRIT_U8, dims, bytes, sizeof(bytes));
+        pair = frit_stack((frit_tensor *[]){u, u}, 2, 2);
+        frit_release(u);
+        pair = frit_slice(frit_take(pair), FRIT_SLICES({0}, {0}, {1, 2, 1}));
+        packed = frit_bitcast(frit_take(frit_squeeze(frit_take(pair))), types[t]);
+        u = frit_bitcast(packed, FRIT_U8);
+        assert_int_equal(frit_read(frit_take(u), out, sizeof(out), NULL), FRIT_OK);
+        assert_memory_equal(out, bytes, sizeof(out));
+        expect(&rig, packed, types[t], bytes);
+    }
+    rig_close(&rig);
+}
+
 static void test_files(void **unused)
 {
     const frit_dims dims = FRIT_SHAPE(ROWS, COLUMNS);
@@ -288,6 +316,40 @@ static void check_product(struct rig *rig, const struct product *p, uint32_t dty
     free(y);
 }
 
+/* Weights whose lines are read backwards: products take packed operands as they lie in memory. */
+static void test_bits_of_flipped_weights(void **unused)
+{
+    enum { K = 64, N = 128 };
+    static unsigned char there[K * N], back[K * N];
+    const frit_dims dims = FRIT_SHAPE(K, N);
+    float *x = rig_numbers(K), *y[2] = {NULL};
+    struct rig rig;
+
+    (void)unused;
+    open_device(&rig);
+    for (int i = 0; i < K * N; i++)
+        there[i] = back[i / N * N + N - 1 - i % N] = (unsigned char)(i * 37) & 0x3b;
+    for (int turn = 0; turn < 8; turn++) { /* each several times, until a plan is there */
+        const float one = 1;
+        const int k = turn % 2;
+        frit_tensor *w = frit_from_host(rig.dev, FRIT_U8, dims, k ? back : there, sizeof(there));
+
+        if (k)
+            w = frit_flip(frit_take(w), .axes = FRIT_AXES(1));
+        w = frit_bitcast(frit_take(w), FRIT_F8E4M3);
+        w = frit_dequantize(frit_take(w), frit_take(rig_tensor(&rig, FRIT_RANK0, &one)), NULL);
+        free(y[k]);
+        y[k] =
+            rig_read(frit_matmul(frit_take(rig_tensor(&rig, FRIT_SHAPE(1, K), x)), frit_take(w)));
+    }
+    for (int i = 0; i < N; i++)
+        assert_true(fabsf(y[0][i] - y[1][i]) <= 1e-4F);
+    free(x);
+    free(y[0]);
+    free(y[1]);
+    rig_close(&rig);
+}
+
 /* Sizes in both orders, each in a device of its own; of a device that compiles slowly, some, of q4.
  */
 static void test_products(void **unused)
@@ -353,6 +415,8 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_bits),
+        cmocka_unit_test(test_bits_of_flipped_weights),
         cmocka_unit_test(test_files),
         cmocka_unit_test(test_errors),
         cmocka_unit_test(test_products),

@@ -2,8 +2,9 @@
 /* Networks of two sizes in one process, in both orders, each beside a process that runs one size
  * alone: the same bits, launches, and warm steps that search, compile and allocate nothing.
  *
- * An argument is the name of the only test to run.  FRIT_TEST_LONG=1: the time of a warm step too,
- * which may not be twice that of the size alone; use it where nothing else runs. */
+ * An argument is the name of the only test to run.  FRIT_TEST_LONG=1: compiled code on the
+ * processor, and the time of a warm step too, which may not be twice that of the size alone; use it
+ * where nothing else runs. */
 #include "device/models.h"
 
 #include <math.h>
@@ -107,11 +108,12 @@ static int run_child(char **argv)
                               strcmp(argv[2], "train") == 0,
                               {{atoll(argv[4]), atoll(argv[5])}, {atoll(argv[6]), atoll(argv[7])}}};
     struct outcome *out = mmap(NULL, sizeof(*out), PROT_READ | PROT_WRITE, MAP_SHARED, 0, 0);
+    const frit_setting interpreted = {"plugin.cpu", "option.tier", "0"};
     struct rig rig;
 
     if (out == MAP_FAILED)
         return 1;
-    rig_open(&rig);
+    rig_open_with(&rig, &interpreted, getenv("FRIT_TEST_LONG") ? 0 : 1);
     for (size_t i = 0; argv[3][i]; i++)
         run_size(&rig, &c, c.sizes[argv[3][i] - 'a'], &out->runs[i]);
     rig_close(&rig);

@@ -146,6 +146,16 @@ def tiles():
           {"x": floats(2, 3, 2, 4)}, {"t": T.FLOAT, "y": T.FLOAT}, {"w": floats(3, 4, 2, 3), "b": floats(4), "v": floats(4, 2, 3, 3)})
 
 
+def traces():
+    """What exporters leave behind: a slice of all, reshapes to and fro, one index, a power of 2, a mean of one; weights put together from parts."""
+    nodes = [node("Slice", "x zero width one", "a"), node("Reshape", "a line", "b"), node("Reshape", "b back", "c"), node("Gather", "c one", "d", axis=0),
+             node("Pow", "d two", "e"), node("ReduceMean", "e", "f", axes=[0], keepdims=0), node("Slice", "w zero half zero", "w0"),
+             node("Slice", "w half end zero", "w1"), node("Concat", "w1 w0", "parts", axis=0), node("Cast", "parts", "v", to=T.FLOAT), node("MatMul", "f v", "y")]
+    numbers = {"zero": 0, "one": 1, "width": 160, "half": 80, "end": 160}
+    model("traces", nodes, {"x": floats(3, 160)}, {"y": T.FLOAT},
+          {"w": bytes_of(160, 128, high=2), "line": np.array([480]), "back": np.array([3, 160]), "two": np.array(2, np.float32)} | {k: np.array([v]) for k, v in numbers.items()})
+
+
 def places():
     """Elements read between others: grids of three dims, and regions whose largest sample counts."""
     grid = (random.random((1, 2, 3, 2, 3)) * 2.6 - 1.3).astype(np.float32)
@@ -187,5 +197,5 @@ def weights():
 
 
 os.makedirs(folder, exist_ok=True)
-for make in (mlp, cnn, old, lstm, quantised, control, function, shapes, statistics, tiles, places, types, weights):
+for make in (mlp, cnn, old, lstm, quantised, control, function, shapes, statistics, tiles, places, types, weights, traces):
     make()

@@ -110,9 +110,9 @@ static void drop(struct loaded *model)
     frit_graph_free(model->graph);
 }
 
-static const char *const names[] = {"mlp",     "cnn",      "old",    "lstm",       "quantised",
-                                    "control", "function", "shapes", "statistics", "tiles",
-                                    "places",  "types",    "weights"};
+static const char *const names[] = {"mlp",     "cnn",      "old",     "lstm",       "quantised",
+                                    "control", "function", "shapes",  "statistics", "tiles",
+                                    "places",  "types",    "weights", "traces"};
 
 static void test_models_give_what_they_should(void **state)
 {
@@ -191,6 +191,62 @@ static void test_known_statistics_are_two_constants(void **state)
     frit_host_close(host);
 }
 
+static uint64_t count_ops(frit_device *device)
+{
+    frit_stats stats = {.struct_size = sizeof(stats)};
+
+    frit_stats_get(device, &stats);
+    return stats.ops;
+}
+
+/* Of eleven nodes three ops depend on the input and are none that another stands for: slice, mul
+ * and matmul, with a reshape; the four of the weights alone run once. */
+static void test_what_need_not_run_does_not(void **state)
+{
+    frit_host *host;
+    frit_device *device = open_device(&host);
+    struct loaded model;
+    frit_tensor *y;
+    uint64_t before, between;
+
+    (void)state;
+    load(device, "traces", &model);
+    assert_int_equal(frit_graph_op_count(model.graph), 8);
+    before = count_ops(device);
+    assert_int_equal(frit_graph_run(model.graph, device, model.inputs, 1, &y, 1, NULL), FRIT_OK);
+    frit_release(y);
+    between = count_ops(device);
+    assert_int_equal(between - before, 8);
+    assert_int_equal(frit_graph_run(model.graph, device, model.inputs, 1, &y, 1, NULL), FRIT_OK);
+    frit_release(y);
+    assert_int_equal(count_ops(device) - between, 4);
+    drop(&model);
+    frit_device_close(device);
+    frit_host_close(host);
+}
+
+/* They belong to no scope of the caller's. */
+static void test_constants_outlive_scopes(void **state)
+{
+    frit_host *host;
+    frit_device *device = open_device(&host);
+    struct loaded model;
+    frit_scope outer, inner;
+    frit_tensor *y;
+
+    (void)state;
+    load(device, "traces", &model);
+    outer = frit_scope_begin(device);
+    inner = frit_scope_begin(device);
+    assert_int_equal(frit_graph_run(model.graph, device, model.inputs, 1, &y, 1, NULL), FRIT_OK);
+    frit_scope_end(inner);
+    frit_scope_end(outer);
+    run(device, "traces", &model);
+    drop(&model);
+    frit_device_close(device);
+    frit_host_close(host);
+}
+
 static frit_status bind_cnn(const char *folder, frit_err *err)
 {
     frit_port port = {
@@ -238,6 +294,8 @@ int main(void)
         cmocka_unit_test(test_models_give_what_they_should),
         cmocka_unit_test(test_saved_models_are_text_programs),
         cmocka_unit_test(test_known_statistics_are_two_constants),
+        cmocka_unit_test(test_what_need_not_run_does_not),
+        cmocka_unit_test(test_constants_outlive_scopes),
         cmocka_unit_test(test_external_data_stay_in_the_folder),
     };
 

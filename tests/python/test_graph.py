@@ -3,10 +3,12 @@
 import os
 import tempfile
 import unittest
+from unittest import mock
 
 import numpy as np
 
 import frit
+from frit import _library as library
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 
@@ -74,6 +76,32 @@ class Models(unittest.TestCase):
         graph = frit.load(os.path.join(ROOT, "tests", "data", "onnx", "mlp.onnx"))
         with self.assertRaisesRegex(frit.Error, "mlp.onnx"):
             graph(x=np.zeros((3, 3, 3), "f4"))
+
+
+    def test_a_model_is_bound_once(self):
+        folder, n_binds, bind = os.path.join(ROOT, "tests", "data", "onnx"), 0, library.graph_bind
+
+        def count(*arguments):
+            nonlocal n_binds
+            n_binds += 1
+            return bind(*arguments)
+
+        def call(graph, **inputs):
+            nonlocal n_binds
+            n_binds = 0
+            outputs = graph(**inputs)
+            return n_binds, outputs
+
+        with mock.patch.object(library, "graph_bind", count):
+            mlp = frit.load(os.path.join(folder, "mlp.onnx"))
+            self.assertEqual([call(mlp, x=np.full((n, 2, 4), n, "f4"))[0] for n in (3, 3, 5, 5)], [1, 0, 1, 0])
+            shapes = frit.load(os.path.join(folder, "shapes.onnx"))
+            x, image = np.zeros(24, "f4"), np.zeros((1, 1, 3, 4), "f4")
+            first, again, other = [call(shapes, x=x, image=image, shape=shape)
+                                   for shape in ([2, 3, -1], [2, 3, -1], [3, 2, -1])]
+            self.assertEqual((again[0], other[0]), (0, 1))
+            self.assertEqual([called[1]["g"].shape for called in (first, again, other)],
+                             [(3, 2, 2), (3, 2, 2), (2, 3, 2)])
 
 
 class Files(unittest.TestCase):

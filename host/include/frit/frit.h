@@ -676,10 +676,10 @@ FRIT_NODISCARD frit_status frit_graph_bind(frit_graph *graph, const frit_port *p
 /* All that kept a model from being bound the last time, a line for each node; the caller's:
  * frit_free.  NULL: no more than the error said. */
 char *frit_graph_problems(const frit_graph *graph);
-/* Records all ops in one scope.  A model's weights are put on the device in the first run and stay
- * there until the graph is bound again or freed, which comes before the device is closed.
- * `inputs`: one tensor per input, with dims as bound.  Writes one
- * tensor per output, owned by the caller; failures of ops are in the outputs. */
+/* Records all ops in one scope.  The first run puts a model's weights, and what ops make of them
+ * alone, on the device, until the graph is bound again or freed, which comes before the device is
+ * closed. `inputs`: one tensor per input, with dims as bound.  Writes one tensor per output, owned
+ * by the caller; failures of ops are in the outputs. */
 FRIT_NODISCARD frit_status frit_graph_run(const frit_graph *graph, frit_device *device,
                                           frit_tensor *const *inputs, uint64_t n_inputs,
                                           frit_tensor **outputs, uint64_t n_outputs, frit_err *err);

@@ -15,7 +15,9 @@
 #include "emit/llvm/group.h"
 #include "emit/llvm/memory.h"
 #include "emit/llvm/nibble.h"
+#include "emit/llvm/prefetch.h"
 #include "emit/llvm/rows.h"
+#include "emit/llvm/unroll.h"
 #include "emit/llvm/value.h"
 
 /* ---- helpers of all files ---- */
@@ -216,7 +218,8 @@ static void emit_for(struct ll *l, uint32_t at)
     l->block[inst->pair] = after;
 }
 
-static void emit_next(struct ll *l, uint32_t at)
+/* After so many rounds the loop begins again. */
+static void repeat_loop(struct ll *l, uint32_t at, uint32_t rounds)
 {
     const struct kir_inst *inst = ll_inst(l, at), *loop = ll_inst(l, inst->pair);
     uint32_t phi = inst->pair + 1;
@@ -226,7 +229,7 @@ static void emit_next(struct ll *l, uint32_t at)
     if (l->deferred.loop == inst->pair)
         ll_store_held(l);
     here = l->api->GetInsertBlock(l->builder);
-    more = BUILD(l, Add, counter, ll_int(l, l->types.of[loop->type], loop->imm));
+    more = BUILD(l, Add, counter, ll_int(l, l->types.of[loop->type], rounds * loop->imm));
     l->api->AddIncoming(counter, &more, &here, 1);
     for (uint32_t i = 0; i < inst->a[1]; i++) {
         uint32_t value = l->module->links[inst->a[0] + i];
@@ -243,9 +246,22 @@ static void emit_next(struct ll *l, uint32_t at)
     }
     l->api->BuildBr(l->builder, l->block[inst->pair]);
     go_to(l, l->block[at]);
+}
+
+static void leave_loop(struct ll *l, uint32_t at)
+{
+    const struct kir_inst *inst = ll_inst(l, at);
+    uint32_t phi = inst->pair + 1;
+
     for (uint32_t i = 0; i < inst->a[1]; i++)
         if (l->regions.home[phi + i] == REGION_HELD)
             ll_hold(l, phi + i);
+}
+
+static void emit_next(struct ll *l, uint32_t at)
+{
+    repeat_loop(l, at, 1);
+    leave_loop(l, at);
 }
 
 static void emit_if(struct ll *l, uint32_t at)
@@ -311,6 +327,83 @@ static void emit_inst(struct ll *l, uint32_t at)
     }
     if (l->regions.home[at] == REGION_HELD && inst->op != KIR_phi)
         ll_hold(l, at);
+}
+
+/* ---- rounds that are emitted together ---- */
+
+/* What a loop carries, as `carried` holds it, where it ends before one of them. */
+struct leaving {
+    uint32_t n; /* vectors */
+    ll_value *carried;
+    uint32_t n_ways;
+    ll_block from[LL_TOGETHER];
+    ll_value with[LL_TOGETHER][LL_MAX_CARRIED];
+};
+
+static void may_leave(struct leaving *leaving, ll_block from)
+{
+    leaving->from[leaving->n_ways] = from;
+    memcpy(leaving->with[leaving->n_ways++], leaving->carried, leaving->n * sizeof(ll_value));
+}
+
+/* Goes on to the next round, in a block of its own, so that its loads do not come before the
+ * products of this one, which would take more registers than there are. */
+static void go_on(struct ll *l, uint32_t at, ll_value counter, struct leaving *leaving)
+{
+    const struct kir_inst *inst = ll_inst(l, at), *next = ll_inst(l, inst->pair);
+    const uint32_t *bounds = l->module->links + inst->a[0];
+    uint64_t by = l->rounds.number * inst->imm;
+    ll_block round = ll_new_block(l);
+
+    for (uint32_t i = 0; i < next->a[1]; i++)
+        for (uint32_t u = 0; u < l->units; u++)
+            leaving->carried[i * l->units + u] = ll_at(l, l->module->links[next->a[0] + i], u);
+    may_leave(leaving, l->api->GetInsertBlock(l->builder));
+    counter = BUILD(l, Add, counter, ll_int(l, l->types.of[inst->type], by));
+    ll_set(l, at, counter);
+    l->api->BuildCondBr(l->builder, BUILD(l, ICmp, LL_SLT, counter, l->scalar[bounds[1]]), round,
+                        l->block[inst->pair]);
+    go_to(l, round);
+}
+
+/* After the loop: what it carried, whichever round was the last one. */
+static void join_ways(struct ll *l, uint32_t at, struct leaving *leaving)
+{
+    for (uint32_t i = 0; i < leaving->n; i++) {
+        ll_type type = l->types.of[ll_inst(l, at + 1 + i / l->units)->type];
+        ll_value phi = BUILD(l, Phi, ll_vector_of(l, type));
+
+        for (uint32_t k = 0; k < leaving->n_ways; k++)
+            l->api->AddIncoming(phi, &leaving->with[k][i], &leaving->from[k], 1);
+        leaving->carried[i] = phi;
+    }
+}
+
+static void emit_rounds(struct ll *l, uint32_t at, uint32_t n)
+{
+    struct leaving leaving = {.n = phis_of(l, at) * l->units,
+                              .carried = l->vector + (size_t)(at + 1) * l->units};
+    ll_value counter;
+
+    for (uint32_t i = at + 1; i < ll_inst(l, at)->pair; i++)
+        l->rounds.ahead[i] = ll_shared_begin(l, at, i, &l->rounds.each[i]);
+    emit_for(l, at);
+    counter = l->scalar[at];
+    may_leave(&leaving, l->block[at]);
+    l->rounds.loop = at;
+    for (l->rounds.number = 0; l->rounds.number < n; l->rounds.number++) {
+        if (l->rounds.number)
+            go_on(l, at, counter, &leaving);
+        for (uint32_t i = at + 1 + phis_of(l, at); i < ll_inst(l, at)->pair; i++)
+            if (l->regions.home[i] < REGION_GROUP)
+                emit_inst(l, i);
+    }
+    l->rounds.loop = KIR_NONE;
+    ll_set(l, at, counter);
+    memcpy(leaving.carried, leaving.with[0], leaving.n * sizeof(ll_value));
+    repeat_loop(l, ll_inst(l, at)->pair, n);
+    join_ways(l, at, &leaving);
+    leave_loop(l, ll_inst(l, at)->pair);
 }
 
 /* ---- regions ---- */
@@ -423,9 +516,16 @@ static void emit_stretch(struct ll *l, uint32_t from, uint32_t end)
         if (!enters)
             need_operands(l, end);
     }
-    for (uint32_t at = from; at < end; at++)
-        if (l->regions.home[at] < REGION_GROUP)
+    for (uint32_t at = from; at < end; at++) {
+        uint32_t n = ll_inst(l, at)->op == KIR_for ? ll_rounds_together(l, at) : 1;
+
+        if (n > 1) {
+            emit_rounds(l, at, n);
+            at = ll_inst(l, at)->pair;
+        } else if (l->regions.home[at] < REGION_GROUP) {
             emit_inst(l, at);
+        }
+    }
     if (!carries(l, end)) {
         end_chunks(l);
         return;
@@ -719,7 +819,12 @@ static frit_status prepare(struct ll *l, uint32_t phase, frit_err *err)
     l->slot = calloc(n, sizeof(*l->slot));
     l->tile = calloc((size_t)l->phase->n_tiles + 1, sizeof(*l->tile));
     l->block = calloc(n, sizeof(*l->block));
-    if (!l->args || !l->scalar || !l->vector || !l->loaded || !l->slot || !l->tile || !l->block)
+    l->rounds.loop = KIR_NONE;
+    l->rounds.first = calloc(n, sizeof(*l->rounds.first));
+    l->rounds.ahead = calloc(n, sizeof(*l->rounds.ahead));
+    l->rounds.each = calloc(n, sizeof(*l->rounds.each));
+    if (!l->rounds.first || !l->rounds.ahead || !l->rounds.each || !l->args || !l->scalar ||
+        !l->vector || !l->loaded || !l->slot || !l->tile || !l->block)
         return fail_memory(err, n * sizeof(*l->vector) * l->units);
     return FRIT_OK;
 }
@@ -735,6 +840,9 @@ static void clean(struct ll *l)
     free(l->slot);
     free(l->tile);
     free(l->block);
+    free(l->rounds.first);
+    free(l->rounds.ahead);
+    free(l->rounds.each);
 }
 
 frit_status ll_phase(struct ll *l, uint32_t phase, const char *name, frit_err *err)
@@ -747,6 +855,7 @@ frit_status ll_phase(struct ll *l, uint32_t phase, const char *name, frit_err *e
     l->loaded = NULL;
     l->slot = l->tile = NULL;
     l->block = NULL;
+    l->rounds.first = l->rounds.ahead = l->rounds.each = NULL;
     choose_units(l);
     status = prepare(l, phase, err);
     if (!status) {

@@ -14,6 +14,8 @@
 #include "emit/llvm/regions.h"
 
 enum { LL_MAX_UNITS = 8, LL_MAX_WIDTH = 16 };
+/* Rounds of a loop that are emitted together at most, and vectors that it carries then. */
+enum { LL_TOGETHER = 4, LL_MAX_CARRIED = 64 };
 
 /* Calls a function of the builder. */
 #define BUILD(l, name, ...) ((l)->api->Build##name((l)->builder, __VA_ARGS__, ""))
@@ -29,6 +31,14 @@ struct ll_deferred {
     uint32_t bytes;       /* of a round; 0: there is none */
     uint64_t at;          /* offset of the struct blob_deferred in scratch memory */
     ll_value to, left;    /* in the loop: where what is held goes to, its bytes */
+};
+
+/* The loop of which several rounds are emitted together now; see unroll.c. */
+struct ll_rounds {
+    uint32_t loop;          /* KIR_NONE: there is none */
+    uint32_t number;        /* of the round, from 0 */
+    ll_value *first;        /* per load: its offset in the first of them */
+    ll_value *ahead, *each; /* per load: see ll_shared_begin */
 };
 
 struct ll {
@@ -53,6 +63,7 @@ struct ll {
     uint64_t *slot, *tile; /* places in scratch memory, of values and tiles */
     uint64_t scratch_bytes;
     struct ll_deferred deferred;
+    struct ll_rounds rounds;
     ll_value lane0; /* I32, the chunk's first lane */
     ll_block chunk_begin, chunk_before;
     uint32_t region;

@@ -9,6 +9,7 @@
 #include "emit/llvm/emit.h"
 #include "emit/llvm/prefetch.h"
 #include "emit/llvm/rows.h"
+#include "emit/llvm/unroll.h"
 #include "emit/llvm/value.h"
 
 #include <assert.h>
@@ -47,24 +48,24 @@ static ll_value widened(struct ll *l, uint32_t value, ll_value number)
     return BUILD(l, SExt, number, ll_shape(l, l->types.i64));
 }
 
-/* A scalar offset, likewise.  What a small constant is added to is extended, and the constant
- * becomes a part of the address: a sum that wraps is no offset of an access that is in bounds,
- * since those of 32 bits lie MAX_CONST below the ends of the type at least. */
-static ll_value widened_offset(struct ll *l, uint32_t value)
+/* A scalar offset, likewise, without *number, which is added to it.  What a small constant is added
+ * to is extended, and the constant becomes a part of the address: a sum that wraps is no offset of
+ * an access that is in bounds, since those of 32 bits lie MAX_CONST below the ends of the type at
+ * least. */
+static ll_value widened_offset(struct ll *l, uint32_t value, int64_t *number)
 {
     const struct kir_inst *inst = &l->phase->inst[value], *by;
-    int64_t number;
 
+    *number = 0;
     if (inst->op != KIR_add || inst->type != KIR_I32 ||
         l->regions.region[value] != l->region) /* there its operands are not those of this region */
         return widened(l, value, l->scalar[value]);
     by = &l->phase->inst[inst->a[1]];
-    number = (int32_t)(uint32_t)by->imm;
-    if (by->op != KIR_const || number < -MAX_CONST || number > MAX_CONST ||
-        l->facts.of[inst->a[0]].kind == FACT_VARYING)
+    if (by->op != KIR_const || (int32_t)(uint32_t)by->imm < -MAX_CONST ||
+        (int32_t)(uint32_t)by->imm > MAX_CONST || l->facts.of[inst->a[0]].kind == FACT_VARYING)
         return widened(l, value, l->scalar[value]);
-    return BUILD(l, Add, widened(l, inst->a[0], l->scalar[inst->a[0]]),
-                 ll_int(l, l->types.i64, (uint64_t)number));
+    *number = (int32_t)(uint32_t)by->imm;
+    return widened(l, inst->a[0], l->scalar[inst->a[0]]);
 }
 
 static void find_tile(struct ll *l, struct llvm_access *a)
@@ -93,6 +94,16 @@ static void find_run(const struct ll *l, struct llvm_access *a, const struct fac
     a->run_same = fact->run_stride == 0;
 }
 
+static ll_value offset_of(struct ll *l, const struct llvm_access *a)
+{
+    int64_t number;
+    ll_value offset = widened_offset(l, a->index, &number);
+
+    if (l->rounds.loop != KIR_NONE && a->inst->op == KIR_load)
+        offset = ll_offset_in_round(l, (uint32_t)(a->inst - l->phase->inst), offset);
+    return number ? BUILD(l, Add, offset, ll_int(l, l->types.i64, (uint64_t)number)) : offset;
+}
+
 static void find_place(struct ll *l, struct llvm_access *a)
 {
     const struct fact *fact = &l->facts.of[a->index];
@@ -105,7 +116,7 @@ static void find_place(struct ll *l, struct llvm_access *a)
     l->wide = false;
     a->stride = (int64_t)((uint64_t)fact->stride * a->times + a->step);
     a->kind = a->stride ? FACT_LINEAR : FACT_UNIFORM;
-    a->first = widened_offset(l, a->index);
+    a->first = offset_of(l, a);
     if (a->step) {
         a->first = BUILD(l, Mul, a->first, ll_int(l, l->types.i64, a->times));
         a->first = BUILD(l, Add, a->first, BUILD(l, ZExt, l->lane0, l->types.i64));
@@ -550,7 +561,20 @@ static void prefetch_next(struct ll *l, uint32_t at, const struct llvm_access *a
 
     for (uint32_t u = 0; u < l->units && next; u++)
         if (u * l->width * a->bytes % LINE == 0)
-            ll_prefetch(l, pointer(l, a, BUILD(l, Add, next, low_of(l, a, u))));
+            ll_prefetch(l, pointer(l, a, BUILD(l, Add, next, low_of(l, a, u))), false);
+}
+
+/* A part of what groups after these load. */
+static void prefetch_shared(struct ll *l, uint32_t at, const struct llvm_access *a)
+{
+    ll_value counter, index;
+
+    if (l->rounds.loop == KIR_NONE || l->rounds.number || !l->rounds.ahead[at])
+        return;
+    l->wide = false;
+    counter = widened(l, l->rounds.loop, l->scalar[l->rounds.loop]);
+    index = BUILD(l, Add, l->rounds.ahead[at], BUILD(l, Mul, counter, l->rounds.each[at]));
+    ll_prefetch(l, pointer(l, a, index), true);
 }
 
 /* All lanes load the same element, some not at all. */
@@ -568,8 +592,10 @@ static void load(struct ll *l, uint32_t at, const struct llvm_access *a)
     }
     for (uint32_t u = 0; u < l->units; u++)
         l->vector[(size_t)at * l->units + u] = load_unit(l, a, u);
-    if (a->dtype)
-        prefetch_next(l, at, a);
+    if (!a->dtype)
+        return;
+    prefetch_shared(l, at, a);
+    prefetch_next(l, at, a);
 }
 
 /* ---- stores ---- */

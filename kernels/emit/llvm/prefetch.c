@@ -16,11 +16,13 @@
 #include "emit/llvm/prefetch.h"
 
 #include "emit/llvm/emit.h"
+#include "emit/llvm/rate.h"
 #include "emit/llvm/rows.h"
 #include "emit/llvm/value.h"
 
 enum {
     BUSY = 3,              /* instructions for a load */
+    SHARERS = 8,           /* groups that prefetch together */
     MAX_DEPTH = 24,        /* of an index */
     MAX_BYTES = 128 * 1024 /* of a group's loop: second caches hold this one's and the next's */
 };
@@ -92,109 +94,6 @@ static bool is_worth(const struct ll *l, uint32_t loop, uint64_t arg)
            (is_loaded_in(l, 0, loop, arg) || is_busy(l, loop, ll_inst(l, loop)->pair));
 }
 
-/* ---- how fast an index grows ---- */
-
-/* From group to group, or from round to round of a loop. */
-struct prefetch_scope {
-    struct ll *l;
-    uint32_t loop; /* KIR_NONE: groups */
-};
-
-/* By how much a value is larger a step later: `grows` false, by nothing. */
-struct rate {
-    bool known, grows;
-    ll_value value;
-};
-
-static struct rate rate_of(const struct prefetch_scope *s, uint32_t value, uint32_t depth);
-
-static struct rate rate_of_sum(struct ll *l, const struct kir_inst *inst, struct rate a,
-                               struct rate b)
-{
-    if (!b.grows)
-        return a;
-    if (inst->op == KIR_add && a.grows)
-        a.value = BUILD(l, Add, a.value, b.value);
-    else if (inst->op == KIR_add)
-        a.value = b.value;
-    else if (a.grows)
-        a.value = BUILD(l, Sub, a.value, b.value);
-    else
-        a.known = false;
-    a.grows = true;
-    return a;
-}
-
-/* A product with what is the same in all steps, and for all lanes. */
-static struct rate rate_of_product(struct ll *l, const struct kir_inst *inst, struct rate a,
-                                   struct rate b)
-{
-    uint32_t other = inst->a[a.grows];
-
-    a.known = a.grows != b.grows && ll_is(l, other, FACT_UNIFORM);
-    if (!a.known)
-        return a;
-    a.value = BUILD(l, Mul, a.grows ? a.value : b.value, l->scalar[other]);
-    a.grows = true;
-    return a;
-}
-
-static struct rate rate_of_two(const struct prefetch_scope *s, uint32_t value, uint32_t depth)
-{
-    const struct kir_inst *inst = ll_inst(s->l, value);
-    struct rate a = rate_of(s, inst->a[0], depth), b = rate_of(s, inst->a[1], depth);
-
-    if (!a.known || !b.known)
-        return (struct rate){.known = false};
-    if (!a.grows && !b.grows)
-        return a;
-    if (inst->op == KIR_add || inst->op == KIR_sub)
-        return rate_of_sum(s->l, inst, a, b);
-    if (inst->op == KIR_mul)
-        return rate_of_product(s->l, inst, a, b);
-    return (struct rate){.known = false};
-}
-
-static struct rate rate_of(const struct prefetch_scope *s, uint32_t value, uint32_t depth)
-{
-    const struct kir_inst *inst = ll_inst(s->l, value);
-    struct ll *l = s->l;
-    ll_type type = l->types.of[inst->type];
-    struct rate rate = {.known = true};
-
-    if (depth == MAX_DEPTH || (inst->type != KIR_I32 && inst->type != KIR_I64))
-        return (struct rate){.known = false};
-    switch (inst->op) {
-    case KIR_const:
-    case KIR_param:
-    case KIR_lane:
-        return rate;
-    case KIR_group:
-        return (struct rate){true, s->loop == KIR_NONE && inst->imm == 0, ll_int(l, type, 1)};
-    case KIR_for:
-        if (value == s->loop)
-            return (struct rate){true, true, ll_int(l, type, inst->imm)};
-        return rate_of(s, l->module->links[inst->a[0]], depth + 1);
-    case KIR_i64:
-        rate = rate_of(s, inst->a[0], depth + 1);
-        if (rate.known && rate.grows)
-            rate.value = BUILD(l, SExt, rate.value, type);
-        return rate;
-    case KIR_mulhi: /* quotients stay as they are in most steps */
-    case KIR_shr:
-        rate = rate_of(s, inst->a[0], depth + 1);
-        rate.grows = false;
-        return rate;
-    case KIR_add:
-    case KIR_sub:
-    case KIR_mul:
-        return rate_of_two(s, value, depth + 1);
-    default:
-        rate.known = false;
-        return rate;
-    }
-}
-
 /* ---- prefetching ---- */
 
 /* The rate, but 0 where the loop goes over more than caches hold. */
@@ -208,21 +107,6 @@ static ll_value bounded(struct ll *l, uint32_t loop, ll_value rate, uint32_t byt
     return BUILD(l, Select, fits, rate, ll_int(l, i64, 0));
 }
 
-/* How far it is to where a load reads a step later; NULL: unknown. */
-static ll_value distance_after(const struct prefetch_scope *s, const struct kir_inst *load)
-{
-    struct ll *l = s->l;
-    struct rate rate;
-
-    l->wide = false;
-    rate = rate_of(s, load->a[0], 0);
-    if (!rate.known || !rate.grows)
-        return NULL;
-    if (ll_inst(l, load->a[0])->type == KIR_I32)
-        rate.value = BUILD(l, SExt, rate.value, l->types.i64);
-    return rate.value;
-}
-
 ll_value ll_next_distance(struct ll *l, uint32_t at, uint32_t bytes)
 {
     const struct kir_inst *load = ll_inst(l, at);
@@ -233,17 +117,76 @@ ll_value ll_next_distance(struct ll *l, uint32_t at, uint32_t bytes)
     if (!is_run_load(l, at, load->imm))
         return NULL;
     if (loops && l->regions.bounds_region[around.outer])
-        return distance_after(&(struct prefetch_scope){l, around.inner}, load);
+        return ll_distance(&(struct ll_steps){l, around.inner, LL_QUOTIENTS_STAY}, load);
     if (loops ? !is_worth(l, around.outer, load->imm) : !is_busy(l, 0, l->phase->n))
         return NULL;
-    next = distance_after(&(struct prefetch_scope){l, KIR_NONE}, load);
+    next = ll_distance(&(struct ll_steps){l, KIR_NONE, LL_QUOTIENTS_STAY}, load);
     return loops && next ? bounded(l, around.outer, next, bytes) : next;
 }
 
-void ll_prefetch(struct ll *l, ll_value place)
+/* The number of the group; NULL: it is not used. */
+static ll_value group_of(const struct ll *l)
+{
+    for (uint32_t i = 0; i < l->phase->n; i++)
+        if (ll_inst(l, i)->op == KIR_group && ll_inst(l, i)->imm == 0)
+            return l->scalar[i];
+    return NULL;
+}
+
+/* An index of a loop's rounds at their begin; NULL: it is of other instructions too. */
+static ll_value at_begin(struct ll *l, uint32_t loop, uint32_t value, uint32_t depth)
+{
+    const struct kir_inst *inst = ll_inst(l, value);
+    ll_value a, b;
+
+    if (value == loop)
+        return l->scalar[l->module->links[inst->a[0]]];
+    if (value < loop || inst->op == KIR_const || inst->op == KIR_param)
+        return l->scalar[value];
+    if (depth == MAX_DEPTH || (inst->op != KIR_add && inst->op != KIR_mul))
+        return NULL;
+    a = at_begin(l, loop, inst->a[0], depth + 1);
+    b = at_begin(l, loop, inst->a[1], depth + 1);
+    if (!a || !b)
+        return NULL;
+    return inst->op == KIR_add ? BUILD(l, Add, a, b) : BUILD(l, Mul, a, b);
+}
+
+static ll_value wide_index(struct ll *l, uint32_t like, ll_value value)
+{
+    return ll_inst(l, like)->type == KIR_I32 ? BUILD(l, SExt, value, l->types.i64) : value;
+}
+
+ll_value ll_shared_begin(struct ll *l, uint32_t loop, uint32_t at, ll_value *each)
+{
+    const struct ll_steps quotients = {l, KIR_NONE, LL_QUOTIENTS_GROW};
+    const struct ll_steps rounds = {l, loop, LL_NO_QUOTIENTS};
+    const struct kir_inst *load = ll_inst(l, at);
+    const uint32_t *bounds = l->module->links + ll_inst(l, loop)->a[0];
+    ll_value sharers = ll_int(l, l->types.of[KIR_I32], SHARERS - 1), number = group_of(l);
+    ll_value first, next, all;
+
+    if (!number || !is_run_load(l, at, load->imm))
+        return NULL;
+    first = at_begin(l, loop, load->a[0], 0);
+    next = first ? ll_distance(&quotients, load) : NULL;
+    *each = next ? ll_distance(&rounds, load) : NULL;
+    if (!*each)
+        return NULL;
+    *each = BUILD(l, SDiv, *each, ll_int(l, l->types.i64, SHARERS));
+    all = BUILD(l, Sub, l->scalar[bounds[1]], l->scalar[bounds[0]]);
+    all = BUILD(l, Mul, wide_index(l, loop, all), *each);
+    number = BUILD(l, ZExt, BUILD(l, And, number, sharers), l->types.i64);
+    first = BUILD(l, Add, wide_index(l, load->a[0], first), next);
+    first = BUILD(l, Add, first, BUILD(l, Mul, all, number));
+    return BUILD(l, Sub, first, BUILD(l, Mul, wide_index(l, loop, l->scalar[bounds[0]]), *each));
+}
+
+void ll_prefetch(struct ll *l, ll_value place, bool shared)
 {
     ll_type i32 = l->types.of[KIR_I32], type = l->types.ptr;
-    ll_value args[4] = {place, ll_int(l, i32, 0), ll_int(l, i32, 1), ll_int(l, i32, 1)};
+    ll_value args[4] = {place, ll_int(l, i32, 0), ll_int(l, i32, shared ? 2 : 1),
+                        ll_int(l, i32, 1)};
 
     (void)ll_call(l, "llvm.prefetch", &type, 1, args, 4);
 }

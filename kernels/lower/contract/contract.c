@@ -41,6 +41,7 @@ enum {
                              its lines, which lie apart, are what takes time */
     STREAM_LARGE = 1 << 19, /* likewise, of one that is read once */
     LEAST_DOT = 32,         /* a sum of that many is worth lanes of its own */
+    DOTS_COST = 2048,       /* of a product with lanes along k that load neighbours, in 1024ths */
     LEAST_ROUNDS = 32,      /* of lanes along k, which pay for adding them up */
     GATHER_COST = 8,        /* of an access whose lanes lie apart, in accesses of neighbours */
     STEP_COST = 2,   /* likewise of one at every second element, per element of the distance, */
@@ -233,6 +234,26 @@ static bool is_large(const struct contract *c, const struct contract_side *side,
            c->n_k * contract_points(space, side->tag) >= least;
 }
 
+/* What a product costs with lanes along k, whose sums are added up at the end, in 1024ths of one
+ * where all lanes work and load neighbours. */
+static uint64_t dots_cost(const struct contract *c)
+{
+    uint32_t dim = contract_last_dim(&c->e.space, CONTRACT_K), worst, other;
+
+    if (c->n_k < LEAST_DOT || c->e.space.extent[dim] != c->n_k)
+        return UINT64_MAX;
+    worst = contract_line_cost(c, &c->a, dim);
+    other = contract_line_cost(c, &c->b, dim);
+    return DOTS_COST * (uint64_t)(worst > other ? worst : other);
+}
+
+/* Of a kept copy.  Where lanes along k would not read neighbours either, even copying for each use
+ * costs no more than reading what lies apart. */
+static uint32_t least_readers(const struct contract *c)
+{
+    return dots_cost(c) > DOTS_COST ? 1 : KEPT_READERS;
+}
+
 /* Whether a side is put in order first: one that many read, where lanes would lie apart, or the
  * steps of k so far apart that caches suffer. */
 static bool is_packed(const struct contract *c, const struct contract_side *side)
@@ -241,7 +262,7 @@ static bool is_packed(const struct contract *c, const struct contract_side *side
     uint32_t dim = contract_last_dim(space, side->tag), k = contract_last_dim(space, CONTRACT_K);
     bool is_kept = dim != SPACE_DIMS && pack_can_keep(c, side) &&
                    (contract_line_cost(c, side, dim) > 1 || is_large(c, side, KEPT_LARGE));
-    uint32_t least = is_kept ? KEPT_READERS : sched_tuning(c->e.s).pack_readers;
+    uint32_t least = is_kept ? least_readers(c) : sched_tuning(c->e.s).pack_readers;
     int64_t line = line_of(c, side), size, readers = contract_points(space, CONTRACT_M);
 
     if (side == &c->a)
@@ -317,8 +338,7 @@ static uint64_t packed_lanes(const struct contract *c, int64_t line)
     return (uint64_t)tiles_of(line, lanes) * lanes;
 }
 
-/* What a product costs with lanes along a side, in 1024ths of one where all lanes work and load
- * neighbours. */
+/* Likewise with lanes along a side. */
 static uint64_t side_cost(const struct contract *c, const struct contract_side *side)
 {
     int64_t n = line_of(c, side), lanes = tiles_of(n, LEAST_LANES) * LEAST_LANES;
@@ -337,18 +357,6 @@ static uint64_t side_cost(const struct contract *c, const struct contract_side *
     if (side == &c->b && c->pad.used && contract_points(&c->e.space, CONTRACT_M) > 1)
         cost = cost * PADDED_COST / 4;
     return cost + store_cost(c, dim, other);
-}
-
-/* Likewise with lanes along k: their sums are added up at the end. */
-static uint64_t dots_cost(const struct contract *c)
-{
-    uint32_t dim = contract_last_dim(&c->e.space, CONTRACT_K), worst, other;
-
-    if (c->n_k < LEAST_DOT || c->e.space.extent[dim] != c->n_k)
-        return UINT64_MAX;
-    worst = contract_line_cost(c, &c->a, dim);
-    other = contract_line_cost(c, &c->b, dim);
-    return 2048 * (uint64_t)(worst > other ? worst : other);
 }
 
 /* How many places a lane has: each round of them costs their products and a load more. */
@@ -378,7 +386,9 @@ void contract_cut_line(struct contract *c, int64_t line)
 static void limit_lanes(struct contract *c)
 {
     const struct kir_tuning tuning = sched_tuning(c->e.s);
-    const uint32_t least = c->pack.used ? LEAST_PACKED : FEW_LANES;
+    const uint32_t least = !c->pack.used                      ? FEW_LANES
+                           : tuning.pack_lanes < LEAST_PACKED ? tuning.pack_lanes
+                                                              : LEAST_PACKED;
     const int64_t most = c->pack.used ? tuning.pack_panel : tuning.line_panel;
 
     if (contract_points(&c->e.space, c->down->tag) <= c->n_down)

@@ -297,7 +297,7 @@ static uint32_t decode(const struct contract_emitter *w, uint32_t byte, uint32_t
         return as_type(w, w->type, packed_decode_top(w->m, dtype, byte));
     if (w->c->blocks.pieces > 1)
         at = kir_const_i(w->m, KIR_I32, (int64_t)piece * packed_width(dtype));
-    return as_type(w, w->type, packed_decode(w->m, dtype, byte, at));
+    return as_type(w, w->type, packed_decode(w->m, w->type == KIR_F64, dtype, byte, at));
 }
 
 static uint32_t rounded_scale(const struct contract_emitter *w, uint32_t node, int64_t type,

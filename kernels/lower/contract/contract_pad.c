@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Padding: a copy of a side's operand, with what was done to it before, in which all elements that
  * are multiplied lie, zeros around them too.  So sums neither test places nor mask loads: where a
- * processor's vectors are lanes, a mask costs as much as the product.
+ * processor's vectors are lanes, a mask costs as much as the product.  Elements that strides step
+ * over are left out where no other place needs them: what is read together lies together then.
  *
  * The copy has a space of its own.  A group copies a matrix, the last two dims, line by line.
  * Behind the copy there is memory for the lanes of a line that reach beyond its end. */
@@ -25,7 +26,7 @@ static int64_t odd_lines(int64_t elements)
     return elements % ALIGN ? elements : ALIGN * (lines | 1);
 }
 
-void pad_plan(struct contract *c, uint32_t value, const int64_t *before, const int64_t *dims,
+void pad_plan(struct contract *c, uint32_t value, const struct pad_dim *dims,
               const struct space_map *at)
 {
     struct contract_pad *pad = &c->pad;
@@ -37,11 +38,15 @@ void pad_plan(struct contract *c, uint32_t value, const int64_t *before, const i
     pad->used = true;
     for (uint32_t d = 0; d < at->rank; d++) {
         uint32_t last = at->rank - 1 - d;
+        struct space_expr place = space_dim(&pad->e.space, dims[d].extent,
+                                            last > 1 ? MATRIX
+                                            : last   ? ROW
+                                                     : COLUMN);
 
-        from.at[d] = space_dim(&pad->e.space, dims[d], last > 1 ? MATRIX : last ? ROW : COLUMN);
-        from.at[d].c -= before[d];
+        space_add(&from.at[d], &place, dims[d].step);
+        from.at[d].c -= dims[d].before;
     }
-    for (uint32_t d = at->rank; d-- > 0; stride *= dims[d]) {
+    for (uint32_t d = at->rank; d-- > 0; stride *= dims[d].extent) {
         if (d + 3 == at->rank)
             stride = pad->matrix = odd_lines(stride);
         space_add(&offset, &at->at[d], stride);

@@ -11,9 +11,15 @@
 struct contract;
 struct contract_emitter;
 
-/* Plans a copy of a value with dims `dims` whose element at `place` is that at `place - before`,
- * 0 where there is none, and side b as the elements of the copy at `at`, which is inside it. */
-void pad_plan(struct contract *c, uint32_t value, const int64_t *before, const int64_t *dims,
+/* A dim of the copy: its element at `place` is the value's at `place * step - before`, 0 where
+ * there is none. */
+struct pad_dim {
+    int64_t extent, step, before;
+};
+
+/* Plans a copy of a value with these dims, and side b as the elements of the copy at `at`, which is
+ * inside it. */
+void pad_plan(struct contract *c, uint32_t value, const struct pad_dim *dims,
               const struct space_map *at);
 /* The length of a line that is stored without masks: `width`, or a little more. */
 int64_t pad_pitch(int64_t width);

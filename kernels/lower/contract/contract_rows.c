@@ -9,6 +9,7 @@
 enum {
     LONG_CHANNELS = 16, /* or as many, for which weights are packed */
     PAD_READERS = 8,    /* outputs that read an element of the copy, at least */
+    THIN_READERS = 64,  /* likewise, where it leaves elements out */
     PAD_WINDOW = 9,     /* or elements of a window, */
     FEW_REGISTERS = 16, /* where vectors have no registers for masks either */
     PAD_MAX = 1 << 28,  /* its elements */
@@ -217,37 +218,57 @@ static void conv_window(struct conv *conv, struct contract *c)
     c->sums_inside = channels_last;
 }
 
-/* Whether x is better copied with zeros around it: many read it, each in several windows, on lanes
- * that are parts of vectors. */
+/* Elements from one to the next one that a copy has along a dim: windows of one element need no
+ * other one. */
+static int64_t copy_step(const struct conv *conv, uint32_t d)
+{
+    return conv->w[d] == 1 ? or_one(conv->attrs->stride[d - 2]) : 1;
+}
+
+/* Whether x is better copied, with zeros around it, or without what strides step over: many read
+ * it, each in several windows or at neighbouring places, on lanes that are parts of vectors. */
 static bool wants_pad(const struct conv *conv, const struct contract *c)
 {
     int64_t window = c->n_k / conv->w[1], count = conv->x[0] * conv->x[1];
-    bool padded = false;
+    bool padded = false, thins = false;
 
     for (uint32_t d = 2; d < conv->rank; d++) {
         int64_t last = (conv->y[d] - 1) * or_one(conv->attrs->stride[d - 2]) +
                        (conv->w[d] - 1) * or_one(conv->attrs->dilation[d - 2]);
 
         padded = padded || conv->of_x.at[d].c < 0 || last + conv->of_x.at[d].c >= conv->x[d];
+        thins = thins || copy_step(conv, d) > 1;
         count *= last < PAD_MAX && count < PAD_MAX ? last + 1 : 1;
     }
-    return padded && window > 1 && count < PAD_MAX && contract_has_vectors(c) &&
+    if (count >= PAD_MAX || !contract_has_vectors(c))
+        return false;
+    if (thins && conv->w[1] >= LONG_CHANNELS && conv->y[1] / conv->groups >= THIN_READERS)
+        return true;
+    return padded && window > 1 &&
            (conv->y[1] / conv->groups >= PAD_READERS ||
             (window >= PAD_WINDOW && c->e.s->target->registers <= FEW_REGISTERS));
 }
 
 static void plan_pad(struct conv *conv, struct contract *c, uint32_t x)
 {
-    int64_t before[FRIT_MAX_RANK] = {0}, dims[FRIT_MAX_RANK] = {conv->x[0], conv->x[1]};
+    struct pad_dim dims[FRIT_MAX_RANK] = {{conv->x[0], 1, 0}, {conv->x[1], 1, 0}};
+    uint32_t last = conv->rank - 1;
 
     for (uint32_t d = 2; d < conv->rank; d++) {
-        before[d] = conv->attrs->padding[d - 2];
+        int64_t step = copy_step(conv, d);
+
+        dims[d] = (struct pad_dim){
+            .extent = (conv->y[d] - 1) * (or_one(conv->attrs->stride[d - 2]) / step) +
+                      (conv->w[d] - 1) * or_one(conv->attrs->dilation[d - 2]) + 1,
+            .step = step,
+            .before = conv->attrs->padding[d - 2]};
         conv->of_x.at[d].c = 0;
-        dims[d] = (conv->y[d] - 1) * or_one(conv->attrs->stride[d - 2]) +
-                  (conv->w[d] - 1) * or_one(conv->attrs->dilation[d - 2]) + 1;
+        if (step > 1)
+            conv->of_x.at[d] = c->root.at[d];
     }
-    dims[conv->rank - 1] = pad_pitch(dims[conv->rank - 1]);
-    pad_plan(c, x, before, dims, &conv->of_x);
+    if (c->n_k > conv->w[1])
+        dims[last].extent = pad_pitch(dims[last].extent);
+    pad_plan(c, x, dims, &conv->of_x);
 }
 
 static bool plan_conv(struct contract *c, const struct block_op *op)

@@ -34,7 +34,7 @@ uint32_t lower_dequantize(const struct lower *l)
 
     if (at != KIR_NONE && kir_type_at(l->m, at) == KIR_I64)
         at = kir_unary(l->m, KIR_i32, at);
-    value = as_type(l, type, packed_decode(l->m, l->in_dtype[0], l->in[0], at));
+    value = packed_decode(l->m, wide, l->in_dtype[0], l->in[0], at);
     scale = as_type(l, type, packed_scale(l->m, l->in_dtype[1], attrs->scale, l->in[1]));
     if (l->n > 2) {
         uint32_t global = packed_scale(l->m, l->in_dtype[2], attrs->global, l->in[2]);

@@ -177,7 +177,7 @@ static uint32_t decode_scale(struct kir_module *m, uint32_t bits)
     return real_of(m, kir_select(m, is_end, kir_binary(m, KIR_or, exponent, half), exponent));
 }
 
-uint32_t packed_decode(struct kir_module *m, uint32_t dtype, uint32_t bits, uint32_t at)
+static uint32_t decode_single(struct kir_module *m, uint32_t dtype, uint32_t bits, uint32_t at)
 {
     struct small type;
 
@@ -186,6 +186,21 @@ uint32_t packed_decode(struct kir_module *m, uint32_t dtype, uint32_t bits, uint
     if (!small_of(dtype, &type))
         return decode_integer(m, packed_width(dtype), bits, at);
     return decode_small(m, &type, at == KIR_NONE ? bits : kir_binary(m, KIR_shr, bits, at));
+}
+
+/* Of all values only the least scale is below F32's normal numbers, which targets may take for 0.
+ */
+uint32_t packed_decode(struct kir_module *m, bool wide, uint32_t dtype, uint32_t bits, uint32_t at)
+{
+    uint32_t value = decode_single(m, dtype, bits, at), is_least;
+
+    if (!wide)
+        return value;
+    value = kir_unary(m, KIR_f64, value);
+    if (!is_scale(dtype))
+        return value;
+    is_least = kir_binary(m, KIR_eq, bits, int_of(m, 0));
+    return kir_select(m, is_least, real_like(m, value, ldexp(1, -F32_BIAS)), value);
 }
 
 uint32_t packed_top(uint32_t dtype)

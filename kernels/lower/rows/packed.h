@@ -12,8 +12,9 @@
 uint32_t packed_stored(uint32_t dtype);
 uint32_t packed_width(uint32_t dtype); /* bits of an element */
 
-/* The element whose bits, of an I32, begin at bit `at` (I32, or KIR_NONE: 0), as F32: all are. */
-uint32_t packed_decode(struct kir_module *m, uint32_t dtype, uint32_t bits, uint32_t at);
+/* The element whose bits, of an I32, begin at bit `at` (I32, or KIR_NONE: 0), as F64 if `wide`,
+ * else as F32: all are. */
+uint32_t packed_decode(struct kir_module *m, bool wide, uint32_t dtype, uint32_t bits, uint32_t at);
 /* Of an integer type: the last element of a byte that was extended by its sign, times
  * 2^packed_top(dtype), which is 1 where a byte is an element. */
 uint32_t packed_decode_top(struct kir_module *m, uint32_t dtype, uint32_t byte);

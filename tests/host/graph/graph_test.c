@@ -222,6 +222,29 @@ static void test_every_allocation_may_fail(void **state)
     assert_true(n > 8);
 }
 
+/* Values 3 = value 2 times 0.5, which nothing uses, then 4 = value 1 times 0.5. */
+static void test_prune_drops_what_nothing_uses(void **state)
+{
+    struct graph *graph = *state;
+    struct graph_operand in[2] = {tensor(2), number(0.5)};
+    struct graph_call mul = {.op = FRIT_OP_mul, .n_in = 2, .in = in};
+    uint32_t out[FRIT_OP_MAX_OUT], value;
+    frit_err err = ERR_INIT;
+
+    assert_int_equal(graph_append(graph, &mul, out, &err), FRIT_OK);
+    in[0] = tensor(1);
+    assert_int_equal(graph_append(graph, &mul, out, &err), FRIT_OK);
+    assert_int_equal(graph_input(graph, GRAPH_CONST, "c", &matrix, &value, &err), FRIT_OK);
+    graph->n_outputs = 0;
+    assert_int_equal(graph_output(graph, out[0], &err), FRIT_OK);
+    assert_int_equal(graph_prune(graph, &err), FRIT_OK);
+    assert_int_equal(graph_verify(graph, &err), FRIT_OK);
+    assert_int_equal(graph->n_ops, 2);
+    assert_int_equal(graph->n_values, 3);
+    assert_int_equal(graph->ops[1].in[0].value, 1);
+    assert_int_equal(graph->outputs[0], 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -233,6 +256,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_verify_sees_wrong_results, setup, teardown),
         cmocka_unit_test_setup_teardown(test_verify_sees_wrong_attributes, setup, teardown),
         cmocka_unit_test_setup_teardown(test_verify_sees_wrong_names, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_prune_drops_what_nothing_uses, setup, teardown),
         cmocka_unit_test(test_every_allocation_may_fail),
     };
 

@@ -112,12 +112,18 @@ static void spoil(struct rig *rig, const struct shape *s, const struct operands 
 
 /* ---- the definition ---- */
 
+/* Causal attention hides the key. */
+static bool is_later(const struct shape *s, int64_t query, int64_t key)
+{
+    return s->attrs.causal && key > query + s->keys - s->queries;
+}
+
 static bool hidden(const struct rig *rig, const struct shape *s, const struct operands *o,
                    int64_t head, int64_t query, int64_t key)
 {
     int64_t at = query * s->keys + key;
 
-    if (s->attrs.causal && key > query + s->keys - s->queries)
+    if (is_later(s, query, key))
         return true;
     if (o->mask == RIG_ABSENT)
         return false;
@@ -143,7 +149,7 @@ static double score(const struct rig *rig, const struct shape *s, const struct o
 /* An element as it has to be. */
 struct wanted {
     double value;
-    bool may_be_nan; /* a hidden key's value, which is not finite, may be multiplied by 0 */
+    bool may_be_nan; /* a later key's value, which is not finite, may be multiplied by 0 */
 };
 
 /* Row `query` of `head`, counted over batches; `size`: the largest finite value. */
@@ -170,11 +176,11 @@ static void attend(const struct rig *rig, const struct shape *s, const struct op
             double value =
                 rig_get_real(rig, o->v, (head / s->shared * s->keys + key) * s->outs + i);
 
-            if (!is_hidden)
+            if (!is_later(s, query, key))
                 out[i].value += weight * value;
             if (isfinite(value))
                 *size = fmax(*size, fabs(value));
-            else if (is_hidden)
+            else if (is_later(s, query, key))
                 out[i].may_be_nan = true;
         }
     }
