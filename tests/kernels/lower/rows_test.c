@@ -561,7 +561,8 @@ static void test_choices(void **state)
 
 /* ---- the list ---- */
 
-/* The rows of the elementwise classes and views are all there. */
+/* The rows of the elementwise classes and views are all there, but a view that the host alone
+ * makes: its elements are of another type. */
 static void test_list(void **state)
 {
     (void)state;
@@ -569,7 +570,8 @@ static void test_list(void **state)
         const frit_op_info *info = frit_op_info_at(id);
         bool known = lower_row_of(id) || view_row_of(id);
 
-        if (!info || info->cls < FRIT_CLASS_VIEW || info->cls > FRIT_CLASS_MAP)
+        if (!info || info->cls < FRIT_CLASS_VIEW || info->cls > FRIT_CLASS_MAP ||
+            id == FRIT_OP_bitcast)
             continue;
         if (!known)
             fail_msg("%s is missing", info->name);
