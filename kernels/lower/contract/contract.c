@@ -338,7 +338,8 @@ static uint64_t packed_lanes(const struct contract *c, int64_t line)
     return (uint64_t)tiles_of(line, lanes) * lanes;
 }
 
-/* Likewise with lanes along a side. */
+/* What a product costs with lanes along a side, in 1024ths of one where all lanes work and load
+ * neighbours. */
 static uint64_t side_cost(const struct contract *c, const struct contract_side *side)
 {
     int64_t n = line_of(c, side), lanes = tiles_of(n, LEAST_LANES) * LEAST_LANES;

@@ -1,39 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Failures of Vulkan functions and of allocations, one at a time: the driver reports a clear error,
  * leaks nothing, and works at the next attempt.  Loss of the device; small limits. */
-#include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "add.h"
-#include "fake_loader.h"
+#include "fake_open.h"
 #include "no_memory.h"
 
 enum { BYTES = 1 << 16, N = 5000, ROUNDS = 12, LONG_ROUNDS = 1000 };
 
-static struct fake_loader *fake;
-static char loader_path[512];
-
-static int open_fake_loader(void **state)
-{
-    const char *build = getenv("FRIT_TEST_BUILD");
-    void *library;
-
-    (void)state;
-    snprintf(loader_path, sizeof loader_path, "%s/tests/fake/libfake-vulkan.so",
-             build ? build : "build");
-    library = dlopen(loader_path, RTLD_NOW | RTLD_LOCAL);
-    if (!library)
-        fail_msg("%s", dlerror());
-    fake = dlsym(library, "fake_loader");
-    assert_non_null(fake);
-    return 0;
-}
-
 static struct rig fake_rig(void)
 {
     *fake = (struct fake_loader){0};
-    return (struct rig){.loader = loader_path, .staging = "force"};
+    return (struct rig){.loader = fake_path, .staging = "force"};
 }
 
 /* ---- a round: open, allocate, compute ---- */
@@ -463,5 +443,5 @@ int main(void)
     };
     const int skips = rig_skips();
 
-    return skips ? skips : cmocka_run_group_tests(tests, open_fake_loader, NULL);
+    return skips ? skips : cmocka_run_group_tests(tests, fake_open, NULL);
 }

@@ -2,7 +2,6 @@
 /* The open batch: submits that find the device busy go to it together, in order, and as soon as it
  * needs them; transfers, recordings, failures and the loss of the device between them.  The
  * timeline is held, so that the device seems busy. */
-#include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -10,28 +9,9 @@
 #include <frit/capture.h>
 
 #include "add.h"
-#include "fake_loader.h"
+#include "fake_open.h"
 
 enum { N = 16, BYTES = 4096, BUSY = 2 /* submissions after which the device is busy */ };
-
-static struct fake_loader *fake;
-static char loader_path[512];
-
-static int open_fake_loader(void **state)
-{
-    const char *build = getenv("FRIT_TEST_BUILD");
-    void *library;
-
-    (void)state;
-    snprintf(loader_path, sizeof loader_path, "%s/tests/fake/libfake-vulkan.so",
-             build ? build : "build");
-    library = dlopen(loader_path, RTLD_NOW | RTLD_LOCAL);
-    if (!library)
-        fail_msg("%s", dlerror());
-    fake = dlsym(library, "fake_loader");
-    assert_non_null(fake);
-    return 0;
-}
 
 /* ---- a busy device ---- */
 
@@ -88,7 +68,7 @@ static void busy_open(struct busy *t, const char *staging)
     static const uint8_t zeros[BYTES];
 
     *fake = (struct fake_loader){0};
-    *t = (struct busy){.rig = {.loader = loader_path, .staging = staging}};
+    *t = (struct busy){.rig = {.loader = fake_path, .staging = staging}};
     rig_open_plugin(&t->rig);
     rig_open_device(&t->rig);
     t->a = rig_alloc(&t->rig, BYTES).memory;
@@ -526,5 +506,5 @@ int main(void)
     };
     const int skips = rig_skips();
 
-    return skips ? skips : cmocka_run_group_tests(tests, open_fake_loader, NULL);
+    return skips ? skips : cmocka_run_group_tests(tests, fake_open, NULL);
 }
