@@ -2,12 +2,11 @@
 /* Kernels of other plugins: which modules kernel_load accepts, and the arguments of a DISPATCH. The
  * module is that of the fuser in tests/outside/fuser for c = a + b, partly with single words
  * changed. */
-#include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "blocks.h"
-#include "fake_loader.h"
+#include "fake_open.h"
 #include "rig.h"
 
 enum { N = 1000, CAPACITY = N + 2 * CHAIN_LANES, UNTOUCHED = 7 };
@@ -333,28 +332,17 @@ static void dispatches_are_checked(void **state)
 
 /* ---- with the fake loader ---- */
 
-static struct fake_loader *open_fake_loader(char *path, size_t capacity)
+static struct rig open_fresh(void)
 {
-    const char *build = getenv("FRIT_TEST_BUILD");
-    struct fake_loader *fake;
-    void *library;
-
-    snprintf(path, capacity, "%s/tests/fake/libfake-vulkan.so", build ? build : "build");
-    library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (!library)
-        fail_msg("%s", dlerror());
-    fake = dlsym(library, "fake_loader");
-    assert_non_null(fake);
+    (void)fake_open(NULL);
     *fake = (struct fake_loader){0};
-    return fake;
+    return (struct rig){.loader = fake_path};
 }
 
 /* A grid of more workgroups than the device supports in one dispatch. */
 static void large_grids_are_split(void **state)
 {
-    char path[512];
-    struct fake_loader *fake = open_fake_loader(path, sizeof path);
-    struct rig rig = {.loader = path};
+    struct rig rig = open_fresh();
     const struct words words = make_module();
     frit_kernel *kernel = NULL;
     struct call call;
@@ -374,9 +362,7 @@ static void large_grids_are_split(void **state)
 
 static void failures_leak_nothing(void **state)
 {
-    char path[512];
-    struct fake_loader *fake = open_fake_loader(path, sizeof path);
-    struct rig rig = {.loader = path};
+    struct rig rig = open_fresh();
     const struct words words = make_module();
     frit_kernel *kernel = NULL;
     int failures = 0;
