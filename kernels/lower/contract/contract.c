@@ -12,6 +12,7 @@
 #include "lower/contract/contract_pad.h"
 #include "lower/contract/contract_pairs.h"
 #include "lower/contract/contract_tile.h"
+#include "lower/contract/contract_winograd.h"
 #include "lower/rows/rows.h"
 #include "lower/sum_blocks.h"
 
@@ -548,6 +549,10 @@ static void choose_form(struct contract *c)
 {
     uint64_t a, b;
 
+    if (c->winograd.used) {
+        winograd_choose(c);
+        return;
+    }
     if (blocks_choose(c))
         return;
     if (blocks_is_dequantized(c->e.s->block, c->anchor.op)) {
@@ -636,6 +641,23 @@ static frit_status plan(struct contract *c, frit_err *err)
     return expr_status(&c->e, err);
 }
 
+/* Reserves memory for copies of operands, and emits the phases that make them. */
+static void emit_operands(struct contract *c)
+{
+    if (c->winograd.used) {
+        winograd_reserve(c);
+        winograd_emit_operands(c);
+        return;
+    }
+    pack_keep(c);
+    pad_reserve(c);
+    pack_reserve(c);
+    if (c->pack.used)
+        pack_emit(c);
+    if (c->pad.used)
+        pad_emit(c);
+}
+
 static frit_status build(struct contract *c, frit_err *err)
 {
     struct sched *s = c->e.s;
@@ -664,15 +686,11 @@ static frit_status build(struct contract *c, frit_err *err)
         return fail(err, FRIT_UNSUPPORTED, "kernels: %s needs too many groups", s->module->name);
     TRY(sched_check_rounds(s, 2 * c->k.count / (c->form == CONTRACT_SLICES ? c->slices.deep : 1),
                            err));
-    pack_keep(c);
-    pad_reserve(c);
-    pack_reserve(c);
-    if (c->pack.used)
-        pack_emit(c);
-    if (c->pad.used)
-        pad_emit(c);
+    emit_operands(c);
     contract_set_grid(c, groups);
     contract_emit(c);
+    if (c->winograd.used)
+        winograd_emit_results(c);
     TRY(expr_status(&c->e, err));
     find_aliases(c);
     numbers->bytes = sched_bytes(s);

@@ -17,8 +17,11 @@ enum contract_tag {
     CONTRACT_M,
     CONTRACT_N,
     CONTRACT_K,
-    CONTRACT_PIECE, /* of a byte of packed weights; see contract_blocks.c */
-    CONTRACT_TAGS
+    CONTRACT_PIECE,  /* of a byte of packed weights; see contract_blocks.c */
+    CONTRACT_WINDOW, /* rows within a window, then columns; likewise: see contract_winograd.c */
+    CONTRACT_PATCH = CONTRACT_WINDOW + 2,
+    CONTRACT_RESULT = CONTRACT_PATCH + 2,
+    CONTRACT_TAGS = CONTRACT_RESULT + 2
 };
 enum { CONTRACT_SUMS = 16 }; /* of a lane at most */
 
@@ -111,6 +114,16 @@ struct contract_blocks {
     uint32_t inner_dim; /* of k: within a block */
 };
 
+/* Winograd's convolution: LINES, of matrices that are made in other phases. */
+struct contract_winograd {
+    bool used;
+    uint32_t row[2];   /* coordinates of the contraction's expr: the result's row and column */
+    int64_t rows[2];   /* of these there are */
+    uint32_t weights;  /* argument: transformed ones, in memory derived from the operand */
+    uint32_t sums;     /* argument: of products */
+    int64_t first_sum; /* element of it where they begin */
+};
+
 struct contract_workspace {
     uint32_t arg;  /* where count > 0 */
     int64_t count; /* elements of the sums' type */
@@ -140,6 +153,7 @@ struct contract {
     bool turns;        /* then: results are stored with lanes along `down`; see contract_turn.c */
     struct contract_pack pack; /* LINES */
     struct contract_blocks blocks;
+    struct contract_winograd winograd;
     struct contract_pad pad;             /* b.node is BLOCK_NONE then */
     struct contract_workspace workspace; /* of copies */
     struct contract_slices slices;

@@ -16,6 +16,7 @@
 #include "lower/contract/contract_slices_emit.h"
 #include "lower/contract/contract_tile.h"
 #include "lower/contract/contract_turn.h"
+#include "lower/contract/contract_winograd.h"
 #include "lower/rows/rows.h"
 
 /* ---- products ---- */
@@ -65,7 +66,8 @@ static void emit_products(const struct contract_emitter *w, uint32_t k, uint32_t
             across[j] = kir_emit(w->m, KIR_select, across[j], zero(w), mask);
     }
     for (uint32_t i = 0; i < w->n_places[DOWN]; i++) {
-        uint32_t down = work_element(w, DOWN, w->place[DOWN][i], mask);
+        uint32_t down = w->c->winograd.used ? winograd_weight(w, k, i)
+                                            : work_element(w, DOWN, w->place[DOWN][i], mask);
 
         if (mask != KIR_NONE)
             down = kir_emit(w->m, KIR_select, down, zero(w), mask);
@@ -348,7 +350,9 @@ static void emit_result(const struct contract_emitter *w, uint32_t i, uint32_t j
             kir_if(w->m, ok[s]);
     if (w->c->form == CONTRACT_DOTS)
         mask = op2(w, KIR_eq, w->lane, index_const(w, 0));
-    if (w->split == KIR_NONE) {
+    if (w->c->winograd.used) {
+        winograd_store(w, w->place[DOWN][i], sum);
+    } else if (w->split == KIR_NONE) {
         expr_mask(w->e, mask);
         work_finish(w, sum);
     } else {
@@ -458,7 +462,8 @@ static void set_line(struct contract_emitter *w, uint32_t tile)
     place = op2(w, KIR_add, w->line_begin, w->lane);
     if (points->count % w->c->lanes)
         w->mask = op2(w, KIR_lt, place, sched_add_index(w->e->s, points->count));
-    delinearize_set(points, w->e, place);
+    if (!w->c->winograd.used)
+        delinearize_set(points, w->e, place);
     w->at[ACROSS] = place;
     for (uint32_t j = 0; j < w->n_places[ACROSS]; j++)
         w->place[ACROSS][j] = w->ok[ACROSS][j] = KIR_NONE;
@@ -633,6 +638,9 @@ void contract_emit(struct contract *c)
         w.split = group;
         group = w.both;
     }
+    w.both = group;
+    if (c->winograd.used)
+        w.weights = winograd_first(&w, down);
     delinearize_set(&c->both, w.e, group);
     if (c->form == CONTRACT_TILES) {
         tile_emit(&w, down, across);

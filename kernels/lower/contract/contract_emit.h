@@ -17,6 +17,7 @@ struct contract_emitter {
     uint32_t mask;                /* of lanes that have a place; KIR_NONE: all have */
     uint32_t n;                   /* sums */
     uint32_t panel;               /* packed: the lane's first element there */
+    uint32_t weights;             /* Winograd's: the group's first weight */
     uint32_t pair[CONTRACT_SUMS]; /* with in_pairs: the first of a place of `down` */
     struct contract_side *side[2];
     uint32_t n_places[2];             /* of a lane, or of the group where lanes lie along k */
@@ -34,7 +35,7 @@ struct contract_emitter {
     uint32_t k_end;
     uint32_t at[2]; /* the lane's place in its row, column */
     /* SLICES: corner[DOWN], and the lane's first place across in at[ACROSS]. */
-    uint32_t both;   /* the group's number among those of one tile */
+    uint32_t both;   /* the group's number among those of one tile; of LINES too */
     uint32_t slice;  /* the lane's k in a step */
     uint32_t split;  /* the group's part of k; KIR_NONE: all of it */
     uint32_t k_full; /* k up to where steps are full */

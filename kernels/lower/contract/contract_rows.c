@@ -5,6 +5,7 @@
 #include "lower/contract/contract.h"
 
 #include "lower/contract/contract_pad.h"
+#include "lower/contract/contract_winograd.h"
 
 enum {
     LONG_CHANNELS = 16, /* or as many, for which weights are packed */
@@ -277,6 +278,10 @@ static bool plan_conv(struct contract *c, const struct block_op *op)
 
     if (!conv_init(&conv, c, op))
         return false;
+    if (winograd_plan(c, op)) {
+        plan_bias(c, op, &c->root.at[1]);
+        return true;
+    }
     conv_places(&conv, c);
     plan_bias(c, op, &c->root.at[1]);
     conv_window(&conv, c);
