@@ -38,8 +38,8 @@ enum {
     WEIGHT_LANES = 64,    /* of a group that transforms weights */
     CHANNELS = 8,         /* that a group of patches transforms, */
     OUTPUTS = 8,          /* and one of results */
-    PATCH_COST = 600,     /* of making the patch of a tile and a channel, in products */
-    RESULT_COST = 460,    /* likewise the results of a tile and an output */
+    PATCH_COST = 380,     /* of making the patch of a tile and a channel, in products */
+    RESULT_COST = 245,    /* likewise the results of a tile and an output */
     PLANNED_MAX = 1 << 28 /* elements of what is stored between phases */
 };
 
