@@ -160,7 +160,7 @@ static void test_sizes(void **unused)
 
     (void)unused;
     rig_open(&rig);
-    for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++)
+    for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i += rig_is_short() ? 3 : 1)
         check(&rig, &shapes[i], NULL);
     rig_close(&rig);
 }
@@ -190,7 +190,7 @@ static void spoil_x(struct data *d)
 /* They do not spread to windows that do not have them. */
 static void test_not_finite(void **unused)
 {
-    static const struct shape shape = {1, 48, 50, 14, 13, {1, 1}};
+    static const struct shape shape = {1, 48, 50, 14, 14, {1, 1}};
     struct rig rig;
 
     (void)unused;
@@ -213,7 +213,7 @@ static void test_changed_weights(void **unused)
     data_init(&d, &shape);
     x = rig_tensor(&rig, FRIT_SHAPE(1, 64, 14, 14), d.x);
     w = rig_tensor(&rig, FRIT_SHAPE(64, 64, WINDOW, WINDOW), d.w);
-    for (int round = 0; round < 3; round++) {
+    for (int round = 0; round < 2; round++) {
         double *want = sums_of(&d);
         float *got;
 

@@ -13,6 +13,7 @@
 #include "lower/contract/contract_pairs.h"
 #include "lower/contract/contract_tile.h"
 #include "lower/contract/contract_winograd.h"
+#include "lower/contract/contract_winograd_emit.h"
 #include "lower/rows/rows.h"
 #include "lower/sum_blocks.h"
 

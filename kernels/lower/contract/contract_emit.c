@@ -16,7 +16,7 @@
 #include "lower/contract/contract_slices_emit.h"
 #include "lower/contract/contract_tile.h"
 #include "lower/contract/contract_turn.h"
-#include "lower/contract/contract_winograd.h"
+#include "lower/contract/contract_winograd_emit.h"
 #include "lower/rows/rows.h"
 
 /* ---- products ---- */

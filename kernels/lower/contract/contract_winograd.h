@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Winograd's convolution. */
+/* Winograd's convolution: which convs are done so, and in which form. */
 #ifndef LOWER_CONTRACT_WINOGRAD_H
 #define LOWER_CONTRACT_WINOGRAD_H
 
@@ -8,7 +8,14 @@
 
 struct block_op;
 struct contract;
-struct contract_emitter;
+
+enum {
+    WINOGRAD_WINDOW = 3,
+    WINOGRAD_RESULT = 2,                                    /* of a tile, along each dim */
+    WINOGRAD_PATCH = WINOGRAD_WINDOW + WINOGRAD_RESULT - 1, /* elements of x likewise */
+    WINOGRAD_MATRICES = WINOGRAD_PATCH * WINOGRAD_PATCH,
+    WINOGRAD_WIDTH = 16 /* tiles of a panel that are computed together */
+};
 
 /* Plans a conv this way where that is predicted to cost less than its products; false: it is not.
  */
@@ -17,14 +24,11 @@ bool winograd_plan(struct contract *c, const struct block_op *op);
 void winograd_choose(struct contract *c);
 /* Reserves memory for transformed weights, which is kept, and for the rest in the workspace. */
 void winograd_reserve(struct contract *c);
-/* Emits the phases before the products and that after them, with their grids. */
-void winograd_emit_operands(struct contract *c);
-void winograd_emit_results(struct contract *c);
 
-/* In the phase of products.  The group's first weight, of tile number `down`; the weight of place i
- * of the tile at a k; storing a sum. */
-uint32_t winograd_first(const struct contract_emitter *w, uint32_t down);
-uint32_t winograd_weight(const struct contract_emitter *w, uint32_t k, uint32_t i);
-void winograd_store(const struct contract_emitter *w, uint32_t place, uint32_t sum);
+/* Tiles of all groups of products, and groups' tiles of outputs. */
+int64_t winograd_panel_tiles(const struct contract *c);
+int64_t winograd_output_tiles(const struct contract *c);
+/* Elements of one matrix of transformed weights. */
+int64_t winograd_weights_size(const struct contract *c);
 
 #endif
