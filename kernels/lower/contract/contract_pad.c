@@ -3,6 +3,7 @@
  * are multiplied lie, zeros around them too.  So sums neither test places nor mask loads: where a
  * processor's vectors are lanes, a mask costs as much as the product.  Elements that strides step
  * over are left out where no other place needs them: what is read together lies together then.
+ * Dims are in any order, so that what one sum reads one after the other may lie together.
  *
  * The copy has a space of its own.  A group copies a matrix, the last two dims, line by line.
  * Behind the copy there is memory for the lanes of a line that reach beyond its end. */
@@ -12,14 +13,15 @@
 #include "lower/contract/contract_turn.h"
 
 enum {
-    ALIGN = 16 /* lanes of full vectors, at least */,
-    PITCH_PART = 4 /* of a line may be added */
+    ALIGN = 16,     /* lanes of full vectors, at least */
+    PITCH_PART = 4, /* of a line may be added */
+    STEP_MOST = 3   /* from element to element of a line, that is a constant of the module */
 };
 
 enum { MATRIX = CONTRACT_BOTH, ROW = CONTRACT_M, COLUMN = CONTRACT_N };
 
-/* Elements from matrix to matrix: whole lines of a cache, an odd number, so that the same place in
- * many matrices is in many sets of it. */
+/* Elements from matrix to matrix, or from row to row of channels: whole lines of a cache, an odd
+ * number, so that the same place in many of them is in many sets of it. */
 static int64_t odd_lines(int64_t elements)
 {
     int64_t lines = tiles_of(elements, ALIGN);
@@ -37,6 +39,8 @@ void pad_plan(struct contract *c, uint32_t value, const struct pad_dim *dims,
 
     expr_init(&pad->e, c->e.s);
     pad->used = true;
+    if (dims[at->rank - 1].step <= STEP_MOST)
+        pad->e.const_factor = dims[at->rank - 1].step;
     for (uint32_t i = 0; i < at->rank; i++) {
         uint32_t last = at->rank - 1 - i, d = dims[i].of;
         struct space_expr place = space_dim(&pad->e.space, dims[i].extent,

@@ -698,6 +698,7 @@ static void test_conv_packed(void **state)
         {2, 1, 1, 33, 130, {3, 6}, {3, 3}, CONV(.padding = {1, 1})},
         /* Copies without what strides step over, of one dim or both, with zeros around or not. */
         {2, 2, 1, 80, 64, {9, 15}, {1, 1}, CONV(.stride = {2, 3})},
+        {2, 1, 1, 32, 64, {9, 40}, {1, 1}, CONV(.stride = {2, 2})},
         {2, 1, 1, 80, 64, {8, 14}, {1, 1}, CONV(.stride = {2, 2}, .padding = {1, 1})},
         {2, 1, 1, 20, 64, {7, 12}, {3, 1}, CONV(.stride = {2, 3}, .padding = {1, 0})},
         {1, 1, 1, 20, 64, {2}, {3}, CONV(.padding = {1})},
@@ -743,6 +744,7 @@ static void test_conv_channels_last(void **state)
         {2, 1, 2, 64, 64, {2, 5}, {2, 2}, CONV(.padding = {1, 0}, .groups = 2)},
         {1, 2, 1, 64, 64, {17}, {3}, CONV(.padding = {2}, .dilation = {2})},
         {3, 1, 1, 65, 64, {2, 3, 4}, {2, 1, 3}, CONV(.padding = {1, 0, 1})},
+        {2, 1, 1, 64, 64, {4, 7}, {1, 1}, CONV(.groups = 1)},
     };
 
     (void)state;
