@@ -120,10 +120,11 @@ static void plan_copy(struct contract *c, const struct conv_shape *s, const stru
                       const struct space_map *at)
 {
     const frit_attrs_conv *attrs = op->attrs;
-    struct pad_dim dims[FRIT_MAX_RANK] = {{s->x[0], 1, 0}, {s->x[1], 1, 0}};
+    struct pad_dim dims[FRIT_MAX_RANK] = {{0, s->x[0], 1, 0}, {1, s->x[1], 1, 0}};
 
     for (uint32_t d = 0; d < 2; d++)
-        dims[d + 2] = (struct pad_dim){.extent = WINOGRAD_RESULT * s->tiles[d] + WINOGRAD_PATCH -
+        dims[d + 2] = (struct pad_dim){.of = d + 2,
+                                       .extent = WINOGRAD_RESULT * s->tiles[d] + WINOGRAD_PATCH -
                                                  WINOGRAD_RESULT,
                                        .step = 1,
                                        .before = attrs->padding[d]};
