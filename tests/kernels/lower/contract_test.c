@@ -285,7 +285,8 @@ static void test_tiles(void **state)
                                     .max_lanes = cases[i].max_lanes};
 
             o.turned = turned;
-            check(cases[i].dtype, &o, &target);
+            if ((i + turned) % rig_every() == 0)
+                check(cases[i].dtype, &o, &target);
         }
 }
 
@@ -419,7 +420,7 @@ static void test_long_sum(void **state)
     static const int64_t a_dims[] = {3, 20000}, b_dims[] = {20000, 33}, dims[] = {3, 33};
 
     (void)state;
-    for (uint32_t turned = 0; turned < 4; turned++) {
+    for (uint32_t turned = 0; turned < 4; turned += rig_every()) {
         uint64_t seed = 5;
         uint32_t a, b, y;
         struct rig rig;
