@@ -47,7 +47,7 @@ struct gradients {
 
 /* Operands with rows of equal length: queries and keys, or results' gradients and values.  A team
  * has rows of one of them, and goes over the other one. */
-struct pair {
+struct gradient_pair {
     struct attention_source own, other; /* both by the same tile */
     uint32_t n;                         /* fragments along a row */
     uint32_t left[MOST_ALONG];          /* fragments of the team's rows, */
@@ -63,7 +63,7 @@ struct gradient_phase {
     uint32_t across;             /* fragments along that */
     uint32_t own_tag, other_tag;
     uint32_t first_row; /* of the team */
-    struct pair pair[PAIRS];
+    struct gradient_pair pair[PAIRS];
     uint32_t part[PAIRS][MOST_ACROSS]; /* products of a block: scores, then weights; slopes of
                                           weights, then of scores */
     uint32_t left, right;              /* fragments */
@@ -168,8 +168,8 @@ static uint32_t tile_lines(const struct gradient_phase *f)
     return SLOTS * f->lines < f->rows ? f->rows : SLOTS * f->lines;
 }
 
-static void add_pair(struct gradient_phase *f, struct pair *p, uint32_t own, uint32_t other,
-                     uint32_t column_tag)
+static void add_pair(struct gradient_phase *f, struct gradient_pair *p, uint32_t own,
+                     uint32_t other, uint32_t column_tag)
 {
     const struct kir_fragment left = {KIR_LEFT, f->dtype, SIDE, SIDE};
 
@@ -209,8 +209,8 @@ static void add_pairs(struct gradient_phase *f)
 /* ---- products ---- */
 
 /* Loads the part of a pair's tile that begins in `line`, at column `column`. */
-static void load_part(const struct gradient_phase *f, uint32_t fragment, const struct pair *p,
-                      uint32_t line, int64_t column, bool by_columns)
+static void load_part(const struct gradient_phase *f, uint32_t fragment,
+                      const struct gradient_pair *p, uint32_t line, int64_t column, bool by_columns)
 {
     const struct kir_fragment_place place = {fragment, true, p->own.tile, by_columns, false};
 
@@ -238,7 +238,7 @@ static void load_own(const struct gradient_phase *f)
 /* The products of the team's rows and a block's, whose first one is at `line`: scores or slopes. */
 static void multiply(const struct gradient_phase *f, uint32_t which, uint32_t line)
 {
-    const struct pair *p = &f->pair[which];
+    const struct gradient_pair *p = &f->pair[which];
 
     for (uint32_t j = 0; j < f->across; j++) {
         kir_emit_imm(f->w.m, KIR_mfill, f->part[which][j], at_real(&f->w, 0), KIR_NONE, KIR_NONE);
@@ -253,7 +253,7 @@ static void multiply(const struct gradient_phase *f, uint32_t which, uint32_t li
 /* Adds a block's rows of a pair, times weights or slopes, to the gradient. */
 static void add_block(const struct gradient_phase *f, uint32_t which, uint32_t to, uint32_t line)
 {
-    const struct pair *p = &f->pair[to];
+    const struct gradient_pair *p = &f->pair[to];
 
     for (uint32_t j = 0; j < f->across; j++) {
         emit_op(f, KIR_mnarrow, kir_pair(f->left, f->part[which][j]));
@@ -553,8 +553,8 @@ static void add_results(struct gradient_phase *f)
 }
 
 /* A thread's results of chunk number `number` of the group's. */
-static void store_chunk(const struct gradient_phase *f, const struct pair *p, uint32_t store,
-                        uint32_t number)
+static void store_chunk(const struct gradient_phase *f, const struct gradient_pair *p,
+                        uint32_t store, uint32_t number)
 {
     const struct attention_emitter *w = &f->w;
     const struct delinearizer *points = &w->a->points[f->own_tag];
@@ -584,7 +584,8 @@ static void store_chunk(const struct gradient_phase *f, const struct pair *p, ui
 }
 
 /* Results go through a tile, from which a thread takes some that are one access. */
-static void store_sums(const struct gradient_phase *f, const struct pair *p, uint32_t result)
+static void store_sums(const struct gradient_phase *f, const struct gradient_pair *p,
+                       uint32_t result)
 {
     const struct attention_emitter *w = &f->w;
     const uint32_t store = f->g->store[result], chunks = power_above(p->n * SIDE / CHUNK);

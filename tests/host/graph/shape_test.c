@@ -348,12 +348,13 @@ static const struct shape_case bad[] = {
     {"attention", "f32[2, 7, 8]; f32[2, 9, 8]; f32[2, 9, 8]; bool[2, 2, 7, 9]; none", NULL,
      "attention: mask does not broadcast to the scores bool[2, 7, 9]; q f32[2, 7, 8], "
      "k f32[2, 9, 8], v f32[2, 9, 8], mask bool[2, 2, 7, 9]"},
-    {"attention_backward",
-     "f32[2, 7, 8]; f32[2, 9, 8]; f32[2, 9, 8]; none; f32[9]; f32[2, 7, 9]", NULL,
-     "attention_backward: grad must be f32[2, 7, 8]; q f32[2, 7, 8], k f32[2, 9, 8], v f32[2, 9, 8], "
+    {"attention_backward", "f32[2, 7, 8]; f32[2, 9, 8]; f32[2, 9, 8]; none; f32[9]; f32[2, 7, 9]",
+     NULL,
+     "attention_backward: grad must be f32[2, 7, 8]; q f32[2, 7, 8], k f32[2, 9, 8], v f32[2, 9, "
+     "8], "
      "bias f32[9], grad f32[2, 7, 9]"},
-    {"attention_backward",
-     "f32[2, 7, 8]; f32[2, 9, 8]; f32[2, 9, 8]; none; none; f32[2, 7, 8]", NULL,
+    {"attention_backward", "f32[2, 7, 8]; f32[2, 9, 8]; f32[2, 9, 8]; none; none; f32[2, 7, 8]",
+     NULL,
      "attention_backward: result dbias is wanted without operand bias; q f32[2, 7, 8], k f32[2, 9, "
      "8], v f32[2, 9, 8], grad f32[2, 7, 8]"},
     {"rfft", "f32[0]", ATTRS(fft, .axis = 0),
