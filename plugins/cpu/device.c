@@ -60,6 +60,7 @@ static void choose_for_interpreter(struct kir_target *target)
     target->tuning.pack_lanes = LANES;
     target->tuning.pack_panel = INT32_MAX;
     target->tuning.line_panel = INT32_MAX;
+    target->tuning.pool_line = INT32_MAX;
 }
 
 bool device_has_dot2(const struct instance *instance)

@@ -221,18 +221,22 @@ static ll_value load_at(struct ll *l, ll_type type, ll_value from)
     return out;
 }
 
+/* A vector, where the mask is, if there is one, else 0. */
+static ll_value load_where(struct ll *l, ll_type vector, ll_value from, ll_value mask)
+{
+    ll_type types[2] = {vector, l->types.ptr};
+    ll_value args[4] = {from, ll_int(l, l->types.of[KIR_I32], 1), mask, l->api->ConstNull(vector)};
+
+    return mask ? ll_call(l, "llvm.masked.load", types, 2, args, 4) : load_at(l, vector, from);
+}
+
 static ll_value load_run(struct ll *l, const struct llvm_access *a, uint32_t unit)
 {
-    ll_type vector = ll_vector_of(l, a->type), types[2] = {vector, l->types.ptr};
-    ll_value from = run_of(l, a, unit), args[4];
+    ll_value from = run_of(l, a, unit), mask = NULL;
 
-    if (a->mask == KIR_NONE)
-        return ordered(l, a, load_at(l, vector, from), a->type);
-    args[0] = from;
-    args[1] = ll_int(l, l->types.of[KIR_I32], 1);
-    args[2] = ordered(l, a, mask_of(l, a, unit), l->types.of[KIR_B]);
-    args[3] = l->api->ConstNull(vector);
-    return ordered(l, a, ll_call(l, "llvm.masked.load", types, 2, args, 4), a->type);
+    if (a->mask != KIR_NONE)
+        mask = ordered(l, a, mask_of(l, a, unit), l->types.of[KIR_B]);
+    return ordered(l, a, load_where(l, ll_vector_of(l, a->type), from, mask), a->type);
 }
 
 /* ---- runs of a unit ---- */
@@ -313,15 +317,10 @@ static ll_value mask_of_part(struct ll *l, const struct llvm_access *a, uint32_t
 
 static ll_value load_part(struct ll *l, const struct llvm_access *a, uint32_t unit, uint32_t part)
 {
-    ll_type vector = l->api->VectorType(a->type, a->run), types[2] = {vector, l->types.ptr};
-    ll_value args[4] = {part_of(l, a, unit, part)};
+    ll_value from = part_of(l, a, unit, part);
+    ll_value mask = a->mask == KIR_NONE ? NULL : mask_of_part(l, a, unit, part);
 
-    if (a->mask == KIR_NONE)
-        return load_at(l, vector, args[0]);
-    args[1] = ll_int(l, l->types.of[KIR_I32], 1);
-    args[2] = mask_of_part(l, a, unit, part);
-    args[3] = l->api->ConstNull(vector);
-    return ll_call(l, "llvm.masked.load", types, 2, args, 4);
+    return load_where(l, l->api->VectorType(a->type, a->run), from, mask);
 }
 
 static ll_value load_parts(struct ll *l, const struct llvm_access *a, uint32_t unit)
@@ -445,13 +444,28 @@ static void store_parts(struct ll *l, const struct llvm_access *a, uint32_t unit
     }
 }
 
-/* Lanes a few elements apart, all of which are accessed. */
+/* Lanes a few elements apart.  Masks are for elements of 32 bits at least. */
 static bool is_stepped(const struct ll *l, const struct llvm_access *a)
 {
     return a->kind == FACT_LINEAR && a->stride > 1 && a->stride <= MAX_STEP && l->width > 1 &&
            a->stride <=
                (int64_t)l->width + 1 && /* else a vector is beyond the last lane's element */
-           a->mask == KIR_NONE;
+           (a->mask == KIR_NONE || a->bytes >= 4);
+}
+
+/* The mask of vector `from` .. of the elements from a unit's first lane on, where lanes are `step`
+ * apart: those of no lane are not loaded.  Integers, which take less than vectors of bits. */
+static ll_value stepped_mask(struct ll *l, ll_value mask, uint32_t from, uint32_t step)
+{
+    ll_type type = l->types.of[KIR_I32];
+    ll_value none = l->api->ConstNull(ll_vector_of(l, type)), wide;
+    uint32_t lanes[LL_MAX_WIDTH];
+
+    for (uint32_t i = 0; i < l->width; i++)
+        lanes[i] = (from + i) % step ? l->width : (from + i) / step;
+    wide = BUILD(l, SExt, mask, ll_vector_of(l, type));
+    wide = BUILD(l, ShuffleVector, wide, none, ll_mask(l, lanes));
+    return BUILD(l, ICmp, LL_SLT, wide, none);
 }
 
 /* Vectors of all elements from the first lane's to the last one's, of which lanes are picked.  The
@@ -460,6 +474,7 @@ static ll_value load_stepped(struct ll *l, const struct llvm_access *a, uint32_t
 {
     const uint32_t step = (uint32_t)a->stride, width = l->width, last = (width - 1) * step;
     ll_type vector = ll_vector_of(l, a->type);
+    ll_value mask = a->mask == KIR_NONE ? NULL : mask_of(l, a, unit);
     ll_value first =
         BUILD(l, Add, a->first, ll_int(l, l->types.i64, (uint64_t)unit * width * step));
     ll_value out = NULL;
@@ -468,7 +483,8 @@ static ll_value load_stepped(struct ll *l, const struct llvm_access *a, uint32_t
     for (uint32_t v = 0; v < step; v++) {
         uint32_t from = v + 1 < step ? v * width : last + 1 - width;
         ll_value index = BUILD(l, Add, first, ll_int(l, l->types.i64, from));
-        ll_value next = load_at(l, vector, pointer(l, a, index));
+        ll_value next = load_where(l, vector, pointer(l, a, index),
+                                   mask ? stepped_mask(l, mask, from, step) : NULL);
 
         for (uint32_t i = 0; i < width; i++)
             lanes[i] = out && i * step / width == v ? width + i * step - from

@@ -91,12 +91,13 @@ struct contract_pack {
 /* A copy of what side b is made of, with zeros around. */
 struct contract_pad {
     bool used;
-    struct expr e;  /* of the copy */
-    uint32_t node;  /* of it: the elements */
-    uint32_t at;    /* coordinate of the contraction's expr: where in the copy an element is */
-    int64_t matrix; /* elements from matrix to matrix: see contract_pad.c */
-    int64_t count;  /* elements of the copy */
-    uint32_t arg;   /* argument: the copy */
+    struct expr e; /* of the copy */
+    uint32_t node; /* of it: the elements */
+    uint32_t at;   /* coordinate of the contraction's expr: where in the copy an element is */
+    int64_t row,
+        matrix;    /* elements from row to row and from matrix to matrix: see contract_pad.c */
+    int64_t count; /* elements of the copy */
+    uint32_t arg;  /* argument: the copy */
 };
 
 /* Packed weights, which are side `across`; see contract_blocks.c.  SLICES; LINES, or DOTS with

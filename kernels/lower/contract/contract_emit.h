@@ -50,6 +50,12 @@ static inline uint32_t index_const(const struct contract_emitter *w, int64_t val
     return kir_const_i(w->m, w->m->wide ? KIR_I64 : KIR_I32, value);
 }
 
+/* Of masks, where KIR_NONE is true. */
+static inline uint32_t mask_both(const struct contract_emitter *w, uint32_t a, uint32_t b)
+{
+    return a == KIR_NONE ? b : b == KIR_NONE ? a : op2(w, KIR_and, a, b);
+}
+
 static inline bool is_real(const struct contract_emitter *w)
 {
     return w->type == KIR_F32 || w->type == KIR_F64;

@@ -11,14 +11,15 @@
 struct contract;
 struct contract_emitter;
 
-/* A dim of the copy: its element at `place` is the value's at `place * step - before`, 0 where
- * there is none. */
+/* A dim of the copy, and of the value dim number `of`: the copy's element at `place` is the value's
+ * at `place * step - before`, 0 where there is none. */
 struct pad_dim {
+    uint32_t of;
     int64_t extent, step, before;
 };
 
-/* Plans a copy of a value with these dims, and side b as the elements of the copy at `at`, which is
- * inside it. */
+/* Plans a copy of a value with these dims, from the outermost one on, and side b as the elements of
+ * the copy at `at`, which is inside it; its dims are in the value's order. */
 void pad_plan(struct contract *c, uint32_t value, const struct pad_dim *dims,
               const struct space_map *at);
 /* The length of a line that is stored without masks: `width`, or a little more. */

@@ -4,12 +4,16 @@
  * place within it together, 0 outside of x. */
 #include "lower/contract/contract.h"
 
+#include "lower/contract/contract_pack.h"
 #include "lower/contract/contract_pad.h"
 
 enum {
     LONG_CHANNELS = 16, /* or as many, for which weights are packed */
     PAD_READERS = 8,    /* outputs that read an element of the copy, at least */
-    THIN_READERS = 64,  /* likewise, where it leaves elements out */
+    THIN_READERS = 64,  /* likewise, where it leaves elements out, */
+    TURN_READERS = 64,  /* or has channels last, */
+    MANY_CHANNELS = 64, /* of which there are so many then: a copy of fewer stays in caches */
+    FEW_PLACES = 64,    /* of an image, whose channels are lines of a cache */
     PAD_WINDOW = 9,     /* or elements of a window, */
     FEW_REGISTERS = 16, /* where vectors have no registers for masks either */
     PAD_MAX = 1 << 28,  /* its elements */
@@ -225,8 +229,30 @@ static int64_t copy_step(const struct conv *conv, uint32_t d)
     return conv->w[d] == 1 ? or_one(conv->attrs->stride[d - 2]) : 1;
 }
 
-/* Whether x is better copied, with zeros around it, or without what strides step over: many read
- * it, each in several windows or at neighbouring places, on lanes that are parts of vectors. */
+/* Places of an image. */
+static int64_t places_of(const struct conv *conv)
+{
+    int64_t places = 1;
+
+    for (uint32_t d = 2; d < conv->rank; d++)
+        places *= conv->y[d];
+    return places;
+}
+
+/* Where lanes lie along outputs, on packed weights, a lane's places go over the channels of one
+ * element of the window after the other: these lie together in the copy then, and a line of a cache
+ * serves many products.  Windows of one element read a channel's line once, and have that of what
+ * lies beside them only in small images. */
+static bool copies_channels_last(const struct conv *conv, const struct contract *c)
+{
+    return sums_channels(conv, c) && pack_can_keep(c, &c->a) && conv->w[1] >= MANY_CHANNELS &&
+           conv->y[1] / conv->groups >= TURN_READERS &&
+           (c->n_k > conv->w[1] || places_of(conv) <= FEW_PLACES);
+}
+
+/* Whether x is better copied, with zeros around it, without what strides step over, or with other
+ * dims last: many read it, each in several windows or at neighbouring places, on lanes that are
+ * parts of vectors. */
 static bool wants_pad(const struct conv *conv, const struct contract *c)
 {
     int64_t window = c->n_k / conv->w[1], count = conv->x[0] * conv->x[1];
@@ -244,6 +270,8 @@ static bool wants_pad(const struct conv *conv, const struct contract *c)
         return false;
     if (thins && conv->w[1] >= LONG_CHANNELS && conv->y[1] / conv->groups >= THIN_READERS)
         return true;
+    if (window == 1 && copies_channels_last(conv, c))
+        return true;
     return padded && window > 1 &&
            (conv->y[1] / conv->groups >= PAD_READERS ||
             (window >= PAD_WINDOW && c->e.s->target->registers <= FEW_REGISTERS));
@@ -251,13 +279,16 @@ static bool wants_pad(const struct conv *conv, const struct contract *c)
 
 static void plan_pad(struct conv *conv, struct contract *c, uint32_t x)
 {
-    struct pad_dim dims[FRIT_MAX_RANK] = {{conv->x[0], 1, 0}, {conv->x[1], 1, 0}};
+    bool channels_last = copies_channels_last(conv, c);
+    struct pad_dim dims[FRIT_MAX_RANK] = {{0, conv->x[0], 1, 0}};
     uint32_t last = conv->rank - 1;
 
+    dims[channels_last ? last : 1] = (struct pad_dim){1, conv->x[1], 1, 0};
     for (uint32_t d = 2; d < conv->rank; d++) {
         int64_t step = copy_step(conv, d);
 
-        dims[d] = (struct pad_dim){
+        dims[channels_last ? d - 1 : d] = (struct pad_dim){
+            .of = d,
             .extent = (conv->y[d] - 1) * (or_one(conv->attrs->stride[d - 2]) / step) +
                       (conv->w[d] - 1) * or_one(conv->attrs->dilation[d - 2]) + 1,
             .step = step,
@@ -266,7 +297,7 @@ static void plan_pad(struct conv *conv, struct contract *c, uint32_t x)
         if (step > 1)
             conv->of_x.at[d] = c->root.at[d];
     }
-    if (c->n_k > conv->w[1])
+    if (c->n_k > conv->w[1] && !channels_last)
         dims[last].extent = pad_pitch(dims[last].extent);
     pad_plan(c, x, dims, &conv->of_x);
 }

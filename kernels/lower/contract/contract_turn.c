@@ -8,7 +8,7 @@
 
 #include "lower/contract/contract_emit.h"
 
-enum { SIDE = 8, LOG_SIDE = 3 };
+enum { SIDE = TURN_SIDE, LOG_SIDE = 3 };
 
 /* Adds what depends on the places as they are; fills up to SIDE. */
 static void begin(const struct contract_emitter *w, uint32_t *sums)
@@ -30,13 +30,20 @@ static uint32_t low_bits(const struct contract_emitter *w, uint32_t below)
     return op2(w, KIR_and, w->lane, index_const(w, below - 1));
 }
 
+uint32_t turn_first_lane(const struct contract_emitter *w)
+{
+    uint32_t shift = index_const(w, LOG_SIDE);
+
+    return op2(w, KIR_shl, op2(w, KIR_shr, w->lane, shift), shift);
+}
+
 static uint32_t exchange(const struct contract_emitter *w, uint32_t value, uint32_t by)
 {
     return kir_emit_imm(w->m, KIR_exchange, by, value, KIR_NONE, KIR_NONE);
 }
 
 /* By blocks: those beside the diagonal change places. */
-static void transpose(const struct contract_emitter *w, uint32_t *rows)
+void turn_transpose(const struct contract_emitter *w, uint32_t *rows)
 {
     for (uint32_t by = 1; by < SIDE; by *= 2) {
         uint32_t lower = op2(w, KIR_lt, low_bits(w, 2 * by), index_const(w, by));
@@ -52,11 +59,6 @@ static void transpose(const struct contract_emitter *w, uint32_t *rows)
     }
 }
 
-static uint32_t both(const struct contract_emitter *w, uint32_t a, uint32_t b)
-{
-    return a == KIR_NONE ? b : b == KIR_NONE ? a : op2(w, KIR_and, a, b);
-}
-
 /* Sets the place of the lane along its line; returns the mask of lanes that have one. */
 static uint32_t set_place(const struct contract_emitter *w)
 {
@@ -69,14 +71,13 @@ static uint32_t set_place(const struct contract_emitter *w)
 
 void turn_results(const struct contract_emitter *w, uint32_t *sums)
 {
-    uint32_t shift = index_const(w, LOG_SIDE), first, mask, end = KIR_NONE;
+    uint32_t first, mask, end = KIR_NONE;
     int64_t count = w->c->across->points.count;
 
     begin(w, sums);
-    transpose(w, sums);
+    turn_transpose(w, sums);
     expr_release(w->e, w->before_line);
-    first = op2(w, KIR_shl, op2(w, KIR_shr, w->lane, shift), shift);
-    first = op2(w, KIR_add, first, w->line_begin);
+    first = op2(w, KIR_add, turn_first_lane(w), w->line_begin);
     if (count % w->c->lanes)
         end = sched_add_index(w->e->s, count);
     mask = set_place(w);
@@ -85,7 +86,7 @@ void turn_results(const struct contract_emitter *w, uint32_t *sums)
         uint32_t mark = expr_mark(w->e), place = op2(w, KIR_add, first, index_const(w, j));
 
         work_set_place(w, ACROSS, place);
-        expr_mask(w->e, end == KIR_NONE ? mask : both(w, mask, op2(w, KIR_lt, place, end)));
+        expr_mask(w->e, end == KIR_NONE ? mask : mask_both(w, mask, op2(w, KIR_lt, place, end)));
         work_store(w, sums[j]);
         expr_release(w->e, mark);
     }

@@ -50,10 +50,10 @@ void partition_init(struct partition *partition, const struct expr *e,
     init(partition, e, points, most, sched_tuning(e->s).line);
 }
 
-void partition_init_columns(struct partition *partition, const struct expr *e,
-                            const struct delinearizer *points, uint32_t columns)
+void partition_init_lines(struct partition *partition, const struct expr *e,
+                          const struct delinearizer *points, uint32_t most, int64_t line)
 {
-    init(partition, e, points, columns, columns);
+    init(partition, e, points, most, line);
 }
 
 void partition_gather(struct partition *partition, const struct expr *e)

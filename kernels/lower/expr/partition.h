@@ -40,10 +40,10 @@ void partition_init(struct partition *partition, const struct expr *e,
 /* Puts several blocks along the innermost dim into a group if one would leave it small, as long as
  * there are groups for the whole device.  Then no dim is uniform in a group. */
 void partition_gather(struct partition *partition, const struct expr *e);
-/* Divides the points into groups of `columns` or fewer, which is a power of two: along the
- * innermost dim if that is as long. */
-void partition_init_columns(struct partition *partition, const struct expr *e,
-                            const struct delinearizer *points, uint32_t columns);
+/* Divides the points into groups of `most`, a power of two, or fewer: along the innermost dim if
+ * that has `line` points at least. */
+void partition_init_lines(struct partition *partition, const struct expr *e,
+                          const struct delinearizer *points, uint32_t most, int64_t line);
 /* Emits the parameters; once per phase. */
 void partition_phase(struct partition *partition, struct expr *e);
 struct span partition_span(const struct partition *partition, const struct expr *e, uint32_t group,

@@ -2,21 +2,24 @@
 /* The pool schedule: means or maxima of windows that slide over spatial dims, with elementwise ops
  * and views around.
  *
- * A lane computes one element of the result, in loops over the window's dims with masked loads.  A
- * mean sums each innermost line of the window by itself, a long one in blocks, so that rounding
- * errors stay small. */
+ * A lane computes one element of the result, in loops over the window's dims with masked loads.
+ * Lanes lie along the innermost dim where it is long enough, and where windows are a few elements
+ * apart a module is for that step, so that emitters see it.  A mean sums each innermost line of the
+ * window by itself, a long one in blocks, so that rounding errors stay small. */
 #include <math.h>
 #include <string.h>
 
 #include "base/fail.h"
 #include "lower/expr/anchor.h"
-#include "lower/expr/delinearize.h"
+#include "lower/expr/partition.h"
 #include "lower/rows/rows.h"
 #include "lower/sum_blocks.h"
 
 enum {
     QUALITY = 900,
-    SPATIAL = 3, /* maximum number of spatial dims */
+    SPATIAL = 3,   /* maximum number of spatial dims */
+    STEP_MOST = 3, /* from window to window, that is a constant of the module */
+    IDLE_PART = 3, /* of a line may idle */
     STATES = 2
 };
 
@@ -49,9 +52,8 @@ struct pool_schedule {
     uint32_t number; /* coordinate: the element's row-major index over the spatial dims */
     uint32_t first[SPATIAL], end[SPATIAL]; /* coordinates: window bounds, where `varies` */
     uint32_t result, index;                /* nodes; BLOCK_NONE: not used */
-    struct delinearizer outer;
-    int64_t groups;
-    uint32_t lanes;
+    struct partition partition;
+    int64_t count; /* of points */
     /* During emission: */
     uint32_t dims[SPACE_DIMS], extents[SPACE_DIMS],
         n_dims;                   /* the window's dims and, as parameters, their extents */
@@ -400,7 +402,7 @@ static void emit_parameters(struct pool_schedule *p)
 {
     int64_t x[FRIT_MAX_RANK];
 
-    delinearize_phase(&p->outer, &p->e);
+    partition_phase(&p->partition, &p->e);
     expr_dims(&p->e, p->x, x);
     for (uint32_t d = 0; d < p->e.space.n_dims; d++)
         if (p->e.space.tag[d] == POOL_WINDOW) {
@@ -419,18 +421,18 @@ static void emit(struct pool_schedule *p)
 {
     struct expr *e = &p->e;
     struct kir_module *m = e->s->module;
-    uint32_t element;
+    struct span span;
+    uint32_t group;
 
-    kir_phase(m, p->lanes);
+    kir_phase(m, p->partition.lanes);
     expr_phase(e);
     emit_parameters(p);
-    element = sched_wide(e->s, kir_emit_imm(m, KIR_group, 0, KIR_NONE, KIR_NONE, KIR_NONE));
-    element = kir_binary(p->m, KIR_mul, element, kir_index(p->m, p->lanes));
-    element = kir_binary(p->m, KIR_add, element,
-                         sched_wide(e->s, kir_emit(m, KIR_lane, KIR_NONE, KIR_NONE, KIR_NONE)));
-    delinearize_set(&p->outer, e, element);
-    if (p->outer.count % p->lanes)
-        expr_mask(e, kir_binary(p->m, KIR_lt, element, sched_add_index(e->s, p->outer.count)));
+    group = sched_wide(e->s, kir_emit_imm(m, KIR_group, 0, KIR_NONE, KIR_NONE, KIR_NONE));
+    span = partition_span(&p->partition, e, group,
+                          sched_wide(e->s, kir_emit(m, KIR_lane, KIR_NONE, KIR_NONE, KIR_NONE)));
+    partition_set_uniform(&p->partition, e, &span);
+    partition_set_varying(&p->partition, e, &span);
+    expr_mask(e, partition_mask(&p->partition, e, &span));
     expr_hoist(e);
     states_init(p);
     emit_window(p, 0);
@@ -454,34 +456,62 @@ static bool is_empty(const struct pool_schedule *p)
     return false;
 }
 
+/* Whether neighbours along a dim are a few elements apart in all that is loaded. */
+static bool steps_along(const struct expr *e, uint32_t dim)
+{
+    for (uint32_t n = 0; n < e->n_nodes; n++) {
+        const struct expr_node *node = &e->nodes[n];
+
+        if (node->kind == EXPR_LOAD && (node->at.k[dim] < -1 || node->at.k[dim] > STEP_MOST))
+            return false;
+    }
+    return true;
+}
+
+/* Lanes along the innermost dim, if few of them idle and loads are of vectors. */
+static void choose_lanes(struct pool_schedule *p)
+{
+    struct partition *partition = &p->partition;
+    const uint32_t lanes = p->e.s->target->lanes;
+    struct delinearizer points;
+
+    delinearize_init(&points, &p->e, POOL_OUT);
+    p->count = points.count;
+    partition_init_lines(partition, &p->e, &points, lanes, sched_tuning(p->e.s).pool_line);
+    if (partition->inner == BLOCK_NONE)
+        return;
+    if (partition->blocks * partition->lanes - partition->n <= partition->n / IDLE_PART &&
+        steps_along(&p->e, partition->inner))
+        p->e.const_factor = STEP_MOST;
+    else
+        partition_init_lines(partition, &p->e, &points, lanes, INT64_MAX);
+}
+
 static frit_status build(struct pool_schedule *p, frit_err *err)
 {
     struct sched *s = p->e.s;
-    uint32_t lanes = s->target->lanes;
     int64_t taps = 1;
 
     plan(p);
     TRY(expr_status(&p->e, err));
     expr_args(s);
     if (is_empty(p)) {
-        kir_phase(s->module, lanes);
+        kir_phase(s->module, s->target->lanes);
         return expr_status(&p->e, err);
     }
-    delinearize_init(&p->outer, &p->e, POOL_OUT);
-    p->lanes = lanes = sched_lanes(lanes, p->outer.count);
-    p->groups = (p->outer.count + lanes - 1) / lanes;
-    if (p->groups > INT32_MAX)
+    choose_lanes(p);
+    if (p->partition.groups > INT32_MAX)
         return fail(err, FRIT_UNSUPPORTED, "kernels: %s needs too many groups", s->module->name);
     for (uint32_t i = 0; i < p->n_windows; i++)
         taps *= p->windows[i].kernel;
     TRY(sched_check_rounds(s, 2 * taps, err)); /* twice: includes the outer loops */
     emit(p);
-    memcpy(s->numbers->grid[0], (const uint32_t[3]){(uint32_t)p->groups, 1, 1},
+    memcpy(s->numbers->grid[0], (const uint32_t[3]){(uint32_t)p->partition.groups, 1, 1},
            sizeof(s->numbers->grid[0]));
     for (uint32_t i = 0; i < s->block->n_outputs; i++)
         s->numbers->alias[i] = expr_alias(&p->e, i);
     s->numbers->bytes = sched_bytes(s);
-    s->numbers->flops = (uint64_t)(p->outer.count * (taps + s->block->n_ops));
+    s->numbers->flops = (uint64_t)(p->count * (taps + s->block->n_ops));
     return expr_status(&p->e, err);
 }
 

@@ -164,7 +164,7 @@ bool slab_plan(struct row_schedule *row)
         return false;
     row->form = ROW_SLAB;
     row->n_chunks = 1;
-    partition_init_columns(&row->partition, &row->e, &row->outer, columns);
+    partition_init_lines(&row->partition, &row->e, &row->outer, columns, columns);
     row->lanes_per_row = (uint32_t)slices;
     row->lanes = row->partition.lanes * row->lanes_per_row;
     elements = (row->n_row + slices - 1) / slices;

@@ -551,9 +551,9 @@ static bool steps_over(const struct window *w)
 
 enum { MAX_APART = 4 };
 
-/* What the phase that sums has. */
+/* What the phase that sums has, and `copied` the one before it. */
 struct conv_form {
-    uint32_t exchanges;
+    uint32_t exchanges, copied;
     uint32_t loads[MAX_APART]; /* by how far lanes' elements lie apart; 0: no constant */
 };
 
@@ -565,6 +565,8 @@ static struct conv_form form_of(const struct kir_module *module)
     struct facts facts;
     frit_err err;
 
+    if (last)
+        form.copied = count_ops(phase - 1, KIR_exchange);
     assert_int_equal(facts_init(&facts, module, last, &err), FRIT_OK);
     for (uint32_t i = 0; i < phase->n; i++) {
         const struct kir_inst *inst = &phase->inst[i];
@@ -696,6 +698,7 @@ static void test_conv_packed(void **state)
         {2, 1, 1, 33, 130, {3, 6}, {3, 3}, CONV(.padding = {1, 1})},
         /* Copies without what strides step over, of one dim or both, with zeros around or not. */
         {2, 2, 1, 80, 64, {9, 15}, {1, 1}, CONV(.stride = {2, 3})},
+        {2, 1, 1, 32, 64, {9, 40}, {1, 1}, CONV(.stride = {2, 2})},
         {2, 1, 1, 80, 64, {8, 14}, {1, 1}, CONV(.stride = {2, 2}, .padding = {1, 1})},
         {2, 1, 1, 20, 64, {7, 12}, {3, 1}, CONV(.stride = {2, 3}, .padding = {1, 0})},
         {1, 1, 1, 20, 64, {2}, {3}, CONV(.padding = {1})},
@@ -729,6 +732,26 @@ static void test_conv_turned(void **state)
             assert_int_equal(
                 check_conv(t ? FRIT_F32 : FRIT_BF16, &cases[i], &targets[t], true, true).exchanges,
                 i ? 2 * TURN_EXCHANGES : TURN_EXCHANGES);
+}
+
+/* Many channels for many outputs: the copy has them last, transposed, where lanes lie along outputs
+ * on kept weights. */
+static void test_conv_channels_last(void **state)
+{
+    static const struct window cases[] = {
+        {2, 2, 1, 70, 64, {3, 9}, {3, 3}, CONV(.padding = {1, 1})},
+        {2, 1, 1, 64, 70, {3, 14}, {3, 3}, CONV(.stride = {2, 2}, .padding = {1, 1})},
+        {2, 1, 2, 64, 64, {2, 5}, {2, 2}, CONV(.padding = {1, 0}, .groups = 2)},
+        {1, 2, 1, 64, 64, {17}, {3}, CONV(.padding = {2}, .dilation = {2})},
+        {3, 1, 1, 65, 64, {2, 3, 4}, {2, 1, 3}, CONV(.padding = {1, 0, 1})},
+        {2, 1, 1, 64, 64, {4, 7}, {1, 1}, CONV(.groups = 1)},
+    };
+
+    (void)state;
+    for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        for (uint32_t keeps = 0; keeps < 2; keeps++)
+            assert_int_equal(check_conv(FRIT_F32, &cases[i], &targets[1], i & 1, keeps).copied,
+                             keeps ? TURN_EXCHANGES : 0);
 }
 
 /* Depthwise, on lanes along a line of x, of which stores may be masked and loads are not: steps
@@ -919,9 +942,9 @@ int main(void)
         cmocka_unit_test(test_around_conv),   cmocka_unit_test(test_linear),
         cmocka_unit_test(test_packed),        cmocka_unit_test(test_streamed),
         cmocka_unit_test(test_many_ways),     cmocka_unit_test(test_conv_turned),
-        cmocka_unit_test(test_conv_lines),    cmocka_unit_test(test_pairs),
-        cmocka_unit_test(test_tiles),         cmocka_unit_test(test_wide),
-        cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_conv_lines),    cmocka_unit_test(test_conv_channels_last),
+        cmocka_unit_test(test_pairs),         cmocka_unit_test(test_tiles),
+        cmocka_unit_test(test_wide),          cmocka_unit_test(test_no_memory),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

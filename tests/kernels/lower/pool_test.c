@@ -26,6 +26,8 @@ static const struct shape shapes[] = {
     {2, {5, 6}, {5, 6}, {1, 1}, {0, 0}, {1, 1}, false},
     {3, {4, 5, 6}, {2, 3, 2}, {2, 1, 2}, {1, 1, 0}, {1, 1, 1}, true},
     {2, {1, 70}, {1, 2}, {1, 1}, {0, 1}, {1, 1}, false},
+    {2, {4, 101}, {3, 3}, {2, 2}, {1, 1}, {1, 1}, false},
+    {2, {3, 91}, {1, 3}, {1, 3}, {0, 1}, {1, 2}, true},
 };
 
 static int64_t extent_of(const struct shape *s, uint32_t i, bool dilates)
@@ -156,8 +158,8 @@ static double rounded(uint32_t dtype, double x)
 
 /* ---- means ---- */
 
-/* Means of -x, times 4. */
-static void check_mean(const struct shape *shape, uint32_t dtype, bool exclude_pad)
+/* Means of -x, times 4.  `by_line`: lanes lie along lines that are long enough. */
+static void check_mean(const struct shape *shape, uint32_t dtype, bool exclude_pad, bool by_line)
 {
     frit_attrs_avg_pool attrs = {
         .struct_size = sizeof(attrs), .ceil = shape->ceil, .exclude_pad = exclude_pad};
@@ -171,6 +173,7 @@ static void check_mean(const struct shape *shape, uint32_t dtype, bool exclude_p
     memcpy(attrs.padding, shape->padding, sizeof(attrs.padding));
     dims_of(shape, false, x_dims, y_dims);
     rig_init(&rig);
+    rig.target.rereads_are_cached = by_line;
     x = rig_input(&rig, dtype, 2 + shape->n, x_dims);
     fill(&rig, x, false);
     minus = rig_op(&rig, FRIT_OP_neg, 1, (struct rig_in[]){rig_value(x)}, NULL, dtype, 2 + shape->n,
@@ -196,10 +199,8 @@ static void test_means(void **state)
 {
     (void)state;
     for (uint32_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++)
-        for (uint32_t exclude = 0; exclude < 2; exclude++) {
-            check_mean(&shapes[i], FRIT_F32, exclude);
-            check_mean(&shapes[i], FRIT_F64, exclude);
-        }
+        for (uint32_t k = 0; k < 8; k++)
+            check_mean(&shapes[i], k & 1 ? FRIT_F64 : FRIT_F32, k & 2, k & 4);
 }
 
 /* A mean of 16 bits is rounded once, and sums of many elements keep their digits. */
@@ -271,7 +272,8 @@ static void test_adaptive(void **state)
 
 /* ---- maxima ---- */
 
-static void check_most(const struct shape *shape, bool numbers, bool odd, uint32_t width)
+static void check_most(const struct shape *shape, bool numbers, bool odd, uint32_t width,
+                       bool by_line)
 {
     frit_attrs_max_pool attrs = {.struct_size = sizeof(attrs), .ceil = shape->ceil};
     int64_t x_dims[5], y_dims[5];
@@ -286,6 +288,7 @@ static void check_most(const struct shape *shape, bool numbers, bool odd, uint32
     dims_of(shape, true, x_dims, y_dims);
     rig_init(&rig);
     rig.index_width = width;
+    rig.target.rereads_are_cached = by_line;
     x = rig_laid(&rig, FRIT_F32, 2 + shape->n, x_dims, (uint32_t[]){1, 0, 2, 3, 4}, 4, 1);
     fill(&rig, x, odd);
     most = rig_op(&rig, FRIT_OP_max_pool, 1, (struct rig_in[]){rig_value(x)}, &attrs, FRIT_F32,
@@ -314,8 +317,8 @@ static void test_maxima(void **state)
 {
     (void)state;
     for (uint32_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++)
-        for (uint32_t k = 0; k < 8; k++)
-            check_most(&shapes[i], k & 1, k & 2, k & 4 ? 64 : 32);
+        for (uint32_t k = 0; k < 16; k++)
+            check_most(&shapes[i], k & 1, k & 2, k & 4 ? 64 : 32, k & 8);
 }
 
 /* ---- blocks ---- */
