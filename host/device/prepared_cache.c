@@ -487,8 +487,10 @@ static struct compiling *await_compile(struct prepared_cache *cache,
     struct compiling *c;
 
     while ((c = map_get(&cache->compiling, query->key, query->key_bytes)) &&
-           !job_queue_take(device_of(c)->compiler, &c->job))
+           !job_queue_take(device_of(c)->compiler, &c->job)) {
+        job_queue_hurry(device_of(c)->compiler, &c->job);
         pthread_cond_wait(&cache->compiled, &cache->lock);
+    }
     return c;
 }
 

@@ -22,6 +22,9 @@ struct job_thread {
     struct job *job; /* running job; guarded by the queue's lock; NULL once it has returned */
     const void *owner;
     bool busy; /* until the job's `end` has returned */
+    id_t id;
+    int priority; /* the program's, when the thread began */
+    bool hurried; /* has the program's priority until the job has ended */
 };
 
 struct job_queue {
@@ -125,7 +128,23 @@ static void merge_with_equal(struct job_queue *queue, struct job *job)
         equal->class = job->class;
 }
 
-/* ---- threads ---- */
+/* ---- threads; the first two functions require the lock ---- */
+
+static void yield(struct job_thread *thread)
+{
+    (void)setpriority(PRIO_PROCESS, thread->id, thread->priority + thread->queue->niceness);
+    thread->hurried = false;
+}
+
+/* For somebody who waits for the thread's job: where other programs want the processors, too, it
+ * would take ten times as long.  The system may refuse, unless the program is privileged. */
+static void hurry(struct job_thread *thread)
+{
+    if (!thread->queue->niceness || thread->hurried)
+        return;
+    (void)setpriority(PRIO_PROCESS, thread->id, thread->priority);
+    thread->hurried = true;
+}
 
 /* Requires the lock, which is released while the job runs. */
 static void run_job(struct job_queue *queue, struct job_thread *self, struct job *job)
@@ -153,14 +172,9 @@ static void run_job(struct job_queue *queue, struct job_thread *self, struct job
     job->end(job);
     pthread_mutex_lock(&queue->lock);
     self->busy = false;
+    if (self->hurried)
+        yield(self);
     pthread_cond_broadcast(&queue->job_ended);
-}
-
-static void lower_priority(int niceness)
-{
-    id_t thread = (id_t)syscall(SYS_gettid);
-
-    (void)setpriority(PRIO_PROCESS, thread, getpriority(PRIO_PROCESS, thread) + niceness);
 }
 
 static void *work(void *ctx)
@@ -168,9 +182,11 @@ static void *work(void *ctx)
     struct job_thread *self = ctx;
     struct job_queue *queue = self->queue;
 
-    if (queue->niceness)
-        lower_priority(queue->niceness);
     pthread_mutex_lock(&queue->lock);
+    self->id = (id_t)syscall(SYS_gettid);
+    self->priority = getpriority(PRIO_PROCESS, self->id);
+    if (queue->niceness)
+        yield(self);
     while (!queue->ending) {
         struct job *job = find_best(queue);
 
@@ -272,6 +288,16 @@ static bool take(struct job_queue *queue, struct job *job)
     return true;
 }
 
+void job_queue_hurry(struct job_queue *queue, const struct job *job)
+{
+    pthread_mutex_lock(&queue->lock);
+    for (uint32_t i = 0; i < queue->n_threads; i++) {
+        if (queue->threads[i].job == job)
+            hurry(&queue->threads[i]);
+    }
+    pthread_mutex_unlock(&queue->lock);
+}
+
 bool job_queue_take(struct job_queue *queue, struct job *job)
 {
     bool taken;
@@ -340,7 +366,7 @@ static bool belongs_to(const void *job_owner, const void *owner)
     return !owner || job_owner == owner;
 }
 
-/* Requests running jobs of the owner to stop; false: there are none.  Requires the lock. */
+/* Requests running jobs of the owner to stop, soon; false: there are none.  Requires the lock. */
 static bool stop_running(struct job_queue *queue, const void *owner)
 {
     bool busy = false;
@@ -351,6 +377,7 @@ static bool stop_running(struct job_queue *queue, const void *owner)
         if (!thread->busy || !belongs_to(thread->owner, owner))
             continue;
         busy = true;
+        hurry(thread);
         if (thread->job)
             request_stop(thread->job);
     }

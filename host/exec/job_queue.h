@@ -56,6 +56,9 @@ uint32_t job_queue_limit(uint32_t processors);
 frit_status job_queue_add(struct job_queue *queue, struct job *job, uint64_t *id, frit_err *err);
 /* Raises the priority of a job unless it has begun. */
 void job_queue_raise(struct job_queue *queue, struct job *job, uint64_t by);
+/* The caller is going to wait for a job: if it runs, it gets the program's priority until it has
+ * ended, where the system allows that. */
+void job_queue_hurry(struct job_queue *queue, const struct job *job);
 /* Takes back a job that has not begun: it will not run or end.  False: it has begun.  Here and
  * below the caller must ensure that `end` has not returned. */
 bool job_queue_take(struct job_queue *queue, struct job *job);
@@ -65,8 +68,8 @@ bool job_queue_cancel(struct job_queue *queue, struct job *job);
  * job if it had not begun. */
 void job_queue_raise_id(struct job_queue *queue, const void *owner, uint64_t id, uint64_t by);
 struct job *job_queue_cancel_id(struct job_queue *queue, const void *owner, uint64_t id);
-/* Cancels all jobs of an owner (NULL: all jobs) and waits until those that run have ended.  The
- * owner must not add jobs meanwhile. */
+/* Cancels all jobs of an owner (NULL: all jobs) and waits until those that run have ended, as after
+ * job_queue_hurry.  The owner must not add jobs meanwhile. */
 void job_queue_cancel_all(struct job_queue *queue, const void *owner);
 
 #endif

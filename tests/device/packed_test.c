@@ -355,7 +355,7 @@ static void test_bits_of_flipped_weights(void **unused)
 static void test_products(void **unused)
 {
     const bool is_slow = getenv("FRIT_TEST_DEVICE") != NULL && !getenv("FRIT_TEST_LONG");
-    const int step = is_slow ? 8 : 1;
+    const int step = is_slow ? 8 : rig_is_short() ? 4 : 1;
 
     (void)unused;
     for (int t = 0; t < N_TYPES && !staging; t++)

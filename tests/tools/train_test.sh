@@ -9,7 +9,8 @@ export FRIT_THREADS=1 FRIT_ARTEFACTS=$scratch/artefacts
 numbers() { sed -nE 's/^epoch +[12] of 2: loss ([0-9.]+), ([0-9]+) of .*/\1 \2/p' <<<"$out"; }
 
 # A busy machine may take so long that it says how far it is.
-expect 0 '^[0-9]+ of 500 right after 2 epochs, .* a step, [0-9]+ images/s$' '*' \
+calm='^(frit train: [0-9]+ of [0-9]+.*)?$'
+expect 0 '^[0-9]+ of 500 right after 2 epochs, .* a step, [0-9]+ images/s$' "$calm" \
   "${train[@]}" --epochs 2 --svg "$scratch/curve.svg"
 read -r first _ second right <<<"$(numbers | tr '\n' ' ')"
 awk "BEGIN { exit !($second < $first / 2 && $right >= 430) }" || complain 'it does not learn' "$first $second $right"
@@ -27,18 +28,18 @@ count() { grep -oE "$1" <<<"$svg" | wc -l; }
 
 # Bit for bit, in the middle of an epoch.
 train+=(--model mlp)
-expect 0 '*' '' "${train[@]}" --epochs 2 --save "$scratch/whole"
+expect 0 '*' "$calm" "${train[@]}" --epochs 2 --save "$scratch/whole"
 one=$(numbers)
-expect 0 'after 1 epochs' '' "${train[@]}" --epochs 2 --stop 27 --save "$scratch/part"
+expect 0 'after 1 epochs' "$calm" "${train[@]}" --epochs 2 --stop 27 --save "$scratch/part"
 cmp -s "$scratch/whole" "$scratch/part" && complain 'it did not stop' "${train[*]}"
-expect 0 'goes on after step 27' '' "${train[@]}" --resume "$scratch/part" --save "$scratch/part"
+expect 0 'goes on after step 27' "$calm" "${train[@]}" --resume "$scratch/part" --save "$scratch/part"
 cmp -s "$scratch/whole" "$scratch/part" || complain 'other bits than without a stop' "${train[*]}"
 
-expect 0 'in 2 replicas' '' "${train[@]}" --epochs 2 --replicas 2 --save "$scratch/threads"
+expect 0 'in 2 replicas' "$calm" "${train[@]}" --epochs 2 --replicas 2 --save "$scratch/threads"
 [ "$one" ] && [ "$one" = "$(numbers)" ] || complain "not as with one replica: $one" 'two replicas'
 
 # A replica on each of two devices: one step.
-expect 0 'on cpu:0, reference:0 in 2 replicas' '' "${train[@]}" --device cpu,reference --epochs 1 --stop 1 --replicas 2
+expect 0 'on cpu:0, reference:0 in 2 replicas' "$calm" "${train[@]}" --device cpu,reference --epochs 1 --stop 1 --replicas 2
 if "$frit" devices | grep -q 'vulkan:0'; then # whose memory the host does not see; a busy machine may warn of its long compiles
   ASAN_OPTIONS=detect_leaks=0 expect 0 'on cpu:0, vulkan:0 in 2 replicas' '*' "${train[@]}" --device cpu,vulkan:0 --epochs 1 --stop 1 --replicas 2
 fi

@@ -15,7 +15,8 @@
 enum {
     ALIGN = 16,     /* lanes of full vectors, at least */
     PITCH_PART = 4, /* of a line may be added */
-    STEP_MOST = 3   /* from element to element of a line, that is a constant of the module */
+    STEP_MOST = 3,  /* from element to element of a line, that is a constant of the module */
+    FAR_ROW = 256   /* elements: of rows as long, a power of two, a few are in one set of a cache */
 };
 
 enum { MATRIX = CONTRACT_BOTH, ROW = CONTRACT_M, COLUMN = CONTRACT_N };
@@ -36,6 +37,7 @@ void pad_plan(struct contract *c, uint32_t value, const struct pad_dim *dims,
     struct space_map from = {.rank = at->rank};
     struct space_expr offset = {0};
     int64_t stride = 1;
+    bool channels_last = dims[at->rank - 1].of + 1 < at->rank;
 
     expr_init(&pad->e, c->e.s);
     pad->used = true;
@@ -53,7 +55,7 @@ void pad_plan(struct contract *c, uint32_t value, const struct pad_dim *dims,
     }
     for (uint32_t i = at->rank; i-- > 0; stride *= dims[i].extent) {
         if (i + 2 == at->rank)
-            stride = pad->row = dims[i + 1].of + 1 < at->rank ? odd_lines(stride) : stride;
+            stride = pad->row = stride >= FAR_ROW && channels_last ? odd_lines(stride) : stride;
         if (i + 3 == at->rank)
             stride = pad->matrix = odd_lines(stride);
         space_add(&offset, &at->at[dims[i].of], stride);

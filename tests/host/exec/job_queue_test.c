@@ -358,8 +358,8 @@ static void each_job_ends_once(void **state)
 struct context {
     struct job job; /* first */
     sigset_t mask;
-    int niceness;
-    atomic_bool ended;
+    int niceness, wanted;
+    atomic_bool begun, ended;
 };
 
 static void look_around(struct job *job)
@@ -392,6 +392,49 @@ static void threads_hear_no_signal_and_yield(void **state)
     assert_int_equal(getpriority(PRIO_PROCESS, 0), mine);
 }
 
+enum { PATIENCE_MS = 5000 };
+
+static void wait_for_raise(struct job *job)
+{
+    struct context *context = (struct context *)job;
+
+    atomic_store(&context->begun, true);
+    for (int i = 0; i < PATIENCE_MS && (look_around(job), context->niceness > context->wanted); i++)
+        usleep(1000);
+}
+
+/* One who waits for a job lends it the priority, which it has until it ends. */
+static void a_job_that_is_awaited_hurries(void **state)
+{
+    const int mine = getpriority(PRIO_PROCESS, 0);
+
+    (void)state;
+    if (geteuid() || mine + 3 > 19)
+        skip(); /* the system refuses, or there is no lower priority */
+    for (int way = 0; way < 2; way++) {
+        struct context context = {.job = {.run = wait_for_raise, .end = note_end}, .wanted = mine};
+        struct context next = {.job = {.run = look_around, .end = note_end}};
+        struct job_queue *queue;
+
+        assert_int_equal(job_queue_create(1, 3, &queue, NULL), FRIT_OK);
+        assert_int_equal(job_queue_add(queue, &context.job, NULL, NULL), FRIT_OK);
+        while (!atomic_load(&context.begun))
+            sched_yield();
+        if (way)
+            job_queue_cancel_all(queue, NULL);
+        else
+            job_queue_hurry(queue, &context.job);
+        while (!atomic_load(&context.ended))
+            sched_yield();
+        assert_int_equal(context.niceness, mine);
+        assert_int_equal(job_queue_add(queue, &next.job, NULL, NULL), FRIT_OK);
+        while (!atomic_load(&next.ended))
+            sched_yield();
+        assert_int_equal(next.niceness, mine + 3);
+        job_queue_destroy(queue);
+    }
+}
+
 static void no_memory(void **state)
 {
     struct job_queue *queue;
@@ -415,6 +458,7 @@ int main(void)
         cmocka_unit_test(the_end_cancels),
         cmocka_unit_test(each_job_ends_once),
         cmocka_unit_test(threads_hear_no_signal_and_yield),
+        cmocka_unit_test(a_job_that_is_awaited_hurries),
         cmocka_unit_test(no_memory),
     };
 
