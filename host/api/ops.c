@@ -1879,3 +1879,21 @@ frit_tensor *frit_ctc_loss_backward(frit_tensor *log_probs, frit_tensor *targets
                                      .attrs = &record});
 }
 
+frit_tensor *frit_attention_backward_with(frit_tensor *q, frit_tensor *k, frit_tensor *v,
+                                          frit_tensor *mask, frit_tensor *bias, frit_tensor *grad,
+                                          frit_tensor **dk, frit_tensor **dv, frit_tensor **dbias,
+                                          const frit_attention_backward_attrs *attrs)
+{
+    const frit_input in[] = {api_tensor(q), api_tensor(k), api_tensor(v), api_optional(mask),
+                             api_optional(bias), api_tensor(grad)};
+    frit_attrs_attention record = {.struct_size = RECORD_SIZE(record, attrs)};
+
+    TAKE(record, attrs, frit_attention_backward_attrs, scale);
+    TAKE(record, attrs, frit_attention_backward_attrs, softcap);
+    TAKE(record, attrs, frit_attention_backward_attrs, causal);
+
+    return api_op(&(struct api_call){.op = FRIT_OP_attention_backward, .n_in = 6, .in = in,
+                                     .attrs = &record, .more[0] = dk, .more[1] = dv,
+                                     .more[2] = dbias});
+}
+

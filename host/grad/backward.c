@@ -147,10 +147,12 @@ static frit_status run_rules(struct backward_pass *p, const struct history_node 
 
     if (!in)
         return fail_memory(p->err, node->n_in * sizeof(*in));
-    for (uint32_t i = 0; i < node->n_in; i++)
+    for (uint32_t i = 0; i < node->n_in; i++) {
+        rule.wanted |= (uint32_t)(node->in[i].value != HISTORY_NONE) << i;
         in[i] = node->in[i].kind == FRIT_OPERAND_SCALAR
                     ? (term){.scalar = checked->call.in[i].scalar}
                     : (term){.tensor = node->in[i].held.tensor};
+    }
     for (uint32_t k = 0; k < node->n_out; k++) {
         rule.y[k] = (term){.tensor = node->out[k].held.tensor};
         rule.g[k] = grad_of_output(p, node, k);

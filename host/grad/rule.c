@@ -13,7 +13,15 @@
 
 /* ---- the table ---- */
 
-enum { A = 1 << 0, B = 1 << 1, C = 1 << 2, D = 1 << 3, Y = NEEDS_OUT(0), Y1 = NEEDS_OUT(1) };
+enum {
+    A = 1 << 0,
+    B = 1 << 1,
+    C = 1 << 2,
+    D = 1 << 3,
+    E = 1 << 4,
+    Y = NEEDS_OUT(0),
+    Y1 = NEEDS_OUT(1)
+};
 
 #define GRAD(op, operand, needs, expression)                            \
     static term op##_##operand(const struct grad_rule *r, uint32_t i)   \

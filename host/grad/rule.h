@@ -21,13 +21,14 @@ struct grad_rule {
     const struct op_input *types; /* of the operands */
     const struct op_type *out;    /* of the results */
     const union attrs *attrs;     /* as op_check left them */
+    uint32_t wanted;              /* bits of the operands whose gradients are computed */
     const term *in;               /* operands; tensors that the rule does not need are absent */
     term y[FRIT_OP_MAX_OUT];      /* results, likewise */
     term g[FRIT_OP_MAX_OUT];      /* gradients of the results; absent: zero */
     term *shared; /* GRAD_SHARED terms of one node that the rules of its operands share */
 };
 
-enum { GRAD_SHARED = 2 };
+enum { GRAD_SHARED = 4 };
 
 /* What a rule needs: bit i for operand i, and these for result k. */
 #define NEEDS_OUT(k) (1u << (16 + (k)))

@@ -25,6 +25,30 @@ term rule_linear(const struct grad_rule *r, uint32_t i)
     return t_op(ops[i], 3, (term[]){x, w, r->g[0]}, NULL);
 }
 
+/* All gradients of a node are results of one op. */
+term rule_attention(const struct grad_rule *r, uint32_t i)
+{
+    enum { BIAS = 4, RESULTS = 4 };
+    static const uint32_t result_of[] = {0, 1, 2, 0, 3};
+    frit_attrs_attention attrs = r->attrs->attention;
+    frit_tensor *more[RESULTS] = {0};
+    term in[] = {r->in[0], r->in[1], r->in[2], t_none(), t_none(), r->g[0]};
+
+    if (t_has(r->shared[0]))
+        return r->shared[result_of[i]];
+    for (uint32_t k = 3; k < r->n_in; k++)
+        in[k] = r->in[k];
+    r->shared[0] = t_of(api_op(
+        &(struct api_call){.op = FRIT_OP_attention_backward,
+                           .n_in = 6,
+                           .in = in,
+                           .attrs = &attrs,
+                           .more = {&more[1], &more[2], r->wanted >> BIAS & 1 ? &more[3] : NULL}}));
+    for (uint32_t k = 1; k < RESULTS; k++)
+        r->shared[k] = t_of(more[k]);
+    return r->shared[result_of[i]];
+}
+
 term rule_conv(const struct grad_rule *r, uint32_t i)
 {
     frit_attrs_conv attrs = r->attrs->conv;

@@ -8,6 +8,7 @@
 
 term rule_matmul(const struct grad_rule *r, uint32_t i);
 term rule_linear(const struct grad_rule *r, uint32_t i);
+term rule_attention(const struct grad_rule *r, uint32_t i);
 term rule_conv(const struct grad_rule *r, uint32_t i);
 term rule_conv_transpose(const struct grad_rule *r, uint32_t i);
 term rule_avg_pool(const struct grad_rule *r, uint32_t i);

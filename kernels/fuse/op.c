@@ -44,7 +44,8 @@ bool op_types_fit(const struct kir_target *target, const frit_op_desc *op)
 }
 
 /* Whether a schedule accepts the op. */
-static frit_status has_schedule(const frit_op_desc *op, bool *out, frit_err *err)
+static frit_status has_schedule(const struct kir_target *target, const frit_op_desc *op, bool *out,
+                                frit_err *err)
 {
     struct block block;
     frit_status st;
@@ -56,7 +57,7 @@ static frit_status has_schedule(const frit_op_desc *op, bool *out, frit_err *err
         uint32_t covered;
         bool open;
 
-        st = match_block(schedules[i], NULL, &block, &covered, &open, err);
+        st = match_block(schedules[i], target, &block, &covered, &open, err);
         *out = covered == 1;
     }
     block_fini(&block);
@@ -73,7 +74,7 @@ frit_status kernels_supports(const struct kernels_device *device, const frit_op_
         bool has = op_types_fit(&device->target, op);
 
         if (has)
-            TRY(has_schedule(op, &has, err));
+            TRY(has_schedule(&device->target, op, &has, err));
         if (has)
             bits[i / 64] |= 1ull << i % 64;
     }

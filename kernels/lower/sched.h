@@ -131,10 +131,11 @@ extern const struct schedule sched_contract; /* matrix products, convolutions: c
  * products: other schedules do that part better than one that follows a library's product. */
 extern const struct schedule sched_contract_alone;
 extern const struct schedule sched_attention; /* softmax of products times values: attention.c */
-extern const struct schedule sched_fft;       /* rfft, irfft: fft.c */
-extern const struct schedule sched_sort;      /* sort.c */
-extern const struct schedule sched_quantize;  /* to packed types: quantize.c */
-extern const struct schedule sched_ctc;       /* ctc_loss and its gradient: ctc.c */
+extern const struct schedule sched_attention_backward; /* its gradients: attention_backward.c */
+extern const struct schedule sched_fft;                /* rfft, irfft: fft.c */
+extern const struct schedule sched_sort;               /* sort.c */
+extern const struct schedule sched_quantize;           /* to packed types: quantize.c */
+extern const struct schedule sched_ctc;                /* ctc_loss and its gradient: ctc.c */
 
 /* In the order in which they are tried. */
 extern const struct schedule *const schedules[];

@@ -3,6 +3,9 @@
 #include "lower/sched.h"
 
 const struct schedule *const schedules[] = {
-    &sched_map,      &sched_foreach,   &sched_row, &sched_scan, &sched_pool,     &sched_scatter,
-    &sched_contract, &sched_attention, &sched_fft, &sched_sort, &sched_quantize, &sched_ctc};
+    &sched_map,      &sched_foreach,   &sched_row,
+    &sched_scan,     &sched_pool,      &sched_scatter,
+    &sched_contract, &sched_attention, &sched_attention_backward,
+    &sched_fft,      &sched_sort,      &sched_quantize,
+    &sched_ctc};
 const uint32_t n_schedules = sizeof(schedules) / sizeof(schedules[0]);

@@ -66,7 +66,7 @@ static frit_status make(struct device *device, frit_err *err)
     frit_status status;
 
     snprintf(text, sizeof text, "%s%s", vendor.dialect == CTEXT_HIP ? now_hip : now_cuda, common);
-    status = compile_text(device, "builtins", text, &code, &n_bytes, err);
+    status = compile_text(device, "builtins", text, false, &code, &n_bytes, err);
     if (!status)
         status = load(device, code, err);
     hip_free(device->instance, code);

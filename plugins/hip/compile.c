@@ -70,10 +70,12 @@ static frit_status take_code(struct device *device, gpu_program program, void **
     return *result ? FRIT_INTERNAL : FRIT_OK;
 }
 
-frit_status compile_text(struct device *device, const char *name, const char *text, void **code,
-                         uint64_t *n_bytes, frit_err *err)
+frit_status compile_text(struct device *device, const char *name, const char *text,
+                         bool folds_fragments, void **code, uint64_t *n_bytes, frit_err *err)
 {
     const struct api *api = device->api;
+    const int version =
+        device->instance->compiler_version[0] * 100 + device->instance->compiler_version[1];
     const char *options[8];
     char arch[128];
     gpu_program program = NULL;
@@ -86,10 +88,9 @@ frit_status compile_text(struct device *device, const char *name, const char *te
     options[n++] = arch;
     for (const char *const *option = vendor.options + 1; *option; option++)
         options[n++] = *option;
-    if (vendor.minimal_option &&
-        device->instance->compiler_version[0] * 100 + device->instance->compiler_version[1] >=
-            vendor.minimal_since)
-        options[n++] = vendor.minimal_option;
+    for (const struct newer_option *newer = vendor.newer_options; newer && newer->option; newer++)
+        if (version >= newer->since && (folds_fragments || !newer->of_folds))
+            options[n++] = newer->option;
     result = api->CreateProgram(&program, text, name, 0, NULL, NULL);
     if (!result)
         result = api->CompileProgram(program, n, options);
@@ -218,6 +219,16 @@ static struct kept *make_kept(const struct device *device, const struct kernel_c
     return made;
 }
 
+/* Whether a kernel is attention on fragments. */
+static bool folds_fragments(const struct kir_module *module)
+{
+    for (uint32_t i = 0; i < module->n_phases; i++)
+        for (uint32_t at = 0; at < module->phases[i].n; at++)
+            if (module->phases[i].inst[at].op == KIR_mlargest)
+                return true;
+    return false;
+}
+
 static frit_status emit_and_compile(struct device *device, const struct kernel_code *code,
                                     uint32_t form, struct str *text, struct kept **out,
                                     uint64_t *n_bytes, frit_err *err)
@@ -236,7 +247,8 @@ static frit_status emit_and_compile(struct device *device, const struct kernel_c
     if (status)
         return status;
     dump(device, code->module.name, text);
-    status = compile_text(device, code->module.name, text->text, &object, &n_object, err);
+    status = compile_text(device, code->module.name, text->text, folds_fragments(&code->module),
+                          &object, &n_object, err);
     if (status)
         return status;
     assert(object);

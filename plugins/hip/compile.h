@@ -52,8 +52,9 @@ void compile_close(struct device *device);
 frit_status compile_form(struct device *device, struct kernel_code *code, uint32_t form,
                          const struct code_form **out, frit_err *err);
 
-/* Compiles a text to a code object, which the caller frees with hip_free. */
-frit_status compile_text(struct device *device, const char *name, const char *text, void **code,
-                         uint64_t *n_bytes, frit_err *err);
+/* Compiles a text to a code object, which the caller frees with hip_free.  `folds_fragments`: it
+ * folds rows of fragments. */
+frit_status compile_text(struct device *device, const char *name, const char *text,
+                         bool folds_fragments, void **code, uint64_t *n_bytes, frit_err *err);
 
 #endif

@@ -49,6 +49,13 @@ struct lt_numbers {
     uint32_t result_bytes, result_workspace, result_state;
 };
 
+/* An option of the run-time compiler, for faster compiles, that old versions do not know. */
+struct newer_option {
+    const char *option;
+    int since;     /* the first version that gets it: 100 * major + minor */
+    bool of_folds; /* for kernels alone that fold rows of fragments */
+};
+
 /* What `leave` restores when a function of the driver returns; see scope.h. */
 struct scope {
     bool has_failed; /* `enter` failed: nothing to restore */
@@ -71,10 +78,8 @@ struct vendor {
     void *launch_end;             /* ends a list of GPU_LAUNCH_* */
     enum ctext_dialect dialect;
     const char *const *options; /* of the run-time compiler, besides the architecture */
-    const char
-        *minimal_option;     /* the compiler option `--minimal`, for faster compiles; NULL: none */
-    int minimal_since;       /* the first compiler version with it: 100 * major + minor */
-    const frit_str *formats; /* of kernels of other plugins */
+    const struct newer_option *newer_options; /* `option` is NULL after the last; may be NULL */
+    const frit_str *formats;                  /* of kernels of other plugins */
     uint32_t n_formats;
     const struct product_library *product_libraries; /* best first; `name` is NULL after the last */
     const struct lt_numbers *lt;

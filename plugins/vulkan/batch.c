@@ -122,6 +122,7 @@ frit_status batch_submit(struct device *device, struct batch *batch, uint64_t va
         return vulkan_fail(device->instance, err, result, "submitting commands to %s",
                            device->adapter->name);
     queue->submitted_before = queue->submitted;
+    queue->submitted_ns = plug_now_ns(&device->instance->plug);
     queue->issued = queue->submitted = batch->value = value;
     queue->signals[queue->next_signal++ % QUEUE_SIGNALS] = value;
     return FRIT_OK;

@@ -33,8 +33,8 @@ frit_status gather_open(struct device *device, frit_err *err);
 /* Submits the open batch and ends the thread.  The device may be lost. */
 void gather_close(struct device *device);
 
-/* Whether the commands of `batch` may stay in an open batch: it is not full, and two submissions
- * are pending, so that the device has work until the next one comes.  `batch` may be NULL. */
+/* Whether the commands of `batch` may stay in an open batch: it is not full, and the
+ * device has work until the next submission comes.  `batch` may be NULL. */
 bool gather_may_wait(struct device *device, const struct batch *batch);
 /* Leaves a batch of batch_acquire, or the open batch, open after the commands of a submit.  Returns
  * the timeline value of the submit. */

@@ -203,9 +203,10 @@ static VkResult sleep_until(struct device *device, uint64_t value, uint64_t time
     return device->api.WaitSemaphores(device->handle, &wait, timeout_ns);
 }
 
-frit_status queue_wait_sleeping(struct device *device, uint64_t value, frit_err *err)
+frit_status queue_wait_sleeping(struct device *device, uint64_t value, uint64_t timeout_ns,
+                                frit_err *err)
 {
-    return wait_status(device, value, sleep_until(device, value, UINT64_MAX), err);
+    return wait_status(device, value, sleep_until(device, value, timeout_ns), err);
 }
 
 frit_status queue_wait_value(struct device *device, uint64_t value, uint64_t timeout_ns,

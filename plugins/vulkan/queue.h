@@ -53,6 +53,7 @@ struct queue {
     uint64_t issued;                 /* last timeline value returned to the host */
     uint64_t submitted;              /* last timeline value that the device has to signal */
     uint64_t submitted_before;       /* by the submission before */
+    uint64_t submitted_ns;           /* host time of the last submission */
     uint64_t signals[QUEUE_SIGNALS]; /* of the last submissions; that of the next one goes to */
     uint32_t next_signal;            /* this index */
     uint64_t reached;                /* last timeline value known to be reached */
@@ -78,8 +79,9 @@ void queue_close(struct device *device);
  * lock may be held or not. */
 frit_status queue_wait_value(struct device *device, uint64_t value, uint64_t timeout_ns,
                              frit_err *err);
-/* The same without a timeout, for a thread that is in no hurry: it sleeps at once. */
-frit_status queue_wait_sleeping(struct device *device, uint64_t value, frit_err *err);
+/* The same for a thread that is in no hurry: it sleeps at once. */
+frit_status queue_wait_sleeping(struct device *device, uint64_t value, uint64_t timeout_ns,
+                                frit_err *err);
 /* Waits until the timeline reaches `value`, without a timeout, then calls queue_poll.  Marks the
  * device as lost if it is.  Needs the lock. */
 frit_status queue_wait_locked(struct device *device, uint64_t value, frit_err *err);

@@ -29,7 +29,7 @@ __all__ = (
     "conv_transpose_backward_w", "deform_conv_backward", "avg_pool_backward", "max_pool_backward",
     "adaptive_avg_pool_backward", "interpolate_backward", "embedding_backward", "relu_backward",
     "gelu_backward", "sigmoid_backward", "log_sigmoid_backward", "linear_backward_x",
-    "linear_backward_w", "linear_backward_bias", "ctc_loss_backward",
+    "linear_backward_w", "linear_backward_bias", "ctc_loss_backward", "attention_backward",
 )
 # Rows that are methods of Tensor, too.
 METHODS = (
@@ -2113,3 +2113,21 @@ def ctc_loss_backward(log_probs, targets, input_lengths, target_lengths, grad, b
     """
     return call(_ctc_loss_backward, (log_probs, targets, input_lengths, target_lengths, grad),
         (blank,))
+
+
+_attention_backward = Row("attention_backward", 3, (("scale", REAL), ("softcap", REAL), ("causal",
+    INT)))
+
+
+def attention_backward(q, k, v, mask, bias, grad, *, scale=None, softcap=None, causal=False,
+                       dbias=False):
+    """Gradients of attention.
+
+    q, k, v, bias (or None), grad: float, of one type.  mask (or None): bool.
+    scale: factor of the scores; 0 means 1 / sqrt(head size)
+    softcap: scores become softcap * tanh(score / softcap); 0 means no cap
+    causal: 1: a query sees no key after its own position; the last query is at the last key
+    dbias: True: give this result, float, too, in a tuple
+    """
+    return call(_attention_backward, (q, k, v, mask, bias, grad), (scale, softcap, causal),
+        (dbias,))

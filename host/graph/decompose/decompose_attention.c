@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* attention as two matrix products with a softmax in between.
+/* attention as two matrix products with a softmax in between, and its gradients.
  *
  * Neighbouring heads of q share a head of k and v, so their queries are reshaped to rows of a
  * single product, [.., heads of k, queries of all its heads, size]; mask and bias are applied to
@@ -47,14 +47,29 @@ static term as_rows(struct build *b, const struct attention *a, term x, int64_t 
     return b_reshape(b, x, a->rank, dims);
 }
 
-static term scores(struct build *b, const struct attention *a)
+static double scale_of(const struct build *b)
 {
     const frit_attrs_attention *attrs = b->call->attrs;
+    const struct op_type *q = operand(b, 0);
+
+    return attrs->scale != 0 ? attrs->scale : 1 / sqrt((double)q->dims[q->rank - 1]);
+}
+
+/* q k', scaled: [.., heads of k, queries of all its heads, keys]. */
+static term products(struct build *b, const struct attention *a)
+{
     int64_t size = operand(b, 0)->dims[a->rank - 1];
     term q = as_rows(b, a, b_in(b, 0), size);
     term s = b_matmul(b, q, b_swap_last(b, b_in(b, 1)));
 
-    s = b_mul(b, s, b_number(attrs->scale != 0 ? attrs->scale : 1 / sqrt((double)size)));
+    return b_mul(b, s, b_number(scale_of(b)));
+}
+
+static term scores(struct build *b, const struct attention *a)
+{
+    const frit_attrs_attention *attrs = b->call->attrs;
+    term s = products(b, a);
+
     if (attrs->softcap != 0)
         s = b_mul(b, b_tanh(b, b_div(b, s, b_number(attrs->softcap))), b_number(attrs->softcap));
     s = b_reshape(b, s, a->rank, a->score_dims);
@@ -125,4 +140,95 @@ term decompose_attention(struct build *b)
     widen_scores(b);
     w = as_rows(b, &a, b_cast(b, weights(b, &a), b->out.dtype), a.keys);
     return b_reshape(b, b_matmul(b, w, b_in(b, 2)), a.rank, b->out.dims);
+}
+
+/* ---- gradients ---- */
+
+static term sum_last(struct build *b, term x)
+{
+    const frit_axes last = {.count = 1, .axis = {b_type(b, x).rank - 1}};
+
+    return b_reduce(b, FRIT_OP_sum, x, &last, true);
+}
+
+/* x summed over what broadcasting to the scores repeated. */
+static term sum_to(struct build *b, const struct op_type *type, term x)
+{
+    const struct op_type from = b_type(b, x);
+    frit_axes axes = {0};
+
+    for (uint32_t d = 0; d < from.rank; d++) {
+        uint32_t missing = from.rank - type->rank;
+
+        if (from.dims[d] != (d < missing ? 1 : type->dims[d - missing]))
+            axes.axis[axes.count++] = d;
+    }
+    if (axes.count)
+        x = b_reduce(b, FRIT_OP_sum, x, &axes, true);
+    return b_reshape(b, x, type->rank, type->dims);
+}
+
+/* What the cap makes of a small change of a score: 1 - tanh^2. */
+static term cap_slope(struct build *b, const struct attention *a)
+{
+    const frit_attrs_attention *attrs = b->call->attrs;
+    term s = b_tanh(b, b_div(b, products(b, a), b_number(attrs->softcap)));
+
+    s = b_sub(b, b_number(1), b_mul(b, s, s));
+    return b_reshape(b, s, a->rank, a->score_dims);
+}
+
+/* Gradients of the scores, from those of the weights, both [.., heads, queries, keys]. */
+static term scores_grad(struct build *b, const struct attention *a, term w, term dw)
+{
+    term hidden = hidden_keys(b, a), ds;
+
+    ds = b_mul(b, w, b_sub(b, dw, sum_last(b, b_mul(b, w, dw))));
+    return hidden.kind == FRIT_OPERAND_ABSENT ? ds : b_where(b, hidden, b_number(0), ds);
+}
+
+static term no_gradients(struct build *b)
+{
+    term zero[4];
+
+    for (uint32_t k = 0; k < 4; k++) {
+        const struct op_type *type = operand(b, k < 3 ? k : 4);
+
+        if (k < 3 || b->call->wanted >> 3 & 1)
+            zero[k] = b_full(b, b->out.dtype, b_number(0).scalar, type->rank, type->dims);
+        if (k && (k < 3 || b->call->wanted >> 3 & 1))
+            b->results[k] = zero[k];
+    }
+    return zero[0];
+}
+
+/* Gradients of weights are computed in the scores' type, those of scores rounded to the narrow one
+ * before the last products. */
+term decompose_attention_backward(struct build *b)
+{
+    const frit_attrs_attention *attrs = b->call->attrs;
+    const struct op_type *q = operand(b, 0), *k = operand(b, 1), *v = operand(b, 2);
+    const uint32_t narrow = b->out.dtype;
+    struct attention a;
+    term w, dw, ds, grad, q_rows, keys = b_in(b, 1);
+
+    if (k->dims[k->rank - 2] == 0)
+        return no_gradients(b);
+    a = attention_of(b);
+    grad = as_rows(b, &a, b_in(b, 5), v->dims[v->rank - 1]);
+    q_rows = as_rows(b, &a, b_in(b, 0), q->dims[q->rank - 1]);
+    widen_scores(b);
+    w = weights(b, &a);
+    dw = b_matmul(b, b_cast(b, grad, b->dtype), b_swap_last(b, b_cast(b, b_in(b, 2), b->dtype)));
+    ds = scores_grad(b, &a, w, b_reshape(b, dw, a.rank, a.score_dims));
+    if (b->call->wanted >> 3 & 1)
+        b->results[3] = b_cast(b, sum_to(b, operand(b, 4), ds), narrow);
+    if (attrs->softcap != 0)
+        ds = b_mul(b, ds, cap_slope(b, &a));
+    ds = b_mul(b, ds, b_number(scale_of(b)));
+    ds = as_rows(b, &a, b_cast(b, ds, narrow), a.keys);
+    w = as_rows(b, &a, b_cast(b, w, narrow), a.keys);
+    b->results[1] = b_matmul(b, b_swap_last(b, ds), q_rows);
+    b->results[2] = b_matmul(b, b_swap_last(b, w), grad);
+    return b_reshape(b, b_matmul(b, ds, keys), q->rank, q->dims);
 }

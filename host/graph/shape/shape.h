@@ -140,6 +140,7 @@ frit_status shape_rule_linear(struct shape_call *s);
 frit_status shape_rule_linear_grad_x(struct shape_call *s);
 frit_status shape_rule_linear_grad_w(struct shape_call *s);
 frit_status shape_rule_attention(struct shape_call *s);
+frit_status shape_rule_attention_grad(struct shape_call *s);
 frit_status shape_rule_rfft(struct shape_call *s);
 frit_status shape_rule_irfft(struct shape_call *s);
 frit_status shape_rule_ctc_loss(struct shape_call *s);

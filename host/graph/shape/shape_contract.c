@@ -96,7 +96,7 @@ static frit_status check_scores(const struct shape_call *s, uint32_t index,
                       op_type_text(scores, text, sizeof(text)));
 }
 
-frit_status shape_rule_attention(struct shape_call *s)
+static frit_status check_attention(const struct shape_call *s)
 {
     const struct op_type *q = shape_in(s, 0), *k = shape_in(s, 1), *v = shape_in(s, 2);
     uint32_t last = q->rank - 1;
@@ -118,10 +118,35 @@ frit_status shape_rule_attention(struct shape_call *s)
     scores.dtype = shape_in(s, 3)->dtype;
     TRY(check_scores(s, 3, &scores));
     scores.dtype = q->dtype;
-    TRY(check_scores(s, 4, &scores));
+    return check_scores(s, 4, &scores);
+}
+
+frit_status shape_rule_attention(struct shape_call *s)
+{
+    const struct op_type *v = shape_in(s, 2);
+
+    TRY(check_attention(s));
     TRY(shape_set_like(s, 0, 0));
-    s->out[0].dims[last] = v->dims[last];
+    s->out[0].dims[v->rank - 1] = v->dims[v->rank - 1];
     return FRIT_OK;
+}
+
+frit_status shape_rule_attention_grad(struct shape_call *s)
+{
+    const struct op_type *q = shape_in(s, 0), *v = shape_in(s, 2);
+    int64_t dims[FRIT_MAX_RANK];
+
+    TRY(check_attention(s));
+    memcpy(dims, q->dims, sizeof(dims));
+    dims[q->rank - 1] = v->dims[v->rank - 1];
+    TRY(shape_dims(s, 5, q->rank, dims));
+    for (uint32_t k = 0; k < 3; k++)
+        TRY(shape_set_like(s, k, k));
+    if (!(s->call->wanted >> 3 & 1))
+        return FRIT_OK;
+    if (!shape_has(s, 4))
+        return shape_fail(s, "result dbias is wanted without operand bias");
+    return shape_set_like(s, 3, 4);
 }
 
 /* ---- spectra ---- */

@@ -1012,6 +1012,20 @@ frit_tensor *frit_ctc_loss_backward(frit_tensor *log_probs, frit_tensor *targets
                                     frit_tensor *input_lengths, frit_tensor *target_lengths,
                                     frit_tensor *grad, int64_t blank);
 
+/* Gradients of attention.  q, k, v, bias (or NULL), grad: float, of one type.  mask (or NULL):
+ * bool.  *dk NULL: not wanted.  *dv NULL: not wanted.  *dbias NULL: not wanted. */
+typedef struct frit_attention_backward_attrs {
+    uint64_t struct_size; /* sizeof(frit_attention_backward_attrs) */
+    double scale;         /* factor of the scores; 0 means 1 / sqrt(head size) */
+    double softcap;       /* scores become softcap * tanh(score / softcap); 0 means no cap */
+    int64_t causal;       /* 1: a query sees no key after its own position; the last query is at
+                           * the last key */
+} frit_attention_backward_attrs;
+frit_tensor *frit_attention_backward_with(frit_tensor *q, frit_tensor *k, frit_tensor *v,
+                                          frit_tensor *mask, frit_tensor *bias, frit_tensor *grad,
+                                          frit_tensor **dk, frit_tensor **dv, frit_tensor **dbias,
+                                          const frit_attention_backward_attrs *attrs);
+
 #ifdef __cplusplus
 } /* extern "C" */
 
@@ -1352,6 +1366,15 @@ inline frit_tensor *frit_interpolate_backward(frit_tensor *x, frit_tensor *grad,
     return frit_interpolate_backward_with(x, grad, &attrs);
 }
 
+inline frit_tensor *frit_attention_backward(frit_tensor *q, frit_tensor *k, frit_tensor *v,
+                                            frit_tensor *mask, frit_tensor *bias, frit_tensor *grad,
+                                            frit_tensor **dk, frit_tensor **dv, frit_tensor **dbias,
+                                            frit_attention_backward_attrs attrs = {})
+{
+    attrs.struct_size = sizeof(attrs);
+    return frit_attention_backward_with(q, k, v, mask, bias, grad, dk, dv, dbias, &attrs);
+}
+
 #else
 
 #define frit_flip(...) \
@@ -1561,6 +1584,12 @@ inline frit_tensor *frit_interpolate_backward(frit_tensor *x, frit_tensor *grad,
                                     .struct_size = sizeof(frit_interpolate_backward_attrs))
 #define frit_interpolate_backward_named(x, grad, ...) \
     frit_interpolate_backward_with(x, grad, &(frit_interpolate_backward_attrs){__VA_ARGS__})
+#define frit_attention_backward(...) \
+    frit_attention_backward_named(__VA_ARGS__, \
+                                  .struct_size = sizeof(frit_attention_backward_attrs))
+#define frit_attention_backward_named(q, k, v, mask, bias, grad, dk, dv, dbias, ...) \
+    frit_attention_backward_with(q, k, v, mask, bias, grad, dk, dv, dbias, \
+                                 &(frit_attention_backward_attrs){__VA_ARGS__})
 
 #endif /* C */
 

@@ -159,15 +159,15 @@ static void plan_attributes(struct attention *a, const struct block_op *op)
     a->has_cap = has_scalar(a, a->cap_scalar);
 }
 
-static bool plan_row(struct attention *a, const struct block_op *op)
+bool attention_plan_row(struct attention *a, const struct block_op *op)
 {
     const struct block_value *values = a->e.s->block->values;
-    int64_t q[FRIT_MAX_RANK], k[FRIT_MAX_RANK], y[FRIT_MAX_RANK], shared;
+    int64_t q[FRIT_MAX_RANK], k[FRIT_MAX_RANK], v[FRIT_MAX_RANK], shared;
     uint32_t rank = values[op->in[Q].value].rank;
 
     expr_dims(&a->e, op->in[Q].value, q);
     expr_dims(&a->e, op->in[K].value, k);
-    expr_dims(&a->e, op->out[0], y);
+    expr_dims(&a->e, op->in[V].value, v);
     if (rank < 3 || k[rank - 3] < 1 || q[rank - 3] % k[rank - 3])
         return false;
     shared = q[rank - 3] / k[rank - 3];
@@ -175,7 +175,7 @@ static bool plan_row(struct attention *a, const struct block_op *op)
     a->queries = q[rank - 2];
     a->keys = k[rank - 2];
     a->size = q[rank - 1];
-    a->outs = y[rank - 1];
+    a->outs = v[rank - 1];
     if (a->keys < 1 || a->size < 1)
         return false;
     plan_attributes(a, op);
@@ -372,7 +372,7 @@ static bool choose_tiles(struct attention *a)
     return shrink(a);
 }
 
-static bool has_shape(const struct kir_target *target, uint32_t dtype)
+bool attention_has_shape(const struct kir_target *target, uint32_t dtype)
 {
     for (uint32_t i = 0; i < target->n_shapes; i++) {
         const struct kir_fragment_shape *s = &target->shapes[i];
@@ -402,7 +402,7 @@ static bool fits_fragments(const struct attention *a)
     const struct kir_target *target = a->e.s->target;
     uint32_t dtype = a->e.s->block->values[a->e.nodes[a->result].value].dtype;
 
-    return has_shape(target, dtype) && a->points[ATTENTION_ROW].count >= FRAGMENT_ROWS &&
+    return attention_has_shape(target, dtype) && a->points[ATTENTION_ROW].count >= FRAGMENT_ROWS &&
            a->keys >= ATTENTION_SIDE && a->size <= FRAGMENT_SIZE && is_narrow(a, a->q, dtype) &&
            is_narrow(a, a->k, dtype) && is_narrow(a, a->v, dtype);
 }
@@ -524,7 +524,7 @@ static frit_status plan(struct attention *a, frit_err *err)
     const struct block_op *op = &a->e.s->block->ops[a->anchor.op];
     const bool is_row = op->id == FRIT_OP_attention;
 
-    if (!(is_row ? plan_row : attention_plan_ops)(a, op))
+    if (!(is_row ? attention_plan_row : attention_plan_ops)(a, op))
         expr_fail(&a->e, FRIT_UNSUPPORTED);
     if (!a->e.status && is_row)
         anchor_stores(&a->anchor, &a->e, &a->root);

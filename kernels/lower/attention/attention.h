@@ -99,6 +99,12 @@ bool attention_plan_ops(struct attention *a, const struct block_op *op);
 /* The same of the settled space. */
 bool attention_ops_fit(const struct attention *a);
 
+/* Plans the space and the operands of an op that begins with those of attention; false: it is
+ * something else. */
+bool attention_plan_row(struct attention *a, const struct block_op *op);
+/* Whether the target multiplies fragments of this type. */
+bool attention_has_shape(const struct kir_target *target, uint32_t dtype);
+
 /* What emitting needs at hand. */
 struct attention_emitter {
     struct attention *a;
@@ -193,6 +199,15 @@ static inline uint32_t at_mad(const struct attention_emitter *w, uint32_t a, uin
     return at2(w, KIR_add, c, at2(w, KIR_mul, a, b));
 }
 
+/* Begins a phase of groups of so many threads, each of `chunk` lanes. */
+void attention_threads(struct attention_emitter *w, uint32_t threads, uint32_t chunk);
+/* The number of the group, and what is left of a number when its last part, below n, is taken off;
+ * returns that part. */
+uint32_t attention_group(const struct attention_emitter *w);
+uint32_t attention_take_part(const struct attention_emitter *w, uint32_t *number, int64_t n);
+/* The end of the keys that the last of the group's rows sees. */
+uint32_t attention_last_end(const struct attention_emitter *w, uint32_t rows);
+void attention_set_scale(struct attention_emitter *w);
 /* Begins the phase of a form: the group's numbers, its keys, and the rows of its threads, `rows` of
  * a group, of which a thread has `each` from `first` on, `step` apart. */
 void attention_begin(struct attention_emitter *w, uint32_t threads, uint32_t chunk, uint32_t rows);

@@ -13,15 +13,14 @@ static uint32_t slots_of(const struct attention *a)
 
 /* ---- sizes ---- */
 
-static uint32_t parts_of(int64_t n)
+uint32_t fragment_parts(int64_t n)
 {
     return (uint32_t)((n + SIDE - 1) / SIDE);
 }
 
-/* Of lines of `n` elements: all lanes have as many in a block. */
-static uint32_t chunks_of(const struct attention *a, int64_t n)
+uint32_t fragment_chunks(const struct attention *a, int64_t n)
 {
-    uint32_t chunks = power_above(parts_of(n) * SIDE / CHUNK);
+    uint32_t chunks = power_above(fragment_parts(n) * SIDE / CHUNK);
     uint32_t least = a->sizes.down * a->e.s->target->team / a->sizes.keys;
 
     return chunks < least ? least : chunks;
@@ -38,9 +37,10 @@ static uint32_t key_lines(const struct attention *a)
 uint64_t attention_fragment_bytes(const struct attention *a)
 {
     const struct kir_target *target = a->e.s->target;
-    uint64_t k = (uint64_t)key_lines(a) * fragment_line(chunks_of(a, a->size));
-    uint64_t v = (uint64_t)slots_of(a) * a->sizes.keys * fragment_line(chunks_of(a, a->n_outs));
-    uint64_t results = fragment_fold_bytes(&a->sizes, parts_of(a->n_outs));
+    uint64_t k = (uint64_t)key_lines(a) * fragment_line(fragment_chunks(a, a->size));
+    uint64_t v =
+        (uint64_t)slots_of(a) * a->sizes.keys * fragment_line(fragment_chunks(a, a->n_outs));
+    uint64_t results = fragment_fold_bytes(&a->sizes, fragment_parts(a->n_outs));
 
     if (!target->folds_fragments)
         return 2 * (k + v) + fragment_tile_bytes(&a->sizes);
@@ -151,7 +151,7 @@ static struct attention_source new_slots(const struct fragmenter *f, uint32_t no
                                          uint32_t lines)
 {
     const struct attention_emitter *w = &f->w;
-    const uint32_t chunks = chunks_of(w->a, n);
+    const uint32_t chunks = fragment_chunks(w->a, n);
     struct attention_source s = {.node = node,
                                  .pitch = fragment_line(chunks),
                                  .copies = attention_can_copy(w->a, node, f->dtype),
@@ -173,9 +173,9 @@ void attention_fragments(struct attention *a)
                            .n_keys = a->sizes.keys,
                            .n_slots = slots_of(a),
                            .rows = a->sizes.rows / SIDE,
-                           .deep = parts_of(a->size),
+                           .deep = fragment_parts(a->size),
                            .keys = a->sizes.keys / SIDE,
-                           .outs = parts_of(a->n_outs)};
+                           .outs = fragment_parts(a->n_outs)};
     const uint32_t team = a->e.s->target->team * CHUNK;
     struct attention_emitter *w = &f.w;
 

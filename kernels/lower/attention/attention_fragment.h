@@ -39,6 +39,10 @@ static inline uint32_t fragment_line(uint32_t chunks)
     return (chunks + 1) * CHUNK;
 }
 
+/* Fragments along `n` elements. */
+uint32_t fragment_parts(int64_t n);
+/* Chunks of lines of `n` elements: all lanes have as many in a block. */
+uint32_t fragment_chunks(const struct attention *a, int64_t n);
 /* A new fragment of sums with that in each element. */
 uint32_t fragment_sum(const struct fragmenter *f, double value);
 /* The operands' parts of the block at `key`, in tiles from line `line` on. */

@@ -13,8 +13,7 @@ enum { JOIN_LANES = 256 };
 
 /* ---- the group's part ---- */
 
-/* What is left of a number when its last part, below n, is taken off; gives that part. */
-static uint32_t take_part(const struct attention_emitter *w, uint32_t *number, int64_t n)
+uint32_t attention_take_part(const struct attention_emitter *w, uint32_t *number, int64_t n)
 {
     struct sched_divisor by;
     uint32_t whole = *number;
@@ -55,13 +54,12 @@ static void begin_phase(struct attention_emitter *w, uint32_t lanes)
     w->lane = sched_wide(s, kir_emit(w->m, KIR_lane, KIR_NONE, KIR_NONE, KIR_NONE));
 }
 
-static uint32_t group_number(const struct attention_emitter *w)
+uint32_t attention_group(const struct attention_emitter *w)
 {
     return sched_wide(w->e->s, kir_emit_imm(w->m, KIR_group, 0, KIR_NONE, KIR_NONE, KIR_NONE));
 }
 
-/* Keys beyond the last one that the group's last row sees are nobody's. */
-static uint32_t last_end(const struct attention_emitter *w, uint32_t rows)
+uint32_t attention_last_end(const struct attention_emitter *w, uint32_t rows)
 {
     const struct attention *a = w->a;
     uint32_t last = at_plus(w, w->first_row, (int64_t)rows - 1), end;
@@ -85,20 +83,43 @@ static void take_parts(struct attention_emitter *w, int64_t n_tiles)
 {
     const struct attention *a = w->a;
     const int64_t both = a->points[ATTENTION_BOTH].count, n_outs = tiles_of(a->outs, a->n_outs);
-    uint32_t number = group_number(w), out;
+    uint32_t number = attention_group(w), out;
 
     if (a->causal && n_tiles > 1) {
-        w->both = take_part(w, &number, both);
-        out = take_part(w, &number, n_outs);
-        w->part = take_part(w, &number, a->n_splits);
+        w->both = attention_take_part(w, &number, both);
+        out = attention_take_part(w, &number, n_outs);
+        w->part = attention_take_part(w, &number, a->n_splits);
         w->tile = at2(w, KIR_sub, sched_add_index(w->e->s, n_tiles - 1), number);
     } else {
-        w->tile = take_part(w, &number, n_tiles);
-        out = take_part(w, &number, n_outs);
-        w->both = take_part(w, &number, both);
+        w->tile = attention_take_part(w, &number, n_tiles);
+        out = attention_take_part(w, &number, n_outs);
+        w->both = attention_take_part(w, &number, both);
         w->part = number;
     }
     w->first_out = at_times(w, out, a->n_outs);
+}
+
+void attention_threads(struct attention_emitter *w, uint32_t threads, uint32_t chunk)
+{
+    delinearize_chunk(&w->a->points[ATTENTION_OUT], w->e, chunk);
+    delinearize_chunk(&w->a->points[ATTENTION_SIZE], w->e, chunk);
+    begin_phase(w, threads * chunk);
+    w->threads = threads;
+    w->chunk = chunk;
+    w->thread = at_high(w, w->lane, chunk);
+    w->low = at_low(w, w->lane, chunk);
+}
+
+void attention_set_scale(struct attention_emitter *w)
+{
+    const struct attention *a = w->a;
+    uint32_t standard = at_real(w, standard_scale(a));
+
+    w->scale = scalar_of(w, a->has_scale, a->scale_scalar);
+    w->scale = w->scale == KIR_NONE
+                   ? standard
+                   : kir_select(w->m, at2(w, KIR_eq, w->scale, at_real(w, 0)), standard, w->scale);
+    w->cap = scalar_of(w, a->has_cap, a->cap_scalar);
 }
 
 void attention_begin(struct attention_emitter *w, uint32_t threads, uint32_t chunk, uint32_t rows)
@@ -106,32 +127,20 @@ void attention_begin(struct attention_emitter *w, uint32_t threads, uint32_t chu
     struct attention *a = w->a;
     struct sched *s = w->e->s;
     int64_t n_tiles = tiles_of(a->points[ATTENTION_ROW].count, rows);
-    uint32_t standard;
 
-    delinearize_chunk(&a->points[ATTENTION_OUT], w->e, chunk);
-    delinearize_chunk(&a->points[ATTENTION_SIZE], w->e, chunk);
-    begin_phase(w, threads * chunk);
-    w->threads = threads;
-    w->chunk = chunk;
-    w->thread = at_high(w, w->lane, chunk);
-    w->low = at_low(w, w->lane, chunk);
+    attention_threads(w, threads, chunk);
     take_parts(w, n_tiles);
     delinearize_set(&a->points[ATTENTION_BOTH], w->e, w->both);
     expr_hoist(w->e);
     w->first_row = at2(w, KIR_mul, w->tile, at_index(w, rows));
     w->n_keys = sched_add_index(s, a->keys);
     w->begin = at_index(w, 0);
-    w->end = last_end(w, rows);
+    w->end = attention_last_end(w, rows);
     if (a->n_splits > 1) {
         w->begin = at2(w, KIR_mul, w->part, sched_add_index(s, a->part));
         w->end = at2(w, KIR_smin, w->end, at2(w, KIR_add, w->begin, sched_add_index(s, a->part)));
     }
-    standard = at_real(w, standard_scale(a));
-    w->scale = scalar_of(w, a->has_scale, a->scale_scalar);
-    w->scale = w->scale == KIR_NONE
-                   ? standard
-                   : kir_select(w->m, at2(w, KIR_eq, w->scale, at_real(w, 0)), standard, w->scale);
-    w->cap = scalar_of(w, a->has_cap, a->cap_scalar);
+    attention_set_scale(w);
 }
 
 static void set_row(const struct attention_emitter *w, uint32_t row)
@@ -444,12 +453,13 @@ void attention_join(struct attention *a)
     struct joined j;
 
     begin_phase(&w, JOIN_LANES);
-    number = at2(&w, KIR_add, at2(&w, KIR_mul, group_number(&w), at_index(&w, JOIN_LANES)), w.lane);
+    number =
+        at2(&w, KIR_add, at2(&w, KIR_mul, attention_group(&w), at_index(&w, JOIN_LANES)), w.lane);
     j.mask = at2(&w, KIR_lt, number, sched_add_index(s, total));
     j.maxima = sched_add_index(s, rows * a->outs);
     j.totals = sched_add_index(s, rows * (a->outs + 1));
-    j.out = take_part(&w, &number, a->outs);
-    w.row[0] = take_part(&w, &number, n_rows);
+    j.out = attention_take_part(&w, &number, a->outs);
+    w.row[0] = attention_take_part(&w, &number, n_rows);
     w.row_ok[0] = j.mask;
     w.both = number;
     delinearize_set(&a->points[ATTENTION_BOTH], w.e, w.both);

@@ -140,13 +140,14 @@ static int64_t count_processors(const struct contract *c)
     return tiles_of(c->e.s->target->units, GROUPS_OF_UNITS);
 }
 
-/* Has groups share k where there is not one for each two multiprocessors.  The order of sums
- * depends on it, so it does not depend on the tiles that are chosen. */
+/* Has groups share k where there is not more than one for each multiprocessor: a group alone waits
+ * for memory in each step, which two hide from each other.  The order of sums depends on it, so it
+ * does not depend on the tiles that are chosen. */
 static void split_k(struct contract *c)
 {
     int64_t groups = count_groups(c, SPLIT_SIDE, SPLIT_SIDE), n = 1;
 
-    while (2 * n * groups <= count_processors(c) && c->n_k / (2 * n) >= LEAST_PART)
+    while (n * groups <= count_processors(c) && c->n_k / (2 * n) >= LEAST_PART)
         n *= 2;
     c->tiles.part = c->n_k;
     if (n == 1)

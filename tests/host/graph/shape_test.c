@@ -112,6 +112,9 @@ static const struct shape_case good[] = {
     {"linear_backward_w", "f32[2, 5]; f32[5, 6]; f32[2, 6]", NULL, "f32[5, 6]"},
     {"attention", "f32[2, 4, 7, 8]; f32[2, 2, 9, 8]; f32[2, 2, 9, 3]; bool[9]; f32[4, 1, 9]", NULL,
      "f32[2, 4, 7, 3]"},
+    {"attention_backward",
+     "f32[2, 4, 7, 8]; f32[2, 2, 9, 8]; f32[2, 2, 9, 3]; none; f32[4, 1, 9]; f32[2, 4, 7, 3]", NULL,
+     "f32[2, 4, 7, 8]; f32[2, 2, 9, 8]; f32[2, 2, 9, 3]; f32[4, 1, 9]"},
     {"rfft", "f32[2, 7]", ATTRS(fft, .axis = 1), "f32[2, 4]; f32[2, 4]"},
     {"irfft", "f32[2, 4]; f32[2, 4]", ATTRS(fft, .axis = 1), "f32[2, 6]"},
     {"irfft", "f32[2, 4]; f32[2, 4]", ATTRS(fft, .axis = 1, .n = 7), "f32[2, 7]"},
@@ -345,6 +348,15 @@ static const struct shape_case bad[] = {
     {"attention", "f32[2, 7, 8]; f32[2, 9, 8]; f32[2, 9, 8]; bool[2, 2, 7, 9]; none", NULL,
      "attention: mask does not broadcast to the scores bool[2, 7, 9]; q f32[2, 7, 8], "
      "k f32[2, 9, 8], v f32[2, 9, 8], mask bool[2, 2, 7, 9]"},
+    {"attention_backward", "f32[2, 7, 8]; f32[2, 9, 8]; f32[2, 9, 8]; none; f32[9]; f32[2, 7, 9]",
+     NULL,
+     "attention_backward: grad must be f32[2, 7, 8]; q f32[2, 7, 8], k f32[2, 9, 8], v f32[2, 9, "
+     "8], "
+     "bias f32[9], grad f32[2, 7, 9]"},
+    {"attention_backward", "f32[2, 7, 8]; f32[2, 9, 8]; f32[2, 9, 8]; none; none; f32[2, 7, 8]",
+     NULL,
+     "attention_backward: result dbias is wanted without operand bias; q f32[2, 7, 8], k f32[2, 9, "
+     "8], v f32[2, 9, 8], grad f32[2, 7, 8]"},
     {"rfft", "f32[0]", ATTRS(fft, .axis = 0),
      "rfft: the signal has length 0, it must be 1 or more; x f32[0]"},
     {"irfft", "f32[3]; f32[4]", ATTRS(fft, .axis = 0),

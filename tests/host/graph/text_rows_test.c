@@ -68,6 +68,7 @@ static const struct sample samples[] = {
     {"none", "last_dim", "5,4", ""},
     {"none", "channels", "2,3,4", ""},
     {"attention", "attention", "2,4,5,8 2,4,6,8 2,4,6,8 5,6", "scale=0.1, softcap=30, causal=1"},
+    {"attention", "attention_grad", "2,4,5,8 2,4,6,8 2,4,6,8 5,6 4,5,6 2,4,5,8", "causal=1"},
     {"conv", "conv", "2,4,9,8 6,2,3,3 6", "stride=[2, 1], padding=[1, 0], groups=2"},
     {"conv", "conv_grad_x", "2,4,9 6,4,3 2,6,7", ""},
     {"conv", "conv_grad_w", "2,4,9 6,4,3 2,6,7", ""},

@@ -290,6 +290,28 @@ static void test_tiles(void **state)
         }
 }
 
+/* One tile for two multiprocessors: groups share k until there are more of them than these. */
+static void test_shared_k(void **state)
+{
+    enum { SIDE = 64, LONG = 512, GROUPS = 4 };
+    static const struct target target = {512, 256, 8, true, true, false, 0, 1024};
+    static const struct operands o = {2, 2, 2, {SIDE, LONG}, {LONG, SIDE}, {SIDE, SIDE}, 0};
+    uint32_t a, b;
+    struct rig rig;
+
+    (void)state;
+    rig_init(&rig);
+    set_target(&rig, &target);
+    a = operand(&rig, FRIT_F32, 2, o.a, 0);
+    b = operand(&rig, FRIT_F32, 2, o.b, 0);
+    rig_op(&rig, FRIT_OP_matmul, 2, (struct rig_in[]){rig_value(a), rig_value(b)}, NULL, FRIT_F32,
+           2, o.y);
+    rig_run(&rig, &sched_contract);
+    assert_int_equal(rig.module.n_phases, 2);
+    assert_int_equal(rig.numbers.workspace_bytes, GROUPS * SIDE * SIDE * sizeof(float));
+    rig_fini(&rig);
+}
+
 /* Without rows, columns, products. */
 static void test_nothing(void **state)
 {
@@ -970,7 +992,7 @@ int main(void)
         cmocka_unit_test(test_conv_lines),    cmocka_unit_test(test_conv_channels_last),
         cmocka_unit_test(test_conv_choice),   cmocka_unit_test(test_pairs),
         cmocka_unit_test(test_tiles),         cmocka_unit_test(test_wide),
-        cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_no_memory),     cmocka_unit_test(test_shared_k),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -117,7 +117,6 @@ uint32_t rig_op(struct rig *rig, uint32_t id, uint32_t n_in, const struct rig_in
     *op = (struct rig_op){.id = id,
                           .n_in = n_in,
                           .out = out,
-                          .second = RIG_NONE,
                           .attrs = attrs,
                           .extra = {0x0123456789abcdef, 0x0000000700000005}};
     for (uint32_t i = 0; i < n_in; i++) {
@@ -132,9 +131,12 @@ uint32_t rig_op(struct rig *rig, uint32_t id, uint32_t n_in, const struct rig_in
 uint32_t rig_second(struct rig *rig, uint32_t dtype, uint32_t rank, const int64_t *dims)
 {
     uint32_t out = rig_input(rig, dtype, rank, dims);
+    struct rig_op *op = &rig->ops[rig->n_ops - 1];
 
+    assert_true(op->n_more < FRIT_OP_MAX_OUT - 1);
     rig->values[out].maker = rig->n_ops - 1;
-    return rig->ops[rig->n_ops - 1].second = out;
+    op->more[op->n_more++] = out;
+    return out;
 }
 
 void rig_keep(struct rig *rig, uint32_t value)
@@ -225,13 +227,12 @@ static void push_op(struct rig *rig, uint32_t number)
 {
     const struct rig_op *op = &rig->ops[number];
     const frit_op_info *info = frit_op_info_at(op->id);
-    frit_operand in[FRIT_OP_MAX_IN], out[2] = {{0}};
+    frit_operand in[FRIT_OP_MAX_IN], out[FRIT_OP_MAX_OUT] = {{0}};
     uint32_t dead[RIG_VALUES], n_dead = 0;
     frit_op_desc desc = {.struct_size = sizeof(desc),
                          .id = op->id,
                          .rev = info->rev,
                          .n_in = op->n_in,
-                         .n_out = info->out[1].name ? 2 : 1,
                          .operand_stride = sizeof(*in),
                          .n_extra = info->traits & FRIT_OP_SEEDED ? 2 : 0,
                          .in = in,
@@ -251,12 +252,14 @@ static void push_op(struct rig *rig, uint32_t number)
                                    .value = 1000 + rig->n_scalars};
             rig->scalars[rig->n_scalars++] = op->in[i].scalar;
         }
+    while (desc.n_out < FRIT_OP_MAX_OUT && info->out[desc.n_out].name)
+        desc.n_out++;
     push_launch_fields(rig, op, info);
     for (uint32_t i = 0; i < desc.n_extra; i++)
         rig->scalars[rig->n_scalars++] = (frit_scalar){FRIT_SCALAR_U64, 0, op->extra[i]};
     fill_operand(rig, op->out, &out[0]);
-    if (op->second != RIG_NONE)
-        fill_operand(rig, op->second, &out[1]);
+    for (uint32_t i = 0; i < op->n_more; i++)
+        fill_operand(rig, op->more[i], &out[1 + i]);
     for (uint32_t v = 0; v < rig->n_values; v++)
         if (rig->values[v].last_use == number && rig->values[v].maker != RIG_NONE &&
             !rig->values[v].keep)

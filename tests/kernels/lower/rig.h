@@ -31,7 +31,7 @@ struct rig_in {
 
 struct rig_op {
     uint32_t id, n_in, out;
-    uint32_t second; /* output, or RIG_NONE */
+    uint32_t n_more, more[FRIT_OP_MAX_OUT - 1]; /* outputs after the first */
     struct rig_in in[FRIT_OP_MAX_IN];
     const void *attrs; /* the caller's, until the rig ends */
     uint64_t extra[2]; /* seed, counter */

@@ -302,6 +302,32 @@ static void put_attrs(struct reader *r)
     put(&r->call, "%s", attrs);
 }
 
+/* Whether the form has no such operand. */
+static bool lacks(const struct conform_case *one, const char *operand)
+{
+    const char *at = one->form->operands;
+
+    for (const frit_slot_info *slot = one->row.op->in; slot->name && *at; slot++) {
+        if (strcmp(slot->name, operand) == 0)
+            return strncmp(at, "none", 4) == 0;
+        at += *at == '[' ? strcspn(at, "]") : 0;
+        at += strcspn(at, ",");
+        at += strspn(at, ", ");
+    }
+    return true;
+}
+
+/* The results: the last ones, dX, are left out where there is no X. */
+static void put_results(struct reader *r)
+{
+    for (const frit_slot_info *slot = r->one->row.op->out; slot->name; slot++) {
+        if (slot->role == FRIT_ROLE_XOUT && *slot->name == 'd' && lacks(r->one, slot->name + 1))
+            return;
+        put(&r->call, "%sy%u", r->program->n_out ? ", " : "", r->program->n_out);
+        r->program->n_out++;
+    }
+}
+
 bool conform_program_of(const struct conform_case *one, bool wide, struct conform_program *out)
 {
     char inputs[1024], views[1024], call[1024];
@@ -315,8 +341,7 @@ bool conform_program_of(const struct conform_case *one, bool wide, struct confor
 
     inputs[0] = views[0] = call[0] = '\0';
     out->n_in = out->n_out = 0;
-    for (const frit_slot_info *slot = one->row.op->out; slot->name; slot++, out->n_out++)
-        put(&r.call, "%sy%u", out->n_out ? ", " : "", out->n_out);
+    put_results(&r);
     put(&r.call, " = %s", one->row.name);
     if (!take_operands(&r))
         return false;
