@@ -31,7 +31,7 @@ enum {
     MANY_OUTPUTS = 8, /* likewise for more */
     LEAST_CHANNELS = 16,
     PATCH_COST = 380,     /* of making the patch of a tile and a channel, in products, as
-                             measured on two processors with vectors of 8 */
+                             measured with two threads of one processor of vectors of 8 */
     RESULT_COST = 245,    /* likewise the results of a tile and an output */
     FAR = 1 << 22,        /* elements between phases that stay in the last cache, at most; */
     FAR_COST = 5,         /* of making others, in halves of those costs, likewise */
