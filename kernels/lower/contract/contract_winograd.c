@@ -142,6 +142,8 @@ bool winograd_plan(struct contract *c, const struct block_op *op)
     if (!shape_init(&s, c, op))
         return false;
     c->winograd.used = true;
+    for (uint32_t tag = CONTRACT_K; tag < CONTRACT_TAGS; tag++)
+        c->e.separate_tags |= 1u << tag;
     space_dim(space, WINOGRAD_MATRICES, CONTRACT_BOTH);
     c->root.rank = 4;
     c->root.at[1] = of_w.at[0] = space_dim(space, s.w[0], CONTRACT_M);
