@@ -7,8 +7,10 @@
  *
  * The phases, and what they write:
  * - weights, once for the operand: [16][tile of outputs][channel][output of the tile];
- * - the copy of x with zeros around it, see contract_pad.c;
- * - its patches, as a packed side: [16][panel of tiles][channel][tile of the panel];
+ * - lines of patches, which are transformed: [channel][element of the line][line][tile], so that
+ *   lanes of tiles that follow each other read neighbours; in one image a patch's third line is the
+ *   first one of the tile below, and two lines of one more row of tiles do for four;
+ * - patches, as a packed side: [16][panel of tiles][channel][tile of the panel];
  * - products: [16][output][tile];
  * - y, with what follows.
  *
@@ -115,27 +117,47 @@ static struct space_expr sum_of(const struct space_expr *a, int64_t factor,
     return sum;
 }
 
-/* The copy of x has all patches, those of tiles that reach beyond y too. */
-static void plan_copy(struct contract *c, const struct conv_shape *s, const struct block_op *op,
-                      const struct space_map *at)
+/* Adds `step` * a new dim to the coordinate of x along dim number `of`. */
+static void add_dim(struct expr *e, struct space_map *x, uint32_t of, int64_t extent, int64_t step,
+                    uint32_t tag)
+{
+    struct space_expr place = space_dim(&e->space, extent, tag);
+
+    space_add(&x->at[of], &place, step);
+}
+
+/* Lines of patches are made of elements of x, with zeros around it. */
+static void plan_lines(struct contract *c, const struct conv_shape *s, const struct block_op *op)
 {
     const frit_attrs_conv *attrs = op->attrs;
-    struct pad_dim dims[FRIT_MAX_RANK] = {{0, s->x[0], 1, 0}, {1, s->x[1], 1, 0}};
+    const bool is_one = s->x[0] == 1;
+    const int64_t lines = is_one ? WINOGRAD_RESULT : WINOGRAD_PATCH, rows = s->tiles[0] + is_one;
+    struct expr *e = &c->pad.e;
+    struct space_map x = {.rank = 4};
 
+    expr_init(e, c->e.s);
+    c->pad.used = true;
+    e->const_factor = WINOGRAD_RESULT;
+    add_dim(e, &x, 1, s->x[1], 1, WINOGRAD_CHANNEL);
+    add_dim(e, &x, 3, WINOGRAD_PATCH, 1, WINOGRAD_COLUMN);
+    add_dim(e, &x, 2, lines, 1, WINOGRAD_LINE);
+    add_dim(e, &x, 0, s->x[0], 1, WINOGRAD_LINE);
+    add_dim(e, &x, 2, rows, WINOGRAD_RESULT, WINOGRAD_LINE);
+    add_dim(e, &x, 3, s->tiles[1], WINOGRAD_RESULT, WINOGRAD_TILE);
     for (uint32_t d = 0; d < 2; d++)
-        dims[d + 2] = (struct pad_dim){.of = d + 2,
-                                       .extent = WINOGRAD_RESULT * s->tiles[d] + WINOGRAD_PATCH -
-                                                 WINOGRAD_RESULT,
-                                       .step = 1,
-                                       .before = attrs->padding[d]};
-    dims[3].extent = pad_pitch(dims[3].extent);
-    pad_plan(c, op->in[0].value, dims, at);
+        x.at[d + 2].c -= attrs->padding[d];
+    c->pad.node = expr_guard(e, op->in[0].value, &x, (struct expr_fill){.scalar = BLOCK_NONE});
+    c->winograd.n_lines = (uint32_t)lines;
+    c->winograd.tiles = s->tiles[1];
+    c->winograd.plane = s->x[0] * rows * s->tiles[1];
+    c->pad.matrix = WINOGRAD_PATCH * lines * c->winograd.plane;
+    c->pad.count = s->x[1] * c->pad.matrix;
 }
 
 bool winograd_plan(struct contract *c, const struct block_op *op)
 {
     struct space *space = &c->e.space;
-    struct space_map of_w = {.rank = 4}, of_x = {.rank = 4};
+    struct space_map of_w = {.rank = 4};
     struct space_expr tile[2], channel, inner;
     struct conv_shape s;
 
@@ -147,15 +169,13 @@ bool winograd_plan(struct contract *c, const struct block_op *op)
     space_dim(space, WINOGRAD_MATRICES, CONTRACT_BOTH);
     c->root.rank = 4;
     c->root.at[1] = of_w.at[0] = space_dim(space, s.w[0], CONTRACT_M);
-    c->root.at[0] = of_x.at[0] = space_dim(space, s.y[0], CONTRACT_N);
+    c->root.at[0] = space_dim(space, s.y[0], CONTRACT_N);
     for (uint32_t d = 0; d < 2; d++)
         tile[d] = space_dim(space, s.tiles[d], CONTRACT_N);
     c->n_k = s.w[1];
-    channel = of_w.at[1] = of_x.at[1] = space_dim(space, s.w[1], CONTRACT_K);
+    channel = of_w.at[1] = space_dim(space, s.w[1], CONTRACT_K);
     for (uint32_t d = 0; d < 2; d++) {
         of_w.at[d + 2] = space_dim(space, WINOGRAD_WINDOW, CONTRACT_WINDOW + d);
-        inner = space_dim(space, WINOGRAD_PATCH, CONTRACT_PATCH + d);
-        of_x.at[d + 2] = sum_of(&tile[d], WINOGRAD_RESULT, &inner);
         inner = space_dim(space, WINOGRAD_RESULT, CONTRACT_RESULT + d);
         c->root.at[d + 2] = sum_of(&tile[d], WINOGRAD_RESULT, &inner);
         c->winograd.row[d] = expr_coord(&c->e, &c->root.at[d + 2]);
@@ -164,7 +184,7 @@ bool winograd_plan(struct contract *c, const struct block_op *op)
     c->pack.is_numbered = true;
     c->pack.number = expr_coord(&c->e, &channel);
     c->a.node = expr_node(&c->e, op->in[1].value, &of_w);
-    plan_copy(c, &s, op, &of_x);
+    plan_lines(c, &s, op);
     return true;
 }
 
@@ -193,6 +213,11 @@ void winograd_choose(struct contract *c)
 int64_t winograd_panel_tiles(const struct contract *c)
 {
     return tiles_of(c->across->points.count, c->lanes) * c->lanes;
+}
+
+bool winograd_repeats(const struct contract *c)
+{
+    return c->across->points.count % WINOGRAD_WIDTH != 0;
 }
 
 int64_t winograd_output_tiles(const struct contract *c)
