@@ -32,9 +32,9 @@ enum {
     FEW_OUTPUTS = 6,  /* of a group: sums fit 16 registers with their operands */
     MANY_OUTPUTS = 8, /* likewise for more */
     LEAST_CHANNELS = 16,
-    PATCH_COST = 380,     /* of making the patch of a tile and a channel, in products, as
-                             measured with two threads of one processor of vectors of 8 */
-    RESULT_COST = 245,    /* likewise the results of a tile and an output */
+    PATCH_COST = 310,     /* of making the patch of a tile and a channel, in products, as
+                             measured on one processor with vectors of 8 */
+    RESULT_COST = 200,    /* likewise the results of a tile and an output */
     FAR = 1 << 22,        /* elements between phases that stay in the last cache, at most; */
     FAR_COST = 5,         /* of making others, in halves of those costs, likewise */
     PLANNED_MAX = 1 << 25 /* elements of patches, or of products, at most */
@@ -48,10 +48,14 @@ struct conv_shape {
     int64_t n_tiles;
 };
 
-static uint32_t group_tiles(int64_t n)
+/* Few registers hold the sums of one panel; with more a group has several panels, which share the
+ * weights. */
+static uint32_t group_tiles(const struct contract *c, int64_t n)
 {
     uint32_t best = GROUP_TILES;
 
+    if (!winograd_is_wide(c))
+        return WINOGRAD_WIDTH;
     for (uint32_t lanes = GROUP_TILES; lanes >= WINOGRAD_WIDTH; lanes /= 2)
         if (tiles_of(n, lanes) * (lanes + GROUP_COST) < tiles_of(n, best) * (best + GROUP_COST))
             best = lanes;
@@ -75,9 +79,9 @@ static bool is_plain(const struct block *block, const struct block_op *op)
 
 /* Whether that is predicted to cost less than the products of a convolution, each in the products
  * of one tile and a channel. */
-static bool is_cheaper(const struct conv_shape *s)
+static bool is_cheaper(const struct contract *c, const struct conv_shape *s)
 {
-    uint32_t lanes = group_tiles(s->n_tiles);
+    uint32_t lanes = group_tiles(c, s->n_tiles);
     int64_t results = s->y[0] * s->y[2] * s->y[3], tiles = tiles_of(s->n_tiles, lanes) * lanes;
     double direct = (double)(WINOGRAD_WINDOW * WINOGRAD_WINDOW * results) / (double)s->n_tiles;
     double products = WINOGRAD_MATRICES * (double)tiles / (double)s->n_tiles;
@@ -90,7 +94,9 @@ static bool is_cheaper(const struct conv_shape *s)
 
 static bool shape_init(struct conv_shape *s, const struct contract *c, const struct block_op *op)
 {
-    if (!contract_has_vectors(c) || !c->e.s->target->keeps_derived || !c->e.s->target->fma ||
+    const struct kir_target *target = c->e.s->target;
+
+    if (!target->winograd || !contract_has_vectors(c) || !target->keeps_derived || !target->fma ||
         !is_plain(c->e.s->block, op))
         return false;
     expr_dims(&c->e, op->in[0].value, s->x);
@@ -104,7 +110,7 @@ static bool shape_init(struct conv_shape *s, const struct contract *c, const str
            s->n_tiles >= WINOGRAD_WIDTH &&
            (s->n_tiles + GROUP_TILES) * (s->w[0] > s->w[1] ? s->w[0] : s->w[1]) <
                PLANNED_MAX / WINOGRAD_MATRICES &&
-           is_cheaper(s);
+           is_cheaper(c, s);
 }
 
 static struct space_expr sum_of(const struct space_expr *a, int64_t factor,
@@ -193,7 +199,7 @@ bool winograd_plan(struct contract *c, const struct block_op *op)
 void winograd_choose(struct contract *c)
 {
     int64_t n = contract_points(&c->e.space, CONTRACT_M);
-    uint32_t most = c->e.s->target->registers > 16 ? MANY_OUTPUTS : FEW_OUTPUTS, best = most;
+    uint32_t most = winograd_is_wide(c) ? MANY_OUTPUTS : FEW_OUTPUTS, best = most;
 
     for (uint32_t each = most; each > most / 2; each--)
         if (tiles_of(n, each) * (each + 1) < tiles_of(n, best) * (best + 1))
@@ -203,7 +209,7 @@ void winograd_choose(struct contract *c)
     c->down = &c->a;
     c->n_down = best;
     c->n_across = 1;
-    c->lanes = group_tiles(contract_points(&c->e.space, CONTRACT_N));
+    c->lanes = group_tiles(c, contract_points(&c->e.space, CONTRACT_N));
     c->pack.used = true;
     c->pack.width = WINOGRAD_WIDTH;
 }
@@ -213,6 +219,11 @@ void winograd_choose(struct contract *c)
 int64_t winograd_panel_tiles(const struct contract *c)
 {
     return tiles_of(c->across->points.count, c->lanes) * c->lanes;
+}
+
+bool winograd_is_wide(const struct contract *c)
+{
+    return c->e.s->target->registers > 16;
 }
 
 bool winograd_repeats(const struct contract *c)

@@ -28,6 +28,8 @@ void winograd_choose(struct contract *c);
 /* Reserves memory for transformed weights, which is kept, and for the rest in the workspace. */
 void winograd_reserve(struct contract *c);
 
+/* Whether registers are many, and hold WINOGRAD_WIDTH numbers each. */
+bool winograd_is_wide(const struct contract *c);
 /* Whether some results are computed twice, of which the second one must not read what the first one
  * has written. */
 bool winograd_repeats(const struct contract *c);

@@ -11,6 +11,7 @@
 
 enum {
     WEIGHT_LANES = 64, /* of a group that transforms weights */
+    FEW_TILES = 8,     /* of a group that makes lines, or with few registers */
     CHANNELS = 8,      /* that a group of patches transforms, */
     OUTPUTS = 8        /* and one of results */
 };
@@ -291,53 +292,57 @@ static void emit_patches(struct contract *c)
     kir_next(w.m, NULL, 0);
 }
 
-/* The lanes' tiles of a channel, line by line; lanes beyond the last tile store nothing. */
-static void emit_each_line(const struct contract_emitter *w, const struct lines *lines, uint32_t at)
+/* The lane's tile of those side by side, in part number `part`.  The last parts overlap: a
+ * processor may take as long for a store with a mask as for ten others.  Where tiles are fewer than
+ * lanes the mask is a constant. */
+static uint32_t set_tile(struct contract_emitter *w, const struct lines *lines, uint32_t part,
+                         uint32_t lanes)
 {
-    const struct contract *c = w->c;
-    uint32_t end = sched_add_index(w->e->s, lines->line.count), line, m[WINOGRAD_PATCH];
-    uint32_t next = sched_add_index(w->e->s, c->winograd.n_lines * c->winograd.plane);
+    int64_t tiles = w->c->winograd.tiles;
+    uint32_t tile = w->lane;
 
-    line = kir_for(w->m, index_const(w, 0), end, 1);
-    delinearize_set(&lines->line, w->e, line);
-    at = plus(w, at, times(w, line, c->winograd.tiles));
-    for (uint32_t i = 0; i < WINOGRAD_PATCH; i++) {
-        uint32_t mark = expr_mark(w->e);
-
-        delinearize_set(&lines->column, w->e, index_const(w, i));
-        m[i] = expr_value(w->e, c->pad.node);
-        expr_release(w->e, mark);
+    if (tiles < lanes) {
+        w->mask = op2(w, KIR_lt, tile, index_const(w, tiles));
+    } else {
+        tile = op2(w, KIR_mul, part, index_const(w, lanes));
+        tile = op2(w, KIR_smin, tile, sched_add_index(w->e->s, tiles - lanes));
+        tile = plus(w, tile, w->lane);
     }
-    patch_row(w, m, 1);
-    store_elements(w, c->pad.arg, at, next, WINOGRAD_PATCH, m);
-    kir_next(w->m, NULL, 0);
+    delinearize_set(&lines->tile, w->e, tile);
+    expr_mask(w->e, w->mask);
+    return tile;
 }
 
-/* A group has a few tiles side by side, and a channel.  The last tiles overlap with others: a
- * processor may take as long for a store with a mask as for ten others.  The mask of a group with
- * fewer tiles than lanes is a constant. */
+/* A group has a channel. */
 static void emit_lines(struct contract *c)
 {
     int64_t tiles = c->winograd.tiles;
-    uint32_t lanes = tiles < WINOGRAD_WIDTH ? WINOGRAD_WIDTH / 2 : WINOGRAD_WIDTH;
-    uint32_t channel, tile;
-    struct contract_emitter w = begin(c, lanes, c->n_k, tiles_of(tiles, lanes), &channel, &tile);
+    uint32_t lanes = winograd_is_wide(c) && tiles >= WINOGRAD_WIDTH ? WINOGRAD_WIDTH : FEW_TILES;
+    uint32_t parts = (uint32_t)tiles_of(tiles, lanes), channel, line, part, at, end, next;
+    uint32_t m[WINOGRAD_PATCH];
+    struct contract_emitter w = begin(c, lanes, c->n_k, 1, &channel, &part);
     const struct lines lines = begin_lines(c);
 
     w.e = lines.e;
-    if (tiles < lanes) {
-        tile = w.lane;
-        w.mask = op2(&w, KIR_lt, tile, index_const(&w, tiles));
-    } else {
-        tile = op2(&w, KIR_mul, tile, index_const(&w, lanes));
-        tile = op2(&w, KIR_smin, tile, sched_add_index(w.e->s, tiles - lanes));
-        tile = plus(&w, tile, w.lane);
-    }
+    next = sched_add_index(w.e->s, c->winograd.n_lines * c->winograd.plane);
     delinearize_set(&lines.channel, w.e, channel);
-    delinearize_set(&lines.tile, w.e, tile);
-    expr_mask(w.e, w.mask);
     expr_hoist(w.e);
-    emit_each_line(&w, &lines, plus(&w, times(&w, channel, c->pad.matrix), tile));
+    end = sched_add_index(w.e->s, lines.line.count * parts);
+    line = kir_for(w.m, index_const(&w, 0), end, 1);
+    part = work_part(&w, &line, parts);
+    delinearize_set(&lines.line, w.e, line);
+    at = plus(&w, times(&w, channel, c->pad.matrix), times(&w, line, tiles));
+    at = plus(&w, at, set_tile(&w, &lines, part, lanes));
+    for (uint32_t i = 0; i < WINOGRAD_PATCH; i++) {
+        uint32_t mark = expr_mark(w.e);
+
+        delinearize_set(&lines.column, w.e, index_const(&w, i));
+        m[i] = expr_value(w.e, c->pad.node);
+        expr_release(w.e, mark);
+    }
+    patch_row(&w, m, 1);
+    store_elements(&w, c->pad.arg, at, next, WINOGRAD_PATCH, m);
+    kir_next(w.m, NULL, 0);
 }
 
 void winograd_emit_operands(struct contract *c)
