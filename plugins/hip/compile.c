@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Each kernel is compiled in up to four forms, the most usual one at once and the others when a
- * launch first needs them.  Code objects are kept in the host's disk cache by the digest of the
- * module, the form, and what the adapter's fingerprint says of architecture and versions. */
+ * launch first needs them, or in the background for a recording to be made.  Code objects are kept
+ * in the host's disk cache by the digest of the module, the form, and what the adapter's
+ * fingerprint says of architecture and versions. */
 #include "compile.h"
 
 #include <assert.h>
@@ -315,8 +316,7 @@ static void unload(struct device *device, struct code_form *form)
     form->module = NULL;
 }
 
-/* Makes a form that is not there.  The device must be entered; needs the compile lock unless nobody
- * else has the code yet. */
+/* Makes a form that is not there, on one thread at a time.  The device must be entered. */
 static frit_status make_form(struct device *device, struct kernel_code *code, uint32_t number,
                              frit_err *err)
 {
@@ -340,47 +340,178 @@ static frit_status make_form(struct device *device, struct kernel_code *code, ui
     if (status) {
         unload(device, form);
     } else {
-        code->by_value |= kept->by_value;
-        code->same_unaligned |= kept->same_unaligned && number & FORM_ALIGNED;
+        if (number == FORM_ALIGNED) { /* the first one, before anybody else has the code */
+            code->by_value = kept->by_value;
+            code->same_unaligned = kept->same_unaligned;
+        }
         atomic_fetch_or_explicit(&code->ready, 1u << number, memory_order_release);
     }
     hip_free(device->instance, kept);
     return status;
 }
 
-frit_status compile_form(struct device *device, struct kernel_code *code, uint32_t form,
-                         const struct code_form **out, frit_err *err)
+/* The form that serves for launches of a kind. */
+static uint32_t form_for(const struct kernel_code *code, uint32_t form)
 {
-    frit_status status = FRIT_OK;
-
     if (code->same_unaligned)
         form |= FORM_ALIGNED;
-    if (!code->by_value)
-        form &= ~(uint32_t)FORM_BY_ADDRESS;
-    *out = &code->forms[form];
-    if (atomic_load_explicit(&code->ready, memory_order_acquire) & 1u << form)
-        return FRIT_OK;
+    return code->by_value ? form : form & ~(uint32_t)FORM_BY_ADDRESS;
+}
+
+static bool is_ready(struct kernel_code *code, uint32_t form)
+{
+    return atomic_load_explicit(&code->ready, memory_order_acquire) & 1u << form;
+}
+
+/* Makes the form unless it is there, or waits until the thread that makes it has ended. */
+static frit_status ensure_form(struct device *device, struct kernel_code *code, uint32_t form,
+                               frit_err *err)
+{
+    const uint32_t bit = 1u << form;
+    frit_status status = FRIT_OK;
+
     pthread_mutex_lock(&device->compile_lock);
-    if (!(atomic_load_explicit(&code->ready, memory_order_relaxed) & 1u << form))
+    while (code->making & bit)
+        pthread_cond_wait(&device->compile_ended, &device->compile_lock);
+    if (!is_ready(code, form)) {
+        code->making |= bit;
+        pthread_mutex_unlock(&device->compile_lock);
         status = make_form(device, code, form, err);
+        pthread_mutex_lock(&device->compile_lock);
+        code->making &= ~bit;
+        pthread_cond_broadcast(&device->compile_ended);
+    }
     pthread_mutex_unlock(&device->compile_lock);
     return status;
 }
 
-/* ---- slots of struct kernels_device ---- */
-
-static void code_release(void *self, void *released)
+frit_status compile_form(struct device *device, struct kernel_code *code, uint32_t form,
+                         const struct code_form **out, frit_err *err)
 {
-    struct device *device = self;
-    struct kernel_code *code = released;
+    form = form_for(code, form);
+    *out = &code->forms[form];
+    return is_ready(code, form) ? FRIT_OK : ensure_form(device, code, form, err);
+}
+
+static void code_unref(struct device *device, struct kernel_code *code)
+{
     struct scope scope;
 
+    if (atomic_fetch_sub(&code->refs, 1) > 1)
+        return;
     scope_try(device, &scope);
     for (uint32_t i = 0; i < N_FORMS; i++)
         unload(device, &code->forms[i]);
     scope_leave(device, &scope);
     kir_fini(&code->module);
     hip_free(device->instance, code);
+}
+
+/* ---- in the background ---- */
+
+/* A form that one of the host's threads makes. */
+struct form_task {
+    struct device *device;
+    struct kernel_code *code; /* a reference */
+    uint32_t form;
+};
+
+/* The device may be closed as soon as its last task has ended. */
+static void end_task(struct form_task *task, bool failed)
+{
+    struct device *device = task->device;
+    struct kernel_code *code = task->code;
+
+    pthread_mutex_lock(&device->compile_lock);
+    code->wanted &= ~(1u << task->form);
+    code->failed |= (uint32_t)failed << task->form;
+    pthread_mutex_unlock(&device->compile_lock);
+    code_unref(device, code);
+    hip_free(device->instance, task);
+    pthread_mutex_lock(&device->compile_lock);
+    device->n_compile_tasks--;
+    pthread_cond_broadcast(&device->compile_ended);
+    pthread_mutex_unlock(&device->compile_lock);
+}
+
+static void run_task(void *ctx, const frit_cancel *cancel)
+{
+    struct form_task *task = ctx;
+    struct device *device = task->device;
+    struct scope scope;
+    frit_status status = FRIT_OK;
+
+    if (!cancel || !__atomic_load_n(&cancel->requested, __ATOMIC_RELAXED)) {
+        status = scope_enter(device, &scope, NULL);
+        if (!status) {
+            status = ensure_form(device, task->code, task->form, NULL);
+            scope_leave(device, &scope);
+        }
+    }
+    end_task(task, status != FRIT_OK);
+}
+
+static void drop_task(void *ctx)
+{
+    end_task(ctx, false);
+}
+
+/* False: nobody will make the form.  Needs the compile lock. */
+static bool spawn_task(struct device *device, struct kernel_code *code, uint32_t form)
+{
+    const struct instance *instance = device->instance;
+    struct form_task *task = hip_alloc(instance, sizeof *task);
+    const frit_task spawned = {
+        .struct_size = sizeof spawned, .run = run_task, .drop = drop_task, .ctx = task};
+
+    if (!task)
+        return false;
+    *task = (struct form_task){device, code, form};
+    atomic_fetch_add(&code->refs, 1);
+    device->n_compile_tasks++;
+    if (!instance->exec->task_spawn(instance->plug.host->self, &spawned, &code->tasks[form], NULL))
+        return true;
+    device->n_compile_tasks--;
+    atomic_fetch_sub(&code->refs, 1);
+    hip_free(instance, task);
+    return false;
+}
+
+bool compile_is_pending(struct device *device, struct kernel_code *code, uint32_t form)
+{
+    uint32_t bit;
+    bool pending;
+
+    form = form_for(code, form);
+    if (is_ready(code, form) || !device->instance->exec)
+        return false;
+    bit = 1u << form;
+    pthread_mutex_lock(&device->compile_lock);
+    if (!is_ready(code, form) && !((code->making | code->wanted | code->failed) & bit) &&
+        spawn_task(device, code, form))
+        code->wanted |= bit;
+    pending = !is_ready(code, form) && (code->making | code->wanted) & bit;
+    pthread_mutex_unlock(&device->compile_lock);
+    return pending;
+}
+
+/* ---- slots of struct kernels_device ---- */
+
+/* Tasks that did not begin are dropped, each of which ends its reference. */
+static void code_release(void *self, void *released)
+{
+    struct device *device = self;
+    const struct instance *instance = device->instance;
+    struct kernel_code *code = released;
+    uint64_t tasks[N_FORMS];
+
+    pthread_mutex_lock(&device->compile_lock);
+    memcpy(tasks, code->tasks, sizeof tasks);
+    pthread_mutex_unlock(&device->compile_lock);
+    for (uint32_t i = 0; i < N_FORMS; i++)
+        if (tasks[i])
+            instance->exec->task_cancel(instance->plug.host->self, tasks[i]);
+    code_unref(device, code);
 }
 
 /* One allocation with the arrays after the struct; zeroed. */
@@ -400,6 +531,7 @@ static struct kernel_code *code_alloc(const struct instance *instance, uint32_t 
         code->forms[i].phases = phases + i * n_phases;
     }
     code->n_phases = n_phases;
+    atomic_init(&code->refs, 1);
     return code;
 }
 
@@ -445,6 +577,10 @@ frit_status compile_open(struct device *device, frit_err *err)
 
 void compile_close(struct device *device)
 {
+    pthread_mutex_lock(&device->compile_lock);
+    while (device->n_compile_tasks)
+        pthread_cond_wait(&device->compile_ended, &device->compile_lock);
+    pthread_mutex_unlock(&device->compile_lock);
     if (device->kernels.codes)
         kernels_close(&device->kernels);
 }
