@@ -40,6 +40,7 @@ struct kir_target {
         lanes_interleaved; /* lanes run a few at a time up to the next barrier, then the next few */
     bool keeps_derived;    /* what is made from one operand alone is kept while that is the same, so
                               that it is made once */
+    bool winograd;         /* convolutions may be computed by Winograd's transforms, which round */
     bool stages_tiles;     /* what many lanes read again and again belongs into a group's tile */
     bool fma;              /* fused in one rounding */
     bool scale;            /* by a power of 2, as one instruction */

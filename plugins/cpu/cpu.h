@@ -25,6 +25,7 @@ struct instance {
     uint64_t memory_bytes; /* option: what a device may hold, 0 = no cap */
     enum tile_level level; /* option: instruction set */
     bool check;            /* option: everything is interpreted, within its bounds */
+    bool winograd;         /* option: convolutions may be Winograd's */
     struct jit jit;
     uint64_t stream_bytes; /* a launch that writes as much goes around the caches */
     char name[96];         /* of the processor */

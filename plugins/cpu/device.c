@@ -80,6 +80,7 @@ static struct kir_target target_of(const struct instance *instance)
         .rereads_are_cached = true,
         .lanes_interleaved = true,
         .keeps_derived = true,
+        .winograd = instance->winograd,
         .fma = instance->level >= TILE_AVX2,
         .scale = instance->level >= TILE_AVX512,
         .dot2 = device_has_dot2(instance),

@@ -63,7 +63,7 @@ static frit_status read_options(struct instance *instance, frit_err *err)
     const frit_host_options *options =
         plug_options(&instance->plug, FRIT_END_OF(frit_host_options, get_bool), err);
     int64_t memory_bytes, stream_bytes;
-    uint32_t check;
+    uint32_t check, winograd;
     frit_status status;
 
     if (!options)
@@ -80,6 +80,10 @@ static frit_status read_options(struct instance *instance, frit_err *err)
     if (status)
         return status;
     instance->check = check;
+    status = options->get_bool(host->self, FRIT_STR("winograd"), &winograd, err);
+    if (status)
+        return status;
+    instance->winograd = winograd;
     return read_level(instance, options, err);
 }
 
@@ -204,6 +208,15 @@ static const frit_option options[] = {
             "second caches hold"),
         .min = 0,
         .max = INT64_MAX,
+    },
+    {
+        .struct_size = sizeof(frit_option),
+        .type = FRIT_OPTION_BOOL,
+        .name = FRIT_STR_INIT("winograd"),
+        .default_value = FRIT_STR_INIT("yes"),
+        .meaning =
+            FRIT_STR_INIT("f32 convolutions with windows of 3 x 3 may be computed by Winograd's "
+                          "F(2x2, 3x3), which rounds more often; no: they are sums of products"),
     },
     {
         .struct_size = sizeof(frit_option),

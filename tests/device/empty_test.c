@@ -168,21 +168,12 @@ static frit_graph *parse(const char *text, frit_port *ports, uint64_t *n_ports)
     return graph;
 }
 
-static uint64_t count_of(frit_dims dims)
-{
-    uint64_t count = 1;
-
-    for (int64_t d = 0; d < dims.rank; d++)
-        count *= (uint64_t)dims.dim[d];
-    return count;
-}
-
 /* Whole numbers between -4 and 4, the same for the same input; made on `by`, so that the device has
  * the program's own ops alone. */
 static frit_tensor *numbers_for(frit_device *device, frit_device *by, const frit_port *port,
                                 uint64_t number)
 {
-    const uint64_t count = count_of(port->dims);
+    const uint64_t count = rig_count(port->dims);
     frit_err err = {.struct_size = sizeof(err)};
     uint64_t state = number * 2 + 1, bytes;
     int8_t *data = malloc(count + 1);
@@ -218,7 +209,7 @@ static char *read_bytes(frit_tensor *tensor, const frit_port *port, uint64_t *by
 {
     char *data;
 
-    *bytes = frit_storage_bytes(port->dtype, (int64_t)count_of(port->dims));
+    *bytes = frit_storage_bytes(port->dtype, (int64_t)rig_count(port->dims));
     data = malloc(*bytes + 1);
     assert_non_null(data);
     if (frit_read(tensor, data, *bytes, NULL))
@@ -440,7 +431,7 @@ static void check_gradients(struct rig *rig, const struct function *f)
     for (int i = 0; i < 3; i++) {
         float *grad = rig_read(grads[i]);
 
-        for (uint64_t k = 0; k < count_of(f->dims[i]); k++) {
+        for (uint64_t k = 0; k < rig_count(f->dims[i]); k++) {
             const double want = i == 2 ? f->times * (double)numbers[k] : 0;
 
             if (!rig_near((double)grad[k], want, want, 16))

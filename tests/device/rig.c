@@ -73,7 +73,7 @@ float *rig_numbers(uint64_t count)
     return numbers;
 }
 
-static uint64_t count_of(frit_dims dims)
+uint64_t rig_count(frit_dims dims)
 {
     uint64_t count = 1;
 
@@ -84,12 +84,12 @@ static uint64_t count_of(frit_dims dims)
 
 frit_tensor *rig_tensor(struct rig *rig, frit_dims dims, const float *numbers)
 {
-    return frit_from_host(rig->dev, FRIT_F32, dims, numbers, count_of(dims) * sizeof(*numbers));
+    return frit_from_host(rig->dev, FRIT_F32, dims, numbers, rig_count(dims) * sizeof(*numbers));
 }
 
 float *rig_read(frit_tensor *tensor)
 {
-    uint64_t count = count_of(frit_tensor_dims(tensor));
+    uint64_t count = rig_count(frit_tensor_dims(tensor));
     float *data = malloc((count + 1) * sizeof(*data));
 
     assert_non_null(data);

@@ -29,6 +29,8 @@ void rig_open_with(struct rig *rig, const frit_setting *settings, uint64_t n_set
 /* Fails the test if a tensor or buffer is left, or if an op ran on a fallback. */
 void rig_close(struct rig *rig);
 frit_stats rig_stats(const struct rig *rig);
+/* How many elements a tensor of these dimensions has. */
+uint64_t rig_count(frit_dims dims);
 /* `count` pseudo-random numbers between -4 and 4, malloc'd; the same in every run. */
 float *rig_numbers(uint64_t count);
 frit_tensor *rig_tensor(struct rig *rig, frit_dims dims, const float *numbers);

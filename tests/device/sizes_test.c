@@ -257,7 +257,7 @@ static void test_attention(void **state)
 static void test_conv(void **state)
 {
     (void)state;
-    check("conv", false, (struct model_size){1, 22}, (struct model_size){5, 9});
+    check("conv", false, (struct model_size){1, 16}, (struct model_size){4, 9});
 }
 
 static void test_training(void **state)
@@ -265,7 +265,7 @@ static void test_training(void **state)
     (void)state;
     if (getenv("FRIT_TEST_LONG"))
         check("transformer", true, (struct model_size){2, 17}, (struct model_size){1, 33});
-    check("conv", true, (struct model_size){3, 10}, (struct model_size){2, 15});
+    check("conv", true, (struct model_size){4, 8}, (struct model_size){1, 17});
 }
 
 int main(int argc, char **argv)

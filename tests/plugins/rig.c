@@ -84,8 +84,8 @@ static frit_status get_option(void *self, frit_str key, int64_t *out, frit_err *
 static frit_status get_flag(void *self, frit_str key, uint32_t *out, frit_err *err)
 {
     (void)err;
-    assert_true(is(key, "check"));
-    *out = ((struct rig *)self)->check;
+    assert_true(is(key, "check") || is(key, "winograd"));
+    *out = is(key, "winograd") || ((struct rig *)self)->check;
     return FRIT_OK;
 }
 

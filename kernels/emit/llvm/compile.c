@@ -11,6 +11,7 @@
 #include "emit/llvm/emit.h"
 #include "emit/llvm/fatal.h"
 #include "emit/llvm/open.h"
+#include "emit/llvm/phase.h"
 
 static const char triple[] = "x86_64-unknown-linux-gnu";
 static const char *const cpus[LLVM_ISAS] = {"x86-64-v2", "x86-64-v3", "x86-64-v4"};

@@ -72,8 +72,11 @@ struct ll {
     const char *lacks; /* what the set of instructions does not have */
 };
 
-/* emit.c: the whole phase as function `name`. */
-frit_status ll_phase(struct ll *l, uint32_t phase, const char *name, frit_err *err);
+/* The phase's instructions, or one of them. */
+void ll_emit_body(struct ll *l);
+void ll_emit(struct ll *l, uint32_t at);
+/* A word of what a group gets. */
+ll_value ll_group_word(struct ll *l, uint64_t number);
 ll_block ll_new_block(struct ll *l);
 ll_value ll_call(struct ll *l, const char *intrinsic, ll_type *types, uint32_t n_types,
                  ll_value *args, uint32_t n);

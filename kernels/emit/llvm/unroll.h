@@ -14,5 +14,7 @@ uint32_t ll_rounds_together(const struct ll *l, uint32_t loop);
 /* The offset of a load in such a loop: in the first of the rounds as it is, in the others that of
  * the first one and a distance. */
 ll_value ll_offset_in_round(struct ll *l, uint32_t load, ll_value offset);
+/* Emits such a loop, `n` rounds at a time. */
+void ll_rounds(struct ll *l, uint32_t at, uint32_t n);
 
 #endif

@@ -602,7 +602,8 @@ static void find_aliases(const struct contract *c)
     for (uint32_t i = 0; i < c->e.n_stores; i++) {
         uint32_t output = c->e.stores[i].output;
 
-        c->e.s->numbers->alias[output] = expr_alias(&c->e, output) & ~read;
+        c->e.s->numbers->alias[output] =
+            c->winograd.used && winograd_repeats(c) ? 0 : expr_alias(&c->e, output) & ~read;
     }
 }
 

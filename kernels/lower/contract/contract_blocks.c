@@ -144,7 +144,8 @@ static bool fits(const struct contract *c, const struct contract_side *side,
 
 /* ---- how lanes lie ---- */
 
-static uint32_t places_for(uint32_t most, int64_t n)
+/* The fewest rounds, of places as equal as can be. */
+static uint32_t even_places(uint32_t most, int64_t n)
 {
     return (uint32_t)tiles_of(n, (uint32_t)tiles_of(n, most));
 }
@@ -153,9 +154,9 @@ static void choose_along(struct contract *c)
 {
     c->form = CONTRACT_DOTS;
     c->lanes = lanes_along_k(c, &c->blocks);
-    c->n_down = places_for(MAX_DOWN, contract_points(&c->e.space, c->down->tag));
-    c->n_across = places_for(c->n_down > 1 ? MAX_ACROSS / 2 : MAX_ACROSS,
-                             contract_points(&c->e.space, c->across->tag));
+    c->n_down = even_places(MAX_DOWN, contract_points(&c->e.space, c->down->tag));
+    c->n_across = even_places(c->n_down > 1 ? MAX_ACROSS / 2 : MAX_ACROSS,
+                              contract_points(&c->e.space, c->across->tag));
 }
 
 static void choose_across(struct contract *c)
@@ -168,7 +169,7 @@ static void choose_across(struct contract *c)
     contract_cut_line(c, line);
     c->form = CONTRACT_LINES;
     c->n_across = c->blocks.pieces;
-    c->n_down = places_for(most < 8 ? most : 8, contract_points(&c->e.space, c->down->tag));
+    c->n_down = even_places(most < 8 ? most : 8, contract_points(&c->e.space, c->down->tag));
     c->lanes = sched_lanes(target->lanes, line);
     others = contract_points(&c->e.space, CONTRACT_BOTH) *
              tiles_of(contract_points(&c->e.space, c->down->tag), c->n_down);

@@ -460,10 +460,11 @@ static void set_line(struct contract_emitter *w, uint32_t tile)
 
     w->line_begin = op2(w, KIR_mul, tile, index_const(w, w->c->lanes));
     place = op2(w, KIR_add, w->line_begin, w->lane);
-    if (points->count % w->c->lanes)
-        w->mask = op2(w, KIR_lt, place, sched_add_index(w->e->s, points->count));
-    if (!w->c->winograd.used)
+    if (!w->c->winograd.used) {
+        if (points->count % w->c->lanes)
+            w->mask = op2(w, KIR_lt, place, sched_add_index(w->e->s, points->count));
         delinearize_set(points, w->e, place);
+    }
     w->at[ACROSS] = place;
     for (uint32_t j = 0; j < w->n_places[ACROSS]; j++)
         w->place[ACROSS][j] = w->ok[ACROSS][j] = KIR_NONE;

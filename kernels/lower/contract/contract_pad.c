@@ -117,7 +117,7 @@ void pad_reserve(struct contract *c)
 
     if (!c->pad.used)
         return;
-    if (reads_beyond(c))
+    if (!c->winograd.used && reads_beyond(c))
         beyond = c->lanes * c->e.coords[c->pad.at].k[c->b.points.dim[0]];
     contract_reserve(c, c->pad.count + (beyond < 0 ? 0 : beyond), &c->pad.arg);
 }

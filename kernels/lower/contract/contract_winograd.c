@@ -7,8 +7,10 @@
  *
  * The phases, and what they write:
  * - weights, once for the operand: [16][tile of outputs][channel][output of the tile];
- * - the copy of x with zeros around it, see contract_pad.c;
- * - its patches, as a packed side: [16][panel of tiles][channel][tile of the panel];
+ * - lines of patches, which are transformed: [channel][element of the line][line][tile], so that
+ *   lanes of tiles that follow each other read neighbours; in one image a patch's third line is the
+ *   first one of the tile below, and two lines of one more row of tiles do for four;
+ * - patches, as a packed side: [16][panel of tiles][channel][tile of the panel];
  * - products: [16][output][tile];
  * - y, with what follows.
  *
@@ -30,9 +32,9 @@ enum {
     FEW_OUTPUTS = 6,  /* of a group: sums fit 16 registers with their operands */
     MANY_OUTPUTS = 8, /* likewise for more */
     LEAST_CHANNELS = 16,
-    PATCH_COST = 380,     /* of making the patch of a tile and a channel, in products, as
-                             measured with two threads of one processor of vectors of 8 */
-    RESULT_COST = 245,    /* likewise the results of a tile and an output */
+    PATCH_COST = 310,     /* of making the patch of a tile and a channel, in products, as
+                             measured on one processor with vectors of 8 */
+    RESULT_COST = 200,    /* likewise the results of a tile and an output */
     FAR = 1 << 22,        /* elements between phases that stay in the last cache, at most; */
     FAR_COST = 5,         /* of making others, in halves of those costs, likewise */
     PLANNED_MAX = 1 << 25 /* elements of patches, or of products, at most */
@@ -46,10 +48,14 @@ struct conv_shape {
     int64_t n_tiles;
 };
 
-static uint32_t group_tiles(int64_t n)
+/* Few registers hold the sums of one panel; with more a group has several panels, which share the
+ * weights. */
+static uint32_t group_tiles(const struct contract *c, int64_t n)
 {
     uint32_t best = GROUP_TILES;
 
+    if (!winograd_is_wide(c))
+        return WINOGRAD_WIDTH;
     for (uint32_t lanes = GROUP_TILES; lanes >= WINOGRAD_WIDTH; lanes /= 2)
         if (tiles_of(n, lanes) * (lanes + GROUP_COST) < tiles_of(n, best) * (best + GROUP_COST))
             best = lanes;
@@ -73,9 +79,9 @@ static bool is_plain(const struct block *block, const struct block_op *op)
 
 /* Whether that is predicted to cost less than the products of a convolution, each in the products
  * of one tile and a channel. */
-static bool is_cheaper(const struct conv_shape *s)
+static bool is_cheaper(const struct contract *c, const struct conv_shape *s)
 {
-    uint32_t lanes = group_tiles(s->n_tiles);
+    uint32_t lanes = group_tiles(c, s->n_tiles);
     int64_t results = s->y[0] * s->y[2] * s->y[3], tiles = tiles_of(s->n_tiles, lanes) * lanes;
     double direct = (double)(WINOGRAD_WINDOW * WINOGRAD_WINDOW * results) / (double)s->n_tiles;
     double products = WINOGRAD_MATRICES * (double)tiles / (double)s->n_tiles;
@@ -88,7 +94,9 @@ static bool is_cheaper(const struct conv_shape *s)
 
 static bool shape_init(struct conv_shape *s, const struct contract *c, const struct block_op *op)
 {
-    if (!contract_has_vectors(c) || !c->e.s->target->keeps_derived || !c->e.s->target->fma ||
+    const struct kir_target *target = c->e.s->target;
+
+    if (!target->winograd || !contract_has_vectors(c) || !target->keeps_derived || !target->fma ||
         !is_plain(c->e.s->block, op))
         return false;
     expr_dims(&c->e, op->in[0].value, s->x);
@@ -102,7 +110,7 @@ static bool shape_init(struct conv_shape *s, const struct contract *c, const str
            s->n_tiles >= WINOGRAD_WIDTH &&
            (s->n_tiles + GROUP_TILES) * (s->w[0] > s->w[1] ? s->w[0] : s->w[1]) <
                PLANNED_MAX / WINOGRAD_MATRICES &&
-           is_cheaper(s);
+           is_cheaper(c, s);
 }
 
 static struct space_expr sum_of(const struct space_expr *a, int64_t factor,
@@ -115,45 +123,65 @@ static struct space_expr sum_of(const struct space_expr *a, int64_t factor,
     return sum;
 }
 
-/* The copy of x has all patches, those of tiles that reach beyond y too. */
-static void plan_copy(struct contract *c, const struct conv_shape *s, const struct block_op *op,
-                      const struct space_map *at)
+/* Adds `step` * a new dim to the coordinate of x along dim number `of`. */
+static void add_dim(struct expr *e, struct space_map *x, uint32_t of, int64_t extent, int64_t step,
+                    uint32_t tag)
+{
+    struct space_expr place = space_dim(&e->space, extent, tag);
+
+    space_add(&x->at[of], &place, step);
+}
+
+/* Lines of patches are made of elements of x, with zeros around it. */
+static void plan_lines(struct contract *c, const struct conv_shape *s, const struct block_op *op)
 {
     const frit_attrs_conv *attrs = op->attrs;
-    struct pad_dim dims[FRIT_MAX_RANK] = {{0, s->x[0], 1, 0}, {1, s->x[1], 1, 0}};
+    const bool is_one = s->x[0] == 1;
+    const int64_t lines = is_one ? WINOGRAD_RESULT : WINOGRAD_PATCH, rows = s->tiles[0] + is_one;
+    struct expr *e = &c->pad.e;
+    struct space_map x = {.rank = 4};
 
+    expr_init(e, c->e.s);
+    c->pad.used = true;
+    e->const_factor = WINOGRAD_RESULT;
+    add_dim(e, &x, 1, s->x[1], 1, WINOGRAD_CHANNEL);
+    add_dim(e, &x, 3, WINOGRAD_PATCH, 1, WINOGRAD_COLUMN);
+    add_dim(e, &x, 2, lines, 1, WINOGRAD_LINE);
+    add_dim(e, &x, 0, s->x[0], 1, WINOGRAD_LINE);
+    add_dim(e, &x, 2, rows, WINOGRAD_RESULT, WINOGRAD_LINE);
+    add_dim(e, &x, 3, s->tiles[1], WINOGRAD_RESULT, WINOGRAD_TILE);
     for (uint32_t d = 0; d < 2; d++)
-        dims[d + 2] = (struct pad_dim){.of = d + 2,
-                                       .extent = WINOGRAD_RESULT * s->tiles[d] + WINOGRAD_PATCH -
-                                                 WINOGRAD_RESULT,
-                                       .step = 1,
-                                       .before = attrs->padding[d]};
-    dims[3].extent = pad_pitch(dims[3].extent);
-    pad_plan(c, op->in[0].value, dims, at);
+        x.at[d + 2].c -= attrs->padding[d];
+    c->pad.node = expr_guard(e, op->in[0].value, &x, (struct expr_fill){.scalar = BLOCK_NONE});
+    c->winograd.n_lines = (uint32_t)lines;
+    c->winograd.tiles = s->tiles[1];
+    c->winograd.plane = s->x[0] * rows * s->tiles[1];
+    c->pad.matrix = WINOGRAD_PATCH * lines * c->winograd.plane;
+    c->pad.count = s->x[1] * c->pad.matrix;
 }
 
 bool winograd_plan(struct contract *c, const struct block_op *op)
 {
     struct space *space = &c->e.space;
-    struct space_map of_w = {.rank = 4}, of_x = {.rank = 4};
+    struct space_map of_w = {.rank = 4};
     struct space_expr tile[2], channel, inner;
     struct conv_shape s;
 
     if (!shape_init(&s, c, op))
         return false;
     c->winograd.used = true;
+    for (uint32_t tag = CONTRACT_K; tag < CONTRACT_TAGS; tag++)
+        c->e.separate_tags |= 1u << tag;
     space_dim(space, WINOGRAD_MATRICES, CONTRACT_BOTH);
     c->root.rank = 4;
     c->root.at[1] = of_w.at[0] = space_dim(space, s.w[0], CONTRACT_M);
-    c->root.at[0] = of_x.at[0] = space_dim(space, s.y[0], CONTRACT_N);
+    c->root.at[0] = space_dim(space, s.y[0], CONTRACT_N);
     for (uint32_t d = 0; d < 2; d++)
         tile[d] = space_dim(space, s.tiles[d], CONTRACT_N);
     c->n_k = s.w[1];
-    channel = of_w.at[1] = of_x.at[1] = space_dim(space, s.w[1], CONTRACT_K);
+    channel = of_w.at[1] = space_dim(space, s.w[1], CONTRACT_K);
     for (uint32_t d = 0; d < 2; d++) {
         of_w.at[d + 2] = space_dim(space, WINOGRAD_WINDOW, CONTRACT_WINDOW + d);
-        inner = space_dim(space, WINOGRAD_PATCH, CONTRACT_PATCH + d);
-        of_x.at[d + 2] = sum_of(&tile[d], WINOGRAD_RESULT, &inner);
         inner = space_dim(space, WINOGRAD_RESULT, CONTRACT_RESULT + d);
         c->root.at[d + 2] = sum_of(&tile[d], WINOGRAD_RESULT, &inner);
         c->winograd.row[d] = expr_coord(&c->e, &c->root.at[d + 2]);
@@ -162,7 +190,7 @@ bool winograd_plan(struct contract *c, const struct block_op *op)
     c->pack.is_numbered = true;
     c->pack.number = expr_coord(&c->e, &channel);
     c->a.node = expr_node(&c->e, op->in[1].value, &of_w);
-    plan_copy(c, &s, op, &of_x);
+    plan_lines(c, &s, op);
     return true;
 }
 
@@ -171,7 +199,7 @@ bool winograd_plan(struct contract *c, const struct block_op *op)
 void winograd_choose(struct contract *c)
 {
     int64_t n = contract_points(&c->e.space, CONTRACT_M);
-    uint32_t most = c->e.s->target->registers > 16 ? MANY_OUTPUTS : FEW_OUTPUTS, best = most;
+    uint32_t most = winograd_is_wide(c) ? MANY_OUTPUTS : FEW_OUTPUTS, best = most;
 
     for (uint32_t each = most; each > most / 2; each--)
         if (tiles_of(n, each) * (each + 1) < tiles_of(n, best) * (best + 1))
@@ -181,7 +209,7 @@ void winograd_choose(struct contract *c)
     c->down = &c->a;
     c->n_down = best;
     c->n_across = 1;
-    c->lanes = group_tiles(contract_points(&c->e.space, CONTRACT_N));
+    c->lanes = group_tiles(c, contract_points(&c->e.space, CONTRACT_N));
     c->pack.used = true;
     c->pack.width = WINOGRAD_WIDTH;
 }
@@ -191,6 +219,16 @@ void winograd_choose(struct contract *c)
 int64_t winograd_panel_tiles(const struct contract *c)
 {
     return tiles_of(c->across->points.count, c->lanes) * c->lanes;
+}
+
+bool winograd_is_wide(const struct contract *c)
+{
+    return c->e.s->target->registers > 16;
+}
+
+bool winograd_repeats(const struct contract *c)
+{
+    return c->across->points.count % WINOGRAD_WIDTH != 0;
 }
 
 int64_t winograd_output_tiles(const struct contract *c)

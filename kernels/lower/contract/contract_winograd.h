@@ -17,6 +17,9 @@ enum {
     WINOGRAD_WIDTH = 16 /* tiles of a panel that are computed together */
 };
 
+/* Tags of the space of a patch's lines: see contract_winograd.c. */
+enum winograd_tag { WINOGRAD_CHANNEL, WINOGRAD_COLUMN, WINOGRAD_LINE, WINOGRAD_TILE };
+
 /* Plans a conv this way where that is predicted to cost less than its products; false: it is not.
  */
 bool winograd_plan(struct contract *c, const struct block_op *op);
@@ -24,6 +27,12 @@ bool winograd_plan(struct contract *c, const struct block_op *op);
 void winograd_choose(struct contract *c);
 /* Reserves memory for transformed weights, which is kept, and for the rest in the workspace. */
 void winograd_reserve(struct contract *c);
+
+/* Whether registers are many, and hold WINOGRAD_WIDTH numbers each. */
+bool winograd_is_wide(const struct contract *c);
+/* Whether some results are computed twice, of which the second one must not read what the first one
+ * has written. */
+bool winograd_repeats(const struct contract *c);
 
 /* Tiles of all groups of products, and groups' tiles of outputs. */
 int64_t winograd_panel_tiles(const struct contract *c);

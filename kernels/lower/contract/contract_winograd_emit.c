@@ -11,6 +11,7 @@
 
 enum {
     WEIGHT_LANES = 64, /* of a group that transforms weights */
+    FEW_TILES = 8,     /* of a group that makes lines, or with few registers */
     CHANNELS = 8,      /* that a group of patches transforms, */
     OUTPUTS = 8        /* and one of results */
 };
@@ -118,6 +119,21 @@ static uint32_t begin_loop(const struct contract_emitter *w, uint32_t group, uin
     return kir_for(w->m, first, end, 1);
 }
 
+/* Elements of `n` matrices, `next` apart, where the mask is. */
+static void store_elements(const struct contract_emitter *w, uint32_t arg, uint32_t at,
+                           uint32_t next, uint32_t n, const uint32_t *m)
+{
+    for (uint32_t f = 0; f < n; f++) {
+        kir_emit_imm(w->m, w->mask == KIR_NONE ? KIR_store : KIR_store_if, arg, at, m[f], w->mask);
+        at = plus(w, at, next);
+    }
+}
+
+static uint32_t load(const struct contract_emitter *w, uint32_t arg, uint32_t at)
+{
+    return kir_emit_as(w->m, KIR_load, w->type, arg, at, KIR_NONE, KIR_NONE);
+}
+
 /* ---- weights ---- */
 
 static uint32_t load_weight(const struct contract_emitter *w, uint32_t row, uint32_t column)
@@ -130,33 +146,60 @@ static uint32_t load_weight(const struct contract_emitter *w, uint32_t row, uint
     return value;
 }
 
-/* A group has an output, its lanes channels. */
+/* Sets the lane's channel and its output, which is the last one for places beyond it; returns the
+ * number of both among those of the tile of outputs.  The last group begins where it ends with the
+ * last number. */
+static uint32_t set_weight(const struct contract_emitter *w, uint32_t tile, uint32_t part,
+                           uint32_t lanes)
+{
+    struct contract *c = w->c;
+    int64_t n = c->n_k * c->n_down;
+    uint32_t number = op2(w, KIR_mul, part, index_const(w, lanes)), channel, output;
+
+    number = op2(w, KIR_smin, number, sched_add_index(w->e->s, n - lanes));
+    number = channel = plus(w, number, w->lane);
+    output = plus(w, times(w, tile, c->n_down), work_part(w, &channel, c->n_down));
+    output = op2(w, KIR_smin, output, sched_add_index(w->e->s, c->down->points.count - 1));
+    delinearize_set(&c->down->points, w->e, output);
+    delinearize_set(&c->k, w->e, channel);
+    return number;
+}
+
+/* Rows of windows one after the other: m has the last three. */
+static void transform_rows(struct contract_emitter *w, uint32_t *m)
+{
+    enum { ROW = WINOGRAD_PATCH, ALL = WINOGRAD_WINDOW * ROW };
+    uint32_t next[ALL], mark = expr_mark(w->e), row;
+
+    w->n = ALL;
+    for (uint32_t i = 0; i < ALL; i++)
+        m[i] = zero(w);
+    row = work_loop(w, index_const(w, 0), index_const(w, WINOGRAD_WINDOW), 1, m);
+    memcpy(next, m + ROW, sizeof(next) - ROW * sizeof(*next));
+    for (uint32_t i = 0; i < WINOGRAD_WINDOW; i++)
+        next[ALL - ROW + i] = load_weight(w, row, index_const(w, i));
+    weights_row(w, next + ALL - ROW, 1);
+    expr_release(w->e, mark);
+    kir_next(w->m, next, ALL);
+}
+
+/* Lanes are neighbours in what is written. */
 static void emit_weights(struct contract *c)
 {
-    uint32_t lanes = sched_lanes(WEIGHT_LANES, c->n_k), output, channel, at, size, in_tile;
+    uint32_t lanes = sched_lanes(WEIGHT_LANES, c->n_k * c->n_down), tile, part, at, size;
     uint32_t m[WINOGRAD_MATRICES] = {0};
-    struct contract_emitter w =
-        begin(c, lanes, c->down->points.count, tiles_of(c->n_k, lanes), &output, &channel);
+    struct contract_emitter w = begin(c, lanes, winograd_output_tiles(c),
+                                      tiles_of(c->n_k * c->n_down, lanes), &tile, &part);
 
     delinearize_phase(&c->down->points, w.e);
     delinearize_phase(&c->k, w.e);
-    delinearize_set(&c->down->points, w.e, output);
-    channel = plus(&w, op2(&w, KIR_mul, channel, index_const(&w, lanes)), w.lane);
-    if (c->n_k % lanes)
-        w.mask = op2(&w, KIR_lt, channel, sched_add_index(w.e->s, c->n_k));
-    delinearize_set(&c->k, w.e, channel);
-    expr_mask(w.e, w.mask);
-    in_tile = work_part(&w, &output, c->n_down);
-    at = op2(&w, KIR_mul, plus(&w, times(&w, output, c->n_k), channel), index_const(&w, c->n_down));
-    at = plus(&w, at, in_tile);
-    for (uint32_t i = 0; i < WINOGRAD_WINDOW; i++)
-        for (uint32_t j = 0; j < WINOGRAD_WINDOW; j++)
-            m[WINOGRAD_PATCH * i + j] = load_weight(&w, index_const(&w, i), index_const(&w, j));
-    transform(&w, weights_row, WINOGRAD_WINDOW, WINOGRAD_PATCH, m);
+    at = plus(&w, times(&w, tile, c->n_k * c->n_down), set_weight(&w, tile, part, lanes));
+    expr_hoist(w.e);
+    transform_rows(&w, m);
+    for (uint32_t i = 0; i < WINOGRAD_PATCH; i++)
+        weights_row(&w, m + i, WINOGRAD_PATCH);
     size = sched_add_index(w.e->s, winograd_weights_size(c));
-    for (uint32_t f = 0; f < WINOGRAD_MATRICES; f++)
-        kir_emit_imm(w.m, w.mask == KIR_NONE ? KIR_store : KIR_store_if, c->winograd.weights,
-                     plus(&w, at, op2(&w, KIR_mul, size, index_const(&w, f))), m[f], w.mask);
+    store_elements(&w, c->winograd.weights, at, size, WINOGRAD_MATRICES, m);
 }
 
 uint32_t winograd_first(const struct contract_emitter *w, uint32_t down)
@@ -172,72 +215,140 @@ uint32_t winograd_weight(const struct contract_emitter *w, uint32_t k, uint32_t 
     const struct contract *c = w->c;
     uint32_t at = plus(w, op2(w, KIR_mul, k, index_const(w, c->n_down)), w->weights);
 
-    return kir_emit_as(w->m, KIR_load, w->type, c->winograd.weights, plus(w, at, index_const(w, i)),
-                       KIR_NONE, KIR_NONE);
+    return load(w, c->winograd.weights, plus(w, at, index_const(w, i)));
 }
 
 /* ---- patches ---- */
 
-/* The lane's tile, the last one for lanes beyond it; the number of the lane. */
-static uint32_t set_tile(struct contract_emitter *w, uint32_t panel)
+/* The first tile of a panel: the last panels end with the last tile. */
+static uint32_t first_tile(const struct contract_emitter *w, uint32_t panel)
 {
-    const struct delinearizer *tiles = &w->c->across->points;
-    uint32_t number = plus(w, op2(w, KIR_mul, panel, index_const(w, WINOGRAD_WIDTH)), w->lane);
-    uint32_t tile = number;
+    uint32_t first = op2(w, KIR_mul, panel, index_const(w, WINOGRAD_WIDTH));
+    int64_t last = w->c->across->points.count - WINOGRAD_WIDTH;
 
-    if (tiles->count % WINOGRAD_WIDTH || winograd_panel_tiles(w->c) > tiles->count) {
-        w->mask = op2(w, KIR_lt, number, sched_add_index(w->e->s, tiles->count));
-        tile = op2(w, KIR_smin, number, sched_add_index(w->e->s, tiles->count - 1));
-    }
-    delinearize_set(tiles, w->e, tile);
-    return number;
+    return op2(w, KIR_smin, first, sched_add_index(w->e->s, last));
 }
 
-static uint32_t load_patch(const struct contract_emitter *w, uint32_t row, uint32_t column)
-{
-    uint32_t mark = expr_mark(w->e), value;
+/* The places of lines, of the expr of their elements. */
+struct lines {
+    struct expr *e;
+    struct delinearizer channel, column, line, tile;
+    uint32_t first; /* of the lane's tile, where its patch begins */
+};
 
-    set_inner(w, CONTRACT_PATCH, row, column);
-    value = pad_element(w, KIR_NONE);
-    expr_release(w->e, mark);
-    return value;
+/* At the begin of a phase. */
+static struct lines begin_lines(struct contract *c)
+{
+    struct lines lines = {.e = &c->pad.e};
+    struct delinearizer *const all[] = {&lines.channel, &lines.column, &lines.line, &lines.tile};
+    static const uint32_t tags[] = {WINOGRAD_CHANNEL, WINOGRAD_COLUMN, WINOGRAD_LINE,
+                                    WINOGRAD_TILE};
+
+    expr_phase(lines.e);
+    for (uint32_t i = 0; i < sizeof(all) / sizeof(*all); i++) {
+        delinearize_init(all[i], lines.e, tags[i]);
+        delinearize_phase(all[i], lines.e);
+    }
+    return lines;
+}
+
+/* Where line number `line` of the first tile's patch begins, in a channel. */
+static uint32_t line_place(const struct contract_emitter *w, uint32_t line)
+{
+    const struct contract_winograd *winograd = &w->c->winograd;
+    uint32_t plane = times(w, index_const(w, line % winograd->n_lines), winograd->plane);
+
+    return line < winograd->n_lines ? plane
+                                    : plus(w, plane, sched_add_index(w->e->s, winograd->tiles));
 }
 
 /* A group has WINOGRAD_WIDTH tiles and CHANNELS channels. */
 static void emit_patches(struct contract *c)
 {
     int64_t panels = winograd_panel_tiles(c) / WINOGRAD_WIDTH;
-    uint32_t panel, group, channel, at, size, mark, m[WINOGRAD_MATRICES];
+    uint32_t panel, group, channel, at, from, line[WINOGRAD_PATCH], m[WINOGRAD_PATCH];
     struct contract_emitter w =
         begin(c, WINOGRAD_WIDTH, tiles_of(c->n_k, CHANNELS), panels, &group, &panel);
+    uint32_t size = sched_add_index(w.e->s, panels * c->n_k * WINOGRAD_WIDTH), next_row;
+    uint32_t next = sched_add_index(w.e->s, c->winograd.n_lines * c->winograd.plane);
 
-    delinearize_phase(&c->k, w.e);
-    set_tile(&w, panel);
-    expr_hoist(w.e);
-    size = sched_add_index(w.e->s, panels * c->n_k * WINOGRAD_WIDTH);
+    from = plus(&w, first_tile(&w, panel), w.lane);
+    for (uint32_t i = 0; i < WINOGRAD_PATCH; i++)
+        line[i] = line_place(&w, i);
+    next_row = op2(&w, KIR_mul, size, index_const(&w, WINOGRAD_PATCH));
     at = times(&w, panel, c->n_k);
     channel = begin_loop(&w, group, CHANNELS, c->n_k);
-    mark = expr_mark(w.e);
-    delinearize_set(&c->k, w.e, channel);
-    expr_hoist(w.e);
+    from = plus(&w, times(&w, channel, c->pad.matrix), from);
     at = plus(&w, op2(&w, KIR_mul, plus(&w, at, channel), index_const(&w, WINOGRAD_WIDTH)), w.lane);
-    if (c->pack.first)
-        at = plus(&w, at, sched_add_index(w.e->s, c->pack.first));
-    for (uint32_t i = 0; i < WINOGRAD_MATRICES; i++)
-        m[i] = load_patch(&w, index_const(&w, i / WINOGRAD_PATCH),
-                          index_const(&w, i % WINOGRAD_PATCH));
-    transform(&w, patch_row, WINOGRAD_PATCH, WINOGRAD_PATCH, m);
-    for (uint32_t f = 0; f < WINOGRAD_MATRICES; f++)
-        kir_emit_imm(w.m, KIR_store, c->pack.arg,
-                     plus(&w, at, op2(&w, KIR_mul, size, index_const(&w, f))), m[f], KIR_NONE);
-    expr_release(w.e, mark);
+    at = plus(&w, at, sched_add_index(w.e->s, c->pack.first));
+    for (uint32_t j = 0; j < WINOGRAD_PATCH; j++) {
+        for (uint32_t i = 0; i < WINOGRAD_PATCH; i++)
+            m[i] = load(&w, c->pad.arg, plus(&w, from, line[i]));
+        patch_row(&w, m, 1);
+        store_elements(&w, c->pack.arg, at, next_row, WINOGRAD_PATCH, m);
+        from = plus(&w, from, next);
+        at = plus(&w, at, size);
+    }
+    kir_next(w.m, NULL, 0);
+}
+
+/* The lane's tile of those side by side, in part number `part`.  The last parts overlap: a
+ * processor may take as long for a store with a mask as for ten others.  Where tiles are fewer than
+ * lanes the mask is a constant. */
+static uint32_t set_tile(struct contract_emitter *w, const struct lines *lines, uint32_t part,
+                         uint32_t lanes)
+{
+    int64_t tiles = w->c->winograd.tiles;
+    uint32_t tile = w->lane;
+
+    if (tiles < lanes) {
+        w->mask = op2(w, KIR_lt, tile, index_const(w, tiles));
+    } else {
+        tile = op2(w, KIR_mul, part, index_const(w, lanes));
+        tile = op2(w, KIR_smin, tile, sched_add_index(w->e->s, tiles - lanes));
+        tile = plus(w, tile, w->lane);
+    }
+    delinearize_set(&lines->tile, w->e, tile);
+    expr_mask(w->e, w->mask);
+    return tile;
+}
+
+/* A group has a channel. */
+static void emit_lines(struct contract *c)
+{
+    int64_t tiles = c->winograd.tiles;
+    uint32_t lanes = winograd_is_wide(c) && tiles >= WINOGRAD_WIDTH ? WINOGRAD_WIDTH : FEW_TILES;
+    uint32_t parts = (uint32_t)tiles_of(tiles, lanes), channel, line, part, at, end, next;
+    uint32_t m[WINOGRAD_PATCH];
+    struct contract_emitter w = begin(c, lanes, c->n_k, 1, &channel, &part);
+    const struct lines lines = begin_lines(c);
+
+    w.e = lines.e;
+    next = sched_add_index(w.e->s, c->winograd.n_lines * c->winograd.plane);
+    delinearize_set(&lines.channel, w.e, channel);
+    expr_hoist(w.e);
+    end = sched_add_index(w.e->s, lines.line.count * parts);
+    line = kir_for(w.m, index_const(&w, 0), end, 1);
+    part = work_part(&w, &line, parts);
+    delinearize_set(&lines.line, w.e, line);
+    at = plus(&w, times(&w, channel, c->pad.matrix), times(&w, line, tiles));
+    at = plus(&w, at, set_tile(&w, &lines, part, lanes));
+    for (uint32_t i = 0; i < WINOGRAD_PATCH; i++) {
+        uint32_t mark = expr_mark(w.e);
+
+        delinearize_set(&lines.column, w.e, index_const(&w, i));
+        m[i] = expr_value(w.e, c->pad.node);
+        expr_release(w.e, mark);
+    }
+    patch_row(&w, m, 1);
+    store_elements(&w, c->pad.arg, at, next, WINOGRAD_PATCH, m);
     kir_next(w.m, NULL, 0);
 }
 
 void winograd_emit_operands(struct contract *c)
 {
     emit_weights(c);
-    pad_emit(c);
+    emit_lines(c);
     emit_patches(c);
 }
 
@@ -270,21 +381,29 @@ static uint32_t spoilt(const struct contract_emitter *w, const uint32_t *y)
         one = op2(w, KIR_le, kir_unary(w->m, KIR_abs, y[i]), most);
         fine = fine == KIR_NONE ? one : op2(w, KIR_and, fine, one);
     }
-    fine = kir_unary(w->m, KIR_not, fine);
-    return w->mask == KIR_NONE ? fine : op2(w, KIR_and, fine, w->mask);
+    return kir_unary(w->m, KIR_not, fine);
 }
 
-/* One element of the window of each result, where the mask is. */
-static void add_window(const struct contract_emitter *w, uint32_t row, uint32_t column,
-                       uint32_t mask, uint32_t *y)
+/* Adds the products of the element at a row and a column of the patch, those of results whose
+ * windows have it, where the mask is. */
+static void add_element(const struct contract_emitter *w, uint32_t row, uint32_t column,
+                        uint32_t mask, uint32_t element, uint32_t *y)
 {
-    uint32_t weight = load_weight(w, row, column);
+    uint32_t most = index_const(w, WINOGRAD_WINDOW - 1), none = index_const(w, 0);
 
     for (uint32_t i = 0; i < WINOGRAD_RESULT * WINOGRAD_RESULT; i++) {
-        uint32_t x = load_patch(w, plus(w, row, index_const(w, i / WINOGRAD_RESULT)),
-                                plus(w, column, index_const(w, i % WINOGRAD_RESULT)));
+        uint32_t at[] = {minus(w, row, index_const(w, i / WINOGRAD_RESULT)),
+                         minus(w, column, index_const(w, i % WINOGRAD_RESULT))};
+        uint32_t has = mask;
 
-        y[i] = kir_select(w->m, mask, add_product(w, y[i], x, weight), y[i]);
+        for (uint32_t d = 0; d < 2; d++) {
+            uint32_t inside = op2(w, KIR_smax, op2(w, KIR_smin, at[d], most), none);
+
+            has = op2(w, KIR_and, has, op2(w, KIR_eq, at[d], inside));
+            at[d] = inside;
+        }
+        y[i] = kir_select(w->m, has, add_product(w, y[i], element, load_weight(w, at[0], at[1])),
+                          y[i]);
     }
 }
 
@@ -297,52 +416,68 @@ static uint32_t carry(const struct contract_emitter *w, uint32_t end, uint32_t *
     return counter;
 }
 
-/* Sums lanes that are spoilt window by window, if there are such: loops are empty else. */
-static void mend(const struct contract_emitter *w, uint32_t *y)
+/* Sets the line of the patch at a row of it. */
+static void set_line(const struct contract_emitter *w, const struct lines *lines, uint32_t row)
 {
-    uint32_t mask = spoilt(w, y), window = index_const(w, WINOGRAD_WINDOW), mark, row, column, any;
+    const struct contract_winograd *winograd = &w->c->winograd;
+    uint32_t line = op2(w, KIR_and, row, index_const(w, winograd->n_lines - 1));
+
+    line = times(w, line, winograd->plane / winograd->tiles);
+    if (winograd->n_lines < WINOGRAD_PATCH)
+        line = plus(w, line, op2(w, KIR_shr, row, index_const(w, 1)));
+    delinearize_set(&lines->line, lines->e, plus(w, line, lines->first));
+}
+
+/* Sums lanes that are spoilt element by element of the patch, if there are such: loops are empty
+ * else. */
+static void mend(const struct contract_emitter *w, const struct lines *lines, uint32_t *y)
+{
+    uint32_t mask = spoilt(w, y), side = index_const(w, WINOGRAD_PATCH), mark = expr_mark(w->e);
+    uint32_t mark_x = expr_mark(lines->e), channel, row, column, any;
     uint32_t of_channel[WINOGRAD_RESULT * WINOGRAD_RESULT],
         of_row[WINOGRAD_RESULT * WINOGRAD_RESULT], of_column[WINOGRAD_RESULT * WINOGRAD_RESULT];
 
     any = sched_wide(w->e->s, any_lane(w, kir_unary(w->m, KIR_i32, mask)));
     for (uint32_t i = 0; i < WINOGRAD_RESULT * WINOGRAD_RESULT; i++)
         y[i] = kir_select(w->m, mask, zero(w), y[i]);
-    mark = expr_mark(w->e);
-    delinearize_set(&w->c->k, w->e, carry(w, times(w, any, w->c->n_k), y, of_channel));
-    row = carry(w, window, of_channel, of_row);
-    column = carry(w, window, of_row, of_column);
-    add_window(w, row, column, mask, of_column);
+    channel = carry(w, times(w, any, w->c->n_k), y, of_channel);
+    delinearize_set(&w->c->k, w->e, channel);
+    delinearize_set(&lines->channel, lines->e, channel);
+    row = carry(w, side, of_channel, of_row);
+    set_line(w, lines, row);
+    column = carry(w, side, of_row, of_column);
+    delinearize_set(&lines->column, lines->e, column);
+    expr_mask(lines->e, mask);
+    add_element(w, row, column, mask, expr_value(lines->e, w->c->pad.node), of_column);
     kir_next(w->m, of_column, WINOGRAD_RESULT * WINOGRAD_RESULT);
     kir_next(w->m, of_row, WINOGRAD_RESULT * WINOGRAD_RESULT);
     kir_next(w->m, of_channel, WINOGRAD_RESULT * WINOGRAD_RESULT);
     expr_release(w->e, mark);
+    expr_release(lines->e, mark_x);
 }
 
-/* The mask of lanes whose tile has a result at the coordinates that are set. */
-static uint32_t inside(const struct contract_emitter *w)
+/* The mask of lanes whose tile has a result at the row and column that are set, of its own 2 x 2;
+ * KIR_NONE: all have. */
+static uint32_t inside(const struct contract_emitter *w, const uint32_t inner[2])
 {
-    uint32_t mask = w->mask;
+    uint32_t mask = KIR_NONE;
 
-    for (uint32_t d = 0; d < 2; d++) {
-        uint32_t in;
-
-        if (w->c->winograd.rows[d] % WINOGRAD_RESULT == 0)
-            continue;
-        in = op2(w, KIR_lt, expr_coord_value(w->e, w->c->winograd.row[d]),
-                 sched_add_index(w->e->s, w->c->winograd.rows[d]));
-        mask = mask == KIR_NONE ? in : op2(w, KIR_and, mask, in);
-    }
+    for (uint32_t d = 0; d < 2; d++)
+        if (inner[d] && w->c->winograd.rows[d] % WINOGRAD_RESULT)
+            mask = mask_both(w, mask,
+                             op2(w, KIR_lt, expr_coord_value(w->e, w->c->winograd.row[d]),
+                                 sched_add_index(w->e->s, w->c->winograd.rows[d])));
     return mask;
 }
 
 static void store_results(const struct contract_emitter *w, const uint32_t *y)
 {
     for (uint32_t i = 0; i < WINOGRAD_RESULT * WINOGRAD_RESULT; i++) {
+        const uint32_t inner[] = {i / WINOGRAD_RESULT, i % WINOGRAD_RESULT};
         uint32_t mark = expr_mark(w->e);
 
-        set_inner(w, CONTRACT_RESULT, index_const(w, i / WINOGRAD_RESULT),
-                  index_const(w, i % WINOGRAD_RESULT));
-        expr_mask(w->e, inside(w));
+        set_inner(w, CONTRACT_RESULT, index_const(w, inner[0]), index_const(w, inner[1]));
+        expr_mask(w->e, inside(w, inner));
         work_finish(w, y[i]);
         expr_release(w->e, mark);
     }
@@ -352,32 +487,36 @@ static void store_results(const struct contract_emitter *w, const uint32_t *y)
 void winograd_emit_results(struct contract *c)
 {
     int64_t n = c->down->points.count, pitch = winograd_panel_tiles(c);
-    uint32_t panel, group, output, at, size, mark, tile, m[WINOGRAD_MATRICES],
+    uint32_t panel, group, output, from, size, mark, tile, m[WINOGRAD_MATRICES],
         y[WINOGRAD_RESULT * WINOGRAD_RESULT];
     struct contract_emitter w =
         begin(c, WINOGRAD_WIDTH, tiles_of(n, OUTPUTS),
               tiles_of(c->across->points.count, WINOGRAD_WIDTH), &group, &panel);
+    struct lines lines = begin_lines(c);
 
     w.n = WINOGRAD_RESULT * WINOGRAD_RESULT;
     delinearize_phase(&c->k, w.e);
     delinearize_phase(&c->down->points, w.e);
-    tile = set_tile(&w, panel);
-    tile = plus(&w, tile, sched_add_index(w.e->s, c->winograd.first_sum));
+    lines.first = tile = plus(&w, first_tile(&w, panel), w.lane);
+    delinearize_set(&c->across->points, w.e, tile);
+    delinearize_set(&lines.tile, lines.e, work_part(&w, &lines.first, c->winograd.tiles));
     expr_hoist(w.e);
+    from = plus(&w, op2(&w, KIR_mul, panel, index_const(&w, WINOGRAD_WIDTH)), w.lane);
+    from = plus(&w, from, sched_add_index(w.e->s, c->winograd.first_sum));
     size = sched_add_index(w.e->s, n * pitch);
     output = begin_loop(&w, group, OUTPUTS, n);
     mark = expr_mark(w.e);
     delinearize_set(&c->down->points, w.e, output);
     expr_hoist(w.e);
-    at = plus(&w, times(&w, output, pitch), tile);
-    for (uint32_t f = 0; f < WINOGRAD_MATRICES; f++)
-        m[f] = kir_emit_as(w.m, KIR_load, w.type, c->winograd.sums,
-                           plus(&w, at, op2(&w, KIR_mul, size, index_const(&w, f))), KIR_NONE,
-                           KIR_NONE);
+    from = plus(&w, times(&w, output, pitch), from);
+    for (uint32_t f = 0; f < WINOGRAD_MATRICES; f++) {
+        m[f] = load(&w, c->winograd.sums, from);
+        from = plus(&w, from, size);
+    }
     transform(&w, result_row, WINOGRAD_PATCH, WINOGRAD_RESULT, m);
     for (uint32_t i = 0; i < WINOGRAD_RESULT * WINOGRAD_RESULT; i++)
         y[i] = m[WINOGRAD_PATCH * (i / WINOGRAD_RESULT) + i % WINOGRAD_RESULT];
-    mend(&w, y);
+    mend(&w, &lines, y);
     store_results(&w, y);
     expr_release(w.e, mark);
     kir_next(w.m, NULL, 0);

@@ -302,6 +302,11 @@ static struct eval_arg eval_arg_of(const struct rig_launch *l, uint32_t place)
 {
     bool workspace = place == KERNELS_WORKSPACE;
 
+    if (place == KERNELS_DERIVED) {
+        assert_true(l->launch.spec->derived->bytes <= sizeof(l->derived));
+        return (struct eval_arg){.base = (char *)(uintptr_t)l->derived,
+                                 .after = l->launch.spec->derived->bytes};
+    }
     if (workspace)
         assert_true(l->launch.spec->workspace_bytes <= sizeof(l->workspace));
     else

@@ -83,6 +83,7 @@ struct rig_launch {
     frit_arg args[RIG_ARGS];
     frit_scalar scalars[RIG_ARGS];
     _Alignas(8) char workspace[1 << 17];
+    _Alignas(8) char derived[1 << 18];
 };
 void rig_bind(struct rig_launch *out, const frit_program *program, const frit_launch_spec *spec,
               float *const *args, uint32_t n_args, uint64_t n, const double *scalars,

@@ -31,6 +31,7 @@ static void make_processor(struct kir_target *t)
     t->group_bytes = 65536;
     t->registers = 32;
     t->rereads_are_cached = t->lanes_interleaved = true;
+    t->keeps_derived = t->winograd = true;
 }
 
 static void make_gpu(struct kir_target *t)
@@ -149,8 +150,9 @@ static void random_product(struct block_case *c, uint32_t *state)
 
 static void random_conv(struct block_case *c, uint32_t *state)
 {
-    const int64_t images = PICK(state, 1, 3), in = PICK(state, 3, 8), out = PICK(state, 8, 12),
-                  size = PICK(state, 7, 14);
+    const bool many = next(state) % 3 == 0; /* channels */
+    const int64_t images = many ? 1 : PICK(state, 1, 3), in = many ? 48 : PICK(state, 3, 8);
+    const int64_t out = many ? 48 : PICK(state, 8, 12), size = many ? 8 : PICK(state, 7, 14);
 
     c->fuser = "contract";
     c->id = FRIT_OP_conv;
@@ -368,10 +370,11 @@ static void test_results(void **state)
 static void test_identities(void **state)
 {
     static const char *const expected[] = {
-        "map:line=short",      "map:tiles=none",      "map:lanes=half",
-        "row:lanes=half",      "row:lanes=quarter",   "row:columns=few",
-        "row:chunk=whole",     "contract:line=short", "contract:packing=none",
-        "contract:tile=small", "contract:tile=tiny",  "contract:depth=twice"};
+        "map:line=short",       "map:tiles=none",      "map:lanes=half",
+        "row:lanes=half",       "row:lanes=quarter",   "row:columns=few",
+        "row:chunk=whole",      "contract:line=short", "contract:packing=none",
+        "contract:conv=direct", "contract:tile=small", "contract:tile=tiny",
+        "contract:depth=twice"};
     const uint32_t n = sizeof(expected) / sizeof(expected[0]);
 
     (void)state;

@@ -41,7 +41,7 @@ static void begin(struct conv *c, const struct shape *s)
         c->attrs.padding[d] = s->padding[d];
     rig_init(&c->rig);
     c->rig.target.lanes_interleaved = true;
-    c->rig.target.keeps_derived = true;
+    c->rig.target.keeps_derived = c->rig.target.winograd = true;
     c->rig.target.registers = 16;
 }
 
@@ -164,6 +164,57 @@ static void test_around(void **state)
     rig_fini(&c.rig);
 }
 
+static const struct shape images = {2, 40, 48, 6, 18, {1, 1}};
+
+/* What is added may be overwritten, unless some of its elements are read again: tiles of an
+ * overlapping panel. */
+static void test_alias(void **state)
+{
+    (void)state;
+    for (uint32_t overlaps = 0; overlaps < 2; overlaps++) {
+        uint32_t residual, y;
+        struct conv c;
+
+        begin(&c, overlaps ? &images : &plain);
+        add_operands(&c, false);
+        residual = rig_input(&c.rig, FRIT_F32, 4, c.y_dims);
+        y = add_conv(&c, c.x, RIG_ABSENT);
+        c.y = rig_op(&c.rig, FRIT_OP_add, 2, (struct rig_in[]){rig_value(y), rig_value(residual)},
+                     NULL, FRIT_F32, 4, c.y_dims);
+        assert_int_equal(rig_build(&c.rig, &sched_contract), FRIT_OK);
+        assert_int_equal(c.rig.module.n_phases, PHASES);
+        assert_int_equal(c.rig.numbers.alias[0] != 0, !overlaps);
+        rig_fini(&c.rig);
+    }
+}
+
+/* Two images, whose patches have lines of their own, and tiles in an overlapping panel and in
+ * overlapping parts of a line; an infinity in the second one. */
+static void test_images(void **state)
+{
+    uint32_t n_spoilt = 0;
+    struct conv c;
+
+    (void)state;
+    begin(&c, &images);
+    add_operands(&c, false);
+    rig_set_real(&c.rig, c.x, rig_count(&c.rig, c.x) - images.columns, INFINITY);
+    c.y = add_conv(&c, c.x, RIG_ABSENT);
+    rig_run(&c.rig, &sched_contract);
+    assert_int_equal(c.rig.module.n_phases, PHASES);
+    for (int64_t i = 0; i < rig_count(&c.rig, c.y); i++) {
+        double got = rig_get_real(&c.rig, c.y, i);
+        int64_t place[4];
+
+        place_of(c.y_dims, i, place);
+        n_spoilt += isfinite(got) ? 0 : 1;
+        if (i % 5 == 0 || !isfinite(got))
+            same(&c, i, got, sum_at(&c, place));
+    }
+    assert_int_equal(n_spoilt, 4 * images.outputs);
+    rig_fini(&c.rig);
+}
+
 enum { HUGE_LOG2 = 127, HUGE_OUTPUT = 9, HUGE_ROW = 7 };
 
 static void spoil_weights(struct conv *c)
@@ -277,7 +328,8 @@ static void test_no_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_layouts), cmocka_unit_test(test_around),
+        cmocka_unit_test(test_layouts),    cmocka_unit_test(test_around),
+        cmocka_unit_test(test_images),     cmocka_unit_test(test_alias),
         cmocka_unit_test(test_not_finite), cmocka_unit_test(test_others),
         cmocka_unit_test(test_no_memory)};
 
