@@ -6,7 +6,6 @@
 #include "compile.h"
 
 #include <assert.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -14,21 +13,25 @@
 
 #include "adapter.h"
 #include "device.h"
+#include "parts.h"
 #include "plugin.h"
 #include "scope.h"
 #include "target.h"
 
 enum {
-    KEPT_MAGIC = 0x324b4346,       /* "FCK2": layout of struct kept */
+    KEPT_MAGIC = 0x334b4346, /* "FCK3": layout of struct kept */
+    OBJECT_ALIGN = 16,
     PLAIN_SHARED_BYTES = 48 << 10, /* a kernel of CUDA that needs more has to say so */
     ATTRIBUTE_DYNAMIC_SHARED = 8,  /* CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES */
     MAX_PHASES = 256
 };
 
-/* A code object as the disk cache has it: then `n_phases` of struct ctext_phase and the code. */
+/* A form as the disk cache has it: then `n_phases` of struct ctext_phase and the code objects, each
+ * in so many bytes. */
 struct kept {
     uint32_t magic;
     uint32_t n_phases;
+    uint64_t object_bytes[MOST_PARTS]; /* 0: there are no more */
     uint32_t by_value, same_unaligned;
     uint64_t checksum; /* of what follows: the runtime trusts a code object */
 };
@@ -110,25 +113,6 @@ frit_status compile_text(struct device *device, const char *name, const char *te
     return status;
 }
 
-/* Writes a text to NAME-HASH.txt in the folder of the option `dump`, unless that file exists.
- * Errors are ignored. */
-static void dump(const struct device *device, const char *name, const struct str *text)
-{
-    const frit_str folder = device->instance->options.dump;
-    char path[512];
-    FILE *file;
-
-    if (folder.len == 0)
-        return;
-    snprintf(path, sizeof path, "%.*s/%s-%016" PRIx64 ".txt", (int)folder.len, folder.ptr, name,
-             hip_checksum(text->text, text->length));
-    file = fopen(path, "wbxe");
-    if (file) {
-        (void)!fwrite(text->text, 1, text->length, file);
-        (void)fclose(file);
-    }
-}
-
 /* ---- the disk cache ---- */
 
 struct cache_key {
@@ -158,14 +142,41 @@ static bool is_code_object(const void *bytes, uint64_t n)
     return n > sizeof magic && memcmp(bytes, magic, sizeof magic) == 0;
 }
 
+static uint64_t align_up(uint64_t bytes)
+{
+    return (bytes + OBJECT_ALIGN - 1) / OBJECT_ALIGN * OBJECT_ALIGN;
+}
+
+/* Where the first object begins. */
+static uint64_t head_bytes(const struct kernel_code *code)
+{
+    return align_up(sizeof(struct kept) + code->n_phases * sizeof(struct ctext_phase));
+}
+
+/* Whether these bytes are code objects one after the other, for the parts of the module. */
+static bool are_objects(const struct kernel_code *code, const struct kept *kept, uint64_t n_bytes)
+{
+    uint64_t at = head_bytes(code);
+    struct parts parts;
+
+    parts_divide(&code->module, &parts);
+    for (uint32_t i = 0; i < parts.n; i++) {
+        const uint64_t bytes = kept->object_bytes[i];
+
+        if (bytes > n_bytes - at || !is_code_object((const char *)kept + at, bytes))
+            return false;
+        at += bytes;
+    }
+    return at == n_bytes;
+}
+
 /* Whether the disk cache's bytes are a form of `code`. */
 static bool is_kept(const struct kernel_code *code, const struct kept *kept, uint64_t n_bytes)
 {
-    const uint64_t head = sizeof *kept + code->n_phases * sizeof(struct ctext_phase);
-
-    return n_bytes > head && kept->magic == KEPT_MAGIC && kept->n_phases == code->n_phases &&
+    return n_bytes > head_bytes(code) && kept->magic == KEPT_MAGIC &&
+           kept->n_phases == code->n_phases &&
            kept->checksum == hip_checksum(kept + 1, n_bytes - sizeof *kept) &&
-           is_code_object((const char *)kept + head, n_bytes - head);
+           are_objects(code, kept, n_bytes);
 }
 
 /* The kept code object of a form, or NULL. */
@@ -198,15 +209,17 @@ static void keep(struct device *device, const struct kernel_code *code, uint32_t
 
 /* ---- forms ---- */
 
-/* Puts a code object after its description. */
+/* Puts the code objects after their description. */
 static struct kept *make_kept(const struct device *device, const struct kernel_code *code,
                               const struct ctext_phase *phases, const struct ctext_kernels *kernels,
-                              const void *object, uint64_t n_object, uint64_t *n_bytes)
+                              const struct parts *parts, uint64_t *n_bytes)
 {
-    const uint64_t n_phase_bytes = code->n_phases * sizeof *phases;
     struct kept *made;
+    uint64_t at = head_bytes(code);
 
-    *n_bytes = sizeof *made + n_phase_bytes + n_object;
+    *n_bytes = at;
+    for (uint32_t i = 0; i < parts->n; i++)
+        *n_bytes += align_up(parts->list[i].bytes);
     made = hip_alloc(device->instance, *n_bytes + 1);
     if (!made)
         return NULL;
@@ -214,79 +227,50 @@ static struct kept *make_kept(const struct device *device, const struct kernel_c
                           .n_phases = code->n_phases,
                           .by_value = kernels->by_value,
                           .same_unaligned = kernels->same_unaligned};
-    memcpy(made + 1, phases, n_phase_bytes);
-    memcpy((char *)(made + 1) + n_phase_bytes, object, n_object);
-    made->checksum = hip_checksum(made + 1, n_phase_bytes + n_object);
+    memcpy(made + 1, phases, code->n_phases * sizeof *phases);
+    for (uint32_t i = 0; i < parts->n; i++) {
+        made->object_bytes[i] = align_up(parts->list[i].bytes);
+        memcpy((char *)made + at, parts->list[i].object, parts->list[i].bytes);
+        at += made->object_bytes[i];
+    }
+    made->checksum = hip_checksum(made + 1, *n_bytes - sizeof *made);
     return made;
-}
-
-/* Whether a kernel is attention on fragments. */
-static bool folds_fragments(const struct kir_module *module)
-{
-    for (uint32_t i = 0; i < module->n_phases; i++)
-        for (uint32_t at = 0; at < module->phases[i].n; at++)
-            if (module->phases[i].inst[at].op == KIR_mlargest)
-                return true;
-    return false;
-}
-
-static frit_status emit_and_compile(struct device *device, const struct kernel_code *code,
-                                    uint32_t form, struct str *text, struct kept **out,
-                                    uint64_t *n_bytes, frit_err *err)
-{
-    struct ctext_phase phases[MAX_PHASES];
-    struct ctext_target target = device->text;
-    struct ctext_kernels kernels = {0};
-    uint64_t n_object = 0;
-    void *object;
-    frit_status status;
-
-    if (form & FORM_BY_ADDRESS)
-        target.value_bytes = 0;
-    status =
-        ctext_emit_gpu(&code->module, &target, form & FORM_ALIGNED, text, phases, &kernels, err);
-    if (status)
-        return status;
-    dump(device, code->module.name, text);
-    status = compile_text(device, code->module.name, text->text, folds_fragments(&code->module),
-                          &object, &n_object, err);
-    if (status)
-        return status;
-    assert(object);
-    *out = make_kept(device, code, phases, &kernels, object, n_object, n_bytes);
-    hip_free(device->instance, object);
-    return *out ? FRIT_OK
-                : plug_fail(&device->instance->plug, err, FRIT_NO_HOST_MEMORY,
-                            "no memory for kernel %s", code->module.name);
 }
 
 static frit_status compile_new(struct device *device, const struct kernel_code *code, uint32_t form,
                                struct kept **out, uint64_t *n_bytes, frit_err *err)
 {
-    struct str text = {0};
+    struct ctext_phase phases[MAX_PHASES];
+    struct ctext_kernels kernels = {0};
+    struct parts parts;
     frit_status status = FRIT_UNSUPPORTED;
 
     if (code->n_phases > MAX_PHASES)
         return plug_fail(&device->instance->plug, err, status, "a kernel of %u phases",
                          code->n_phases);
-    status = emit_and_compile(device, code, form, &text, out, n_bytes, err);
-    str_fini(&text);
-    if (!status)
-        keep(device, code, form, *out, *n_bytes);
-    return status;
+    status = parts_compile(device, &code->module, form, &parts, phases, &kernels, err);
+    if (status)
+        return status;
+    *out = make_kept(device, code, phases, &kernels, &parts, n_bytes);
+    parts_fini(device, &parts);
+    if (!*out)
+        return plug_fail(&device->instance->plug, err, FRIT_NO_HOST_MEMORY,
+                         "no memory for kernel %s", code->module.name);
+    keep(device, code, form, *out, *n_bytes);
+    return FRIT_OK;
 }
 
-static frit_status load_functions(struct device *device, const struct kernel_code *code,
+static frit_status load_functions(struct device *device, const struct part *part, gpu_module module,
                                   struct code_form *form, frit_err *err)
 {
     const struct api *api = device->api;
     gpu_result result = GPU_SUCCESS;
 
-    for (uint32_t i = 0; i < code->n_phases && !result; i++) {
+    for (uint32_t i = part->first; i < part->first + part->n && !result; i++) {
         char name[32];
 
         snprintf(name, sizeof name, "k_%u", i);
-        result = api->ModuleGetFunction(&form->functions[i], form->module, name);
+        result = api->ModuleGetFunction(&form->functions[i], module, name);
         if (!result && form->phases[i].shared_bytes > PLAIN_SHARED_BYTES && api->FuncSetAttribute)
             result = api->FuncSetAttribute(form->functions[i], ATTRIBUTE_DYNAMIC_SHARED,
                                            (int)form->phases[i].shared_bytes);
@@ -294,26 +278,36 @@ static frit_status load_functions(struct device *device, const struct kernel_cod
     return result ? device_fail(device, result, "loading a kernel", err) : FRIT_OK;
 }
 
-/* Loads a code object into the device.  The device must be entered. */
+/* Loads a form's code objects into the device, which must be entered. */
 static frit_status load(struct device *device, const struct kernel_code *code,
                         const struct kept *kept, struct code_form *form, frit_err *err)
 {
-    const struct ctext_phase *phases = (const struct ctext_phase *)(const void *)(kept + 1);
-    gpu_result result = device->api->ModuleLoadData(&form->module, phases + code->n_phases);
+    const char *object = (const char *)kept + head_bytes(code);
+    struct parts parts;
+    frit_status status = FRIT_OK;
 
-    if (result) {
-        form->module = NULL;
-        return device_fail(device, result, "loading a kernel", err);
+    memcpy(form->phases, kept + 1, code->n_phases * sizeof *form->phases);
+    parts_divide(&code->module, &parts);
+    for (uint32_t i = 0; i < parts.n && !status; i++) {
+        gpu_result result = device->api->ModuleLoadData(&form->modules[i], object);
+
+        if (result) {
+            form->modules[i] = NULL;
+            return device_fail(device, result, "loading a kernel", err);
+        }
+        status = load_functions(device, &parts.list[i], form->modules[i], form, err);
+        object += kept->object_bytes[i];
     }
-    memcpy(form->phases, phases, code->n_phases * sizeof *phases);
-    return load_functions(device, code, form, err);
+    return status;
 }
 
 static void unload(struct device *device, struct code_form *form)
 {
-    if (form->module)
-        (void)device->api->ModuleUnload(form->module);
-    form->module = NULL;
+    for (uint32_t i = 0; i < MOST_PARTS; i++) {
+        if (form->modules[i])
+            (void)device->api->ModuleUnload(form->modules[i]);
+        form->modules[i] = NULL;
+    }
 }
 
 /* Makes a form that is not there, on one thread at a time.  The device must be entered. */

@@ -14,6 +14,7 @@
 #include "ir/kir.h"
 
 #include "api.h"
+#include "parts.h"
 
 struct device;
 
@@ -25,8 +26,8 @@ enum {
 };
 
 struct code_form {
-    gpu_module module;       /* NULL: not compiled yet */
-    gpu_function *functions; /* of each phase */
+    gpu_module modules[MOST_PARTS]; /* by part; NULL: not compiled yet, or there are fewer */
+    gpu_function *functions;        /* of each phase */
     struct ctext_phase *phases;
 };
 
