@@ -420,7 +420,7 @@ static void observe(struct captured_submit *submit, const struct bound_launch *l
     submit->tried = !add_params(submit, l, cmds, count);
 }
 
-/* The driver compiles for the recording.  The places stay, so that the next replay tells which ones
+/* The driver compiles for the recording.  The places stay, so that the next replay sees which ones
  * have moved. */
 static void postpone(struct captured_submit *submit, uint64_t n_replays)
 {
