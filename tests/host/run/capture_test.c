@@ -303,9 +303,9 @@ static void test_what_cannot_be_recorded_is_submitted(void **state)
     }
 }
 
-/* A driver that compiles for the recording is asked again at some later replays; where launches
+/* A driver that compiles for the recording is called again at some later replays; where launches
  * wait for compiles, at once. */
-static void test_a_busy_driver_is_asked_again(void **state)
+static void test_a_busy_driver_is_called_again(void **state)
 {
     enum { BUSY = 3, LONG = 40 };
     static const struct {
@@ -477,7 +477,7 @@ int main(void)
         cmocka_unit_test(test_derived_memory),
         cmocka_unit_test(test_submits_of_a_plan_are_one_recording),
         cmocka_unit_test(test_what_cannot_be_recorded_is_submitted),
-        cmocka_unit_test(test_a_busy_driver_is_asked_again),
+        cmocka_unit_test(test_a_busy_driver_is_called_again),
         cmocka_unit_test(test_a_replay_that_is_refused_is_submitted),
         cmocka_unit_test(test_recordings_are_bounded),
         cmocka_unit_test(test_what_is_pending_is_not_released),
