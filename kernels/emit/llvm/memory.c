@@ -627,6 +627,14 @@ static void store_run(struct ll *l, const struct llvm_access *a, uint32_t unit)
                      l->width);
 }
 
+bool ll_may_stream(const struct ll *l)
+{
+    for (uint32_t i = 0; i < l->module->n_args; i++)
+        if (l->module->args[i].access == (KIR_READ | KIR_WRITE))
+            return false;
+    return true;
+}
+
 uint32_t ll_stream_align(const struct ll *l, uint32_t bytes)
 {
     return l->width * bytes < LINE ? l->width * bytes : LINE;
@@ -713,7 +721,7 @@ static void store(struct ll *l, uint32_t at, const struct llvm_access *a)
         store_one(l, a);
         return;
     }
-    if (is_run(a) && a->dtype && a->mask == KIR_NONE && l->width > 1) {
+    if (is_run(a) && a->dtype && a->mask == KIR_NONE && l->width > 1 && ll_may_stream(l)) {
         store_runs(l, at, a);
         return;
     }
