@@ -196,10 +196,19 @@ bool winograd_plan(struct contract *c, const struct block_op *op)
 
 /* ---- choices ---- */
 
+/* Of a group.  Sums of one vector each are more, so that products do not wait for each other. */
+static uint32_t most_outputs(const struct contract *c, uint32_t lanes)
+{
+    if (!winograd_is_wide(c))
+        return FEW_OUTPUTS;
+    return lanes > WINOGRAD_WIDTH ? MANY_OUTPUTS : CONTRACT_SUMS;
+}
+
 void winograd_choose(struct contract *c)
 {
     int64_t n = contract_points(&c->e.space, CONTRACT_M);
-    uint32_t most = winograd_is_wide(c) ? MANY_OUTPUTS : FEW_OUTPUTS, best = most;
+    uint32_t lanes = group_tiles(c, contract_points(&c->e.space, CONTRACT_N));
+    uint32_t most = most_outputs(c, lanes), best = most;
 
     for (uint32_t each = most; each > most / 2; each--)
         if (tiles_of(n, each) * (each + 1) < tiles_of(n, best) * (best + 1))
@@ -209,7 +218,7 @@ void winograd_choose(struct contract *c)
     c->down = &c->a;
     c->n_down = best;
     c->n_across = 1;
-    c->lanes = group_tiles(c, contract_points(&c->e.space, CONTRACT_N));
+    c->lanes = lanes;
     c->pack.used = true;
     c->pack.width = WINOGRAD_WIDTH;
 }
