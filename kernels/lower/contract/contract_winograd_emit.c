@@ -456,49 +456,175 @@ static void mend(const struct contract_emitter *w, const struct lines *lines, ui
     expr_release(lines->e, mark_x);
 }
 
-/* The mask of lanes whose tile has a result at the row and column that are set, of its own 2 x 2;
- * KIR_NONE: all have. */
-static uint32_t inside(const struct contract_emitter *w, const uint32_t inner[2])
+/* Swaps the bit of a lane's number with the number of the value: what one value has in lanes with
+ * that bit, and the other one in those without. */
+static void swap_bit(const struct contract_emitter *w, uint32_t bit, uint32_t v[2])
 {
-    uint32_t mask = KIR_NONE;
+    uint32_t low = op2(w, KIR_and, w->lane, index_const(w, 2 * bit - 1)), moved[2], lower;
 
-    for (uint32_t d = 0; d < 2; d++)
-        if (inner[d] && w->c->winograd.rows[d] % WINOGRAD_RESULT)
-            mask = mask_both(w, mask,
-                             op2(w, KIR_lt, expr_coord_value(w->e, w->c->winograd.row[d]),
-                                 sched_add_index(w->e->s, w->c->winograd.rows[d])));
-    return mask;
+    lower = op2(w, KIR_lt, low, index_const(w, bit));
+    for (uint32_t i = 0; i < 2; i++)
+        moved[i] = kir_emit_imm(w->m, KIR_exchange, bit, v[i], KIR_NONE, KIR_NONE);
+    v[0] = kir_select(w->m, lower, v[0], moved[1]);
+    v[1] = kir_select(w->m, lower, moved[0], v[1]);
 }
 
-static void store_results(const struct contract_emitter *w, const uint32_t *y)
+/* The results of a row: of even and odd columns of lanes' tiles, then of columns in order. */
+static void interleave(const struct contract_emitter *w, uint32_t v[2])
 {
-    for (uint32_t i = 0; i < WINOGRAD_RESULT * WINOGRAD_RESULT; i++) {
-        const uint32_t inner[] = {i / WINOGRAD_RESULT, i % WINOGRAD_RESULT};
-        uint32_t mark = expr_mark(w->e);
+    for (uint32_t bit = 1; bit < WINOGRAD_WIDTH; bit *= 2)
+        swap_bit(w, bit, v);
+}
 
-        set_inner(w, CONTRACT_RESULT, index_const(w, inner[0]), index_const(w, inner[1]));
-        expr_mask(w->e, inside(w, inner));
-        work_finish(w, y[i]);
+/* Where results are. */
+struct places {
+    struct delinearizer image, row, column;
+    uint32_t first, end; /* the panel's first tile; the last row of tiles, and 1 */
+    uint32_t line;       /* the first row of tiles; in all images */
+};
+
+static struct places begin_places(struct contract *c)
+{
+    struct places p = {0};
+    struct delinearizer *const all[] = {&p.image, &p.row, &p.column};
+
+    for (uint32_t i = 0; i < sizeof(all) / sizeof(*all); i++) {
+        delinearize_init(all[i], &c->e, CONTRACT_RESULT + i);
+        delinearize_phase(all[i], &c->e);
+    }
+    return p;
+}
+
+static uint32_t line_of(const struct contract_emitter *w, uint32_t tile)
+{
+    (void)work_part(w, &tile, w->c->winograd.tiles);
+    return tile;
+}
+
+/* The panel's first tile is known. */
+static void set_first(const struct contract_emitter *w, struct places *p, uint32_t first)
+{
+    uint32_t last = plus(w, first, index_const(w, WINOGRAD_WIDTH - 1));
+
+    p->first = first;
+    p->line = line_of(w, first);
+    p->end = plus(w, line_of(w, last), index_const(w, 1));
+}
+
+/* The first row of results of a row of tiles, whose image is set. */
+static uint32_t set_image(const struct contract_emitter *w, const struct places *p, uint32_t line)
+{
+    uint32_t row = line;
+
+    if (p->image.n) {
+        row = work_part(w, &line, p->row.count / WINOGRAD_RESULT);
+        delinearize_set(&p->image, w->e, line);
+    }
+    return op2(w, KIR_mul, row, index_const(w, WINOGRAD_RESULT));
+}
+
+/* Sets the row; returns the mask of lanes where there is one, KIR_NONE: in all. */
+static uint32_t set_row(const struct contract_emitter *w, const struct places *p, uint32_t first,
+                        uint32_t inner)
+{
+    int64_t rows = w->c->winograd.rows;
+    uint32_t row = plus(w, first, index_const(w, inner));
+
+    delinearize_set(&p->row, w->e, row);
+    return inner && rows % WINOGRAD_RESULT ? op2(w, KIR_lt, row, sched_add_index(w->e->s, rows))
+                                           : KIR_NONE;
+}
+
+static void store_result(const struct contract_emitter *w, const struct places *p, uint32_t column,
+                         uint32_t mask, uint32_t value)
+{
+    uint32_t mark = expr_mark(w->e);
+
+    delinearize_set(&p->column, w->e, column);
+    expr_mask(w->e, mask);
+    work_store(w, value);
+    expr_release(w->e, mark);
+}
+
+/* Row by row of tiles, of which those of a panel lie on a few: lanes store neighbours. */
+static void store_rows(const struct contract_emitter *w, const struct places *p, uint32_t *y)
+{
+    uint32_t line, row, column, mark = expr_mark(w->e), mark_row;
+    uint32_t end = sched_add_index(w->e->s, w->c->winograd.columns);
+
+    for (uint32_t i = 0; i < WINOGRAD_RESULT; i++)
+        interleave(w, y + (size_t)WINOGRAD_RESULT * i);
+    line = kir_for(w->m, p->line, p->end, 1);
+    column = minus(w, p->first, times(w, line, w->c->winograd.tiles));
+    column = plus(w, op2(w, KIR_mul, column, index_const(w, WINOGRAD_RESULT)), w->lane);
+    row = set_image(w, p, line);
+    mark_row = expr_mark(w->e);
+    for (uint32_t i = 0; i < WINOGRAD_RESULT; i++) {
+        uint32_t ok = set_row(w, p, row, i);
+
+        for (uint32_t j = 0; j < WINOGRAD_RESULT; j++) {
+            uint32_t at = plus(w, column, index_const(w, j * WINOGRAD_WIDTH));
+
+            store_result(w, p, at, mask_both(w, ok, op2(w, KIR_ult, at, end)),
+                         y[WINOGRAD_RESULT * i + j]);
+        }
+        expr_release(w->e, mark_row);
+    }
+    expr_release(w->e, mark);
+    kir_next(w->m, NULL, 0);
+}
+
+/* Lane by lane. */
+static void store_tiles(const struct contract_emitter *w, const struct places *p, const uint32_t *y)
+{
+    uint32_t line = plus(w, p->first, w->lane);
+    uint32_t column = work_part(w, &line, w->c->winograd.tiles);
+    uint32_t row = set_image(w, p, line), mark = expr_mark(w->e);
+    int64_t columns = w->c->winograd.columns;
+
+    column = op2(w, KIR_mul, column, index_const(w, WINOGRAD_RESULT));
+    for (uint32_t i = 0; i < WINOGRAD_RESULT; i++) {
+        uint32_t ok = set_row(w, p, row, i);
+
+        for (uint32_t j = 0; j < WINOGRAD_RESULT; j++) {
+            uint32_t at = plus(w, column, index_const(w, j)), mask = ok;
+
+            if (j && columns % WINOGRAD_RESULT)
+                mask = mask_both(w, ok, op2(w, KIR_lt, at, sched_add_index(w->e->s, columns)));
+            store_result(w, p, at, mask, y[WINOGRAD_RESULT * i + j]);
+        }
         expr_release(w->e, mark);
     }
+}
+
+/* Storing parts of a vector of few lanes takes long. */
+static void store_results(const struct contract_emitter *w, const struct places *p, uint32_t *y)
+{
+    for (uint32_t i = 0; i < WINOGRAD_RESULT * WINOGRAD_RESULT; i++)
+        y[i] = work_add_bias(w, y[i]);
+    if (winograd_is_wide(w->c) || w->c->winograd.tiles > FEW_TILES)
+        store_rows(w, p, y);
+    else
+        store_tiles(w, p, y);
 }
 
 /* A group has WINOGRAD_WIDTH tiles and OUTPUTS outputs. */
 void winograd_emit_results(struct contract *c)
 {
     int64_t n = c->down->points.count, pitch = winograd_panel_tiles(c);
-    uint32_t panel, group, output, from, size, mark, tile, m[WINOGRAD_MATRICES],
+    uint32_t panel, group, output, from, size, mark, m[WINOGRAD_MATRICES],
         y[WINOGRAD_RESULT * WINOGRAD_RESULT];
     struct contract_emitter w =
         begin(c, WINOGRAD_WIDTH, tiles_of(n, OUTPUTS),
               tiles_of(c->across->points.count, WINOGRAD_WIDTH), &group, &panel);
     struct lines lines = begin_lines(c);
+    struct places places = begin_places(c);
 
     w.n = WINOGRAD_RESULT * WINOGRAD_RESULT;
     delinearize_phase(&c->k, w.e);
     delinearize_phase(&c->down->points, w.e);
-    lines.first = tile = plus(&w, first_tile(&w, panel), w.lane);
-    delinearize_set(&c->across->points, w.e, tile);
+    set_first(&w, &places, first_tile(&w, panel));
+    lines.first = plus(&w, places.first, w.lane);
     delinearize_set(&lines.tile, lines.e, work_part(&w, &lines.first, c->winograd.tiles));
     expr_hoist(w.e);
     from = plus(&w, op2(&w, KIR_mul, panel, index_const(&w, WINOGRAD_WIDTH)), w.lane);
@@ -517,7 +643,7 @@ void winograd_emit_results(struct contract *c)
     for (uint32_t i = 0; i < WINOGRAD_RESULT * WINOGRAD_RESULT; i++)
         y[i] = m[WINOGRAD_PATCH * (i / WINOGRAD_RESULT) + i % WINOGRAD_RESULT];
     mend(&w, &lines, y);
-    store_results(&w, y);
+    store_results(&w, &places, y);
     expr_release(w.e, mark);
     kir_next(w.m, NULL, 0);
 }
