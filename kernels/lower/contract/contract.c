@@ -14,6 +14,7 @@
 #include "lower/contract/contract_tile.h"
 #include "lower/contract/contract_winograd.h"
 #include "lower/contract/contract_winograd_emit.h"
+#include "lower/contract/contract_winograd_result.h"
 #include "lower/rows/rows.h"
 #include "lower/sum_blocks.h"
 
@@ -697,7 +698,7 @@ static frit_status build(struct contract *c, frit_err *err)
     contract_set_grid(c, groups);
     contract_emit(c);
     if (c->winograd.used)
-        winograd_emit_results(c);
+        winograd_result_emit(c);
     TRY(expr_status(&c->e, err));
     find_aliases(c);
     numbers->bytes = sched_bytes(s);

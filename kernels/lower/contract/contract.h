@@ -216,7 +216,7 @@ uint32_t contract_width(const struct contract *c);
 /* The dtype that sums have in memory. */
 uint32_t contract_dtype(const struct contract *c);
 /* Reserves elements of the sums' type in the workspace, of which *arg is the argument; returns the
- * number of the first one. */
+ * number of the first one, which begins a line of a cache. */
 int64_t contract_reserve(struct contract *c, int64_t count, uint32_t *arg);
 /* Sets the grid of the phase that is begun next. */
 void contract_set_grid(const struct contract *c, int64_t groups);
