@@ -21,6 +21,7 @@ struct fake_nccl {
     _Atomic bool init_hangs;          /* (INIT_HANGS) nobody hears of the other ranks */
     _Atomic bool kernels_hang;        /* (KERNELS_HANG) until they are aborted */
     _Atomic uint32_t abort_ms;        /* (ABORT_MS) how long an abort takes */
+    _Atomic bool aborts_hang;         /* until it is false */
     _Atomic int async_error;          /* (ASYNC) of communicators that have launched something */
     /* (POLLS) ncclCommGetAsyncError says "in progress" so often before anything is enqueued */
     _Atomic uint32_t polls;

@@ -54,6 +54,7 @@ static void reset(void)
     fake_nccl.init_hangs = number("INIT_HANGS", 0);
     fake_nccl.kernels_hang = number("KERNELS_HANG", 0);
     fake_nccl.abort_ms = (uint32_t)number("ABORT_MS", 0);
+    fake_nccl.aborts_hang = false;
     fake_nccl.async_error = number("ASYNC", 0);
     fake_nccl.polls = (uint32_t)number("POLLS", 2);
     fake_nccl.checks_memory = number("CHECKS_MEMORY", 0);
@@ -222,7 +223,7 @@ int ncclCommAbort(nccl_comm comm)
 
     comm->aborted = true;
     nap(fake_nccl.abort_ms);
-    while (comm->n_running)
+    while (comm->n_running || fake_nccl.aborts_hang)
         nap(1);
     fake_nccl.n_aborted++;
     release(comm);

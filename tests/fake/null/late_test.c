@@ -71,7 +71,7 @@ static void a_crossing_takes_longer(void **state)
     frit_cmd cmd;
 
     (void)state;
-    BEGIN(&n, "transfer_latency", "30000000", NULL);
+    BEGIN(&n, "transfer_latency", "300000000", NULL);
     to.memory = memory(&n, 64);
     cmd = fill(to.memory, 0, 1);
     assert_int_equal(submit(&n, &cmd, 1, &value), FRIT_OK);
@@ -140,6 +140,7 @@ static void begin_compile(struct compiling *c, struct rig_null *n, const frit_pr
 
 static void a_compile_waits_at_the_gate(void **state)
 {
+    static const struct timespec millisecond = {0, 1000000};
     static const struct timespec while_nothing_happens = {0, 20000000};
     struct compiling first, second;
     struct rig_null n;
@@ -153,6 +154,8 @@ static void a_compile_waits_at_the_gate(void **state)
     program = op_program(&n, &b.ops[0]);
     assert_int_equal(prepare(&n, &program, 2, 1, 0, &p), FRIT_PREPARE_NEEDS_COMPILE);
     begin_compile(&first, &n, &program, &p);
+    for (int ms = 0; ms < PATIENCE_MS && stat(&n, "compiles_now") == 0; ms++)
+        nanosleep(&millisecond, NULL);
     nanosleep(&while_nothing_happens, NULL);
     assert_int_equal(stat(&n, "compiles_now"), 1);
     __atomic_store_n(&first.cancel.requested, 1, __ATOMIC_RELEASE);

@@ -597,7 +597,7 @@ static void test_exit_with_an_operation_under_way(void **state)
         run_in("reference:0", "reference:0", 2, exit_meanwhile);
         _exit(EXIT_FAILURE);
     }
-    for (int i = 0; i < 1000 && waitpid(child, &status, WNOHANG) == 0; i++)
+    for (int i = 0; i < 6000 && waitpid(child, &status, WNOHANG) == 0; i++)
         nanosleep(&pause, NULL);
     kill(child, SIGKILL);
     assert_true(WIFEXITED(status) && WEXITSTATUS(status) == EXIT_SUCCESS);

@@ -76,18 +76,21 @@ void stage_close(struct stage *stage)
     frit_host_close(stage->host);
 }
 
-/* Threads of ranks let go of buffers after they have woken who waits. */
+/* Threads of ranks let go of buffers after they have woken who waits: the number has to stay for a
+ * while, since the machine may be busy. */
 void stats_at_rest(frit_device *device, frit_stats *out)
 {
     uint64_t before;
 
     *out = (frit_stats){.struct_size = sizeof(*out)};
     (void)frit_sync(device, NULL);
-    do {
+    for (int n = 0; n < 10; n++) {
         before = out->buffers_now;
         nanosleep(&(struct timespec){.tv_nsec = 3000000}, NULL);
         frit_stats_get(device, out);
-    } while (out->buffers_now != before);
+        if (out->buffers_now != before)
+            n = 0;
+    }
 }
 
 static void *run_member(void *arg)

@@ -392,7 +392,7 @@ static void threads_hear_no_signal_and_yield(void **state)
     assert_int_equal(getpriority(PRIO_PROCESS, 0), mine);
 }
 
-enum { PATIENCE_MS = 5000 };
+enum { PATIENCE_MS = 60000 };
 
 static void wait_for_raise(struct job *job)
 {

@@ -66,26 +66,33 @@ static void test_in_order(void **state)
     free(log);
 }
 
+struct late {
+    atomic_bool begins;
+    atomic_uint done;
+};
+
 /* Late enough for a destroy that does not wait to be seen. */
 static void count_late(void *ctx)
 {
-    atomic_uint *done = ctx;
+    struct late *late = ctx;
 
+    while (!atomic_load(&late->begins))
+        usleep(100);
     usleep(20000);
-    atomic_fetch_add(done, 1);
+    atomic_fetch_add(&late->done, 1);
 }
 
 static void test_destroy_waits(void **state)
 {
     struct worker *worker = create();
-    atomic_uint done = 0;
+    struct late late = {0};
 
     (void)state;
-    spawn(worker, count_late, &done);
-    spawn(worker, count_late, &done);
-    assert_int_equal(atomic_load(&done), 0);
+    spawn(worker, count_late, &late);
+    spawn(worker, count_late, &late);
+    atomic_store(&late.begins, true);
     worker_destroy(worker);
-    assert_int_equal(atomic_load(&done), 2);
+    assert_int_equal(atomic_load(&late.done), 2);
 }
 
 struct spawner {

@@ -101,7 +101,7 @@ static void test_a_lost_rank_is_named(void **state)
     pthread_create(&thread, NULL, get_late, &getter);
     job_progress(rig.jobs[0], 812, 3, 7, "enc.4.w .. enc.6.b");
     channel_fini(&fake);
-    assert_true(rig_wait_failed(&rig, 2, 1000));
+    assert_true(rig_wait_failed(&rig, 2, 20000));
     for (int i = 0; i < 2; i++) {
         assert_int_equal(rig.failure[i].status, FRIT_PEER_LOST);
         assert_has(rig.failure[i].text, "rank 2 (host fake, pid 1002) died: connection ");
@@ -132,7 +132,7 @@ static void test_the_first_failure_is_everybodys(void **state)
     (void)fail(&first, FRIT_NO_DEVICE_MEMORY, "no memory for bucket 3");
     (void)fail(&second, FRIT_INVALID, "something else");
     job_fail(rig.jobs[1], &first);
-    assert_true(rig_wait_failed(&rig, 3, 1000));
+    assert_true(rig_wait_failed(&rig, 3, 20000));
     job_fail(rig.jobs[2], &second);
     poll(NULL, 0, 50);
     assert_int_equal(rig.n_failed, 3);
@@ -199,7 +199,7 @@ static void test_the_end_of_rank_0(void **state)
     rig_init(&rig);
     assert_int_equal(address_listen(rig.store, &listening, NULL), FRIT_OK);
     rig_start(&rig, 1, 2);
-    for (int i = 0; i < 400 && fd < 0; i++) {
+    for (int i = 0; i < 4000 && fd < 0; i++) {
         poll(NULL, 0, 5);
         fd = accept(listening, NULL, NULL);
     }
@@ -223,7 +223,7 @@ static void test_the_end_of_rank_0(void **state)
     {
         frit_err err = ERR_INIT;
 
-        assert_int_equal(job_failure(rig.jobs[1], 1000 * rig_ms, &err), FRIT_PEER_LOST);
+        assert_int_equal(job_failure(rig.jobs[1], 20000 * rig_ms, &err), FRIT_PEER_LOST);
         assert_has(err.text, "rank 0 (host h0, pid 17) died: connection ");
         assert_has(err.text, "at step 5, bucket 1 of 2 (a .. b); it held the store");
         assert_int_equal(job_rebuild(rig.jobs[1], 1000 * rig_ms, &err), FRIT_PEER_LOST);
@@ -249,7 +249,7 @@ static void test_a_silent_rank_is_named_once(void **state)
     fake_hello(&fake, 1, 2, NULL, 0);
     rig_join_all(&rig, 1);
     assert_true(
-        rig_wait_logged("but its kernel still answers: stopped, swapping or in a debugger", 1000));
+        rig_wait_logged("but its kernel still answers: stopped, swapping or in a debugger", 20000));
     assert_int_equal(rig_logged("no heartbeat from rank 1 (host fake, pid 1001) for "), 1);
     poll(NULL, 0, 150);
     assert_int_equal(rig_logged("no heartbeat"), 1);
@@ -280,14 +280,15 @@ static void test_an_operation_that_takes_long(void **state)
     for (int i = 0; i < 2; i++)
         job_progress(rig.jobs[i], 812, 1, 7, "a .. b");
     job_wait_begin(rig.jobs[1], &wait);
-    for (int i = 0; i < 20 && !rig_logged("waiting"); i++) {
+    for (int i = 0; i < 1000 && !rig_logged("waiting"); i++) {
         fake_beat(&fake, &place);
         poll(NULL, 0, 20);
     }
-    assert_int_equal(rig_logged("step 812, bucket 1 of 7 (a .. b): waiting 0 s for rank 2 (host "
-                                "fake, pid 1002): it has begun 0 of 7 buckets of step 812 (last "
-                                "heartbeat 0.0 s ago: alive, not progressing)"),
+    assert_int_equal(rig_logged("step 812, bucket 1 of 7 (a .. b): waiting "), 1);
+    assert_int_equal(rig_logged(" s for rank 2 (host fake, pid 1002): it has begun 0 of 7 buckets "
+                                "of step 812 (last heartbeat "),
                      1);
+    assert_int_equal(rig_logged(" s ago: alive, not progressing)"), 1);
     fake_beat(&fake, &place);
     job_behind(rig.jobs[1], text, sizeof(text));
     assert_has(text, "rank 2 (host fake, pid 1002): it has begun 0 of 7 buckets of step 812");
@@ -346,7 +347,7 @@ static void test_survivors_go_on(void **state)
     assert_int_equal(job_rebuild(rig.jobs[0], rig_ms, &err), FRIT_INVALID);
     assert_has(err.text, "has not failed");
     channel_fini(&lost);
-    assert_true(rig_wait_failed(&rig, 1, 1000));
+    assert_true(rig_wait_failed(&rig, 1, 20000));
     assert_true(fake_receive(&fake, WIRE_FAILED, &in));
     assert_int_equal(job_rebuild(rig.jobs[0], 50 * rig_ms, &err), FRIT_TIMEOUT);
     assert_has(err.text, "did not take part in time: 2");
@@ -372,7 +373,7 @@ static void test_survivors_go_on(void **state)
     assert_int_equal(job_set(rig.jobs[0], FRIT_STR("id"), "new", 3, NULL), FRIT_OK);
     assert_int_equal(job_failure(rig.jobs[0], 0, NULL), FRIT_OK);
     write_fail(&fake, 1);
-    assert_true(rig_wait_failed(&rig, 2, 1000)); /* once for each generation */
+    assert_true(rig_wait_failed(&rig, 2, 20000)); /* once for each generation */
     assert_string_equal(rig.failure[0].text, "rank 1 (host fake, pid 1002): of long ago");
     rig_fini(&rig);
     channel_fini(&fake);

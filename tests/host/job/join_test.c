@@ -46,7 +46,7 @@ static void test_missing_ranks_are_listed(void **state)
 
     (void)state;
     rig_init(&rig);
-    rig.config.connect_ns = 400 * rig_ms;
+    rig.config.connect_ns = 1000 * rig_ms;
     rig_start(&rig, 0, 4);
     rig_start(&rig, 2, 4);
     for (uint32_t i = 0; i < 4; i += 2) {
@@ -217,7 +217,7 @@ static void test_wrong_frames(void **state)
     fake_hello(&fake, 1, 2, NULL, 0);
     rig_join_all(&rig, 1);
     fake_hello(&fake, 1, 2, NULL, 0); /* for a second time */
-    assert_true(rig_wait_failed(&rig, 1, 1000));
+    assert_true(rig_wait_failed(&rig, 1, 20000));
     assert_has(rig.failure[0].text,
                "rank 1 (host fake, pid 1001) is dropped: what it sends is not of this protocol");
     channel_fini(&fake);

@@ -68,9 +68,9 @@ static unsigned free_port(void)
 void rig_init(struct rig *rig)
 {
     *rig = (struct rig){.config = {.token = "sesame",
-                                   .connect_ns = 5000 * rig_ms,
+                                   .connect_ns = 30000 * rig_ms,
                                    .heartbeat_ns = 20 * rig_ms,
-                                   .suspect_ns = 2000 * rig_ms,
+                                   .suspect_ns = 10000 * rig_ms,
                                    .dead_ns = 1000 * rig_ms,
                                    .warn_ns = 0}};
     snprintf(rig->store, sizeof(rig->store), "tcp://127.0.0.1:%u", free_port());
@@ -176,9 +176,9 @@ void fake_connect(const struct rig *rig, struct channel *fake, const void *bytes
     frit_err err = ERR_INIT;
     int fd;
 
-    if (address_connect(rig->store, clock_ns() + 2000 * rig_ms, &fd, &err))
+    if (address_connect(rig->store, clock_ns() + 30000 * rig_ms, &fd, &err))
         fail_msg("%s", err.text);
-    channel_init(fake, fd, 5000 * rig_ms);
+    channel_init(fake, fd, 30000 * rig_ms);
     str_add(&fake->out, bytes, n);
     fake_send(fake);
 }
@@ -218,7 +218,7 @@ void fake_send(struct channel *fake)
 
 bool fake_receive(struct channel *fake, uint32_t kind, struct wire_reader *in)
 {
-    const uint64_t end = clock_ns() + 2000 * rig_ms;
+    const uint64_t end = clock_ns() + 30000 * rig_ms;
     static char frame[WIRE_MAX];
     int error = 0;
 

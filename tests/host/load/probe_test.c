@@ -22,7 +22,7 @@
 #include "load/find.h"
 #include "load/probe.h"
 
-static const double patience = 4; /* seconds of a probe, on a loaded machine with sanitizers too */
+static const double patience = 8; /* seconds of a probe, on a loaded machine with sanitizers too */
 
 static double now(void)
 {

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,11 +18,28 @@
 
 static char search_dir[64];
 static struct str log_text;
+static pthread_mutex_t log_lock =
+    PTHREAD_MUTEX_INITIALIZER; /* what takes long is logged by a thread */
 
 static void collect(void *ctx, uint32_t level, const char *topic, const char *text)
 {
     (void)ctx;
+    pthread_mutex_lock(&log_lock);
     str_addf(&log_text, "%u %s: %s\n", (unsigned)level, topic, text);
+    pthread_mutex_unlock(&log_lock);
+}
+
+bool rig_wait_logged(const char *text, uint32_t limit_ms)
+{
+    bool is_there = false;
+
+    for (uint32_t ms = 0; ms < limit_ms && !is_there; ms++) {
+        usleep(1000);
+        pthread_mutex_lock(&log_lock);
+        is_there = strstr(rig_log(), text);
+        pthread_mutex_unlock(&log_lock);
+    }
+    return is_there;
 }
 
 int rig_setup(void **state)

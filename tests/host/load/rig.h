@@ -36,6 +36,8 @@ const struct plugin *rig_plugin(const struct rig *rig, const char *name);
 
 /* What was logged since the last call of rig_open or rig_forget_log. */
 const char *rig_log(void);
+/* Waits until what a thread logs has the text. */
+bool rig_wait_logged(const char *text, uint32_t limit_ms);
 void rig_forget_log(void);
 
 /* Fails the test, showing both, unless `text` contains `part`. */

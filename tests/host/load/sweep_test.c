@@ -42,7 +42,7 @@ enum {
     N_SINS = sizeof(sins) / sizeof(sins[0]),
     N_LIES = sizeof(lies) / sizeof(lies[0]),
     AT_ONCE = 16, /* processes, but of those that hang, which do nothing */
-    PATIENCE = 4  /* seconds of a probe, on a loaded machine with sanitizers too */
+    PATIENCE = 10 /* seconds of a probe, on a loaded machine with sanitizers too */
 };
 
 static const char *built(const char *folder)

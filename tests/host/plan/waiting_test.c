@@ -19,7 +19,7 @@
 #include "base/log.h"
 #include "host/plan/store_rig.h"
 
-enum { SEQUENCES = 4, LIMIT_MS = 100, TRIES = 5 };
+enum { SEQUENCES = 4, LIMIT_MS = 100, TRIES = 25 };
 
 static uint32_t n_warnings;
 

@@ -10,7 +10,7 @@
 
 #include <frit/frit.h>
 
-enum { PATIENCE_S = 5 };
+enum { PATIENCE_S = 60 };
 
 static const float six[6] = {1, 2, 3, 4, 5, 6};
 

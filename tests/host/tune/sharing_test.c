@@ -21,7 +21,7 @@
 
 extern char **environ;
 
-enum { LIMIT_MS = 100, TRIES = 5, NOBODY = 65534 };
+enum { LIMIT_MS = 100, TRIES = 25, NOBODY = 65534 };
 
 static void pause_us(long us)
 {

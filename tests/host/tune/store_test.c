@@ -10,6 +10,7 @@
 
 #include <sqlite3.h>
 
+#include "base/clock.h"
 #include "base/fail.h"
 #include "base/str.h"
 #include "failing_alloc.h"
@@ -118,16 +119,21 @@ static void test_claims(void **state)
     struct tune_rig rig = tune_rig_make();
     struct tune_store *a = tune_rig_open(rig.path), *b = tune_rig_open(rig.path);
     const uint64_t key = 2;
+    uint64_t refused_at;
 
     (void)state;
     assert_true(tune_rig_claim(a, 1));
     assert_false(tune_rig_claim(a, 1));
     assert_false(tune_rig_claim(b, 1));
     assert_true(tune_rig_claim(b, key));
+    refused_at = clock_ns();
     assert_false(tune_rig_claim(a, key));
     tune_store_release(b, &key, sizeof(key));
     tune_store_release(b, &key, sizeof(key));
-    assert_false(tune_rig_claim(a, key)); /* refused too short a time ago to look again */
+    if (tune_rig_claim(a, key)) { /* refused too short a time ago to look again */
+        assert_true(clock_ns() - refused_at >= 100000000); /* or the machine is busy */
+        tune_store_release(a, &key, sizeof(key));
+    }
     tune_rig_add(a, 1, 10);
     nanosleep(&later, NULL);
     assert_true(tune_rig_claim(a, key));

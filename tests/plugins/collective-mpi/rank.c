@@ -5,6 +5,7 @@
  * for bit. */
 #include "unit.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -412,7 +413,7 @@ static void late(void)
         CHECK(table->wait(group, value, 50000000, &err) == FRIT_TIMEOUT);
         CHECK(strstr(err.text, "operation 2 waits for rank 1 (host "));
     } else {
-        (void)usleep(300000);
+        (void)usleep(1000000);
         CHECK(begin(FRIT_COLLECTIVE_BARRIER, 0, NULL, 0, &value) == FRIT_OK);
     }
     CHECK(table->wait(group, value, patience, &err) == FRIT_OK);
@@ -421,7 +422,35 @@ static void late(void)
     CHECK(strstr(err.text, "a group's ranks are those of the job"));
 }
 
-/* Rank 1 begins and does something else; rank 0 needs it meanwhile. */
+/* Ranks of a job have one parent. */
+static void name_note(char name[64], int round)
+{
+    snprintf(name, 64, "/tmp/frit-mpi-%ld-%d", (long)getppid(), round);
+}
+
+/* By a file, since rank 1 may call nothing of the engine. */
+static void await_rank_0(int round)
+{
+    char name[64];
+
+    name_note(name, round);
+    for (int ms = 0; ms < 50000 && access(name, F_OK); ms += 5)
+        (void)usleep(5000);
+    CHECK(unlink(name) == 0);
+}
+
+static void report_end(int round)
+{
+    char name[64];
+    int file;
+
+    name_note(name, round);
+    file = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    CHECK(file >= 0);
+    close(file);
+}
+
+/* Rank 1 begins and does something else until rank 0, which needs it, has ended. */
 static void background(void)
 {
     enum { N = 1000003 };
@@ -434,8 +463,10 @@ static void background(void)
         CHECK(begin(FRIT_COLLECTIVE_ALL_REDUCE, FRIT_CHOICE_combine_mean, &buffer, 1, &value) ==
               FRIT_OK);
         if (rank == 1)
-            (void)usleep(400000);
-        CHECK(table->wait(group, value, rank == 1 ? 0 : patience, &err) == FRIT_OK);
+            await_rank_0(i);
+        CHECK(table->wait(group, value, patience, &err) == FRIT_OK);
+        if (rank == 0)
+            report_end(i);
     }
     leave();
     free(x);

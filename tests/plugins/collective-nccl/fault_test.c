@@ -223,7 +223,7 @@ static void test_init_hangs(void **state)
 
     (void)state;
     fake->init_hangs = true;
-    run_attempts(attempts, 100000000, each_kind);
+    run_attempts(attempts, 500000000, each_kind);
     expect_failure(attempts, FRIT_TIMEOUT, "no word from ranks");
     assert_int_equal(fake->n_aborted, N_RANKS);
     fake->reset();
@@ -237,7 +237,7 @@ static void test_init_hangs_and_abort_is_slow(void **state)
     (void)state;
     fake->init_hangs = true;
     fake->abort_ms = 2300;
-    run_attempts(attempts, 50000000, each_kind);
+    run_attempts(attempts, 500000000, each_kind);
     expect_failure(attempts, FRIT_TIMEOUT, "no word from ranks");
     assert_int_equal(fake->n_aborted, N_RANKS);
     fake->reset();
@@ -286,6 +286,8 @@ static void abort_slowly(struct attempt *a)
     CHECK(&a->rank, fake->n_aborted == 0); /* nobody waited for it */
     CHECK(&a->rank, table->wait(a->rank.group, 1, 0, &a->rank.err) == FRIT_TIMEOUT);
     CHECK(&a->rank, strstr(a->rank.err.text, "still being aborted: the step took too long"));
+    pthread_barrier_wait(&a->rank.world->all);
+    fake->aborts_hang = false;
     CHECK(&a->rank, table->wait(a->rank.group, 1, UINT64_MAX, &a->rank.err) == FRIT_ABORTED);
     CHECK(&a->rank, a->x == 1);
 }
@@ -296,7 +298,7 @@ static void test_a_slow_abort(void **state)
 
     (void)state;
     fake->kernels_hang = true;
-    fake->abort_ms = 400;
+    fake->aborts_hang = true;
     run_attempts(attempts, patience, abort_slowly);
     expect_failure(attempts, FRIT_ABORTED, "the step took too long");
     for (int r = 0; r < N_RANKS; r++) {

@@ -192,7 +192,7 @@ static void test_a_missing_rank_is_named(void **state)
 
     (void)state;
     start(processes, NULL);
-    processes[0].join_ns = processes[1].join_ns = 200000000;
+    processes[0].join_ns = processes[1].join_ns = 1000000000;
     run(processes, 2);
     for (int r = 0; r < 2; r++) {
         assert_int_equal(processes[r].joined, FRIT_TIMEOUT);
@@ -250,6 +250,9 @@ static void test_a_store_that_fails(void **state)
     assert_string_equal(processes[0].rank.err.text, "the store is gone");
 }
 
+/* Where ranks of different worlds meet. */
+static pthread_barrier_t late;
+
 /* Nobody reports a rank of another process that does not come; the host's abort ends the wait. */
 static void one_does_not(struct rank *rank)
 {
@@ -259,13 +262,14 @@ static void one_does_not(struct rank *rank)
     uint64_t value;
 
     if (rank->number == 2) {
-        sleep_ms(100);
+        pthread_barrier_wait(&late);
         table->group_abort(rank->group, &why);
         return;
     }
     value = rank_begin(rank, FRIT_COLLECTIVE_ALL_REDUCE, 0, FRIT_F32, &x, &x, 1);
     CHECK(rank, table->wait(rank->group, value, 50000000, &rank->err) == FRIT_TIMEOUT);
     CHECK(rank, strstr(rank->err.text, "operation 1 is still running"));
+    pthread_barrier_wait(&late);
     table->group_abort(rank->group, &why);
     CHECK(rank, rank_wait(rank, value) == FRIT_ABORTED);
     CHECK(rank, strcmp(rank->err.text, "rank 2 died") == 0);
@@ -278,7 +282,9 @@ static void test_the_host_ends_it(void **state)
 
     (void)state;
     start(processes, one_does_not);
+    pthread_barrier_init(&late, NULL, N_RANKS);
     run(processes, N_RANKS);
+    pthread_barrier_destroy(&late);
 }
 
 int main(void)

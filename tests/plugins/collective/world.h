@@ -16,7 +16,7 @@
 
 enum { MAX_RANKS = 64 };
 
-static const uint64_t patience = 20000000000u;
+static const uint64_t patience = 120000000000u;
 
 /* What differs between engines.  A program has one, in a file of its own. */
 struct engine {
