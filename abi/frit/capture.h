@@ -46,7 +46,8 @@ typedef struct frit_capture_table {
     uint32_t reserved;
     /* [queue] +mayblock  required.  Nothing runs.  Commands, launches and parameters are borrowed
      * for the call; programs, what specs of prepare point to and kernels are needed until release.
-     * FRIT_UNSUPPORTED: submit them each time instead. */
+     * FRIT_UNSUPPORTED: submit them each time instead.  FRIT_BUSY: what the recording needs is being
+     * compiled in the background; submit them, and record them some replays later. */
     frit_status (*record)(void *device, frit_queue *queue, const frit_cmd *cmds, uint32_t count,
                           uint32_t stride, const frit_param *params, uint32_t n_params,
                           uint32_t param_stride, frit_recording **out, frit_err *err);

@@ -153,6 +153,9 @@ typedef struct frit_launch_spec {
     const frit_output_spec *outputs;
     const frit_derived_spec *derived;
     const int64_t *wanted_strides; /* FRIT_PREPARE_RELAYOUT: for operand `wanted_arg` */
+    /* FRIT_PREPARE_NEEDS_COMPILE: about the nanoseconds that compile takes, worked out from sizes;
+     * what takes longest is compiled first.  0: unknown. */
+    uint64_t compile_ns;
 } frit_launch_spec;
 
 /* The bytes that a compiled form depends on, beside the program's own digest and the candidate. */

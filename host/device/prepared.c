@@ -256,7 +256,7 @@ struct prepared *prepared_create(frit_device *device, struct program *program,
     p->program = program;
     p->device = device;
     p->candidate = query->candidate;
-    p->spec.struct_size = FRIT_END_OF(frit_launch_spec, wanted_strides);
+    p->spec.struct_size = sizeof(p->spec);
     p->variant.struct_size = sizeof(p->variant);
     call_prepare(p, query, compile);
     return p;

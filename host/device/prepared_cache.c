@@ -365,6 +365,13 @@ static uint64_t lost_ns(const struct prepare_query *query)
     return (uint64_t)query->n_ops * LAUNCH_NS;
 }
 
+/* What takes longest to compile begins first, or the threads would wait for it in the end; of equal
+ * ones, what most is lost without. */
+static uint64_t priority_of(const struct prepare_query *query, const struct prepared *p)
+{
+    return p->spec.compile_ns + lost_ns(query);
+}
+
 /* NULL if out of memory. */
 static struct compiling *compile_create(struct prepared_cache *cache,
                                         const struct prepare_query *query, struct prepared *p,
@@ -390,7 +397,7 @@ static struct compiling *compile_create(struct prepared_cache *cache,
                           .key_bytes =
                               offsetof(struct compile_key, variant.bytes) + c->what.variant.n_bytes,
                           .class = JOB_AWAITED,
-                          .priority = lost_ns(query)};
+                          .priority = priority_of(query, p)};
     prepared_ref(p);
     c->prepared = p;
     program_hold(cache->program);

@@ -314,7 +314,7 @@ frit_status device_record(frit_device *device, uint32_t queue, const frit_cmd *c
         st = fail(&err, FRIT_INTERNAL, "record gave no recording and no error");
     leave(own);
     timeline_end(begun, "device", str_of("record"));
-    if (st < 0 && st != FRIT_UNSUPPORTED)
+    if (st < 0 && st != FRIT_UNSUPPORTED && st != FRIT_BUSY)
         log_write(FRIT_LOG_WARN, "stream", "%s: record: %s", device->name, err.text);
     return st < 0 ? st : FRIT_OK;
 }

@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <frit/capture.h>
 
@@ -23,6 +24,10 @@ enum {
     MAX_LEARNING = 6,
     LASTING = 256 /* replays of a recording after which these are counted anew */
 };
+
+/* Where the driver compiles for a recording, it is tried again after as many replays as there were,
+ * at most these. */
+enum { MOST_PATIENCE = 32 };
 
 /* A parameter of eight bytes: its place in the launches, and in the block. */
 struct number {
@@ -58,6 +63,7 @@ struct recorded {
 
 struct captured_submit {
     bool tried;
+    uint64_t resume; /* replay of the bound plan from which on it may be recorded */
     uint32_t n_cmds;
     struct recorded *recorded; /* NULL: it is submitted */
     uint64_t *block;
@@ -102,6 +108,7 @@ static void drop(struct captured_submit *submit)
     free(submit->derived);
     free(submit->params);
     *submit = (struct captured_submit){.tried = true,
+                                       .resume = submit->resume,
                                        .varies = submit->varies,
                                        .varies_capacity = submit->varies_capacity,
                                        .n_recordings = submit->n_recordings};
@@ -285,6 +292,21 @@ static bool add_params(struct captured_submit *submit, const struct bound_launch
 
 /* ---- recording ---- */
 
+/* FRIT_BUSY: the driver compiles for it in the background.  Where launches wait for compiles, so
+ * does this. */
+static frit_status call_record(struct captured_submit *submit, const struct replay_range *range,
+                               const frit_cmd *cmds, uint32_t count, frit_recording **out)
+{
+    const struct timespec pause = {.tv_nsec = 1000000};
+    frit_status st;
+
+    while ((st = device_record(range->device, range->queue, cmds, count, submit->params,
+                               submit->n_params, out)) == FRIT_BUSY &&
+           !range->device->config.compile_ahead)
+        (void)nanosleep(&pause, NULL);
+    return st;
+}
+
 static frit_status record(struct captured_submit *submit, const struct replay_range *range,
                           const frit_cmd *cmds, uint32_t count)
 {
@@ -299,8 +321,7 @@ static frit_status record(struct captured_submit *submit, const struct replay_ra
     }
     *recorded = (struct recorded){
         .retired.destroy = release, .device = range->device, .queue = range->queue};
-    st = device_record(range->device, range->queue, cmds, count, submit->params, submit->n_params,
-                       &recorded->handle);
+    st = call_record(submit, range, cmds, count, &recorded->handle);
     if (st)
         free(recorded);
     else
@@ -399,12 +420,21 @@ static void observe(struct captured_submit *submit, const struct bound_launch *l
     submit->tried = !add_params(submit, l, cmds, count);
 }
 
+/* The driver compiles for the recording.  The places stay, so that the next replay sees which ones
+ * have moved. */
+static void postpone(struct captured_submit *submit, uint64_t n_replays)
+{
+    submit->tried = false;
+    submit->resume = n_replays + (n_replays < MOST_PATIENCE ? n_replays : MOST_PATIENCE);
+}
+
 void capture_record(struct bound_plan *bound, const struct replay_range *range,
                     const frit_cmd *cmds, uint32_t count)
 {
     uint32_t from = range->from;
     const struct bound_launch *l = &bound->launches[from];
     struct captured_submit *submit;
+    frit_status st;
 
     if (!range->device->capture || bound->n_replays == 0 || from == range->end)
         return;
@@ -416,7 +446,7 @@ void capture_record(struct bound_plan *bound, const struct replay_range *range,
     forget_if_moved(submit, range->device);
     if (submit->tried)
         return;
-    if (bound->n_replays < CAPTURE_AFTER) {
+    if (bound->n_replays < CAPTURE_AFTER || bound->n_replays < submit->resume) {
         observe(submit, l, cmds, count);
         return;
     }
@@ -426,7 +456,13 @@ void capture_record(struct bound_plan *bound, const struct replay_range *range,
     drop(submit);
     submit->n_cmds = count;
     submit->frees = memory_frees(range->device->memory);
-    if (!add_params(submit, l, cmds, count) || record(submit, range, cmds, count)) {
+    st = add_params(submit, l, cmds, count) ? record(submit, range, cmds, count)
+                                            : FRIT_NO_HOST_MEMORY;
+    if (st == FRIT_BUSY) {
+        postpone(submit, bound->n_replays);
+        return;
+    }
+    if (st) {
         drop(submit);
         submit->tried = !bound->one_submit;
         bound->capture->apart = bound->one_submit;

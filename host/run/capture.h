@@ -10,8 +10,9 @@
  * has moved, the submit is recorded again with that one as a parameter.  Whether a place begins its
  * memory, and what may be used after it, follows from the sizes that are matched before a replay.
  *
- * What cannot be recorded, or fails to be replayed, is submitted.  A recording is released when all
- * that was submitted before has run.  Threads: one at a time. */
+ * What cannot be recorded, or fails to be replayed, is submitted, and so is what the driver is
+ * still compiling for.  A recording is released when all that was submitted before has run.
+ * Threads: one at a time. */
 #ifndef RUN_CAPTURE_H
 #define RUN_CAPTURE_H
 

@@ -40,14 +40,21 @@ void fallback_fault(frit_device *device, const char *label, const frit_err *why)
                   why->text);
 }
 
+/* Whether it runs in each later run of these sizes, too: another candidate, or the ops of a block
+ * that no candidate takes. */
+static bool is_lasting(enum fallback kind, frit_status why)
+{
+    return (kind == FALLBACK_CANDIDATE && why != FRIT_BUSY) ||
+           (kind == FALLBACK_OPS && why == FRIT_UNSUPPORTED);
+}
+
 void fallback_report(struct frame *frame, const char *label, enum fallback kind,
                      const frit_err *why)
 {
     frit_device *device = frame->device;
 
     fallback_note(frame, kind, why->text);
-    /* Another candidate of a program would run in each later run, too. */
-    if (kind != FALLBACK_CANDIDATE || why->status == FRIT_BUSY)
+    if (!is_lasting(kind, why->status))
         bound_plan_spoil(frame->bound);
     if (why->status == FRIT_BUSY && kind <= FALLBACK_OPS) {
         atomic_fetch_add(&device->count.waiting, 1);

@@ -149,22 +149,31 @@ static void prefetch_block(const struct frame *frame, const struct frame_step *s
         prefetch_op(frame, &step->ops[i]);
 }
 
-void prefetch_programs(struct frame *frame)
+static void prefetch_steps(const struct frame *frame, bool blocks)
 {
-
-    if (!frame->device->compiler)
-        return;
-    frame->predicted = predict_values(frame);
-    for (uint32_t s = 0; frame->predicted && s < frame->plan->n_steps; s++) {
+    for (uint32_t s = 0; s < frame->plan->n_steps; s++) {
         struct frame_step step;
+
         frame_step_at(frame, s, &step);
         if (frame->idle && frame->idle[s])
             continue;
-        if (step.program)
+        if (step.program && blocks)
             prefetch_block(frame, &step);
-        else if (step.n_ops == 1)
+        else if (!step.program && !blocks && step.n_ops == 1)
             prefetch_op(frame, step.ops);
     }
+}
+
+/* Ops by themselves come first: nothing runs in their place meanwhile. */
+void prefetch_programs(struct frame *frame)
+{
+    if (!frame->device->compiler)
+        return;
+    frame->predicted = predict_values(frame);
+    if (!frame->predicted)
+        return;
+    prefetch_steps(frame, false);
+    prefetch_steps(frame, true);
 }
 
 bool prefetch_ops_are_ready(const struct launch *l)

@@ -21,6 +21,7 @@ struct code {
     uint32_t refs;
     bool compiling;
     uint8_t digest[KIR_DIGEST];
+    uint64_t n_insts;         /* of the module */
     struct kir_module module; /* empty once compiled */
     _Atomic(void *) compiled;
     char name[];
@@ -76,6 +77,8 @@ static struct code *code_create(struct codes *codes, struct kir_module *module,
     code->refs = 1;
     code->module = *module;
     *module = (struct kir_module){0};
+    for (uint32_t i = 0; i < code->module.n_phases; i++)
+        code->n_insts += code->module.phases[i].n;
     memcpy(code->digest, digest, KIR_DIGEST);
     memcpy(code->name, code->module.name, length);
     return code;
@@ -215,6 +218,11 @@ uint32_t code_generation(const struct code *code)
     void *compiled = code_compiled(code);
 
     return compiled && device->generation ? device->generation(device->self, compiled) : 0;
+}
+
+uint64_t code_insts(const struct code *code)
+{
+    return code->n_insts;
 }
 
 const uint8_t *code_digest(const struct code *code)

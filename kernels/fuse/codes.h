@@ -29,6 +29,8 @@ frit_status code_compile(struct code *code, const frit_cancel *cancel, frit_err 
 /* The driver's code; NULL: not compiled. */
 void *code_compiled(const struct code *code);
 uint32_t code_generation(const struct code *code);
+/* Instructions of the module that it was compiled, or is to be compiled, from. */
+uint64_t code_insts(const struct code *code);
 const uint8_t *code_digest(const struct code *code);
 const char *code_name(const struct code *code);
 

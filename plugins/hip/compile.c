@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Each kernel is compiled in up to four forms, the most usual one at once and the others when a
- * launch first needs them.  Code objects are kept in the host's disk cache by the digest of the
- * module, the form, and what the adapter's fingerprint says of architecture and versions. */
+ * launch first needs them, or in the background for a recording to be made.  Code objects are kept
+ * in the host's disk cache by the digest of the module, the form, and what the adapter's
+ * fingerprint says of architecture and versions. */
 #include "compile.h"
 
 #include <assert.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -13,21 +13,25 @@
 
 #include "adapter.h"
 #include "device.h"
+#include "parts.h"
 #include "plugin.h"
 #include "scope.h"
 #include "target.h"
 
 enum {
-    KEPT_MAGIC = 0x324b4346,       /* "FCK2": layout of struct kept */
+    KEPT_MAGIC = 0x334b4346, /* "FCK3": layout of struct kept */
+    OBJECT_ALIGN = 16,
     PLAIN_SHARED_BYTES = 48 << 10, /* a kernel of CUDA that needs more has to say so */
     ATTRIBUTE_DYNAMIC_SHARED = 8,  /* CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES */
     MAX_PHASES = 256
 };
 
-/* A code object as the disk cache has it: then `n_phases` of struct ctext_phase and the code. */
+/* A form as the disk cache has it: then `n_phases` of struct ctext_phase and the code objects, each
+ * in so many bytes. */
 struct kept {
     uint32_t magic;
     uint32_t n_phases;
+    uint64_t object_bytes[MOST_PARTS]; /* 0: there are no more */
     uint32_t by_value, same_unaligned;
     uint64_t checksum; /* of what follows: the runtime trusts a code object */
 };
@@ -109,25 +113,6 @@ frit_status compile_text(struct device *device, const char *name, const char *te
     return status;
 }
 
-/* Writes a text to NAME-HASH.txt in the folder of the option `dump`, unless that file exists.
- * Errors are ignored. */
-static void dump(const struct device *device, const char *name, const struct str *text)
-{
-    const frit_str folder = device->instance->options.dump;
-    char path[512];
-    FILE *file;
-
-    if (folder.len == 0)
-        return;
-    snprintf(path, sizeof path, "%.*s/%s-%016" PRIx64 ".txt", (int)folder.len, folder.ptr, name,
-             hip_checksum(text->text, text->length));
-    file = fopen(path, "wbxe");
-    if (file) {
-        (void)!fwrite(text->text, 1, text->length, file);
-        (void)fclose(file);
-    }
-}
-
 /* ---- the disk cache ---- */
 
 struct cache_key {
@@ -157,14 +142,41 @@ static bool is_code_object(const void *bytes, uint64_t n)
     return n > sizeof magic && memcmp(bytes, magic, sizeof magic) == 0;
 }
 
+static uint64_t align_up(uint64_t bytes)
+{
+    return (bytes + OBJECT_ALIGN - 1) / OBJECT_ALIGN * OBJECT_ALIGN;
+}
+
+/* Where the first object begins. */
+static uint64_t head_bytes(const struct kernel_code *code)
+{
+    return align_up(sizeof(struct kept) + code->n_phases * sizeof(struct ctext_phase));
+}
+
+/* Whether these bytes are code objects one after the other, for the parts of the module. */
+static bool are_objects(const struct kernel_code *code, const struct kept *kept, uint64_t n_bytes)
+{
+    uint64_t at = head_bytes(code);
+    struct parts parts;
+
+    parts_divide(&code->module, &parts);
+    for (uint32_t i = 0; i < parts.n; i++) {
+        const uint64_t bytes = kept->object_bytes[i];
+
+        if (bytes > n_bytes - at || !is_code_object((const char *)kept + at, bytes))
+            return false;
+        at += bytes;
+    }
+    return at == n_bytes;
+}
+
 /* Whether the disk cache's bytes are a form of `code`. */
 static bool is_kept(const struct kernel_code *code, const struct kept *kept, uint64_t n_bytes)
 {
-    const uint64_t head = sizeof *kept + code->n_phases * sizeof(struct ctext_phase);
-
-    return n_bytes > head && kept->magic == KEPT_MAGIC && kept->n_phases == code->n_phases &&
+    return n_bytes > head_bytes(code) && kept->magic == KEPT_MAGIC &&
+           kept->n_phases == code->n_phases &&
            kept->checksum == hip_checksum(kept + 1, n_bytes - sizeof *kept) &&
-           is_code_object((const char *)kept + head, n_bytes - head);
+           are_objects(code, kept, n_bytes);
 }
 
 /* The kept code object of a form, or NULL. */
@@ -197,15 +209,17 @@ static void keep(struct device *device, const struct kernel_code *code, uint32_t
 
 /* ---- forms ---- */
 
-/* Puts a code object after its description. */
+/* Puts the code objects after their description. */
 static struct kept *make_kept(const struct device *device, const struct kernel_code *code,
                               const struct ctext_phase *phases, const struct ctext_kernels *kernels,
-                              const void *object, uint64_t n_object, uint64_t *n_bytes)
+                              const struct parts *parts, uint64_t *n_bytes)
 {
-    const uint64_t n_phase_bytes = code->n_phases * sizeof *phases;
     struct kept *made;
+    uint64_t at = head_bytes(code);
 
-    *n_bytes = sizeof *made + n_phase_bytes + n_object;
+    *n_bytes = at;
+    for (uint32_t i = 0; i < parts->n; i++)
+        *n_bytes += align_up(parts->list[i].bytes);
     made = hip_alloc(device->instance, *n_bytes + 1);
     if (!made)
         return NULL;
@@ -213,79 +227,50 @@ static struct kept *make_kept(const struct device *device, const struct kernel_c
                           .n_phases = code->n_phases,
                           .by_value = kernels->by_value,
                           .same_unaligned = kernels->same_unaligned};
-    memcpy(made + 1, phases, n_phase_bytes);
-    memcpy((char *)(made + 1) + n_phase_bytes, object, n_object);
-    made->checksum = hip_checksum(made + 1, n_phase_bytes + n_object);
+    memcpy(made + 1, phases, code->n_phases * sizeof *phases);
+    for (uint32_t i = 0; i < parts->n; i++) {
+        made->object_bytes[i] = align_up(parts->list[i].bytes);
+        memcpy((char *)made + at, parts->list[i].object, parts->list[i].bytes);
+        at += made->object_bytes[i];
+    }
+    made->checksum = hip_checksum(made + 1, *n_bytes - sizeof *made);
     return made;
-}
-
-/* Whether a kernel is attention on fragments. */
-static bool folds_fragments(const struct kir_module *module)
-{
-    for (uint32_t i = 0; i < module->n_phases; i++)
-        for (uint32_t at = 0; at < module->phases[i].n; at++)
-            if (module->phases[i].inst[at].op == KIR_mlargest)
-                return true;
-    return false;
-}
-
-static frit_status emit_and_compile(struct device *device, const struct kernel_code *code,
-                                    uint32_t form, struct str *text, struct kept **out,
-                                    uint64_t *n_bytes, frit_err *err)
-{
-    struct ctext_phase phases[MAX_PHASES];
-    struct ctext_target target = device->text;
-    struct ctext_kernels kernels = {0};
-    uint64_t n_object = 0;
-    void *object;
-    frit_status status;
-
-    if (form & FORM_BY_ADDRESS)
-        target.value_bytes = 0;
-    status =
-        ctext_emit_gpu(&code->module, &target, form & FORM_ALIGNED, text, phases, &kernels, err);
-    if (status)
-        return status;
-    dump(device, code->module.name, text);
-    status = compile_text(device, code->module.name, text->text, folds_fragments(&code->module),
-                          &object, &n_object, err);
-    if (status)
-        return status;
-    assert(object);
-    *out = make_kept(device, code, phases, &kernels, object, n_object, n_bytes);
-    hip_free(device->instance, object);
-    return *out ? FRIT_OK
-                : plug_fail(&device->instance->plug, err, FRIT_NO_HOST_MEMORY,
-                            "no memory for kernel %s", code->module.name);
 }
 
 static frit_status compile_new(struct device *device, const struct kernel_code *code, uint32_t form,
                                struct kept **out, uint64_t *n_bytes, frit_err *err)
 {
-    struct str text = {0};
+    struct ctext_phase phases[MAX_PHASES];
+    struct ctext_kernels kernels = {0};
+    struct parts parts;
     frit_status status = FRIT_UNSUPPORTED;
 
     if (code->n_phases > MAX_PHASES)
         return plug_fail(&device->instance->plug, err, status, "a kernel of %u phases",
                          code->n_phases);
-    status = emit_and_compile(device, code, form, &text, out, n_bytes, err);
-    str_fini(&text);
-    if (!status)
-        keep(device, code, form, *out, *n_bytes);
-    return status;
+    status = parts_compile(device, &code->module, form, &parts, phases, &kernels, err);
+    if (status)
+        return status;
+    *out = make_kept(device, code, phases, &kernels, &parts, n_bytes);
+    parts_fini(device, &parts);
+    if (!*out)
+        return plug_fail(&device->instance->plug, err, FRIT_NO_HOST_MEMORY,
+                         "no memory for kernel %s", code->module.name);
+    keep(device, code, form, *out, *n_bytes);
+    return FRIT_OK;
 }
 
-static frit_status load_functions(struct device *device, const struct kernel_code *code,
+static frit_status load_functions(struct device *device, const struct part *part, gpu_module module,
                                   struct code_form *form, frit_err *err)
 {
     const struct api *api = device->api;
     gpu_result result = GPU_SUCCESS;
 
-    for (uint32_t i = 0; i < code->n_phases && !result; i++) {
+    for (uint32_t i = part->first; i < part->first + part->n && !result; i++) {
         char name[32];
 
         snprintf(name, sizeof name, "k_%u", i);
-        result = api->ModuleGetFunction(&form->functions[i], form->module, name);
+        result = api->ModuleGetFunction(&form->functions[i], module, name);
         if (!result && form->phases[i].shared_bytes > PLAIN_SHARED_BYTES && api->FuncSetAttribute)
             result = api->FuncSetAttribute(form->functions[i], ATTRIBUTE_DYNAMIC_SHARED,
                                            (int)form->phases[i].shared_bytes);
@@ -293,30 +278,39 @@ static frit_status load_functions(struct device *device, const struct kernel_cod
     return result ? device_fail(device, result, "loading a kernel", err) : FRIT_OK;
 }
 
-/* Loads a code object into the device.  The device must be entered. */
+/* Loads a form's code objects into the device, which must be entered. */
 static frit_status load(struct device *device, const struct kernel_code *code,
                         const struct kept *kept, struct code_form *form, frit_err *err)
 {
-    const struct ctext_phase *phases = (const struct ctext_phase *)(const void *)(kept + 1);
-    gpu_result result = device->api->ModuleLoadData(&form->module, phases + code->n_phases);
+    const char *object = (const char *)kept + head_bytes(code);
+    struct parts parts;
+    frit_status status = FRIT_OK;
 
-    if (result) {
-        form->module = NULL;
-        return device_fail(device, result, "loading a kernel", err);
+    memcpy(form->phases, kept + 1, code->n_phases * sizeof *form->phases);
+    parts_divide(&code->module, &parts);
+    for (uint32_t i = 0; i < parts.n && !status; i++) {
+        gpu_result result = device->api->ModuleLoadData(&form->modules[i], object);
+
+        if (result) {
+            form->modules[i] = NULL;
+            return device_fail(device, result, "loading a kernel", err);
+        }
+        status = load_functions(device, &parts.list[i], form->modules[i], form, err);
+        object += kept->object_bytes[i];
     }
-    memcpy(form->phases, phases, code->n_phases * sizeof *phases);
-    return load_functions(device, code, form, err);
+    return status;
 }
 
 static void unload(struct device *device, struct code_form *form)
 {
-    if (form->module)
-        (void)device->api->ModuleUnload(form->module);
-    form->module = NULL;
+    for (uint32_t i = 0; i < MOST_PARTS; i++) {
+        if (form->modules[i])
+            (void)device->api->ModuleUnload(form->modules[i]);
+        form->modules[i] = NULL;
+    }
 }
 
-/* Makes a form that is not there.  The device must be entered; needs the compile lock unless nobody
- * else has the code yet. */
+/* Makes a form that is not there, on one thread at a time.  The device must be entered. */
 static frit_status make_form(struct device *device, struct kernel_code *code, uint32_t number,
                              frit_err *err)
 {
@@ -340,47 +334,178 @@ static frit_status make_form(struct device *device, struct kernel_code *code, ui
     if (status) {
         unload(device, form);
     } else {
-        code->by_value |= kept->by_value;
-        code->same_unaligned |= kept->same_unaligned && number & FORM_ALIGNED;
+        if (number == FORM_ALIGNED) { /* the first one, before anybody else has the code */
+            code->by_value = kept->by_value;
+            code->same_unaligned = kept->same_unaligned;
+        }
         atomic_fetch_or_explicit(&code->ready, 1u << number, memory_order_release);
     }
     hip_free(device->instance, kept);
     return status;
 }
 
-frit_status compile_form(struct device *device, struct kernel_code *code, uint32_t form,
-                         const struct code_form **out, frit_err *err)
+/* The form that serves for launches of a kind. */
+static uint32_t form_for(const struct kernel_code *code, uint32_t form)
 {
-    frit_status status = FRIT_OK;
-
     if (code->same_unaligned)
         form |= FORM_ALIGNED;
-    if (!code->by_value)
-        form &= ~(uint32_t)FORM_BY_ADDRESS;
-    *out = &code->forms[form];
-    if (atomic_load_explicit(&code->ready, memory_order_acquire) & 1u << form)
-        return FRIT_OK;
+    return code->by_value ? form : form & ~(uint32_t)FORM_BY_ADDRESS;
+}
+
+static bool is_ready(struct kernel_code *code, uint32_t form)
+{
+    return atomic_load_explicit(&code->ready, memory_order_acquire) & 1u << form;
+}
+
+/* Makes the form unless it is there, or waits until the thread that makes it has ended. */
+static frit_status ensure_form(struct device *device, struct kernel_code *code, uint32_t form,
+                               frit_err *err)
+{
+    const uint32_t bit = 1u << form;
+    frit_status status = FRIT_OK;
+
     pthread_mutex_lock(&device->compile_lock);
-    if (!(atomic_load_explicit(&code->ready, memory_order_relaxed) & 1u << form))
+    while (code->making & bit)
+        pthread_cond_wait(&device->compile_ended, &device->compile_lock);
+    if (!is_ready(code, form)) {
+        code->making |= bit;
+        pthread_mutex_unlock(&device->compile_lock);
         status = make_form(device, code, form, err);
+        pthread_mutex_lock(&device->compile_lock);
+        code->making &= ~bit;
+        pthread_cond_broadcast(&device->compile_ended);
+    }
     pthread_mutex_unlock(&device->compile_lock);
     return status;
 }
 
-/* ---- slots of struct kernels_device ---- */
-
-static void code_release(void *self, void *released)
+frit_status compile_form(struct device *device, struct kernel_code *code, uint32_t form,
+                         const struct code_form **out, frit_err *err)
 {
-    struct device *device = self;
-    struct kernel_code *code = released;
+    form = form_for(code, form);
+    *out = &code->forms[form];
+    return is_ready(code, form) ? FRIT_OK : ensure_form(device, code, form, err);
+}
+
+static void code_unref(struct device *device, struct kernel_code *code)
+{
     struct scope scope;
 
+    if (atomic_fetch_sub(&code->refs, 1) > 1)
+        return;
     scope_try(device, &scope);
     for (uint32_t i = 0; i < N_FORMS; i++)
         unload(device, &code->forms[i]);
     scope_leave(device, &scope);
     kir_fini(&code->module);
     hip_free(device->instance, code);
+}
+
+/* ---- in the background ---- */
+
+/* A form that one of the host's threads makes. */
+struct form_task {
+    struct device *device;
+    struct kernel_code *code; /* a reference */
+    uint32_t form;
+};
+
+/* The device may be closed as soon as its last task has ended. */
+static void end_task(struct form_task *task, bool failed)
+{
+    struct device *device = task->device;
+    struct kernel_code *code = task->code;
+
+    pthread_mutex_lock(&device->compile_lock);
+    code->wanted &= ~(1u << task->form);
+    code->failed |= (uint32_t)failed << task->form;
+    pthread_mutex_unlock(&device->compile_lock);
+    code_unref(device, code);
+    hip_free(device->instance, task);
+    pthread_mutex_lock(&device->compile_lock);
+    device->n_compile_tasks--;
+    pthread_cond_broadcast(&device->compile_ended);
+    pthread_mutex_unlock(&device->compile_lock);
+}
+
+static void run_task(void *ctx, const frit_cancel *cancel)
+{
+    struct form_task *task = ctx;
+    struct device *device = task->device;
+    struct scope scope;
+    frit_status status = FRIT_OK;
+
+    if (!cancel || !__atomic_load_n(&cancel->requested, __ATOMIC_RELAXED)) {
+        status = scope_enter(device, &scope, NULL);
+        if (!status) {
+            status = ensure_form(device, task->code, task->form, NULL);
+            scope_leave(device, &scope);
+        }
+    }
+    end_task(task, status != FRIT_OK);
+}
+
+static void drop_task(void *ctx)
+{
+    end_task(ctx, false);
+}
+
+/* False: nobody will make the form.  Needs the compile lock. */
+static bool spawn_task(struct device *device, struct kernel_code *code, uint32_t form)
+{
+    const struct instance *instance = device->instance;
+    struct form_task *task = hip_alloc(instance, sizeof *task);
+    const frit_task spawned = {
+        .struct_size = sizeof spawned, .run = run_task, .drop = drop_task, .ctx = task};
+
+    if (!task)
+        return false;
+    *task = (struct form_task){device, code, form};
+    atomic_fetch_add(&code->refs, 1);
+    device->n_compile_tasks++;
+    if (!instance->exec->task_spawn(instance->plug.host->self, &spawned, &code->tasks[form], NULL))
+        return true;
+    device->n_compile_tasks--;
+    atomic_fetch_sub(&code->refs, 1);
+    hip_free(instance, task);
+    return false;
+}
+
+bool compile_is_pending(struct device *device, struct kernel_code *code, uint32_t form)
+{
+    uint32_t bit;
+    bool pending;
+
+    form = form_for(code, form);
+    if (is_ready(code, form) || !device->instance->exec)
+        return false;
+    bit = 1u << form;
+    pthread_mutex_lock(&device->compile_lock);
+    if (!is_ready(code, form) && !((code->making | code->wanted | code->failed) & bit) &&
+        spawn_task(device, code, form))
+        code->wanted |= bit;
+    pending = !is_ready(code, form) && (code->making | code->wanted) & bit;
+    pthread_mutex_unlock(&device->compile_lock);
+    return pending;
+}
+
+/* ---- slots of struct kernels_device ---- */
+
+/* Tasks that did not begin are dropped, each of which ends its reference. */
+static void code_release(void *self, void *released)
+{
+    struct device *device = self;
+    const struct instance *instance = device->instance;
+    struct kernel_code *code = released;
+    uint64_t tasks[N_FORMS];
+
+    pthread_mutex_lock(&device->compile_lock);
+    memcpy(tasks, code->tasks, sizeof tasks);
+    pthread_mutex_unlock(&device->compile_lock);
+    for (uint32_t i = 0; i < N_FORMS; i++)
+        if (tasks[i])
+            instance->exec->task_cancel(instance->plug.host->self, tasks[i]);
+    code_unref(device, code);
 }
 
 /* One allocation with the arrays after the struct; zeroed. */
@@ -400,6 +525,7 @@ static struct kernel_code *code_alloc(const struct instance *instance, uint32_t 
         code->forms[i].phases = phases + i * n_phases;
     }
     code->n_phases = n_phases;
+    atomic_init(&code->refs, 1);
     return code;
 }
 
@@ -445,6 +571,10 @@ frit_status compile_open(struct device *device, frit_err *err)
 
 void compile_close(struct device *device)
 {
+    pthread_mutex_lock(&device->compile_lock);
+    while (device->n_compile_tasks)
+        pthread_cond_wait(&device->compile_ended, &device->compile_lock);
+    pthread_mutex_unlock(&device->compile_lock);
     if (device->kernels.codes)
         kernels_close(&device->kernels);
 }

@@ -14,6 +14,7 @@
 #include "ir/kir.h"
 
 #include "api.h"
+#include "parts.h"
 
 struct device;
 
@@ -25,20 +26,25 @@ enum {
 };
 
 struct code_form {
-    gpu_module module;       /* NULL: not compiled yet */
-    gpu_function *functions; /* of each phase */
+    gpu_module modules[MOST_PARTS]; /* by part; NULL: not compiled yet, or there are fewer */
+    gpu_function *functions;        /* of each phase */
     struct ctext_phase *phases;
 };
 
-/* A compiled kernel.  `forms` is protected by the device's `compile_lock`, except that a form whose
- * bit in `ready` is set is constant. */
+/* A compiled kernel.  A form belongs to the thread that set its bit in `making`, and is constant
+ * once its bit in `ready` is set. */
 struct kernel_code {
     struct kir_module module;
     uint8_t digest[KIR_DIGEST];
     uint32_t n_phases;
     bool by_value;       /* a submitted launch has its argument block in the kernel's parameters */
     bool same_unaligned; /* the aligned form is right for any address */
+    _Atomic uint32_t refs;  /* of the kernel compiler, and of each task */
     _Atomic uint32_t ready; /* bits: 1 << form */
+    /* Likewise, with the device's `compile_lock`: a thread makes it; a task is to make it; a task
+     * could not. */
+    uint32_t making, wanted, failed;
+    uint64_t tasks[N_FORMS]; /* the last task of each form, 0: none; with the lock */
     struct code_form forms[N_FORMS];
 };
 
@@ -51,6 +57,11 @@ void compile_close(struct device *device);
  * device must be entered. */
 frit_status compile_form(struct device *device, struct kernel_code *code, uint32_t form,
                          const struct code_form **out, frit_err *err);
+
+/* Whether such a form is being compiled in the background, which this begins unless the form is
+ * there.  False too where compile_form has to do it: the host has no threads for that, or it failed
+ * there. */
+bool compile_is_pending(struct device *device, struct kernel_code *code, uint32_t form);
 
 /* Compiles a text to a code object, which the caller frees with hip_free.  `folds_fragments`: it
  * folds rows of fragments. */

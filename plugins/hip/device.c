@@ -193,18 +193,17 @@ void device_settle(struct device *device)
 
 static bool init_locks(struct device *device)
 {
-    if (pthread_mutex_init(&device->queues_lock, NULL))
-        return false;
-    if (pthread_mutex_init(&device->compile_lock, NULL)) {
-        pthread_mutex_destroy(&device->queues_lock);
-        return false;
-    }
-    if (pthread_mutex_init(&device->loss.lock, NULL)) {
-        pthread_mutex_destroy(&device->queues_lock);
-        pthread_mutex_destroy(&device->compile_lock);
-        return false;
-    }
-    return device->has_locks = true;
+    pthread_mutex_t *const locks[] = {&device->queues_lock, &device->compile_lock,
+                                      &device->loss.lock};
+    uint32_t n = 0;
+
+    while (n < sizeof locks / sizeof *locks && !pthread_mutex_init(locks[n], NULL))
+        n++;
+    device->has_locks =
+        n == sizeof locks / sizeof *locks && !pthread_cond_init(&device->compile_ended, NULL);
+    while (!device->has_locks && n > 0)
+        pthread_mutex_destroy(locks[--n]);
+    return device->has_locks;
 }
 
 static frit_status open_entered(struct device *device, gpu_stream adopted, frit_err *err)
@@ -297,6 +296,7 @@ void device_close(void *self)
     if (device->has_locks) {
         pthread_mutex_destroy(&device->queues_lock);
         pthread_mutex_destroy(&device->compile_lock);
+        pthread_cond_destroy(&device->compile_ended);
         pthread_mutex_destroy(&device->loss.lock);
     }
     hip_free(device->instance, device);

@@ -54,7 +54,9 @@ struct device {
     pthread_mutex_t queues_lock;
     struct frit_queue *queues[MAX_QUEUES]; /* the first one is the host's queue NULL */
     struct loss loss;
-    pthread_mutex_t compile_lock; /* of the forms of all struct kernel_code */
+    pthread_mutex_t compile_lock; /* of the builtins, and what is made of all struct kernel_code */
+    pthread_cond_t compile_ended; /* of a form or a task */
+    uint32_t n_compile_tasks;     /* with compile_lock: in the host's hands */
     bool has_locks;
     struct builtins builtins;
     struct products products;

@@ -125,6 +125,8 @@ static frit_status configure(void *opened, const frit_host_options *table, frit_
 
     instance->cache =
         plug_table(host, FRIT_STR(FRIT_HOST_CACHE), FRIT_END_OF(frit_host_cache, put));
+    instance->exec =
+        plug_table(host, FRIT_STR(FRIT_HOST_EXEC), FRIT_END_OF(frit_host_exec, task_cancel));
     if (!status)
         status = table->get_str(host->self, FRIT_STR("compiler"), &out->compiler, err);
     if (!status)

@@ -30,6 +30,7 @@ struct options {
 struct instance {
     struct plug plug;
     const frit_host_cache *cache; /* disk cache of the host; NULL: the host has none */
+    const frit_host_exec *exec;   /* the host's threads; NULL: it has none for tasks */
     struct options options;
     struct api api;
     bool is_loaded;          /* the functions of `api` */

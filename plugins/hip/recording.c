@@ -83,6 +83,8 @@ static frit_status create(struct device *device, frit_queue *queue,
     status = capture_init(&made->capture, &device->instance->plug, source, &queue->buffer, err);
     pthread_mutex_unlock(&queue->lock);
     if (!status)
+        status = graph_make_forms(device, &made->capture, err);
+    if (!status)
         status = lay_out(device, made, err);
     if (!status)
         status = graph_make_segments(device, made, err);

@@ -21,6 +21,11 @@ bool graph_is_changing(const struct captured_kernel *kernel)
     return kernel->addresses_change || kernel->params_change || !code->by_value;
 }
 
+static uint32_t form_of(const struct captured_kernel *kernel)
+{
+    return (kernel->aligned ? FORM_ALIGNED : 0) | (graph_is_changing(kernel) ? FORM_BY_ADDRESS : 0);
+}
+
 static bool is_moving(const struct captured_kernel *kernel)
 {
     return kernel->launch.product && kernel->addresses_change;
@@ -36,12 +41,11 @@ static frit_status capture_kernel(const struct launch_target *target,
 {
     const uint64_t *words = recording->capture.words + kernel->first_word;
     const struct arg_block block = arg_block_layout(&kernel->launch);
-    const uint32_t aligned = kernel->aligned ? FORM_ALIGNED : 0;
     uint64_t reference[ARG_BLOCK_REFERENCE];
     const struct code_form *form;
     uint32_t n = block.n_words;
-    frit_status status = compile_form(target->device, kernel->launch.code,
-                                      aligned | (changing ? FORM_BY_ADDRESS : 0), &form, err);
+    frit_status status =
+        compile_form(target->device, kernel->launch.code, form_of(kernel), &form, err);
 
     if (status)
         return status;
@@ -156,21 +160,26 @@ static frit_status capture_commands(struct capturing *c, frit_err *err)
     return status;
 }
 
-/* Compiles what the kernels need before the capture begins, in which the runtime allows less. */
-static frit_status make_forms(struct device *device, const frit_recording *recording, frit_err *err)
+frit_status graph_make_forms(struct device *device, const struct capture *capture, frit_err *err)
 {
-    const struct capture *capture = &recording->capture;
     const struct code_form *form;
     frit_status status = FRIT_OK;
+    bool pending = false;
 
+    for (uint32_t i = 0; i < capture->n_kernels; i++) {
+        const struct captured_kernel *kernel = &capture->kernels[i];
+
+        if (!kernel->launch.product)
+            pending |= compile_is_pending(device, kernel->launch.code, form_of(kernel));
+    }
+    if (pending)
+        return plug_fail(&device->instance->plug, err, FRIT_BUSY,
+                         "kernels of the recording are being compiled");
     for (uint32_t i = 0; i < capture->n_kernels && !status; i++) {
         const struct captured_kernel *kernel = &capture->kernels[i];
 
         if (!kernel->launch.product)
-            status = compile_form(device, kernel->launch.code,
-                                  (kernel->aligned ? FORM_ALIGNED : 0) |
-                                      (graph_is_changing(kernel) ? FORM_BY_ADDRESS : 0),
-                                  &form, err);
+            status = compile_form(device, kernel->launch.code, form_of(kernel), &form, err);
     }
     return status;
 }
@@ -195,10 +204,8 @@ static frit_status capturing_begin(struct capturing *c, frit_err *err)
 frit_status graph_make_segments(struct device *device, frit_recording *recording, frit_err *err)
 {
     struct capturing c = {.target = {.device = device}, .recording = recording};
-    frit_status status = make_forms(device, recording, err);
+    frit_status status;
 
-    if (status)
-        return status;
     for (uint32_t i = 0; i < recording->capture.n_kernels; i++)
         recording->n_moving += is_moving(&recording->capture.kernels[i]);
     recording->segments =

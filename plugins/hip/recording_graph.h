@@ -57,7 +57,10 @@ struct frit_recording {
 /* Whether the kernel reads its block in the region. */
 bool graph_is_changing(const struct captured_kernel *kernel);
 
-/* Makes the segments, after the region. */
+/* The forms that the kernels need, before the capture begins, in which the runtime allows less.
+ * FRIT_BUSY: they are being compiled, all at once, in the background. */
+frit_status graph_make_forms(struct device *device, const struct capture *capture, frit_err *err);
+/* Makes the segments, after forms and region. */
 frit_status graph_make_segments(struct device *device, frit_recording *recording, frit_err *err);
 /* The graph of all commands for the addresses that the words of the capture have now; NULL: there
  * is none, so the segments must do. */

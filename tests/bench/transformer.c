@@ -2,15 +2,17 @@
 /* A step of a transformer through the C API, from its first run until it is warm:
  *
  *   transformer [--layers N] [--dim N] [--heads N] [--batch N] [--tokens N] [--dtype f32|bf16]
- *               [--device NAME] [--steps N] [--patience SECONDS] [--set SECTION.KEY=VALUE]...
+ *               [--device NAME] [--steps N] [--patience SECONDS] [--quiet MILLISECONDS]
+ *               [--set SECTION.KEY=VALUE]...
  *               [--train sgd|adam|adamw] [--json]
  *
  * Pre-norm blocks with causal attention; each step reads one sum.  With --train it is a step of
  * training, forward, backward and update of all weights, and the sum is the loss: the mean square
- * of the results.  A step is warm if neither it nor
- * any later one had launches that went another way while their program was compiled; a quarter of a
- * second has to pass, since drivers may run better code later without a word.  The values
- * of the weights follow from their indices, so that peers/transformer_torch.py has the same ones.
+ * of the results.  A step is warm if neither it nor any later one had launches that went another
+ * way while their program was compiled, or another number of launches that the driver had recorded
+ * than the step before; --quiet, two seconds, has to pass, since drivers compile better code and
+ * what a recording needs without a word.  The values of the weights follow from their indices, so
+ * that peers/transformer_torch.py has the same ones.
  *
  * Needs nothing but libfrit: cc -O2 transformer.c $(pkg-config --cflags --libs frit) -lm */
 #include <math.h>
@@ -33,13 +35,11 @@ enum {
     QUIET_STEPS = 20, /* without waiting launches: it is warm */
 };
 
-/* Likewise, in seconds: many small steps are over before a driver has compiled. */
-static const double quiet_s = 0.25;
-
 /* ---- the command line ---- */
 
 struct shape {
     int64_t layers, dim, heads, batch, tokens, steps, patience;
+    int64_t quiet; /* milliseconds: many small steps are over before a driver has compiled */
     uint32_t dtype;
     const char *device;
     bool json;
@@ -88,10 +88,10 @@ static void parse(struct shape *shape, int argc, char **argv)
     struct {
         const char *name;
         int64_t *value;
-    } numbers[] = {{"--layers", &shape->layers},    {"--dim", &shape->dim},
-                   {"--heads", &shape->heads},      {"--batch", &shape->batch},
-                   {"--tokens", &shape->tokens},    {"--steps", &shape->steps},
-                   {"--patience", &shape->patience}};
+    } numbers[] = {{"--layers", &shape->layers},     {"--dim", &shape->dim},
+                   {"--heads", &shape->heads},       {"--batch", &shape->batch},
+                   {"--tokens", &shape->tokens},     {"--steps", &shape->steps},
+                   {"--patience", &shape->patience}, {"--quiet", &shape->quiet}};
 
     for (int i = 1; i < argc; i++) {
         const char *option = argv[i];
@@ -357,6 +357,7 @@ struct outcome {
     bool warm;             /* else patience ended first */
     int64_t cold_steps;    /* until it was warm */
     double cold_s;         /* from the beginning of the first */
+    double longest_ms;     /* of the steps after the first, until it was warm */
     uint64_t cold_waiting; /* launches */
     uint64_t searches, programs, compiles;
     double warm_ms, least_ms;
@@ -374,16 +375,20 @@ static double thread_seconds(void)
     return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
-/* Steps until QUIET_STEPS in a row, and quiet_s, had nothing that waited for its program. */
+/* Steps until QUIET_STEPS in a row, and for so long, were alike and had nothing that waited for its
+ * program. */
 static void warm_up(struct model *model, struct outcome *out)
 {
-    double begun = seconds(), ended = begun, patience = (double)model->shape->patience;
-    frit_stats before = stats_of(model);
-    uint64_t waiting = before.waiting;
+    const double patience = (double)model->shape->patience, quiet_ms = (double)model->shape->quiet;
+    const frit_stats before = stats_of(model);
+    frit_stats last = before;
+    double begun = seconds(), ended = begun, at = begun;
+    uint64_t recorded = 0; /* launches of the last step */
 
     for (int64_t i = 0, quiet = 0; !out->warm && i < MAX_STEPS; i++) {
+        const double step_begun = at;
         frit_stats now;
-        double at;
+        bool alike;
 
         out->sum = step(model);
         at = seconds();
@@ -392,19 +397,24 @@ static void warm_up(struct model *model, struct outcome *out)
             out->first_s = at - begun;
             out->first_sum = out->sum;
             out->first_launches = now.launches - before.launches;
+        } else if ((at - step_begun) * 1e3 > out->longest_ms) {
+            out->longest_ms = (at - step_begun) * 1e3;
         }
-        quiet = now.waiting == waiting ? quiet + 1 : 0;
+        alike = now.waiting == last.waiting &&
+                now.captured_launches - last.captured_launches == recorded;
+        recorded = now.captured_launches - last.captured_launches;
+        last = now;
+        quiet = alike ? quiet + 1 : 0;
         if (quiet == 0) {
             out->cold_steps = i + 1;
             ended = at;
         }
-        waiting = now.waiting;
-        out->warm = quiet >= QUIET_STEPS && at - ended >= quiet_s;
+        out->warm = quiet >= QUIET_STEPS && (at - ended) * 1e3 >= quiet_ms;
         if (at - begun > patience)
             break;
     }
     out->cold_s = ended - begun;
-    out->cold_waiting = waiting - before.waiting;
+    out->cold_waiting = last.waiting - before.waiting;
 }
 
 static int compare(const void *left, const void *right)
@@ -463,9 +473,11 @@ static void print_text(const struct model *model, const struct outcome *o)
            frit_dtype_name(s->dtype), o->sum);
     printf("  first result, %.6g, after %.3f s, %llu launches\n", o->first_sum, o->first_s,
            (unsigned long long)o->first_launches);
-    printf("  %s after %lld steps, %.3f s, %llu launches that waited for their program\n",
-           o->warm ? "warm" : "NOT warm", (long long)o->cold_steps, o->cold_s,
-           (unsigned long long)o->cold_waiting);
+    printf(
+        "  %s after %lld steps, %.3f s, %llu launches that waited for their program; the longest "
+        "step but the first %.3f ms\n",
+        o->warm ? "warm" : "NOT warm", (long long)o->cold_steps, o->cold_s,
+        (unsigned long long)o->cold_waiting, o->longest_ms);
     printf("  %llu searches, %llu programs, %llu compiles in all\n",
            (unsigned long long)o->searches, (unsigned long long)o->programs,
            (unsigned long long)o->compiles);
@@ -486,10 +498,10 @@ static void print_json(const struct model *model, const struct outcome *o)
            (long long)s->heads, (long long)s->batch, (long long)s->tokens,
            frit_dtype_name(s->dtype), o->first_sum, o->sum);
     printf("\"first_s\":%.6g,\"first_launches\":%llu,\"warm\":%s,\"cold_steps\":%lld,"
-           "\"cold_s\":%.6g,\"cold_waiting\":%llu,\"searches\":%llu,\"programs\":%llu,"
-           "\"compiles\":%llu,",
+           "\"cold_s\":%.6g,\"longest_ms\":%.6g,\"cold_waiting\":%llu,\"searches\":%llu,"
+           "\"programs\":%llu,\"compiles\":%llu,",
            o->first_s, (unsigned long long)o->first_launches, o->warm ? "true" : "false",
-           (long long)o->cold_steps, o->cold_s, (unsigned long long)o->cold_waiting,
+           (long long)o->cold_steps, o->cold_s, o->longest_ms, (unsigned long long)o->cold_waiting,
            (unsigned long long)o->searches, (unsigned long long)o->programs,
            (unsigned long long)o->compiles);
     printf("\"warm_ms\":%.6g,\"least_ms\":%.6g,\"host_ms\":%.6g,\"launches\":%.6g,\"bound\":%.6g,"
@@ -509,6 +521,7 @@ int main(int argc, char **argv)
                           .tokens = 128,
                           .steps = 30,
                           .patience = 120,
+                          .quiet = 2000,
                           .dtype = FRIT_F32,
                           .settings = {{"fusion", "store", "none"}, {"frit", "artefacts", "none"}},
                           .n_settings = 2};

@@ -4,7 +4,7 @@
 . "$(dirname "$0")/../tools/expect.sh"
 
 program=$build/tests/bin/transformer
-small=(--layers 2 --dim 16 --heads 2 --tokens 4 --steps 2)
+small=(--layers 2 --dim 16 --heads 2 --tokens 4 --steps 2 --quiet 250)
 
 expect 0 '^reference:0: 2 layers, d = 16, 2 heads, B = 1, T = 4, f32; sum ' '' "$program" "${small[@]}" --device reference
 for words in 'first result, ' 'warm after' 'ms a step' 'driver allocations'; do

@@ -16,6 +16,7 @@ struct attention {
     int64_t queries, keys;
     int64_t score_dims[FRIT_MAX_RANK]; /* [.., heads of q, queries, keys] */
     int64_t row_dims[FRIT_MAX_RANK];   /* [.., heads of k, queries of all its heads, any] */
+    term hidden;                       /* keys, absent if none are; set by `weights` */
 };
 
 static const struct op_type *operand(const struct build *b, uint32_t index)
@@ -99,14 +100,17 @@ static term hidden_keys(struct build *b, const struct attention *a)
 /* The softmax of the scores.  A query whose scores are all -infinity (its keys are hidden, or have
  * a bias of -infinity) gets weights of 0: its maximum and its sum are replaced, so that neither
  * -infinity - -infinity nor 0 / 0 is computed. */
-static term weights(struct build *b, const struct attention *a)
+static term weights(struct build *b, struct attention *a)
 {
     const frit_axes last = {.count = 1, .axis = {a->rank - 1}};
-    term s = scores(b, a), hidden = hidden_keys(b, a), largest, e, sum;
-    bool some_hidden = hidden.kind != FRIT_OPERAND_ABSENT, maybe_none = some_hidden || b_has(b, 4);
+    term s = scores(b, a), largest, e, sum;
+    bool some_hidden, maybe_none;
 
+    a->hidden = hidden_keys(b, a);
+    some_hidden = a->hidden.kind != FRIT_OPERAND_ABSENT;
+    maybe_none = some_hidden || b_has(b, 4);
     if (some_hidden)
-        s = b_where(b, hidden, b_number(-INFINITY), s);
+        s = b_where(b, a->hidden, b_number(-INFINITY), s);
     largest = b_reduce(b, FRIT_OP_max, s, &last, true);
     if (maybe_none)
         largest = b_where(b, b_eq(b, largest, b_number(-INFINITY)), b_number(0), largest);
@@ -181,10 +185,9 @@ static term cap_slope(struct build *b, const struct attention *a)
 /* Gradients of the scores, from those of the weights, both [.., heads, queries, keys]. */
 static term scores_grad(struct build *b, const struct attention *a, term w, term dw)
 {
-    term hidden = hidden_keys(b, a), ds;
+    term ds = b_mul(b, w, b_sub(b, dw, sum_last(b, b_mul(b, w, dw))));
 
-    ds = b_mul(b, w, b_sub(b, dw, sum_last(b, b_mul(b, w, dw))));
-    return hidden.kind == FRIT_OPERAND_ABSENT ? ds : b_where(b, hidden, b_number(0), ds);
+    return a->hidden.kind == FRIT_OPERAND_ABSENT ? ds : b_where(b, a->hidden, b_number(0), ds);
 }
 
 static term no_gradients(struct build *b)
@@ -218,9 +221,10 @@ term decompose_attention_backward(struct build *b)
     grad = as_rows(b, &a, b_in(b, 5), v->dims[v->rank - 1]);
     q_rows = as_rows(b, &a, b_in(b, 0), q->dims[q->rank - 1]);
     widen_scores(b);
-    w = weights(b, &a);
     dw = b_matmul(b, b_cast(b, grad, b->dtype), b_swap_last(b, b_cast(b, b_in(b, 2), b->dtype)));
-    ds = scores_grad(b, &a, w, b_reshape(b, dw, a.rank, a.score_dims));
+    dw = b_reshape(b, dw, a.rank, a.score_dims);
+    w = weights(b, &a);
+    ds = scores_grad(b, &a, w, dw);
     if (b->call->wanted >> 3 & 1)
         b->results[3] = b_cast(b, sum_to(b, operand(b, 4), ds), narrow);
     if (attrs->softcap != 0)

@@ -69,6 +69,19 @@ frit_status ctext_emit_gpu(const struct kir_module *module, const struct ctext_t
                            bool aligned, struct str *out, struct ctext_phase *phases,
                            struct ctext_kernels *kernels, frit_err *err);
 
+/* What a text is of. */
+struct ctext_source {
+    const struct kir_module *module;
+    const struct ctext_target *target;
+    bool aligned;
+    uint32_t first, n; /* phases */
+};
+
+/* The same with some of the phases, of which it sets phases[first .. first + n). */
+frit_status ctext_emit_phases(const struct ctext_source *source, struct str *out,
+                              struct ctext_phase *phases, struct ctext_kernels *kernels,
+                              frit_err *err);
+
 /* Appends the words, with CTEXT_END_OF_WORDS, that make C17 (as of gcc and clang) of the second
  * part of any text.  The kernel of a phase is then
  *

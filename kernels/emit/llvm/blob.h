@@ -22,7 +22,8 @@ enum {
 
 /* Runs one group of one phase: words by number of parameter, arguments by number, three coordinates
  * of the group.  group[3]: 1 where stores may go around the caches, because there is more of them
- * than these hold and they are not read again soon.  Around groups that may, object_begin and
+ * than these hold and they are not read again soon; those of modules that read what they write
+ * never do.  Around groups that may, object_begin and
  * object_finish of the same scratch are the caller's, the latter once each thread that ran groups
  * has made a fence. */
 typedef void (*blob_fn)(const uint64_t *words, void *const *args, const uint32_t group[4],

@@ -119,7 +119,7 @@ static uint32_t dtype_of(const struct ll *l)
 void ll_plan_deferred(struct ll *l)
 {
     l->deferred = (struct ll_deferred){.store = KIR_NONE, .loop = KIR_NONE};
-    if (l->width == 1 || l->chunk < l->phase->lanes)
+    if (l->width == 1 || l->chunk < l->phase->lanes || !ll_may_stream(l))
         return;
     for (uint32_t at = 0; at < l->phase->n && l->deferred.loop == KIR_NONE; at++) {
         if (!is_candidate(l, at))

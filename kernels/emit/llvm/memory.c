@@ -453,6 +453,23 @@ static bool is_stepped(const struct ll *l, const struct llvm_access *a)
            (a->mask == KIR_NONE || a->bytes >= 4);
 }
 
+/* As stepped_mask: AVX-512's masks are numbers, whose bits are spread out. */
+static ll_value stepped_bits(struct ll *l, ll_value mask, uint32_t from, uint32_t step)
+{
+    ll_type i64 = l->types.i64, bits = l->api->IntTypeInContext(l->context, l->width);
+    uint64_t places = 0;
+    ll_value args[2];
+
+    for (uint32_t i = 0; i < l->width; i++)
+        places |= (uint64_t)1 << (i * step);
+    args[0] = BUILD(l, ZExt, BUILD(l, BitCast, mask, bits), i64);
+    args[1] = ll_int(l, i64, places);
+    args[0] = ll_call_bits(l, "llvm.x86.bmi.pdep.64", args, 2);
+    args[0] = BUILD(l, LShr, args[0], ll_int(l, i64, from));
+    return BUILD(l, BitCast, BUILD(l, Trunc, args[0], bits),
+                 l->api->VectorType(l->types.of[KIR_B], l->width));
+}
+
 /* The mask of vector `from` .. of the elements from a unit's first lane on, where lanes are `step`
  * apart: those of no lane are not loaded.  Integers, which take less than vectors of bits. */
 static ll_value stepped_mask(struct ll *l, ll_value mask, uint32_t from, uint32_t step)
@@ -461,6 +478,8 @@ static ll_value stepped_mask(struct ll *l, ll_value mask, uint32_t from, uint32_
     ll_value none = l->api->ConstNull(ll_vector_of(l, type)), wide;
     uint32_t lanes[LL_MAX_WIDTH];
 
+    if (l->cpu.isa == LLVM_AVX512)
+        return stepped_bits(l, mask, from, step);
     for (uint32_t i = 0; i < l->width; i++)
         lanes[i] = (from + i) % step ? l->width : (from + i) / step;
     wide = BUILD(l, SExt, mask, ll_vector_of(l, type));
@@ -627,6 +646,14 @@ static void store_run(struct ll *l, const struct llvm_access *a, uint32_t unit)
                      l->width);
 }
 
+bool ll_may_stream(const struct ll *l)
+{
+    for (uint32_t i = 0; i < l->module->n_args; i++)
+        if (l->module->args[i].access == (KIR_READ | KIR_WRITE))
+            return false;
+    return true;
+}
+
 uint32_t ll_stream_align(const struct ll *l, uint32_t bytes)
 {
     return l->width * bytes < LINE ? l->width * bytes : LINE;
@@ -713,7 +740,7 @@ static void store(struct ll *l, uint32_t at, const struct llvm_access *a)
         store_one(l, a);
         return;
     }
-    if (is_run(a) && a->dtype && a->mask == KIR_NONE && l->width > 1) {
+    if (is_run(a) && a->dtype && a->mask == KIR_NONE && l->width > 1 && ll_may_stream(l)) {
         store_runs(l, at, a);
         return;
     }

@@ -14,6 +14,7 @@
 #include "lower/contract/contract_tile.h"
 #include "lower/contract/contract_winograd.h"
 #include "lower/contract/contract_winograd_emit.h"
+#include "lower/contract/contract_winograd_result.h"
 #include "lower/rows/rows.h"
 #include "lower/sum_blocks.h"
 
@@ -31,7 +32,9 @@ enum {
     FEW_DOT_LANES = 96,   /* of all sums of a group along k, which fit 16 registers */
     MANY_DOT_LANES = 384, /* likewise for more */
     PACK_LANES = 64,
-    GROUP_LANES = 64,     /* on several widths of packed lanes */
+    GROUP_LANES = 64,     /* on several widths of packed lanes; */
+    WIDE_LANES = 128,     /* likewise of vectors of 16, which do more than the last cache gives */
+    WIDE_LARGE = 1 << 19, /* elements that groups read from there, at least */
     LEAST_PACKED = 32,    /* lanes that fill the vectors of a lane's sums */
     PACK_LEAST = 1 << 15, /* elements */
     PACK_MAX = 1 << 29,
@@ -465,14 +468,17 @@ static void choose_turn(struct contract *c)
 
 /* Lanes of a group on a packed line, with so many sums each.  Where these leave registers for one
  * width of packed lanes alone, a group has several after each other, which read the other side from
- * the first cache. */
+ * the first cache.  The more there are the less often all groups read a large side from the last
+ * one. */
 static uint32_t most_packed(const struct contract *c, uint32_t places)
 {
     const struct kir_target *target = c->e.s->target;
-    uint32_t lanes = sched_tuning(c->e.s).pack_lanes;
+    uint32_t lanes = sched_tuning(c->e.s).pack_lanes, least = GROUP_LANES;
 
+    if (target->registers > 16 && c->across == c->weights && is_large(c, c->down, WIDE_LARGE))
+        least = WIDE_LANES;
     if (contract_has_vectors(c) && 4 * places > target->registers / 4 * 3)
-        lanes = lanes < GROUP_LANES ? GROUP_LANES : lanes;
+        lanes = lanes < least ? least : lanes;
     return lanes < target->lanes ? lanes : target->lanes;
 }
 
@@ -692,7 +698,7 @@ static frit_status build(struct contract *c, frit_err *err)
     contract_set_grid(c, groups);
     contract_emit(c);
     if (c->winograd.used)
-        winograd_emit_results(c);
+        winograd_result_emit(c);
     TRY(expr_status(&c->e, err));
     find_aliases(c);
     numbers->bytes = sched_bytes(s);

@@ -19,8 +19,8 @@ enum contract_tag {
     CONTRACT_K,
     CONTRACT_PIECE,  /* of a byte of packed weights; see contract_blocks.c */
     CONTRACT_WINDOW, /* rows within a window, then columns; likewise: see contract_winograd.c */
-    CONTRACT_RESULT = CONTRACT_WINDOW + 2,
-    CONTRACT_TAGS = CONTRACT_RESULT + 2
+    CONTRACT_RESULT = CONTRACT_WINDOW + 2, /* image, row, column, likewise */
+    CONTRACT_TAGS = CONTRACT_RESULT + 3
 };
 enum { CONTRACT_SUMS = 16 }; /* of a lane at most */
 
@@ -117,13 +117,12 @@ struct contract_blocks {
 /* Winograd's convolution: LINES, of matrices that are made in other phases. */
 struct contract_winograd {
     bool used;
-    uint32_t row[2];      /* coordinates of the contraction's expr: the result's row and column */
-    int64_t rows[2];      /* of these there are */
-    uint32_t n_lines;     /* rows of patches that have planes of their own in the copy: 2 or 4 */
-    int64_t plane, tiles; /* elements of such a plane; tiles side by side */
-    uint32_t weights;     /* argument: transformed ones, in memory derived from the operand */
-    uint32_t sums;        /* argument: of products */
-    int64_t first_sum;    /* element of it where they begin */
+    int64_t rows, columns; /* of results */
+    uint32_t n_lines;      /* rows of patches that have planes of their own in the copy: 2 or 4 */
+    int64_t plane, tiles;  /* elements of such a plane; tiles side by side */
+    uint32_t weights;      /* argument: transformed ones, in memory derived from the operand */
+    uint32_t sums;         /* argument: of products */
+    int64_t first_sum;     /* element of it where they begin */
 };
 
 struct contract_workspace {
@@ -217,7 +216,7 @@ uint32_t contract_width(const struct contract *c);
 /* The dtype that sums have in memory. */
 uint32_t contract_dtype(const struct contract *c);
 /* Reserves elements of the sums' type in the workspace, of which *arg is the argument; returns the
- * number of the first one. */
+ * number of the first one, which begins a line of a cache. */
 int64_t contract_reserve(struct contract *c, int64_t count, uint32_t *arg);
 /* Sets the grid of the phase that is begun next. */
 void contract_set_grid(const struct contract *c, int64_t groups);

@@ -19,6 +19,8 @@
 #include "lower/contract/contract_winograd_emit.h"
 #include "lower/rows/rows.h"
 
+enum { LINE = 16 /* elements at least, of a line of a cache: vectors are aligned where it is */ };
+
 /* ---- products ---- */
 
 void work_set_place(const struct contract_emitter *w, uint32_t side, uint32_t place)
@@ -540,7 +542,7 @@ int64_t contract_reserve(struct contract *c, int64_t count, uint32_t *arg)
 
     if (!first)
         workspace->arg = kir_arg(c->e.s->module, contract_dtype(c), KIR_READ | KIR_WRITE);
-    workspace->count += count;
+    workspace->count += tiles_of(count, LINE) * LINE;
     c->e.s->numbers->workspace_bytes = frit_storage_bytes(contract_dtype(c), workspace->count);
     *arg = workspace->arg;
     return first;

@@ -113,16 +113,6 @@ static bool shape_init(struct conv_shape *s, const struct contract *c, const str
            is_cheaper(c, s);
 }
 
-static struct space_expr sum_of(const struct space_expr *a, int64_t factor,
-                                const struct space_expr *b)
-{
-    struct space_expr sum = {0};
-
-    space_add(&sum, a, factor);
-    space_add(&sum, b, 1);
-    return sum;
-}
-
 /* Adds `step` * a new dim to the coordinate of x along dim number `of`. */
 static void add_dim(struct expr *e, struct space_map *x, uint32_t of, int64_t extent, int64_t step,
                     uint32_t tag)
@@ -164,7 +154,7 @@ bool winograd_plan(struct contract *c, const struct block_op *op)
 {
     struct space *space = &c->e.space;
     struct space_map of_w = {.rank = 4};
-    struct space_expr tile[2], channel, inner;
+    struct space_expr channel;
     struct conv_shape s;
 
     if (!shape_init(&s, c, op))
@@ -175,18 +165,16 @@ bool winograd_plan(struct contract *c, const struct block_op *op)
     space_dim(space, WINOGRAD_MATRICES, CONTRACT_BOTH);
     c->root.rank = 4;
     c->root.at[1] = of_w.at[0] = space_dim(space, s.w[0], CONTRACT_M);
-    c->root.at[0] = space_dim(space, s.y[0], CONTRACT_N);
-    for (uint32_t d = 0; d < 2; d++)
-        tile[d] = space_dim(space, s.tiles[d], CONTRACT_N);
+    space_dim(space, s.n_tiles, CONTRACT_N);
     c->n_k = s.w[1];
     channel = of_w.at[1] = space_dim(space, s.w[1], CONTRACT_K);
-    for (uint32_t d = 0; d < 2; d++) {
+    for (uint32_t d = 0; d < 2; d++)
         of_w.at[d + 2] = space_dim(space, WINOGRAD_WINDOW, CONTRACT_WINDOW + d);
-        inner = space_dim(space, WINOGRAD_RESULT, CONTRACT_RESULT + d);
-        c->root.at[d + 2] = sum_of(&tile[d], WINOGRAD_RESULT, &inner);
-        c->winograd.row[d] = expr_coord(&c->e, &c->root.at[d + 2]);
-        c->winograd.rows[d] = s.y[d + 2];
-    }
+    c->root.at[0] = space_dim(space, s.y[0], CONTRACT_RESULT);
+    for (uint32_t d = 0; d < 2; d++)
+        c->root.at[d + 2] = space_dim(space, WINOGRAD_RESULT * s.tiles[d], CONTRACT_RESULT + 1 + d);
+    c->winograd.rows = s.y[2];
+    c->winograd.columns = s.y[3];
     c->pack.is_numbered = true;
     c->pack.number = expr_coord(&c->e, &channel);
     c->a.node = expr_node(&c->e, op->in[1].value, &of_w);
@@ -196,10 +184,19 @@ bool winograd_plan(struct contract *c, const struct block_op *op)
 
 /* ---- choices ---- */
 
+/* Of a group.  Sums of one vector each are more, so that products do not wait for each other. */
+static uint32_t most_outputs(const struct contract *c, uint32_t lanes)
+{
+    if (!winograd_is_wide(c))
+        return FEW_OUTPUTS;
+    return lanes > WINOGRAD_WIDTH ? MANY_OUTPUTS : CONTRACT_SUMS;
+}
+
 void winograd_choose(struct contract *c)
 {
     int64_t n = contract_points(&c->e.space, CONTRACT_M);
-    uint32_t most = winograd_is_wide(c) ? MANY_OUTPUTS : FEW_OUTPUTS, best = most;
+    uint32_t lanes = group_tiles(c, contract_points(&c->e.space, CONTRACT_N));
+    uint32_t most = most_outputs(c, lanes), best = most;
 
     for (uint32_t each = most; each > most / 2; each--)
         if (tiles_of(n, each) * (each + 1) < tiles_of(n, best) * (best + 1))
@@ -209,7 +206,7 @@ void winograd_choose(struct contract *c)
     c->down = &c->a;
     c->n_down = best;
     c->n_across = 1;
-    c->lanes = group_tiles(c, contract_points(&c->e.space, CONTRACT_N));
+    c->lanes = lanes;
     c->pack.used = true;
     c->pack.width = WINOGRAD_WIDTH;
 }

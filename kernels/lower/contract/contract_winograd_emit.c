@@ -2,7 +2,6 @@
 /* The phases of Winograd's convolution, see contract_winograd.c. */
 #include "lower/contract/contract_winograd_emit.h"
 
-#include <float.h>
 #include <string.h>
 
 #include "lower/contract/contract_emit.h"
@@ -11,27 +10,12 @@
 
 enum {
     WEIGHT_LANES = 64, /* of a group that transforms weights */
-    FEW_TILES = 8,     /* of a group that makes lines, or with few registers */
-    CHANNELS = 8,      /* that a group of patches transforms, */
-    OUTPUTS = 8        /* and one of results */
+    CHANNELS = 8       /* that a group of patches transforms */
 };
 
 /* ---- transforms ---- */
 
-static uint32_t plus(const struct contract_emitter *w, uint32_t a, uint32_t b)
-{
-    return op2(w, KIR_add, a, b);
-}
-
-static uint32_t minus(const struct contract_emitter *w, uint32_t a, uint32_t b)
-{
-    return op2(w, KIR_sub, a, b);
-}
-
-/* A row of a transform: from one vector to another, whose elements lie `step` apart. */
-typedef void (*transform_fn)(const struct contract_emitter *w, uint32_t *v, uint32_t step);
-
-/* G. */
+/* G, of one vector, whose elements lie `step` apart, to another. */
 static void weights_row(const struct contract_emitter *w, uint32_t *v, uint32_t step)
 {
     uint32_t half = kir_const_f(w->m, w->type, 0.5), sum = plus(w, v[0], v[2 * step]);
@@ -42,7 +26,7 @@ static void weights_row(const struct contract_emitter *w, uint32_t *v, uint32_t 
     v[3 * step] = last;
 }
 
-/* B^T. */
+/* B^T, likewise. */
 static void patch_row(const struct contract_emitter *w, uint32_t *v, uint32_t step)
 {
     uint32_t d[WINOGRAD_PATCH] = {v[0], v[step], v[2 * step], v[3 * step]};
@@ -53,46 +37,8 @@ static void patch_row(const struct contract_emitter *w, uint32_t *v, uint32_t st
     v[3 * step] = minus(w, d[1], d[3]);
 }
 
-/* A^T. */
-static void result_row(const struct contract_emitter *w, uint32_t *v, uint32_t step)
-{
-    uint32_t m[WINOGRAD_PATCH] = {v[0], v[step], v[2 * step], v[3 * step]};
-
-    v[0] = plus(w, plus(w, m[0], m[1]), m[2]);
-    v[step] = minus(w, minus(w, m[1], m[2]), m[3]);
-}
-
-/* Columns of a matrix with rows of WINOGRAD_PATCH elements, `columns` of them at first, then the
- * `rows` that these leave. */
-static void transform(const struct contract_emitter *w, transform_fn row, uint32_t columns,
-                      uint32_t rows, uint32_t *matrix)
-{
-    for (uint32_t i = 0; i < columns; i++)
-        row(w, matrix + i, WINOGRAD_PATCH);
-    for (uint32_t i = 0; i < rows; i++)
-        row(w, matrix + (size_t)WINOGRAD_PATCH * i, 1);
-}
-
-static uint32_t dim_of(const struct contract_emitter *w, uint32_t tag)
-{
-    return contract_last_dim(&w->e->space, tag);
-}
-
-/* Sets the coordinates within a window, patch or tile of results. */
-static void set_inner(const struct contract_emitter *w, uint32_t tag, uint32_t row, uint32_t column)
-{
-    expr_set(w->e, dim_of(w, tag), row);
-    expr_set(w->e, dim_of(w, tag + 1), column);
-}
-
-static uint32_t times(const struct contract_emitter *w, uint32_t value, int64_t by)
-{
-    return op2(w, KIR_mul, value, sched_add_index(w->e->s, by));
-}
-
-/* Numbers of the group along two dims, of which the inner one has `n` points. */
-static struct contract_emitter begin(struct contract *c, uint32_t lanes, int64_t outer, int64_t n,
-                                     uint32_t *group, uint32_t *inner)
+struct contract_emitter winograd_begin(struct contract *c, uint32_t lanes, int64_t outer, int64_t n,
+                                       uint32_t *group, uint32_t *inner)
 {
     struct contract_emitter w = {.c = c,
                                  .e = &c->e,
@@ -107,9 +53,8 @@ static struct contract_emitter begin(struct contract *c, uint32_t lanes, int64_t
     return w;
 }
 
-/* A loop over `each` numbers from group * each on, to `count`. */
-static uint32_t begin_loop(const struct contract_emitter *w, uint32_t group, uint32_t each,
-                           int64_t count)
+uint32_t winograd_begin_loop(const struct contract_emitter *w, uint32_t group, uint32_t each,
+                             int64_t count)
 {
     uint32_t first = op2(w, KIR_mul, group, index_const(w, each));
     uint32_t end = plus(w, first, index_const(w, each));
@@ -129,18 +74,19 @@ static void store_elements(const struct contract_emitter *w, uint32_t arg, uint3
     }
 }
 
-static uint32_t load(const struct contract_emitter *w, uint32_t arg, uint32_t at)
+uint32_t winograd_load(const struct contract_emitter *w, uint32_t arg, uint32_t at)
 {
     return kir_emit_as(w->m, KIR_load, w->type, arg, at, KIR_NONE, KIR_NONE);
 }
 
 /* ---- weights ---- */
 
-static uint32_t load_weight(const struct contract_emitter *w, uint32_t row, uint32_t column)
+uint32_t winograd_element(const struct contract_emitter *w, uint32_t row, uint32_t column)
 {
     uint32_t mark = expr_mark(w->e), value;
 
-    set_inner(w, CONTRACT_WINDOW, row, column);
+    expr_set(w->e, contract_last_dim(&w->e->space, CONTRACT_WINDOW), row);
+    expr_set(w->e, contract_last_dim(&w->e->space, CONTRACT_WINDOW + 1), column);
     value = expr_value(w->e, w->c->a.node);
     expr_release(w->e, mark);
     return value;
@@ -177,7 +123,7 @@ static void transform_rows(struct contract_emitter *w, uint32_t *m)
     row = work_loop(w, index_const(w, 0), index_const(w, WINOGRAD_WINDOW), 1, m);
     memcpy(next, m + ROW, sizeof(next) - ROW * sizeof(*next));
     for (uint32_t i = 0; i < WINOGRAD_WINDOW; i++)
-        next[ALL - ROW + i] = load_weight(w, row, index_const(w, i));
+        next[ALL - ROW + i] = winograd_element(w, row, index_const(w, i));
     weights_row(w, next + ALL - ROW, 1);
     expr_release(w->e, mark);
     kir_next(w->m, next, ALL);
@@ -188,8 +134,8 @@ static void emit_weights(struct contract *c)
 {
     uint32_t lanes = sched_lanes(WEIGHT_LANES, c->n_k * c->n_down), tile, part, at, size;
     uint32_t m[WINOGRAD_MATRICES] = {0};
-    struct contract_emitter w = begin(c, lanes, winograd_output_tiles(c),
-                                      tiles_of(c->n_k * c->n_down, lanes), &tile, &part);
+    struct contract_emitter w = winograd_begin(c, lanes, winograd_output_tiles(c),
+                                               tiles_of(c->n_k * c->n_down, lanes), &tile, &part);
 
     delinearize_phase(&c->down->points, w.e);
     delinearize_phase(&c->k, w.e);
@@ -215,13 +161,12 @@ uint32_t winograd_weight(const struct contract_emitter *w, uint32_t k, uint32_t 
     const struct contract *c = w->c;
     uint32_t at = plus(w, op2(w, KIR_mul, k, index_const(w, c->n_down)), w->weights);
 
-    return load(w, c->winograd.weights, plus(w, at, index_const(w, i)));
+    return winograd_load(w, c->winograd.weights, plus(w, at, index_const(w, i)));
 }
 
 /* ---- patches ---- */
 
-/* The first tile of a panel: the last panels end with the last tile. */
-static uint32_t first_tile(const struct contract_emitter *w, uint32_t panel)
+uint32_t winograd_first_tile(const struct contract_emitter *w, uint32_t panel)
 {
     uint32_t first = op2(w, KIR_mul, panel, index_const(w, WINOGRAD_WIDTH));
     int64_t last = w->c->across->points.count - WINOGRAD_WIDTH;
@@ -229,17 +174,9 @@ static uint32_t first_tile(const struct contract_emitter *w, uint32_t panel)
     return op2(w, KIR_smin, first, sched_add_index(w->e->s, last));
 }
 
-/* The places of lines, of the expr of their elements. */
-struct lines {
-    struct expr *e;
-    struct delinearizer channel, column, line, tile;
-    uint32_t first; /* of the lane's tile, where its patch begins */
-};
-
-/* At the begin of a phase. */
-static struct lines begin_lines(struct contract *c)
+struct winograd_lines winograd_begin_lines(struct contract *c)
 {
-    struct lines lines = {.e = &c->pad.e};
+    struct winograd_lines lines = {.e = &c->pad.e};
     struct delinearizer *const all[] = {&lines.channel, &lines.column, &lines.line, &lines.tile};
     static const uint32_t tags[] = {WINOGRAD_CHANNEL, WINOGRAD_COLUMN, WINOGRAD_LINE,
                                     WINOGRAD_TILE};
@@ -268,22 +205,22 @@ static void emit_patches(struct contract *c)
     int64_t panels = winograd_panel_tiles(c) / WINOGRAD_WIDTH;
     uint32_t panel, group, channel, at, from, line[WINOGRAD_PATCH], m[WINOGRAD_PATCH];
     struct contract_emitter w =
-        begin(c, WINOGRAD_WIDTH, tiles_of(c->n_k, CHANNELS), panels, &group, &panel);
+        winograd_begin(c, WINOGRAD_WIDTH, tiles_of(c->n_k, CHANNELS), panels, &group, &panel);
     uint32_t size = sched_add_index(w.e->s, panels * c->n_k * WINOGRAD_WIDTH), next_row;
     uint32_t next = sched_add_index(w.e->s, c->winograd.n_lines * c->winograd.plane);
 
-    from = plus(&w, first_tile(&w, panel), w.lane);
+    from = plus(&w, winograd_first_tile(&w, panel), w.lane);
     for (uint32_t i = 0; i < WINOGRAD_PATCH; i++)
         line[i] = line_place(&w, i);
     next_row = op2(&w, KIR_mul, size, index_const(&w, WINOGRAD_PATCH));
     at = times(&w, panel, c->n_k);
-    channel = begin_loop(&w, group, CHANNELS, c->n_k);
+    channel = winograd_begin_loop(&w, group, CHANNELS, c->n_k);
     from = plus(&w, times(&w, channel, c->pad.matrix), from);
     at = plus(&w, op2(&w, KIR_mul, plus(&w, at, channel), index_const(&w, WINOGRAD_WIDTH)), w.lane);
     at = plus(&w, at, sched_add_index(w.e->s, c->pack.first));
     for (uint32_t j = 0; j < WINOGRAD_PATCH; j++) {
         for (uint32_t i = 0; i < WINOGRAD_PATCH; i++)
-            m[i] = load(&w, c->pad.arg, plus(&w, from, line[i]));
+            m[i] = winograd_load(&w, c->pad.arg, plus(&w, from, line[i]));
         patch_row(&w, m, 1);
         store_elements(&w, c->pack.arg, at, next_row, WINOGRAD_PATCH, m);
         from = plus(&w, from, next);
@@ -295,8 +232,8 @@ static void emit_patches(struct contract *c)
 /* The lane's tile of those side by side, in part number `part`.  The last parts overlap: a
  * processor may take as long for a store with a mask as for ten others.  Where tiles are fewer than
  * lanes the mask is a constant. */
-static uint32_t set_tile(struct contract_emitter *w, const struct lines *lines, uint32_t part,
-                         uint32_t lanes)
+static uint32_t set_tile(struct contract_emitter *w, const struct winograd_lines *lines,
+                         uint32_t part, uint32_t lanes)
 {
     int64_t tiles = w->c->winograd.tiles;
     uint32_t tile = w->lane;
@@ -317,11 +254,11 @@ static uint32_t set_tile(struct contract_emitter *w, const struct lines *lines, 
 static void emit_lines(struct contract *c)
 {
     int64_t tiles = c->winograd.tiles;
-    uint32_t lanes = winograd_is_wide(c) && tiles >= WINOGRAD_WIDTH ? WINOGRAD_WIDTH : FEW_TILES;
+    uint32_t lanes = winograd_is_wide(c) && tiles >= WINOGRAD_WIDTH ? WINOGRAD_WIDTH : WINOGRAD_FEW;
     uint32_t parts = (uint32_t)tiles_of(tiles, lanes), channel, line, part, at, end, next;
     uint32_t m[WINOGRAD_PATCH];
-    struct contract_emitter w = begin(c, lanes, c->n_k, 1, &channel, &part);
-    const struct lines lines = begin_lines(c);
+    struct contract_emitter w = winograd_begin(c, lanes, c->n_k, 1, &channel, &part);
+    const struct winograd_lines lines = winograd_begin_lines(c);
 
     w.e = lines.e;
     next = sched_add_index(w.e->s, c->winograd.n_lines * c->winograd.plane);
@@ -352,8 +289,6 @@ void winograd_emit_operands(struct contract *c)
     emit_patches(c);
 }
 
-/* ---- results ---- */
-
 void winograd_store(const struct contract_emitter *w, uint32_t place, uint32_t sum)
 {
     const struct contract *c = w->c;
@@ -362,162 +297,4 @@ void winograd_store(const struct contract_emitter *w, uint32_t place, uint32_t s
     at = plus(w, times(w, at, winograd_panel_tiles(c)), w->at[ACROSS]);
     at = plus(w, at, sched_add_index(w->e->s, c->winograd.first_sum));
     kir_emit_imm(w->m, KIR_store, c->winograd.sums, at, sum, KIR_NONE);
-}
-
-/* Whether any lane's flag, 0 or 1, is set: the same in all. */
-static uint32_t any_lane(const struct contract_emitter *w, uint32_t flag)
-{
-    for (uint32_t by = 1; by < WINOGRAD_WIDTH; by *= 2)
-        flag = op2(w, KIR_or, flag, kir_emit_imm(w->m, KIR_exchange, by, flag, KIR_NONE, KIR_NONE));
-    return kir_emit(w->m, KIR_first, flag, KIR_NONE, KIR_NONE);
-}
-
-/* The lanes whose results are not all finite. */
-static uint32_t spoilt(const struct contract_emitter *w, const uint32_t *y)
-{
-    uint32_t most = kir_const_f(w->m, w->type, FLT_MAX), fine = KIR_NONE, one;
-
-    for (uint32_t i = 0; i < WINOGRAD_RESULT * WINOGRAD_RESULT; i++) {
-        one = op2(w, KIR_le, kir_unary(w->m, KIR_abs, y[i]), most);
-        fine = fine == KIR_NONE ? one : op2(w, KIR_and, fine, one);
-    }
-    return kir_unary(w->m, KIR_not, fine);
-}
-
-/* Adds the products of the element at a row and a column of the patch, those of results whose
- * windows have it, where the mask is. */
-static void add_element(const struct contract_emitter *w, uint32_t row, uint32_t column,
-                        uint32_t mask, uint32_t element, uint32_t *y)
-{
-    uint32_t most = index_const(w, WINOGRAD_WINDOW - 1), none = index_const(w, 0);
-
-    for (uint32_t i = 0; i < WINOGRAD_RESULT * WINOGRAD_RESULT; i++) {
-        uint32_t at[] = {minus(w, row, index_const(w, i / WINOGRAD_RESULT)),
-                         minus(w, column, index_const(w, i % WINOGRAD_RESULT))};
-        uint32_t has = mask;
-
-        for (uint32_t d = 0; d < 2; d++) {
-            uint32_t inside = op2(w, KIR_smax, op2(w, KIR_smin, at[d], most), none);
-
-            has = op2(w, KIR_and, has, op2(w, KIR_eq, at[d], inside));
-            at[d] = inside;
-        }
-        y[i] = kir_select(w->m, has, add_product(w, y[i], element, load_weight(w, at[0], at[1])),
-                          y[i]);
-    }
-}
-
-/* Begins a loop that carries the results, from 0 to end; `next` has them in a round. */
-static uint32_t carry(const struct contract_emitter *w, uint32_t end, uint32_t *y, uint32_t *next)
-{
-    uint32_t counter = work_loop(w, index_const(w, 0), end, 1, y);
-
-    memcpy(next, y, WINOGRAD_RESULT * WINOGRAD_RESULT * sizeof(*y));
-    return counter;
-}
-
-/* Sets the line of the patch at a row of it. */
-static void set_line(const struct contract_emitter *w, const struct lines *lines, uint32_t row)
-{
-    const struct contract_winograd *winograd = &w->c->winograd;
-    uint32_t line = op2(w, KIR_and, row, index_const(w, winograd->n_lines - 1));
-
-    line = times(w, line, winograd->plane / winograd->tiles);
-    if (winograd->n_lines < WINOGRAD_PATCH)
-        line = plus(w, line, op2(w, KIR_shr, row, index_const(w, 1)));
-    delinearize_set(&lines->line, lines->e, plus(w, line, lines->first));
-}
-
-/* Sums lanes that are spoilt element by element of the patch, if there are such: loops are empty
- * else. */
-static void mend(const struct contract_emitter *w, const struct lines *lines, uint32_t *y)
-{
-    uint32_t mask = spoilt(w, y), side = index_const(w, WINOGRAD_PATCH), mark = expr_mark(w->e);
-    uint32_t mark_x = expr_mark(lines->e), channel, row, column, any;
-    uint32_t of_channel[WINOGRAD_RESULT * WINOGRAD_RESULT],
-        of_row[WINOGRAD_RESULT * WINOGRAD_RESULT], of_column[WINOGRAD_RESULT * WINOGRAD_RESULT];
-
-    any = sched_wide(w->e->s, any_lane(w, kir_unary(w->m, KIR_i32, mask)));
-    for (uint32_t i = 0; i < WINOGRAD_RESULT * WINOGRAD_RESULT; i++)
-        y[i] = kir_select(w->m, mask, zero(w), y[i]);
-    channel = carry(w, times(w, any, w->c->n_k), y, of_channel);
-    delinearize_set(&w->c->k, w->e, channel);
-    delinearize_set(&lines->channel, lines->e, channel);
-    row = carry(w, side, of_channel, of_row);
-    set_line(w, lines, row);
-    column = carry(w, side, of_row, of_column);
-    delinearize_set(&lines->column, lines->e, column);
-    expr_mask(lines->e, mask);
-    add_element(w, row, column, mask, expr_value(lines->e, w->c->pad.node), of_column);
-    kir_next(w->m, of_column, WINOGRAD_RESULT * WINOGRAD_RESULT);
-    kir_next(w->m, of_row, WINOGRAD_RESULT * WINOGRAD_RESULT);
-    kir_next(w->m, of_channel, WINOGRAD_RESULT * WINOGRAD_RESULT);
-    expr_release(w->e, mark);
-    expr_release(lines->e, mark_x);
-}
-
-/* The mask of lanes whose tile has a result at the row and column that are set, of its own 2 x 2;
- * KIR_NONE: all have. */
-static uint32_t inside(const struct contract_emitter *w, const uint32_t inner[2])
-{
-    uint32_t mask = KIR_NONE;
-
-    for (uint32_t d = 0; d < 2; d++)
-        if (inner[d] && w->c->winograd.rows[d] % WINOGRAD_RESULT)
-            mask = mask_both(w, mask,
-                             op2(w, KIR_lt, expr_coord_value(w->e, w->c->winograd.row[d]),
-                                 sched_add_index(w->e->s, w->c->winograd.rows[d])));
-    return mask;
-}
-
-static void store_results(const struct contract_emitter *w, const uint32_t *y)
-{
-    for (uint32_t i = 0; i < WINOGRAD_RESULT * WINOGRAD_RESULT; i++) {
-        const uint32_t inner[] = {i / WINOGRAD_RESULT, i % WINOGRAD_RESULT};
-        uint32_t mark = expr_mark(w->e);
-
-        set_inner(w, CONTRACT_RESULT, index_const(w, inner[0]), index_const(w, inner[1]));
-        expr_mask(w->e, inside(w, inner));
-        work_finish(w, y[i]);
-        expr_release(w->e, mark);
-    }
-}
-
-/* A group has WINOGRAD_WIDTH tiles and OUTPUTS outputs. */
-void winograd_emit_results(struct contract *c)
-{
-    int64_t n = c->down->points.count, pitch = winograd_panel_tiles(c);
-    uint32_t panel, group, output, from, size, mark, tile, m[WINOGRAD_MATRICES],
-        y[WINOGRAD_RESULT * WINOGRAD_RESULT];
-    struct contract_emitter w =
-        begin(c, WINOGRAD_WIDTH, tiles_of(n, OUTPUTS),
-              tiles_of(c->across->points.count, WINOGRAD_WIDTH), &group, &panel);
-    struct lines lines = begin_lines(c);
-
-    w.n = WINOGRAD_RESULT * WINOGRAD_RESULT;
-    delinearize_phase(&c->k, w.e);
-    delinearize_phase(&c->down->points, w.e);
-    lines.first = tile = plus(&w, first_tile(&w, panel), w.lane);
-    delinearize_set(&c->across->points, w.e, tile);
-    delinearize_set(&lines.tile, lines.e, work_part(&w, &lines.first, c->winograd.tiles));
-    expr_hoist(w.e);
-    from = plus(&w, op2(&w, KIR_mul, panel, index_const(&w, WINOGRAD_WIDTH)), w.lane);
-    from = plus(&w, from, sched_add_index(w.e->s, c->winograd.first_sum));
-    size = sched_add_index(w.e->s, n * pitch);
-    output = begin_loop(&w, group, OUTPUTS, n);
-    mark = expr_mark(w.e);
-    delinearize_set(&c->down->points, w.e, output);
-    expr_hoist(w.e);
-    from = plus(&w, times(&w, output, pitch), from);
-    for (uint32_t f = 0; f < WINOGRAD_MATRICES; f++) {
-        m[f] = load(&w, c->winograd.sums, from);
-        from = plus(&w, from, size);
-    }
-    transform(&w, result_row, WINOGRAD_PATCH, WINOGRAD_RESULT, m);
-    for (uint32_t i = 0; i < WINOGRAD_RESULT * WINOGRAD_RESULT; i++)
-        y[i] = m[WINOGRAD_PATCH * (i / WINOGRAD_RESULT) + i % WINOGRAD_RESULT];
-    mend(&w, &lines, y);
-    store_results(&w, y);
-    expr_release(w.e, mark);
-    kir_next(w.m, NULL, 0);
 }

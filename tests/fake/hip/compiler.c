@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "image.h"
 #include "jit.h"
@@ -87,21 +88,33 @@ static gpu_result read_options(gpu_program program, int n, const char *const *op
     return strcmp(program->arch, IMAGE_ARCH) == 0 ? GPU_SUCCESS : COMPILER_INVALID_OPTION;
 }
 
-gpu_result fake_CompileProgram(gpu_program program, int n, const char *const *options)
+static gpu_result compile(gpu_program program)
 {
-    gpu_result result = call_begin("CompileProgram");
-    char *text;
+    char *text = text_on_host(program->text);
 
-    if (!result)
-        result = read_options(program, n, options);
-    if (result)
-        return result;
-    text = text_on_host(program->text);
     if (!text)
         return COMPILER_NO_MEMORY;
     program->object = jit_compile(text, &program->object_bytes, &program->log);
     free(text);
     return program->object ? GPU_SUCCESS : COMPILER_FAILED;
+}
+
+gpu_result fake_CompileProgram(gpu_program program, int n, const char *const *options)
+{
+    const struct timespec pause = {.tv_nsec = 1000000};
+    gpu_result result = call_begin("CompileProgram");
+
+    if (!result)
+        result = read_options(program, n, options);
+    if (result)
+        return result;
+    fake_gpu.compiles++;
+    fake_gpu.compiling++;
+    result = compile(program);
+    while (fake_gpu.holds_compiles)
+        (void)nanosleep(&pause, NULL);
+    fake_gpu.compiling--;
+    return result;
 }
 
 gpu_result fake_GetLogSize(gpu_program program, size_t *bytes)

@@ -61,11 +61,14 @@ struct fake_gpu {
     /* Of each algorithm; not 0: it cannot be used.  rocBLAS: the result of each product that runs.
      */
     _Atomic int algorithm_state;
-    _Atomic bool has_no_tf32; /* no algorithm for products of reduced f32 */
-    _Atomic int patch;        /* last number of the version of the library for products */
+    _Atomic bool has_no_tf32;    /* no algorithm for products of reduced f32 */
+    _Atomic int patch;           /* last number of the version of the library for products */
+    _Atomic bool holds_compiles; /* while set, no compile ends */
     /* ---- counters ---- */
     _Atomic uint64_t calls;        /* of the library, as the numbers above count them */
     _Atomic uint64_t n_operations; /* operations that have run */
+    _Atomic uint32_t compiling;    /* compiles that have begun and not ended */
+    _Atomic uint64_t compiles;     /* that have begun */
     _Atomic uint64_t products[FAKE_PRODUCT_KINDS];
     _Atomic uint64_t enabled_peers;  /* times that access to another device's memory was enabled */
     _Atomic uint64_t peer_copies;    /* enqueued */

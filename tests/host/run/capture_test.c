@@ -303,6 +303,36 @@ static void test_what_cannot_be_recorded_is_submitted(void **state)
     }
 }
 
+/* A driver that compiles for the recording is called again at some later replays; where launches
+ * wait for compiles, at once. */
+static void test_a_busy_driver_is_called_again(void **state)
+{
+    enum { BUSY = 3, LONG = 40 };
+    static const struct {
+        bool compile_ahead;
+        uint64_t first; /* round that is recorded */
+    } cases[] = {{false, BEFORE}, {true, 1 + CAPTURE_AFTER * (1 << BUSY)}};
+
+    (void)state;
+    for (int k = 0; k < 2; k++) {
+        struct driver driver = {0};
+        struct recorder recorder = {.busy = BUSY};
+        frit_device *device = recorder_device(&driver, &recorder, 100);
+
+        device->config.compile_ahead = cases[k].compile_ahead;
+        for (uint64_t i = 0; i < LONG; i++) {
+            frit_tensor *x = make(device);
+
+            expect(minus(device, x, 0.25 + (double)i), -1, 0.25f + (float)i);
+            assert_int_equal(captured(device) > 0, i >= cases[k].first);
+            frit_release(x);
+        }
+        assert_int_equal(recorder.records, BUSY + 1);
+        device_close(device);
+        assert_int_equal(recorder.alive, 0);
+    }
+}
+
 static void test_a_replay_that_is_refused_is_submitted(void **state)
 {
     struct driver driver = {0};
@@ -447,6 +477,7 @@ int main(void)
         cmocka_unit_test(test_derived_memory),
         cmocka_unit_test(test_submits_of_a_plan_are_one_recording),
         cmocka_unit_test(test_what_cannot_be_recorded_is_submitted),
+        cmocka_unit_test(test_a_busy_driver_is_called_again),
         cmocka_unit_test(test_a_replay_that_is_refused_is_submitted),
         cmocka_unit_test(test_recordings_are_bounded),
         cmocka_unit_test(test_what_is_pending_is_not_released),

@@ -374,7 +374,7 @@ static frit_status prepare(void *self, uint32_t candidate, const frit_signature 
         if (sig->args[i].flags & FRIT_ARG_PREASSIGNED)
             return fail(err, FRIT_UNSUPPORTED, "not there");
     }
-    if (program->refuse >> candidate & 1 ||
+    if (program->refuse >> candidate & 1 || (program->n_ops && driver->refuse_blocks) ||
         (!program->n_ops && program->op == driver->refuse_prepare))
         return fail(err, FRIT_UNSUPPORTED, "not this shape");
     if (driver->odd_answer && !program->n_ops && program->op == FRIT_OP_neg)

@@ -56,6 +56,7 @@ struct driver {
     uint32_t refuse[4];                       /* likewise to these ops */
     bool host_visible;                        /* alloc gives host pointers */
     uint32_t refuse_prepare;                  /* prepare of this op is FRIT_UNSUPPORTED */
+    bool refuse_blocks;                       /* likewise of blocks */
     bool decompose;                           /* composite ops run as core ops */
     void (*on_submit)(struct driver *driver); /* called first in it */
     bool value_first;                         /* but after taking its timeline value */

@@ -30,6 +30,8 @@ static frit_status record(void *self, frit_queue *queue, const frit_cmd *cmds, u
 
         recorder->n_places += param->kind == FRIT_PARAM_ARG;
     }
+    if (recorder->records <= recorder->busy)
+        return fail(err, FRIT_BUSY, "too early");
     if (recorder->record_status)
         return fail(err, recorder->record_status, "record refused");
     if (recorder->max_cmds && count > recorder->max_cmds)

@@ -10,6 +10,7 @@ struct recorder {
     /* Script. */
     frit_status record_status, replay_status; /* of each call */
     uint32_t max_cmds;                        /* of a recording, 0: any number */
+    uint32_t busy;                            /* calls of record that are too early */
     /* What happened. */
     uint32_t records, replays;
     uint32_t n_places; /* parameters of the last recording that are places of arguments */

@@ -16,6 +16,7 @@
 #include "record/binding.h"
 #include "run/bound_plan.h"
 #include "run/drain.h"
+#include "run/fuser.h"
 
 enum { N = 6, ROUNDS = 4 };
 
@@ -550,6 +551,25 @@ static void test_no_host_memory_while_playing(void **state)
     }
 }
 
+/* A block that no candidate takes runs as its ops each time. */
+static void test_the_ops_of_a_refused_block(void **state)
+{
+    struct fusing f = {.driver = {.refuse_blocks = true}};
+
+    (void)state;
+    fusing_open(&f);
+    for (uint64_t i = 0; i < ROUNDS; i++) {
+        frit_tensor *x = make(f.device);
+
+        expect(one_minus(f.device, x), -1, 1);
+        assert_int_equal(plays(f.device), i);
+        assert_int_equal(f.driver.launches, 2 * (i + 1));
+        frit_release(x);
+    }
+    assert_int_equal(atomic_load(&f.device->count.fallbacks[FALLBACK_OPS]), 1);
+    fusing_close(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -565,6 +585,7 @@ int main(void)
         cmocka_unit_test(test_bound_plans_are_bounded),
         cmocka_unit_test(test_places_in_a_chunk_are_alike),
         cmocka_unit_test(test_parts_and_wholes),
+        cmocka_unit_test(test_the_ops_of_a_refused_block),
         cmocka_unit_test(test_what_is_wanted),
         cmocka_unit_test(test_what_nobody_makes),
         cmocka_unit_test(test_no_device_memory_in_a_replay),

@@ -174,6 +174,33 @@ static void test_generation(void **state)
     assert_int_equal(generation(&p->chain, &variant), 0);
 }
 
+/* An estimate where there is something to compile, for hosts that know of it. */
+static void test_compile_estimate(void **state)
+{
+    struct programs *p = *state;
+    const int64_t dims[] = {3, 5};
+    frit_launch_spec spec = {.struct_size = sizeof(spec)}, first;
+    frit_launch_spec old = {.struct_size = FRIT_END_OF(frit_launch_spec, wanted_strides)};
+    frit_variant variant = {.struct_size = sizeof(variant)};
+    const frit_program_table *table = p->chain.table;
+    struct rig_sig sig;
+
+    rig_signature(&sig, 2, 1, 1, 2, dims);
+    assert_int_equal(table->prepare(p->chain.self, 0, &sig.sig, &spec, &variant, NULL),
+                     FRIT_PREPARE_NEEDS_COMPILE);
+    assert_true(spec.compile_ns > 0);
+    first = spec;
+    assert_int_equal(table->prepare(p->chain.self, 0, &sig.sig, &old, &variant, NULL),
+                     FRIT_PREPARE_NEEDS_COMPILE);
+    assert_int_equal(old.compile_ns, 0);
+    table->spec_release(p->chain.self, &old);
+    assert_int_equal(compile(&p->chain, &variant), FRIT_OK);
+    assert_int_equal(table->prepare(p->chain.self, 0, &sig.sig, &spec, &variant, NULL), FRIT_OK);
+    assert_int_equal(spec.compile_ns, 0);
+    table->spec_release(p->chain.self, &spec);
+    table->spec_release(p->chain.self, &first);
+}
+
 /* ---- signatures ---- */
 
 static void test_spec(void **state)
@@ -674,6 +701,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_classes_of_candidates, setup, teardown),
         cmocka_unit_test_setup_teardown(test_describe, setup, teardown),
         cmocka_unit_test_setup_teardown(test_generation, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_compile_estimate, setup, teardown),
         cmocka_unit_test_setup_teardown(test_spec, setup, teardown),
         cmocka_unit_test_setup_teardown(test_sizes_share_code, setup, teardown),
         cmocka_unit_test_setup_teardown(test_specs_are_released, setup, teardown),

@@ -10,7 +10,7 @@
 #include <vulkan/vulkan.h>
 
 struct fake_loader {
-    int calls;               /* number of calls so far of functions that can be made to fail */
+    atomic_int calls;        /* number of calls so far of functions that can be made to fail */
     int failing_call;        /* which of them fails, counted from 1; 0: none */
     VkResult result;         /* of that call; 0: an error that the function may return */
     const char *failed_name; /* function that failed */

@@ -9,9 +9,15 @@
 #include <frit/capture.h>
 
 #include "add.h"
+#include "base/clock.h"
 #include "fake_open.h"
 
-enum { N = 16, BYTES = 4096, BUSY = 2 /* submissions after which the device is busy */ };
+enum {
+    N = 16,
+    BYTES = 4096,
+    BUSY = 2,         /* submissions after which the device is busy */
+    RECENT_NS = 40000 /* gather.c's */
+};
 
 /* ---- a busy device ---- */
 
@@ -205,7 +211,7 @@ static void the_thread_submits(void **state)
 static void a_young_submission_gathers(void **state)
 {
     const struct timespec step = {0, 1000000};
-    bool gathers = false;
+    bool gathers = false, was_quick = false;
     struct busy t;
 
     (void)state;
@@ -213,11 +219,15 @@ static void a_young_submission_gathers(void **state)
     release();
     rig_wait(&t.rig, t.value);
     for (int round = 0; round < 1000 && !gathers; round++) {
+        uint64_t begun;
+
         fake->held_at = t.value;
         fake->is_held = 1;
         fake->submissions = 0;
+        begun = clock_ns();
         fill(&t, t.a, 1);
         fill(&t, t.a, 2);
+        was_quick |= clock_ns() - begun < RECENT_NS;
         gathers = fake->submissions == 1;
         for (int ms = 0; ms < 5000 && fake->submissions < 2; ms++)
             nanosleep(&step, NULL);
@@ -225,8 +235,10 @@ static void a_young_submission_gathers(void **state)
         release();
         rig_wait(&t.rig, t.value);
     }
-    assert_true(gathers);
     busy_close(&t);
+    if (!was_quick)
+        skip(); /* the machine is too slow to submit twice within that time */
+    assert_true(gathers);
 }
 
 /* A query does not submit it, and a wait for what is submitted already does not. */
