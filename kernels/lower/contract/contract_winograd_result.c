@@ -269,12 +269,13 @@ static void store_tiles(const struct contract_emitter *w, const struct places *p
     }
 }
 
-/* Storing parts of a vector of few lanes takes long. */
+/* Storing parts of vectors takes long without masks of their own, and so does interpreting how rows
+ * are made. */
 static void store_results(const struct contract_emitter *w, const struct places *p, uint32_t *y)
 {
     for (uint32_t i = 0; i < WINOGRAD_RESULT * WINOGRAD_RESULT; i++)
         y[i] = work_add_bias(w, y[i]);
-    if (winograd_is_wide(w->c) || w->c->winograd.tiles > WINOGRAD_FEW)
+    if (winograd_is_wide(w->c))
         store_rows(w, p, y);
     else
         store_tiles(w, p, y);

@@ -131,14 +131,14 @@ static void test_layouts(void **state)
 }
 
 /* relu(conv(neg x) + bias + residual), the residual read at odd sizes too. */
-static void test_around(void **state)
+static void check_around(uint32_t registers)
 {
     static const struct shape shape = {1, 40, 50, 7, 16, {1, 1}};
     uint32_t bias, residual, y;
     struct conv c;
 
-    (void)state;
     begin(&c, &shape);
+    c.rig.target.registers = registers;
     add_operands(&c, false);
     bias = rig_input(&c.rig, FRIT_F32, 1, c.y_dims + 1);
     residual = rig_input(&c.rig, FRIT_F32, 4, c.y_dims);
@@ -162,6 +162,13 @@ static void test_around(void **state)
                          sum_at(&c, place)));
     }
     rig_fini(&c.rig);
+}
+
+static void test_around(void **state)
+{
+    (void)state;
+    check_around(16);
+    check_around(32);
 }
 
 static const struct shape images = {2, 40, 48, 6, 18, {1, 1}};
@@ -190,13 +197,13 @@ static void test_alias(void **state)
 
 /* Two images, whose patches have lines of their own, and tiles in an overlapping panel and in
  * overlapping parts of a line; an infinity in the second one. */
-static void test_images(void **state)
+static void check_images(uint32_t registers)
 {
     uint32_t n_spoilt = 0;
     struct conv c;
 
-    (void)state;
     begin(&c, &images);
+    c.rig.target.registers = registers;
     add_operands(&c, false);
     rig_set_real(&c.rig, c.x, rig_count(&c.rig, c.x) - images.columns, INFINITY);
     c.y = add_conv(&c, c.x, RIG_ABSENT);
@@ -213,6 +220,13 @@ static void test_images(void **state)
     }
     assert_int_equal(n_spoilt, 4 * images.outputs);
     rig_fini(&c.rig);
+}
+
+static void test_images(void **state)
+{
+    (void)state;
+    check_images(16);
+    check_images(32);
 }
 
 enum { HUGE_LOG2 = 127, HUGE_OUTPUT = 9, HUGE_ROW = 7 };
