@@ -88,6 +88,12 @@ endfunction()
 # frit_test_case(NAME COMMAND...): any command as a test, in the same surroundings.
 function(frit_test_case name)
   add_test(NAME ${name} COMMAND ${ARGN} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+  list(FIND FRIT_TEST_COSTS ${name} at)
+  if(at GREATER_EQUAL 0)
+    math(EXPR at "${at} + 1")
+    list(GET FRIT_TEST_COSTS ${at} cost)
+    set_tests_properties(${name} PROPERTIES COST ${cost})
+  endif()
   set(memory) # the address sanitizer writes an eighth of each chunk's size when it is made: tests make thousands
   if(FRIT_SANITIZE)
     set(memory FRIT_MEMORY_CHUNK_BYTES=4194304)

@@ -15,7 +15,7 @@
 #include "base/thread.h"
 #include "job/job_thread.h"
 
-static const uint64_t slack_ns = 1000000000u, /* rank 0 reports who is missing a little later */
+static const uint64_t slack_ns = 5000000000u, /* rank 0 reports who is missing a little later */
     retry_ns = 50000000u;
 
 /* ---- all of the process ---- */
