@@ -382,7 +382,7 @@ static void warm_up(struct model *model, struct outcome *out)
     const double patience = (double)model->shape->patience, quiet_ms = (double)model->shape->quiet;
     const frit_stats before = stats_of(model);
     frit_stats last = before;
-    double begun = seconds(), ended = begun, at = begun;
+    double begun = seconds(), ended = begun, at = begun, quiet_since = begun;
     uint64_t recorded = 0; /* launches of the last step */
 
     for (int64_t i = 0, quiet = 0; !out->warm && i < MAX_STEPS; i++) {
@@ -405,11 +405,12 @@ static void warm_up(struct model *model, struct outcome *out)
         recorded = now.captured_launches - last.captured_launches;
         last = now;
         quiet = alike ? quiet + 1 : 0;
+        quiet_since = i && alike ? quiet_since : at;
         if (quiet == 0) {
             out->cold_steps = i + 1;
             ended = at;
         }
-        out->warm = quiet >= QUIET_STEPS && (at - ended) * 1e3 >= quiet_ms;
+        out->warm = quiet >= QUIET_STEPS && (at - quiet_since) * 1e3 >= quiet_ms;
         if (at - begun > patience)
             break;
     }
