@@ -10,8 +10,8 @@
 #include <frit/inspect.h>
 
 #include "api/host.h"
+#include "api/plugin_interface.h"
 #include "fake/null/stats.h"
-#include "load/registry.h"
 
 enum { PATIENCE_MS = 60000 };
 
@@ -37,19 +37,10 @@ static void open_gated(struct plugin_rig *rig)
 /* Lets so many compiles end, now or later; UINT64_MAX: all. */
 static void open_gate(const struct plugin_rig *rig, uint64_t n)
 {
-    const struct registry *registry = rig->host->registry;
+    void *instance;
+    const null_stats *stats = rig_interface(rig->host, "null", NULL_STATS, &instance);
 
-    for (uint32_t i = 0; i < registry_n_plugins(registry); i++) {
-        const struct plugin *plugin = registry_plugin_at(registry, i);
-        const null_stats *stats;
-
-        if (strcmp(plugin->id, "null") != 0)
-            continue;
-        stats = plugin->root->get_interface(plugin->instance, FRIT_STR(NULL_STATS));
-        stats->open_gate(plugin->instance, n);
-        return;
-    }
-    fail_msg("no plugin null");
+    stats->open_gate(instance, n);
 }
 
 /* Unary rows, one after the other; one block. */

@@ -11,27 +11,18 @@
 #include <frit/inspect.h>
 
 #include "api/host.h"
+#include "api/plugin_interface.h"
 #include "api/plugin_rig.h"
 #include "fake/null/stats.h"
-#include "load/registry.h"
 
 enum { STEPS = 50, SIDE = 64 };
 
 static uint64_t counted(const struct plugin_rig *rig, const char *name)
 {
-    const struct registry *registry = rig->host->registry;
+    void *instance;
+    const null_stats *stats = rig_interface(rig->host, "null", NULL_STATS, &instance);
 
-    for (uint32_t i = 0; i < registry_n_plugins(registry); i++) {
-        const struct plugin *plugin = registry_plugin_at(registry, i);
-        const null_stats *stats;
-
-        if (strcmp(plugin->id, "null") != 0)
-            continue;
-        stats = plugin->root->get_interface(plugin->instance, FRIT_STR(NULL_STATS));
-        return stats->get(plugin->instance, (frit_str){name, strlen(name)});
-    }
-    fail_msg("no plugin null");
-    return 0;
+    return stats->get(instance, (frit_str){name, strlen(name)});
 }
 
 /* Pairs of options. */

@@ -11,8 +11,8 @@
 #include <frit/inspect.h>
 
 #include "api/host.h"
+#include "api/plugin_interface.h"
 #include "fake/null/stats.h"
-#include "load/registry.h"
 
 enum { MAX_SETTINGS = 12, N_RESULTS = 4 };
 
@@ -50,15 +50,7 @@ static const char *build_path(char *path, size_t capacity, const char *file)
 
 static void find_stats(struct rig *rig)
 {
-    for (uint32_t i = 0; i < registry_n_plugins(rig->host->registry); i++) {
-        const struct plugin *plugin = registry_plugin_at(rig->host->registry, i);
-
-        if (strcmp(plugin->id, "null"))
-            continue;
-        rig->instance = plugin->instance;
-        rig->stats = plugin->root->get_interface(plugin->instance, FRIT_STR(NULL_STATS));
-    }
-    assert_non_null(rig->stats);
+    rig->stats = rig_interface(rig->host, "null", NULL_STATS, &rig->instance);
 }
 
 /* `option` NULL: nothing fails.  The device may not open: then `device` is NULL. */

@@ -5,9 +5,9 @@
 #include <frit/inspect.h>
 
 #include "api/host.h"
+#include "api/plugin_interface.h"
 #include "device/device.h"
 #include "fake/null/stats.h"
-#include "load/registry.h"
 
 static const float four[4] = {1, 2, 3, 4};
 
@@ -55,18 +55,10 @@ static void refused_ops_run_elsewhere(void **state)
 /* How often a slot of the driver was called. */
 static uint64_t calls(const struct plugin_rig *rig, const char *slot)
 {
-    for (uint32_t i = 0; i < registry_n_plugins(rig->host->registry); i++) {
-        const struct plugin *plugin = registry_plugin_at(rig->host->registry, i);
-        const null_stats *stats;
+    void *instance;
+    const null_stats *stats = rig_interface(rig->host, "null", NULL_STATS, &instance);
 
-        if (strcmp(plugin->id, "null"))
-            continue;
-        stats = plugin->root->get_interface(plugin->instance, FRIT_STR(NULL_STATS));
-        assert_non_null(stats);
-        return stats->get(plugin->instance, (frit_str){slot, strlen(slot)});
-    }
-    fail_msg("the plugin null is not there");
-    return 0;
+    return stats->get(instance, (frit_str){slot, strlen(slot)});
 }
 
 /* In one plan and in a plan for each op; with memory that has host pointers and without. */

@@ -14,7 +14,7 @@
 #include "api/host.h"
 #include "device/device.h"
 #include "fake/candidates/stats.h"
-#include "load/registry.h"
+#include "plugin_interface.h"
 #include "plugin_rig.h"
 
 #define RIG_CANDIDATES "fake/candidates/libfrit-fake-candidates.so"
@@ -30,17 +30,7 @@ struct numeric_rig {
 
 static void find_stats(struct numeric_rig *r)
 {
-    const struct registry *registry = r->rig.host->registry;
-
-    for (uint32_t i = 0; i < registry_n_plugins(registry) && !r->stats; i++) {
-        const struct plugin *plugin = registry_plugin_at(registry, i);
-
-        if (strcmp(plugin->id, "fake-candidates") != 0)
-            continue;
-        r->instance = plugin->instance;
-        r->stats = plugin->root->get_interface(plugin->instance, FRIT_STR(CANDIDATES_STATS));
-    }
-    assert_non_null(r->stats);
+    r->stats = rig_interface(r->rig.host, "fake-candidates", CANDIDATES_STATS, &r->instance);
 }
 
 /* Where decisions stay from one host to the next. */

@@ -17,9 +17,9 @@
 #include "base/str.h"
 #include "device/device.h"
 #include "fake/candidates/stats.h"
-#include "load/registry.h"
 #include "memory/buffer.h"
 #include "memory/memory.h"
+#include "plugin_interface.h"
 #include "plugin_rig.h"
 #include "run/preassign.h"
 #include "tune/key.h"
@@ -33,17 +33,7 @@ enum { MOST = 5000, AGAIN = 6 };
 
 static const candidates_stats *stats_of(const struct plugin_rig *rig, void **instance)
 {
-    const struct registry *registry = rig->host->registry;
-
-    for (uint32_t i = 0; i < registry_n_plugins(registry); i++) {
-        const struct plugin *plugin = registry_plugin_at(registry, i);
-
-        if (strcmp(plugin->id, "fake-candidates") != 0)
-            continue;
-        *instance = plugin->instance;
-        return plugin->root->get_interface(plugin->instance, FRIT_STR(CANDIDATES_STATS));
-    }
-    fail_msg("no plugin fake-candidates");
+    return rig_interface(rig->host, "fake-candidates", CANDIDATES_STATS, instance);
 }
 
 static uint64_t launches(const struct plugin_rig *rig, const char *name)
