@@ -88,10 +88,12 @@ void gradient_begin(struct gradient_phase *p, uint32_t own_tag, uint32_t threads
     w->first_row = at_times(w, w->tile, p->rows);
     w->first_out = at_index(w, 0);
     w->n_keys = sched_add_index(w->e->s, a->keys);
+    p->row_count = sched_add_index(w->e->s, a->points[ATTENTION_ROW].count);
+    p->all_rows =
+        sched_add_index(w->e->s, a->points[ATTENTION_BOTH].count * a->points[ATTENTION_ROW].count);
     attention_set_scale(w);
     w->begin = own_tag == ATTENTION_KEY ? first_query(p) : at_index(w, 0);
-    w->end = own_tag == ATTENTION_KEY ? sched_add_index(w->e->s, a->points[ATTENTION_ROW].count)
-                                      : attention_last_end(w, p->rows);
+    w->end = own_tag == ATTENTION_KEY ? p->row_count : attention_last_end(w, p->rows);
 }
 
 uint32_t gradient_own(const struct gradient_phase *p, uint32_t pair)
@@ -121,17 +123,21 @@ uint32_t gradient_line(const struct gradient_phase *p, uint32_t first)
 
 /* ---- scores ---- */
 
+uint32_t gradient_is_key(const struct gradient_phase *p, uint32_t key)
+{
+    const int64_t step = p->own_tag == ATTENTION_KEY ? p->rows : p->lines;
+
+    return p->w.a->keys % step ? at2(&p->w, KIR_lt, key, p->w.n_keys) : KIR_NONE;
+}
+
 uint32_t gradient_score(const struct gradient_phase *p, uint32_t own, uint32_t other, uint32_t sum)
 {
     const bool by_keys = p->own_tag == ATTENTION_KEY;
-    const int64_t step = by_keys ? p->rows : p->lines;
     struct attention_emitter w = p->w;
-    uint32_t key = by_keys ? own : other, inside = KIR_NONE;
+    uint32_t key = by_keys ? own : other;
 
     attention_set_rows(&w, by_keys ? other : own, 1, 1);
-    if (w.a->keys % step)
-        inside = at2(&w, KIR_lt, key, w.n_keys);
-    return attention_score(&w, 0, key, inside, sum);
+    return attention_score(&w, 0, key, gradient_is_key(p, key), sum);
 }
 
 /* ---- numbers of rows ---- */
@@ -139,18 +145,17 @@ uint32_t gradient_score(const struct gradient_phase *p, uint32_t own, uint32_t o
 /* Where a row's base is in the workspace, after those of all others its sum. */
 static uint32_t workspace_at(const struct gradient_phase *p, uint32_t row)
 {
-    const struct attention *a = p->w.a;
-    uint32_t line = sched_add_index(p->w.e->s, a->points[ATTENTION_ROW].count);
-
-    return at2(&p->w, KIR_add, at2(&p->w, KIR_mul, p->w.both, line), row);
+    return at2(&p->w, KIR_add, at2(&p->w, KIR_mul, p->w.both, p->row_count), row);
 }
 
-static uint32_t workspace_rows(const struct gradient_phase *p)
+uint32_t gradient_kept(const struct gradient_phase *p, uint32_t row, uint32_t number)
 {
-    const struct attention *a = p->w.a;
+    const struct attention_emitter *w = &p->w;
+    uint32_t at = workspace_at(p, row);
 
-    return sched_add_index(p->w.e->s,
-                           a->points[ATTENTION_BOTH].count * a->points[ATTENTION_ROW].count);
+    if (number == ROW_SUM)
+        at = at2(w, KIR_add, at, p->all_rows);
+    return kir_emit_as(w->m, KIR_load, w->type, w->a->partial, at, KIR_NONE, KIR_NONE);
 }
 
 uint32_t gradient_base(const struct gradient_phase *p, uint32_t largest, uint32_t total)
@@ -171,11 +176,9 @@ void gradient_keep(const struct gradient_phase *p, uint32_t row, uint32_t base, 
     const struct attention_emitter *w = &p->w;
     uint32_t at = workspace_at(p, row);
 
-    ok = at2(w, KIR_and, ok,
-             at2(w, KIR_lt, row, sched_add_index(w->e->s, w->a->points[ATTENTION_ROW].count)));
+    ok = at2(w, KIR_and, ok, at2(w, KIR_lt, row, p->row_count));
     kir_emit_imm(w->m, KIR_store_if, w->a->partial, at, base, ok);
-    kir_emit_imm(w->m, KIR_store_if, w->a->partial, at2(w, KIR_add, at, workspace_rows(p)), sum,
-                 ok);
+    kir_emit_imm(w->m, KIR_store_if, w->a->partial, at2(w, KIR_add, at, p->all_rows), sum, ok);
 }
 
 void gradient_stage(const struct gradient_phase *p, uint32_t first)
@@ -186,9 +189,9 @@ void gradient_stage(const struct gradient_phase *p, uint32_t first)
     uint32_t is_base = at2(w, KIR_lt, w->lane, at_index(w, p->lines)), at, value, inside;
     uint32_t row = at2(w, KIR_add, first, at_low(w, w->lane, p->lines));
 
-    inside = at2(w, KIR_lt, row, sched_add_index(w->e->s, a->points[ATTENTION_ROW].count));
+    inside = at2(w, KIR_lt, row, p->row_count);
     at = at2(w, KIR_add, workspace_at(p, row),
-             kir_select(w->m, is_base, at_index(w, 0), workspace_rows(p)));
+             kir_select(w->m, is_base, at_index(w, 0), p->all_rows));
     value = kir_select(w->m, is_base, at_real(w, INFINITY), at_real(w, 0));
     value = kir_emit_as(w->m, KIR_load_if, w->type, a->partial, at, at2(w, KIR_and, mask, inside),
                         value);
@@ -301,13 +304,15 @@ static frit_status emit(struct gradients *g, frit_err *err)
     const int64_t rows = a->points[ATTENTION_BOTH].count * a->points[ATTENTION_ROW].count;
     const uint64_t most = target->fragment_bytes ? target->fragment_bytes : target->group_bytes;
     const bool by_tiles = s->block->values[s->block->ops[0].in[Q].value].dtype == FRIT_F32;
+    const uint32_t by_queries = by_tiles ? 2 : 1; /* phases */
     const uint32_t group_rows = by_tiles ? gradient_tile_rows(g) : gradient_fragment_rows(g);
 
     if ((by_tiles ? gradient_tile_bytes : gradient_fragment_bytes)(g) > most)
         return fail(err, FRIT_UNSUPPORTED, "kernels: groups of %s are too large", s->module->name);
     TRY(sched_check_rounds(s, (a->keys + a->queries) / 8 * (2 + a->size / 8), err));
-    set_grid(g, 0, ATTENTION_ROW, group_rows);
-    set_grid(g, 1, ATTENTION_KEY, group_rows);
+    for (uint32_t i = 0; i < by_queries; i++)
+        set_grid(g, i, ATTENTION_ROW, group_rows);
+    set_grid(g, by_queries, ATTENTION_KEY, group_rows);
     TRY(expr_status(&a->e, err));
     a->partial = kir_arg(s->module, FRIT_F32, KIR_READ | KIR_WRITE);
     s->numbers->workspace_bytes = frit_storage_bytes(FRIT_F32, rows * ROW_NUMBERS);

@@ -7,11 +7,12 @@
  * scores are in memory: weights are computed again from scores and what the softmax of a row has
  * subtracted (Dao 2023, FlashAttention-2).
  *
- *   phase 0   groups have rows of queries, and go over the keys twice: first they find each row's
- *             base, by which weights are e^(score - base), and its sum of w * dw, which they keep
- *             in the workspace; then they add up dq
- *   phase 1   groups have rows of keys, go over the queries, and add up dk and dv
+ *   1   groups have rows of queries, go over the keys, and find each row's base, by which weights
+ *       are e^(score - base), and its sum of w * dw, which they keep in the workspace
+ *   2   groups have rows of queries, go over the keys, and add up dq
+ *   3   groups have rows of keys, go over the queries, and add up dk and dv
  *
+ * Fragments do 1 and 2 in one phase; tiles have a phase for each, as compilers take long for them.
  * Nothing is added up by two groups, so that results are the same in each run. */
 #ifndef LOWER_ATTENTION_BACKWARD_H
 #define LOWER_ATTENTION_BACKWARD_H
@@ -40,6 +41,7 @@ struct gradient_phase {
     const struct gradients *g;
     uint32_t rows, lines;
     uint32_t own_tag, other_tag;
+    uint32_t row_count, all_rows; /* parameters: queries of each of BOTH, and of all */
     uint32_t numbers; /* tile of the numbers of a block's queries: `lines` of each, in slots */
     uint32_t n_slots; /* blocks in tiles at a time */
 };
@@ -57,6 +59,10 @@ uint32_t gradient_score(const struct gradient_phase *p, uint32_t own, uint32_t o
 /* The base by which weights are final ones, from the largest score and the sum of weights relative
  * to it.  Of a row that sees no key it is infinite. */
 uint32_t gradient_base(const struct gradient_phase *p, uint32_t largest, uint32_t total);
+/* Whether there is such a key, where the last block or group may not be full; KIR_NONE: surely. */
+uint32_t gradient_is_key(const struct gradient_phase *p, uint32_t key);
+/* A row's number, ROW_BASE or ROW_SUM, that was kept. */
+uint32_t gradient_kept(const struct gradient_phase *p, uint32_t row, uint32_t number);
 /* Keeps a row's numbers where `ok`, and where there is such a row. */
 void gradient_keep(const struct gradient_phase *p, uint32_t row, uint32_t base, uint32_t sum,
                    uint32_t ok);
@@ -69,7 +75,7 @@ void gradient_store(const struct gradient_phase *p, uint32_t result, uint32_t ro
 
 /* ---- forms ---- */
 
-/* Bytes of a group's tiles, and the two phases. */
+/* Bytes of a group's tiles, and the phases. */
 uint64_t gradient_fragment_bytes(struct gradients *g);
 void gradient_fragments(struct gradients *g);
 uint64_t gradient_tile_bytes(struct gradients *g);

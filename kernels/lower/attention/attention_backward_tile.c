@@ -17,7 +17,7 @@ enum {
     LEAST_DEPTH = 16,
     RUN = 4,
     PAD = 4,
-    STEP = 2 * RUN, /* of a product in a round of its loop */
+    STEP = RUN, /* of a product in a round of its loop: NVRTC takes half as long again for two */
     MOST_SUMS = SMALL_ROWS * LINES,
     ACCESS_BYTES = 16 /* of a thread */
 };
@@ -28,8 +28,9 @@ struct tile_pair {
     uint32_t sum[MOST_SUMS]; /* of the gradient by own rows */
 };
 
-/* Numbers of the thread's rows of queries. */
-struct row_numbers {
+/* Numbers of the thread's rows of queries; in the end the base and the sum of w * dw are those in
+ * `largest` and `product`. */
+struct tile_numbers {
     uint32_t largest[SMALL_ROWS], total[SMALL_ROWS], product[SMALL_ROWS];
 };
 
@@ -41,7 +42,7 @@ struct tile_phase {
     uint32_t part[PAIRS][MOST_SUMS]; /* products of a block: scores, then weights; slopes of
                                         weights, then of scores */
     uint32_t weights;                /* tile of either */
-    struct row_numbers row;          /* base and sum of w * dw in `largest` and `product` */
+    struct tile_numbers row;
 };
 
 /* ---- a phase ---- */
@@ -261,8 +262,29 @@ static void add_block(struct tile_phase *t, uint32_t which, uint32_t to)
 
 /* ---- going over blocks ---- */
 
+/* Makes scores of a block's sums: of each of the thread's keys, with each of its rows. */
+static void find_scores(struct tile_phase *t, uint32_t first)
+{
+    const bool by_keys = t->p.own_tag == ATTENTION_KEY;
+    const uint32_t keys = by_keys ? t->each : LINES, rows = by_keys ? LINES : t->each;
+    struct attention_emitter *w = &t->p.w;
+
+    if (by_keys)
+        attention_set_rows(w, at2(w, KIR_add, first, t->across), LINES, ACROSS);
+    for (uint32_t k = 0; k < keys; k++) {
+        uint32_t key = by_keys ? row_of(t, k) : at2(w, KIR_add, first, line_of(t, k));
+        uint32_t inside = gradient_is_key(&t->p, key);
+
+        for (uint32_t r = 0; r < rows; r++) {
+            uint32_t *score = &t->part[SCORES][by_keys ? k * LINES + r : r * LINES + k];
+
+            *score = attention_score(w, r, key, inside, *score);
+        }
+    }
+}
+
 /* Begins a loop over blocks, which carries `n` values, with the products of one. */
-static uint32_t begin_blocks(struct tile_phase *t, uint32_t **carried, uint32_t *phis, uint32_t n)
+static void begin_blocks(struct tile_phase *t, uint32_t **carried, uint32_t *phis, uint32_t n)
 {
     const struct attention_emitter *w = &t->p.w;
     uint32_t first = kir_for(w->m, w->begin, w->end, t->p.lines);
@@ -279,14 +301,7 @@ static uint32_t begin_blocks(struct tile_phase *t, uint32_t **carried, uint32_t 
     attention_arrive(w);
     for (uint32_t i = 0; i < PAIRS; i++)
         multiply(t, i);
-    for (uint32_t i = 0; i < t->each * LINES; i++) {
-        uint32_t mark = expr_mark(w->e), *score = &t->part[SCORES][i];
-        uint32_t other = at2(w, KIR_add, first, line_of(t, i % LINES));
-
-        *score = gradient_score(&t->p, row_of(t, i / LINES), other, *score);
-        expr_release(w->e, mark);
-    }
-    return first;
+    find_scores(t, first);
 }
 
 static void end_blocks(const struct tile_phase *t, uint32_t **carried, const uint32_t *phis,
@@ -326,7 +341,7 @@ static uint32_t sum_across(const struct tile_phase *t, uint32_t sum)
 static void add_totals(struct tile_phase *t, uint32_t i)
 {
     const struct attention_emitter *w = &t->p.w;
-    struct row_numbers *r = &t->row;
+    struct tile_numbers *r = &t->row;
     uint32_t largest = r->largest[i], base, scale;
 
     for (uint32_t j = 0; j < LINES; j++)
@@ -345,11 +360,10 @@ static void add_totals(struct tile_phase *t, uint32_t i)
     }
 }
 
-/* Goes over the keys once for the numbers of rows. */
 static void find_numbers(struct tile_phase *t)
 {
     const struct attention_emitter *w = &t->p.w;
-    struct row_numbers *r = &t->row;
+    struct tile_numbers *r = &t->row;
     uint32_t *carried[3 * SMALL_ROWS], phis[3 * SMALL_ROWS], n = 0, mark = expr_mark(w->e);
     uint32_t is_first = at2(w, KIR_eq, t->across, at_index(w, 0));
 
@@ -360,7 +374,7 @@ static void find_numbers(struct tile_phase *t)
         carried[n++] = &r->total[i];
         carried[n++] = &r->product[i];
     }
-    (void)begin_blocks(t, carried, phis, n);
+    begin_blocks(t, carried, phis, n);
     for (uint32_t i = 0; i < t->each; i++)
         add_totals(t, i);
     expr_release(w->e, mark);
@@ -396,26 +410,68 @@ static void find_slopes(struct tile_phase *t)
     }
 }
 
-/* ---- the phases ---- */
+/* ---- results ---- */
 
+/* Stores a gradient, whose sums are in the tile of own rows, by as many neighbours as a thread has
+ * lanes. */
+static void store_tile(const struct tile_phase *t, const struct attention_source *s,
+                       uint32_t result)
+{
+    const struct attention_emitter *w = &t->p.w;
+    const uint32_t chunks = s->line / w->chunk;
+    uint32_t mark = expr_mark(w->e), number, line, column, value;
+
+    number = kir_for(w->m, at_index(w, 0), at_index(w, (int64_t)t->p.rows * chunks), w->threads);
+    number = at2(w, KIR_add, number, w->thread);
+    line = at_high(w, number, chunks);
+    column = at_times(w, at_low(w, number, chunks), w->chunk);
+    value = at2(w, KIR_add, at2(w, KIR_add, at_times(w, line, s->pitch), column), w->low);
+    gradient_store(&t->p, result, at2(w, KIR_add, w->first_row, line), column, true,
+                   load(t, s->tile, value));
+    kir_next(w->m, NULL, 0);
+    expr_release(w->e, mark);
+}
+
+/* Stores the gradient by own rows, which nobody reads any more. */
 static void store_sums(const struct tile_phase *t, const struct tile_pair *p, uint32_t result)
 {
     const struct attention_emitter *w = &t->p.w;
 
-    for (uint32_t n = 0; n < t->each * p->n && t->p.g->store[result] != BLOCK_NONE; n++) {
-        uint32_t mark = expr_mark(w->e);
+    if (t->p.g->store[result] == BLOCK_NONE)
+        return;
+    barrier(t);
+    for (uint32_t i = 0; i < t->each * p->n; i++) {
+        uint32_t at = at_times(w, line_of_row(t, i / p->n), p->own.pitch);
 
-        gradient_store(&t->p, result, row_of(t, n / p->n), column_of(t, p, n % p->n), false,
-                       p->sum[n]);
-        expr_release(w->e, mark);
+        at = at2(w, KIR_add, at, column_of(t, p, i % p->n));
+        kir_emit_imm(w->m, KIR_tstore, p->own.tile, at, p->sum[i], KIR_NONE);
     }
+    barrier(t);
+    store_tile(t, &p->own, result);
 }
+
+/* ---- the phases ---- */
 
 static uint32_t list_sums(struct tile_phase *t, struct tile_pair *p, uint32_t **out)
 {
     for (uint32_t i = 0; i < t->each * p->n; i++)
         out[i] = &p->sum[i];
     return t->each * p->n;
+}
+
+static void set_rows(struct tile_phase *t)
+{
+    struct attention_emitter *w = &t->p.w;
+
+    attention_set_rows(w, at2(w, KIR_add, w->first_row, t->down), t->each, DOWN);
+}
+
+static void of_rows(struct tile_phase *t)
+{
+    if (!begin(t, ATTENTION_ROW))
+        return;
+    set_rows(t);
+    find_numbers(t);
 }
 
 static void by_queries(struct tile_phase *t)
@@ -425,10 +481,14 @@ static void by_queries(struct tile_phase *t)
 
     if (!begin(t, ATTENTION_ROW))
         return;
-    find_numbers(t);
+    set_rows(t);
+    for (uint32_t i = 0; i < t->each; i++) {
+        t->row.largest[i] = gradient_kept(&t->p, w->row[i], ROW_BASE);
+        t->row.product[i] = gradient_kept(&t->p, w->row[i], ROW_SUM);
+    }
     n = list_sums(t, &t->pair[SCORES], carried);
     mark = expr_mark(w->e);
-    (void)begin_blocks(t, carried, phis, n);
+    begin_blocks(t, carried, phis, n);
     find_slopes(t);
     add_block(t, SLOPES, SCORES);
     expr_release(w->e, mark);
@@ -446,7 +506,7 @@ static void by_keys(struct tile_phase *t)
     n = list_sums(t, &t->pair[SCORES], carried);
     n += list_sums(t, &t->pair[SLOPES], carried + n);
     mark = expr_mark(w->e);
-    (void)begin_blocks(t, carried, phis, n);
+    begin_blocks(t, carried, phis, n);
     find_slopes(t);
     add_block(t, SCORES, SLOPES);
     add_block(t, SLOPES, SCORES);
@@ -489,6 +549,7 @@ void gradient_tiles(struct gradients *g)
                                  .n_slots = 1},
                            .each = each_of(g)};
 
+    of_rows(&t);
     by_queries(&t);
     by_keys(&t);
 }

@@ -154,7 +154,7 @@ static void find_head(const struct rig *rig, const struct shape *s, const struct
 static void compare(const struct rig *rig, const struct shape *s, const struct tensors *t)
 {
     static const char *const names[] = {"dq", "dk", "dv"};
-    const double tolerance = s->dtype == FRIT_F32    ? 0x1p-17
+    const double tolerance = s->dtype == FRIT_F32   ? 0x1p-17
                              : s->dtype == FRIT_F16 ? 0x1p-9
                                                     : 0x1p-6;
     double *want[RESULTS];
