@@ -225,7 +225,7 @@ static frit_status emit_points(struct pool_schedule *p, frit_err *err)
     struct partition partition;
     struct delinearizer points;
     struct span span;
-    uint32_t group;
+    uint32_t group, mask;
 
     delinearize_init(&points, e, POOL_OUT);
     partition_init_lines(&partition, e, &points, e->s->target->lanes, INT64_MAX);
@@ -239,10 +239,11 @@ static frit_status emit_points(struct pool_schedule *p, frit_err *err)
     span = partition_span(&partition, e, group,
                           sched_wide(e->s, kir_emit(p->m, KIR_lane, KIR_NONE, KIR_NONE, KIR_NONE)));
     partition_set_varying(&partition, e, &span);
-    expr_mask(e, partition_mask(&partition, e, &span));
+    mask = partition_mask(&partition, e, &span);
+    expr_mask(e, mask);
     expr_hoist(e);
-    pool_emit_window(p);
-    pool_emit_stores(p);
+    pool_fold(p, 0);
+    pool_emit_results(p, mask);
     return FRIT_OK;
 }
 

@@ -56,11 +56,15 @@ struct pool_schedule {
     uint32_t dims[SPACE_DIMS], n_dims;         /* the window's dims */
     uint32_t from[SPACE_DIMS], to[SPACE_DIMS]; /* values: of the elements that are folded */
     uint32_t counted[POOL_SPATIAL][2];         /* values: range of coordinates that a mean counts */
-    uint32_t columns;                          /* value: extent of the innermost dim */
-    bool unrolls;                              /* the innermost of `dims` is no loop */
-    int64_t tap;    /* the number of the element along the innermost dim; -1: that of a loop */
-    bool masks;     /* elements may lie outside along the innermost dim */
-    bool finds_nan; /* a maximum is that of the numbers, and state 1 says whether there was NaN */
+    uint32_t row_dim; /* of the result, next to the innermost, if windows roll along it; else
+                         BLOCK_NONE */
+    uint32_t columns; /* value: extent of the innermost dim */
+    bool unrolls;     /* the innermost of `dims` is no loop */
+    int64_t tap;      /* the number of the element along the innermost dim; -1: that of a loop */
+    bool masks;       /* elements may lie outside along the innermost dim */
+    bool finds_nan;   /* a maximum is that of the numbers, and state 1 says whether there was NaN */
+    uint32_t neutral; /* constant: what an element outside of the operand counts as */
+    uint32_t is_nan, no_nan; /* constants: of state 1 */
     uint32_t found; /* value: an element that is still to be looked at for that; KIR_NONE: none */
     uint32_t n_states;
     uint32_t state[POOL_STATES]; /* the sum; or the maximum and its index */
@@ -82,10 +86,18 @@ static inline bool pool_any_crosses(const struct pool_window *w)
 
 /* Collects the window's dims, and emits parameters. */
 void pool_parameters(struct pool_schedule *p);
-/* Folds the window of the point that is set, and binds the results. */
-void pool_emit_window(struct pool_schedule *p);
-/* Emits the rest of the block. */
-void pool_emit_stores(struct pool_schedule *p);
+/* Folds the dims of the window from number `dim` on, where the others are set: the states. */
+void pool_fold(struct pool_schedule *p, uint32_t dim);
+/* The states of no element. */
+void pool_states_init(struct pool_schedule *p);
+/* Folds the states of what comes after p->state with it; not with an index. */
+void pool_combine(struct pool_schedule *p, const uint32_t *after);
+/* Opens a loop that carries the states, and closes it; its results are the phis `was`. */
+uint32_t pool_open_loop(struct pool_schedule *p, uint32_t from, uint32_t to, uint32_t step);
+void pool_close_loop(struct pool_schedule *p, const uint32_t *was);
+/* Emits the rest of the block from the states of the window, with its loads and stores under the
+ * mask; KIR_NONE: there is none. */
+void pool_emit_results(struct pool_schedule *p, uint32_t mask);
 
 /* ---- pool_lines.c ---- */
 
@@ -94,5 +106,12 @@ void pool_emit_stores(struct pool_schedule *p);
 bool pool_has_lines(const struct pool_schedule *p);
 /* Emits the phase. */
 frit_status pool_emit_lines(struct pool_schedule *p, frit_err *err);
+
+/* ---- pool_roll.c ---- */
+
+/* Whether windows have rows in common that may be folded once. */
+bool pool_rolls(const struct pool_schedule *p);
+/* Emits all of rows from .. to - 1 of the result. */
+void pool_emit_rows(struct pool_schedule *p, uint32_t from, uint32_t to, uint32_t mask);
 
 #endif

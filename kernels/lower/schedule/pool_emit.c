@@ -15,17 +15,6 @@
 
 enum { UNROLLED = 8 }; /* elements of a line of the window, at most */
 
-static uint32_t constant(const struct pool_schedule *p, double real)
-{
-    return lower_const(p->m, p->dtype, real);
-}
-
-/* What an element outside of the operand counts as. */
-static double neutral(const struct pool_schedule *p)
-{
-    return p->fold == POOL_MAX ? -(double)INFINITY : 0;
-}
-
 /* ---- elements ---- */
 
 /* KIR_B: the element is in the operand; KIR_NONE: it is. */
@@ -48,22 +37,17 @@ static uint32_t element(struct pool_schedule *p, uint32_t is_inside)
     expr_mask(&p->e, is_inside);
     value = expr_value(&p->e, p->node);
     expr_release(&p->e, mark);
-    return kir_select(p->m, is_inside, value, constant(p, neutral(p)));
+    return kir_select(p->m, is_inside, value, p->neutral);
 }
 
 /* ---- folds ---- */
 
-static enum kir_type found_type(const struct pool_schedule *p)
-{
-    return kir_type_of(p->dtype) == KIR_F64 ? KIR_I64 : KIR_I32;
-}
-
-static void states_init(struct pool_schedule *p)
+void pool_states_init(struct pool_schedule *p)
 {
     p->n_states = p->index == BLOCK_NONE && !p->finds_nan ? 1 : 2;
     p->found = KIR_NONE;
-    p->state[0] = constant(p, neutral(p));
-    p->state[1] = p->finds_nan ? kir_const_i(p->m, found_type(p), 0) : kir_index(p->m, -1);
+    p->state[0] = p->neutral;
+    p->state[1] = p->finds_nan ? p->no_nan : kir_index(p->m, -1);
 }
 
 /* Keeps the first maximum, or the first NaN if there is one, and its index.  Padding is not an
@@ -92,17 +76,25 @@ static void find_nan(struct pool_schedule *p, uint32_t other)
         return;
     is_nan = kir_binary(m, KIR_or, kir_binary(m, KIR_ne, p->found, p->found),
                         kir_binary(m, KIR_ne, other, other));
-    is_nan =
-        kir_select(m, is_nan, kir_const_i(m, found_type(p), -1), kir_const_i(m, found_type(p), 0));
+    is_nan = kir_select(m, is_nan, p->is_nan, p->no_nan);
     p->state[1] = kir_binary(m, KIR_or, p->state[1], is_nan);
     p->found = KIR_NONE;
 }
 
+/* The first of the larger numbers; any float where one is NaN.  A constant is that of no element.
+ */
+static uint32_t largest(const struct pool_schedule *p, uint32_t best, uint32_t value)
+{
+    uint64_t bits;
+
+    if (kir_is_const(p->m, best, &bits))
+        return value;
+    return kir_select(p->m, kir_binary(p->m, KIR_lt, best, value), value, best);
+}
+
 static void accumulate_number(struct pool_schedule *p, uint32_t value)
 {
-    struct kir_module *m = p->m;
-
-    p->state[0] = kir_select(m, kir_binary(m, KIR_lt, p->state[0], value), value, p->state[0]);
+    p->state[0] = largest(p, p->state[0], value);
     if (p->found == KIR_NONE)
         p->found = value;
     else
@@ -126,10 +118,23 @@ static void accumulate(struct pool_schedule *p)
         p->state[0] = kir_binary(p->m, KIR_add, p->state[0], value);
 }
 
+void pool_combine(struct pool_schedule *p, const uint32_t *after)
+{
+    struct kir_module *m = p->m;
+
+    if (p->fold == POOL_MEAN) {
+        p->state[0] = kir_binary(m, KIR_add, p->state[0], after[0]);
+    } else if (p->finds_nan) {
+        p->state[0] = largest(p, p->state[0], after[0]);
+        p->state[1] = kir_binary(m, KIR_or, p->state[1], after[1]);
+    } else {
+        p->state[0] = lower_max(m, p->dtype, after[0], p->state[0]);
+    }
+}
+
 /* ---- loops ---- */
 
-/* Opens a loop that carries the states. */
-static uint32_t open_loop(struct pool_schedule *p, uint32_t from, uint32_t to, uint32_t step)
+uint32_t pool_open_loop(struct pool_schedule *p, uint32_t from, uint32_t to, uint32_t step)
 {
     uint32_t counter = kir_for(p->m, from, to, step);
 
@@ -138,8 +143,7 @@ static uint32_t open_loop(struct pool_schedule *p, uint32_t from, uint32_t to, u
     return counter;
 }
 
-/* Closes the loop; its results are the phis `was`. */
-static void close_loop(struct pool_schedule *p, const uint32_t *was)
+void pool_close_loop(struct pool_schedule *p, const uint32_t *was)
 {
     kir_next(p->m, p->state, p->n_states);
     memcpy(p->state, was, p->n_states * sizeof(*was));
@@ -163,16 +167,17 @@ static void emit_taps(struct pool_schedule *p, uint32_t dim, uint32_t from, uint
     uint32_t counter, was[POOL_STATES];
 
     if (p->unrolls && dim + 1 == p->n_dims) {
+        expr_hoist(&p->e); /* what elements have in common */
         for (p->tap = 0; p->tap < p->e.space.extent[p->dims[dim]]; p->tap++)
             emit_tap(p, dim, kir_index(p->m, p->tap));
         p->tap = -1;
         find_nan(p, p->found);
         return;
     }
-    counter = open_loop(p, from, to, 1);
+    counter = pool_open_loop(p, from, to, 1);
     memcpy(was, p->state, sizeof(was));
     emit_tap(p, dim, counter);
-    close_loop(p, was);
+    pool_close_loop(p, was);
 }
 
 /* Sums a line or a block by itself and adds it to the state. */
@@ -180,7 +185,7 @@ static void emit_partial_sum(struct pool_schedule *p, uint32_t dim, uint32_t fro
 {
     uint32_t sum = p->state[0];
 
-    states_init(p);
+    pool_states_init(p);
     emit_taps(p, dim, from, to);
     p->state[0] = kir_binary(p->m, KIR_add, sum, p->state[0]);
 }
@@ -202,13 +207,13 @@ static void emit_dims(struct pool_schedule *p, uint32_t dim)
         emit_partial_sum(p, dim, p->from[dim], p->to[dim]);
         return;
     }
-    counter = open_loop(p, p->from[dim], p->to[dim], SUM_BLOCK_POOL);
+    counter = pool_open_loop(p, p->from[dim], p->to[dim], SUM_BLOCK_POOL);
     memcpy(was, p->state, sizeof(was));
     end =
         kir_binary(p->m, KIR_smin,
                    kir_binary(p->m, KIR_add, counter, kir_index(p->m, SUM_BLOCK_POOL)), p->to[dim]);
     emit_partial_sum(p, dim, counter, end);
-    close_loop(p, was);
+    pool_close_loop(p, was);
 }
 
 /* ---- results ---- */
@@ -263,8 +268,8 @@ static void bind_results(struct pool_schedule *p)
     if (p->fold == POOL_MEAN)
         value = lower_fit(m, p->dtype, kir_binary(m, KIR_div, value, count_of(p)));
     if (p->finds_nan)
-        value = kir_select(m, kir_binary(m, KIR_ne, at, kir_const_i(m, found_type(p), 0)),
-                           constant(p, (double)NAN), value);
+        value = kir_select(m, kir_binary(m, KIR_ne, at, p->no_nan),
+                           lower_const(m, p->dtype, (double)NAN), value);
     if (p->result != BLOCK_NONE)
         expr_bind(&p->e, p->result, value);
     if (p->index != BLOCK_NONE)
@@ -275,7 +280,10 @@ static void bind_results(struct pool_schedule *p)
 
 void pool_parameters(struct pool_schedule *p)
 {
+    enum kir_type found = kir_type_of(p->dtype) == KIR_F64 ? KIR_I64 : KIR_I32;
+
     p->tap = -1;
+    p->neutral = lower_const(p->m, p->dtype, p->fold == POOL_MAX ? -(double)INFINITY : 0);
     for (uint32_t d = 0; d < p->e.space.n_dims; d++)
         if (p->e.space.tag[d] == POOL_WINDOW) {
             p->from[p->n_dims] = kir_index(p->m, 0);
@@ -290,22 +298,30 @@ void pool_parameters(struct pool_schedule *p)
         }
     p->finds_nan = p->by_lines && p->fold == POOL_MAX && p->index == BLOCK_NONE &&
                    lower_is_float(p->dtype) && !p->e.s->target->fmax;
+    if (p->finds_nan) {
+        p->is_nan = kir_const_i(p->m, found, -1);
+        p->no_nan = kir_const_i(p->m, found, 0);
+    }
     p->unrolls = p->by_lines && p->n_dims && p->windows[p->n_windows - 1].kernel > 1 &&
                  p->e.space.extent[p->dims[p->n_dims - 1]] <= UNROLLED;
 }
 
-void pool_emit_window(struct pool_schedule *p)
+void pool_fold(struct pool_schedule *p, uint32_t dim)
 {
-    states_init(p);
-    emit_dims(p, 0);
+    pool_states_init(p);
+    emit_dims(p, dim);
     find_nan(p, p->found);
-    bind_results(p);
 }
 
-void pool_emit_stores(struct pool_schedule *p)
+void pool_emit_results(struct pool_schedule *p, uint32_t mask)
 {
+    uint32_t mark = expr_mark(&p->e);
+
+    expr_mask(&p->e, mask);
+    bind_results(p);
     for (uint32_t i = 0; i < p->e.n_stores; i++)
         expr_value(&p->e, p->e.stores[i].node);
     for (uint32_t i = 0; i < p->e.n_stores; i++)
         expr_emit_store(&p->e, i);
+    expr_release(&p->e, mark);
 }

@@ -2,14 +2,14 @@
 /* Pools by lines: the lanes of a group are neighbours along the innermost dim of the result, in
  * blocks that a loop goes through, so that all else is the same in them.
  *
- * Lines are divided into segments of a few blocks, and a group has the same segment of some lines.
- * The last block of a line that is no multiple of lanes begins earlier: what it computes again is
- * not stored.  So loads have masks only in blocks whose windows cross an end of the operand's line,
- * which have code of their own. */
+ * Lines are divided into segments of a few blocks, and a group has the same segment of some lines,
+ * or of some strips of lines where windows roll from one to the next (pool_roll.c).  The last block
+ * of a line that is no multiple of lanes begins earlier: what it computes again is not stored.  So
+ * loads have masks only in blocks whose windows cross an end of the operand's line, which have code
+ * of their own. */
 #include "lower/schedule/pool.h"
 
 #include "base/fail.h"
-#include "lower/rows/rows.h"
 
 enum {
     LANES = 16,    /* two vectors or one */
@@ -18,15 +18,19 @@ enum {
     SHARE = 8      /* groups for each that runs at a time, at least, where points suffice */
 };
 
+/* Lines of the result, or strips of neighbouring ones where windows roll from line to line, and
+ * their blocks of lanes.  A group has the same segment of some of them. */
 struct lines {
     struct delinearizer points;   /* the dims that are uniform */
     uint32_t inner;               /* the dim along which lanes lie */
-    int64_t n, count;             /* points of a line, lines */
+    int64_t n, count;             /* points of a line, lines or strips */
+    int64_t rows, strips;         /* that roll, and strips of them; 1: they do not */
     int64_t blocks, segments;     /* of a line */
-    int64_t of_group, of_segment; /* lines of a group, blocks of a segment */
+    int64_t of_group, of_segment; /* lines or strips of a group, blocks of a segment */
+    int64_t of_strip;             /* rows */
     /* parameters of the phase */
-    uint32_t line_end, block_end, n_segments, lines, size, last;
-    struct sched_divisor by_segments;
+    uint32_t line_end, block_end, row_end, n_segments, n_strips, lines, size, height, last;
+    struct sched_divisor by_segments, by_strips;
 };
 
 static const struct pool_window *inner_window(const struct pool_schedule *p)
@@ -69,7 +73,9 @@ static bool keeps_windows(const struct pool_schedule *p)
 
 static void find_lines(struct lines *lines, const struct pool_schedule *p)
 {
-    *lines = (struct lines){.inner = BLOCK_NONE};
+    int64_t y[FRIT_MAX_RANK];
+
+    *lines = (struct lines){.inner = BLOCK_NONE, .rows = 1};
     delinearize_init(&lines->points, &p->e, POOL_OUT);
     if (!lines->points.n)
         return;
@@ -77,12 +83,21 @@ static void find_lines(struct lines *lines, const struct pool_schedule *p)
     lines->n = p->e.space.extent[lines->inner];
     lines->count = lines->points.count / lines->n;
     lines->blocks = (lines->n + LANES - 1) / LANES;
+    expr_dims(&p->e, p->y, y);
+    if (!lines->points.n || !pool_rolls(p) ||
+        p->e.space.extent[lines->points.dim[lines->points.n - 1]] != y[p->rank - 2])
+        return;
+    lines->rows = y[p->rank - 2];
+    lines->count /= lines->rows;
+    lines->points.n--;
 }
 
 bool pool_has_lines(const struct pool_schedule *p)
 {
     struct lines lines;
 
+    if (!p->n_windows)
+        return false;
     find_lines(&lines, p);
     return lines.inner != BLOCK_NONE && lines.n >= LANES &&
            lines.n >= sched_tuning(p->e.s).pool_line &&
@@ -97,16 +112,25 @@ static int64_t at_least_1(int64_t n)
     return n > 1 ? n : 1;
 }
 
+/* `n` in parts of the same size, which is `most` or less. */
+static int64_t even_part(int64_t n, int64_t most)
+{
+    int64_t parts = (n + most - 1) / most;
+
+    return (n + parts - 1) / parts;
+}
+
 static void divide(struct lines *lines, const struct pool_schedule *p)
 {
     int64_t enough = (int64_t)p->e.s->target->units * SHARE;
-    int64_t most = at_least_1(lines->n * lines->count / enough); /* points of a group */
+    int64_t most = at_least_1(lines->n * lines->rows * lines->count / enough); /* of a group */
 
     most = most < POINTS ? most : POINTS;
-    lines->of_group = at_least_1(most / lines->n);
-    lines->of_segment = at_least_1(most / LANES);
-    if (lines->of_segment > lines->blocks)
-        lines->of_segment = lines->blocks;
+    lines->of_strip = even_part(lines->rows, at_least_1(most / lines->n));
+    lines->strips = (lines->rows + lines->of_strip - 1) / lines->of_strip;
+    lines->count *= lines->strips;
+    lines->of_group = at_least_1(most / (lines->n * lines->of_strip));
+    lines->of_segment = even_part(lines->blocks, at_least_1(most / LANES));
     lines->segments = (lines->blocks + lines->of_segment - 1) / lines->of_segment;
 }
 
@@ -123,8 +147,25 @@ static void emit_parameters(struct lines *lines, struct pool_schedule *p)
         lines->by_segments = sched_add_divisor(s, lines->segments);
         lines->size = sched_add_index(s, lines->of_segment);
     }
+    if (lines->rows > 1) {
+        lines->row_end = sched_add_index(s, lines->rows);
+        lines->n_strips = sched_add_index(s, lines->strips);
+        lines->by_strips = sched_add_divisor(s, lines->strips);
+        lines->height = sched_add_index(s, lines->of_strip);
+    }
     if (lines->n % LANES)
         lines->last = sched_add_index(s, lines->n - LANES);
+}
+
+/* The quotient; *number becomes the remainder. */
+static uint32_t split(struct sched *s, uint32_t *number, const struct sched_divisor *by,
+                      uint32_t divisor)
+{
+    uint32_t quotient = sched_divide(s, by, *number);
+
+    *number =
+        kir_binary(s->module, KIR_sub, *number, kir_binary(s->module, KIR_mul, quotient, divisor));
+    return quotient;
 }
 
 /* The part of 0 .. end - 1 that is number `number` of those of `size`. */
@@ -193,18 +234,30 @@ static uint32_t are_inside(struct pool_schedule *p, uint32_t first)
 
 /* ---- loops ---- */
 
-static void emit_windows(struct pool_schedule *p, bool masks, uint32_t mask)
+/* Values of the part of the lines that is emitted. */
+struct range {
+    uint32_t from, to; /* lines or strips */
+    uint32_t first_block, end_block;
+    uint32_t first_row, end_row; /* of a strip */
+};
+
+static void emit_windows(struct pool_schedule *p, const struct range *range, bool masks,
+                         uint32_t mask)
 {
     uint32_t mark = expr_mark(&p->e);
 
     p->masks = masks;
-    pool_emit_window(p);
-    expr_mask(&p->e, mask);
-    pool_emit_stores(p);
+    if (p->row_dim != BLOCK_NONE) {
+        pool_emit_rows(p, range->first_row, range->end_row, mask);
+    } else {
+        pool_fold(p, 0);
+        pool_emit_results(p, mask);
+    }
     expr_release(&p->e, mark);
 }
 
-static void emit_block(struct pool_schedule *p, const struct lines *lines, uint32_t block)
+static void emit_block(struct pool_schedule *p, const struct lines *lines,
+                       const struct range *range, uint32_t block)
 {
     struct kir_module *m = p->m;
     uint32_t own = kir_binary(m, KIR_mul, block, kir_index(m, LANES)), first = own, element;
@@ -219,62 +272,69 @@ static void emit_block(struct pool_schedule *p, const struct lines *lines, uint3
     expr_set(&p->e, lines->inner, element);
     expr_hoist(&p->e);
     if (!pool_any_crosses(inner_window(p))) {
-        emit_windows(p, false, mask);
+        emit_windows(p, range, false, mask);
         return;
     }
     is_inside = are_inside(p, first);
     kir_if(m, is_inside);
-    emit_windows(p, false, mask);
+    emit_windows(p, range, false, mask);
     kir_end(m);
     kir_if(m, kir_unary(m, KIR_not, is_inside));
-    emit_windows(p, true, mask);
+    emit_windows(p, range, true, mask);
     kir_end(m);
 }
 
-static void emit_line(struct pool_schedule *p, const struct lines *lines, uint32_t from,
-                      uint32_t to)
+static void emit_line(struct pool_schedule *p, const struct lines *lines, struct range *range,
+                      uint32_t line)
 {
-    uint32_t mark = expr_mark(&p->e), block;
+    uint32_t mark = expr_mark(&p->e), block, strip = line;
 
+    if (lines->rows > 1) {
+        line = split(p->e.s, &strip, &lines->by_strips, lines->n_strips);
+        part_of(p->m, strip, lines->height, lines->row_end, &range->first_row, &range->end_row);
+    }
+    delinearize_set(&lines->points, &p->e, line);
     expr_hoist(&p->e);
-    set_inside(p);
-    block = kir_for(p->m, from, to, 1);
-    emit_block(p, lines, block);
+    if (lines->rows == 1)
+        set_inside(p);
+    block = kir_for(p->m, range->first_block, range->end_block, 1);
+    emit_block(p, lines, range, block);
     kir_next(p->m, NULL, 0);
     expr_release(&p->e, mark);
+}
+
+static void emit_group(struct pool_schedule *p, const struct lines *lines, uint32_t group)
+{
+    struct kir_module *m = p->m;
+    struct range range = {.first_block = kir_index(m, 0), .end_block = lines->block_end};
+    uint32_t segment = group;
+
+    if (lines->segments > 1) {
+        group = split(p->e.s, &segment, &lines->by_segments, lines->n_segments);
+        part_of(m, segment, lines->size, lines->block_end, &range.first_block, &range.end_block);
+    }
+    part_of(m, group, lines->lines, lines->line_end, &range.from, &range.to);
+    emit_line(p, lines, &range, kir_for(m, range.from, range.to, 1));
+    kir_next(m, NULL, 0);
 }
 
 frit_status pool_emit_lines(struct pool_schedule *p, frit_err *err)
 {
     struct expr *e = &p->e;
-    struct kir_module *m = p->m;
     struct lines lines;
-    uint32_t group, from, to, first_block, end_block, line;
 
     find_lines(&lines, p);
+    p->row_dim = lines.rows > 1 ? lines.points.dim[lines.points.n] : BLOCK_NONE;
     divide(&lines, p);
     p->groups = (lines.count + lines.of_group - 1) / lines.of_group * lines.segments;
-    TRY(sched_check_rounds(e->s, lines.of_group * lines.of_segment * p->rounds, err));
-    kir_phase(m, LANES);
+    TRY(sched_check_rounds(e->s, lines.of_group * lines.of_strip * lines.of_segment * p->rounds,
+                           err));
+    kir_phase(p->m, LANES);
     expr_phase(e);
     emit_parameters(&lines, p);
     pool_parameters(p);
     p->columns = sched_add_index(e->s, inner_window(p)->extent);
-    group = sched_wide(e->s, kir_emit_imm(m, KIR_group, 0, KIR_NONE, KIR_NONE, KIR_NONE));
-    first_block = kir_index(m, 0);
-    end_block = lines.block_end;
-    if (lines.segments > 1) {
-        uint32_t lot = sched_divide(e->s, &lines.by_segments, group);
-        uint32_t rest = kir_binary(m, KIR_mul, lot, lines.n_segments);
-
-        part_of(m, kir_binary(m, KIR_sub, group, rest), lines.size, lines.block_end, &first_block,
-                &end_block);
-        group = lot;
-    }
-    part_of(m, group, lines.lines, lines.line_end, &from, &to);
-    line = kir_for(m, from, to, 1);
-    delinearize_set(&lines.points, e, line);
-    emit_line(p, &lines, first_block, end_block);
-    kir_next(m, NULL, 0);
+    emit_group(p, &lines,
+               sched_wide(e->s, kir_emit_imm(p->m, KIR_group, 0, KIR_NONE, KIR_NONE, KIR_NONE)));
     return FRIT_OK;
 }
