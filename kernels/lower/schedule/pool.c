@@ -149,7 +149,7 @@ static void plan_masked(struct pool_schedule *p, const struct space_map *map)
     p->node = expr_guard_where(&p->e, p->x, map, fill, more, n);
 }
 
-/* Plans the element, and what tells where the window is inside of the operand. */
+/* Plans the element, and the coordinates that decide where a window is inside of the operand. */
 static void plan_inside(struct pool_schedule *p, const struct space_map *map)
 {
     for (uint32_t i = 0; i < p->n_windows; i++) {
