@@ -147,8 +147,9 @@ static void emit_parameters(struct lines *lines, struct pool_schedule *p)
         lines->by_segments = sched_add_divisor(s, lines->segments);
         lines->size = sched_add_index(s, lines->of_segment);
     }
-    if (lines->rows > 1) {
+    if (lines->rows > 1)
         lines->row_end = sched_add_index(s, lines->rows);
+    if (lines->strips > 1) {
         lines->n_strips = sched_add_index(s, lines->strips);
         lines->by_strips = sched_add_divisor(s, lines->strips);
         lines->height = sched_add_index(s, lines->of_strip);
@@ -289,7 +290,9 @@ static void emit_line(struct pool_schedule *p, const struct lines *lines, struct
 {
     uint32_t mark = expr_mark(&p->e), block, strip = line;
 
-    if (lines->rows > 1) {
+    range->first_row = kir_index(p->m, 0);
+    range->end_row = lines->row_end;
+    if (lines->strips > 1) {
         line = split(p->e.s, &strip, &lines->by_strips, lines->n_strips);
         part_of(p->m, strip, lines->height, lines->row_end, &range->first_row, &range->end_row);
     }
