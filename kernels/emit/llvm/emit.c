@@ -107,6 +107,39 @@ static void emit_low_bits(struct ll *l, uint32_t at)
     }
 }
 
+/* The operand of a test of a float for NaN; KIR_NONE: it is something else. */
+static uint32_t tested_for_nan(const struct ll *l, uint32_t at)
+{
+    const struct kir_inst *inst = ll_inst(l, at);
+    uint32_t type = inst->op == KIR_ne ? ll_inst(l, inst->a[0])->type : KIR_VOID;
+
+    return inst->op == KIR_ne && inst->a[0] == inst->a[1] && (type == KIR_F32 || type == KIR_F64)
+               ? inst->a[0]
+               : KIR_NONE;
+}
+
+/* Tests of two values for NaN are one comparison. */
+static bool emit_nan_test(struct ll *l, uint32_t at)
+{
+    const struct kir_inst *inst = ll_inst(l, at);
+    uint32_t a, b;
+
+    if (inst->op != KIR_or || inst->type != KIR_B)
+        return false;
+    a = tested_for_nan(l, inst->a[0]);
+    b = tested_for_nan(l, inst->a[1]);
+    if (a == KIR_NONE || b == KIR_NONE || ll_inst(l, a)->type != ll_inst(l, b)->type ||
+        l->regions.region[inst->a[0]] != l->region || l->regions.region[inst->a[1]] != l->region)
+        return false;
+    for (uint32_t u = 0; u < l->units; u++) {
+        ll_value first = ll_at(l, a, u), second = ll_at(l, b, u);
+
+        l->wide = true;
+        l->vector[(size_t)at * l->units + u] = BUILD(l, FCmp, LL_UNO, first, second);
+    }
+    return true;
+}
+
 static void emit_row(struct ll *l, uint32_t at)
 {
     const struct kir_inst *inst = ll_inst(l, at);
@@ -132,6 +165,8 @@ static void emit_row(struct ll *l, uint32_t at)
         ll_divide(l, at);
         return;
     }
+    if (emit_nan_test(l, at))
+        return;
     for (uint32_t u = 0; u < l->units; u++) {
         for (uint32_t k = 0; k < n; k++)
             a[k] = ll_at(l, inst->a[k], u);

@@ -171,24 +171,26 @@ static void test_builds(void **state)
         put_fn put;
         uint32_t built; /* of 36, the others are refused: too many groups, or places to sort.  Where
                            the target has integers of 64 bits; else none is */
+        uint32_t more;  /* where rereads are cached: a group has more points */
     } cases[] = {
-        {"softmax", &sched_row, put_soft, 26},
-        {"argmax", &sched_row, put_most, 26},
-        {"cumsum", &sched_scan, put_scan, 26},
-        {"map", &sched_map, put_map, 31},
-        {"matmul", &sched_contract, put_contract, 34},
-        {"sort", &sched_sort, put_sort, 0},
-        {"rfft", &sched_fft, put_fft, 20},
-        {"pool", &sched_pool, put_pool, 30},
-        {"scatter", &sched_scatter, put_scatter, 30},
-        {"ctc", &sched_ctc, put_ctc, 22},
+        {"softmax", &sched_row, put_soft, 26, 0},
+        {"argmax", &sched_row, put_most, 26, 0},
+        {"cumsum", &sched_scan, put_scan, 26, 0},
+        {"map", &sched_map, put_map, 31, 0},
+        {"matmul", &sched_contract, put_contract, 34, 0},
+        {"sort", &sched_sort, put_sort, 0, 0},
+        {"rfft", &sched_fft, put_fft, 20, 0},
+        {"pool", &sched_pool, put_pool, 35, 1},
+        {"scatter", &sched_scatter, put_scatter, 30, 0},
+        {"ctc", &sched_ctc, put_ctc, 22, 0},
     };
 
     (void)state;
     for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
         for (uint32_t t = 0; t < sizeof(targets) / sizeof(targets[0]); t++) {
             uint32_t built = build(cases[i].schedule, cases[i].put, t);
-            uint32_t want = targets[t].i64 ? cases[i].built : 0;
+            uint32_t more = targets[t].rereads_are_cached ? cases[i].more : 0;
+            uint32_t want = targets[t].i64 ? cases[i].built + more : 0;
 
             if (built != want)
                 fail_msg("%s, target %u: %u, not %u", cases[i].name, t, built, want);

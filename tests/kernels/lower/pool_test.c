@@ -28,6 +28,18 @@ static const struct shape shapes[] = {
     {2, {1, 70}, {1, 2}, {1, 1}, {0, 1}, {1, 1}, false},
     {2, {4, 101}, {3, 3}, {2, 2}, {1, 1}, {1, 1}, false},
     {2, {3, 91}, {1, 3}, {1, 3}, {0, 1}, {1, 2}, true},
+    /* rows in common, in strips; lines in segments, and of no multiple of lanes */
+    {2, {9, 40}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, false},
+    {2, {23, 60}, {3, 3}, {2, 2}, {1, 1}, {1, 1}, true},
+    {2, {6, 150}, {4, 3}, {1, 3}, {2, 0}, {1, 1}, true},
+    {2, {6, 70}, {2, 10}, {1, 2}, {1, 5}, {1, 1}, false},
+    {2, {9, 37}, {5, 1}, {2, 1}, {2, 0}, {1, 1}, false},
+    {1, {700}, {5}, {2}, {2}, {1}, true},
+    /* no rows in common, or not to be kept */
+    {2, {11, 50}, {3, 3}, {2, 1}, {1, 1}, {2, 2}, false},
+    {2, {4, 40}, {2, 3}, {1, 2}, {1, 1}, {5, 1}, true},
+    {3, {5, 6, 34}, {3, 3, 3}, {1, 2, 1}, {1, 1, 1}, {1, 1, 1}, false},
+    {3, {12, 5, 64}, {1, 3, 3}, {1, 1, 2}, {0, 1, 1}, {1, 1, 1}, false},
 };
 
 static int64_t extent_of(const struct shape *s, uint32_t i, bool dilates)
@@ -321,6 +333,67 @@ static void test_maxima(void **state)
             check_most(&shapes[i], k & 1, k & 2, k & 4 ? 64 : 32, k & 8);
 }
 
+/* ---- lines ---- */
+
+static uint32_t count(const struct rig *rig, uint32_t op)
+{
+    const struct kir_phase *phase = &rig->module.phases[0];
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < phase->n; i++)
+        n += phase->inst[i].op == op;
+    return n;
+}
+
+static void build_most(struct rig *rig, const struct shape *s, bool by_line, bool fmax)
+{
+    frit_attrs_max_pool attrs = {.struct_size = sizeof(attrs)};
+    int64_t x_dims[5], y_dims[5];
+    uint32_t x;
+
+    memcpy(attrs.kernel, s->kernel, sizeof(attrs.kernel));
+    memcpy(attrs.stride, s->stride, sizeof(attrs.stride));
+    memcpy(attrs.padding, s->padding, sizeof(attrs.padding));
+    memcpy(attrs.dilation, s->dilation, sizeof(attrs.dilation));
+    dims_of(s, true, x_dims, y_dims);
+    rig_init(rig);
+    rig->target.rereads_are_cached = by_line;
+    rig->target.fmax = fmax;
+    x = rig_input(rig, FRIT_F32, 4, x_dims);
+    rig_op(rig, FRIT_OP_max_pool, 1, (struct rig_in[]){rig_value(x)}, &attrs, FRIT_F32, 4, y_dims);
+    rig_run(rig, &sched_pool);
+}
+
+/* Where lanes lie along lines, each row is loaded by one lane once, and loads are under masks in
+ * code of their own, and of elements that may be outside alone. */
+static void test_lines(void **state)
+{
+    static const struct shape rows = {2, {112, 112}, {3, 3}, {2, 2}, {1, 1}, {1, 1}, false};
+    static const struct shape all = {2, {20, 64}, {2, 2}, {2, 2}, {0, 0}, {1, 1}, false};
+    struct rig rig;
+
+    (void)state;
+    build_most(&rig, &rows, true, false);
+    assert_int_equal(count(&rig, KIR_load), 3 * 3 + 3 * 2);
+    assert_int_equal(count(&rig, KIR_load_if), 3 * 1);
+    assert_int_equal(count(&rig, KIR_fmax), 0);
+    assert_int_equal(count(&rig, KIR_store_if), 2); /* 56 results are 3.5 blocks */
+    assert_int_equal(count(&rig, KIR_store), 0);
+    rig_fini(&rig);
+    build_most(&rig, &rows, true, true);
+    assert_int_equal(count(&rig, KIR_load_if), 3 * 1);
+    assert_int_equal(count(&rig, KIR_ne), 0);
+    rig_fini(&rig);
+    build_most(&rig, &rows, false, false);
+    assert_int_equal(count(&rig, KIR_load), 0);
+    rig_fini(&rig);
+    build_most(&rig, &all, true, false);
+    assert_int_equal(count(&rig, KIR_load), 2);
+    assert_int_equal(count(&rig, KIR_store), 1);
+    assert_int_equal(count(&rig, KIR_load_if) + count(&rig, KIR_if), 0);
+    rig_fini(&rig);
+}
+
 /* ---- blocks ---- */
 
 static void test_no_elements(void **state)
@@ -422,7 +495,8 @@ int main(void)
         cmocka_unit_test(test_means),       cmocka_unit_test(test_rounding),
         cmocka_unit_test(test_adaptive),    cmocka_unit_test(test_maxima),
         cmocka_unit_test(test_no_elements), cmocka_unit_test(test_alias),
-        cmocka_unit_test(test_shared_code), cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_lines),       cmocka_unit_test(test_shared_code),
+        cmocka_unit_test(test_no_memory),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
