@@ -13,7 +13,7 @@
 
 enum {
     LANES = 16,    /* two vectors or one */
-    IDLE_PART = 3, /* of a line may be computed twice */
+    IDLE_PART = 3, /* a third of a line, at most, is computed twice */
     POINTS = 2048, /* of a group, about, where there are many */
     SHARE = 8      /* groups for each that runs at a time, at least, where points suffice */
 };
@@ -38,7 +38,7 @@ static const struct pool_window *inner_window(const struct pool_schedule *p)
     return &p->windows[p->n_windows - 1];
 }
 
-/* ---- whether ---- */
+/* ---- choice ---- */
 
 /* Whether neighbours along a dim are a few elements apart in all that is loaded. */
 static bool steps_along(const struct expr *e, uint32_t dim)
@@ -71,21 +71,24 @@ static bool keeps_windows(const struct pool_schedule *p)
     return i == p->n_windows;
 }
 
+/* Finds the dims that lines and strips are of.  Settling may have merged or split dims of the
+ * result, or left them out: extents tell whether a dim of the space is one of the result. */
 static void find_lines(struct lines *lines, const struct pool_schedule *p)
 {
+    const struct space *space = &p->e.space;
     int64_t y[FRIT_MAX_RANK];
 
     *lines = (struct lines){.inner = BLOCK_NONE, .rows = 1};
     delinearize_init(&lines->points, &p->e, POOL_OUT);
-    if (!lines->points.n)
+    expr_dims(&p->e, p->y, y);
+    if (!lines->points.n || space->extent[lines->points.dim[lines->points.n - 1]] != y[p->rank - 1])
         return;
     lines->inner = lines->points.dim[--lines->points.n];
-    lines->n = p->e.space.extent[lines->inner];
+    lines->n = space->extent[lines->inner];
     lines->count = lines->points.count / lines->n;
     lines->blocks = (lines->n + LANES - 1) / LANES;
-    expr_dims(&p->e, p->y, y);
     if (!lines->points.n || !pool_rolls(p) ||
-        p->e.space.extent[lines->points.dim[lines->points.n - 1]] != y[p->rank - 2])
+        space->extent[lines->points.dim[lines->points.n - 1]] != y[p->rank - 2])
         return;
     lines->rows = y[p->rank - 2];
     lines->count /= lines->rows;

@@ -35,6 +35,11 @@ static const struct shape shapes[] = {
     {2, {6, 70}, {2, 10}, {1, 2}, {1, 5}, {1, 1}, false},
     {2, {9, 37}, {5, 1}, {2, 1}, {2, 0}, {1, 1}, false},
     {1, {700}, {5}, {2}, {2}, {1}, true},
+    /* a last dim of one element, or one that is one with the dim before it; as many planes as rows
+     */
+    {2, {64, 1}, {3, 1}, {1, 1}, {1, 0}, {1, 1}, false},
+    {3, {6, 33, 1}, {3, 3, 1}, {1, 1, 1}, {1, 1, 0}, {1, 1, 1}, false},
+    {3, {3, 20, 16}, {1, 3, 1}, {1, 1, 1}, {0, 0, 0}, {1, 1, 1}, false},
     /* no rows in common, or not to be kept */
     {2, {11, 50}, {3, 3}, {2, 1}, {1, 1}, {2, 2}, false},
     {2, {4, 40}, {2, 3}, {1, 2}, {1, 1}, {5, 1}, true},
@@ -186,6 +191,7 @@ static void check_mean(const struct shape *shape, uint32_t dtype, bool exclude_p
     dims_of(shape, false, x_dims, y_dims);
     rig_init(&rig);
     rig.target.rereads_are_cached = by_line;
+    rig.target.units = exclude_pad ? 1 : 4; /* strips are of more rows with fewer */
     x = rig_input(&rig, dtype, 2 + shape->n, x_dims);
     fill(&rig, x, false);
     minus = rig_op(&rig, FRIT_OP_neg, 1, (struct rig_in[]){rig_value(x)}, NULL, dtype, 2 + shape->n,
@@ -301,6 +307,7 @@ static void check_most(const struct shape *shape, bool numbers, bool odd, uint32
     rig_init(&rig);
     rig.index_width = width;
     rig.target.rereads_are_cached = by_line;
+    rig.target.units = width == 64 ? 1 : 4;
     x = rig_laid(&rig, FRIT_F32, 2 + shape->n, x_dims, (uint32_t[]){1, 0, 2, 3, 4}, 4, 1);
     fill(&rig, x, odd);
     most = rig_op(&rig, FRIT_OP_max_pool, 1, (struct rig_in[]){rig_value(x)}, &attrs, FRIT_F32,
