@@ -107,7 +107,7 @@ static void emit_low_bits(struct ll *l, uint32_t at)
     }
 }
 
-/* The operand of a test of a float for NaN; KIR_NONE: it is something else. */
+/* The float that an instruction tests for NaN; KIR_NONE: it is no such test. */
 static uint32_t tested_for_nan(const struct ll *l, uint32_t at)
 {
     const struct kir_inst *inst = ll_inst(l, at);
@@ -118,7 +118,8 @@ static uint32_t tested_for_nan(const struct ll *l, uint32_t at)
                : KIR_NONE;
 }
 
-/* Tests of two values for NaN are one comparison. */
+/* Emits "a or b is NaN" as one comparison of both.  Tests in other regions are left alone: `a` and
+ * `b` may not be available here. */
 static bool emit_nan_test(struct ll *l, uint32_t at)
 {
     const struct kir_inst *inst = ll_inst(l, at);

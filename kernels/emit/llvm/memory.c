@@ -612,7 +612,7 @@ static void prefetch_shared(struct ll *l, uint32_t at, const struct llvm_access 
     ll_prefetch(l, pointer(l, a, index), true);
 }
 
-/* What another group reads where all lanes read the same element. */
+/* Prefetches what a later group loads, where all lanes load the same element. */
 static void prefetch_same(struct ll *l, uint32_t at, const struct llvm_access *a)
 {
     ll_value next = ll_same_distance(l, at);

@@ -6,9 +6,9 @@
  * where it computes much.  Such loads prefetch what the same load needs in the next group of the
  * grid, which the same thread is likely to run next.
  *
- * Rounds of products read an element for all lanes after the other, neighbours in one round and far
- * from those in the next one: the last one prefetches what lies behind them for the next group that
- * reads another.
+ * Rounds of products load elements that all lanes read: neighbours in a round, far from those of
+ * the next round.  The last load of a round prefetches what it will need in the next group that
+ * needs another element.
  *
  * In a loop whose rounds run chunk by chunk, all lanes together, one round reads so much that the
  * hardware prefetcher does not predict the addresses of the next round.  There each load prefetches
@@ -186,7 +186,7 @@ ll_value ll_shared_begin(struct ll *l, uint32_t loop, uint32_t at, ll_value *eac
     return BUILD(l, Sub, first, BUILD(l, Mul, wide_index(l, loop, l->scalar[bounds[0]]), *each));
 }
 
-/* Whether rounds of products load from the argument once more, after this load. */
+/* Whether a round of products loads from the argument once more, after this load. */
 static bool is_loaded_again(const struct ll *l, uint32_t at)
 {
     for (uint32_t i = at + 1; i < ll_inst(l, l->rounds.loop)->pair; i++)

@@ -185,7 +185,7 @@ static void what_groups_share_is_prefetched(void **state)
     assert_int_equal(count_prefetches(rig, &(struct products){NEIGHBOURS, 1, false, STAY}), 0);
 }
 
-/* In each round behind the last row. */
+/* Once in each round: behind the last row. */
 static void what_all_lanes_read_next_is_prefetched(void **state)
 {
     const struct rig *rig = rig_of(state);
