@@ -11,14 +11,15 @@
 enum {
     QUALITY = 860,
     LARGEST_SIZE = 128,    /* of rows */
-    TILE_BYTES = 96 << 10, /* of a group, that targets for tiles have */
+    TILE_BYTES = 96 << 10, /* of a group's memory, at least, for the form by tiles */
 };
 
 enum { Q, K, V, GRAD = 5, OPERANDS };
 
 /* ---- what it takes ---- */
 
-/* By products of fragments; F32 where groups have the memory that rows of usual sizes need. */
+/* F32: by tiles, where groups have the memory that rows of usual sizes need; else by products of
+ * fragments. */
 static bool has_form(const struct kir_target *target, uint32_t dtype)
 {
     if (dtype == FRIT_F32)
@@ -67,7 +68,7 @@ static uint32_t first_query(const struct gradient_phase *p)
     return at2(w, KIR_and, first, at_index(w, -(int64_t)p->lines));
 }
 
-/* Groups with most work come first. */
+/* Groups with the most work come first. */
 void gradient_begin(struct gradient_phase *p, uint32_t own_tag, uint32_t threads, uint32_t chunk)
 {
     struct attention_emitter *w = &p->w;

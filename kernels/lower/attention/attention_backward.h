@@ -34,7 +34,7 @@ struct gradients {
     uint32_t store[GRADIENTS]; /* BLOCK_NONE: it is not used */
 };
 
-/* Of a phase, where groups have `rows` rows of ROW or KEY, and go over those of the other tag by
+/* A phase: groups have `rows` rows of one tag, ROW or KEY, and go over those of the other tag by
  * blocks of `lines`. */
 struct gradient_phase {
     struct attention_emitter w;
@@ -46,7 +46,7 @@ struct gradient_phase {
     uint32_t n_slots; /* blocks in tiles at a time */
 };
 
-/* Begins it: the group's rows, and the others that it goes over. */
+/* Begins a phase: sets the group's rows, and which others it goes over. */
 void gradient_begin(struct gradient_phase *p, uint32_t own_tag, uint32_t threads, uint32_t chunk);
 /* The operand of a pair that groups have rows of, and the other one. */
 uint32_t gradient_own(const struct gradient_phase *p, uint32_t pair);
@@ -59,11 +59,11 @@ uint32_t gradient_score(const struct gradient_phase *p, uint32_t own, uint32_t o
 /* The base by which weights are final ones, from the largest score and the sum of weights relative
  * to it.  Of a row that sees no key it is infinite. */
 uint32_t gradient_base(const struct gradient_phase *p, uint32_t largest, uint32_t total);
-/* Whether there is such a key, where the last block or group may not be full; KIR_NONE: surely. */
+/* B: there is such a key; KIR_NONE: there always is, as all blocks or groups are full. */
 uint32_t gradient_is_key(const struct gradient_phase *p, uint32_t key);
-/* A row's number, ROW_BASE or ROW_SUM, that was kept. */
+/* Loads a row's number, ROW_BASE or ROW_SUM, from the workspace. */
 uint32_t gradient_kept(const struct gradient_phase *p, uint32_t row, uint32_t number);
-/* Keeps a row's numbers where `ok`, and where there is such a row. */
+/* Stores a row's numbers to the workspace where `ok`, and where there is such a row. */
 void gradient_keep(const struct gradient_phase *p, uint32_t row, uint32_t base, uint32_t sum,
                    uint32_t ok);
 /* Stages the numbers of a block's queries; beyond the end weights become 0. */
@@ -75,7 +75,7 @@ void gradient_store(const struct gradient_phase *p, uint32_t result, uint32_t ro
 
 /* ---- forms ---- */
 
-/* Bytes of a group's tiles, and the phases. */
+/* Bytes of a group's tiles, UINT64_MAX if the group has too many lanes; and the phases. */
 uint64_t gradient_fragment_bytes(struct gradients *g);
 void gradient_fragments(struct gradients *g);
 uint64_t gradient_tile_bytes(struct gradients *g);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* By products of fragments: the rows that a team has are fragments; what it goes over is in tiles
- * of the group, in two slots, one of which is copied to while the other one is multiplied.  A row's
- * numbers are fragments too, in every element of the row, or of the column that is its. */
+/* The gradients by products of fragments: the rows that a team has are fragments; what it goes over
+ * is in tiles of the group, in two slots, one of which is copied to while the other one is
+ * multiplied.  A row's numbers are fragments too, in every element of the row, or of the column
+ * that is its. */
 #include <math.h>
 
 #include "lower/attention/attention_backward.h"

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* On lanes that are threads, as attention_tile.c: a group is a grid of threads, DOWN along its rows
- * and ACROSS along those of a block, or along results.  A thread has a few of each, whose sums stay
- * in registers; operands go through tiles of the group, a row in each line.  Lines are longer by
- * PAD, so that neighbours begin in different banks; what a thread multiplies is read RUN by RUN. */
+/* The gradients on lanes that are threads, as in attention_tile.c: a group is a grid of threads,
+ * DOWN along its rows and ACROSS along those of a block, or along results.  A thread has a few of
+ * each, whose sums stay in registers; operands go through tiles of the group, a row in each line.
+ * Lines are longer by PAD, so that neighbours begin in different banks; what a thread multiplies is
+ * read RUN by RUN. */
 #include <math.h>
 
 #include "lower/attention/attention_backward.h"
@@ -466,7 +467,7 @@ static void set_rows(struct tile_phase *t)
     attention_set_rows(w, at2(w, KIR_add, w->first_row, t->down), t->each, DOWN);
 }
 
-static void of_rows(struct tile_phase *t)
+static void row_numbers(struct tile_phase *t)
 {
     if (!begin(t, ATTENTION_ROW))
         return;
@@ -549,7 +550,7 @@ void gradient_tiles(struct gradients *g)
                                  .n_slots = 1},
                            .each = each_of(g)};
 
-    of_rows(&t);
+    row_numbers(&t);
     by_queries(&t);
     by_keys(&t);
 }

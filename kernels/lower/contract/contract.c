@@ -38,7 +38,7 @@ enum {
     WIDE_LARGE = 1 << 19, /* elements that groups read from there, at least */
     LEAST_PACKED = 32,    /* lanes that fill the vectors of a lane's sums */
     FEW_PACKED =
-        1 << 17, /* elements that stay in the second cache, with what they are multiplied by */
+        1 << 17, /* elements that stay in the second cache, beside those of the other side */
     PACK_LEAST = 1 << 15, /* elements */
     PACK_MAX = 1 << 29,
     LEAST_TURNED = 4,     /* places of a lane */
@@ -435,9 +435,9 @@ static uint32_t most_places(const struct contract *c)
     return c->e.s->target->registers > 16 ? MANY_ROWS : FEW_ROWS;
 }
 
-/* Likewise of a lane whose places lie on a line, on packed lanes.  The more there are the less
- * often the panel of packed elements is read from the second cache; where that is not what groups
- * read again, fewer were faster. */
+/* Likewise of a lane whose places lie on a line of `dim`.  On packed lanes, the more there are the
+ * less often the panel of packed elements is read from the second cache; where groups read the
+ * packed side again for other places, fewer were faster. */
 static uint32_t most_on_line(const struct contract *c, uint32_t dim)
 {
     bool are_neighbours = !c->pad.used && contract_line_cost(c, c->down, dim) == 1;
@@ -510,9 +510,9 @@ static int64_t const_step(const struct contract *c, int64_t line)
                : 0;
 }
 
-/* Whether groups that follow each other have the same places, and read all that is packed again for
- * each of them, from the second cache; else they have the same lanes, and read all of the other
- * side again. */
+/* Whether consecutive groups have the same places, with all lanes in turn: all that is packed is
+ * read again for each of these places, from the second cache.  Else they have the same lanes, with
+ * all places in turn, and read all of the other side again. */
 static bool goes_across_first(const struct contract *c)
 {
     int64_t lines = contract_points(&c->e.space, c->across->tag);

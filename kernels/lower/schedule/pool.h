@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pools: windows that slide over spatial dims, planned, and what both ways to lay out lanes emit.
+/* Pools: the plan of windows that slide over spatial dims, and the code that both layouts of lanes
+ * share.
  *
  * By points, a lane has one element of the result, and a window's elements are loaded under masks.
  * By lines, lanes lie along the innermost dim of the result, so that all other dims are the same in
@@ -26,7 +27,7 @@ enum pool_fold { POOL_NONE, POOL_MEAN, POOL_MAX };
 struct pool_window {
     struct space_expr first, end;
     int64_t kernel, dilation;
-    int64_t stride, padding;   /* of those of one size; stride 0: an adaptive one's size differs */
+    int64_t stride, padding;   /* of windows of one size; stride 0: sizes differ (adaptive) */
     bool varies;               /* the number of elements that a mean counts differs between windows:
                                   end - first, else it is `kernel` */
     int64_t extent;            /* of the operand */
@@ -56,16 +57,16 @@ struct pool_schedule {
     uint32_t dims[SPACE_DIMS], n_dims;         /* the window's dims */
     uint32_t from[SPACE_DIMS], to[SPACE_DIMS]; /* values: of the elements that are folded */
     uint32_t counted[POOL_SPATIAL][2];         /* values: range of coordinates that a mean counts */
-    uint32_t row_dim; /* of the result, next to the innermost, if windows roll along it; else
-                         BLOCK_NONE */
-    uint32_t columns; /* value: extent of the innermost dim */
-    bool unrolls;     /* the innermost of `dims` is no loop */
-    int64_t tap;      /* the number of the element along the innermost dim; -1: that of a loop */
-    bool masks;       /* elements may lie outside along the innermost dim */
-    bool finds_nan;   /* a maximum is that of the numbers, and state 1 says whether there was NaN */
-    uint32_t neutral; /* constant: what an element outside of the operand counts as */
+    uint32_t row_dim;        /* of the result, next to the innermost, if windows roll along it; else
+                                BLOCK_NONE */
+    uint32_t columns;        /* value: extent of the innermost dim */
+    bool unrolls;            /* the loop over the innermost of `dims` is unrolled */
+    int64_t tap;             /* of an unrolled loop: the number of the window's element; else -1 */
+    bool masks;              /* elements may lie outside along the innermost dim */
+    bool finds_nan;          /* the maximum ignores NaN; state 1 says whether there was one */
+    uint32_t neutral;        /* constant: what an element outside of the operand counts as */
     uint32_t is_nan, no_nan; /* constants: of state 1 */
-    uint32_t found; /* value: an element that is still to be looked at for that; KIR_NONE: none */
+    uint32_t untested; /* value: an element that is still to be tested for NaN; KIR_NONE: none */
     uint32_t n_states;
     uint32_t state[POOL_STATES]; /* the sum; or the maximum and its index */
 };
@@ -101,8 +102,8 @@ void pool_emit_results(struct pool_schedule *p, uint32_t mask);
 
 /* ---- pool_lines.c ---- */
 
-/* Whether lanes along the lines of the planned space are worth while: few lines are too short for
- * them, and all loads along them are of vectors. */
+/* Whether lanes along lines are worthwhile: lines are long enough, few lanes compute what others
+ * do, and all loads along lines are of vectors. */
 bool pool_has_lines(const struct pool_schedule *p);
 /* Emits the phase. */
 frit_status pool_emit_lines(struct pool_schedule *p, frit_err *err);

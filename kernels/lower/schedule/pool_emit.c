@@ -3,8 +3,8 @@
  *
  * A mean sums each innermost line of the window by itself, a long one in blocks, so that rounding
  * errors stay small.  A maximum keeps the first of equal elements, also of -0 and +0.  By lines, on
- * targets without an instruction for a maximum that is NaN where an operand is, it is that of all
- * numbers, elements are looked at for NaN two at a time, and one that was found wins at the end. */
+ * targets without an instruction for a maximum that propagates NaN, the maximum ignores NaN:
+ * elements are tested for NaN two at a time, and the result is NaN if one was. */
 #include "lower/schedule/pool.h"
 
 #include <math.h>
@@ -45,7 +45,7 @@ static uint32_t element(struct pool_schedule *p, uint32_t is_inside)
 void pool_states_init(struct pool_schedule *p)
 {
     p->n_states = p->index == BLOCK_NONE && !p->finds_nan ? 1 : 2;
-    p->found = KIR_NONE;
+    p->untested = KIR_NONE;
     p->state[0] = p->neutral;
     p->state[1] = p->finds_nan ? p->no_nan : kir_index(p->m, -1);
 }
@@ -66,23 +66,23 @@ static void accumulate_indexed(struct pool_schedule *p, uint32_t value, uint32_t
     p->state[1] = kir_select(m, takes, expr_coord_value(&p->e, p->number), at);
 }
 
-/* Looks at the element that waits for it, and at another one with it. */
+/* Tests the untested element, if there is one, and `other` for NaN. */
 static void find_nan(struct pool_schedule *p, uint32_t other)
 {
     struct kir_module *m = p->m;
     uint32_t is_nan;
 
-    if (p->found == KIR_NONE)
+    if (p->untested == KIR_NONE)
         return;
-    is_nan = kir_binary(m, KIR_or, kir_binary(m, KIR_ne, p->found, p->found),
+    is_nan = kir_binary(m, KIR_or, kir_binary(m, KIR_ne, p->untested, p->untested),
                         kir_binary(m, KIR_ne, other, other));
     is_nan = kir_select(m, is_nan, p->is_nan, p->no_nan);
     p->state[1] = kir_binary(m, KIR_or, p->state[1], is_nan);
-    p->found = KIR_NONE;
+    p->untested = KIR_NONE;
 }
 
-/* The first of the larger numbers; any float where one is NaN.  A constant is that of no element.
- */
+/* The larger number, the first of equal ones; either where one is NaN.  A constant `best` is the
+ * neutral one, before any element. */
 static uint32_t largest(const struct pool_schedule *p, uint32_t best, uint32_t value)
 {
     uint64_t bits;
@@ -95,8 +95,8 @@ static uint32_t largest(const struct pool_schedule *p, uint32_t best, uint32_t v
 static void accumulate_number(struct pool_schedule *p, uint32_t value)
 {
     p->state[0] = largest(p, p->state[0], value);
-    if (p->found == KIR_NONE)
-        p->found = value;
+    if (p->untested == KIR_NONE)
+        p->untested = value;
     else
         find_nan(p, value);
     if (!p->unrolls)
@@ -171,7 +171,7 @@ static void emit_taps(struct pool_schedule *p, uint32_t dim, uint32_t from, uint
         for (p->tap = 0; p->tap < p->e.space.extent[p->dims[dim]]; p->tap++)
             emit_tap(p, dim, kir_index(p->m, p->tap));
         p->tap = -1;
-        find_nan(p, p->found);
+        find_nan(p, p->untested);
         return;
     }
     counter = pool_open_loop(p, from, to, 1);
@@ -280,7 +280,7 @@ static void bind_results(struct pool_schedule *p)
 
 void pool_parameters(struct pool_schedule *p)
 {
-    enum kir_type found = kir_type_of(p->dtype) == KIR_F64 ? KIR_I64 : KIR_I32;
+    enum kir_type type = kir_type_of(p->dtype) == KIR_F64 ? KIR_I64 : KIR_I32;
 
     p->tap = -1;
     p->neutral = lower_const(p->m, p->dtype, p->fold == POOL_MAX ? -(double)INFINITY : 0);
@@ -299,8 +299,8 @@ void pool_parameters(struct pool_schedule *p)
     p->finds_nan = p->by_lines && p->fold == POOL_MAX && p->index == BLOCK_NONE &&
                    lower_is_float(p->dtype) && !p->e.s->target->fmax;
     if (p->finds_nan) {
-        p->is_nan = kir_const_i(p->m, found, -1);
-        p->no_nan = kir_const_i(p->m, found, 0);
+        p->is_nan = kir_const_i(p->m, type, -1);
+        p->no_nan = kir_const_i(p->m, type, 0);
     }
     p->unrolls = p->by_lines && p->n_dims && p->windows[p->n_windows - 1].kernel > 1 &&
                  p->e.space.extent[p->dims[p->n_dims - 1]] <= UNROLLED;
@@ -310,7 +310,6 @@ void pool_fold(struct pool_schedule *p, uint32_t dim)
 {
     pool_states_init(p);
     emit_dims(p, dim);
-    find_nan(p, p->found);
 }
 
 void pool_emit_results(struct pool_schedule *p, uint32_t mask)

@@ -26,7 +26,8 @@ bool pool_rolls(const struct pool_schedule *p)
     return w->kernel <= ROWS && w->dilation == 1 && w->stride && w->stride < w->kernel;
 }
 
-/* Folds row number `row` of the window; where it is outside of the operand in no round. */
+/* Folds row number `row` of the window.  One that may be outside of the operand is folded in a loop
+ * of one round, or of none. */
 static void fold_row(struct pool_schedule *p, int64_t row, uint32_t *states)
 {
     const struct pool_window *w = window_of(p);
