@@ -612,6 +612,15 @@ static void prefetch_shared(struct ll *l, uint32_t at, const struct llvm_access 
     ll_prefetch(l, pointer(l, a, index), true);
 }
 
+/* What another group reads where all lanes read the same element. */
+static void prefetch_same(struct ll *l, uint32_t at, const struct llvm_access *a)
+{
+    ll_value next = ll_same_distance(l, at);
+
+    if (next)
+        ll_prefetch(l, pointer(l, a, BUILD(l, Add, next, a->first)), true);
+}
+
 /* All lanes load the same element, some not at all. */
 static void load(struct ll *l, uint32_t at, const struct llvm_access *a)
 {
@@ -619,6 +628,7 @@ static void load(struct ll *l, uint32_t at, const struct llvm_access *a)
         ll_set(l, at,
                a->mask == KIR_NONE ? load_one(l, a)
                                    : load_one_if(l, a, l->scalar[a->mask], l->scalar[a->other]));
+        prefetch_same(l, at, a);
         return;
     }
     if (a->kind == FACT_UNIFORM && a->mask != KIR_NONE && l->width > 1) {

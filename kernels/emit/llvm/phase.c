@@ -48,8 +48,9 @@ static void place(struct ll *l)
 /* ---- how many lanes a chunk has ---- */
 
 enum {
-    ONCE = 4,       /* instructions beside loops, for one in them */
-    FEW_CARRIED = 2 /* values, of which many vectors fit the registers */
+    ONCE = 4,        /* instructions beside loops, for one in them */
+    FEW_CARRIED = 2, /* values, of which many vectors fit the registers */
+    OPERANDS = 4     /* vectors that products need beside what loops carry */
 };
 
 /* How long the code is, by where it spends its time. */
@@ -99,7 +100,7 @@ static void choose_units(struct ll *l)
     l->width = lanes < width ? lanes : width;
     most = lanes / l->width;
     l->units = body < 100 ? reads_lines(l) ? LL_MAX_UNITS : 4 : body < 400 ? 2 : 1;
-    while (l->units > 1 && l->units * max_carried(l) > registers[l->cpu.isa] / 4 * 3)
+    while (l->units > 1 && l->units * max_carried(l) > registers[l->cpu.isa] - OPERANDS)
         l->units /= 2;
     for (uint32_t at = 0; at < l->phase->n; at++)
         across |= ll_inst(l, at)->op == KIR_shift ||

@@ -6,6 +6,10 @@
  * where it computes much.  Such loads prefetch what the same load needs in the next group of the
  * grid, which the same thread is likely to run next.
  *
+ * Rounds of products read an element for all lanes after the other, neighbours in one round and far
+ * from those in the next one: the last one prefetches what lies behind them for the next group that
+ * reads another.
+ *
  * In a loop whose rounds run chunk by chunk, all lanes together, one round reads so much that the
  * hardware prefetcher does not predict the addresses of the next round.  There each load prefetches
  * for its own next round.
@@ -180,6 +184,27 @@ ll_value ll_shared_begin(struct ll *l, uint32_t loop, uint32_t at, ll_value *eac
     first = BUILD(l, Add, wide_index(l, load->a[0], first), next);
     first = BUILD(l, Add, first, BUILD(l, Mul, all, number));
     return BUILD(l, Sub, first, BUILD(l, Mul, wide_index(l, loop, l->scalar[bounds[0]]), *each));
+}
+
+/* Whether rounds of products load from the argument once more, after this load. */
+static bool is_loaded_again(const struct ll *l, uint32_t at)
+{
+    for (uint32_t i = at + 1; i < ll_inst(l, l->rounds.loop)->pair; i++)
+        if (ll_inst(l, i)->op == KIR_load && ll_inst(l, i)->imm == ll_inst(l, at)->imm)
+            return true;
+    return false;
+}
+
+ll_value ll_same_distance(struct ll *l, uint32_t at)
+{
+    const struct ll_steps groups = {l, KIR_NONE, LL_QUOTIENTS_STAY};
+    const struct ll_steps quotients = {l, KIR_NONE, LL_QUOTIENTS_GROW};
+    ll_value next;
+
+    if (l->rounds.loop == KIR_NONE || ll_inst(l, at)->op != KIR_load || is_loaded_again(l, at))
+        return NULL;
+    next = ll_distance(&groups, ll_inst(l, at));
+    return next ? next : ll_distance(&quotients, ll_inst(l, at));
 }
 
 void ll_prefetch(struct ll *l, ll_value place, bool shared)

@@ -20,6 +20,10 @@ ll_value ll_next_distance(struct ll *l, uint32_t at, uint32_t bytes);
  * Gives an I64, to be made before the loop: the element is that and the loop's counter times *each.
  * NULL: they do not. */
 ll_value ll_shared_begin(struct ll *l, uint32_t loop, uint32_t at, ll_value *each);
+/* Likewise where all lanes read the same element, in rounds of products: to the one that the next
+ * group reads, or the first of those after it that reads another; for the last such load from an
+ * argument, whose neighbours the others read. */
+ll_value ll_same_distance(struct ll *l, uint32_t at);
 /* `shared`: into a cache beyond the first one. */
 void ll_prefetch(struct ll *l, ll_value address, bool shared);
 struct ll_around ll_loops_around(const struct ll *l, uint32_t at);

@@ -18,10 +18,10 @@ uint32_t fragment_parts(int64_t n)
     return (uint32_t)((n + SIDE - 1) / SIDE);
 }
 
-uint32_t fragment_chunks(const struct attention *a, int64_t n)
+uint32_t fragment_chunks(uint32_t threads, uint32_t lines, int64_t n)
 {
     uint32_t chunks = power_above(fragment_parts(n) * SIDE / CHUNK);
-    uint32_t least = a->sizes.down * a->e.s->target->team / a->sizes.keys;
+    uint32_t least = threads / lines;
 
     return chunks < least ? least : chunks;
 }
@@ -37,9 +37,11 @@ static uint32_t key_lines(const struct attention *a)
 uint64_t attention_fragment_bytes(const struct attention *a)
 {
     const struct kir_target *target = a->e.s->target;
-    uint64_t k = (uint64_t)key_lines(a) * fragment_line(fragment_chunks(a, a->size));
-    uint64_t v =
-        (uint64_t)slots_of(a) * a->sizes.keys * fragment_line(fragment_chunks(a, a->n_outs));
+    const uint32_t threads = a->sizes.down * target->team;
+    uint64_t k =
+        (uint64_t)key_lines(a) * fragment_line(fragment_chunks(threads, a->sizes.keys, a->size));
+    uint64_t v = (uint64_t)slots_of(a) * a->sizes.keys *
+                 fragment_line(fragment_chunks(threads, a->sizes.keys, a->n_outs));
     uint64_t results = fragment_fold_bytes(&a->sizes, fragment_parts(a->n_outs));
 
     if (!target->folds_fragments)
@@ -151,7 +153,7 @@ static struct attention_source new_slots(const struct fragmenter *f, uint32_t no
                                          uint32_t lines)
 {
     const struct attention_emitter *w = &f->w;
-    const uint32_t chunks = fragment_chunks(w->a, n);
+    const uint32_t chunks = fragment_chunks(w->threads, f->n_keys, n);
     struct attention_source s = {.node = node,
                                  .pitch = fragment_line(chunks),
                                  .copies = attention_can_copy(w->a, node, f->dtype),

@@ -41,8 +41,8 @@ static inline uint32_t fragment_line(uint32_t chunks)
 
 /* Fragments along `n` elements. */
 uint32_t fragment_parts(int64_t n);
-/* Chunks of lines of `n` elements: all lanes have as many in a block. */
-uint32_t fragment_chunks(const struct attention *a, int64_t n);
+/* Chunks of lines of `n` elements, so that all threads have as many of a block of `lines`. */
+uint32_t fragment_chunks(uint32_t threads, uint32_t lines, int64_t n);
 /* A new fragment of sums with that in each element. */
 uint32_t fragment_sum(const struct fragmenter *f, double value);
 /* The operands' parts of the block at `key`, in tiles from line `line` on. */

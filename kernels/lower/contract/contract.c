@@ -27,7 +27,8 @@ enum {
     STREAM_ROUNDS = 16,   /* rows that are read side by side, each in order */
     GROUP_COST = 32,      /* in lanes */
     FEW_ROWS = 6,         /* sums of a lane, which fit 16 registers with their operands */
-    MANY_ROWS = 8,        /* likewise for more */
+    MANY_ROWS = 8,        /* likewise for more; */
+    MANY_ON_LINE = 14,    /* with those, where a lane's places are neighbours in memory */
     DOT_PLACES = 4,
     FEW_DOT_LANES = 96,   /* of all sums of a group along k, which fit 16 registers */
     MANY_DOT_LANES = 384, /* likewise for more */
@@ -36,6 +37,8 @@ enum {
     WIDE_LANES = 128,     /* likewise of vectors of 16, which do more than the last cache gives */
     WIDE_LARGE = 1 << 19, /* elements that groups read from there, at least */
     LEAST_PACKED = 32,    /* lanes that fill the vectors of a lane's sums */
+    FEW_PACKED =
+        1 << 17, /* elements that stay in the second cache, with what they are multiplied by */
     PACK_LEAST = 1 << 15, /* elements */
     PACK_MAX = 1 << 29,
     LEAST_TURNED = 4,     /* places of a lane */
@@ -432,6 +435,18 @@ static uint32_t most_places(const struct contract *c)
     return c->e.s->target->registers > 16 ? MANY_ROWS : FEW_ROWS;
 }
 
+/* Likewise of a lane whose places lie on a line, on packed lanes.  The more there are the less
+ * often the panel of packed elements is read from the second cache; where that is not what groups
+ * read again, fewer were faster. */
+static uint32_t most_on_line(const struct contract *c, uint32_t dim)
+{
+    bool are_neighbours = !c->pad.used && contract_line_cost(c, c->down, dim) == 1;
+
+    return c->e.s->target->registers > 16 && c->pack.used && !c->across_first && are_neighbours
+               ? MANY_ON_LINE
+               : most_places(c);
+}
+
 /* What tiles of a line cost, in places: each costs a load more, and fewer places than LEAST_TURNED
  * do not hide how long a product takes. */
 static int64_t line_cost(int64_t line, uint32_t places)
@@ -456,7 +471,7 @@ static void choose_turn(struct contract *c)
         !expr_can_shift(&c->e, dim))
         return;
     line = space->extent[dim];
-    places = (uint32_t)tiles_of(line, (uint32_t)tiles_of(line, most_places(c)));
+    places = (uint32_t)tiles_of(line, (uint32_t)tiles_of(line, most_on_line(c, dim)));
     if (places < LEAST_TURNED ||
         points / line * line_cost(line, places) * LINE_PART >
             tiles_of(points, c->n_down) * (c->n_down + 1) * (LINE_PART + 1))
@@ -495,6 +510,18 @@ static int64_t const_step(const struct contract *c, int64_t line)
                : 0;
 }
 
+/* Whether groups that follow each other have the same places, and read all that is packed again for
+ * each of them, from the second cache; else they have the same lanes, and read all of the other
+ * side again. */
+static bool goes_across_first(const struct contract *c)
+{
+    int64_t lines = contract_points(&c->e.space, c->across->tag);
+
+    return c->pack.used && contract_has_vectors(c) &&
+           contract_points(&c->e.space, CONTRACT_BOTH) == 1 && lines * c->n_k <= FEW_PACKED &&
+           lines < contract_points(&c->e.space, c->down->tag);
+}
+
 static void choose_lines(struct contract *c)
 {
     const struct kir_target *target = c->e.s->target;
@@ -506,6 +533,7 @@ static void choose_lines(struct contract *c)
     if (c->n_k && !c->pack.used)
         c->e.const_factor = const_step(c, line);
     contract_cut_line(c, line);
+    c->across_first = goes_across_first(c);
     c->n_down = places_for(most_places(c), contract_points(&c->e.space, c->down->tag));
     c->n_across = 1;
     choose_turn(c);

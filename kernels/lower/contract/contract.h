@@ -146,6 +146,8 @@ struct contract {
     struct contract_side *across, *down;
     struct delinearizer both, k;
     uint32_t lanes;
+    bool across_first; /* packed LINES: groups that follow each other have the same places down,
+                          else the same lanes */
     uint32_t n_down, n_across; /* places of a lane along each side; LINES: 1 across; SLICES: a power
                                   of two across */
     uint32_t rounds;           /* LINES: of k, that all lanes do before any does the next; 0: all */

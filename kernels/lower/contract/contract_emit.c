@@ -632,10 +632,16 @@ void contract_emit(struct contract *c)
     group = work_begin(&w, c->lanes);
     delinearize_phase(&c->down->points, w.e);
     begin_k(&w);
-    down = work_part(&w, &group, contract_down_tiles(c));
-    if (c->pack.used)
-        w.panel = pack_first(&w, group);
-    across = work_part(&w, &group, tiles_of(c->across->points.count, contract_width(c)));
+    if (c->across_first) {
+        across = work_part(&w, &group, tiles_of(c->across->points.count, contract_width(c)));
+        w.panel = pack_first(&w, across);
+        down = work_part(&w, &group, contract_down_tiles(c));
+    } else {
+        down = work_part(&w, &group, contract_down_tiles(c));
+        if (c->pack.used)
+            w.panel = pack_first(&w, group);
+        across = work_part(&w, &group, tiles_of(c->across->points.count, contract_width(c)));
+    }
     if (c->slices.n_splits > 1) {
         w.both = work_part(&w, &group, c->both.count);
         w.split = group;

@@ -10,19 +10,23 @@
 
 enum { SIDE = TURN_SIDE, LOG_SIDE = 3 };
 
-/* Adds what depends on the places as they are; fills up to SIDE. */
-static void begin(const struct contract_emitter *w, uint32_t *sums)
+/* Adds what depends on the places as they are, to the sums from place number `first` on; fills up
+ * to SIDE. */
+static void begin(const struct contract_emitter *w, uint32_t first, const uint32_t *sums,
+                  uint32_t *rows)
 {
-    for (uint32_t i = 0; i < w->n; i++) {
+    for (uint32_t i = 0; i < SIDE; i++) {
         uint32_t mark = expr_mark(w->e);
 
-        work_set_place(w, DOWN, w->place[DOWN][i]);
+        if (first + i >= w->n) {
+            rows[i] = zero(w);
+            continue;
+        }
+        work_set_place(w, DOWN, w->place[DOWN][first + i]);
         expr_mask(w->e, w->mask);
-        sums[i] = work_add_bias(w, sums[i]);
+        rows[i] = work_add_bias(w, sums[first + i]);
         expr_release(w->e, mark);
     }
-    for (uint32_t i = w->n; i < SIDE; i++)
-        sums[i] = zero(w);
 }
 
 static uint32_t low_bits(const struct contract_emitter *w, uint32_t below)
@@ -59,35 +63,53 @@ void turn_transpose(const struct contract_emitter *w, uint32_t *rows)
     }
 }
 
-/* Sets the place of the lane along its line; returns the mask of lanes that have one. */
-static uint32_t set_place(const struct contract_emitter *w)
+/* Sets the place of the lane along its line, of those from number `first` on; returns the mask of
+ * lanes that have one. */
+static uint32_t set_place(const struct contract_emitter *w, uint32_t first)
 {
     const struct delinearizer *points = &w->c->down->points;
-    uint32_t n = w->n_places[DOWN], at = low_bits(w, SIDE);
+    uint32_t n = w->n_places[DOWN] - first, at = low_bits(w, SIDE), begin = w->place_begin;
 
-    expr_set(w->e, points->dim[points->n - 1], op2(w, KIR_add, w->place_begin, at));
+    if (first)
+        begin = op2(w, KIR_add, begin, index_const(w, first));
+    expr_set(w->e, points->dim[points->n - 1], op2(w, KIR_add, begin, at));
     return n < SIDE ? op2(w, KIR_lt, at, index_const(w, n)) : KIR_NONE;
 }
 
-void turn_results(const struct contract_emitter *w, uint32_t *sums)
+/* Stores the rows of places from number `first` on, turned; `end`: of the line across; KIR_NONE:
+ * all of its lanes are within. */
+static void store_rows(const struct contract_emitter *w, uint32_t first, uint32_t end,
+                       const uint32_t *rows)
 {
-    uint32_t first, mask, end = KIR_NONE;
-    int64_t count = w->c->across->points.count;
+    uint32_t line = op2(w, KIR_add, turn_first_lane(w), w->line_begin), mask;
 
-    begin(w, sums);
-    turn_transpose(w, sums);
-    expr_release(w->e, w->before_line);
-    first = op2(w, KIR_add, turn_first_lane(w), w->line_begin);
-    if (count % w->c->lanes)
-        end = sched_add_index(w->e->s, count);
-    mask = set_place(w);
+    mask = set_place(w, first);
     expr_hoist(w->e);
     for (uint32_t j = 0; j < SIDE; j++) {
-        uint32_t mark = expr_mark(w->e), place = op2(w, KIR_add, first, index_const(w, j));
+        uint32_t mark = expr_mark(w->e), place = op2(w, KIR_add, line, index_const(w, j));
 
         work_set_place(w, ACROSS, place);
         expr_mask(w->e, end == KIR_NONE ? mask : mask_both(w, mask, op2(w, KIR_lt, place, end)));
-        work_store(w, sums[j]);
+        work_store(w, rows[j]);
+        expr_release(w->e, mark);
+    }
+}
+
+void turn_results(const struct contract_emitter *w, const uint32_t *sums)
+{
+    uint32_t end = KIR_NONE, rows[CONTRACT_SUMS + SIDE];
+    int64_t count = w->c->across->points.count;
+
+    for (uint32_t first = 0; first < w->n; first += SIDE)
+        begin(w, first, sums, rows + first);
+    expr_release(w->e, w->before_line);
+    if (count % w->c->lanes)
+        end = sched_add_index(w->e->s, count);
+    for (uint32_t first = 0; first < w->n; first += SIDE) {
+        uint32_t mark = expr_mark(w->e);
+
+        turn_transpose(w, rows + first);
+        store_rows(w, first, end, rows + first);
         expr_release(w->e, mark);
     }
 }

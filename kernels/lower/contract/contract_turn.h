@@ -15,6 +15,6 @@ uint32_t turn_first_lane(const struct contract_emitter *w);
  * l % TURN_SIDE of lane l - l % TURN_SIDE + j. */
 void turn_transpose(const struct contract_emitter *w, uint32_t *rows);
 /* Stores the results of a lane's sums, turned. */
-void turn_results(const struct contract_emitter *w, uint32_t *sums);
+void turn_results(const struct contract_emitter *w, const uint32_t *sums);
 
 #endif

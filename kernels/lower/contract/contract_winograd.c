@@ -35,6 +35,7 @@ enum {
     PATCH_COST = 310,     /* of making the patch of a tile and a channel, in products, as
                              measured on one processor with vectors of 8 */
     RESULT_COST = 200,    /* likewise the results of a tile and an output */
+    WEIGHT_COST = 10,     /* with vectors of 16, of reading a weight, likewise */
     FAR = 1 << 22,        /* elements between phases that stay in the last cache, at most; */
     FAR_COST = 5,         /* of making others, in halves of those costs, likewise */
     PLANNED_MAX = 1 << 25 /* elements of patches, or of products, at most */
@@ -81,6 +82,7 @@ static bool is_plain(const struct block *block, const struct block_op *op)
  * of one tile and a channel. */
 static bool is_cheaper(const struct contract *c, const struct conv_shape *s)
 {
+    const int n_more = WINOGRAD_MATRICES - WINOGRAD_WINDOW * WINOGRAD_WINDOW; /* weights */
     uint32_t lanes = group_tiles(c, s->n_tiles);
     int64_t results = s->y[0] * s->y[2] * s->y[3], tiles = tiles_of(s->n_tiles, lanes) * lanes;
     double direct = (double)(WINOGRAD_WINDOW * WINOGRAD_WINDOW * results) / (double)s->n_tiles;
@@ -89,6 +91,10 @@ static bool is_cheaper(const struct contract *c, const struct conv_shape *s)
 
     if (WINOGRAD_MATRICES * s->n_tiles * (s->w[0] + s->w[1]) > FAR)
         others *= FAR_COST / 2.0;
+    if (winograd_is_wide(c)) {
+        others += WEIGHT_COST * (double)n_more / (double)s->n_tiles;
+        others *= sched_tuning(c->e.s).winograd_wide;
+    }
     return products + others < direct;
 }
 

@@ -32,6 +32,7 @@ static void make_processor(struct kir_target *t)
     t->registers = 32;
     t->rereads_are_cached = t->lanes_interleaved = true;
     t->keeps_derived = t->winograd = true;
+    t->tuning.winograd_wide = 1; /* small convs are Winograd's */
 }
 
 static void make_gpu(struct kir_target *t)

@@ -154,7 +154,9 @@ static void find_head(const struct rig *rig, const struct shape *s, const struct
 static void compare(const struct rig *rig, const struct shape *s, const struct tensors *t)
 {
     static const char *const names[] = {"dq", "dk", "dv"};
-    const double tolerance = s->dtype == FRIT_F16 ? 0x1p-9 : 0x1p-6;
+    const double tolerance = s->dtype == FRIT_F32   ? 0x1p-17
+                             : s->dtype == FRIT_F16 ? 0x1p-9
+                                                    : 0x1p-6;
     double *want[RESULTS];
 
     for (uint32_t i = 0; i < RESULTS; i++)
@@ -185,8 +187,10 @@ static void set_target(struct rig *rig, bool copies)
 {
     rig->target.stages_tiles = true;
     rig->target.group_bytes = 80000;
+    rig->target.fragment_bytes = 200000;
     rig->target.max_lanes = 2048;
     rig->target.near_lanes = 32;
+    rig->target.align_bytes = copies ? 16 : 0;
     rig->target.copies = rig->target.exp2 = rig->target.fmax = copies;
     rig->target.team = 8; /* evaluating takes less time */
     rig->target.folds_fragments = true;
@@ -210,11 +214,14 @@ static frit_status run(struct rig *rig, struct shape *s, struct tensors *t, bool
 
 static void check(struct shape s)
 {
-    for (uint32_t copies = 0; copies < 2; copies++) {
+    const uint32_t dtypes[] = {s.dtype ? s.dtype : FRIT_F16, FRIT_F32};
+
+    for (uint32_t i = 0; i < 4; i++) {
         struct tensors t;
         struct rig rig;
 
-        assert_int_equal(run(&rig, &s, &t, copies), FRIT_OK);
+        s.dtype = dtypes[i / 2];
+        assert_int_equal(run(&rig, &s, &t, i % 2), FRIT_OK);
         compare(&rig, &s, &t);
         rig_fini(&rig);
     }

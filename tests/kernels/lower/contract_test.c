@@ -1,47 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The contract schedule against plain loops: types, batches that broadcast, layouts, sizes around
- * those of tiles, ops before and after, on targets that lead to each form. */
+ * those of tiles, ops before and after, on targets that lead to each form.  Convs are in
+ * contract_conv_test.c. */
 #include <math.h>
 #include <string.h>
 
-#include "ir/facts.h"
 #include "ir/half.h"
 
+#include "kernels/lower/contract_rig.h"
 #include "kernels/lower/fail_allocations.h"
 #include "unit.h"
-
-static void fill(struct rig *rig, uint32_t value, uint64_t seed)
-{
-    for (int64_t i = 0; i < rig_count(rig, value); i++) {
-        if (rig_is_real(rig->values[value].dtype))
-            rig_set_real(rig, value, i, ((double)rig_random(&seed, 33) - 16) / 16);
-        else
-            rig_set_int(rig, value, i, (int64_t)rig_random(&seed, 2001) - 1000);
-    }
-}
-
-static double get(const struct rig *rig, uint32_t value, int64_t number)
-{
-    return rig_is_real(rig->values[value].dtype) ? rig_get_real(rig, value, number)
-                                                 : (double)rig_get_int(rig, value, number);
-}
-
-/* The element of a value at coordinates of a result of `rank`, aligned at the right. */
-static double at(const struct rig *rig, uint32_t value, uint32_t rank, const int64_t *place)
-{
-    const struct rig_value *v = &rig->values[value];
-    int64_t number = 0;
-
-    for (uint32_t d = 0; d < v->rank; d++)
-        number = number * v->dims[d] + (v->dims[d] == 1 ? 0 : place[rank - v->rank + d]);
-    return get(rig, value, number);
-}
-
-static void place_of(const struct rig_value *v, int64_t number, int64_t *place)
-{
-    for (uint32_t d = v->rank; d-- > 0; number /= v->dims[d])
-        place[d] = number % v->dims[d];
-}
 
 /* Element `number` of a matmul of these; `size`: the sum of the products' sizes. */
 static double product_at(const struct rig *rig, uint32_t a, uint32_t b, const struct rig_value *y,
@@ -50,7 +18,7 @@ static double product_at(const struct rig *rig, uint32_t a, uint32_t b, const st
     int64_t place[FRIT_MAX_RANK], of_a[FRIT_MAX_RANK], of_b[FRIT_MAX_RANK];
     double sum = 0;
 
-    place_of(y, number, place);
+    contract_place(y, number, place);
     memcpy(of_a, place, sizeof(place));
     memcpy(of_b, place, sizeof(place));
     *size = 0;
@@ -58,28 +26,11 @@ static double product_at(const struct rig *rig, uint32_t a, uint32_t b, const st
         double product;
 
         of_a[y->rank - 1] = of_b[y->rank - 2] = k;
-        product = at(rig, a, y->rank, of_a) * at(rig, b, y->rank, of_b);
+        product = contract_at(rig, a, y->rank, of_a) * contract_at(rig, b, y->rank, of_b);
         sum += product;
         *size += fabs(product);
     }
     return sum;
-}
-
-/* Products are multiples of 2^-8, exact in F32 while sums stay small: only the rounding to the
- * result's type is left. */
-static void same(const char *what, uint32_t dtype, int64_t number, double seen, double want,
-                 double size)
-{
-    double tolerance = dtype == FRIT_F16    ? 0x1p-11
-                       : dtype == FRIT_BF16 ? 0x1p-8
-                       : dtype == FRIT_F32  ? 0x1p-22
-                                            : 0;
-
-    if (dtype == FRIT_I8)
-        want = (double)(int8_t)(int64_t)want;
-    if (fabs(seen - want) > tolerance * (dtype == FRIT_F32 ? size : fabs(want)))
-        fail_msg("%s of type %u: element %lld is %.9g, not %.9g", what, dtype, (long long)number,
-                 seen, want);
 }
 
 struct operands {
@@ -88,61 +39,22 @@ struct operands {
     uint32_t turned; /* bit 0, 1: the last two dims of a, b lie swapped in memory */
 };
 
-static uint32_t operand(struct rig *rig, uint32_t dtype, uint32_t rank, const int64_t *dims,
-                        bool turned)
-{
-    uint32_t order[5] = {0, 1, 2, 3, 4}, value;
-
-    if (turned) {
-        order[rank - 2] = rank - 1;
-        order[rank - 1] = rank - 2;
-    }
-    value = rig_laid(rig, dtype, rank, dims, order, 0, 1);
-    fill(rig, value, 7 + rank + (uint64_t)dims[0]);
-    return value;
-}
-
-struct target {
-    uint32_t lanes, lanes_per_row, units;
-    bool fma, stages, interleaved;
-    uint32_t near_lanes, max_lanes; /* 0: 256 */
-};
-
-static const struct target targets[] = {
-    {64, 64, 4, true, false, true, 0, 0},      {256, 32, 1, false, false, true, 0, 0},
-    {16, 16, 64, true, false, true, 0, 0},     {256, 64, 1, true, true, false, 32, 0},
-    {256, 64, 64, false, true, false, 128, 0}, {64, 64, 4, true, false, false, 16, 0},
-    {32, 32, 8, false, false, false, 0, 0}};
-
-static void set_target(struct rig *rig, const struct target *target)
-{
-    rig->target.lanes = target->lanes;
-    rig->target.lanes_per_row = target->lanes_per_row;
-    rig->target.units = target->units;
-    rig->target.fma = target->fma;
-    rig->target.stages_tiles = target->stages;
-    rig->target.lanes_interleaved = target->interleaved;
-    rig->target.near_lanes = target->near_lanes;
-    if (target->max_lanes)
-        rig->target.max_lanes = target->max_lanes;
-}
-
-static void check(uint32_t dtype, const struct operands *o, const struct target *target)
+static void check(uint32_t dtype, const struct operands *o, const struct contract_target *target)
 {
     uint32_t a, b, y;
     struct rig rig;
 
     rig_init(&rig);
-    set_target(&rig, target);
-    a = operand(&rig, dtype, o->rank_a, o->a, o->turned & 1);
-    b = operand(&rig, dtype, o->rank_b, o->b, o->turned >> 1);
+    contract_set_target(&rig, target);
+    a = contract_operand(&rig, dtype, o->rank_a, o->a, o->turned & 1);
+    b = contract_operand(&rig, dtype, o->rank_b, o->b, o->turned >> 1);
     y = rig_op(&rig, FRIT_OP_matmul, 2, (struct rig_in[]){rig_value(a), rig_value(b)}, NULL, dtype,
                o->rank, o->y);
     rig_run(&rig, &sched_contract);
     for (int64_t i = 0; i < rig_count(&rig, y); i++) {
         double size, want = product_at(&rig, a, b, &rig.values[y], i, &size);
 
-        same("matmul", dtype, i, get(&rig, y, i), want, size);
+        contract_same("matmul", dtype, i, contract_get(&rig, y, i), want, size);
     }
     rig_fini(&rig);
 }
@@ -150,9 +62,9 @@ static void check(uint32_t dtype, const struct operands *o, const struct target 
 static void check_all(uint32_t dtype, struct operands o)
 {
     for (o.turned = 0; o.turned < 4; o.turned++)
-        for (uint32_t t = 0; t < sizeof(targets) / sizeof(targets[0]); t++)
+        for (uint32_t t = 0; t < CONTRACT_TARGETS; t++)
             if ((o.turned + t + o.y[0]) % rig_every() == 0)
-                check(dtype, &o, &targets[t]);
+                check(dtype, &o, &contract_targets[t]);
 }
 
 static void test_sizes(void **state)
@@ -212,8 +124,8 @@ static void check_phases(const struct operands *o, uint32_t width, uint32_t n_ph
     rig_init(&rig);
     rig.index_width = width;
     rig.target.lanes_interleaved = true;
-    a = operand(&rig, FRIT_F32, o->rank_a, o->a, o->turned & 1);
-    b = operand(&rig, FRIT_F32, o->rank_b, o->b, o->turned >> 1);
+    a = contract_operand(&rig, FRIT_F32, o->rank_a, o->a, o->turned & 1);
+    b = contract_operand(&rig, FRIT_F32, o->rank_b, o->b, o->turned >> 1);
     y = rig_op(&rig, FRIT_OP_matmul, 2, (struct rig_in[]){rig_value(a), rig_value(b)}, NULL,
                FRIT_F32, o->rank, o->y);
     rig_run(&rig, &sched_contract);
@@ -221,7 +133,7 @@ static void check_phases(const struct operands *o, uint32_t width, uint32_t n_ph
     for (int64_t n = 0; n < rig_count(&rig, y); n++) {
         double size, want = product_at(&rig, a, b, &rig.values[y], n, &size);
 
-        same("matmul", FRIT_F32, n, get(&rig, y, n), want, size);
+        contract_same("matmul", FRIT_F32, n, contract_get(&rig, y, n), want, size);
     }
     rig_fini(&rig);
 }
@@ -277,12 +189,12 @@ static void test_tiles(void **state)
     for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
         for (uint32_t turned = 0; turned < 4; turned++) {
             struct operands o = cases[i].o;
-            struct target target = {.lanes = cases[i].max_lanes / 2,
-                                    .lanes_per_row = 256,
-                                    .units = cases[i].units,
-                                    .fma = i % 2,
-                                    .stages = true,
-                                    .max_lanes = cases[i].max_lanes};
+            struct contract_target target = {.lanes = cases[i].max_lanes / 2,
+                                             .lanes_per_row = 256,
+                                             .units = cases[i].units,
+                                             .fma = i % 2,
+                                             .stages = true,
+                                             .max_lanes = cases[i].max_lanes};
 
             o.turned = turned;
             if ((i + turned) % rig_every() == 0)
@@ -294,16 +206,16 @@ static void test_tiles(void **state)
 static void test_shared_k(void **state)
 {
     enum { SIDE = 64, LONG = 512, GROUPS = 4 };
-    static const struct target target = {512, 256, 8, true, true, false, 0, 1024};
+    static const struct contract_target target = {512, 256, 8, true, true, false, 0, 1024};
     static const struct operands o = {2, 2, 2, {SIDE, LONG}, {LONG, SIDE}, {SIDE, SIDE}, 0};
     uint32_t a, b;
     struct rig rig;
 
     (void)state;
     rig_init(&rig);
-    set_target(&rig, &target);
-    a = operand(&rig, FRIT_F32, 2, o.a, 0);
-    b = operand(&rig, FRIT_F32, 2, o.b, 0);
+    contract_set_target(&rig, &target);
+    a = contract_operand(&rig, FRIT_F32, 2, o.a, 0);
+    b = contract_operand(&rig, FRIT_F32, 2, o.b, 0);
     rig_op(&rig, FRIT_OP_matmul, 2, (struct rig_in[]){rig_value(a), rig_value(b)}, NULL, FRIT_F32,
            2, o.y);
     rig_run(&rig, &sched_contract);
@@ -323,7 +235,7 @@ static void test_nothing(void **state)
 
 /* cast(a) @ (b + b): the ops before; relu(y + bias) and its double: two outputs; and y by its other
  * dims. */
-static void around(const struct target *target, bool by_other_dims)
+static void around(const struct contract_target *target, bool by_other_dims)
 {
     static const int64_t a_dims[] = {9, 40}, b_dims[] = {40, 70}, dims[] = {9, 70}, n[] = {70},
                          other[] = {3, 3, 70};
@@ -333,11 +245,11 @@ static void around(const struct target *target, bool by_other_dims)
     struct rig rig;
 
     rig_init(&rig);
-    set_target(&rig, target);
-    a = operand(&rig, FRIT_F16, 2, a_dims, false);
-    b = operand(&rig, FRIT_F32, 2, b_dims, true);
+    contract_set_target(&rig, target);
+    a = contract_operand(&rig, FRIT_F16, 2, a_dims, false);
+    b = contract_operand(&rig, FRIT_F32, 2, b_dims, true);
     bias = rig_input(&rig, FRIT_F32, 1, n);
-    fill(&rig, bias, 3);
+    contract_fill(&rig, bias, 3);
 #define OP(id, n_in, attrs, rank, dims, ...) \
     rig_op(&rig, id, n_in, (struct rig_in[]){__VA_ARGS__}, attrs, FRIT_F32, rank, dims)
     cast = OP(FRIT_OP_cast, 1, &to, 2, a_dims, rig_value(a));
@@ -362,8 +274,8 @@ static void around(const struct target *target, bool by_other_dims)
         double size, want = 2 * product_at(&rig, a, b, &flat, i, &size);
 
         want = fmax(want + rig_get_real(&rig, bias, i % 70), 0);
-        same("relu", FRIT_F32, i, rig_get_real(&rig, z, i), want, 2 * size + 1);
-        same("twice", FRIT_F32, i, rig_get_real(&rig, u, i), 2 * want, 4 * size + 2);
+        contract_same("relu", FRIT_F32, i, rig_get_real(&rig, z, i), want, 2 * size + 1);
+        contract_same("twice", FRIT_F32, i, rig_get_real(&rig, u, i), 2 * want, 4 * size + 2);
     }
     rig_fini(&rig);
 }
@@ -371,9 +283,9 @@ static void around(const struct target *target, bool by_other_dims)
 static void test_around(void **state)
 {
     (void)state;
-    for (uint32_t t = 0; t < sizeof(targets) / sizeof(targets[0]); t++)
+    for (uint32_t t = 0; t < CONTRACT_TARGETS; t++)
         for (uint32_t other = 0; other < 2; other++)
-            around(&targets[t], other);
+            around(&contract_targets[t], other);
 }
 
 /* y + its transpose: the result is wanted at two places. */
@@ -386,7 +298,7 @@ static void test_elsewhere(void **state)
 
     (void)state;
     rig_init(&rig);
-    a = operand(&rig, FRIT_F32, 2, dims, false);
+    a = contract_operand(&rig, FRIT_F32, 2, dims, false);
     y = rig_op(&rig, FRIT_OP_matmul, 2, (struct rig_in[]){rig_value(a), rig_value(a)}, NULL,
                FRIT_F32, 2, dims);
     turned = rig_op(&rig, FRIT_OP_transpose, 1, (struct rig_in[]){rig_value(y)}, &swap, FRIT_F32, 2,
@@ -406,7 +318,7 @@ static void test_costly_before(void **state)
 
     (void)state;
     rig_init(&rig);
-    a = operand(&rig, FRIT_F32, 2, dims, false);
+    a = contract_operand(&rig, FRIT_F32, 2, dims, false);
     e = rig_op(&rig, FRIT_OP_exp, 1, (struct rig_in[]){rig_value(a)}, NULL, FRIT_F32, 2, dims);
     rig_op(&rig, FRIT_OP_matmul, 2, (struct rig_in[]){rig_value(e), rig_value(a)}, NULL, FRIT_F32,
            2, dims);
@@ -426,8 +338,8 @@ static void test_long_sum(void **state)
         struct rig rig;
 
         rig_init(&rig);
-        a = operand(&rig, FRIT_F32, 2, a_dims, turned & 1);
-        b = operand(&rig, FRIT_F32, 2, b_dims, turned >> 1);
+        a = contract_operand(&rig, FRIT_F32, 2, a_dims, turned & 1);
+        b = contract_operand(&rig, FRIT_F32, 2, b_dims, turned >> 1);
         for (int64_t i = 0; i < rig_count(&rig, a); i++)
             rig_set_real(&rig, a, i, (double)rig_random(&seed, 1000) / 999);
         for (int64_t i = 0; i < rig_count(&rig, b); i++)
@@ -456,7 +368,7 @@ static void test_many_ways(void **state)
     (void)state;
     rig_init(&rig);
     x = rig_input(&rig, FRIT_F32, 2, dims);
-    fill(&rig, x, 4);
+    contract_fill(&rig, x, 4);
     y = x;
     for (uint32_t i = 0; i < RIG_OPS - 1; i++)
         y = rig_op(&rig, FRIT_OP_maximum, 2, (struct rig_in[]){rig_value(y), rig_value(y)}, NULL,
@@ -467,7 +379,7 @@ static void test_many_ways(void **state)
     for (int64_t i = 0; i < rig_count(&rig, y); i++) {
         double size, want = product_at(&rig, x, x, &rig.values[y], i, &size);
 
-        same("matmul", FRIT_F32, i, rig_get_real(&rig, y, i), want, size);
+        contract_same("matmul", FRIT_F32, i, rig_get_real(&rig, y, i), want, size);
     }
     rig_fini(&rig);
 }
@@ -509,319 +421,6 @@ static void test_wide(void **state)
     rig_fini(&rig);
 }
 
-/* ---- conv ---- */
-
-enum { PACK_LANES = 16, TURN_EXCHANGES = 24 };
-
-struct window {
-    uint32_t rank;                        /* spatial */
-    int64_t n, groups, channels, outputs; /* of a group */
-    int64_t x[3], k[3];
-    frit_attrs_conv attrs;
-};
-
-static int64_t or_one(int64_t number)
-{
-    return number ? number : 1;
-}
-
-/* Element `y` of the sum over the windows of x; coordinates beyond the spatial dims are 0. */
-static double conv_at(const struct rig *rig, const struct window *w, uint32_t x, uint32_t weights,
-                      const int64_t *y)
-{
-    int64_t group = y[1] / w->outputs, taps[4] = {w->channels, 1, 1, 1}, number = 1;
-    double sum = 0;
-
-    for (uint32_t d = 0; d < w->rank; d++)
-        taps[d + 1] = w->k[d];
-    for (uint32_t d = 0; d < 4; d++)
-        number *= taps[d];
-    for (int64_t t = 0; t < number; t++) {
-        int64_t rest = t, of_w[5] = {y[1]}, of_x[5] = {y[0]};
-        bool inside = true;
-
-        for (uint32_t d = 4; d-- > 0; rest /= taps[d])
-            of_w[d + 1] = rest % taps[d];
-        of_x[1] = group * w->channels + of_w[1];
-        for (uint32_t d = 0; d < w->rank; d++) {
-            of_x[d + 2] = y[d + 2] * or_one(w->attrs.stride[d]) +
-                          of_w[d + 2] * or_one(w->attrs.dilation[d]) - w->attrs.padding[d];
-            inside = inside && of_x[d + 2] >= 0 && of_x[d + 2] < w->x[d];
-        }
-        if (inside)
-            sum += at(rig, x, w->rank + 2, of_x) * at(rig, weights, w->rank + 2, of_w);
-    }
-    return sum;
-}
-
-static uint32_t count_ops(const struct kir_phase *phase, enum kir_op op)
-{
-    uint32_t n = 0;
-
-    for (uint32_t i = 0; i < phase->n; i++)
-        n += phase->inst[i].op == op;
-    return n;
-}
-
-/* Whether windows have one element along a dim with strides. */
-static bool steps_over(const struct window *w)
-{
-    for (uint32_t d = 0; d < w->rank; d++)
-        if (w->k[d] == 1 && w->attrs.stride[d] > 1)
-            return true;
-    return false;
-}
-
-enum { MAX_APART = 4 };
-
-/* What the phase that sums has, and `copied` the one before it. */
-struct conv_form {
-    bool packed; /* on weights that are kept */
-    uint32_t exchanges, copied;
-    uint32_t loads[MAX_APART]; /* by how far lanes' elements lie apart; 0: no constant */
-};
-
-static struct conv_form form_of(const struct kir_module *module)
-{
-    uint32_t last = module->n_phases - 1;
-    const struct kir_phase *phase = &module->phases[last];
-    struct conv_form form = {.exchanges = count_ops(phase, KIR_exchange)};
-    struct facts facts;
-    frit_err err;
-
-    if (last)
-        form.copied = count_ops(phase - 1, KIR_exchange);
-    assert_int_equal(facts_init(&facts, module, last, &err), FRIT_OK);
-    for (uint32_t i = 0; i < phase->n; i++) {
-        const struct kir_inst *inst = &phase->inst[i];
-        const struct fact *of = &facts.of[inst->a[0] < phase->n ? inst->a[0] : 0];
-
-        if ((inst->op == KIR_load || inst->op == KIR_load_if) && of->kind != FACT_UNIFORM)
-            form.loads[of->kind == FACT_LINEAR && of->stride > 0 && of->stride < MAX_APART
-                           ? of->stride
-                           : 0]++;
-    }
-    facts_fini(&facts);
-    return form;
-}
-
-/* The conv of these.  `keeps`: the target keeps what is derived, and packs these weights if lanes
- * are interleaved. */
-static struct conv_form check_conv(uint32_t dtype, const struct window *w,
-                                   const struct target *target, bool biased, bool keeps)
-{
-    int64_t x_dims[5] = {w->n, w->groups * w->channels},
-            w_dims[5] = {w->groups * w->outputs, w->channels},
-            y_dims[5] = {w->n, w->groups * w->outputs};
-    uint32_t x, weights, bias, y, rank = w->rank + 2;
-    struct conv_form form;
-    struct rig rig;
-
-    for (uint32_t d = 0; d < w->rank; d++) {
-        int64_t span = (w->k[d] - 1) * or_one(w->attrs.dilation[d]) + 1;
-
-        x_dims[d + 2] = w->x[d];
-        w_dims[d + 2] = w->k[d];
-        y_dims[d + 2] = (w->x[d] + 2 * w->attrs.padding[d] - span) / or_one(w->attrs.stride[d]) + 1;
-    }
-    rig_init(&rig);
-    set_target(&rig, target);
-    rig.target.keeps_derived = keeps;
-    rig.target.tuning.pack_lanes = PACK_LANES;
-    x = operand(&rig, dtype, rank, x_dims, false);
-    weights = operand(&rig, dtype, rank, w_dims, false);
-    bias = rig_input(&rig, dtype, 1, y_dims + 1);
-    fill(&rig, bias, 9);
-    y = rig_op(
-        &rig, FRIT_OP_conv, 3,
-        (struct rig_in[]){rig_value(x), rig_value(weights), rig_value(biased ? bias : RIG_ABSENT)},
-        &w->attrs, dtype, rank, y_dims);
-    rig_run(&rig, &sched_contract);
-    if (target->interleaved && w->outputs >= 8 && w->attrs.padding[w->rank - 1] && w->k[0] > 1)
-        assert_in_range(rig.module.n_phases, 2, 3);
-    if (target->interleaved && !target->stages && w->outputs >= 64 && steps_over(w))
-        assert_in_range(rig.module.n_phases, keeps ? 3 : 2, 3); /* one copies, one packs */
-    for (int64_t i = 0; i < rig_count(&rig, y); i++) {
-        int64_t place[FRIT_MAX_RANK];
-        double want;
-
-        place_of(&rig.values[y], i, place);
-        want = conv_at(&rig, w, x, weights, place);
-        if (biased)
-            want += rig_get_real(&rig, bias, place[1]);
-        same("conv", dtype, i, rig_get_real(&rig, y, i), want, 1);
-    }
-    form = form_of(&rig.module);
-    form.packed = rig.numbers.derived.bytes > 0;
-    rig_fini(&rig);
-    return form;
-}
-
-#define CONV(...)                                           \
-    {                                                       \
-        .struct_size = sizeof(frit_attrs_conv), __VA_ARGS__ \
-    }
-
-static void test_conv(void **state)
-{
-    static const struct window cases[] = {
-        {1, 2, 1, 3, 5, {20}, {3}, CONV(.padding = {1})},
-        {1,
-         1,
-         2,
-         4,
-         2,
-         {33},
-         {4},
-         CONV(.stride = {2}, .padding = {3}, .dilation = {2}, .groups = 2)},
-        {2, 2, 1, 3, 7, {9, 18}, {3, 3}, CONV(.padding = {1, 1})},
-        {2, 3, 1, 2, 3, {4, 5}, {3, 2}, CONV(.padding = {0, 1})},
-        {2, 1, 1, 8, 9, {5, 30}, {1, 1}, CONV(.groups = 1)},
-        {2, 2, 6, 1, 1, {8, 17}, {3, 3}, CONV(.padding = {1, 1}, .groups = 6)},
-        {2, 1, 3, 1, 2, {8, 40}, {5, 5}, CONV(.stride = {1, 2}, .padding = {2, 2}, .groups = 3)},
-        {2, 1, 1, 70, 3, {3, 20}, {3, 3}, CONV(.padding = {3, 3})},
-        {3, 2, 1, 2, 3, {3, 4, 17}, {2, 2, 2}, CONV(.stride = {1, 2, 1})},
-        {3,
-         1,
-         2,
-         2,
-         1,
-         {4, 5, 6},
-         {3, 2, 3},
-         CONV(.padding = {1, 0, 2}, .dilation = {1, 2, 1}, .groups = 2)},
-        /* Enough outputs for a copy with zeros around it. */
-        {2, 2, 1, 3, 9, {6, 20}, {3, 3}, CONV(.padding = {1, 1})},
-        {2, 1, 2, 2, 8, {7, 33}, {3, 3}, CONV(.stride = {2, 2}, .padding = {1, 2}, .groups = 2)},
-        {2, 2, 1, 2, 8, {4, 5}, {2, 3}, CONV(.padding = {0, 1})},
-        {2, 1, 1, 3, 8, {1, 20}, {3, 3}, CONV(.padding = {1, 1})},
-        {1, 2, 1, 1, 8, {40}, {40}, CONV(.padding = {20})},
-        {1, 3, 1, 2, 17, {5}, {3}, CONV(.padding = {4})},
-        {3, 1, 1, 2, 8, {3, 4, 18}, {2, 3, 3}, CONV(.padding = {1, 1, 1}, .dilation = {1, 1, 2})},
-    };
-    static const uint32_t dtypes[] = {FRIT_F32, FRIT_F64, FRIT_F16, FRIT_BF16};
-
-    (void)state;
-    for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
-        for (uint32_t d = 0; d < 4; d++)
-            for (uint32_t t = 0; t < sizeof(targets) / sizeof(targets[0]); t++)
-                if ((i + d + t) % rig_every() == 0)
-                    check_conv(dtypes[d], &cases[i], &targets[t], (i + t) & 1, false);
-}
-
-/* Enough outputs for lanes that lie along them, on packed weights; with a copy of x and without.
- * Kept copies serve few places too. */
-static void test_conv_packed(void **state)
-{
-    static const struct window cases[] = {
-        {2, 1, 1, 7, 16, {19, 19}, {3, 3}, CONV(.stride = {2, 2}, .padding = {1, 1})},
-        {2, 2, 2, 4, 37, {5, 7}, {3, 3}, CONV(.padding = {1, 1}, .groups = 2)},
-        {2, 1, 1, 40, 18, {8, 9}, {1, 1}, CONV(.stride = {2, 2})},
-        {1, 1, 1, 12, 20, {60}, {3}, CONV(.stride = {2}, .dilation = {3})},
-        {3, 1, 1, 3, 16, {3, 4, 5}, {2, 3, 3}, CONV(.padding = {1, 0, 2})},
-        {2, 1, 1, 33, 130, {3, 6}, {3, 3}, CONV(.padding = {1, 1})},
-        /* Copies without what strides step over, of one dim or both, with zeros around or not. */
-        {2, 2, 1, 80, 64, {9, 15}, {1, 1}, CONV(.stride = {2, 3})},
-        {2, 1, 1, 32, 64, {9, 40}, {1, 1}, CONV(.stride = {2, 2})},
-        {2, 1, 1, 80, 64, {8, 14}, {1, 1}, CONV(.stride = {2, 2}, .padding = {1, 1})},
-        {2, 1, 1, 20, 64, {7, 12}, {3, 1}, CONV(.stride = {2, 3}, .padding = {1, 0})},
-        {1, 1, 1, 20, 64, {2}, {3}, CONV(.padding = {1})},
-        {1, 1, 1, 20, 64, {1}, {3}, CONV(.padding = {1})},
-    };
-    static const uint32_t dtypes[] = {FRIT_F32, FRIT_F64, FRIT_F16, FRIT_BF16};
-
-    (void)state;
-    for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
-        for (uint32_t d = 0; d < 4; d++)
-            for (uint32_t keeps = 0; keeps < 2; keeps++)
-                if ((i + d + keeps) % rig_every() == 0)
-                    assert_int_equal(
-                        check_conv(dtypes[d], &cases[i], &targets[(i + d) % 3], (i + d) & 1, keeps)
-                            .packed,
-                        keeps);
-}
-
-/* Lanes along lines of the copy with zeros, or along outputs on packed weights: whatever idles
- * less, but lines are slower by themselves. */
-static void test_conv_choice(void **state)
-{
-    static const struct {
-        struct window window;
-        bool packed;
-    } cases[] = {
-        {{2, 1, 1, 16, 8, {3, 32}, {3, 3}, CONV(.padding = {1, 1})}, false},
-        {{2, 1, 1, 16, 8, {3, 20}, {3, 3}, CONV(.padding = {1, 1})}, true},
-        {{2, 1, 1, 16, 16, {3, 32}, {3, 3}, CONV(.padding = {1, 1})}, true},
-        {{2, 1, 1, 16, 24, {3, 32}, {3, 3}, CONV(.padding = {1, 1})}, true},
-        {{2, 1, 8, 1, 1, {3, 32}, {3, 3}, CONV(.padding = {1, 1}, .groups = 8)}, false},
-    };
-
-    (void)state;
-    for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
-        assert_int_equal(check_conv(FRIT_F32, &cases[i].window, &targets[2], false, true).packed,
-                         cases[i].packed);
-}
-
-/* Lanes along outputs, which lie apart in the result: it is transposed before it is stored.  Lines
- * that tiles of one size do not divide have tiles of two, with code for each. */
-static void test_conv_turned(void **state)
-{
-    static const struct window cases[] = {
-        {2, 1, 1, 40, 64, {4, 6}, {1, 1}, CONV(.groups = 1)},
-        {2, 1, 1, 40, 64, {7, 7}, {1, 1}, CONV(.groups = 1)},
-        {2, 2, 1, 20, 70, {5, 14}, {3, 3}, CONV(.padding = {1, 1})},
-        {2, 1, 2, 16, 33, {4, 11}, {3, 3}, CONV(.padding = {1, 1}, .groups = 2)},
-        {1, 3, 1, 16, 40, {29}, {3}, CONV(.stride = {2})},
-    };
-
-    (void)state;
-    for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
-        for (uint32_t t = 0; t < 2; t++)
-            assert_int_equal(
-                check_conv(t ? FRIT_F32 : FRIT_BF16, &cases[i], &targets[t], true, true).exchanges,
-                i ? 2 * TURN_EXCHANGES : TURN_EXCHANGES);
-}
-
-/* Many channels for many outputs: the copy has them last, transposed, where lanes lie along outputs
- * on kept weights. */
-static void test_conv_channels_last(void **state)
-{
-    static const struct window cases[] = {
-        {2, 2, 1, 70, 64, {3, 9}, {3, 3}, CONV(.padding = {1, 1})},
-        {2, 1, 1, 64, 70, {3, 14}, {3, 3}, CONV(.stride = {2, 2}, .padding = {1, 1})},
-        {2, 1, 2, 64, 64, {2, 5}, {2, 2}, CONV(.padding = {1, 0}, .groups = 2)},
-        {1, 2, 1, 64, 64, {17}, {3}, CONV(.padding = {2}, .dilation = {2})},
-        {3, 1, 1, 65, 64, {2, 3, 4}, {2, 1, 3}, CONV(.padding = {1, 0, 1})},
-        {2, 1, 1, 64, 64, {4, 7}, {1, 1}, CONV(.groups = 1)},
-    };
-
-    (void)state;
-    for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
-        for (uint32_t keeps = 0; keeps < 2; keeps++)
-            assert_int_equal(check_conv(FRIT_F32, &cases[i], &targets[1], i & 1, keeps).copied,
-                             keeps ? TURN_EXCHANGES : 0);
-}
-
-/* Depthwise, on lanes along a line of x, of which stores may be masked and loads are not: steps
- * along it are known in the module, and a short line is one. */
-static void test_conv_lines(void **state)
-{
-    static const struct window cases[] = {
-        {2, 1, 6, 1, 1, {6, 40}, {3, 3}, CONV(.stride = {2, 1}, .padding = {1, 1}, .groups = 6)},
-        {2, 1, 6, 1, 1, {6, 40}, {3, 3}, CONV(.stride = {1, 2}, .padding = {1, 1}, .groups = 6)},
-        {2, 2, 3, 1, 1, {9, 57}, {5, 5}, CONV(.stride = {2, 3}, .padding = {2, 2}, .groups = 3)},
-        {2, 1, 5, 1, 1, {10, 10}, {5, 5}, CONV(.padding = {2, 2}, .groups = 5)},
-    };
-
-    (void)state;
-    for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        const struct window *w = &cases[i];
-        const struct conv_form form = check_conv(FRIT_F32, w, &targets[2], false, false);
-
-        assert_int_equal(form.loads[0], 0);
-        assert_true(form.loads[or_one(w->attrs.stride[1])] > 0);
-    }
-}
-
 /* x [2, 3, 20] times w [20, 33], plus bias; and a row alone. */
 static void test_linear(void **state)
 {
@@ -835,10 +434,10 @@ static void test_linear(void **state)
 
             rig_init(&rig);
             x = rig_input(&rig, FRIT_F32, rank, x_dims + 3 - rank);
-            w = operand(&rig, FRIT_F32, 2, w_dims, biased);
+            w = contract_operand(&rig, FRIT_F32, 2, w_dims, biased);
             bias = rig_input(&rig, FRIT_F32, 1, w_dims + 1);
-            fill(&rig, x, 2);
-            fill(&rig, bias, 3);
+            contract_fill(&rig, x, 2);
+            contract_fill(&rig, bias, 3);
             y = rig_op(&rig, FRIT_OP_linear, 3,
                        (struct rig_in[]){rig_value(x), rig_value(w),
                                          rig_value(biased ? bias : RIG_ABSENT)},
@@ -850,42 +449,10 @@ static void test_linear(void **state)
                 for (int64_t k = 0; k < 20; k++)
                     want += rig_get_real(&rig, x, i / 33 * 20 + k) *
                             rig_get_real(&rig, w, k * 33 + i % 33);
-                same("linear", FRIT_F32, i, rig_get_real(&rig, y, i), want, 1);
+                contract_same("linear", FRIT_F32, i, rig_get_real(&rig, y, i), want, 1);
             }
             rig_fini(&rig);
         }
-}
-
-/* relu(conv(neg x)), on a copy of neg x with zeros around it. */
-static void test_around_conv(void **state)
-{
-    static const int64_t x_dims[] = {2, 3, 6, 20}, w_dims[] = {8, 3, 3, 3}, dims[] = {2, 8, 6, 20};
-    static const frit_attrs_conv attrs = CONV(.padding = {1, 1});
-    const struct window window = {2, 2, 1, 3, 8, {6, 20}, {3, 3}, CONV(.padding = {1, 1})};
-    uint32_t x, w, y, z;
-    struct rig rig;
-
-    (void)state;
-    rig_init(&rig);
-    rig.target.lanes_interleaved = true;
-    x = operand(&rig, FRIT_F32, 4, x_dims, true);
-    w = operand(&rig, FRIT_F32, 4, w_dims, false);
-    y = rig_op(&rig, FRIT_OP_neg, 1, (struct rig_in[]){rig_value(x)}, NULL, FRIT_F32, 4, x_dims);
-    y = rig_op(&rig, FRIT_OP_conv, 3,
-               (struct rig_in[]){rig_value(y), rig_value(w), rig_value(RIG_ABSENT)}, &attrs,
-               FRIT_F32, 4, dims);
-    z = rig_op(&rig, FRIT_OP_relu, 1, (struct rig_in[]){rig_value(y)}, NULL, FRIT_F32, 4, dims);
-    rig_run(&rig, &sched_contract);
-    assert_int_equal(rig.module.n_phases, 2);
-    for (int64_t i = 0; i < rig_count(&rig, z); i++) {
-        int64_t place[FRIT_MAX_RANK];
-
-        place_of(&rig.values[z], i, place);
-        same("conv", FRIT_F32, i, rig_get_real(&rig, z, i),
-             fmax(0, -conv_at(&rig, &window, x, w, place)), 1);
-    }
-    rig_fail_allocations(&rig, &sched_contract, 10);
-    rig_fini(&rig);
 }
 
 /* By lines, put in order first, and by tiles of the group. */
@@ -900,8 +467,8 @@ static void test_no_memory(void **state)
 
         rig_init(&rig);
         rig.target.stages_tiles = form == 2;
-        a = operand(&rig, FRIT_F32, 2, a_dims, false);
-        b = operand(&rig, FRIT_F32, 2, b_dims, form == 1);
+        a = contract_operand(&rig, FRIT_F32, 2, a_dims, false);
+        b = contract_operand(&rig, FRIT_F32, 2, b_dims, form == 1);
         y = rig_op(&rig, FRIT_OP_matmul, 2, (struct rig_in[]){rig_value(a), rig_value(b)}, NULL,
                    FRIT_F32, 2, dims);
         rig_op(&rig, FRIT_OP_relu, 1, (struct rig_in[]){rig_value(y)}, NULL, FRIT_F32, 2, dims);
@@ -929,10 +496,10 @@ static void check_pairs(const struct operands *o, bool again, bool takes)
     struct rig rig;
 
     rig_init(&rig);
-    set_target(&rig, &targets[0]);
+    contract_set_target(&rig, &contract_targets[0]);
     rig.target.dot2 = true;
-    a = operand(&rig, FRIT_BF16, o->rank_a, o->a, o->turned & 1);
-    b = operand(&rig, FRIT_BF16, o->rank_b, o->b, o->turned >> 1);
+    a = contract_operand(&rig, FRIT_BF16, o->rank_a, o->a, o->turned & 1);
+    b = contract_operand(&rig, FRIT_BF16, o->rank_b, o->b, o->turned >> 1);
     product = y = rig_op(&rig, FRIT_OP_matmul, 2, (struct rig_in[]){rig_value(a), rig_value(b)},
                          NULL, FRIT_BF16, o->rank, o->y);
     if (again)
@@ -944,9 +511,9 @@ static void check_pairs(const struct operands *o, bool again, bool takes)
         double size, want = product_at(&rig, a, b, &rig.values[y], i, &size);
 
         if (again)
-            want =
-                (double)half_real_of((uint32_t)half_store((float)want, 7) << 16) + get(&rig, a, i);
-        same("pairs", FRIT_BF16, i, get(&rig, y, i), want, size);
+            want = (double)half_real_of((uint32_t)half_store((float)want, 7) << 16) +
+                   contract_get(&rig, a, i);
+        contract_same("pairs", FRIT_BF16, i, contract_get(&rig, y, i), want, size);
     }
     rig_fini(&rig);
 }
@@ -985,14 +552,11 @@ int main(void)
         cmocka_unit_test(test_batches),       cmocka_unit_test(test_nothing),
         cmocka_unit_test(test_around),        cmocka_unit_test(test_elsewhere),
         cmocka_unit_test(test_costly_before), cmocka_unit_test(test_long_sum),
-        cmocka_unit_test(test_conv),          cmocka_unit_test(test_conv_packed),
-        cmocka_unit_test(test_around_conv),   cmocka_unit_test(test_linear),
-        cmocka_unit_test(test_packed),        cmocka_unit_test(test_streamed),
-        cmocka_unit_test(test_many_ways),     cmocka_unit_test(test_conv_turned),
-        cmocka_unit_test(test_conv_lines),    cmocka_unit_test(test_conv_channels_last),
-        cmocka_unit_test(test_conv_choice),   cmocka_unit_test(test_pairs),
-        cmocka_unit_test(test_tiles),         cmocka_unit_test(test_wide),
-        cmocka_unit_test(test_no_memory),     cmocka_unit_test(test_shared_k),
+        cmocka_unit_test(test_linear),        cmocka_unit_test(test_packed),
+        cmocka_unit_test(test_streamed),      cmocka_unit_test(test_many_ways),
+        cmocka_unit_test(test_pairs),         cmocka_unit_test(test_tiles),
+        cmocka_unit_test(test_wide),          cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_shared_k),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

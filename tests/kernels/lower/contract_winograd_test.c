@@ -43,6 +43,7 @@ static void begin(struct conv *c, const struct shape *s)
     c->rig.target.lanes_interleaved = true;
     c->rig.target.keeps_derived = c->rig.target.winograd = true;
     c->rig.target.registers = 16;
+    c->rig.target.tuning.winograd_wide = 1; /* small convs are Winograd's */
 }
 
 static void add_operands(struct conv *c, bool turned)

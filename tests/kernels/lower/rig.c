@@ -357,10 +357,13 @@ static struct eval_arg memory_of(uint64_t bytes)
 static void run(struct rig *rig)
 {
     uint32_t n_args = rig->block.n_inputs + rig->block.n_outputs, n = n_args;
+    uint32_t *last = rig->numbers.grid[rig->module.n_phases - 1];
     struct eval_arg args[RIG_VALUES];
     frit_err err = ERR_INIT;
     frit_status status;
 
+    if (rig->most_groups && last[0] > rig->most_groups)
+        last[0] = rig->most_groups;
     if (rig->numbers.derived.bytes)
         args[n++] = memory_of(rig->numbers.derived.bytes);
     if (rig->numbers.workspace_bytes)

@@ -43,7 +43,8 @@ struct rig {
     struct rig_op ops[RIG_OPS];
     struct kir_target target;
     uint32_t index_width;
-    bool no_classes; /* the signature says nothing of bounds and scalars */
+    uint32_t most_groups; /* of the last phase that run; 0: all */
+    bool no_classes;      /* the signature says nothing of bounds and scalars */
     /* After rig_run. */
     struct block block;
     struct kir_module module;

@@ -4,6 +4,8 @@
  * the same prefetch what those after them read. */
 #include <stdlib.h>
 
+#include "emit/llvm/emit.h"
+
 #include "kernels/emit/llvm/rig.h"
 #include "unit.h"
 
@@ -24,6 +26,12 @@ struct products {
     enum rows_form form;
     int step;    /* of the loop's counter, from `begin` on */
     bool shared; /* panels are */
+    enum {
+        STAY,
+        MOVE,
+        MOVE_SHARED
+    } rows; /* from group to group: they are the same, or lie an element
+               further, or do so from panel to panel */
 };
 
 static uint32_t row_offset(struct kir_module *m, const struct products *p, uint32_t k,
@@ -43,7 +51,7 @@ static uint32_t row_offset(struct kir_module *m, const struct products *p, uint3
 /* out[group][row][lane] = the sum over k of panel[group / SHARERS][k][lane] * rows[row + k ..]. */
 static void make_products(struct kir_module *m, const struct products *p)
 {
-    uint32_t lane, group, panel, begin, end, pitch, k, at, weight, sums[ROWS], next[ROWS];
+    uint32_t lane, group, panel, first, begin, end, pitch, k, at, weight, sums[ROWS], next[ROWS];
 
     kir_init(m, "products");
     kir_arg(m, FRIT_F32, KIR_READ);
@@ -57,6 +65,10 @@ static void make_products(struct kir_module *m, const struct products *p)
     group = kir_emit_imm(m, KIR_group, 0, KIR_NONE, KIR_NONE, KIR_NONE);
     panel = p->shared ? kir_emit(m, KIR_shr, group, kir_const_i(m, KIR_I32, 1), KIR_NONE)
                       : kir_const_i(m, KIR_I32, 0);
+    first = p->rows == MOVE ? group
+            : p->rows == MOVE_SHARED
+                ? kir_emit(m, KIR_shr, group, kir_const_i(m, KIR_I32, 1), KIR_NONE)
+                : kir_const_i(m, KIR_I32, 0);
     panel = kir_emit(m, KIR_mul, panel, kir_const_i(m, KIR_I32, MOST * LANES), KIR_NONE);
     panel = kir_emit(m, KIR_add, panel, lane, KIR_NONE);
     for (int i = 0; i < ROWS; i++)
@@ -70,6 +82,7 @@ static void make_products(struct kir_module *m, const struct products *p)
     for (int i = 0; i < ROWS; i++) {
         at = kir_emit(m, KIR_add, row_offset(m, p, k, pitch), kir_const_i(m, KIR_I32, i * PITCH),
                       KIR_NONE);
+        at = kir_emit(m, KIR_add, at, first, KIR_NONE);
         at = kir_emit_as(m, KIR_load, KIR_F32, 1, at, KIR_NONE, KIR_NONE);
         next[i] = kir_emit(m, KIR_fma, at, weight, sums[i]);
     }
@@ -82,7 +95,7 @@ static void make_products(struct kir_module *m, const struct products *p)
     }
 }
 
-static float panels[GROUPS * MOST * LANES], rows[ROWS * PITCH + MOST * PITCH];
+static float panels[GROUPS * MOST * LANES], rows[ROWS * PITCH + MOST * PITCH + GROUPS];
 
 static void fill(void)
 {
@@ -95,12 +108,13 @@ static void fill(void)
 static float expected(const struct products *p, int begin, int end, int group, int row, int lane)
 {
     int panel = p->shared ? group / SHARERS : 0;
+    int first = p->rows == MOVE ? group : p->rows == MOVE_SHARED ? group / SHARERS : 0;
     float sum = 0;
 
     for (int k = begin; k < end; k += p->step) {
         int at = p->form == APART ? k * PITCH : p->form == PAIRS ? k + k / 2 : k;
 
-        sum += panels[(panel * MOST + k) * LANES + lane] * rows[row * PITCH + at];
+        sum += panels[(panel * MOST + k) * LANES + lane] * rows[first + row * PITCH + at];
     }
     return sum;
 }
@@ -128,7 +142,7 @@ static void rounds_together_sum_as_one_by_one(void **state)
 
     fill();
     for (int i = 0; i < 2 * FORMS; i++) {
-        const struct products p = {(enum rows_form)(i / 2), 1 + i % 2 * 2, i % 2};
+        const struct products p = {(enum rows_form)(i / 2), 1 + i % 2 * 2, i % 2, i % 3};
         struct kir_module m;
         struct object *object;
 
@@ -167,8 +181,18 @@ static void what_groups_share_is_prefetched(void **state)
 {
     const struct rig *rig = rig_of(state);
 
-    assert_int_equal(count_prefetches(rig, &(struct products){NEIGHBOURS, 1, true}), 1);
-    assert_int_equal(count_prefetches(rig, &(struct products){NEIGHBOURS, 1, false}), 0);
+    assert_int_equal(count_prefetches(rig, &(struct products){NEIGHBOURS, 1, true, STAY}), 1);
+    assert_int_equal(count_prefetches(rig, &(struct products){NEIGHBOURS, 1, false, STAY}), 0);
+}
+
+/* In each round behind the last row. */
+static void what_all_lanes_read_next_is_prefetched(void **state)
+{
+    const struct rig *rig = rig_of(state);
+
+    assert_int_equal(count_prefetches(rig, &(struct products){APART, 1, false, MOVE}), LL_TOGETHER);
+    assert_int_equal(count_prefetches(rig, &(struct products){APART, 1, false, MOVE_SHARED}),
+                     LL_TOGETHER);
 }
 
 int main(void)
@@ -176,6 +200,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rounds_together_sum_as_one_by_one),
         cmocka_unit_test(what_groups_share_is_prefetched),
+        cmocka_unit_test(what_all_lanes_read_next_is_prefetched),
     };
 
     return cmocka_run_group_tests(tests, rig_open, rig_close);
