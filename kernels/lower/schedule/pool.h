@@ -101,8 +101,8 @@ void pool_emit_results(struct pool_schedule *p, uint32_t mask);
 
 /* ---- pool_lines.c ---- */
 
-/* Whether lanes along the lines of the planned space are worth while: few lines are too short for
- * them, and all loads along them are of vectors. */
+/* Whether lanes along the lines of the planned space are worth while: lines are long enough, and
+ * all loads along them are of vectors. */
 bool pool_has_lines(const struct pool_schedule *p);
 /* Emits the phase. */
 frit_status pool_emit_lines(struct pool_schedule *p, frit_err *err);
