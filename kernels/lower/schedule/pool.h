@@ -102,8 +102,8 @@ void pool_emit_results(struct pool_schedule *p, uint32_t mask);
 
 /* ---- pool_lines.c ---- */
 
-/* Whether lanes along lines are worthwhile: lines are long enough, few lanes compute what others
- * do, and all loads along lines are of vectors. */
+/* Whether lanes along lines are worthwhile: lines are long enough, and all loads along them are of
+ * vectors. */
 bool pool_has_lines(const struct pool_schedule *p);
 /* Emits the phase. */
 frit_status pool_emit_lines(struct pool_schedule *p, frit_err *err);

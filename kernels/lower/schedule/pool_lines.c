@@ -13,7 +13,7 @@
 
 enum {
     LANES = 16,    /* two vectors or one */
-    IDLE_PART = 3, /* a third of a line, at most, is computed twice */
+    FEW_LANES = 8, /* where lines have fewer points */
     POINTS = 2048, /* of a group, about, where there are many */
     SHARE = 8      /* groups for each that runs at a time, at least, where points suffice */
 };
@@ -21,8 +21,9 @@ enum {
 /* Lines of the result, or strips of neighbouring ones where windows roll from line to line, and
  * their blocks of lanes.  A group has the same segment of some of them. */
 struct lines {
-    struct delinearizer points;   /* the dims that are uniform */
-    uint32_t inner;               /* the dim along which lanes lie */
+    struct delinearizer points; /* the dims that are uniform */
+    uint32_t inner;             /* the dim along which lanes lie */
+    uint32_t lanes;
     int64_t n, count;             /* points of a line, lines or strips */
     int64_t rows, strips;         /* that roll, and strips of them; 1: they do not */
     int64_t blocks, segments;     /* of a line */
@@ -86,7 +87,8 @@ static void find_lines(struct lines *lines, const struct pool_schedule *p)
     lines->inner = lines->points.dim[--lines->points.n];
     lines->n = space->extent[lines->inner];
     lines->count = lines->points.count / lines->n;
-    lines->blocks = (lines->n + LANES - 1) / LANES;
+    lines->lanes = lines->n < LANES ? FEW_LANES : LANES;
+    lines->blocks = (lines->n + lines->lanes - 1) / lines->lanes;
     if (!lines->points.n || !pool_rolls(p) ||
         space->extent[lines->points.dim[lines->points.n - 1]] != y[p->rank - 2])
         return;
@@ -102,9 +104,8 @@ bool pool_has_lines(const struct pool_schedule *p)
     if (!p->n_windows)
         return false;
     find_lines(&lines, p);
-    return lines.inner != BLOCK_NONE && lines.n >= LANES &&
-           lines.n >= sched_tuning(p->e.s).pool_line &&
-           lines.blocks * LANES - lines.n <= lines.n / IDLE_PART && inner_window(p)->stride &&
+    return lines.inner != BLOCK_NONE && lines.n >= lines.lanes &&
+           lines.n >= sched_tuning(p->e.s).pool_line && inner_window(p)->stride &&
            steps_along(&p->e, lines.inner) && keeps_windows(p);
 }
 
@@ -133,7 +134,7 @@ static void divide(struct lines *lines, const struct pool_schedule *p)
     lines->strips = (lines->rows + lines->of_strip - 1) / lines->of_strip;
     lines->count *= lines->strips;
     lines->of_group = at_least_1(most / (lines->n * lines->of_strip));
-    lines->of_segment = even_part(lines->blocks, at_least_1(most / LANES));
+    lines->of_segment = even_part(lines->blocks, at_least_1(most / lines->lanes));
     lines->segments = (lines->blocks + lines->of_segment - 1) / lines->of_segment;
 }
 
@@ -157,8 +158,8 @@ static void emit_parameters(struct lines *lines, struct pool_schedule *p)
         lines->by_strips = sched_add_divisor(s, lines->strips);
         lines->height = sched_add_index(s, lines->of_strip);
     }
-    if (lines->n % LANES)
-        lines->last = sched_add_index(s, lines->n - LANES);
+    if (lines->n % lines->lanes)
+        lines->last = sched_add_index(s, lines->n - lines->lanes);
 }
 
 /* The quotient; *number becomes the remainder. */
@@ -223,12 +224,12 @@ static void set_inside(struct pool_schedule *p)
 }
 
 /* KIR_B: no window of the block from `first` on crosses an end of the operand's line. */
-static uint32_t are_inside(struct pool_schedule *p, uint32_t first)
+static uint32_t are_inside(struct pool_schedule *p, const struct lines *lines, uint32_t first)
 {
     const struct pool_window *w = inner_window(p);
     struct sched *s = p->e.s;
     uint32_t low = kir_binary(p->m, KIR_mul, first, kir_index(p->m, w->stride)), high;
-    int64_t more = (LANES - 1) * w->stride + (w->kernel - 1) * w->dilation;
+    int64_t more = (lines->lanes - 1) * w->stride + (w->kernel - 1) * w->dilation;
 
     low = kir_binary(p->m, KIR_sub, low, sched_add_index(s, w->padding));
     high = kir_binary(p->m, KIR_add, low, sched_add_index(s, more));
@@ -264,14 +265,14 @@ static void emit_block(struct pool_schedule *p, const struct lines *lines,
                        const struct range *range, uint32_t block)
 {
     struct kir_module *m = p->m;
-    uint32_t own = kir_binary(m, KIR_mul, block, kir_index(m, LANES)), first = own, element;
+    uint32_t own = kir_binary(m, KIR_mul, block, kir_index(m, lines->lanes)), first = own, element;
     uint32_t lane = sched_wide(p->e.s, kir_emit(m, KIR_lane, KIR_NONE, KIR_NONE, KIR_NONE));
     uint32_t mask = KIR_NONE, is_inside;
 
-    if (lines->n % LANES)
+    if (lines->n % lines->lanes)
         first = kir_binary(m, KIR_smin, own, lines->last);
     element = kir_binary(m, KIR_add, first, lane);
-    if (lines->n % LANES)
+    if (lines->n % lines->lanes)
         mask = kir_binary(m, KIR_le, own, element);
     expr_set(&p->e, lines->inner, element);
     expr_hoist(&p->e);
@@ -279,7 +280,7 @@ static void emit_block(struct pool_schedule *p, const struct lines *lines,
         emit_windows(p, range, false, mask);
         return;
     }
-    is_inside = are_inside(p, first);
+    is_inside = are_inside(p, lines, first);
     kir_if(m, is_inside);
     emit_windows(p, range, false, mask);
     kir_end(m);
@@ -335,7 +336,7 @@ frit_status pool_emit_lines(struct pool_schedule *p, frit_err *err)
     p->groups = (lines.count + lines.of_group - 1) / lines.of_group * lines.segments;
     TRY(sched_check_rounds(e->s, lines.of_group * lines.of_strip * lines.of_segment * p->rounds,
                            err));
-    kir_phase(p->m, LANES);
+    kir_phase(p->m, lines.lanes);
     expr_phase(e);
     emit_parameters(&lines, p);
     pool_parameters(p);

@@ -35,8 +35,9 @@ static const struct shape shapes[] = {
     {2, {6, 70}, {2, 10}, {1, 2}, {1, 5}, {1, 1}, false},
     {2, {9, 37}, {5, 1}, {2, 1}, {2, 0}, {1, 1}, false},
     {1, {700}, {5}, {2}, {2}, {1}, true},
-    /* a last dim of one element, or one that is one with the dim before it; as many planes as rows
-     */
+    {2, {12, 14}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, false},
+    {2, {17, 35}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, false},
+    /* the last dim has one element, or is merged with the one before it; as many planes as rows */
     {2, {64, 1}, {3, 1}, {1, 1}, {1, 0}, {1, 1}, false},
     {3, {6, 33, 1}, {3, 3, 1}, {1, 1, 1}, {1, 1, 0}, {1, 1, 1}, false},
     {3, {3, 20, 16}, {1, 3, 1}, {1, 1, 1}, {0, 0, 0}, {1, 1, 1}, false},

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "emit/llvm/llvm.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -229,51 +228,6 @@ static void check_stripes(const struct rig *rig, int isa, int low, int high, int
     kir_fini(&m);
 }
 
-enum { NAN_LANES = 64 };
-
-/* out[lane] = 1 where one of two floats is NaN, else 0. */
-static void make_nan_test(struct kir_module *m)
-{
-    uint32_t lane, a, b, is_nan, number;
-
-    kir_init(m, "nan");
-    kir_arg(m, FRIT_F32, KIR_READ);
-    kir_arg(m, FRIT_F32, KIR_READ);
-    kir_arg(m, FRIT_F32, KIR_WRITE);
-    kir_phase(m, NAN_LANES);
-    lane = kir_emit(m, KIR_lane, KIR_NONE, KIR_NONE, KIR_NONE);
-    a = kir_emit_as(m, KIR_load, KIR_F32, 0, lane, KIR_NONE, KIR_NONE);
-    b = kir_emit_as(m, KIR_load, KIR_F32, 1, lane, KIR_NONE, KIR_NONE);
-    is_nan = kir_emit(m, KIR_or, kir_emit(m, KIR_ne, a, a, KIR_NONE),
-                      kir_emit(m, KIR_ne, b, b, KIR_NONE), KIR_NONE);
-    number = kir_select(m, is_nan, kir_const_f(m, KIR_F32, 1), kir_const_f(m, KIR_F32, 0));
-    kir_emit_imm(m, KIR_store, 2, lane, number, KIR_NONE);
-}
-
-static void either_of_two_is_tested_for_nan(void **state)
-{
-    const struct rig *rig = rig_of(state);
-
-    for (int isa = 0; isa <= (int)rig->best.isa; isa++) {
-        float a[NAN_LANES], b[NAN_LANES], out[NAN_LANES];
-        struct object *object;
-        struct kir_module m;
-
-        for (int i = 0; i < NAN_LANES; i++) {
-            a[i] = i & 1 ? NAN : (float)(i % 3);
-            b[i] = i & 2 ? -NAN : i % 5 ? INFINITY : 1;
-        }
-        make_nan_test(&m);
-        object =
-            rig_compile(rig, &m, &(struct llvm_cpu){(enum llvm_isa)isa, false, false}, LLVM_QUICK);
-        rig_run(object, 0, (const uint32_t[3]){1, 1, 1}, NULL, (void *[]){a, b, out}, false);
-        for (int i = 0; i < NAN_LANES; i++)
-            assert_true(out[i] == (i & 3 ? 1 : 0));
-        object_unload(object);
-        kir_fini(&m);
-    }
-}
-
 /* Under masks that are the same in all chunks of lanes pieces of vectors are stored. */
 static void known_masks_store_their_lanes(void **state)
 {
@@ -397,7 +351,6 @@ int main(void)
         cmocka_unit_test(random_modules_run_as_by_eval),
         cmocka_unit_test(the_next_group_is_prefetched),
         cmocka_unit_test(known_masks_store_their_lanes),
-        cmocka_unit_test(either_of_two_is_tested_for_nan),
         cmocka_unit_test(halves_are_loaded_and_rounded),
         cmocka_unit_test(what_the_set_lacks_is_unsupported),
         cmocka_unit_test(damaged_bytes_are_not_loaded),
