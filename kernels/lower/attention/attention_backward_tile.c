@@ -226,7 +226,7 @@ static void load_results(const struct tile_phase *t, const struct tile_pair *p, 
 static void add_run(const struct tile_phase *t, const struct tile_pair *p, uint32_t line,
                     uint32_t *sums)
 {
-    uint32_t weights[SMALL_ROWS][RUN], results[MOST_SUMS];
+    uint32_t weights[SMALL_ROWS][RUN], results[MOST_SUMS] = {0};
 
     load_lines(t, t->weights, t->p.lines + PAD, t->down, DOWN, t->each, line, weights);
     for (uint32_t k = 0; k < RUN; k++) {
