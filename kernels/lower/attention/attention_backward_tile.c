@@ -242,7 +242,7 @@ static void add_block(struct tile_phase *t, uint32_t which, uint32_t to)
     const struct attention_emitter *w = &t->p.w;
     struct tile_pair *p = &t->pair[to];
     const uint32_t n = t->each * p->n;
-    uint32_t next[MOST_SUMS], line;
+    uint32_t next[MOST_SUMS] = {0}, line;
 
     barrier(t);
     for (uint32_t i = 0; i < t->each * LINES; i++) {
