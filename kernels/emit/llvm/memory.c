@@ -328,7 +328,8 @@ static ll_value load_parts(struct ll *l, const struct llvm_access *a, uint32_t u
     ll_value parts[LL_MAX_WIDTH / LEAST_RUN];
     uint32_t n = l->width / a->run;
 
-    for (uint32_t i = 0; i < n; i++)
+    parts[0] = load_part(l, a, unit, 0);
+    for (uint32_t i = 1; i < n; i++)
         parts[i] = load_part(l, a, unit, i);
     for (uint32_t lanes = a->run; n > 1; n /= 2, lanes *= 2)
         for (uint32_t i = 0; i < n / 2; i++)

@@ -227,7 +227,7 @@ static void load_results(const struct tile_phase *t, const struct tile_pair *p, 
 static void add_run(const struct tile_phase *t, const struct tile_pair *p, uint32_t line,
                     uint32_t *sums)
 {
-    uint32_t weights[SMALL_ROWS][RUN], results[MOST_SUMS];
+    uint32_t weights[SMALL_ROWS][RUN], results[MOST_SUMS] = {0};
 
     load_lines(t, t->weights, t->p.lines + PAD, t->down, DOWN, t->each, line, weights);
     for (uint32_t k = 0; k < RUN; k++) {
@@ -243,7 +243,7 @@ static void add_block(struct tile_phase *t, uint32_t which, uint32_t to)
     const struct attention_emitter *w = &t->p.w;
     struct tile_pair *p = &t->pair[to];
     const uint32_t n = t->each * p->n;
-    uint32_t next[MOST_SUMS], line;
+    uint32_t next[MOST_SUMS] = {0}, line;
 
     barrier(t);
     for (uint32_t i = 0; i < t->each * LINES; i++) {
