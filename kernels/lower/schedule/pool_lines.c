@@ -72,8 +72,9 @@ static bool keeps_windows(const struct pool_schedule *p)
     return i == p->n_windows;
 }
 
-/* Finds the dims that lines and strips are of.  Settling may have merged or split dims of the
- * result, or left them out: extents tell whether a dim of the space is one of the result. */
+/* Finds the dims that lines and strips are of: the last two of the result, if they are dims of the
+ * space.  Settling may have merged or split them, and those of one element are none: then the
+ * extents differ. */
 static void find_lines(struct lines *lines, const struct pool_schedule *p)
 {
     const struct space *space = &p->e.space;

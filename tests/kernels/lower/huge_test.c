@@ -180,7 +180,7 @@ static void test_builds(void **state)
         {"matmul", &sched_contract, put_contract, 34, 0},
         {"sort", &sched_sort, put_sort, 0, 0},
         {"rfft", &sched_fft, put_fft, 20, 0},
-        {"pool", &sched_pool, put_pool, 35, 1},
+        {"pool", &sched_pool, put_pool, 31, 1},
         {"scatter", &sched_scatter, put_scatter, 30, 0},
         {"ctc", &sched_ctc, put_ctc, 22, 0},
     };
