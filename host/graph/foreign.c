@@ -36,7 +36,9 @@ static const struct foreign lists[] = {
 
 static char lowered(char c)
 {
-    return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+    if (c >= 'A' && c <= 'Z')
+        return (char)(c - 'A' + 'a');
+    return c;
 }
 
 /* Without regard to case and underscores. */

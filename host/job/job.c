@@ -96,11 +96,12 @@ static frit_status start_server(struct job_member *job, const struct job_config 
 
 static void write_greeting(struct str *out, const char *token)
 {
-    char bytes[WIRE_TOKEN] = {0};
+    static const char zeros[WIRE_TOKEN];
+    const size_t length = strlen(token);
 
-    memcpy(bytes, token, strlen(token));
     str_add(out, WIRE_MAGIC, strlen(WIRE_MAGIC));
-    str_add(out, bytes, sizeof(bytes));
+    str_add(out, token, length);
+    str_add(out, zeros, sizeof(zeros) - length);
 }
 
 static void write_hello(struct str *out, const struct job_config *config, uint64_t limit_ns)

@@ -396,12 +396,15 @@ static bool compute(struct import_node *n, const struct emission *e, val **out)
 
 static bool emit(struct import_node *n, struct emission *e, val **out)
 {
+    bool is_whole = true;
+
     memset(out, 0, op_n_out(e->row) * sizeof(val *));
     for (uint32_t i = 0; i < e->n_in; i++) {
+        is_whole = is_whole && e->in[i];
         if (!e->in[i])
             problem_node(n, "operand %u cannot be computed", i);
     }
-    if (n->failed || n->import->status)
+    if (!is_whole || n->failed || n->import->status)
         return false;
     e->operands = import_alloc(n->import, (e->n_in + 1) * sizeof(*e->operands));
     if (!e->operands)

@@ -107,7 +107,7 @@ val *e_permute(struct import_node *n, val *x, const int64_t *order)
 
 val *e_swap_last(struct import_node *n, val *x)
 {
-    int64_t order[FRIT_MAX_RANK];
+    int64_t order[FRIT_MAX_RANK] = {0};
     uint32_t rank = e_rank(x);
 
     for (uint32_t i = 0; i < rank; i++)

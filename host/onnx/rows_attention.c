@@ -388,7 +388,7 @@ void onnx_row_tensor_scatter(struct import_node *n, uint32_t arg)
     frit_dims line = {.rank = e_rank(x)}, batch = line;
 
     (void)arg;
-    if (n->failed || !update || update->type.rank != line.rank)
+    if (n->failed || !x || !update || update->type.rank != line.rank)
         return;
     for (uint32_t d = 0; d < line.rank; d++) {
         line.dim[d] = d == axis ? update->type.dims[d] : 1;

@@ -2,13 +2,18 @@
 /* Einsum: operands are combined from left to right; two of them by one matmul over the letters that
  * they share, once the letters that only one of them has and nobody needs are summed. */
 #include <ctype.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "onnx/emit.h"
 #include "onnx/problem.h"
 #include "onnx/rows.h"
 
-enum { MAX_LABELS = FRIT_MAX_RANK };
+enum {
+    MAX_LABELS = FRIT_MAX_RANK,
+    MAX_JOINED = 3 * MAX_LABELS + 1, /* bytes */
+    MAX_TERMS = 16
+};
 
 /* A tensor with a letter per dim; an ellipsis has '0', '1', ... from its end. */
 struct labelled {
@@ -165,11 +170,18 @@ static void widen(struct import_node *n, struct labelled *t, const struct labell
     t->x = e_expand(n, t->x, dims);
 }
 
+/* The letters of three lists, one after another, in `to`, of MAX_JOINED bytes. */
+static char *join(char *to, const char *a, const char *b, const char *c)
+{
+    snprintf(to, MAX_JOINED, "%s%s%s", a, b, c);
+    return to;
+}
+
 /* a becomes the product of both, without the letters that are not kept. */
 static void combine(struct import_node *n, struct labelled *a, struct labelled *b, const char *kept)
 {
     char batch[MAX_LABELS + 1], summed[MAX_LABELS + 1], left[MAX_LABELS + 1], right[MAX_LABELS + 1];
-    char order[3 * MAX_LABELS + 1];
+    char order[MAX_JOINED] = "";
     frit_dims dims = {0};
     val *x, *y;
 
@@ -187,28 +199,21 @@ static void combine(struct import_node *n, struct labelled *a, struct labelled *
         return;
     }
     /* What neither the result nor the other operand has. */
-    strcpy(order, batch);
-    strcat(strcat(order, summed), left);
-    sum_out(n, a, order);
-    strcpy(order, batch);
-    strcat(strcat(order, summed), right);
-    sum_out(n, b, order);
-    strcpy(order, batch);
-    x = arrange(n, a, strcat(strcat(order, left), summed));
+    sum_out(n, a, join(order, batch, summed, left));
+    sum_out(n, b, join(order, batch, summed, right));
+    x = arrange(n, a, join(order, batch, left, summed));
     x = e_reshape(n, x,
                   FRIT_SHAPE(product(a, b, batch), product(a, NULL, left), product(a, b, summed)));
-    strcpy(order, batch);
-    y = arrange(n, b, strcat(strcat(order, summed), right));
+    y = arrange(n, b, join(order, batch, summed, right));
     y = e_reshape(n, y,
                   FRIT_SHAPE(product(a, b, batch), product(a, b, summed), product(b, NULL, right)));
     x = e_matmul(n, x, y);
-    strcpy(order, batch);
-    strcat(strcat(order, left), right);
+    join(order, batch, left, right);
     for (const char *label = order; *label; label++)
         dims.dim[dims.rank++] =
             has(a->labels, *label) ? extent_of(a, *label) : extent_of(b, *label);
     a->x = e_reshape(n, x, dims);
-    strcpy(a->labels, order);
+    memcpy(a->labels, order, dims.rank + 1);
 }
 
 /* The letters of the result where the equation has no arrow: those that stand once, sorted. */
@@ -241,11 +246,11 @@ void onnx_row_einsum(struct import_node *n, uint32_t arg)
 {
     const char *text = attr_text(n, "equation", ""), *arrow = strstr(text, "->"), *at = text;
     struct labelled *terms = import_alloc(n->import, (n->n_in + 1) * sizeof(*terms));
-    char out[MAX_LABELS + 1], kept[32 * MAX_LABELS];
+    char out[MAX_LABELS + 1], kept[(MAX_TERMS + 1) * MAX_LABELS + 1];
     uint32_t ellipsis = 0;
 
     (void)arg;
-    if (!terms || !e_in(n, 0) || n->n_in > 16) {
+    if (!terms || !e_in(n, 0) || n->n_in > MAX_TERMS) {
         problem_node(n, "no operands, or too many");
         return;
     }
@@ -271,9 +276,10 @@ void onnx_row_einsum(struct import_node *n, uint32_t arg)
     }
     take_diagonals(n, &terms[0]);
     for (uint32_t i = 1; i < n->n_in && !n->failed; i++) {
-        strcpy(kept, out);
+        int used = snprintf(kept, sizeof(kept), "%s", out);
+
         for (uint32_t k = i + 1; k < n->n_in; k++)
-            strcat(kept, terms[k].labels);
+            used += snprintf(kept + used, sizeof(kept) - (size_t)used, "%s", terms[k].labels);
         combine(n, &terms[0], &terms[i], kept);
     }
     if (n->failed)

@@ -176,7 +176,7 @@ void onnx_row_reverse_sequence(struct import_node *n, uint32_t arg)
     frit_dims line = {.rank = e_rank(x)}, column = line;
 
     (void)arg;
-    if (n->failed || !lengths)
+    if (n->failed || !x || !lengths)
         return;
     for (uint32_t d = 0; d < line.rank; d++) {
         line.dim[d] = d == axis ? x->type.dims[d] : 1;

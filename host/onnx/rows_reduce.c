@@ -116,7 +116,7 @@ void onnx_row_arg_reduce(struct import_node *n, uint32_t arg)
     uint32_t axis = x ? e_axis(n, attr_int(n, "axis", 0), e_rank(x)) : 0;
     bool keep = attr_int(n, "keepdims", 1) != 0, last = attr_int(n, "select_last_index", 0) != 0;
 
-    if (n->failed)
+    if (n->failed || !x)
         return;
     y = last ? e_flip(n, x, axis) : x;
     y = e_reduce(n, arg, y, FRIT_AXES(axis), keep);
@@ -159,7 +159,7 @@ void onnx_row_topk(struct import_node *n, uint32_t arg)
     frit_attrs_sort smallest = E_ATTRS(sort);
 
     (void)arg;
-    if (n->failed)
+    if (n->failed || !x)
         return;
     if (k < 0 || k > x->type.dims[axis]) {
         problem_node(n, "k is %lld, the axis has %lld elements", (long long)k,

@@ -196,7 +196,7 @@ void onnx_row_split(struct import_node *n, uint32_t arg)
     int64_t start = 0;
 
     (void)arg;
-    if (n->failed)
+    if (n->failed || !x)
         return;
     if (!split_sizes(n, x->type.dims[axis], &sizes)) {
         problem_node(n, "the parts do not match the %u results and the extent", n->n_out);
@@ -310,7 +310,7 @@ void onnx_row_gather_elements(struct import_node *n, uint32_t arg)
     uint32_t axis = x ? e_axis(n, attr_int(n, "axis", 0), e_rank(x)) : 0;
 
     (void)arg;
-    if (!n->failed && index)
+    if (!n->failed && x && index)
         e_out(n, 0, e_gather(n, x, e_index(n, index, x->type.dims[axis]), axis));
 }
 
@@ -401,7 +401,7 @@ void onnx_row_scatter_elements(struct import_node *n, uint32_t arg)
     (void)arg;
     attrs.axis = x ? e_axis(n, attr_int(n, "axis", 0), e_rank(x)) : 0;
     attrs.update = update_of(n);
-    if (!n->failed)
+    if (!n->failed && x)
         e_out(n, 0,
               E_OP(n, FRIT_OP_scatter, &attrs, x, e_index(n, index, x->type.dims[attrs.axis]),
                    e_in(n, 2)));

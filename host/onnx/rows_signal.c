@@ -106,7 +106,7 @@ void onnx_row_dft(struct import_node *n, uint32_t arg)
     int64_t length, turn[FRIT_MAX_RANK];
 
     (void)arg;
-    if (n->failed || rank < 2 || axis == rank - 1) {
+    if (n->failed || !x || rank < 2 || axis == rank - 1) {
         problem_node(n, "the axis is that of the parts");
         return;
     }

@@ -69,7 +69,7 @@ val *taps_read(struct import_node *n, val *x, const struct tap_line *lines, bool
     const uint32_t dims = x ? e_rank(x) - 2 : 0;
     val *y = NULL;
 
-    for (uint32_t which = 0; which < 1U << dims && !n->failed; which++) {
+    for (uint32_t which = 0; x && which < 1U << dims && !n->failed; which++) {
         bool exists = true;
 
         for (uint32_t d = 0; d < dims; d++)

@@ -6,6 +6,8 @@
 #ifndef RECORD_PREDICT_H
 #define RECORD_PREDICT_H
 
+#include <assert.h>
+
 #include "record/alias.h"
 #include "record/segment.h"
 
@@ -46,6 +48,7 @@ static inline bool predict_new(const struct segment *segment, const struct recor
 
 static inline void predict_set(struct segment *segment, struct slot *slot, uint32_t number)
 {
+    assert(slot);
     segment->values[number].slot = slot;
     segment->values[number].alias = NULL;
     slot->epoch = segment->epoch;

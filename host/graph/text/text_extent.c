@@ -149,9 +149,11 @@ static frit_status read_operand(struct extent_reading *r, bool *more)
 /* What the token does between two operands; TERM_NUMBER: nothing, the extent ends before it. */
 static enum term_kind operator_of(const struct token *token)
 {
-    char sign = token->kind == TOKEN_NUMBER ? token->text.ptr[0] : token->sign;
+    char sign = token->sign;
 
-    if (token->kind != TOKEN_NUMBER && token->kind != TOKEN_SIGN)
+    if (token->kind == TOKEN_NUMBER)
+        sign = token->text.ptr[0];
+    else if (token->kind != TOKEN_SIGN)
         return TERM_NUMBER;
     switch (sign) {
     case '+':
@@ -267,7 +269,7 @@ static const char *compute(enum term_kind kind, int64_t *at)
 const char *extent_value(const struct script *script, const struct script_extent *extent,
                          const int64_t *dims, int64_t *out)
 {
-    int64_t values[MAX_WAITING + 2];
+    int64_t values[MAX_WAITING + 2] = {0};
     uint32_t n = 0;
 
     for (uint32_t i = 0; i < extent->n_terms; i++) {

@@ -63,23 +63,22 @@ static frit_status read_word_operand(const struct parser *p, const struct token 
 static frit_status parse_operand(struct parser *p, struct graph_operand *out)
 {
     struct token word;
+    const char *why;
     char found[80];
 
     *out = (struct graph_operand){0};
     if (p->token.kind == TOKEN_NAME || p->token.kind == TOKEN_STRING) {
         TRY(parse_take_name(p, "a name", &word));
         return read_word_operand(p, &word, out);
-    } else if (p->token.kind == TOKEN_NUMBER) {
-        const char *why = number_parse(p->token.text, &out->scalar);
-
-        out->kind = FRIT_OPERAND_SCALAR;
-        if (why)
-            return parse_fail(p, &p->token, "%s %s", lex_describe(&p->token, found, sizeof(found)),
-                              why);
-    } else {
+    }
+    if (p->token.kind != TOKEN_NUMBER)
         return parse_fail(p, &p->token, "expected an operand: a name, a number or none, found %s",
                           lex_describe(&p->token, found, sizeof(found)));
-    }
+    out->kind = FRIT_OPERAND_SCALAR;
+    why = number_parse(p->token.text, &out->scalar);
+    if (why)
+        return parse_fail(p, &p->token, "%s %s", lex_describe(&p->token, found, sizeof(found)),
+                          why);
     return parse_advance(p);
 }
 
