@@ -246,7 +246,7 @@ void onnx_row_einsum(struct import_node *n, uint32_t arg)
 {
     const char *text = attr_text(n, "equation", ""), *arrow = strstr(text, "->"), *at = text;
     struct labelled *terms = import_alloc(n->import, (n->n_in + 1) * sizeof(*terms));
-    char out[MAX_LABELS + 1], kept[(MAX_TERMS + 1) * MAX_LABELS + 1];
+    char out[MAX_LABELS + 1] = "", kept[(MAX_TERMS + 1) * MAX_LABELS + 1];
     uint32_t ellipsis = 0;
 
     (void)arg;
