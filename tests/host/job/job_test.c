@@ -234,8 +234,10 @@ static void test_the_end_of_rank_0(void **state)
 
 /* ---- silence ---- */
 
+/* On a busy machine rank 0 may be silent for as long. */
 static void test_a_silent_rank_is_named_once(void **state)
 {
+    static const char silent[] = "no heartbeat from rank 1 (host fake, pid 1001) for ";
     const struct job_place place = {.operation = 3};
     struct rig rig;
     struct channel fake;
@@ -248,11 +250,10 @@ static void test_a_silent_rank_is_named_once(void **state)
     fake_greet(&rig, &fake, "sesame");
     fake_hello(&fake, 1, 2, NULL, 0);
     rig_join_all(&rig, 1);
-    assert_true(
-        rig_wait_logged("but its kernel still answers: stopped, swapping or in a debugger", 20000));
-    assert_int_equal(rig_logged("no heartbeat from rank 1 (host fake, pid 1001) for "), 1);
+    assert_true(rig_wait_logged(silent, 20000));
+    assert_true(rig_logged("but its kernel still answers: stopped, swapping or in a debugger") > 0);
     poll(NULL, 0, 150);
-    assert_int_equal(rig_logged("no heartbeat"), 1);
+    assert_int_equal(rig_logged(silent), 1);
     assert_int_equal(rig.n_failed, 0);
     fake_beat(&fake, &place);
     assert_true(fake_receive(&fake, WIRE_PULSE, &in));
