@@ -213,7 +213,7 @@ static void combine(struct import_node *n, struct labelled *a, struct labelled *
         dims.dim[dims.rank++] =
             has(a->labels, *label) ? extent_of(a, *label) : extent_of(b, *label);
     a->x = e_reshape(n, x, dims);
-    memcpy(a->labels, order, dims.rank + 1);
+    memcpy(a->labels, order, strlen(order) + 1);
 }
 
 /* The letters of the result where the equation has no arrow: those that stand once, sorted. */
