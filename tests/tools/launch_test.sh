@@ -34,6 +34,20 @@ expect 0 'rank .*= 2 .*environment FRIT_DIST_RANK' '' env FRIT_DIST_RANK=2 RANK=
 # One fails: it is named, the others end.
 expect 3 '*' 'rank 1 \(host .*, pid [0-9]+\) failed with exit code 3' "$frit" launch -n 3 --plain sh -c '[ $RANK != 1 ] || exit 3; exec sleep 100'
 expect 137 '*' 'rank 0 \(host .*\) was ended by signal 9' "$frit" launch -n 2 --plain sh -c '[ $RANK != 0 ] || kill -9 $$; trap "" TERM; sleep 100 & wait; wait'
+# Both have ended before it looks: the one that was killed is the reason.
+at_once() {
+  "$frit" launch -n 2 --plain sh -c 'echo $$ >"$0-$RANK"; until [ -e "$0" ]; do sleep .01; done; [ $RANK != 1 ] || kill -9 $$; exit 1' "$scratch/go" &
+  local launch=$! rank
+  until [ -s "$scratch/go-0" ] && [ -s "$scratch/go-1" ]; do sleep .01; done
+  kill -STOP "$launch"
+  touch "$scratch/go"
+  for rank in 0 1; do
+    until grep -q '^State:.Z' "/proc/$(<"$scratch/go-$rank")/status"; do sleep .01; done
+  done
+  kill -CONT "$launch"
+  wait "$launch"
+}
+expect 137 '*' 'rank 1 \(host .*\) was ended by signal 9' at_once
 expect 127 '' 'no-such-program: No such file' "$frit" launch -n 1 --plain ./no-such-program
 
 # No engine without a job of MPI.

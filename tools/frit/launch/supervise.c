@@ -32,6 +32,8 @@ struct stream {
 struct rank_process {
     pid_t pid; /* 0: ended */
     uint32_t rank;
+    bool has_ended; /* with `status`, which is not reported yet */
+    int status;
     struct stream streams[2]; /* standard output and error */
 };
 
@@ -195,15 +197,23 @@ static void report(struct job *job, const struct rank_process *child, int status
     job->end_at = term_clock() + grace_seconds;
 }
 
+/* Of ranks that ended meanwhile, one that was killed is the reason why others failed. */
 static void reap(struct job *job)
 {
     for (uint32_t i = 0; i < job->ranks->n; i++) {
         struct rank_process *child = &job->children[i];
-        int status;
 
-        if (child->pid <= 0 || waitpid(child->pid, &status, WNOHANG) != child->pid)
+        child->has_ended =
+            child->pid > 0 && waitpid(child->pid, &child->status, WNOHANG) == child->pid;
+        if (child->has_ended && WIFSIGNALED(child->status))
+            report(job, child, child->status);
+    }
+    for (uint32_t i = 0; i < job->ranks->n; i++) {
+        struct rank_process *child = &job->children[i];
+
+        if (!child->has_ended)
             continue;
-        report(job, child, status);
+        report(job, child, child->status);
         if (job->code && job->ranks->size)
             signal_rank(job, child->pid, SIGKILL);
         child->pid = 0;
