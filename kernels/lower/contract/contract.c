@@ -515,11 +515,11 @@ static int64_t const_step(const struct contract *c, int64_t line)
  * all places in turn, and read all of the other side again. */
 static bool goes_across_first(const struct contract *c)
 {
-    int64_t lines = contract_points(&c->e.space, c->across->tag);
+    int64_t n_lanes = contract_points(&c->e.space, c->across->tag);
 
     return c->pack.used && contract_has_vectors(c) &&
-           contract_points(&c->e.space, CONTRACT_BOTH) == 1 && lines * c->n_k <= FEW_PACKED &&
-           lines < contract_points(&c->e.space, c->down->tag);
+           contract_points(&c->e.space, CONTRACT_BOTH) == 1 && n_lanes * c->n_k <= FEW_PACKED &&
+           n_lanes < contract_points(&c->e.space, c->down->tag);
 }
 
 static void choose_lines(struct contract *c)

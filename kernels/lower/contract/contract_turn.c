@@ -68,11 +68,11 @@ void turn_transpose(const struct contract_emitter *w, uint32_t *rows)
 static uint32_t set_place(const struct contract_emitter *w, uint32_t first)
 {
     const struct delinearizer *points = &w->c->down->points;
-    uint32_t n = w->n_places[DOWN] - first, at = low_bits(w, SIDE), begin = w->place_begin;
+    uint32_t n = w->n_places[DOWN] - first, at = low_bits(w, SIDE), from = w->place_begin;
 
     if (first)
-        begin = op2(w, KIR_add, begin, index_const(w, first));
-    expr_set(w->e, points->dim[points->n - 1], op2(w, KIR_add, begin, at));
+        from = op2(w, KIR_add, from, index_const(w, first));
+    expr_set(w->e, points->dim[points->n - 1], op2(w, KIR_add, from, at));
     return n < SIDE ? op2(w, KIR_lt, at, index_const(w, n)) : KIR_NONE;
 }
 
